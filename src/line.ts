@@ -217,7 +217,7 @@ function logged({ ledger, onRefused }: Pick<LineParts, 'ledger' | 'onRefused'>, 
       const { id, attemptOf, trace, requestId, requested, provider, model, served, outcome, status, error, failure } =
         record
       const { durationMs, cost } = record
-      const names = {
+      const facts = {
         id,
         attempt_of: attemptOf,
         trace_id: trace?.traceId,
@@ -226,9 +226,15 @@ function logged({ ledger, onRefused }: Pick<LineParts, 'ledger' | 'onRefused'>, 
         provider,
         model,
         served,
+        outcome,
+        status,
+        error,
+        failure,
+        ms: durationMs,
+        detail,
+        usd: cost.nanoUsd / 1e9,
+        unpriced: cost.unpriced || undefined,
       }
-      const costs = { usd: cost.nanoUsd / 1e9, ...(cost.unpriced && { unpriced: true }) }
-      const facts = { ...names, outcome, status, error, failure, ms: durationMs, detail, ...costs }
       if (outcome === 'complete') log.info(facts, 'call')
       else log.warn(facts, attemptOf === undefined ? 'call' : 'attempt')
       return ledger.settle(record, response)

@@ -8,19 +8,29 @@ const mostRounds = 50
  * Admits a call in one synchronous step. Where a purse is too small it waits for the bank and tries again: `isRetry` tells
  * that what was checked before may have changed. Throws what `admit` throws, or the refusal of the bank.
  */
-export async function withLoans<Admitted>(admit: (isRetry: boolean) => Admitted): Promise<Admitted> {
+export function withLoans<Admitted>(admit: (isRetry: boolean) => Admitted): Admitted | Promise<Admitted> {
+  try {
+    return admit(false)
+  } catch (thrown) {
+    if (!(thrown instanceof Borrowing)) throw thrown
+    return withLent(thrown, () => admit(true))
+  }
+}
+
+async function withLent<Admitted>(first: Borrowing, admit: () => Admitted): Promise<Admitted> {
   const asked = new AskedNeeds()
-  let loan: Loan | undefined
-  for (let round = 1; ; round++) {
+  let borrowing = first
+  for (let round = 2; ; round++) {
+    asked.add(borrowing)
+    const loan = await borrowing.lent(asked.needs())
+    asked.answered(loan)
     try {
       // No `await` between this and the admission: no other call can take what was granted.
-      loan?.use()
-      return admit(loan !== undefined)
+      loan.use()
+      return admit()
     } catch (thrown) {
       if (!(thrown instanceof Borrowing) || round === mostRounds) throw thrown
-      asked.add(thrown)
-      loan = await thrown.lent(asked.needs())
-      asked.answered(loan)
+      borrowing = thrown
     }
   }
 }

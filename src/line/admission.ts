@@ -20,6 +20,7 @@ import type { TokenBounds } from '../money/meter.ts'
 import { operationBounds } from '../money/operation-bounds.ts'
 import { type Allowance, type AskedLength, askedLength } from '../money/output-length.ts'
 import { usesUnstated } from '../money/remote-tools.ts'
+import { PricedTokenBounds } from '../money/token-bounds.ts'
 import { leftOf, limitScopes, type PayingCall, payersOf, reserveBudgetOrRollBack } from './payers.ts'
 
 /** Limits, budget and ledger, as far as they decide whether a call may run. */
@@ -93,9 +94,11 @@ export function admit(
   const { tokens: prompt } = bounded.size
   const limitReservation = limits.take(limitScopes(call), { prompt, output: expected, hasOutputLimit })
   const isOpen = allowance.leftNano !== undefined && call.targets.some((target) => leavesUsesOpen(bounded, target))
-  const assumed = { ...(!hasOutputLimit && { assumedTokens: output }), ...(isOpen && { assumedUses: usesUnstated }) }
+  const assumedTokens = hasOutputLimit ? undefined : output
+  const assumedUses = isOpen ? usesUnstated : undefined
+  const { at, key, group, organization } = payers
   const budgetReservation = reserveBudgetOrRollBack(
-    () => budget.reserve({ ...payers, nanoUsd, ...assumed }),
+    () => budget.reserve({ at, key, group, organization, nanoUsd, assumedTokens, assumedUses }),
     limitReservation,
   )
   return {
@@ -286,12 +289,9 @@ function mostAt(
   { bounded, hold, remote }: { bounded: BoundedCall; hold: Hold | undefined; remote: boolean },
 ): TokenBounds {
   const context = target.entry?.context_window ?? Infinity
-  return {
-    prompt: Math.max(promptBound(bounded, target), context * (remote ? 1 + usesUnstated : 1)),
-    output: Math.max(hold?.most ?? 0, context * choicesOf(bounded.request)),
-    // Few providers report a figure of their own.
-    get reportedUsd() {
-      return mostReported(costBound(bounded, target, hold?.most ?? 0))
-    },
-  }
+  return new PricedTokenBounds(
+    Math.max(promptBound(bounded, target), context * (remote ? 1 + usesUnstated : 1)),
+    Math.max(hold?.most ?? 0, context * choicesOf(bounded.request)),
+    () => mostReported(costBound(bounded, target, hold?.most ?? 0)),
+  )
 }

@@ -37,10 +37,13 @@ export async function answerCall(
   { httpClient, routing, signatures, directory }: Pick<Services, 'httpClient' | 'routing' | 'signatures' | 'directory'>,
 ): Promise<CallResponse> {
   const { call, request, turn, admission, explanation } = prepared
-  const { organization } = key
+  const { organization, id } = key
   const { rules } = route
-  const affine = { organization, key: key.id, request, session: call.session }
-  const order = orderTargets({ ...affine, targets, route, turn, admission, explanation }, routing)
+  const { session } = call
+  const order = orderTargets(
+    { organization, key: id, request, session, targets, route, turn, admission, explanation },
+    routing,
+  )
   const { plugins } = prepared
   const ordering = plugins ? orderedByPlugins(order.targets, { plugins, settlement }) : order.targets
   const ordered = ordering instanceof Promise ? await ordering : ordering

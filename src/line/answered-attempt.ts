@@ -41,11 +41,8 @@ export function measured({ target, prepared }: AnsweredAttempt, reply: Reply, co
 
 /** What the client is told beside a reply. */
 export function replyFacts(answered: AnsweredAttempt, { usage, cost }: Settled): ReplyFacts {
-  const { call, request, explanation } = answered.prepared
-  const model = servedId(answered)
-  return {
-    ...{ model, usage, request, id: call.id },
-    ...(!cost.unpriced && { costUsd: cost.nanoUsd / 1e9 }),
-    ...(explanation && { router: explanation.facts() }),
-  }
+  const { call, request } = answered.prepared
+  const facts: ReplyFacts = { model: servedId(answered), usage, request, id: call.id }
+  if (!cost.unpriced) facts.costUsd = cost.nanoUsd / 1e9
+  return facts
 }

@@ -12,18 +12,13 @@ import type { CallResponse } from './call.ts'
 import type { OtherTargets } from './other-targets.ts'
 import type { ProviderResult } from './provider-call.ts'
 import type { Recovery } from './recovery.ts'
-import type { AttemptSummary } from './settlement.ts'
+import type { AttemptSummary, ReceivedReply } from './settlement.ts'
 import { streamedReply } from './streamed-reply.ts'
 
 /** The response to a call whose attempts are over. Throws RouterError, with the same headers as a response. */
 export async function clientReply(
   attempted: Tried<ProviderResult>,
-  {
-    limitHeaders,
-    recovery,
-    others,
-    ...context
-  }: ReplyContext & {
+  context: ReplyContext & {
     limitHeaders: CallResponse['headers']
     /** Lets another target go on with a stream that breaks off. */
     recovery?: Recovery | undefined
@@ -31,18 +26,20 @@ export async function clientReply(
     others?: OtherTargets
   },
 ): Promise<CallResponse> {
-  const served = attempted.error ? undefined : context.servedBy(attempted.target, modelIn(attempted.answer))
-  const headers = { ...limitHeaders, ...attemptHeaders({ ...attempted, served }) }
+  const { limitHeaders, recovery, others, prepared, settlement, servedBy, remember } = context
+  const served = attempted.error ? undefined : servedBy(attempted.target, modelIn(attempted.answer))
+  const headers = { ...limitHeaders, ...attemptHeaders(attempted, served) }
   let body: Awaited<ReturnType<typeof wholeReply>>
   try {
     if (attempted.error) return await settleFailure(attempted, attempted.error, context)
-    const answered = { ...attempted, ...context, served }
-    const { answer } = attempted
+    const { answer, target, attempts, dropped, times, translation, passage, untried } = attempted
+    const tried = { target, attempts, dropped, times, translation, passage, untried }
+    const answered: AnsweredAttempt = { prepared, settlement, servedBy, remember, served, ...tried }
     if (answer.kind === 'stream') return { headers, body: streamedReply(answer, answered, recovery) }
     body = await wholeReply(answer, answered, others)
   } catch (thrown) {
     const error = asRouterError(thrown).withHeaders(headers)
-    throw context.prepared.explanation?.addedTo(error) ?? error
+    throw prepared.explanation?.addedTo(error) ?? error
   }
   return typeof body === 'string' ? { headers, body } : await body()
 }
@@ -74,35 +71,38 @@ export async function wholeReply(
     remember(reply)
     const showing = prepared.plugins ? shownReply(answer, prepared.plugins) : answer
     const shown = showing instanceof Promise ? await showing : showing
-    const { usage } = await settlement.complete(
-      { ...answered, measured: measured(answered, reply, true) },
-      (settled) => {
-        const { router, ...facts } = replyFacts(answered, settled)
-        const writing = shown === answer ? translation : (translation.changed ?? translation)
-        const written = writing.whole(shown, facts)
-        const own = JSON.stringify(written)
-        text = router ? JSON.stringify({ ...written, router }) : own
-        return writing.responseToStore(written, own)
-      },
-    )
+    const { usage } = await settlement.complete(received(answered, reply, true), (settled) => {
+      const router = prepared.explanation?.facts()
+      const writing = shown === answer ? translation : (translation.changed ?? translation)
+      const written = writing.whole(shown, replyFacts(answered, settled))
+      const own = JSON.stringify(written)
+      text = router ? JSON.stringify({ ...written, router }) : own
+      return writing.responseToStore(written, own)
+    })
     answered.passage.produced?.(completionTokens(usage))
     return text
   } catch (thrown) {
     // The provider has answered and must be paid, even if the client cannot get the answer.
     const error = asRouterError(thrown)
-    const used = measured(answered, reply, false)
+    const used = received(answered, reply, false)
     const next = others?.(answered, error)
     if (!next) {
-      await settlement.partial({ ...answered, measured: used }, error)
+      await settlement.partial(used, error)
       throw thrown
     }
     answered.passage.failed(error)
-    error.billed = used.usage
+    error.billed = used.measured.usage
     settlement.failAttempt(answered, error)
     return next
   } finally {
     answered.passage.ended()
   }
+}
+
+/** A reply as far as it came, by what it used. */
+function received(answered: AnsweredAttempt, reply: Reply, complete: boolean): ReceivedReply {
+  const { target, attempts, dropped, times, served } = answered
+  return { target, attempts, dropped, times, served, measured: measured(answered, reply, complete) }
 }
 
 /** An answer as plugins change it; what identifies and counts it stays. */
@@ -118,16 +118,16 @@ function shownReply(answer: WholeAnswer, plugins: CallPlugins): MaybePromise<Who
 }
 
 /** The model that served, or was tried last, how many models were tried, and which fields were left out. */
-export function attemptHeaders({
-  attempts,
-  dropped,
-  ...answered
-}: AttemptSummary & Pick<AnsweredAttempt, 'served'>): Record<string, string> {
-  return {
-    'x-router-model': withoutSecrets(servedId(answered)).slice(0, longestHeader).toWellFormed(),
+export function attemptHeaders(
+  { target, attempts, dropped }: Pick<AttemptSummary, 'target' | 'attempts' | 'dropped'>,
+  served: AnsweredAttempt['served'],
+): Record<string, string> {
+  const headers: Record<string, string> = {
+    'x-router-model': withoutSecrets(servedId({ target, served })).slice(0, longestHeader).toWellFormed(),
     'x-router-attempts': String(attempts),
-    ...(dropped.length > 0 && { 'x-router-dropped': dropped.join(',') }),
   }
+  if (dropped.length > 0) headers['x-router-dropped'] = dropped.join(',')
+  return headers
 }
 
 /** Longer names are cut in the header: a provider may call a model anything. */

@@ -98,7 +98,7 @@ async function answer(opened: OpenedCall, services: Services): Promise<CallRespo
     },
     services.routing,
   )
-  const headers = { ...admission.headers, ...attemptHeaders(attempted) }
+  const headers = { ...admission.headers, ...attemptHeaders(attempted, undefined) }
   try {
     if (attempted.error) {
       await settlement.fail(attempted, attempted.error).catch(() => {})

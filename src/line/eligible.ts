@@ -32,21 +32,22 @@ export type Eligible = { key: Key; rules: OrganizationRules; targets: Targets; r
 /** Finds them. Throws RouterError 400, 402, 403, 404 where there are none. */
 export function eligibleTargets(
   key: Key,
-  { clientApi, request, turn, asked, at, ...conversation }: Conversation,
+  { clientApi, request, turn, asked, at, inEurope, strict: isStrict }: Conversation,
   { directory, rulesOf, held }: Pick<Services, 'directory' | 'rulesOf' | 'held'>,
   explanation?: Explanation,
 ): Eligible {
   const { organization } = key
   const rules = rulesOf(organization)
   const scope = { rules, accessList: key.accessList }
-  const { inEurope } = conversation
-  const purpose = { ...forChat(request, explanation), ...(inEurope && { inEurope }) }
+  const forThis = forChat(request, explanation)
+  const purpose = inEurope ? { ...forThis, inEurope } : forThis
   const promptTokens = () => estimatePromptTokens(request)
   const route = routeForRequest(request.model, asked, { directory, scope, purpose, at, promptTokens })
   const priced = withoutUnpriced(route.targets, { key, rules, at }, explanation)
-  const governing = { ...request.origin, organization, mayStore: turn.mayStore, held, at }
+  const { api, body } = request.origin
+  const governing = { api, body, organization, mayStore: turn.mayStore, held, at }
   const governed = governedTargets(priced, governing, explanation)
-  const strict = conversation.strict || route.strict === true
+  const strict = isStrict || route.strict === true
   const { targets, skipped } = withoutUnable(governed, { clientApi, strict, request })
   if (explanation) for (const { target, reason } of skipped) explanation.skip(target, 'able', reason)
   return { key, rules, targets, route }

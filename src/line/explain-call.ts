@@ -41,7 +41,7 @@ export type SupposedCall = {
 export async function explainCall(call: SupposedCall, services: ExplainServices): Promise<JsonObject> {
   const { ownName } = call
   const explanation = new Explanation({ ...(ownName !== undefined && { ownName }) })
-  return await explained(explanation, () => withLoans(() => planned(call, services, explanation)))
+  return await explained(explanation, async () => withLoans(() => planned(call, services, explanation)))
 }
 
 function planned(call: SupposedCall, services: ExplainServices, explanation: Explanation): JsonObject {

@@ -19,7 +19,7 @@ import type { HttpClient } from '../upstream/http-client.ts'
 import { type CallMedia, type MediaServices, openCallMedia } from '../upstream/inline.ts'
 import { type Admission, type AdmissionRequest, type AdmissionServices, admit, requireLedger } from './admission.ts'
 import { answerCall } from './answer-call.ts'
-import type { Call, CallResponse } from './call.ts'
+import type { Call, CallResponse, PreparedCall } from './call.ts'
 import { refuseLargeArguments } from './call-arguments.ts'
 import type { Conversations, Turn } from './conversations.ts'
 import { countedPrompt } from './counted-prompt.ts'
@@ -119,15 +119,25 @@ async function answer(opened: OpenedCall, services: Services): Promise<CallRespo
   const apply = (caller: Key): Applicant => {
     explanation?.begin(start.monotonicMs)
     const conversation = { clientApi, strict, request, turn, asked, at, inEurope: opened.inEurope }
-    return { ...eligibleTargets(caller, conversation, services, explanation), request, at }
+    const { key, rules, targets, route } = eligibleTargets(caller, conversation, services, explanation)
+    return { key, rules, targets, route, request, at }
   }
-  const { admission, targets, route } = await admitted(apply, { key, authenticated }, services)
+  const admitting = admitted(apply, { key, authenticated }, services)
+  const { admission, targets, route } = admitting instanceof Promise ? await admitting : admitting
   const holds = (provider: string, ids: readonly string[]) => services.held.remember(key.organization, provider, ids)
-  const { answerBounds } = services
   const media = openMedia(call, services)
-  const strictCall = route.strict ? { ...call, strict: true } : call
-  const seen = { plugins, isRewritten }
-  const prepared = { call: strictCall, request, turn, explanation, ...seen, media, answerBounds, admission, holds }
+  const prepared: PreparedCall = {
+    call: route.strict ? { ...call, strict: true } : call,
+    request,
+    turn,
+    explanation,
+    plugins,
+    isRewritten,
+    media,
+    answerBounds: services.answerBounds,
+    admission,
+    holds,
+  }
   const settlement = new Settlement(start, { ledger: services.ledger, admission, explanation, plugins })
   if (isLong(admission.promptTokens * charactersPerToken)) await nextTurn()
   return await answerCall({ prepared, settlement, key, route, targets }, services)
@@ -135,16 +145,17 @@ async function answer(opened: OpenedCall, services: Services): Promise<CallRespo
 
 /** A call as it may be admitted now. */
 type Applicant = AdmissionRequest & { targets: Targets; route: Omit<Route, 'targets'> }
+type Admitted = { admission: Admission } & Pick<Applicant, 'targets' | 'route'>
 
 /**
  * Admits a call, at once where this event loop has been lent enough; where only the bytes of its prompt do not fit, once
  * more when they have been counted as tokens.
  */
-async function admitted(
+function admitted(
   apply: (key: Key) => Applicant,
   { key, authenticated }: { key: Key; authenticated: Key },
   services: Services,
-): Promise<{ admission: Admission } & Pick<Applicant, 'targets' | 'route'>> {
+): Admitted | Promise<Admitted> {
   let applicant = apply(key)
   const admitNow = (counted?: number) =>
     withLoans((isRetry) => {
@@ -156,12 +167,16 @@ async function admitted(
       const { targets, route } = applicant
       return { admission: admit({ ...applicant, counted }, services.admission), targets, route }
     })
-  try {
-    return await admitNow()
-  } catch (thrown) {
+  const admitCounted = async (thrown: unknown) => {
     const counted = await countedPrompt(thrown, applicant, services)
     if (counted === undefined) throw thrown
     return await admitNow(counted)
+  }
+  try {
+    const admission = admitNow()
+    return admission instanceof Promise ? admission.catch(admitCounted) : admission
+  } catch (thrown) {
+    return admitCounted(thrown)
   }
 }
 

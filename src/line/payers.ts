@@ -22,12 +22,8 @@ export function limitScopes({ key, rules }: Pick<PayingCall, 'key' | 'rules'>): 
 /** Whose budgets it is charged to. */
 export function payersOf({ key, rules, at }: PayingCall): Payers {
   const { groupId } = key
-  return {
-    at,
-    key,
-    ...(groupId !== null && { group: { id: groupId, limitNano: null, ...rules.groupLimits.get(groupId) } }),
-    organization: rules,
-  }
+  const group = groupId === null ? undefined : { id: groupId, limitNano: null, ...rules.groupLimits.get(groupId) }
+  return { at, key, group, organization: rules }
 }
 
 /** What all of them have left, in nano-USD; undefined where nothing limits it. Throws RouterError `unavailable`. */

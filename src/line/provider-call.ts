@@ -74,11 +74,22 @@ async function callOnce(
     const onSent = () => {
       sent = true
     }
-    const again = { idempotencyKey: call.id, once: letsProviderAct(request) }
     const choosing = plugins ? clientByPlugins(httpClient, target, plugins) : httpClient
     const client = choosing instanceof Promise ? await choosing : choosing
-    const outgoing = { body, stream, edited, signal, forwardedHeaders, onSent, bounds, limits, ...again }
-    const answer = await requestAnswer(target, { ...outgoing, choices: admission.choices }, client)
+    const outgoing = {
+      body,
+      stream,
+      edited,
+      signal,
+      forwardedHeaders,
+      onSent,
+      bounds,
+      limits,
+      idempotencyKey: call.id,
+      once: letsProviderAct(request),
+      choices: admission.choices,
+    }
+    const answer = await requestAnswer(target, outgoing, client)
     const isHeld = holds === true && answer.kind === 'stream'
     const { exhaustedMs } = answer
     return { dropped, translation, exhaustedMs, answer: isHeld ? await heldAnswer(answer, target, prepared) : answer }

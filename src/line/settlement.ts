@@ -193,12 +193,10 @@ export class Settlement {
     const record = this.#record(summary, end)
     const { usage } = end.settled
     this.#admission.settle(costNano(record), promptTokens(usage) + completionTokens(usage))
-    const row = {
-      ...record,
-      reservedNano: Number(this.#admission.mostNano()),
-      ...(this.#explanation && { explanation: this.#explanation.told() }),
-    }
-    this.#plugins?.record(record)
+    this.#plugins?.record({ ...record })
+    const row: CallRecord = record
+    row.reservedNano = Number(this.#admission.mostNano())
+    if (this.#explanation) row.explanation = this.#explanation.told()
     await this.#ledger.settle(row, end.response, end.error?.forLog)
     this.#admission.recorded()
   }
@@ -207,29 +205,52 @@ export class Settlement {
     return { startedMs: Math.round(began - this.#start.monotonicMs) }
   }
 
-  #record(
-    { target, attempts, times, dropped, served, firstEventMs, damaged, measured }: RowFacts,
-    { outcome, status, settled, error }: SettledOutcome,
-  ): CallRecord {
-    const { monotonicMs: _, ...facts } = this.#start
-    return {
-      ...facts,
+  /** Members are added one by one, so that records of the same members are of the same shape to V8. */
+  #record(summary: RowFacts, { outcome, status, settled, error }: SettledOutcome): CallRecord {
+    const { id, at, organization, key, api, operation, requested, stream } = this.#start
+    const { target, attempts, dropped } = summary
+    const record: CallRecord = {
+      id,
+      at,
+      organization,
+      key,
+      api,
+      operation,
+      requested,
+      stream,
       provider: target.provider.slug,
       // Where unknown models are allowed, the name is any text the client sent.
       model: withoutSecrets(target.model),
-      ...(served && { served: served.model }),
       outcome,
       status,
-      ...(error && { ...recordedError(error), failure: failureClass(error).name }),
-      ...settled,
+      usage: settled.usage,
+      cost: settled.cost,
       dropped,
       attempts,
       durationMs: this.elapsed(),
-      ...(attempts > 1 && times && this.#began(times)),
-      ...(firstEventMs !== undefined && { firstEventMs }),
-      ...(damaged && { damaged }),
-      ...(measured?.contents && { contents: measured.contents }),
     }
+    this.#addStated(record)
+    this.#addFound(record, summary)
+    if (error) Object.assign(record, recordedError(error), { failure: failureClass(error).name })
+    return record
+  }
+
+  /** What was known when the call began, of some calls. */
+  #addStated(record: CallRecord): void {
+    const { requestId, group, user, metadata, trace } = this.#start
+    if (requestId !== undefined) record.requestId = requestId
+    if (group !== undefined) record.group = group
+    if (user !== undefined) record.user = user
+    if (metadata !== undefined) record.metadata = metadata
+    if (trace !== undefined) record.trace = trace
+  }
+
+  #addFound(record: CallRecord, { attempts, times, served, firstEventMs, damaged, measured }: RowFacts): void {
+    if (served) record.served = served.model
+    if (attempts > 1 && times) Object.assign(record, this.#began(times))
+    if (firstEventMs !== undefined) record.firstEventMs = firstEventMs
+    if (damaged) record.damaged = damaged
+    if (measured?.contents) record.contents = measured.contents
   }
 }
 

@@ -1,3 +1,4 @@
+import type { ReplyFacts } from '../api/client-api.ts'
 import { asRouterError, RouterError } from '../core/errors.ts'
 import type { ProviderEvent } from '../core/events.ts'
 import { Fold } from '../core/fold.ts'
@@ -78,14 +79,13 @@ class StreamedReply {
       const last = this.#heldBack() + this.#stream.close(this.#shown)
       answered.remember(own.reply())
       const settled = await settlement.complete(received, (known) => {
-        const { router: _, ...facts } = this.#facts(known)
-        const whole = prepared.turn.stores && this.#stream.reply?.(facts)
+        const whole = prepared.turn.stores && this.#stream.reply?.(this.#facts(known))
         return whole ? answered.translation.responseToStore(whole, JSON.stringify(whole)) : undefined
       })
       this.#isSettled = true
       answered.passage.produced?.(completionTokens(settled.usage))
       this.#tellPlugins(settled)
-      yield last + this.#stream.end(this.#facts(settled))
+      yield last + this.#stream.end(this.#explained(this.#facts(settled)))
     } catch (thrown) {
       const { target, passage } = this.#serving.answered
       const error = withoutSecretsOf(target.provider, asRouterError(thrown))
@@ -203,12 +203,19 @@ class StreamedReply {
   }
 
   /** What the client is told at the end: what all attempts used. */
-  #facts(settled: Settled) {
+  #facts(settled: Settled): ReplyFacts {
     const { answered } = this.#serving
     if (this.#earlier.length === 0) return replyFacts(answered, settled)
     const usage = this.#earlier.reduce((sum, one) => addUsage(sum, one.usage), settled.usage)
     const nanoUsd = this.#earlier.reduce((sum, { cost }) => sum + cost.nanoUsd, settled.cost.nanoUsd)
-    const facts = replyFacts(answered, { usage, cost: { ...settled.cost, nanoUsd } })
-    return { ...facts, router: { ...facts.router, attempts: answered.attempts } }
+    return replyFacts(answered, { usage, cost: { ...settled.cost, nanoUsd } })
+  }
+
+  /** With how the call was routed, where the client wants to know or several targets have served it. */
+  #explained(facts: ReplyFacts): ReplyFacts {
+    const { prepared, attempts } = this.#serving.answered
+    const router = prepared.explanation?.facts()
+    if (this.#earlier.length > 0) return { ...facts, router: { ...router, attempts } }
+    return router ? { ...facts, router } : facts
   }
 }

@@ -8,7 +8,7 @@ export type Payers = {
   /** Unix milliseconds; the call counts toward the month of this time. */
   at: number
   key: { id: string; monthlyLimitNano: bigint | null }
-  group?: { id: string; name?: string; limitNano: bigint | null }
+  group?: { id: string; name?: string; limitNano: bigint | null } | undefined
   organization: { id: string; creditNano: bigint; enforcesBalance: boolean }
 }
 
@@ -16,9 +16,9 @@ export type Payers = {
 export type BudgetRequest = Payers & {
   nanoUsd: bigint
   /** The output tokens that the cost assumes when the call sets no limit. */
-  assumedTokens?: number
+  assumedTokens?: number | undefined
   /** How many uses of tools of the provider the cost assumes when the call sets no limit. */
-  assumedUses?: number
+  assumedUses?: number | undefined
 }
 
 /** The money that is reserved for a running call. */
@@ -61,7 +61,7 @@ export type SpendTables = Pick<Spend, 'ofKey' | 'ofGroup' | 'totalOfOrganization
 export function openBudget(tables: SpendTables, { mostIdle = 10_000 } = {}): Budget {
   const accounts = new Map<string, Account>()
   let sweepAt = mostIdle
-  let month = { from: 0, until: 0, name: '' }
+  let month: Month = { from: 0, until: 0, name: '' }
 
   const accountFor = (name: string, read: () => bigint): Account => {
     let found = accounts.get(name)
@@ -84,17 +84,16 @@ export function openBudget(tables: SpendTables, { mostIdle = 10_000 } = {}): Bud
   const accountsOf = ({ at, key, group, organization }: Payers): Limited[] => {
     if (accounts.size >= sweepAt) sweep()
     if (at < month.from || at >= month.until) month = monthAround(at)
-    const { until: resetAt } = month
     const ofKey = accountFor(`key ${key.id} ${month.name}`, () => tables.ofKey(key.id, at))
     const ofGroup = group && accountFor(`group ${group.id} ${month.name}`, () => tables.ofGroup(group.id, at))
     const ofOrganization = accountFor(`organization ${organization.id}`, () =>
       tables.totalOfOrganization(organization.id),
     )
     const { creditNano, enforcesBalance } = organization
-    const limited: Limited[] = [{ account: ofKey, limitNano: key.monthlyLimitNano, owner: 'this API key', resetAt }]
+    const limited: Limited[] = [{ account: ofKey, limitNano: key.monthlyLimitNano, owner: 'this API key', month }]
     if (group && ofGroup) {
       const owner = `the group '${group.name ?? group.id}' of this API key`
-      limited.push({ account: ofGroup, limitNano: group.limitNano, owner, resetAt })
+      limited.push({ account: ofGroup, limitNano: group.limitNano, owner, month })
     }
     limited.push({ account: ofOrganization, limitNano: enforcesBalance ? creditNano : null })
     return limited
@@ -103,18 +102,19 @@ export function openBudget(tables: SpendTables, { mostIdle = 10_000 } = {}): Bud
   return {
     left(payers) {
       if (!isLimited(payers)) return undefined
-      const limits = accountsOf(payers).flatMap(({ account, limitNano }) => {
-        if (limitNano === null) return []
+      let least: bigint | undefined
+      for (const { account, limitNano } of accountsOf(payers)) {
+        if (limitNano === null) continue
         const left = limitNano - account.spent - account.reserved
-        return [left > 0n ? left : 0n]
-      })
-      return limits.length === 0 ? undefined : limits.reduce((least, left) => (left < least ? left : least))
+        if (least === undefined || left < least) least = left
+      }
+      return least !== undefined && least < 0n ? 0n : least
     },
-    reserve({ nanoUsd, assumedTokens, assumedUses, ...payers }) {
-      const limited = accountsOf(payers)
-      const facts = { nanoUsd, assumedTokens, assumedUses }
+    reserve(request) {
+      const { nanoUsd, assumedTokens, assumedUses } = request
+      const limited = accountsOf(request)
       const room = (mostNano: bigint, moreNano: bigint) =>
-        requireRoom(limited, { ...facts, nanoUsd: mostNano, moreNano })
+        requireRoom(limited, { nanoUsd: mostNano, moreNano, assumedTokens, assumedUses })
       room(nanoUsd, nanoUsd)
       const accounts = limited.map(({ account }) => account)
       return reserveOn(accounts, { nanoUsd, room })
@@ -129,8 +129,8 @@ export function openBudget(tables: SpendTables, { mostIdle = 10_000 } = {}): Bud
 /** Nano-USD. `open` counts the calls that are running or whose cost is not on disk yet. */
 export type Account = { spent: bigint; reserved: bigint; open: number; used: boolean }
 
-/** An account and its limit; a monthly one has an owner and a time at which it resets. */
-export type Limited = { account: Account; limitNano: bigint | null; owner?: string; resetAt?: number }
+/** An account and its limit; a monthly one has an owner, and resets at the end of its month. */
+export type Limited = { account: Account; limitNano: bigint | null; owner?: string; month?: Month }
 
 /** The maximum cost of a call, and what the accounts have to hold of it beyond what they hold already. */
 export type Asked = {
@@ -140,8 +140,10 @@ export type Asked = {
   assumedUses: number | undefined
 }
 
-/** The month of a time, by its name in the tables. */
-export function monthAround(at: number): { from: number; until: number; name: string } {
+/** The month of a time, by its name in the tables. Unix milliseconds. */
+export type Month = { from: number; until: number; name: string }
+
+export function monthAround(at: number): Month {
   return { from: monthStart(at), until: monthStart(at, 1), name: monthOf(at) }
 }
 
@@ -226,11 +228,7 @@ export function reserveOn(accounts: readonly Account[], { nanoUsd, room, onSpent
 
 /** The error of an account that cannot hold what is asked. */
 export function exhausted(
-  {
-    account,
-    owner,
-    resetAt = 0,
-  }: Omit<Limited, 'account' | 'limitNano'> & { account: Pick<Account, 'spent' | 'reserved'> },
+  { account, owner, month }: Omit<Limited, 'account' | 'limitNano'> & { account: Pick<Account, 'spent' | 'reserved'> },
   limitNano: bigint,
   asked: Asked,
 ): RouterError {
@@ -238,7 +236,7 @@ export function exhausted(
   const message =
     owner === undefined
       ? `The balance of the organization is ${usd(limitNano - account.spent)} of ${usd(limitNano)} credit: ${summary} It does not reset: add credit.`
-      : `The monthly limit of ${owner} is ${usd(limitNano)}: ${summary} It resets at ${formatTime(resetAt)}.`
+      : `The monthly limit of ${owner} is ${usd(limitNano)}: ${summary} It resets at ${formatTime(month?.until ?? 0)}.`
   return new RouterError('budget_exhausted', message)
 }
 

@@ -1,21 +1,30 @@
 import type { Need, Standing } from '../lending/account.ts'
 import { Borrowing, freeIn, type Purse, type PurseAccount } from '../lending/purse.ts'
-import { type Asked, type Budget, exhausted, isLimited, monthAround, type Payers, reserveOn } from './budget.ts'
+import {
+  type Asked,
+  type Budget,
+  exhausted,
+  isLimited,
+  type Month,
+  monthAround,
+  type Payers,
+  reserveOn,
+} from './budget.ts'
 
 /** An account that pays, and its limit. */
-type Payer = Named & { owner?: string; resetAt?: number }
+type Payer = Named & { owner?: string; month?: Month }
 type Named = { account: string; kind: 'money'; limit: bigint | null }
 
 /** The budget of one event loop of several: what a purse has been lent of the accounts. It throws Borrowing where that is too little. */
 export function openLentBudget(purse: Purse): Budget {
-  let month = { from: 0, until: 0, name: '' }
+  let month: Month = { from: 0, until: 0, name: '' }
 
   /** The accounts with their limits, the key's first. */
   const payersOf = ({ at, key, group, organization }: Payers): Payer[] => {
     if (at < month.from || at >= month.until) month = monthAround(at)
-    const { until: resetAt, name } = month
+    const { name } = month
     const { creditNano, enforcesBalance } = organization
-    const monthly = { kind: 'money', resetAt } as const
+    const monthly = { kind: 'money', month } as const
     const ofKey = { ...monthly, account: `key ${key.id} ${name}`, limit: key.monthlyLimitNano, owner: 'this API key' }
     const ofOrganization = { account: `organization ${organization.id}`, kind: 'money' } as const
     const balance = { ...ofOrganization, limit: enforcesBalance ? creditNano : null }
@@ -47,8 +56,9 @@ export function openLentBudget(purse: Purse): Budget {
       const lefts = accounts.flatMap((account) => (account.limit === null ? [] : leftFor(account)))
       return lefts.reduce((least, left) => (left < least ? left : least))
     },
-    reserve({ nanoUsd, assumedTokens, assumedUses, ...given }) {
-      const payers = payersOf(given)
+    reserve(request) {
+      const { nanoUsd, assumedTokens, assumedUses } = request
+      const payers = payersOf(request)
       const asked = { nanoUsd, moreNano: nanoUsd, assumedTokens, assumedUses }
       const accounts = found(payers)
       if (!accounts?.every((account) => holds(account, nanoUsd))) throw borrowing(payers, asked)

@@ -130,18 +130,23 @@ class Attempts<Result extends Outcome> {
     const began = this.#now()
     try {
       const result = await this.#trial.attempt(target, this.#limits(candidate))
-      const attempted = { ...result, target, attempts: this.#count, times: { began } }
+      const attempts = this.#count
       if (!result.error) {
         passage.succeeded()
         if (result.exhaustedMs !== undefined) this.#state.health.exhausted(target, result.exhaustedMs)
+        const times = { began }
         return {
-          ...attempted,
-          passage: this.#following(attempted, this.#timed(passage)),
+          target,
+          attempts,
+          times,
+          passage: this.#following({ target, times }, this.#timed(passage)),
           untried: this.#untried().map((one) => one.target),
+          ...result,
         } as Tried<Result>
       }
       if (!this.#endedByCaller(result.error)) passage.failed(result.error)
-      this.#failed(candidate, { ...attempted, error: result.error, times: { began, ended: this.#now() } })
+      const times = { began, ended: this.#now() }
+      this.#failed(candidate, { ...result, error: result.error, target, attempts, times })
     } catch (thrown) {
       passage.ended()
       throw thrown

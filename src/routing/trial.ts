@@ -11,7 +11,7 @@ import type { Targets } from './resolve.ts'
 import type { RetryBudget } from './retries.ts'
 
 /** The target of an attempt, its number, and its times. */
-export type Attempted = { target: Target; attempts: number; times?: AttemptTimes }
+export type Attempted = { target: Target; attempts: number; times?: AttemptTimes | undefined }
 
 /** When an attempt began and ended, in milliseconds of the monotonic clock. */
 export type AttemptTimes = { began: number; ended?: number }

@@ -42,7 +42,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
 
   constructor({ timeouts, signal, provider, onSent, untilContent }: ExchangeFacts, deadlines: Deadlines) {
     // Not the body: a response may take long.
-    this.#request = { timeouts, signal, provider, ...(onSent && { onSent }), ...(untilContent && { untilContent }) }
+    this.#request = { timeouts, signal, provider, onSent, untilContent: untilContent === true }
     this.#deadlines = deadlines
     const { now } = deadlines
     const { firstEventMs, totalMs } = timeouts

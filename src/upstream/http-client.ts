@@ -17,9 +17,9 @@ export type HttpRequest = {
   method?: HttpMethod
   url: string
   headers: Readonly<Record<string, string>>
-  body?: BodyBytes
+  body?: BodyBytes | undefined
   /** Bytes, of a body that is made as it is sent; without it the body is sent in chunks. */
-  length?: number
+  length?: number | undefined
   timeouts: Timeouts
   /** The time limits of a stream count to its content, of which `progressed` tells, not to any byte. */
   untilContent?: boolean
@@ -27,7 +27,7 @@ export type HttpRequest = {
   signal: AbortSignal
   provider: string
   /** Called when all of the request has been handed to the connection. */
-  onSent?: () => void
+  onSent?: (() => void) | undefined
   /** It is not sent again on a fresh connection when a kept one turns out to be closed. */
   once?: boolean
 }
@@ -103,11 +103,12 @@ async function send(outgoing: HttpRequest, agent: Agent, { stalls, deadlines }: 
   const { method = 'POST', provider } = outgoing
   const exchange = new Exchange(outgoing, deadlines)
   const { headers, body } = framed(outgoing, exchange)
-  const head = await exchange.begin(agent, { ...addressOf(outgoing.url), method, headers, body })
+  const { origin, path } = addressOf(outgoing.url)
+  const { status, headers: received } = await exchange.begin(agent, { origin, path, method, headers, body })
   const discard = () => exchange.discard()
-  const encoding = head.headers['content-encoding']
-  const progressed = () => exchange.progressed()
-  return { ...head, bytes: decompressed(exchange, { encoding, provider, discard }), progressed, discard }
+  const encoding = received['content-encoding']
+  const bytes = decompressed(exchange, { encoding, provider, discard })
+  return { status, headers: received, bytes, progressed: () => exchange.progressed(), discard }
 }
 
 /** A text is sent at once; of anything else the exchange watches how it is taken. */

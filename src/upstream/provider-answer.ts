@@ -54,12 +54,14 @@ export async function requestAnswer(
 ): Promise<ProviderAnswer> {
   const { provider } = target
   const endpoint = chatEndpoint(provider)
-  const { stream, edited = false, bounds = defaultAnswerBounds, choices = 1, limits, ...rest } = outgoing
+  const { stream, edited = false, bounds = defaultAnswerBounds, choices = 1, limits } = outgoing
+  const { body, signal, forwardedHeaders, onSent, once, idempotencyKey } = outgoing
   const path = stream ? endpoint.stream.path : endpoint.path
   const accept = stream ? streamFormats[endpoint.stream.format].mediaType : 'application/json'
+  const timing = { stream, untilContent: stream, firstEventMs: limits?.firstEventMs, totalMs: limits?.totalMs }
   const response = await sendRequest(
     target,
-    { ...rest, path, accept, timing: { ...limits, stream, untilContent: stream } },
+    { path, accept, body, signal, timing, forwardedHeaders, onSent, once, idempotencyKey },
     httpClient,
   )
   const exhausted = exhaustedMs(response.headers)

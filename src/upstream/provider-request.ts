@@ -27,18 +27,23 @@ export type OutgoingRequest = {
   timing?: Timing
   forwardedHeaders?: readonly ForwardedHeader[]
   /** The request is on its way, whole. */
-  onSent?: () => void
+  onSent?: (() => void) | undefined
   /** It is not sent twice where it may have been received. */
-  once?: boolean
+  once?: boolean | undefined
   /** For providers that know requests which are sent again by a key. */
-  idempotencyKey?: string
+  idempotencyKey?: string | undefined
 }
 
 /**
  * Whether the answer is streamed, and whether only content counts as progress; what its attempt may take less than its provider
  * may, in milliseconds.
  */
-export type Timing = { stream?: boolean; untilContent?: boolean; firstEventMs?: number; totalMs?: number }
+export type Timing = {
+  stream?: boolean
+  untilContent?: boolean
+  firstEventMs?: number | undefined
+  totalMs?: number | undefined
+}
 
 function timeoutsFor(
   { timeouts }: Provider,
@@ -75,24 +80,24 @@ export async function sendRequest(
     outgoing,
   )
   if (typeof body === 'string' && isLong(body.length)) await nextTurn()
-  const request = { method, url, headers, ...(body !== undefined && { body }) }
+  const request = body === undefined ? { method, url, headers } : { method, url, headers, body }
   const authorizing = authorize(provider, request, { httpClient, signal })
-  const { refused, ...authorized } = authorizing instanceof Promise ? await authorizing : authorizing
-  const { slug } = provider
+  const authorized = authorizing instanceof Promise ? await authorizing : authorizing
   const response = await httpClient.send({
     method,
-    ...authorized,
-    ...(body !== undefined && { body: typeof body === 'string' ? body : body() }),
-    ...(length !== undefined && { length }),
+    url: authorized.url,
+    headers: authorized.headers,
+    body: typeof body === 'function' ? body() : body,
+    length,
     timeouts: timeoutsFor(provider, timing),
-    ...(timing.untilContent && { untilContent: true }),
+    untilContent: timing.untilContent === true,
     signal,
-    provider: slug,
-    ...(onSent && { onSent }),
-    ...(once && { once }),
+    provider: provider.slug,
+    onSent,
+    once: once === true,
   })
   if (response.status >= 200 && response.status < 300) return response
-  if (response.status === 401) refused?.()
+  if (response.status === 401) authorized.refused?.()
   const text = await errorText(response)
   throw await readErrorResponse(provider, { status: response.status, headers: response.headers, text })
 }

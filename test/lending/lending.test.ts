@@ -109,7 +109,7 @@ function begin(world: World, index: number, need: bigint, key = 0): Call {
   const purse = world.purses[index] as Call['purse']
   const call: Call = { purse, key, need, isOver: false, isSeen: false }
   const reserve = () => world.budgetOf(purse.purse).reserve({ ...world.payers(key), nanoUsd: need })
-  withLoans(reserve).then(
+  void (async () => withLoans(reserve))().then(
     (reservation) => {
       call.reservation = reservation
     },

@@ -72,7 +72,7 @@ function openWorld(count: number, limits: RateLimits, mostIdle?: number) {
       call.isOver = isRolledBack
       return taken
     }
-    withLoans(take).then(
+    void (async () => withLoans(take))().then(
       (reservation) => {
         call.reservation = reservation
       },
