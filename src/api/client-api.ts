@@ -57,10 +57,10 @@ export type EditFacts = {
   model: string
   stream: boolean
   dropped: readonly string[]
-  files?: FetchedFiles
-  words?: ProviderWords
+  files?: FetchedFiles | undefined
+  words?: ProviderWords | undefined
   textRefusals?: boolean
-  length?: number
+  length?: number | undefined
 }
 
 /** What asks a provider for reasoning and caching: `members` of a body, and a `mark` of a content part. */

@@ -24,7 +24,7 @@ export function traceOf(
   id: string,
   sampling: Sampling,
 ): TraceContext {
-  const hex = id.replaceAll('-', '')
+  const hex = id.slice(0, 8) + id.slice(9, 13) + id.slice(14, 18) + id.slice(19, 23) + id.slice(24)
   // The last byte is left for the attempts.
   const spanId = `${hex.slice(16, 30)}00`
   const [, traceId, parentId, flags] = (typeof traceparent === 'string' && parent.exec(traceparent)) || []

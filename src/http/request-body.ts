@@ -34,7 +34,7 @@ export async function readJson(request: IncomingMessage, response: Response, lim
   if (Number(length) !== 0) requireJson(type)
   try {
     const text = await receive(request, readerOf(request, response, limits.size.bytes), limits)
-    return await parseBody(text, limits.size)
+    return isLong(text.length) ? await parseInTurns(text, limits.size) : parseBody(text, limits.size)
   } finally {
     // The rest of a body that is not read must not keep the connection open.
     if (!request.complete) closeAfterAnswer(request, response)
@@ -167,24 +167,40 @@ const atOnceMs = 100
 /** How many times the limit is read before a client that does not stop sending is cut off. */
 const toleratedExcess = 4
 
-/** Parses a body whose bounds hold; a long one leaves the event loop a turn before and after. */
-async function parseBody(text: string, { values }: BodyLimits): Promise<unknown> {
-  if (isLong(text.length)) await nextTurn()
+/** As `parseBody`, but leaves the event loop a turn before each step and after the last one. */
+async function parseInTurns(text: string, limits: BodyLimits): Promise<unknown> {
+  await nextTurn()
+  requireBounds(text, limits)
+  await nextTurn()
+  try {
+    return parsed(text)
+  } finally {
+    await nextTurn()
+  }
+}
+
+/** Parses a body whose bounds hold. Throws RouterError. */
+function parseBody(text: string, limits: BodyLimits): unknown {
+  requireBounds(text, limits)
+  return parsed(text)
+}
+
+function requireBounds(text: string, { values }: BodyLimits): void {
   const bound = exceeded(text, { values, depth: deepest, members: mostMembers })
   if (bound === 'depth') throw invalidBody(`The body is nested deeper than ${deepest} levels.`)
   if (bound === 'members') throw invalidBody(`The body has an object of more than ${mostMembers} members.`)
   if (bound === 'values') {
     throw invalidBody(`The body has more than ${values} values, the max_values of this server: send less at once.`)
   }
-  if (isLong(text.length)) await nextTurn()
+}
+
+function parsed(text: string): unknown {
   try {
     return text === '' ? {} : JSON.parse(text)
   } catch (error) {
     throw new RouterError('invalid_request', `The body is not valid JSON: ${(error as Error).message}`, {
       cause: error,
     })
-  } finally {
-    if (isLong(text.length)) await nextTurn()
   }
 }
 

@@ -74,7 +74,7 @@ export type TargetedCall = Omit<PreparedCall, 'admission'> & { length?: number }
 /** Both directions between a client's call and one target: the request, and the answer whole or streamed. */
 export type Translation = {
   /** The provider's body, and the neutral names of what it leaves out. Throws RouterError. */
-  request(): Promise<ProviderRequest>
+  request(): ProviderRequest | Promise<ProviderRequest>
   /** The client's headers to forward to the provider. */
   forwardedHeaders: readonly ForwardedHeader[]
   /** Whether the client gets the provider's own body, edited: then the neutral form of a reply is for the call itself. */

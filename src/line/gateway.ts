@@ -61,10 +61,9 @@ export type Services = {
 }
 
 /** One call from the endpoint to the reply. Throws RouterError. */
-export async function handle(call: Call, services: Services): Promise<CallResponse> {
-  return call.explain
-    ? await explained(new Explanation(), (asked) => serve(call, services, asked))
-    : serve(call, services)
+export function handle(call: Call, services: Services): Promise<CallResponse> {
+  if (!call.explain) return serve(call, services)
+  return explained(new Explanation(), (asked) => serve(call, services, asked))
 }
 
 /** The steps of a call, which are in the other files of this folder. */

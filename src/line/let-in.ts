@@ -13,19 +13,15 @@ export async function readInTurn<Body>(
   { gate }: Pick<Services, 'gate'>,
 ): Promise<Body> {
   const caller = callerOf(key)
-  const enter = async () => {
-    const entered = gate.enter(caller, signal)
-    const leave = entered instanceof Promise ? await entered : entered
-    atEnd(leave)
-    return leave
-  }
-  const leave = await enter()
+  const entering = gate.enter(caller, signal)
+  const leave = entering instanceof Promise ? await entering : entering
+  atEnd(leave)
   let isSlow = false
   const body = await readBody(() => {
     isSlow = true
     leave()
   })
-  if (isSlow) await enter()
+  if (isSlow) atEnd(await gate.enter(caller, signal))
   return body
 }
 

@@ -28,24 +28,25 @@ type ProviderCallOptions = {
   httpClient: HttpClient
   limits: AttemptLimits
   translate?: typeof translationOf
-  holds?: boolean
+  holds?: boolean | undefined
 }
 
 /** Calls one target. Retries once with the full conversation if the provider no longer has its stored copy. */
 export async function callProvider(
   target: Target,
   prepared: PreparedCall,
-  { translate = translationOf, ...options }: ProviderCallOptions,
+  { httpClient, limits, holds, translate = translationOf }: ProviderCallOptions,
 ): Promise<ProviderResult> {
   const translation = translate(target, targeted(target, prepared))
-  const result = await callOnce(target, prepared, { ...options, translation })
+  const how = { translation, httpClient, limits, holds }
+  const result = await callOnce(target, prepared, how)
   if (!result.error || !prepared.turn.mustResend(result.error, target.provider)) return result
-  return await callOnce(target, prepared, { ...options, translation })
+  return await callOnce(target, prepared, how)
 }
 
 /** The call with the output limit that this target gets. */
-function targeted(target: Target, { admission, ...prepared }: PreparedCall): TargetedCall {
-  const length = admission.lengthAt(target)
+function targeted(target: Target, prepared: PreparedCall): TargetedCall {
+  const length = prepared.admission.lengthAt(target)
   if (length === undefined) return prepared
   return { ...prepared, length, request: { ...prepared.request, max_output_tokens: length } }
 }
@@ -53,21 +54,23 @@ function targeted(target: Target, { admission, ...prepared }: PreparedCall): Tar
 async function callOnce(
   target: Target,
   prepared: PreparedCall,
-  { translation, httpClient, limits, holds }: ProviderCallOptions & { translation: Translation },
+  { translation, httpClient, limits, holds }: Omit<ProviderCallOptions, 'translate'> & { translation: Translation },
 ): Promise<ProviderResult> {
   const { call, request, admission, plugins, answerBounds: bounds } = prepared
   const { clientApi, signal } = call
   let dropped: string[] = []
   let sent = false
   try {
-    const written = await translation.request()
+    const writing = translation.request()
+    const written = writing instanceof Promise ? await writing : writing
     dropped = wireNames(clientApi, lostFields(written.dropped, target, prepared), request.origin.body)
     const fileId = unreadableFile(request, written.dropped)
     if (fileId !== undefined) throw fileRefused(fileId, dropped, target)
     if (call.strict && dropped.length > 0) throw lossRefused(dropped, target)
     const stream = request.stream === true
     const { body } = written
-    await admission.cover(target, body)
+    const covering = admission.cover(target, body)
+    if (covering) await covering
     const { forwardedHeaders, edits } = translation
     // What spans say of a reply is read of all of it.
     const edited = edits && call.trace?.hasContents !== true

@@ -224,7 +224,7 @@ test('a stop lets the calls of all threads end, and refuses new ones', async () 
   const before = provider.received.length
   const running = Promise.all(Array.from({ length: 20 }, () => callOnce(own.url, testKey, tenTokens)))
   await expect.poll(() => provider.received.length - before).toBe(20)
-  const stopped = own.end()
+  const stopped = own.end(30_000)
   await pause(20)
   expect((await callOnce(own.url, testKey, tenTokens)).status).not.toBe(200)
   release()

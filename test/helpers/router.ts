@@ -30,7 +30,7 @@ export type TestRouter = Router & {
   /** Calls an endpoint with the test key. */
   call(path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>
   openai(): OpenAI
-  end(): Promise<void>
+  end(deadlineMs?: number): Promise<void>
 }
 
 /** The simulator alone: a process that needs no other provider starts in half the time. */
@@ -138,8 +138,8 @@ export async function testRouter(
         ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
       }),
     openai: () => new OpenAI({ baseURL: `${router.url}/v1`, apiKey: testKey, maxRetries: 0 }),
-    async end() {
-      await router.stop(1_000)
+    async end(deadlineMs = 1_000) {
+      await router.stop(deadlineMs)
       rmSync(folder, { recursive: true, force: true })
     },
   }

@@ -69,7 +69,7 @@ export function editReply(body: JsonObject, { model, usage, costUsd, finishOf, r
 /** The provider must report the usage of a stream whether or not the client asked for it. */
 function withStreaming(edited: JsonObject, stream: boolean): JsonObject {
   if (!stream) {
-    delete edited.stream_options
+    if ('stream_options' in edited) delete edited.stream_options
     if (edited.stream) edited.stream = false
     return edited
   }

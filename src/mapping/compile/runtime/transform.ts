@@ -24,13 +24,9 @@ export function transform(parts: Transform): Callable {
     if (value === undefined) return undefined
     if (typeof parts.clone !== 'function') throw new EvaluationError('T2013', parts.position)
     const source = parts.clone === valueFunctions.clone ? value : call(parts.clone, [value], null)
+    if (parts.whole && isPlainRecord(source)) return changed({ ...source }, parts)
     // Copied in any case, because a mapping may redefine $clone; what is inside only where it might be changed.
     const copied = new Set<object>()
-    if (parts.whole && isPlainRecord(source)) {
-      const result = { ...source }
-      change(result, copied.add(result), parts)
-      return result
-    }
     const result = copy(source, copied)
     const matches = parts.pattern(result)
     if (matches === undefined) return result
@@ -42,25 +38,43 @@ export function transform(parts: Transform): Callable {
 }
 
 function change(match: unknown, copied: ReadonlySet<unknown>, parts: Transform): void {
-  const changes = parts.update(match)
-  if (changes !== undefined) {
-    if (typeof changes !== 'object' || changes === null || Array.isArray(changes)) {
-      throw new EvaluationError('T2011', parts.updatePosition, { value: changes })
-    }
-    const members = Object.entries(changes)
-    if (members.length > 0 && !copied.has(match)) throw new EvaluationError('T2014', parts.position, { value: match })
-    for (const [name, value] of members) {
-      // JSONata sets no named members on a list.
-      if (!Array.isArray(match) || /^\d+$/.test(name)) setMember(match as object, name, value)
-    }
+  const members = membersToSet(match, parts)
+  if (members.length > 0 && !copied.has(match)) throw new EvaluationError('T2014', parts.position, { value: match })
+  for (const [name, value] of members) {
+    // JSONata sets no named members on a list.
+    if (!Array.isArray(match) || /^\d+$/.test(name)) setMember(match as object, name, value)
   }
+  const names = namesToRemove(match, parts)
+  if (!names || typeof match !== 'object' || match === null) return
+  if (!copied.has(match)) throw new EvaluationError('T2014', parts.position, { value: match })
+  for (const name of names) Reflect.deleteProperty(match, name)
+}
+
+/** A copied record with its changes. One that members were deleted of would be a dictionary, which is slow to write as JSON. */
+function changed(record: Record<string, unknown>, parts: Transform): Record<string, unknown> {
+  for (const [name, value] of membersToSet(record, parts)) setMember(record, name, value)
+  const names = namesToRemove(record, parts)?.filter((name) => Object.hasOwn(record, name)) ?? []
+  if (names.length === 0) return record
+  const left = {}
+  for (const name in record) if (!names.includes(name)) setMember(left, name, record[name])
+  return left
+}
+
+function membersToSet(match: unknown, parts: Transform): [string, unknown][] {
+  const changes = parts.update(match)
+  if (changes === undefined) return []
+  if (typeof changes !== 'object' || changes === null || Array.isArray(changes)) {
+    throw new EvaluationError('T2011', parts.updatePosition, { value: changes })
+  }
+  return Object.entries(changes)
+}
+
+function namesToRemove(match: unknown, parts: Transform): string[] | undefined {
   const removed = parts.remove?.(match)
-  if (removed === undefined) return
+  if (removed === undefined) return undefined
   const names = Array.isArray(removed) ? removed : [removed]
   if (!names.every((name) => typeof name === 'string')) {
     throw new EvaluationError('T2012', parts.removePosition, { value: removed })
   }
-  if (typeof match !== 'object' || match === null) return
-  if (!copied.has(match)) throw new EvaluationError('T2014', parts.position, { value: match })
-  for (const name of names) Reflect.deleteProperty(match, name)
+  return names
 }
