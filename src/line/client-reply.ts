@@ -1,4 +1,5 @@
 import { asRouterError, type RouterError } from '../core/errors.ts'
+import type { Reply } from '../core/reply.ts'
 import { withoutSecrets } from '../core/secrets.ts'
 import { completionTokens } from '../core/usage.ts'
 import { andThen } from '../manifest/run-mapping.ts'
