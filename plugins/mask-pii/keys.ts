@@ -24,9 +24,9 @@ const pem = /-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----(?:[^-]|-(?!-)){1,16000}----
 /** What something that is called a key is set to. */
 const assigned =
   /(?<![A-Za-z0-9])(?:api[ _-]?key|secret(?:[ _-]?(?:access[ _-]?)?key)?|access[ _-]?(?:key|token)|auth[ _-]?token|token|bearer|password)["']?(?:\s{0,3}[:=]\s{0,3}|\s)["']?([A-Za-z0-9_/+=-]{20,250})(?![A-Za-z0-9_/+=-])/gi
-/** Words of people, not paths, variables and rules. */
+/** Words of people. */
 const password =
-  /(?<![\p{L}\p{N}])(?:password|passwort|passwd|mot de passe|contraseña)["']?\s{0,3}[:=]\s{0,3}["']?(?!(?:process|os|env|import|config)\.)([^\s"',;<>(){}|/$][^\s"',;<>(){}|/]{7,63})(?![^\s"',;.)}])/giu
+  /(?<![\p{L}\p{N}])(?:password|passwort|passwd|mot de passe|contraseña)["']?\s{0,3}[:=]\s{0,3}["']?(?!(?:process|os|env|import|config)\.)([^\s"',;<>(){}|]{8,64})(?![^\s"',;.)}])/giu
 
 /** Keys and tokens of machines. */
 export function findKeys(text: string): Span[] {
@@ -34,7 +34,8 @@ export function findKeys(text: string): Span[] {
   for (const pattern of [prefixed, pem, assigned, password]) {
     for (const { index, 0: whole, 1: key = whole } of text.matchAll(pattern)) {
       const end = index + whole.length
-      const isKey = pattern === prefixed || pattern === pem || isMixed(key)
+      const isKnown = pattern === prefixed || pattern === pem
+      const isKey = isKnown || (isMixed(key) && !(pattern === password && isPlace(key)))
       if (isKey) found.push({ kind: 'key', start: end - key.length, end })
     }
   }
@@ -45,3 +46,12 @@ export function findKeys(text: string): Span[] {
 function isMixed(key: string): boolean {
   return /\d/.test(key) && /[A-Za-z]/.test(key)
 }
+
+/** Whether it is a variable, an address or a path, where something may be found: what has a sign or mixed letters is a password. */
+function isPlace(text: string): boolean {
+  if (/^\$[A-Za-z_]\w*(?:$|[/.:[])|^(?:[.~]{0,2}\/|[A-Za-z]:[\\/])|:\/\//.test(text)) return true
+  return text.includes('/') && text.split('/').every((step) => plainStep.test(step))
+}
+
+/** A name such as `data`, `db-2`, `My_File.txt` or `v1`. */
+const plainStep = /^(?:[A-Z]?[a-z]*|[A-Z]{2,})\d*(?:[-_.](?:[A-Z]?[a-z]*|[A-Z]{2,})\d*)*$/

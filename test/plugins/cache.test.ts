@@ -301,49 +301,67 @@ describe('through the router', () => {
       expect(response.status).toBeLessThan(300)
       return response.status === 204 ? {} : ((await response.json()) as { api_key_id: string; api_key: string })
     }
-    const keyThatHits = async (limits: object = {}) => {
+    const paths = {
+      '/v1/chat/completions': { model: 'one/m1', messages: [{ role: 'user', content: 'Hello' }] },
+      '/v1/embeddings': { model: 'one/vectors', input: 'Hello' },
+    }
+    const keyThatHits = async (limits: object = {}, path: keyof typeof paths = '/v1/chat/completions') => {
       const { api_key_id: id, api_key: secret } = (await manage('apikey', { name: 'k', ...limits })) as {
         api_key_id: string
         api_key: string
       }
       const ask = async () => {
-        const { status, headers, content } = await world.ask({}, { authorization: `Bearer ${secret}` })
-        return { status, state: headers.get('x-router-cache'), content }
+        const headers = { authorization: `Bearer ${secret}` }
+        const response = await world.router.call(path, paths[path], headers)
+        const said = /Hi you\.|\[1,2\]/.exec(await response.text())?.[0]
+        return { status: response.status, state: response.headers.get('x-router-cache'), said }
       }
-      await world.ask()
-      expect(await ask()).toEqual({ status: 200, state: 'HIT', content: 'Hi you.' })
+      await (await world.router.call(path, paths[path])).text()
+      expect(await ask()).toMatchObject({ status: 200, state: 'HIT', said: expect.any(String) })
       return { id, ask }
     }
     beforeEach(async () => {
       world = await cached()
     })
 
-    test('is not told to a key that may not ask the model', async () => {
-      const { id, ask } = await keyThatHits()
-      await manage(`apikey/${id}/access`, { models: ['two/*'] })
-      expect(await ask()).toEqual({ status: 403, state: null, content: '' })
+    describe.each(['/v1/chat/completions', '/v1/embeddings'] as const)('at %s', (path) => {
+      const nothing = { state: null, said: undefined }
+
+      test('is not told to a key that may not ask the model', async () => {
+        const { id, ask } = await keyThatHits({}, path)
+        await manage(`apikey/${id}/access`, { models: ['two/*'] })
+        expect(await ask()).toEqual({ status: 403, ...nothing })
+      })
+
+      test.each([
+        ['models are not approved', 'org/models', { approved_models: ['two/*'] }],
+        ['rules about data forbid the provider', 'org/rules', { geolocation: ['eu'] }],
+      ])('is not told to an organization whose %s', async (_, rule, rules) => {
+        const { ask } = await keyThatHits({}, path)
+        await manage(rule, rules, 'PUT')
+        const { status, ...told } = await ask()
+        expect([400, 403, 404]).toContain(status)
+        expect(told).toEqual(nothing)
+      })
+
+      test('is not told to a key that was deleted, or has expired', async () => {
+        const gone = await keyThatHits({}, path)
+        await manage(`apikey/${gone.id}`, {}, 'DELETE')
+        expect(await gone.ask()).toEqual({ status: 403, ...nothing })
+        const over = await keyThatHits({}, path)
+        await manage(`apikey/${over.id}/expiry`, { expires_at: new Date(Date.now() + 500).toISOString() })
+        await expect.poll(async () => (await over.ask()).status, { timeout: 10_000 }).toBe(403)
+        expect(await over.ask()).toEqual({ status: 403, ...nothing })
+      })
+
+      test('is told to a key whose limit is used up, or 0: it costs nothing', async () => {
+        const { id, ask } = await keyThatHits({ monthly_limit: 0.000_000_001 }, path)
+        await manage(`apikey/${id}/limit`, { monthly_limit: 0 })
+        expect(await ask()).toMatchObject({ status: 200, state: 'HIT' })
+      })
     })
 
-    test.each([
-      ['models are not approved', 'org/models', { approved_models: ['two/*'] }],
-      ['rules about data forbid the provider', 'org/rules', { geolocation: ['eu'] }],
-    ])('is not told to an organization whose %s', async (_, path, rules) => {
-      const { ask } = await keyThatHits()
-      await manage(path, rules, 'PUT')
-      const { status, ...told } = await ask()
-      expect([400, 403, 404]).toContain(status)
-      expect(told).toEqual({ state: null, content: '' })
-    })
-
-    test('is not told to a key that was deleted', async () => {
-      const { id, ask } = await keyThatHits()
-      await manage(`apikey/${id}`, {}, 'DELETE')
-      expect(await ask()).toEqual({ status: 403, state: null, content: '' })
-    })
-
-    test('is told to a key whose budget is used up: it costs nothing; what is not kept is refused', async () => {
-      const { ask } = await keyThatHits({ monthly_limit: 0.000_000_001 })
-      expect(await ask()).toMatchObject({ status: 200, state: 'HIT' })
+    test('is all that a key gets whose limit is used up', async () => {
       const { api_key: secret } = (await manage('apikey', { name: 'k', monthly_limit: 0.000_000_001 })) as {
         api_key: string
       }

@@ -53,6 +53,7 @@ test.each([
   ['tel '],
   ['token='],
   ['password='],
+  [`password: ${'A-'.repeat(30)}/1! `],
   ['a='],
   ['-----BEGIN PRIVATE KEY-----'],
   ['a.'],
@@ -76,6 +77,35 @@ test('of two kinds in one place one is meant, and spans do not overlap', () => {
   expect(spans.map(({ kind }) => kind)).toEqual(['key', 'email', 'phone'])
   for (const [index, { start }] of spans.entries()) expect(start).toBeGreaterThanOrEqual(spans[index - 1]?.end ?? 0)
 })
+
+test.each([
+  ['password: a/b$c9xyz', 'a/b$c9xyz'],
+  ['Password="p@ss/w0rd$1"', 'p@ss/w0rd$1'],
+  ['password: aB3/xY9+Zq==', 'aB3/xY9+Zq=='],
+  ['passwort: Sommer/2024!', 'Sommer/2024!'],
+  ['mot de passe : soleil$42/nuit', 'soleil$42/nuit'],
+  ['contraseña=x7$Kp2$mQ', 'x7$Kp2$mQ'],
+  ['{"password":"$2b$10$N9qo8uLOickgx2ZMRZoMye"}', '$2b$10$N9qo8uLOickgx2ZMRZoMye'],
+  ['password: $up3r-s3cret', '$up3r-s3cret'],
+])('finds the password of %j', (text, password) => {
+  expect(find(text).map(({ start, end }) => text.slice(start, end))).toEqual([password])
+})
+
+test.each([
+  'password: /etc/secrets/db1',
+  'password: ./secrets/db1.txt',
+  'password: ~/db1.txt',
+  'password: C:/keys/db1.txt',
+  'password: secret/data/db-1',
+  'password: Vault/prod/My_File2.txt',
+  'password: https://vault.example/v1/db',
+  'password: $DB_PASSWORD1',
+  'password: ${DB_PASSWORD1}',
+  'password=$HOME1/secret',
+  'password: $env:DB_PASSWORD1',
+  'password: $(cat /run/secrets/db1)',
+  'password: min8/max64',
+])('finds no password in %j', (text) => expect(find(text)).toEqual([]))
 
 test.each([
   ['(a+)+$', 'repeats without end'],

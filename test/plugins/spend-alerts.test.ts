@@ -6,7 +6,7 @@ import { Alarms } from '../../plugins/spend-alerts/alarms.ts'
 import spendAlerts from '../../plugins/spend-alerts/index.ts'
 import { type Alert, crossedBy, type State } from '../../plugins/spend-alerts/thresholds.ts'
 import { type PluginWorld, pluginWorld } from '../e2e/plugin-world.ts'
-import { type LoopbackProvider, loopbackProvider, type Received } from '../helpers/provider.ts'
+import { answerJson, type LoopbackProvider, loopbackProvider, type Received } from '../helpers/provider.ts'
 
 const url = 'https://hooks.example/x'
 const json = { url, form: 'json' } as const
@@ -210,4 +210,30 @@ describe.each([1, 2])('through the router with %i threads', (threads) => {
     await new Promise((resolve) => setTimeout(resolve, 300))
     expect(received).toHaveLength(2)
   })
+})
+
+test('an attempt that failed and was paid crosses thresholds', async () => {
+  const received: Received[] = []
+  const hook = await loopbackProvider((request, response) => {
+    received.push(request)
+    response.end()
+  })
+  const options = {
+    spend_usd: { key: [0.000_001] },
+    webhooks: [{ url: hook.url, form: 'json' }],
+    every_seconds: 0.02,
+  }
+  const plugins = [{ name: 'spend-alerts', options, fetch: [new URL(hook.url).host] }]
+  const world = await pluginWorld({}, { settings: { plugins } })
+  // The provider counts an answer that is none.
+  world.steps.one.push((response) =>
+    answerJson(response, { id: 'c', choices: [], usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 } }),
+  )
+  expect((await world.ask()).status).toBe(502)
+  await expect.poll(() => received.length).toBe(1)
+  expect(world.rows()).toMatchObject([{ outcome: 'failed', cost: { nanoUsd: 10_000 } }])
+  const alert = received[0]?.body as unknown as Alert
+  expect(alert.threshold).toMatchObject({ kind: 'spend', value: 0.000_001, current_spend: 0.000_01 })
+  await world.end()
+  await hook.close()
 })
