@@ -1,6 +1,6 @@
 /**
  * What an answer from the cache costs beside one from a provider: equal calls that are found, and the same with
- * `x-router-cache: refresh`, which asks the provider, in turn. `npm run bench -- cache [rounds]`. CPU of the router's process.
+ * `x-router-cache: refresh`, which asks the provider, in turn. `npm run bench -- cache [rounds] [callers]`. CPU of the router's process.
  */
 import { load, median } from './load.ts'
 import { startMeasured } from './measured.ts'
@@ -10,7 +10,7 @@ import { firstCall } from './ways.ts'
 const rounds = Number(process.argv[3] ?? 5)
 const calls = 1_000
 /** So many that each commit of the ledger has rows of several calls: what few wait for is the disk. */
-const concurrent = 64
+const concurrent = Number(process.argv[4] ?? 64)
 
 const upstream = await startMeasured('upstream.ts')
 const router = await startRouter(here, upstream.url, { lines: 'plugins: [{ name: cache }]\n' })

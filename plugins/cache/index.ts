@@ -48,15 +48,20 @@ export default definePlugin<Options>({
     const flights = new Flights(duration(options.wait))
     const usualTtlMs = duration(options.ttl)
     return {
-      async request(request, call: Call) {
+      request(request, call: Call) {
         const wishes = wishesOf(call.headers)
         if (wishes.bypass || !isCacheable(request, call, options)) return told('BYPASS')
         const key = keyOf(request, call, options)
         const ttlMs = wishes.ttlMs ?? usualTtlMs
-        const found = wishes.refresh ? { leads: flights.begin(key) } : await sought(key, wishes.ttlMs, call.signal)
-        if ('reply' in found) return { ...told('HIT'), reply: found.reply }
-        call.state.asking = { key, ttlMs, leads: found.leads }
-        return told('MISS')
+        const asks = (leads: boolean) => {
+          call.state.asking = { key, ttlMs, leads }
+          return told('MISS')
+        }
+        if (wishes.refresh) return asks(flights.begin(key))
+        const sought = seek(key, wishes.ttlMs)
+        if (!sought)
+          return waitedFor(key, wishes.ttlMs, call.signal).then((one) => answered(one) ?? asks(one === 'leads'))
+        return answered(sought) ?? asks(true)
       },
       reply(reply, { state: { asking } }: Call) {
         if (!asking) return undefined
@@ -73,19 +78,33 @@ export default definePlugin<Options>({
       },
     }
 
-    /** A reply that is kept, or that another call is getting; else whether others wait for this call from now on. */
-    async function sought(key: string, oldestMs: number | undefined, signal: AbortSignal) {
+    /** A reply that is kept; `leads` where others wait for this call from now on; undefined where this one has to wait. */
+    function seek(key: string, oldestMs: number | undefined): Sought | undefined {
+      const reply = kept.get(key, oldestMs)
+      if (reply) return { reply }
+      return flights.begin(key) ? 'leads' : undefined
+    }
+
+    /** The same when the call has ended that asks; `failed` where it got no reply for others. */
+    async function waitedFor(
+      key: string,
+      oldestMs: number | undefined,
+      signal: AbortSignal,
+    ): Promise<Sought | 'failed'> {
       for (;;) {
-        const reply = kept.get(key, oldestMs)
-        if (reply) return { reply }
-        if (flights.begin(key)) return { leads: true }
         const landed = await flights.landing(key, signal)
-        if (landed === 'failed') return { leads: false }
-        if (landed !== 'gone') return landed
+        const sought = landed === 'gone' ? seek(key, oldestMs) : landed
+        if (sought) return sought
       }
     }
   },
 })
+
+type Sought = { reply: PluginReply } | 'leads'
+
+function answered(sought: Sought | 'failed') {
+  return typeof sought === 'object' ? { ...told('HIT'), reply: sought.reply } : undefined
+}
 
 function told(state: 'HIT' | 'MISS' | 'BYPASS'): { headers: Record<string, string>; reply?: PluginReply } {
   return { headers: { 'x-router-cache': state } }

@@ -94,9 +94,14 @@ const known = new WeakMap<CallFacts, PluginCall['headers']>()
 function shownHeaders(facts: CallFacts): PluginCall['headers'] {
   let shown = known.get(facts)
   if (!shown) {
-    const own = Object.entries(facts.headers).filter(([name]) => /^(?:x|anthropic)-/.test(name) && name !== 'x-api-key')
-    shown = Object.freeze(Object.fromEntries(own.map(([name, value]) => [name, String(value ?? '')])))
+    const own: Record<string, string> = {}
+    for (const name in facts.headers) if (isShown(name)) own[name] = String(facts.headers[name] ?? '')
+    shown = Object.freeze(own)
     known.set(facts, shown)
   }
   return shown
+}
+
+function isShown(name: string): boolean {
+  return (name.startsWith('x-') || name.startsWith('anthropic-')) && name !== 'x-api-key'
 }
