@@ -34,13 +34,13 @@ export function isUsageGroup(name: string): boolean {
   return Object.hasOwn(columns, name) || /^(?:label|extra)\.[^"\p{Cc}]{1,128}$/u.test(name)
 }
 
-/** The most rows of a report. */
+/** The most rows of a report, where nobody says otherwise. */
 export const mostUsageRows = 100_000
 /** The longest time of a query; one that reads the ledger itself reads about 300,000 rows per second. */
 const longestMs = 30_000
 
 /** A function that runs usage queries; the rows are in the order of their periods. Throws QueryTooLarge and the engine's errors. */
-export function usageReporter(db: Connection): (query: UsageQuery) => UsageRow[] {
+export function usageReporter(db: Connection, mostRows = mostUsageRows): (query: UsageQuery) => UsageRow[] {
   const labels = db.prepare<[string], string>('SELECT labels FROM api_keys WHERE id = ?').pluck()
   const groupName = db.prepare<[string], string>('SELECT name FROM groups WHERE id = ?').pluck()
   return (query) => {
@@ -60,7 +60,7 @@ export function usageReporter(db: Connection): (query: UsageQuery) => UsageRow[]
       for (const [period, operation, ...found] of statementOf(source).iterate(bound)) {
         const start = query.resolution === 'month' ? monthStart(from) : Number(period)
         const values = readers.map((read, index) => read((found[figureNames.length + index] as string | null) ?? null))
-        const row = rowOf(rows, start, values)
+        const row = rowOf(rows, { start, values, mostRows })
         for (const [index, name] of figureNames.entries()) row.figures[name] += found[index] as bigint
         row.byOperation[operation] = (row.byOperation[operation] ?? 0) + Number(found[0])
       }
@@ -72,14 +72,18 @@ export function usageReporter(db: Connection): (query: UsageQuery) => UsageRow[]
 /** A period, an operation, the figures in their order, and the values of the groups. */
 type RawRow = [period: bigint, operation: string, ...(bigint | string | null)[]]
 
-const tooMany = `The report would have more than ${mostUsageRows} rows: ask for fewer days, a coarser resolution or fewer groups.`
+const tooMany = (most: number) =>
+  `The report would have more than ${most} rows: ask for fewer days, a coarser resolution or fewer groups.`
 const tooLong = `The report takes longer than ${longestMs / 1_000} s: ask for fewer days, or without groups that are counted call by call, such as user and extra.`
 
-function rowOf(rows: Map<string, UsageRow>, start: number, values: UsageRow['values']): UsageRow {
+function rowOf(
+  rows: Map<string, UsageRow>,
+  { start, values, mostRows }: Pick<UsageRow, 'start' | 'values'> & { mostRows: number },
+): UsageRow {
   const key = JSON.stringify([start, ...values])
   const known = rows.get(key)
   if (known) return known
-  if (rows.size === mostUsageRows) throw new QueryTooLarge(tooMany)
+  if (rows.size === mostRows) throw new QueryTooLarge(tooMany(mostRows))
   const row = { start, values, byOperation: {}, figures: noFigures() }
   rows.set(key, row)
   return row

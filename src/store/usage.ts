@@ -7,5 +7,5 @@ export type Usage = Queries<UsageQuery, UsageRow>
 
 /** Usage reports of a database. */
 export function usage(db: Connection): Usage {
-  return queries(db, 'usage', usageReporter)
+  return queries(db, 'usage', (own) => usageReporter(own))
 }
