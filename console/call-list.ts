@@ -25,8 +25,11 @@ const refreshShare = 0.05
 /** With more rows than these a page becomes slow: those at its end are asked for again when somebody goes there. */
 const mostRows = 1_000
 
-/** The calls page by page; those that are made meanwhile are put where they belong. */
-export function useCalls(filters: Query): CallList {
+/**
+ * The calls page by page; those that are made meanwhile are put where they belong. They are looked for anew when `question` changes: in the
+ * filters, a time may go with the clock.
+ */
+export function useCalls(filters: Query, question: string): CallList {
   const calls = useSignal<readonly CallEntry[]>([])
   const refused = useSignal<readonly RefusedEntry[]>([])
   const next = useSignal<string | undefined>(undefined)
@@ -70,7 +73,7 @@ export function useCalls(filters: Query): CallList {
     void load(undefined, aborted)
     keepRefreshing(() => refresh(aborted), aborted.signal)
     return () => aborted.abort()
-  }, [sameFilters(filters)])
+  }, [question])
   const more = next.value === undefined ? undefined : () => void (isLoading.value || load(next.value, round.current))
   const oldest = next.value === undefined ? '' : (calls.value.at(-1)?.at ?? '')
   const shown = inOrder([...refused.value.filter(({ at }) => at >= oldest), ...calls.value])
@@ -91,10 +94,10 @@ async function pageOf(filters: Query, cursor: string | undefined, signal: AbortS
 }
 
 /** Filters that calls can pass of which no provider knows. */
-const refusable = ['key', 'group', 'code', 'asked', 'start', 'outcome', 'id']
+const refusable = ['key', 'group', 'code', 'asked', 'start', 'end', 'outcome', 'id']
 
 async function refusals(filters: Query, signal: AbortSignal): Promise<RefusedEntry[]> {
-  const { key, group, code, asked, start, outcome, id } = filters as { [name: string]: string | undefined }
+  const { key, group, code, asked, start, end, outcome, id } = filters as { [name: string]: string | undefined }
   const isOther = (name: string) => !refusable.includes(name) && filters[name] !== undefined && filters[name] !== ''
   if (Object.keys(filters).some(isOther) || (outcome && outcome !== 'refused')) return []
   const query = { key, group, code, limit: 1_000 }
@@ -103,6 +106,7 @@ async function refusals(filters: Query, signal: AbortSignal): Promise<RefusedEnt
     (call) =>
       (!asked || call.asked === asked) &&
       (!start || call.at >= start) &&
+      (!end || call.at < end) &&
       (!id || [call.id, call.request_id].includes(id)),
   )
 }
@@ -124,11 +128,6 @@ function keepRefreshing(refresh: () => Promise<void>, signal: AbortSignal): void
     signal.addEventListener('abort', () => clearTimeout(timer), { once: true })
   }
   later(refreshMs)
-}
-
-/** The same text for the same filters: a time that goes with the clock is the same. */
-function sameFilters(filters: Query): string {
-  return JSON.stringify({ ...filters, start: filters.start !== undefined })
 }
 
 function inOrder<Entry extends ListedEntry>(calls: readonly Entry[]): Entry[] {

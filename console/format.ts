@@ -6,6 +6,11 @@ export function count(value: number | undefined): string {
   return String(Math.round(value)).replace(/\B(?=(\d{3})+(?!\d))/g, thin)
 }
 
+/** How many there are of something: `1 call`, `2 calls`. */
+export function counted(value: number, one: string, several = `${one}s`): string {
+  return `${count(value)} ${value === 1 ? one : several}`
+}
+
 /** A number that is read at a glance: 1.2 k, 34 M. */
 export function short(value: number): string {
   if (Number.isNaN(value)) return '–'

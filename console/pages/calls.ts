@@ -8,6 +8,7 @@ import { Button, Field, Select } from '../parts/form.ts'
 import { Failure, Page, Spinner } from '../parts/page.ts'
 import { Table } from '../parts/table.ts'
 import { Money, Name, Outcome, Time } from '../parts/text.ts'
+import { chosenSpan, chosenTimes, TimeRange } from '../parts/time-range.ts'
 import { toast } from '../parts/toast.ts'
 import { changeQuery, type PageProps, to } from '../place.ts'
 import { CallDetail } from './call.ts'
@@ -44,7 +45,7 @@ export default function Calls({ rest, query }: PageProps) {
 
 function CallList({ query }: { query: URLSearchParams }) {
   const filters = filtersIn(query)
-  const { calls, error, more, isLoading } = useCalls(filters)
+  const { calls, error, more, isLoading } = useCalls(filters, query.toString())
   const typed = useRef<{ changes: Query; timer?: ReturnType<typeof setTimeout> }>({ changes: {} })
   const later = (changes: Query) => {
     clearTimeout(typed.current.timer)
@@ -58,7 +59,7 @@ function CallList({ query }: { query: URLSearchParams }) {
   return html`
     <${Page} title="Calls" actions=${html`<${Button} onClick=${() => void download(filters)}>Export as CSV<//>`}>
       <form class="filters" role="search" onSubmit=${(event: Event) => event.preventDefault()}>
-        <${Select} name="time" label="Time" value=${query.get('time') ?? ''} options=${times} onInput=${(value: string) => changeQuery({ time: value })} />
+        <${TimeRange} name="time" value=${query.get('time') ?? ''} options=${times} query=${query} />
         <${Select} name="outcome" label="Outcome" value=${query.get('outcome') ?? ''} options=${outcomes} onInput=${(value: string) => changeQuery({ outcome: value })} />
         ${texts.map(([name, label, placeholder]) => html`<${Field} key=${name} name=${name} label=${label} placeholder=${placeholder} type="search" value=${query.get(name) ?? ''} onInput=${(value: string) => later({ [name]: value })} />`)}
       </form>
@@ -117,14 +118,17 @@ function modelCell(call: ListedEntry) {
 
 /** The parameters of the API for what is in the address. */
 function filtersIn(query: URLSearchParams): Query {
-  const { time, tag, ...others } = Object.fromEntries(query)
-  const since = timeMs[time ?? '']
+  const { time = '', tag, ...others } = Object.fromEntries([...query].filter(([name]) => !chosen.includes(name)))
   const [, name, value] = /^((?:label|extra)\.[^=]+)=(.+)$/s.exec(tag ?? '') ?? []
-  return {
-    ...others,
-    ...(since !== undefined && { start: new Date(Date.now() - since).toISOString() }),
-    ...(name !== undefined && { [name]: value }),
-  }
+  return { ...others, ...spanOf(time, query), ...(name !== undefined && { [name]: value }) }
+}
+
+const chosen = ['from', 'to']
+
+function spanOf(time: string, query: URLSearchParams): Query {
+  if (time === chosenTimes) return chosenSpan(query)
+  const since = timeMs[time]
+  return since === undefined ? {} : { start: new Date(Date.now() - since).toISOString() }
 }
 
 /** Saves all calls that are found. */

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { api } from '../api.ts'
 import { html } from '../html.ts'
 import { Failure, Page, Spinner } from '../parts/page.ts'
@@ -35,6 +35,8 @@ export default function Changes() {
     }
     isLoading.value = false
   }
+  const actors = [...new Set(entries.value.map(({ actor }) => actor))].filter(isKeyId)
+  const names = useKeyNames(actors)
   useEffect(() => void load(), [])
   const more = next.value === undefined ? undefined : () => void (isLoading.value || load(next.value))
   return html`
@@ -55,8 +57,8 @@ export default function Changes() {
                 head: 'By',
                 isMinor: true,
                 cell: ({ actor }: Entry) =>
-                  /^[\da-f-]{36}$/.test(actor)
-                    ? html`<a href=${to(`keys/${actor}`)} title=${actor}><code>…${actor.slice(-12)}</code></a>`
+                  isKeyId(actor)
+                    ? html`<a href=${to(`keys/${actor}`)} title=${actor}><${Name} text=${names.get(actor) ?? `…${actor.slice(-12)}`} /></a>`
                     : html`<${Name} text=${actor} />`,
               },
               { head: 'What was changed', cell: (entry: Entry) => html`<${Difference} ...${entry} />` },
@@ -64,6 +66,25 @@ export default function Changes() {
       }
     <//>
   `
+}
+
+function isKeyId(actor: string): boolean {
+  return /^[\da-f-]{36}$/.test(actor)
+}
+
+/** The names of keys by their ids, as far as they are known; one that is deleted has none. */
+function useKeyNames(ids: readonly string[]): ReadonlyMap<string, string> {
+  const names = useSignal<ReadonlyMap<string, string>>(new Map())
+  const asked = useRef(new Set<string>())
+  const load = async (id: string) => {
+    asked.current.add(id)
+    const { name } = await api<{ name: string }>(`v1/manage/apikey/${id}`)
+    names.value = new Map(names.value).set(id, name)
+  }
+  useEffect(() => {
+    for (const id of ids) if (!asked.current.has(id)) load(id).catch(() => {})
+  }, [ids.join()])
+  return names.value
 }
 
 /** The members that differ, before and after. */

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { all, api, events, type Query } from '../api.ts'
 import type { KeyEntry } from '../entries.ts'
-import { count, duration, percent, short, usd } from '../format.ts'
+import { count, counted, duration, percent, short, usd } from '../format.ts'
 import { html } from '../html.ts'
 import { useLoad } from '../load.ts'
 import { Chart } from '../parts/chart.ts'
@@ -10,6 +10,7 @@ import { Select } from '../parts/form.ts'
 import { Loading, Page, Section } from '../parts/page.ts'
 import { Table } from '../parts/table.ts'
 import { Money, Name } from '../parts/text.ts'
+import { chosenSpan, chosenTimes, TimeRange } from '../parts/time-range.ts'
 import { changeQuery, type PageProps, to } from '../place.ts'
 
 /** The figures of a period, as the API gives them. */
@@ -70,11 +71,11 @@ export default function Overview({ query }: PageProps) {
   return html`
     <${Page} title="Overview" actions=${html`
       <div class="filters">
-        <${Select} name="range" label="Time" value=${range} options=${ranges} onInput=${(value: string) => changeQuery({ range: value })} />
+        <${TimeRange} name="range" value=${range} options=${ranges} query=${query} />
         <${Select} name="by" label="By" value=${by} options=${groups} onInput=${(value: string) => changeQuery({ by: value })} />
       </div>`}>
       <${Now} live=${live} />
-      <${OverTime} range=${range} by=${by} version=${live.chartVersion} />
+      <${OverTime} range=${range} query=${query} by=${by} version=${live.chartVersion} />
     <//>
   `
 }
@@ -145,14 +146,23 @@ function Now({ live: { now, rate, version } }: { live: ReturnType<typeof useLive
     async (signal) => {
       const asked = (path: string, query: Query = {}) => api<never>(path, { query, signal })
       const today = new Date().toISOString().slice(0, 10)
-      const [org, limits, enforcing, ofToday, ofMonth] = await Promise.all([
+      const [org, limits, enforcing, ofToday, ofMonth, { refusals }] = await Promise.all([
         asked('v1/manage/org') as Promise<{ balance: number }>,
         (asked('v1/manage/org/limits') as Promise<Record<string, number | null>>).catch(() => ({})),
         (asked('v1/manage/org/balance') as Promise<{ enforces_balance: boolean }>).catch(() => undefined),
         asked('v1/manage/org/usage', { start: today, end: today }) as Promise<Usage>,
         asked('v1/manage/org/usage', { resolution: 'month' }) as Promise<Usage>,
+        asked('v1/manage/refusals', { limit: mostRefusals }) as Promise<{ refusals: { at: string }[] }>,
       ])
-      return { org, limits, enforces: enforcing?.enforces_balance === true, today: only(ofToday), month: only(ofMonth) }
+      const lastHour = new Date(Date.now() - hourMs).toISOString()
+      return {
+        org,
+        limits,
+        enforces: enforcing?.enforces_balance === true,
+        today: only(ofToday),
+        month: only(ofMonth),
+        refused: refusals.filter(({ at }) => at >= lastHour).length,
+      }
     },
     [version],
   )
@@ -162,17 +172,22 @@ function Now({ live: { now, rate, version } }: { live: ReturnType<typeof useLive
     enforces,
     today,
     month,
+    refused,
   }: NonNullable<typeof figures.data>) => html`
     <div class="cards" role="group" aria-label="At present">
-      ${card('Spent today', html`<${Money} value=${today.spend} />`, `${count(today.total_requests)} calls`)}
-      ${card('Spent this month', html`<${Money} value=${month.spend} />`, `${count(month.total_requests)} calls`)}
+      ${card('Spent today', html`<${Money} value=${today.spend} />`, counted(today.total_requests, 'call'))}
+      ${card('Spent this month', html`<${Money} value=${month.spend} />`, counted(month.total_requests, 'call'))}
       ${card('Balance', html`<${Money} value=${org.balance} />`, enforces ? 'calls stop at zero' : 'does not limit calls')}
-      ${card('Failed today', percent(today.total_requests === 0 ? 0 : today.failed_requests / today.total_requests), `${count(today.failed_requests)} of ${count(today.total_requests)} calls`)}
-      ${card('Under way', now ? count(now.under_way) : '–', now ? `${count(now.streams)} streams` : 'not connected')}
+      ${card('Failed today', percent(today.total_requests === 0 ? 0 : today.failed_requests / today.total_requests), `${count(today.failed_requests)} of ${counted(today.total_requests, 'call')}`)}
+      ${card('Refused', html`<a href=${to('calls', { outcome: 'refused' })}>${count(refused)}${refused >= mostRefusals && '+'}</a>`, 'in the last hour')}
+      ${card('Under way', now ? count(now.under_way) : '–', now ? counted(now.streams, 'stream') : 'not connected')}
       ${card('Calls per second', rate ? short(rate.calls) : '–', requestsLimit(limits))}
       ${card('Tokens per second', rate ? short(rate.input_tokens + rate.output_tokens) : '–', rate ? `${usd(rate.cost * 60)} a minute` : '')}
     </div>`}<//>`
 }
+
+/** So many are kept; they were refused before a provider was asked, and are not among the calls that failed. */
+const mostRefusals = 200
 
 function requestsLimit(limits: { requests_per_minute?: number | null }): string {
   return limits.requests_per_minute ? `at most ${count(limits.requests_per_minute)} a minute` : 'without a limit'
@@ -197,10 +212,12 @@ function only({ usage }: Usage): Figures {
   return Object.values(usage)[0] ?? none
 }
 
-function OverTime({ range, by, version }: { range: string; by: string; version: number }) {
+type OverTimeProps = { range: string; query: URLSearchParams; by: string; version: number }
+
+function OverTime({ range, query, by, version }: OverTimeProps) {
   const usage = useLoad(
     async (signal) => {
-      const { start, end, resolution } = spanOf(range)
+      const { start, end, resolution } = spanOf(range, query)
       const asked = { start: start.toISOString(), end: end.toISOString() }
       const [found, latency, keys] = await Promise.all([
         api<Usage>('v1/manage/org/usage', { query: { ...asked, resolution, group_by: by }, signal }),
@@ -213,7 +230,7 @@ function OverTime({ range, by, version }: { range: string; by: string; version: 
       const names = new Map(keys.map(({ id, name }) => [id, name]))
       return { ...seriesOf(found.usage, by, { start, end, resolution }), latency, names }
     },
-    [range, by, version],
+    [range, query.get('from'), query.get('to'), by, version],
   )
   return html`<${Loading} of=${usage}>${(data: NonNullable<typeof usage.data>) => {
     const { times, spend, calls, failed, rows, latency, names } = data
@@ -229,7 +246,7 @@ function OverTime({ range, by, version }: { range: string; by: string; version: 
           ${card('Whole call, median', duration(latency.duration_ms?.p50) || '–', `95 %: ${duration(latency.duration_ms?.p95) || '–'}`)}
           ${card('Tokens per second', short(latency.tokens_per_second?.p50 ?? Number.NaN), 'median of a call')}
         </div>
-        <p class="hint">${latency.complete ? `Of all ${count(latency.calls)} calls of this time.` : `Of the latest ${count(latency.calls)} calls of this time.`}</p>
+        <p class="hint">${latency.complete ? `Of all ${counted(latency.calls, 'call')} of this time.` : `Of the latest ${counted(latency.calls, 'call')} of this time.`}</p>
       <//>
       <${Section} title=${`By ${(groups.find(([name]) => name === by)?.[1] ?? by).toLowerCase()}`}>
         <${Groups} rows=${rows} by=${by} latency=${latency} names=${names} />
@@ -308,7 +325,8 @@ function Groups({
 
 type Span = { start: Date; end: Date; resolution: 'hour' | 'day' }
 
-function spanOf(range: string, now = Date.now()): Span {
+function spanOf(range: string, query: URLSearchParams, now = Date.now()): Span {
+  if (range === chosenTimes) return spanChosen(query, now)
   const end = new Date(Math.ceil((now + 1) / hourMs) * hourMs)
   const midnight = Math.floor(now / dayMs) * dayMs
   if (range === 'week') return { start: new Date(end.getTime() - 7 * dayMs), end, resolution: 'hour' }
@@ -317,6 +335,19 @@ function spanOf(range: string, now = Date.now()): Span {
   if (range === 'quarter') return { start: new Date(midnight - 89 * dayMs), end, resolution: 'day' }
   return { start: new Date(end.getTime() - dayMs), end, resolution: 'hour' }
 }
+
+/** Whole hours or days, of which there are no more than can be drawn: a day before now where nothing is chosen yet. */
+function spanChosen(query: URLSearchParams, now: number): Span {
+  const { start, end } = chosenSpan(query)
+  const until = end === undefined ? now : Date.parse(end)
+  const from = Math.min(start === undefined ? until - dayMs : Date.parse(start), until - hourMs)
+  const resolution = until - from <= 8 * dayMs ? 'hour' : 'day'
+  const step = resolution === 'hour' ? hourMs : dayMs
+  const first = Math.max(from, until - mostDays * dayMs)
+  return { start: new Date(Math.floor(first / step) * step), end: new Date(Math.ceil(until / step) * step), resolution }
+}
+
+const mostDays = 3_660
 
 /** Lines of at most five groups and the rest of them; periods without calls are zero. */
 function seriesOf(usage: Record<string, Period>, by: string, { start, end, resolution }: Span) {
