@@ -25,9 +25,10 @@ export class RefusedCalls {
     }
   }
 
-  /** Those of an organization, the latest first. */
+  /** Those of an organization, the latest first, though several threads may have told of them in another order. */
   of(organization: string): RefusedCall[] {
-    return (this.#byOrganization.get(organization) ?? []).slice(-mostRefused).reverse()
+    const newest = (this.#byOrganization.get(organization) ?? []).slice(-mostRefused)
+    return newest.reverse().sort((one, other) => other.at - one.at)
   }
 }
 

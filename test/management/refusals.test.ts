@@ -119,6 +119,12 @@ test('only the latest are remembered, and each organization sees its own', () =>
   expect(calls.of('other 999')).toHaveLength(1)
 })
 
+test('they are listed by their times, in whatever order the threads have told of them', () => {
+  const calls = new RefusedCalls()
+  for (const at of [2, 1, 3]) calls.add(refused({ at }))
+  expect(calls.of('org-1').map(({ at }) => at)).toEqual([3, 2, 1])
+})
+
 test('of a flood only so many a second are passed on', () => {
   let now = 5_000
   const told: number[] = []
