@@ -1,7 +1,7 @@
 /**
- * The JSON text that is meant by a text which is almost JSON: in a fence, with words around it, comments, single quotes, names without
- * quotes, commas too many or missing, and brackets that are not closed. Undefined where there is no object or list, or what is there
- * stays unclear. What is JSON already stays as it is.
+ * The JSON text that is meant by a text which is almost JSON: in a fence, with words around it, comments, single quotes, quotes
+ * within strings, names without quotes, commas too many or missing, and brackets that are not closed. Undefined where there is no
+ * object or list, or what is there stays unclear. What is JSON already stays as it is.
  */
 export function repairJson(text: string): string | undefined {
   if (isJson(text)) return text
@@ -100,13 +100,19 @@ class LooseReader {
     let written = '"'
     for (this.#at++; this.#at < this.#text.length; this.#at++) {
       const char = this.#text[this.#at] as string
-      if (char === quote) {
+      if (char === quote && this.#closes()) {
         this.#at++
         return `${written}"`
       }
       written += char === '\\' ? this.#escape() : JSON.stringify(char).slice(1, -1)
     }
     return `${written}"`
+  }
+
+  /** Whether a string may end at this quote: it is no end where words go on. */
+  #closes(): boolean {
+    afterString.lastIndex = this.#at + 1
+    return afterString.test(this.#text)
   }
 
   /** What JSON does not know stands for itself; one that is cut off is left out. */
@@ -167,6 +173,9 @@ class LooseReader {
 }
 
 const deepest = 200
+/** The end, a sign of JSON, another string, a comment or a name. */
+const afterString =
+  /\s{0,200}(?:$|[,:{}[\]"'`“”#/\d.+-]|[\p{L}_$][\p{L}\p{N}_$-]{0,100}\s{0,9}:|(?:true|false|null|None|True|False)\b)/uy
 const closing: { readonly [quote: string]: string } = { '"': '"', "'": "'", '`': '`', '“': '”' }
 const words: { readonly [word: string]: string } = {
   true: 'true',
