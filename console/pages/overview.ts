@@ -6,7 +6,7 @@ import { count, counted, duration, percent, short, usd } from '../format.ts'
 import { html } from '../html.ts'
 import { useLoad } from '../load.ts'
 import { Chart } from '../parts/chart.ts'
-import { Select } from '../parts/form.ts'
+import { Field, Select } from '../parts/form.ts'
 import { Loading, Page, Section } from '../parts/page.ts'
 import { Table } from '../parts/table.ts'
 import { Money, Name } from '../parts/text.ts'
@@ -58,6 +58,7 @@ const groups = [
   ['key', 'Key'],
   ['group_name', 'Group'],
   ['user', 'User'],
+  ['tag', 'Label or tag …'],
 ] as const
 
 /** By these the speed of calls is told as well. */
@@ -66,18 +67,26 @@ const timed = ['model', 'provider', 'key']
 /** What is spent, how much is called, what fails, and how fast it is. */
 export default function Overview({ query }: PageProps) {
   const range = query.get('range') ?? 'day'
-  const by = query.get('by') ?? 'model'
+  const choice = query.get('by') ?? 'model'
+  const tag = query.get('tag') ?? ''
+  const by = choice !== 'tag' ? choice : isTag(tag) ? tag : 'model'
   const live = useLive()
   return html`
     <${Page} title="Overview" actions=${html`
       <div class="filters">
         <${TimeRange} name="range" value=${range} options=${ranges} query=${query} />
-        <${Select} name="by" label="By" value=${by} options=${groups} onInput=${(value: string) => changeQuery({ by: value })} />
+        <${Select} name="by" label="By" value=${choice} options=${groups} onInput=${(value: string) => changeQuery({ by: value })} />
+        ${choice === 'tag' && html`<${Field} name="tag" label="Label or tag" placeholder="label.team" type="search" value=${tag} onInput=${(value: string) => changeQuery({ tag: value })} />`}
       </div>`}>
       <${Now} live=${live} />
       <${OverTime} range=${range} query=${query} by=${by} version=${live.chartVersion} />
     <//>
   `
+}
+
+/** `label.<name>` of a key, or `extra.<field>` of a call's metadata. */
+function isTag(text: string): boolean {
+  return /^(label|extra)\../s.test(text)
 }
 
 /** What happens at present; a version changes when figures that were loaded are out of date. */
@@ -248,7 +257,7 @@ function OverTime({ range, query, by, version }: OverTimeProps) {
         </div>
         <p class="hint">${latency.complete ? `Of all ${counted(latency.calls, 'call')} of this time.` : `Of the latest ${counted(latency.calls, 'call')} of this time.`}</p>
       <//>
-      <${Section} title=${`By ${(groups.find(([name]) => name === by)?.[1] ?? by).toLowerCase()}`}>
+      <${Section} title=${`By ${groups.find(([name]) => name === by)?.[1].toLowerCase() ?? by}`}>
         <${Groups} rows=${rows} by=${by} latency=${latency} names=${names} />
       <//>
     `
@@ -270,10 +279,10 @@ function Groups({
 }) {
   const speeds = new Map(latency.groups?.map((group) => [group.value, group]))
   const most = Math.max(...rows.map(({ spend }) => spend), 0)
-  const filter = by === 'group_name' ? undefined : by
+  const callsOf = (value: string) => to('calls', isTag(by) ? { tag: `${by}=${value}` } : { [by]: value })
   const named = ({ value }: GroupRow) => {
     const name = html`<${Name} text=${value === null ? '(none)' : (names.get(value) ?? value)} />`
-    return filter && value !== null ? html`<a href=${to('calls', { [filter]: value })}>${name}</a>` : name
+    return by !== 'group_name' && value !== null ? html`<a href=${callsOf(value)}>${name}</a>` : name
   }
   return html`<${Table} label="Usage by group" rows=${rows} keyOf=${({ value }: GroupRow) => value ?? ''} sorted=${['Spend', true]} empty="No call in this time." columns=${[
     {
@@ -336,18 +345,15 @@ function spanOf(range: string, query: URLSearchParams, now = Date.now()): Span {
   return { start: new Date(end.getTime() - dayMs), end, resolution: 'hour' }
 }
 
-/** Whole hours or days, of which there are no more than can be drawn: a day before now where nothing is chosen yet. */
+/** Whole hours or days: a day before now where nothing is chosen yet. The API says how many days are too many. */
 function spanChosen(query: URLSearchParams, now: number): Span {
   const { start, end } = chosenSpan(query)
   const until = end === undefined ? now : Date.parse(end)
   const from = Math.min(start === undefined ? until - dayMs : Date.parse(start), until - hourMs)
   const resolution = until - from <= 8 * dayMs ? 'hour' : 'day'
   const step = resolution === 'hour' ? hourMs : dayMs
-  const first = Math.max(from, until - mostDays * dayMs)
-  return { start: new Date(Math.floor(first / step) * step), end: new Date(Math.ceil(until / step) * step), resolution }
+  return { start: new Date(Math.floor(from / step) * step), end: new Date(Math.ceil(until / step) * step), resolution }
 }
-
-const mostDays = 3_660
 
 /** Lines of at most five groups and the rest of them; periods without calls are zero. */
 function seriesOf(usage: Record<string, Period>, by: string, { start, end, resolution }: Span) {
