@@ -149,3 +149,25 @@ test('what a hook may not return is a failure: targets that it was not given, he
   expect(faults.map(({ fault }) => fault)).toEqual(faults.map(() => 'wrong_result'))
   expect(faults.reduce((sum, { count }) => sum + count, 0)).toBe(wrong.length)
 })
+
+test('whatever a hook gets is frozen, down to its leaves, and what it keeps of a call is its own', async () => {
+  const looks = `
+    const open = (value, path) => {
+      if (typeof value !== 'object' || value === null) return []
+      const own = Object.isFrozen(value) ? [] : [path]
+      return [...own, ...Object.keys(value).flatMap((name) => open(value[name], path + '.' + name))]
+    }
+    const sees = (hook) => (given, call) => note([hook, ...open(given, 'given'), ...open({ ...call, state: 0, body: call.body, headers: call.headers }, 'call')])
+    const hooks = ['request', 'targets', 'send', 'event', 'reply', 'record']
+    return Object.fromEntries(hooks.map((hook) => [hook, (given, call) => void sees(hook)(given, call)]))`
+  const world = await pluginWorld({ looks })
+  open.push(world)
+  const asked = { metadata: { run: '1' }, user: 'anna', tools: [{ type: 'function', function: { name: 'look' } }] }
+  await world.ask(asked, { 'x-own': '1' })
+  await world.ask({ ...asked, stream: true })
+  await world.router.call('/v1/embeddings', { model: 'one/vectors', input: ['Hello'] })
+  await eventually(() => expect(world.notes.filter((note) => (note as string[])[0] === 'record')).toHaveLength(3))
+  // The first is the object that the test makes around the call.
+  expect(world.notes).toEqual(world.notes.map((note) => [(note as string[])[0], 'call']))
+  expect(new Set(world.notes.map((note) => (note as string[])[0])).size).toBe(6)
+})
