@@ -62,7 +62,7 @@ function isZero(hex: string): boolean {
 
 /** The end of a trace id is random. */
 function isTaken(traceId: string, share: number): boolean {
-  if (share >= 1) return true
+  if (share >= 1 || share <= 0) return share >= 1
   return Number.parseInt(traceId.slice(-8), 16) / 2 ** 32 < share
 }
 
