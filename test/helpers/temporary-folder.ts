@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
@@ -11,7 +11,9 @@ import { serverFlags } from '../../src/cli/restart.ts'
  * routers of the run share a cache in it: of what was found out about files, and of compiled code for their threads.
  */
 export default async function setup(project: TestProject): Promise<() => void> {
-  const folder = mkdtempSync(join(hasRoom(memory) ? memory : tmpdir(), 'router-tests-'))
+  const parent = hasRoom(memory) ? memory : tmpdir()
+  removeLeftovers(parent)
+  const folder = mkdtempSync(join(parent, `router-tests-${process.pid}-`))
   process.env.TMPDIR = folder
   process.env.INFERENCE_ROUTER_CACHE = join(folder, 'cache')
   process.env.NODE_COMPILE_CACHE = join(folder, 'cache/code')
@@ -27,6 +29,23 @@ export default async function setup(project: TestProject): Promise<() => void> {
 async function warm(flags: readonly string[]): Promise<void> {
   const script = join(import.meta.dirname, 'warm.ts')
   await once(spawn(process.execPath, [...flags, script], { stdio: 'inherit' }), 'exit')
+}
+
+/** Runs that crashed or were killed have left their folders, which are named after their process. */
+function removeLeftovers(parent: string): void {
+  for (const name of readdirSync(parent)) {
+    const pid = /^router-tests-(\d+)-/.exec(name)?.[1]
+    if (pid !== undefined && !isRunning(Number(pid))) rmSync(join(parent, name), { recursive: true, force: true })
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    // EPERM: it is another user's.
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH'
+  }
 }
 
 const memory = '/dev/shm'
