@@ -2,10 +2,9 @@ import type { ServerResponse } from 'node:http'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newKey } from '../e2e/budget-world.ts'
-import { answerJson, beginStream, within } from '../helpers/provider.ts'
+import { answerJson, beginStream, type Received, within } from '../helpers/provider.ts'
 import { recordings, recordingsMissing } from '../helpers/recordings.ts'
-import { testKey } from '../helpers/router.ts'
-import { type JsonWorld, jsonWorld, testMoney } from './json-world.ts'
+import { type JsonStage, type JsonWorld, jsonStage, jsonWorld, testMoney } from './json-world.ts'
 
 const pricing = [{ prompt_tokens_threshold: 0, input_price: 1e-6, output_price: 2e-6 }]
 const entry = { api: 'completion', pricing, context_window: 4_096, max_output_tokens: 4_096 }
@@ -186,24 +185,28 @@ describe('money', () => {
     nano: 16_000n,
   })
 
+  let reserving: JsonStage
+  beforeAll(async () => {
+    const models = { m: entry, chatty: { ...entry, api: 'chat' } }
+    reserving = await jsonStage({ providers: { openai: { models } } })
+  })
+  afterAll(() => reserving?.end())
+
   test.each([
-    ['the length of each choice', { max_tokens: 100, n: 4 }, entry, 400],
-    ['the best of several', { max_tokens: 100, n: 2, best_of: 5 }, entry, 500],
-    ['a usual length', {}, entry, 16],
-    ['all that the model can say', {}, { ...entry, api: 'chat' }, 4_096],
-    ['all prompts', { prompt: ['ab', 'ab'], max_tokens: 100 }, entry, 200],
+    ['the length of each choice', { max_tokens: 100, n: 4 }, 'm', 400],
+    ['the best of several', { max_tokens: 100, n: 2, best_of: 5 }, 'm', 500],
+    ['a usual length', {}, 'm', 16],
+    ['all that the model can say', {}, 'chatty', 4_096],
+    ['all prompts', { prompt: ['ab', 'ab'], max_tokens: 100 }, 'm', 200],
   ])('%s is reserved', async (_, fields, model, tokens) => {
-    const world = await jsonWorld((__, response) => answerJson(response, whole), {
-      providers: { openai: { models: { m: model } } },
-    })
+    const world = reserving.begin((__, response) => answerJson(response, whole))
     const prompts = 'prompt' in fields ? 2 : 1
     const nano = BigInt(prompts * 10_000 + tokens * 2_000)
     const poor = newKey(world.store, { monthlyLimitNano: nano - 1n })
     const rich = newKey(world.store, { monthlyLimitNano: nano })
-    const call = { model: 'openai/m', prompt: 'ab', ...fields }
+    const call = { model: `openai/${model}`, prompt: 'ab', ...fields }
     expect((await world.ask('/v1/completions', call, poor)).status).toBe(402)
     expect((await world.ask('/v1/completions', call, rich)).status).toBe(200)
-    await world.end()
   })
 })
 
@@ -259,16 +262,22 @@ const dialects = [
   },
 ]
 
-describe.each(dialects.map((dialect) => [dialect.slug, dialect] as const))('%s', (slug, dialect) => {
-  let world: JsonWorld
-  beforeAll(async () => {
-    world = await jsonWorld(
-      ({ body }, response) => (body.stream ? send(response, dialect.stream) : answerJson(response, dialect.answer)),
-      { providers: { [slug]: { models: { m: entry } } } },
-    )
+let stage: JsonStage
+beforeAll(async () => {
+  stage = await jsonStage({
+    providers: Object.fromEntries(dialects.map(({ slug }) => [slug, { models: { m: entry } }])),
   })
-  afterAll(() => world?.end())
-  const client = () => new OpenAI({ baseURL: `${world.router.url}/v1`, apiKey: testKey, maxRetries: 0 })
+})
+afterAll(() => stage?.end())
+
+describe.each(dialects.map((dialect) => [dialect.slug, dialect] as const))('%s', (slug, dialect) => {
+  const answer = ({ body }: Received, response: ServerResponse) =>
+    body.stream ? send(response, dialect.stream) : answerJson(response, dialect.answer)
+  let world: ReturnType<JsonStage['begin']>
+  beforeAll(() => {
+    world = stage.begin(answer)
+  })
+  const client = () => new OpenAI({ baseURL: `${world.router.url}/v1`, apiKey: world.secret, maxRetries: 0 })
   const body = { model: `${slug}/m`, prompt: 'a', suffix: 'd', max_tokens: 9, stop: 'END' }
 
   test('whole, by the SDK of OpenAI', async () => {

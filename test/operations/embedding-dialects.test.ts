@@ -2,8 +2,7 @@ import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { answerJson } from '../helpers/provider.ts'
 import { type Recording, recordings, recordingsMissing } from '../helpers/recordings.ts'
-import { testKey } from '../helpers/router.ts'
-import { type JsonWorld, jsonWorld } from './json-world.ts'
+import { type JsonStage, jsonStage, jsonWorld } from './json-world.ts'
 
 const priced = { api: 'embedding', pricing: [{ prompt_tokens_threshold: 0, input_price: 1e-6, output_price: 0 }] }
 const vectors = [
@@ -98,27 +97,30 @@ const dialects: Dialect[] = [
   },
 ]
 
-const models = (dialect: Dialect) => ({
-  [dialect.model ?? 'm']: { ...priced, ...(dialect.model && { max_inputs: dialect.each ? 1 : 96 }) },
+let stage: JsonStage
+beforeAll(async () => {
+  const providers: Record<string, { models: Record<string, object> }> = {}
+  for (const { slug, model, each } of dialects) {
+    const entry = { ...priced, ...(model && { max_inputs: each ? 1 : 96 }) }
+    providers[slug] = { models: { ...providers[slug]?.models, [model ?? 'm']: entry } }
+  }
+  stage = await jsonStage({ providers })
 })
+afterAll(() => stage?.end())
 
 describe.each(dialects.map((dialect) => [`${dialect.slug} ${dialect.model ?? ''}`, dialect] as const))(
   '%s',
   (_, dialect) => {
-    let world: JsonWorld
-    beforeAll(async () => {
-      world = await jsonWorld(
-        ({ body }, response) => {
-          const inputs = [body.input ?? body.texts ?? body.requests ?? body.inputText].flat()
-          answerJson(response, dialect.answer(inputs.length, inputs[0] === 'b' ? 1 : 0), 200, dialect.headers)
-        },
-        { providers: { [dialect.slug]: { models: models(dialect) } } },
-      )
+    let world: ReturnType<JsonStage['begin']>
+    beforeAll(() => {
+      world = stage.begin(({ body }, response) => {
+        const inputs = [body.input ?? body.texts ?? body.requests ?? body.inputText].flat()
+        answerJson(response, dialect.answer(inputs.length, inputs[0] === 'b' ? 1 : 0), 200, dialect.headers)
+      })
     })
-    afterAll(() => world?.end())
 
     const model = `${dialect.slug}/${dialect.model ?? 'm'}`
-    const client = () => new OpenAI({ baseURL: `${world.router.url}/v1`, apiKey: testKey, maxRetries: 0 })
+    const client = () => new OpenAI({ baseURL: `${world.router.url}/v1`, apiKey: world.secret, maxRetries: 0 })
 
     test('the SDK of OpenAI, which asks for base64 by itself', async () => {
       const reply = await client().embeddings.create({ model, input: ['a', 'b'] })
@@ -224,16 +226,15 @@ describe.skipIf(recordingsMissing)('recorded exchanges', () => {
 const lengths: { [model: string]: number } = { 'openai/text-embedding-3-small': 1536, 'voyage/voyage-3.5': 1024 }
 
 test('5.5 the catalog knows how long the vectors of OpenAI are', async () => {
-  const world = await jsonWorld(() => {}, { providers: { openai: {} } })
-  const response = await fetch(`${world.router.url}/v1/models/embedding`, {
-    headers: { authorization: `Bearer ${testKey}` },
-  })
+  const { router, secret } = stage.begin(() => {})
+  const response = await fetch(`${router.url}/v1/models/embedding`, { headers: { authorization: `Bearer ${secret}` } })
   const { data } = (await response.json()) as { data: { id: string; dimensions: number }[] }
-  const own = data.filter(({ id }) => id.startsWith('openai/')).map(({ id, dimensions }) => [id, dimensions])
+  const own = data
+    .filter(({ id }) => id.startsWith('openai/') && id !== 'openai/m')
+    .map(({ id, dimensions }) => [id, dimensions])
   expect(Object.fromEntries(own)).toEqual({
     'openai/text-embedding-3-small': 1536,
     'openai/text-embedding-3-large': 3072,
     'openai/text-embedding-ada-002': 1536,
   })
-  await world.end()
 })

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { answerJson } from '../helpers/provider.ts'
-import { type JsonWorld, jsonWorld, testMoney } from './json-world.ts'
+import { type JsonStage, type JsonWorld, jsonStage, jsonWorld, testMoney } from './json-world.ts'
 
 const pricing = [{ prompt_tokens_threshold: 0, input_price: 1e-6, output_price: 0 }]
 const entry = { api: 'embedding', pricing }
@@ -129,22 +129,24 @@ describe('POST /v1/embeddings', () => {
 describe('forms of vectors', () => {
   const floats = fc.array(fc.float({ noNaN: true, noDefaultInfinity: true }), { minLength: 1, maxLength: 40 })
   const base64Of = (numbers: readonly number[]) => Buffer.from(Float32Array.from(numbers).buffer).toString('base64')
+  let stage: JsonStage
+  beforeAll(async () => {
+    stage = await jsonStage({ providers: { openai: { models: { small: entry } } } })
+  })
+  afterAll(() => stage?.end())
   const given = async (embedding: unknown, format: string) => {
-    const forms = await jsonWorld(
-      (_, response) => answerJson(response, { data: [{ index: 0, embedding }], usage: { prompt_tokens: 1 } }),
-      { providers: { openai: { models: { small: entry } } } },
+    const forms = stage.begin((_, response) =>
+      answerJson(response, { data: [{ index: 0, embedding }], usage: { prompt_tokens: 1 } }),
     )
     const response = await forms.ask('/v1/embeddings', { model: 'openai/small', input: 'a', encoding_format: format })
     const body = (await response.json()) as { data: { embedding: unknown }[] }
-    await forms.end()
     return response.status === 200 ? body.data[0]?.embedding : body
   }
 
   test('11.7 either form becomes the other, to the bit', async () => {
     let embedding: unknown
-    const forms = await jsonWorld(
-      (_, response) => answerJson(response, { data: [{ index: 0, embedding }], usage: { prompt_tokens: 1 } }),
-      { providers: { openai: { models: { small: entry } } } },
+    const forms = stage.begin((_, response) =>
+      answerJson(response, { data: [{ index: 0, embedding }], usage: { prompt_tokens: 1 } }),
     )
     const inForm = async (sent: unknown, format: string) => {
       embedding = sent
@@ -164,7 +166,6 @@ describe('forms of vectors', () => {
       }),
       { numRuns: 40 },
     )
-    await forms.end()
   })
 
   test.each([
@@ -185,11 +186,8 @@ describe('forms of vectors', () => {
     ['an unknown one', [0, 2]],
   ])('%s vectors for two texts are a 502', async (_, indices) => {
     const data = indices.map((index) => ({ index, embedding: [1] }))
-    const forms = await jsonWorld((__, response) => answerJson(response, { data, usage: { prompt_tokens: 1 } }), {
-      providers: { openai: { models: { small: entry } } },
-    })
+    const forms = stage.begin((__, response) => answerJson(response, { data, usage: { prompt_tokens: 1 } }))
     expect((await forms.ask('/v1/embeddings', { model: 'openai/small', input: ['a', 'b'] })).status).toBe(502)
-    await forms.end()
   })
 })
 

@@ -4,7 +4,7 @@ import type { CallRecord } from '../../src/core/call.ts'
 import { noLimits } from '../../src/store/keys.ts'
 import { newKey, storeIn } from '../e2e/budget-world.ts'
 import { answerJson, type LoopbackProvider, loopbackProvider, type Received, within } from '../helpers/provider.ts'
-import { alone, type TestRouter, testKey, testRouter } from '../helpers/router.ts'
+import { alone, type TestRouter, testRouter } from '../helpers/router.ts'
 import { serviceAccount, tokenEndpoint } from '../helpers/token-endpoint.ts'
 
 type Answer = (request: Received, response: ServerResponse) => void | Promise<void>
@@ -24,12 +24,10 @@ const environment = {
 /** How a call is made: the key, and what ends it. */
 export type Asked = { secret?: string; headers?: Record<string, string>; signal?: AbortSignal }
 
-/** A router before one provider that answers as `answer` says, under the given slugs. */
-export async function jsonWorld(
-  answer: Answer,
-  { providers, ...options }: { providers: Record<string, object>; settings?: object },
-) {
-  const provider: LoopbackProvider = await loopbackProvider(answer)
+/** A router before one server that is all these providers, by their slugs. */
+export async function jsonStage({ providers, ...options }: { providers: Record<string, object>; settings?: object }) {
+  let answering: Answer = () => {}
+  const provider: LoopbackProvider = await loopbackProvider((request, response) => answering(request, response))
   const tokens = await tokenEndpoint()
   const addressed = Object.entries(providers).map(([slug, settings]) => [
     slug,
@@ -40,18 +38,28 @@ export async function jsonWorld(
   const router: TestRouter = await testRouter({ ...options, env, providers: alone(Object.fromEntries(addressed)) })
   const store = storeIn(router.folder)
   return {
-    provider,
-    router,
-    store,
-    /** Calls an endpoint; a text is sent as it is. */
-    ask: (path: string, body: object | string, { secret = testKey, headers = {}, signal }: Asked = {}) =>
-      fetch(router.url + path, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json', ...headers },
-        body: typeof body === 'string' ? body : JSON.stringify(body),
-        ...(signal && { signal }),
-      }),
-    rows: (): CallRecord[] => [...store.ledger.each({})],
+    /** For one test: what the provider answers now, a key of its own, and only the requests and rows from now on. */
+    begin(answer: Answer) {
+      answering = answer
+      provider.received.length = 0
+      const earlier = new Set(store.keys.page({ limit: 1_000 }).map(({ id }) => id))
+      const { secret: own } = newKey(store)
+      return {
+        provider,
+        router,
+        store,
+        secret: own,
+        /** Calls an endpoint; a text is sent as it is. */
+        ask: (path: string, body: object | string, { secret = own, headers = {}, signal }: Asked = {}) =>
+          fetch(router.url + path, {
+            method: 'POST',
+            headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json', ...headers },
+            body: typeof body === 'string' ? body : JSON.stringify(body),
+            ...(signal && { signal }),
+          }),
+        rows: (): CallRecord[] => [...store.ledger.each({})].filter(({ key }) => !earlier.has(key)),
+      }
+    },
     async end() {
       store.close()
       await router.end()
@@ -61,6 +69,13 @@ export async function jsonWorld(
   }
 }
 
+/** A router of its own before one provider that answers as `answer` says, under the given slugs. */
+export async function jsonWorld(answer: Answer, options: Parameters<typeof jsonStage>[0]) {
+  const stage = await jsonStage(options)
+  return { ...stage.begin(answer), end: stage.end }
+}
+
+export type JsonStage = Awaited<ReturnType<typeof jsonStage>>
 export type JsonWorld = Awaited<ReturnType<typeof jsonWorld>>
 
 /** A call whose cost is the most that it can be: `answer` is the provider's, `nano` its cost in nano-USD. */
@@ -78,28 +93,19 @@ export type PricedCall = {
 /** Tests of the money and the errors of an operation that answers in JSON. */
 export function testMoney({ api, path, body, entry, answer, nano }: PricedCall): void {
   const good: Answer = (_, response) => answerJson(response, answer)
-  let answering: Answer = good
-  let shared: JsonWorld
+  let stage: JsonStage
   beforeAll(async () => {
-    shared = await jsonWorld((request, response) => answering(request, response), {
+    stage = await jsonStage({
       providers: { openai: { models: { first: entry, second: entry } } },
       settings: { policies: { both: { targets: ['openai/first', 'openai/second'] } } },
     })
   })
-  afterAll(() => shared?.end())
-
-  /** The same router for each test, which sees only its own requests and rows. */
-  const begin = (behaviour: Answer) => {
-    answering = behaviour
-    shared.provider.received.length = 0
-    const earlier = new Set(shared.rows().map(({ id }) => id))
-    return { ...shared, rows: () => shared.rows().filter(({ id }) => !earlier.has(id)) }
-  }
+  afterAll(() => stage?.end())
   const call = { model: 'openai/first', ...body }
   const usd = Number(nano) / 1e9
 
   test('costs what it says, in the reply and in the ledger', async () => {
-    const world = begin(good)
+    const world = stage.begin(good)
     const response = await world.ask(path, call)
     expect(response.status).toBe(200)
     const reply = (await response.json()) as { usage: { cost: number } }
@@ -110,7 +116,7 @@ export function testMoney({ api, path, body, entry, answer, nano }: PricedCall):
   })
 
   test('of 12 calls at once, a key that pays 5 makes exactly 5', async () => {
-    const world = begin(good)
+    const world = stage.begin(good)
     const key = newKey(world.store, { monthlyLimitNano: 5n * nano })
     const answers = await Promise.all(Array.from({ length: 12 }, () => world.ask(path, call, key)))
     const statuses = answers.map(({ status }) => status).sort()
@@ -119,7 +125,7 @@ export function testMoney({ api, path, body, entry, answer, nano }: PricedCall):
   })
 
   test('who may not call is told before the body is read', async () => {
-    const world = begin(good)
+    const world = stage.begin(good)
     const status = async (body: object | string, asked?: Asked) => (await world.ask(path, body, asked)).status
     expect(await status('not json', { secret: '' })).toBe(401)
     expect(await status('not json', { secret: 'wrong' })).toBe(403)
@@ -135,7 +141,7 @@ export function testMoney({ api, path, body, entry, answer, nano }: PricedCall):
   })
 
   test('what is no answer is a 502, and another target is tried', async () => {
-    const world = begin(({ body: sent }, response) => {
+    const world = stage.begin(({ body: sent }, response) => {
       if (sent.model === 'second') answerJson(response, answer)
       else response.writeHead(200, { 'content-type': 'text/html' }).end('<html>')
     })
@@ -150,7 +156,7 @@ export function testMoney({ api, path, body, entry, answer, nano }: PricedCall):
   })
 
   test('an answer without its result is a 502, and paid', async () => {
-    const world = begin((_, response) => answerJson(response, { ...answer, data: 1, results: 1, choices: 1 }))
+    const world = stage.begin((_, response) => answerJson(response, { ...answer, data: 1, results: 1, choices: 1 }))
     expect((await world.ask(path, call)).status).toBe(502)
     expect(world.rows().map(({ cost }) => cost.nanoUsd)).toEqual([Number(nano)])
   })
@@ -158,7 +164,7 @@ export function testMoney({ api, path, body, entry, answer, nano }: PricedCall):
   test('a client that leaves ends the call at the provider', async () => {
     let left: Promise<void> | undefined
     const asked = Promise.withResolvers<void>()
-    const world = begin((request) => {
+    const world = stage.begin((request) => {
       left = request.left
       asked.resolve()
     })

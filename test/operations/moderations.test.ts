@@ -2,7 +2,6 @@ import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { answerJson } from '../helpers/provider.ts'
 import { recordings, recordingsMissing } from '../helpers/recordings.ts'
-import { testKey } from '../helpers/router.ts'
 import { type JsonWorld, jsonWorld, testMoney } from './json-world.ts'
 
 const free = { api: 'moderation', pricing: [{ prompt_tokens_threshold: 0, input_price: 0, output_price: 0 }] }
@@ -33,7 +32,7 @@ beforeAll(async () => {
 })
 afterAll(() => world?.end())
 
-const client = () => new OpenAI({ baseURL: `${world.router.url}/v1`, apiKey: testKey, maxRetries: 0 })
+const client = () => new OpenAI({ baseURL: `${world.router.url}/v1`, apiKey: world.secret, maxRetries: 0 })
 
 describe('POST /v1/moderations', () => {
   test.each([

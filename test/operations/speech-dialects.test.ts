@@ -3,9 +3,8 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import OpenAI from 'openai'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import type { Received } from '../helpers/provider.ts'
-import { testKey } from '../helpers/router.ts'
 import {
   answerJson,
   audioOf,
@@ -14,9 +13,13 @@ import {
   decoded,
   eventsIn,
   mp3Of,
+  openaiSpeech,
+  type SpeechProvider,
+  type SpeechStage,
   type SpeechWorld,
   sendEvents,
   sendPieces,
+  speechStage,
   speechWorld,
   type Unanswered,
   wavOf,
@@ -24,8 +27,23 @@ import {
 
 // OpenAI's own library speaks with every provider that has speech: into a file, and by events.
 
-let world: SpeechWorld
-afterEach(() => world.end())
+let stage: SpeechStage
+let world: Omit<SpeechWorld, 'end'>
+
+beforeAll(async () => {
+  const providers: Record<string, SpeechProvider> = { openai: openaiSpeech }
+  for (const { slug, base, model, entry = byCharacter } of dialects)
+    providers[slug] = { base, models: { ...providers[slug]?.models, [model]: entry } }
+  stage = await speechStage(providers)
+})
+afterAll(() => stage?.end())
+
+/** A router of its own for a provider of one's own. */
+async function beginOwn(endpoint: object, answer: Parameters<typeof speechWorld>[0]): Promise<void> {
+  const own = await speechWorld(answer, { manifest: (url) => manifest('own', url, endpoint) })
+  onTestFinished(own.end)
+  world = own
+}
 
 /** A provider: what it is sent for one request in OpenAI's words, and how it answers. */
 type Dialect = {
@@ -219,18 +237,14 @@ const dialects: Dialect[] = [
 ]
 
 function client(): OpenAI {
-  return new OpenAI({ baseURL: `${world.router.url}/v1`, apiKey: testKey, maxRetries: 0, logLevel: 'off' })
-}
-
-async function begin({ slug, base, model, entry = byCharacter, answers }: Dialect): Promise<void> {
-  world = await speechWorld(answers, { slug, base, models: { [model]: entry } })
+  return new OpenAI({ baseURL: `${world.router.url}/v1`, apiKey: world.secret, maxRetries: 0, logLevel: 'off' })
 }
 
 describe.each(dialects.map((one) => [`${one.slug}/${one.model}`, one.asks.response_format ?? 'mp3', one] as const))(
   '%s, %s',
   (model, _, dialect) => {
     test('13.3 into a file', async () => {
-      await begin(dialect)
+      world = stage.begin(dialect.answers)
       const response = await client().audio.speech.create({ model, input: 'Hello.', ...dialect.asks })
       expect(response.headers.get('content-type')).toBe('application/octet-stream')
       expect(response.headers.get('x-router-dropped')).toBe(dialect.dropped ?? null)
@@ -245,7 +259,7 @@ describe.each(dialects.map((one) => [`${one.slug}/${one.model}`, one.asks.respon
     })
 
     test('13.4, 18.7, 18.8 by events', async () => {
-      await begin(dialect)
+      world = stage.begin(dialect.answers)
       const asked = { model, input: 'Hello.', ...dialect.asks, stream_format: 'sse' } as const
       const response = await client().audio.speech.create(asked)
       expect(response.headers.get('content-type')).toContain('text/event-stream')
@@ -260,9 +274,9 @@ describe.each(dialects.map((one) => [`${one.slug}/${one.model}`, one.asks.respon
 )
 
 test('a voice that would lead to another path is a 400, and nothing is sent', async () => {
-  world = await speechWorld(bytes('audio/mpeg'), { slug: 'elevenlabs', base: '', models: { m: byCharacter } })
+  world = stage.begin(bytes('audio/mpeg'))
   for (const voice of ['..', '.', { id: '..' }]) {
-    const response = await world.speak({ model: 'elevenlabs/m', voice })
+    const response = await world.speak({ model: 'elevenlabs/eleven_flash_v2_5', voice })
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({ error: { param: 'voice' } })
   }
@@ -281,7 +295,7 @@ const manifest = (slug: string, url: string, endpoint: object) =>
 
 describe('other forms of answers', () => {
   test('audio where events were asked for', async () => {
-    world = await speechWorld(bytes('audio/mpeg'))
+    world = stage.begin(bytes('audio/mpeg'))
     const response = await world.speak({ model: 'openai/tokens', stream_format: 'sse' })
     const events = await eventsIn(response)
     expect(decoded(events).equals(mp3)).toBe(true)
@@ -292,7 +306,7 @@ describe('other forms of answers', () => {
   test('hexadecimal digits in JSON', async () => {
     const endpoint = { path: '/t2a', reply: '{ "audio": data.audio, "encoding": "hex", "media_type": "audio/mpeg" }' }
     const answer = (_: unknown, response: Unanswered) => answerJson(response, { data: { audio: mp3.toString('hex') } })
-    world = await speechWorld(answer, { manifest: (url) => manifest('own', url, endpoint) })
+    await beginOwn(endpoint, answer)
     const response = await world.speak({ model: 'own/m' })
     expect(Buffer.from(await response.arrayBuffer()).equals(mp3)).toBe(true)
     expect(response.headers.get('x-router-cost')).toBe('0.00009')
@@ -302,7 +316,7 @@ describe('other forms of answers', () => {
     const endpoint = { path: '/say', answer: 'events' }
     const answer = (_: unknown, response: Unanswered) =>
       sendEvents(response, [mp3.subarray(0, 7), mp3.subarray(7)], usage)
-    world = await speechWorld(answer, { manifest: (url) => manifest('own', url, endpoint) })
+    await beginOwn(endpoint, answer)
     for (const stream_format of ['audio', 'sse']) {
       const response = await world.speak({ model: 'own/m', stream_format })
       const type = stream_format === 'sse' ? 'text/event-stream; charset=utf-8' : 'application/octet-stream'
@@ -316,7 +330,7 @@ describe('other forms of answers', () => {
   test('events alone that break, from which bytes are made', async () => {
     const endpoint = { path: '/say', answer: 'events' }
     const answer = (_: unknown, response: Unanswered) => sendEvents(response, [mp3.subarray(0, 7)])
-    world = await speechWorld(answer, { manifest: (url) => manifest('own', url, endpoint) })
+    await beginOwn(endpoint, answer)
     const response = await world.speak({ model: 'own/m' })
     await expect(response.arrayBuffer()).rejects.toThrow()
     expect(world.rows()).toMatchObject([{ outcome: 'partial', error: 'provider_cut' }])

@@ -1,27 +1,36 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newKey } from '../e2e/budget-world.ts'
 import {
   answerJson,
   audioOf,
   eventsIn,
   mp3Of,
+  openaiSpeech,
+  type SpeechStage,
   type SpeechWorld,
   sendEvents,
   sendPieces,
-  speechWorld,
+  speechStage,
   wavOf,
 } from './speech-world.ts'
 
 // What speech costs: exactly, by what was counted, else by an estimate that says so.
 
-let world: SpeechWorld
-afterEach(() => world.end())
+let stage: SpeechStage
+let world: Omit<SpeechWorld, 'end'>
+beforeAll(async () => {
+  stage = await speechStage({
+    openai: { ...openaiSpeech, models: { ...openaiSpeech.models, whole: tokensAtOnce, unknown: { api: 'speech' } } },
+    google: { base: '/v1beta', models: { tokens: { api: 'speech', pricing: tokenPrices } } },
+  })
+})
+afterAll(() => stage?.end())
 
 const usage = { input_tokens: 14, output_tokens: 101, total_tokens: 115 }
 
 describe('by character', () => {
   test.each(['audio', 'sse'])('%s: known in advance, and never an estimate', async (stream_format) => {
-    world = await speechWorld((_, response) => sendPieces(response, [audioOf(100)]))
+    world = stage.begin((_, response) => sendPieces(response, [audioOf(100)]))
     const response = await world.speak({ input: 'Zażółć 𝄞', stream_format })
     expect(response.headers.get('x-router-cost')).toBe(stream_format === 'audio' ? '0.00012' : null)
     const text = await response.text()
@@ -47,7 +56,7 @@ describe('by token', () => {
   const model = 'openai/tokens'
 
   test('as the provider counts them in its events', async () => {
-    world = await speechWorld((_, response) => sendEvents(response, [audioOf(100)], usage))
+    world = stage.begin((_, response) => sendEvents(response, [audioOf(100)], usage))
     const events = await eventsIn(await world.speak({ model, stream_format: 'sse' }))
     expect(events.at(-1)?.data.usage).toEqual({ ...usage, cost: 0.0012204 })
     expect(world.rows()).toMatchObject([
@@ -62,9 +71,7 @@ describe('by token', () => {
     ['mp3: by its bit rate', mp3Of(12), 'mp3', 250],
     ['opus: by the text', audioOf(5_000), 'opus', 21],
   ])('bytes alone are estimated by their length. %s', async (_, audio, response_format, output_audio) => {
-    world = await speechWorld((_, response) =>
-      sendPieces(response, [audio.subarray(0, 4_000), audio.subarray(4_000)], 'x/y'),
-    )
+    world = stage.begin((_, response) => sendPieces(response, [audio.subarray(0, 4_000), audio.subarray(4_000)], 'x/y'))
     const response = await world.speak({ model, input: 'Count to five!!', response_format })
     expect(response.headers.get('x-router-cost')).toBe(null)
     expect(Buffer.from(await response.arrayBuffer()).equals(audio)).toBe(true)
@@ -75,17 +82,17 @@ describe('by token', () => {
   })
 
   test('events of such bytes tell the estimate', async () => {
-    world = await speechWorld((_, response) => sendPieces(response, [wavOf(12)], 'audio/wav'), {
-      models: { tokens: { api: 'speech', streams: false, pricing: tokenPrices } },
-    })
-    const events = await eventsIn(await world.speak({ model, input: 'Count to five!!', stream_format: 'sse' }))
+    world = stage.begin((_, response) => sendPieces(response, [wavOf(12)], 'audio/wav'))
+    const events = await eventsIn(
+      await world.speak({ model: 'openai/whole', input: 'Count to five!!', stream_format: 'sse' }),
+    )
     const told = { input_tokens: 4, output_tokens: 250, total_tokens: 254, cost: 0.0030024 }
     expect(events.at(-1)?.data.usage).toEqual(told)
   })
 
   test('a count that cannot be is bounded', async () => {
     const absurd = { input_tokens: 14, output_tokens: 9e9, total_tokens: 9e9 }
-    world = await speechWorld((_, response) => sendEvents(response, [audioOf(100)], absurd))
+    world = stage.begin((_, response) => sendEvents(response, [audioOf(100)], absurd))
     await eventsIn(await world.speak({ model, stream_format: 'sse' }))
     const [row] = world.rows()
     expect(row?.usage.output_audio).toBeLessThanOrEqual(1_000_000)
@@ -94,17 +101,19 @@ describe('by token', () => {
 })
 
 const tokenPrices = [{ prompt_tokens_threshold: 0, input_price: 0.6e-6, output_price: 12e-6 }]
+/** A model whose audio comes as bytes only. */
+const tokensAtOnce = { api: 'speech', streams: false, pricing: tokenPrices }
 
 describe('by second', () => {
   test('of a WAV file, exactly', async () => {
-    world = await speechWorld((_, response) => sendPieces(response, [wavOf(2.5)], 'audio/wav'))
+    world = stage.begin((_, response) => sendPieces(response, [wavOf(2.5)], 'audio/wav'))
     await (await world.speak({ model: 'openai/seconds', response_format: 'wav' })).arrayBuffer()
     expect(world.rows()).toMatchObject([{ usage: { seconds: 2.5 }, cost: { nanoUsd: 250_000 } }])
     expect(world.rows()[0]?.cost.estimated).toBeUndefined()
   })
 
   test('of another, by an estimate', async () => {
-    world = await speechWorld((_, response) => sendPieces(response, [mp3Of(2)], 'audio/mpeg'))
+    world = stage.begin((_, response) => sendPieces(response, [mp3Of(2)], 'audio/mpeg'))
     await (await world.speak({ model: 'openai/seconds' })).arrayBuffer()
     expect(world.rows()).toMatchObject([{ cost: { nanoUsd: 200_000, estimated: true } }])
   })
@@ -112,7 +121,7 @@ describe('by second', () => {
 
 describe('limits of money', () => {
   test.each(['audio', 'sse'])('of 60 calls at once, %s, a key that pays 12 makes exactly 12', async (stream_format) => {
-    world = await speechWorld(async (_, response) => {
+    world = stage.begin(async (_, response) => {
       await new Promise((resolve) => setTimeout(resolve, 20))
       await sendPieces(response, [audioOf(100)])
     })
@@ -130,7 +139,7 @@ describe('limits of money', () => {
   })
 
   test('a call reserves what the slowest reading costs', async () => {
-    world = await speechWorld((_, response) => sendEvents(response, [audioOf(10)], usage))
+    world = stage.begin((_, response) => sendEvents(response, [audioOf(10)], usage))
     const model = 'openai/tokens'
     const speak = async (limit: bigint, fields: object = {}) => {
       const { secret } = newKey(world.store, { monthlyLimitNano: limit })
@@ -150,9 +159,7 @@ describe('limits of money', () => {
   })
 
   test('a model without a price is refused where there is a limit', async () => {
-    world = await speechWorld((_, response) => sendPieces(response, [audioOf(100)]), {
-      models: { unknown: { api: 'speech' } },
-    })
+    world = stage.begin((_, response) => sendPieces(response, [audioOf(100)]))
     const { secret } = newKey(world.store, { monthlyLimitNano: 1_000_000_000n })
     const model = 'openai/unknown'
     expect((await world.speak({ model }, { authorization: `Bearer ${secret}` })).status).toBe(402)
@@ -164,13 +171,8 @@ describe('limits of money', () => {
 })
 
 test('what a provider charges for an answer without audio is paid', async () => {
-  world = await speechWorld(
-    (_, response) => answerJson(response, { candidates: [], usageMetadata: { promptTokenCount: 1000 } }),
-    {
-      slug: 'google',
-      base: '/v1beta',
-      models: { tokens: { api: 'speech', pricing: tokenPrices } },
-    },
+  world = stage.begin((_, response) =>
+    answerJson(response, { candidates: [], usageMetadata: { promptTokenCount: 1000 } }),
   )
   for (const stream_format of ['audio', 'sse']) {
     const response = await world.speak({ model: 'google/tokens', stream_format })

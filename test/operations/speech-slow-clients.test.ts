@@ -5,7 +5,6 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { afterEach, describe, expect, test } from 'vitest'
 import { pause } from '../helpers/provider.ts'
-import { testKey } from '../helpers/router.ts'
 import { limit } from '../helpers/time.ts'
 import { audioOf, byCharacter, type SpeechWorld, speechWorld, type Unanswered, until } from './speech-world.ts'
 
@@ -35,7 +34,7 @@ function slowClient(fields: object) {
   const body = JSON.stringify({ model: 'openai/characters', input: 'Hello.', voice: 'alloy', ...fields })
   const { port } = new URL(world.router.url)
   const socket = connect({ port: Number(port), host: '127.0.0.1' }).on('error', () => {})
-  const head = `POST /v1/audio/speech HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${testKey}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: ${body.length}\r\n\r\n`
+  const head = `POST /v1/audio/speech HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${world.secret}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: ${body.length}\r\n\r\n`
   socket.write(head + body)
   return socket
 }

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { CallRecord } from '../../src/core/call.ts'
-import { storeIn } from '../e2e/budget-world.ts'
+import { newKey, storeIn } from '../e2e/budget-world.ts'
 import {
   answerJson,
   type LoopbackProvider,
@@ -9,7 +9,7 @@ import {
   type Received,
   within,
 } from '../helpers/provider.ts'
-import { alone, type TestRouter, testKey, testRouter } from '../helpers/router.ts'
+import { alone, type TestRouter, testRouter } from '../helpers/router.ts'
 
 /** Bytes that say where they are. */
 export function audioOf(length: number): Buffer {
@@ -71,38 +71,61 @@ export const byToken = {
 /** One priced by second of audio. */
 export const bySecond = { api: 'speech', other_prices: { per_second: 1e-4 } }
 
-/** A router before one provider that answers as `answer` says: a shipped one, or `manifest`, whose slug is `own`. */
-export async function speechWorld(
-  answer: (request: Received, response: ServerResponse) => void | Promise<void>,
-  options: { slug?: string; base?: string; models?: object; manifest?: (url: string) => string } = {},
-) {
-  const provider: LoopbackProvider = await loopbackProvider(answer)
-  const { slug = 'openai', base = '/v1' } = options
-  const models = options.models ?? {
+type Answer = (request: Received, response: ServerResponse) => void | Promise<void>
+
+/** A shipped provider: where its API begins, and its models. */
+export type SpeechProvider = { base: string; models: object }
+
+/** OpenAI with a model of each price. */
+export const openaiSpeech: SpeechProvider = {
+  base: '/v1',
+  models: {
     characters: { ...byCharacter, streams: false },
     tokens: byToken,
     seconds: { ...bySecond, streams: false },
-  }
-  const shipped = { [slug]: { base_url: `${provider.url}${base}`, secret: 'secret-of-provider', models } }
-  const { manifest } = options
+  },
+}
+
+/** A router before a server that is all of these providers, or that of `manifest`, whose slug is `own`. */
+export async function speechStage(shipped: Record<string, SpeechProvider>, manifest?: (url: string) => string) {
+  let answering: Answer = () => {}
+  const provider: LoopbackProvider = await loopbackProvider((request, response) => answering(request, response))
+  const providers = Object.entries(shipped).map(([slug, { base, models }]) => [
+    slug,
+    { base_url: `${provider.url}${base}`, secret: 'secret-of-provider', models },
+  ])
   const router: TestRouter = await testRouter(
-    manifest ? { files: { 'providers/own.yaml': manifest(provider.url) } } : { providers: alone(shipped) },
+    manifest
+      ? { files: { 'providers/own.yaml': manifest(provider.url) } }
+      : { providers: alone(Object.fromEntries(providers)) },
   )
   const store = storeIn(router.folder)
   return {
-    provider,
-    router,
-    store,
-    speak: (fields: object, headers: Record<string, string> = {}, signal?: AbortSignal) =>
-      fetch(`${router.url}/v1/audio/speech`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${testKey}`, 'content-type': 'application/json', ...headers },
-        body: JSON.stringify({ model: `${slug}/characters`, input: 'Hello.', voice: 'alloy', ...fields }),
-        ...(signal && { signal }),
-      }),
-    /** The rows of all calls, the last one first. */
-    rows: (): CallRecord[] =>
-      [...store.ledger.each({})].toSorted((one, other) => other.at - one.at || (one.id < other.id ? 1 : -1)),
+    /** For one test: what the provider answers now, a key of its own, and only the requests and rows from now on. */
+    begin(answer: Answer, slug = 'openai') {
+      answering = answer
+      provider.received.length = 0
+      const earlier = new Set(store.keys.page({ limit: 1_000 }).map(({ id }) => id))
+      const { secret } = newKey(store)
+      return {
+        provider,
+        router,
+        store,
+        secret,
+        speak: (fields: object, headers: Record<string, string> = {}, signal?: AbortSignal) =>
+          fetch(`${router.url}/v1/audio/speech`, {
+            method: 'POST',
+            headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json', ...headers },
+            body: JSON.stringify({ model: `${slug}/characters`, input: 'Hello.', voice: 'alloy', ...fields }),
+            ...(signal && { signal }),
+          }),
+        /** The rows of all calls, the last one first. */
+        rows: (): CallRecord[] =>
+          [...store.ledger.each({})]
+            .filter(({ key }) => !earlier.has(key))
+            .toSorted((one, other) => other.at - one.at || (one.id < other.id ? 1 : -1)),
+      }
+    },
     async end() {
       store.close()
       await router.end()
@@ -111,6 +134,17 @@ export async function speechWorld(
   }
 }
 
+/** A router of its own before one provider that answers as `answer` says: a shipped one, or `manifest`, whose slug is `own`. */
+export async function speechWorld(
+  answer: Answer,
+  options: { slug?: string; base?: string; models?: object; manifest?: (url: string) => string } = {},
+) {
+  const { slug = 'openai', base = openaiSpeech.base, models = openaiSpeech.models, manifest } = options
+  const stage = await speechStage({ [slug]: { base, models } }, manifest)
+  return { ...stage.begin(answer, slug), end: stage.end }
+}
+
+export type SpeechStage = Awaited<ReturnType<typeof speechStage>>
 export type SpeechWorld = Awaited<ReturnType<typeof speechWorld>>
 
 /** The events of a response: the name and the data of each. */
