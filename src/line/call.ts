@@ -81,8 +81,8 @@ export type Translation = {
   edits: boolean
   /** A whole answer as the client's JSON. */
   whole(answer: WholeAnswer, facts: ReplyFacts): JsonObject
-  /** Writes a whole answer that plugins have changed. */
-  changed?: Pick<Translation, 'whole' | 'responseToStore'>
+  /** What writes a whole answer that plugins have changed. */
+  changed?(): Pick<Translation, 'whole' | 'responseToStore'>
   /** A writer for one streamed answer of a model, by its name for clients. */
   stream(model: string): StreamTranslation
   /** A response in its stored form, `text` being its JSON; undefined when it is not to be stored. */

@@ -11,9 +11,9 @@ export function translationOf(target: Target, prepared: TargetedCall): Translati
   const own = sameFormatTranslation(target, prepared)
   if (!prepared.plugins?.mayChangeAnswer) return own
   // What plugins change of an answer is written from its neutral form: a stream may be changed at any event.
-  const changed = otherFormatTranslation(target, prepared)
+  const changed = () => otherFormatTranslation(target, prepared)
   const { request, forwardedHeaders } = own
-  return prepared.request.stream ? { ...changed, request, forwardedHeaders } : { ...own, changed }
+  return prepared.request.stream ? { ...changed(), request, forwardedHeaders } : { ...own, changed }
 }
 
 /** Whether a target's own format is that of the client API. */

@@ -74,7 +74,7 @@ export async function wholeReply(
     const shown = showing instanceof Promise ? await showing : showing
     const { usage } = await settlement.complete(received(answered, reply, true), (settled) => {
       const router = prepared.explanation?.facts()
-      const writing = shown === answer ? translation : (translation.changed ?? translation)
+      const writing = shown === answer ? translation : (translation.changed?.() ?? translation)
       const written = writing.whole(shown, replyFacts(answered, settled))
       const own = JSON.stringify(written)
       text = router ? JSON.stringify({ ...written, router }) : own

@@ -13,13 +13,13 @@ import { answerOfPlugin } from './plugin-answer.ts'
 import type { CallStart } from './settlement.ts'
 
 /** Answers a call that plugins see: as they change it, unless one of them refuses or answers it. Throws RouterError. */
-export async function withPlugins(
+export function withPlugins(
   opened: OpenedCall & { plugins: CallPlugins },
   services: Services,
   answer: (call: OpenedCall) => Promise<CallResponse>,
 ): Promise<CallResponse> {
   const { plugins, start } = opened
-  return await toldByPlugins(plugins, start, () => {
+  return toldByPlugins(plugins, start, () => {
     if (!plugins.have('request')) return answer(opened)
     return andThen(ask(opened, services), (asked) =>
       asked.answer ? answerOfPlugin(asked.answer, asked.call, services) : answer(asked.call),
