@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 import type { Store } from '../../src/store/open.ts'
@@ -7,6 +7,8 @@ import { type TestRouter, testRouter } from '../helpers/router.ts'
 import { newKey, storeIn } from './budget-world.ts'
 
 // What a provider was asked is paid, also when the client does not get the answer.
+
+type Answer = Parameters<typeof loopbackProvider>[0]
 
 let provider: LoopbackProvider
 let router: TestRouter
@@ -25,8 +27,11 @@ models:
     pricing: [{ prompt_tokens_threshold: 0, input_price: 1e-6, output_price: 2e-6 }]
 `
 
-async function begin(answer: Parameters<typeof loopbackProvider>[0], settings: object = {}): Promise<void> {
-  provider = await loopbackProvider(answer)
+type World = { provider: LoopbackProvider; router: TestRouter; store: Store; answer(answer: Answer): void }
+
+async function open(settings: object = {}): Promise<World> {
+  let answering: Answer = () => {}
+  provider = await loopbackProvider((request, response) => answering(request, response))
   const dialects = {
     chat: 'openai-chat',
     second: 'openai-chat',
@@ -38,13 +43,41 @@ async function begin(answer: Parameters<typeof loopbackProvider>[0], settings: o
   const policies = { both: { targets: ['chat/m1', 'second/m1'] } }
   router = await testRouter({ files: Object.fromEntries(files), settings: { policies, ...settings } })
   store = storeIn(router.folder)
+  return {
+    provider,
+    router,
+    store,
+    answer: (next) => {
+      answering = next
+    },
+  }
 }
 
-afterEach(async () => {
-  store.close()
-  await router.end()
-  await provider.close()
+async function close(world: World | undefined): Promise<void> {
+  world?.store.close()
+  await world?.router.end()
+  await world?.provider.close()
+}
+
+let shared: World
+beforeAll(async () => {
+  shared = await open()
 })
+afterAll(() => close(shared))
+
+/** The provider answers so from now on; tests see what it receives from now on, and rows by their keys. */
+function begin(answer: Answer): void {
+  ;({ provider, router, store } = shared)
+  shared.answer(answer)
+  provider.received.length = 0
+}
+
+/** As `begin`, with a router that only this test has. */
+async function beginAlone(answer: Answer, settings?: object): Promise<void> {
+  const world = await open(settings)
+  onTestFinished(() => close(world))
+  world.answer(answer)
+}
 
 const ask = (model: string, more: JsonObject = {}) => ({
   model,
@@ -84,25 +117,25 @@ describe('a client that leaves before any output', () => {
   }
 
   test.each([false, true])('pays its prompt, estimated: streamed %s', async (stream) => {
-    await begin(() => {})
+    begin(() => {})
     const row = await leave(stream)
     expect(row).toMatchObject({ outcome: 'failed', status: 499, error: 'client_gone', usage: { input: 1_004 } })
     expect(row.cost).toMatchObject({ nanoUsd: 1_004_000, estimated: true })
   })
 
   test('pays it also when the provider has only begun its response', async () => {
-    await begin((_, response) => beginStream(response))
+    begin((_, response) => beginStream(response))
     expect((await leave(true)).cost.nanoUsd).toBe(1_004_000)
   })
 
   test('pays nothing where that is configured', async () => {
-    await begin(() => {}, { budget: { abandoned: 'nothing' } })
+    await beginAlone(() => {}, { budget: { abandoned: 'nothing' } })
     expect((await leave(false)).cost.nanoUsd).toBe(0)
   })
 })
 
 test('a client that leaves before the provider has the request pays nothing', async () => {
-  await begin(() => {})
+  await beginAlone(() => {})
   // Nobody listens there: connections are not refused, but not accepted either, or refused at once.
   router.put('providers/chat.yaml', manifest('chat', 'openai-chat').replace(provider.url, 'http://127.0.0.1:1'))
   const { generation } = router.snapshot()
@@ -159,7 +192,7 @@ const failures: [what: string, slug: string, answer: object][] = [
 
 describe('a reply that the router does not take for one', () => {
   test.each(failures)('is paid by the usage in it: %s', async (_, slug, answer) => {
-    await begin((__, response) => answerJson(response, answer))
+    begin((__, response) => answerJson(response, answer))
     const key = newKey(store)
     const { status } = await call(ask(`${slug}/m1`), key.secret)
     expect(status).toBe(502)
@@ -170,7 +203,7 @@ describe('a reply that the router does not take for one', () => {
   })
 
   test('is paid beside the reply of the next target, in a row of its own', async () => {
-    await begin(({ path }, response) => answerJson(response, path.startsWith('/chat') ? broken : good))
+    begin(({ path }, response) => answerJson(response, path.startsWith('/chat') ? broken : good))
     const key = newKey(store, { monthlyLimitNano: 100_000_000n })
     expect((await call(ask('policy/both'), key.secret)).status).toBe(200)
     await expect.poll(() => rowsOf(key.id).length).toBe(2)
@@ -183,7 +216,7 @@ describe('a reply that the router does not take for one', () => {
   })
 
   test('leaves no money for the next target where the rest does not cover it', async () => {
-    await begin(({ path }, response) => answerJson(response, path.startsWith('/chat') ? broken : good))
+    begin(({ path }, response) => answerJson(response, path.startsWith('/chat') ? broken : good))
     // The prompt is held with 5,088 tokens at most, the output with 100: there is no room for two.
     const key = newKey(store, { monthlyLimitNano: 6_000_000n })
     const refused = await call(ask('policy/both'), key.secret)
@@ -200,7 +233,7 @@ describe('a reply that the router does not take for one', () => {
   test('of a stream that ends in a failure is paid by the usage that the failure tells', async () => {
     const event = (data: JsonObject) => `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`
     const response = { id: 'r', object: 'response', created_at: 1, model: 'm1', output: [] }
-    await begin((_, answer) => {
+    begin((_, answer) => {
       beginStream(answer)
       const failed = {
         ...response,
@@ -220,7 +253,7 @@ describe('a reply that the router does not take for one', () => {
 })
 
 test('a stream of several choices that is cut counts every choice', async () => {
-  await begin((_, response) => {
+  begin((_, response) => {
     beginStream(response)
     for (const index of [0, 1, 2]) {
       const choices = [{ index, delta: { content: 'word'.repeat(10) }, finish_reason: null }]
@@ -243,7 +276,7 @@ describe('usage that cannot be', () => {
   ]
   test.each(absurd)('is bounded and not shown as it came: %s', async (_, reported, input, output) => {
     const counts = { prompt_tokens: 900, completion_tokens: 50, ...reported }
-    await begin((__, response) => answerJson(response, { ...good, usage: counts }))
+    begin((__, response) => answerJson(response, { ...good, usage: counts }))
     const key = newKey(store)
     const { usage: shown } = JSON.parse((await call(ask('chat/m1'), key.secret)).text)
     const expected = { prompt_tokens: input === 0 ? 1_004 : input, completion_tokens: output }
