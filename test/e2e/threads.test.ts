@@ -58,8 +58,8 @@ function holding() {
 }
 
 describe('money', () => {
-  test('of 2,000 calls at once a key that pays 20 makes exactly 20', async () => {
-    const count = 2_000
+  test('of 600 calls at once a key that pays 20 makes exactly 20', async () => {
+    const count = 600
     const key = newKey(store, { monthlyLimitNano: 20n * callNano })
     const before = provider.received.length
     expect(byStatus(await burst(key.secret, count))).toEqual({ 200: 20, 402: count - 20 })
