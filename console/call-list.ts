@@ -43,10 +43,10 @@ export function useCalls(filters: Query, question: string): CallList {
   const load = async (cursor: string | undefined, { signal }: AbortController) => {
     isLoading.value = true
     try {
-      const page = await pageOf(filters, cursor, signal)
+      const [page, refusedNow] = await Promise.all([pageOf(filters, cursor, signal), refusals(filters, signal)])
+      refused.value = refusedNow
       if (cursor === undefined) start(page)
       else start({ ...page, calls: [...calls.value, ...page.calls] })
-      refused.value = await refusals(filters, signal)
       error.value = undefined
     } catch (thrown) {
       if (!signal.aborted) error.value = thrown as Error

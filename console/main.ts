@@ -5,7 +5,7 @@ import { html } from './html.ts'
 import { SignIn } from './pages/sign-in.ts'
 import { Failure, Spinner } from './parts/page.ts'
 import { Toasts } from './parts/toast.ts'
-import { type PageProps, place, placeIn } from './place.ts'
+import { type PageProps, type Place, place, placeIn } from './place.ts'
 import { type Route, routes } from './routes.ts'
 import { isSignedIn, key, keyInAddress, organization, self, signOut } from './session.ts'
 import { signIn } from './sign-in.ts'
@@ -16,7 +16,7 @@ const isChecking = signal(true)
 function App() {
   if (isChecking.value) return html`<${Spinner} />`
   if (!isSignedIn.value) return html`<${SignIn} />`
-  const route = routes.find(({ path }) => path === place.value.path)
+  const route = routeOf(place.value)
   return html`
     <a class="skip" href="#content" onClick=${toContent}>Skip to the content</a>
     <${Sidebar} current=${route?.path} />
@@ -25,6 +25,10 @@ function App() {
     </main>
     <${Toasts} />
   `
+}
+
+function routeOf({ path: asked }: Place): Route | undefined {
+  return routes.find(({ path }) => path === asked)
 }
 
 function toContent(event: Event) {
@@ -58,6 +62,9 @@ function Sidebar({ current }: { current: string | undefined }) {
   `
 }
 
+/** Whether no page has been shown yet: then the browser itself tells of it. */
+let isFirst = true
+
 /** A page, loaded when it is first shown. */
 function Shown({ route }: { route: Route }) {
   const page = useSignal<FunctionComponent<PageProps> | undefined>(undefined)
@@ -73,6 +80,11 @@ function Shown({ route }: { route: Route }) {
       },
     )
   }, [route])
+  useEffect(() => {
+    // Those who do not see hear that another page is there, and go on in it.
+    if (!isFirst) document.getElementById('content')?.focus()
+    isFirst = false
+  }, [route])
   const { rest, query } = place.value
   if (error.value) return html`<${Failure} error=${error.value} />`
   return page.value ? html`<${page.value} rest=${rest} query=${query} />` : html`<${Spinner} />`
@@ -82,7 +94,13 @@ async function start() {
   const linked = keyInAddress()
   place.value = placeIn(location.hash)
   try {
-    if (linked ?? key.value) await signIn(linked ?? key.value)
+    if (linked ?? key.value) {
+      // The page is loaded meanwhile; where that fails it says so when it is shown.
+      routeOf(place.value)
+        ?.load()
+        .catch(() => {})
+      await signIn(linked ?? key.value)
+    }
   } catch (thrown) {
     signOut((thrown as Error).message)
   }

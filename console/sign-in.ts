@@ -3,9 +3,12 @@ import { begin, type Self } from './session.ts'
 
 /** Signs in with a key. Throws ApiError, or an Error that says what the key lacks. */
 export async function signIn(secret: string): Promise<void> {
+  // Asked for at once, though it is shown only after the other.
+  const asked = api<{ name: string }>('v1/manage/org', { as: secret })
+  asked.catch(() => {})
   const found = await api<Self>('v1/auth/check', { as: secret })
   if (found.permissions.manage === 'none')
     throw new Error('This key may see nothing here: the console takes one with manage: read or manage: write.')
-  const { name } = await api<{ name: string }>('v1/manage/org', { as: secret })
+  const { name } = await asked
   begin(secret, found, name)
 }

@@ -1,6 +1,6 @@
 import { api } from '../api.ts'
 import type { CallEntry } from '../entries.ts'
-import { count, duration, usd } from '../format.ts'
+import { count, duration, short, usd } from '../format.ts'
 import { html } from '../html.ts'
 import { useLoad } from '../load.ts'
 import { Facts, Loading, Page, Section } from '../parts/page.ts'
@@ -97,7 +97,7 @@ function Details({ call }: { call: Call }) {
           cell: ({ price, per }: Part) =>
             price === undefined
               ? ''
-              : `${usd(price, true)}${per === undefined || per === 1 ? '' : ` per ${count(per)}`}`,
+              : `${usd(price, true)}${per === undefined || per === 1 ? '' : ` per ${short(per)}`}`,
         },
         { head: 'Cost', isNumber: true, cell: ({ cost }: Part) => usd(cost, true) },
       ]} />

@@ -94,7 +94,7 @@ export function CallTable({ calls, onEnd }: { calls: readonly ListedEntry[]; onE
       cell: ({ api, operation }: ListedEntry) => (operation === 'chat' ? api : operation),
     },
     { head: 'First', isNumber: true, isMinor: true, cell: ofSettled((call) => duration(call.first_event_ms)) },
-    { head: 'Took', isNumber: true, cell: ofSettled((call) => duration(call.duration_ms)) },
+    { head: 'Took', isNumber: true, isMinor: true, cell: ofSettled((call) => duration(call.duration_ms)) },
     { head: 'Tokens in', isNumber: true, isMinor: true, cell: ofSettled((call) => count(call.input_tokens)) },
     { head: 'Tokens out', isNumber: true, isMinor: true, cell: ofSettled((call) => count(call.output_tokens)) },
     {

@@ -92,7 +92,10 @@ function Difference({ before, after }: Pick<Entry, 'before' | 'after'>) {
   const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])]
   const changed = names.filter((name) => !toldElsewhere.includes(name) && text(before?.[name]) !== text(after?.[name]))
   if (changed.length === 0) return html`<span class="quiet">nothing</span>`
-  return html`<ul>${changed.slice(0, 20).map((name) => html`<li key=${name}><span class="quiet">${name}:</span> ${text(before?.[name]) !== '' && html`<del><${Name} text=${text(before?.[name])} /></del> `}${text(after?.[name]) !== '' && html`<${Name} text=${text(after?.[name])} />`}</li>`)}</ul>`
+  return html`<ul>${changed.slice(0, 20).map((name) => {
+    const [old, now] = [text(before?.[name]), text(after?.[name])]
+    return html`<li key=${name}><span class="quiet">${name.replaceAll('_', ' ')}:</span> ${old !== '' && html`<del><${Name} text=${old} /></del> `}${now !== '' && html`${old !== '' && html`<span class="quiet" aria-hidden="true">→</span> `}<ins><${Name} text=${now} /></ins>`}</li>`
+  })}</ul>`
 }
 
 /** They stand in the other columns. */
@@ -101,7 +104,15 @@ const toldElsewhere = ['id', 'created_at', 'created_by']
 /** What there is nothing of is not told. */
 function text(value: unknown): string {
   const isNothing = value === undefined || value === null || (typeof value === 'object' && isEmpty(value))
-  return isNothing ? '' : typeof value === 'string' ? value : JSON.stringify(value)
+  if (isNothing) return ''
+  if (Array.isArray(value)) return value.map(text).join(' · ')
+  return typeof value === 'object' ? members(value) : String(value)
+}
+
+/** `manage: read, operate: write`, of those that say something. */
+function members(of: object): string {
+  const said = Object.entries(of).filter(([, value]) => value !== null && value !== 'none')
+  return said.map(([name, value]) => `${name}: ${text(value)}`).join(', ')
 }
 
 function isEmpty(value: object): boolean {

@@ -28,6 +28,11 @@ type WholeKey = KeyEntry & {
 /** What can be changed of a key, each in a dialog of its own. */
 type Change = 'limit' | 'limits' | 'labels' | 'access' | 'expiry' | 'group' | 'plugins' | 'rotate' | 'delete'
 
+const abouts: { readonly [what in Change]?: string } = {
+  ...{ limit: 'the monthly limit', limits: 'the limits per minute', labels: 'the labels', access: 'what it may call' },
+  ...{ expiry: 'when it expires', group: 'the group', plugins: 'the plugins' },
+}
+
 /** One key, what it may do and what it has used. */
 export function KeyDetail({ id }: { id: string }) {
   const path = `v1/manage/apikey/${encodeURIComponent(id)}`
@@ -44,8 +49,8 @@ export function KeyDetail({ id }: { id: string }) {
     key.reload()
   }
   const button = (what: Change, text: string, reason = why) =>
-    html`<${Button} kind="small" whyNot=${reason} onClick=${() => (changing.value = what)}>${text}<//>`
-  return html`<${Page} title=${html`<${Name} text=${key.data?.name ?? 'Key'} />`} actions=${html`<a href=${to('calls', { key: id })}>Its calls</a> ${button('rotate', 'Rotate')} ${button('delete', 'Delete')}`}>
+    html`<${Button} kind="small" whyNot=${reason} onClick=${() => (changing.value = what)}>${text}<span class="sr-only"> ${abouts[what]}</span><//>`
+  return html`<${Page} title=${html`<${Name} text=${key.data?.name ?? 'Key'} />`} actions=${html`<a href=${to('calls', { key: id })}>Its calls</a> <${Button} whyNot=${why} onClick=${() => (changing.value = 'rotate')}>Rotate<//> <${Button} kind="danger" whyNot=${why} onClick=${() => (changing.value = 'delete')}>Delete<//>`}>
     <${Loading} of=${key}>${(found: WholeKey) => html`
       <${Facts} facts=${[
         ['State', html`<${Badge} kind=${found.state === 'active' ? 'good' : 'bad'}>${found.state}<//>`],

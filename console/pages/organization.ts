@@ -25,6 +25,11 @@ type Settings = {
 }
 type Change = 'credit' | 'balance' | 'models' | 'rules' | 'limits' | 'plugins'
 
+const abouts: { readonly [what in Change]?: string } = {
+  ...{ balance: 'what happens without a balance', models: 'the approved models', rules: 'the rules for data' },
+  ...{ limits: 'the limits', plugins: 'the plugins' },
+}
+
 /** The organization: its money, and what holds for all its keys. */
 export default function Organization() {
   const settings = useLoad(async (signal): Promise<Settings> => {
@@ -47,7 +52,7 @@ export default function Organization() {
     settings.reload()
   }
   const button = (what: Change, area: 'manage' | 'operate', text = 'Change') =>
-    html`<${Button} kind="small" whyNot=${whyNot(area)} onClick=${() => (changing.value = what)}>${text}<//>`
+    html`<${Button} kind="small" whyNot=${whyNot(area)} onClick=${() => (changing.value = what)}>${text}<span class="sr-only"> ${abouts[what]}</span><//>`
   return html`
     <${Page} title="Organization">
       <${Loading} of=${settings}>${({ org, balance, models, rules, limits, plugins }: Settings) => html`

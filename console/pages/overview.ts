@@ -4,10 +4,10 @@ import { all, api, events, type Query } from '../api.ts'
 import type { KeyEntry } from '../entries.ts'
 import { count, counted, duration, percent, short, usd } from '../format.ts'
 import { html } from '../html.ts'
-import { useLoad } from '../load.ts'
+import { type Loaded, useLoad } from '../load.ts'
 import { Chart } from '../parts/chart.ts'
 import { Field, Select } from '../parts/form.ts'
-import { Loading, Page, Section } from '../parts/page.ts'
+import { Failure, Loading, Page, Section } from '../parts/page.ts'
 import { Table } from '../parts/table.ts'
 import { Money, Name } from '../parts/text.ts'
 import { chosenSpan, chosenTimes, TimeRange } from '../parts/time-range.ts'
@@ -183,7 +183,7 @@ function Now({ live: { now, rate, version } }: { live: ReturnType<typeof useLive
     month,
     refused,
   }: NonNullable<typeof figures.data>) => html`
-    <div class="cards" role="group" aria-label="At present">
+    <div role="group" aria-label="At present"><dl class="cards">
       ${card('Spent today', html`<${Money} value=${today.spend} />`, counted(today.total_requests, 'call'))}
       ${card('Spent this month', html`<${Money} value=${month.spend} />`, counted(month.total_requests, 'call'))}
       ${card('Balance', html`<${Money} value=${org.balance} />`, enforces ? 'calls stop at zero' : 'does not limit calls')}
@@ -192,7 +192,7 @@ function Now({ live: { now, rate, version } }: { live: ReturnType<typeof useLive
       ${card('Under way', now ? count(now.under_way) : '–', now ? counted(now.streams, 'stream') : 'not connected')}
       ${card('Calls per second', rate ? short(rate.calls) : '–', requestsLimit(limits))}
       ${card('Tokens per second', rate ? short(rate.input_tokens + rate.output_tokens) : '–', rate ? `${usd(rate.cost * 60)} a minute` : '')}
-    </div>`}<//>`
+    </dl></div>`}<//>`
 }
 
 /** So many are kept; they were refused before a provider was asked, and are not among the calls that failed. */
@@ -203,7 +203,7 @@ function requestsLimit(limits: { requests_per_minute?: number | null }): string 
 }
 
 function card(name: string, value: unknown, more: string) {
-  return html`<div class="card"><div class="name">${name}</div><div class="value">${value}</div><div class="more">${more}</div></div>`
+  return html`<div class="card"><dt class="name">${name}</dt><dd class="value">${value}</dd><dd class="more">${more}</dd></div>`
 }
 
 const none: Figures = {
@@ -224,44 +224,51 @@ function only({ usage }: Usage): Figures {
 type OverTimeProps = { range: string; query: URLSearchParams; by: string; version: number }
 
 function OverTime({ range, query, by, version }: OverTimeProps) {
-  const usage = useLoad(
-    async (signal) => {
-      const { start, end, resolution } = spanOf(range, query)
-      const asked = { start: start.toISOString(), end: end.toISOString() }
-      const [found, latency, keys] = await Promise.all([
-        api<Usage>('v1/manage/org/usage', { query: { ...asked, resolution, group_by: by }, signal }),
-        api<Latency>('v1/manage/latency', {
-          query: { ...asked, ...(timed.includes(by) && { group_by: by }) },
-          signal,
-        }),
-        by === 'key' ? all<KeyEntry>('v1/manage/apikey', 'keys', signal) : [],
-      ])
-      const names = new Map(keys.map(({ id, name }) => [id, name]))
-      return { ...seriesOf(found.usage, by, { start, end, resolution }), latency, names }
-    },
-    [range, query.get('from'), query.get('to'), by, version],
-  )
+  const when = [range, query.get('from'), query.get('to'), by, version]
+  const usage = useLoad(async (signal) => {
+    const { start, end, resolution } = spanOf(range, query)
+    const asked = { start: start.toISOString(), end: end.toISOString() }
+    const [found, keys] = await Promise.all([
+      api<Usage>('v1/manage/org/usage', { query: { ...asked, resolution, group_by: by }, signal }),
+      by === 'key' ? all<KeyEntry>('v1/manage/apikey', 'keys', signal) : [],
+    ])
+    const names = new Map(keys.map(({ id, name }) => [id, name]))
+    return { ...seriesOf(found.usage, by, { start, end, resolution }), names }
+  }, when)
+  // Many calls are looked at for it: what is known at once does not wait for it.
+  const latency = useLoad((signal) => {
+    const { start, end } = spanOf(range, query)
+    const asked = { start: start.toISOString(), end: end.toISOString(), ...(timed.includes(by) && { group_by: by }) }
+    return api<Latency>('v1/manage/latency', { query: asked, signal })
+  }, when)
   return html`<${Loading} of=${usage}>${(data: NonNullable<typeof usage.data>) => {
-    const { times, spend, calls, failed, rows, latency, names } = data
+    const { times, spend, calls, failed, rows, names } = data
     return html`
       <div class="grid section">
         <${Section} title="Spend"><${Chart} label="Spend over time, US dollars" times=${times} series=${spend} format=${usd} isBars=${spend.length === 1} /><//>
         <${Section} title="Calls"><${Chart} label="Calls over time" times=${times} series=${[{ label: 'calls', values: calls }, { label: 'failed', values: failed, isBad: true }]} format=${short} /><//>
       </div>
-      <${Section} title="Speed">
-        <div class="cards" role="group" aria-label="Speed">
-          ${card('First content, median', duration(latency.first_event_ms?.p50) || '–', '')}
-          ${card('First content, 95 %', duration(latency.first_event_ms?.p95) || '–', '')}
-          ${card('Whole call, median', duration(latency.duration_ms?.p50) || '–', `95 %: ${duration(latency.duration_ms?.p95) || '–'}`)}
-          ${card('Tokens per second', short(latency.tokens_per_second?.p50 ?? Number.NaN), 'median of a call')}
-        </div>
-        <p class="hint">${latency.complete ? `Of all ${counted(latency.calls, 'call')} of this time.` : `Of the latest ${counted(latency.calls, 'call')} of this time.`}</p>
-      <//>
+      <${Section} title="Speed"><${Speed} of=${latency} /><//>
       <${Section} title=${`By ${groups.find(([name]) => name === by)?.[1].toLowerCase() ?? by}`}>
-        <${Groups} rows=${rows} by=${by} latency=${latency} names=${names} />
+        <${Groups} rows=${rows} by=${by} latency=${latency.data} names=${names} />
       <//>
     `
   }}<//>`
+}
+
+function Speed({ of: { data, error } }: { of: Loaded<Latency> }) {
+  if (error) return html`<${Failure} error=${error} />`
+  const { first_event_ms: first, duration_ms: whole, tokens_per_second: tokens } = data ?? {}
+  return html`
+    <div role="group" aria-label="Speed" aria-busy=${data === undefined}>
+      <dl class="cards">
+        ${card('First content, median', duration(first?.p50) || '–', '')}
+        ${card('First content, 95 %', duration(first?.p95) || '–', '')}
+        ${card('Whole call, median', duration(whole?.p50) || '–', `95 %: ${duration(whole?.p95) || '–'}`)}
+        ${card('Tokens per second', short(tokens?.p50 ?? Number.NaN), 'median of a call')}
+      </dl>
+    </div>
+    <p class="hint">${data === undefined ? 'Calls are looked at …' : `Of ${data.complete ? 'all' : 'the latest'} ${counted(data.calls, 'call')} of this time.`}</p>`
 }
 
 type GroupRow = Figures & { value: string | null }
@@ -274,10 +281,10 @@ function Groups({
 }: {
   rows: GroupRow[]
   by: string
-  latency: Latency
+  latency: Latency | undefined
   names: ReadonlyMap<string, string>
 }) {
-  const speeds = new Map(latency.groups?.map((group) => [group.value, group]))
+  const speeds = new Map(latency?.groups?.map((group) => [group.value, group]))
   const most = Math.max(...rows.map(({ spend }) => spend), 0)
   const callsOf = (value: string) => to('calls', isTag(by) ? { tag: `${by}=${value}` } : { [by]: value })
   const named = ({ value }: GroupRow) => {

@@ -10,7 +10,7 @@ import { Failure, Page, Section } from '../parts/page.ts'
 import { Code, Name } from '../parts/text.ts'
 import type { PageProps } from '../place.ts'
 import { type Answer, countsOf, emptyAnswer, take, whole } from '../playground/answer.ts'
-import { codeFor, keyVariable, type Language, languages } from '../playground/code.ts'
+import { codeFor, keyVariable, type Language, languageNames, languages } from '../playground/code.ts'
 import { type ApiName, apis, bodyOf, paths, type Settings, type Turn } from '../playground/request.ts'
 import { self } from '../session.ts'
 
@@ -272,7 +272,7 @@ function SameCall({ settings, turns }: { settings: Settings; turns: readonly Tur
   } catch (thrown) {
     code = (thrown as Error).message
   }
-  return html`<${Section} title="The same call elsewhere" actions=${html`<span role="group" aria-label="Language">${languages.map((one) => html`<button key=${one} type="button" class="small" aria-pressed=${one === language.value} onClick=${() => (language.value = one)}>${one}</button> `)}</span>`}>
+  return html`<${Section} title="The same call elsewhere" actions=${html`<span role="group" aria-label="Language">${languages.map((one) => html`<button key=${one} type="button" class="small" aria-pressed=${one === language.value} onClick=${() => (language.value = one)}>${languageNames[one]}</button> `)}</span>`}>
     <p class="hint">The key comes from the environment variable <${Name} text=${keyVariable} mono />.</p>
     <${Code} text=${code} />
   <//>`

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { api, type Query } from '../api.ts'
-import { count } from '../format.ts'
+import { count, counted } from '../format.ts'
 import { html } from '../html.ts'
 import { useLoad } from '../load.ts'
 import { Field, Form, Select, TextArea, type Values } from '../parts/form.ts'
@@ -75,7 +75,7 @@ function ProviderList({ query }: { query: URLSearchParams }) {
             cell: ({ operations }: Provider) => html`<span class="quiet">${operations.join(', ')}</span>`,
           },
         ]} />
-        <p class="hint">Files read ${count(generation)} times${at ? html`, last <${Time} at=${at} />` : ''}.</p>
+        <p class="hint">Files read ${counted(generation, 'time')}${at ? html`, last <${Time} at=${at} />` : ''}.</p>
       `}<//>
     <//>
   `
@@ -91,7 +91,7 @@ function State({ configured, missing, health, problems }: Provider) {
     ${configured ? html`<${Badge} kind="good">configured<//>` : html`<${Badge}>not configured<//>`}
     ${missing.length > 0 && html`<span>set ${missing.map((name, index) => html`${index > 0 && ', '}<code>${name}</code>`)}</span>`}
     ${health.length > 0 && html`<${Badge} kind="bad">${count(health.length)} troubled<//>`}
-    ${problems.length > 0 && html`<${Badge} kind="warn">${count(problems.length)} problems<//>`}
+    ${problems.length > 0 && html`<${Badge} kind="warn">${counted(problems.length, 'problem')}<//>`}
   </span>`
 }
 

@@ -1,5 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks'
 import type uPlot from 'uplot'
+import { time } from '../format.ts'
 import { html } from '../html.ts'
 
 /** A line of a chart: its values at the times of the chart. `isBad`: it is better when there are few. */
@@ -15,7 +16,11 @@ export type ChartProps = {
   height?: number
 }
 
-/** Values over time. The library is loaded with the first chart. */
+/** Loaded while the values are asked for. */
+const library = import('uplot')
+library.catch(() => {})
+
+/** Values over time. */
 export function Chart({ label, times, series, format, isBars = false, height = 180 }: ChartProps) {
   const place = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | undefined>(undefined)
@@ -29,7 +34,7 @@ export function Chart({ label, times, series, format, isBars = false, height = 1
     let observer: ResizeObserver | undefined
     const scheme = matchMedia('(prefers-color-scheme: dark)')
     const draw = async () => {
-      const { default: UPlot } = await import('uplot')
+      const { default: UPlot } = await library
       if (isGone) return
       plot.current?.destroy()
       plot.current = new UPlot(optionsOf(UPlot, { host, series, format, isBars, height }), data.current, host)
@@ -61,6 +66,16 @@ function summary(series: readonly Series[], format: ChartProps['format']): strin
     .join(', ')
 }
 
+const hours = new Intl.DateTimeFormat(undefined, { hour: 'numeric', minute: '2-digit' })
+const days = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric' })
+
+/** A day where one begins, or else the time of the day. */
+function tick(at: number, step: number): string {
+  const then = new Date(at * 1_000)
+  const isDay = step >= 86_400 || (then.getHours() === 0 && then.getMinutes() === 0)
+  return (isDay ? days : hours).format(then)
+}
+
 function optionsOf(
   UPlot: typeof uPlot,
   {
@@ -75,20 +90,28 @@ function optionsOf(
   const colour = (name: string) => style.getPropertyValue(name).trim()
   const font = `11px ${style.fontFamily}`
   const axis = { stroke: colour('--quiet'), grid: { stroke: colour('--line'), width: 1 }, ticks: { show: false }, font }
+  const colours = series.map(({ isBad }, index) => colour(isBad ? '--series-6' : `--series-${(index % 6) + 1}`))
   return {
     width: host.clientWidth,
     height,
-    legend: { show: series.length > 1, live: true },
+    legend: {
+      show: series.length > 1,
+      live: true,
+      markers: { width: 0, fill: (_, index) => colours[index - 1] ?? '' },
+    },
     cursor: { y: false, drag: { x: false, y: false } },
     scales: { y: { range: (_, __, most) => [0, most > 0 ? most * 1.1 : 1] } },
     axes: [
-      { ...axis, space: 70 },
+      { ...axis, space: 70, size: 32, values: (_, ticks, __, ___, step) => ticks.map((at) => tick(at, step)) },
       { ...axis, size: 64, values: (_, ticks) => ticks.map(format) },
     ],
     series: [
-      {},
-      ...series.map(({ label, isBad }, index) => {
-        const own = colour(isBad ? '--series-6' : `--series-${(index % 6) + 1}`)
+      {
+        label: '\u00a0',
+        value: (_: uPlot, at: number | null) => (at === null ? '' : time(new Date(at * 1_000).toISOString())),
+      },
+      ...series.map(({ label }, index) => {
+        const own = colours[index] ?? ''
         const bars = isBars && UPlot.paths.bars?.({ size: [0.7, 40] })
         return {
           label: label.slice(0, 60),

@@ -2,6 +2,11 @@ import { type ApiName, paths } from './request.ts'
 
 export const languages = ['curl', 'python', 'typescript'] as const
 export type Language = (typeof languages)[number]
+export const languageNames: { readonly [language in Language]: string } = {
+  curl: 'curl',
+  python: 'Python',
+  typescript: 'TypeScript',
+}
 
 /** The environment variable that code takes the key from: the key itself is never shown. */
 export const keyVariable = 'ROUTER_API_KEY'

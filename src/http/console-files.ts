@@ -15,6 +15,8 @@ export type ConsolePage = ConsoleFile & { scriptHash: string }
 /** All files of the console, by their path below `/console/`. */
 export type ConsoleFiles = { page(): Promise<ConsolePage>; file(path: string): Promise<ConsoleFile | undefined> }
 
+type Read = (path: string) => Promise<ConsoleFile | undefined>
+
 const folder = join(import.meta.dirname, '../../console')
 
 /** What the console imports from packages, by the name in its imports: where it is served, and where it is. */
@@ -49,20 +51,21 @@ export function openConsoleFiles(): ConsoleFiles {
     const text = await readFile(source, 'utf8')
     return await fileOf(extname(source), extname(source) === '.ts' ? await withoutTypes(text) : text)
   }
+  const file: Read = async (path) => {
+    let one = made.get(path)
+    if (!one) {
+      one = read(path)
+      // Names that anybody invents are not kept.
+      if (await one) made.set(path, one)
+    }
+    return await one
+  }
   return {
     page: () => {
-      page ??= pageOf()
+      page ??= pageOf(file)
       return page
     },
-    async file(path) {
-      let file = made.get(path)
-      if (!file) {
-        file = read(path)
-        // Names that anybody invents are not kept.
-        if (await file) made.set(path, file)
-      }
-      return await file
-    },
+    file,
   }
 }
 
@@ -84,13 +87,34 @@ async function knownFiles(): Promise<ReadonlyMap<string, string>> {
 }
 
 /** The page with the import map, which browsers want in it: the policy for scripts names its hash. */
-async function pageOf(): Promise<ConsolePage> {
-  const imports = Object.fromEntries(Object.entries(libraries).map(([name, { path }]) => [name, `./${path}`]))
-  const map = JSON.stringify({ imports })
+async function pageOf(read: Read): Promise<ConsolePage> {
+  const map = JSON.stringify({
+    imports: Object.fromEntries(Object.entries(libraries).map(([name, { path }]) => [name, `./${path}`])),
+  })
   const text = await readFile(join(folder, 'index.html'), 'utf8')
-  const file = await fileOf('.html', text.replace('<!-- import map -->', `<script type="importmap">${map}</script>`))
+  const modules = new Set<string>()
+  // Most of what the first page consists of is part of every page.
+  for (const path of ['main.ts', 'pages/overview.ts']) await addModules(path, read, modules)
+  const first = [...modules].map((path) => `<link rel="modulepreload" href="${path}">`)
+  const file = await fileOf(
+    '.html',
+    text.replace('<!-- import map -->', [`<script type="importmap">${map}</script>`, ...first].join('\n    ')),
+  )
   return { ...file, scriptHash: `sha256-${hash('sha256', map, 'base64')}` }
 }
+
+/** Adds a module and all that it imports, so that browsers ask for them at once instead of finding one in the other. */
+async function addModules(path: string, read: Read, found: Set<string>): Promise<void> {
+  const module = found.has(path) ? undefined : await read(path)
+  if (!module) return
+  found.add(path)
+  for (const [, name = ''] of module.bytes.identity.toString().matchAll(imports)) {
+    const imported = libraries[name]?.path ?? join(path, '..', name).replaceAll('\\', '/')
+    await addModules(imported, read, found)
+  }
+}
+
+const imports = /(?:\bfrom|^import)\s*["']([^"'\n]+)["']/gm
 
 /** The compiler is that of Node itself, which would warn that its own interface to it is new. It is loaded for the first page only. */
 async function withoutTypes(text: string): Promise<string> {

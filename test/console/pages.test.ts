@@ -102,6 +102,28 @@ describe.skipIf(noBrowser)('every page of the console', () => {
     await tab.context.close()
   })
 
+  test('with a keyboard another page is opened, and read on in it; what a button changes is in its name', async () => {
+    const tab = await world.open('overview')
+    const { page } = tab
+    await page.getByRole('link', { name: 'Keys' }).focus()
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'Keys' }).waitFor()
+    expect(await page.evaluate('document.activeElement.id')).toBe('content')
+    await page.keyboard.press('Tab')
+    expect(await page.evaluate('document.activeElement.textContent')).toContain('Create key')
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog').waitFor()
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    expect(await page.evaluate('document.activeElement.textContent')).toContain('Create key')
+    await go(tab, `keys/${key}`)
+    await page.getByRole('button', { name: 'Change the monthly limit' }).waitFor()
+    const names = await page.getByRole('button', { name: /^Change/ }).allTextContents()
+    expect(new Set(names).size).toBe(names.length)
+    expectFaultless(tab, world)
+    await tab.context.close()
+  })
+
   test('the key is in no address, not kept when the tab is closed, and gone after signing out', async () => {
     const tab = await world.open('keys')
     const { page, asked } = tab

@@ -107,7 +107,9 @@ function history(owners: readonly Owner[], now: number): CallRecord[] {
 async function usedRouter(): Promise<{ router: RouterProcess; call: string; key: string }> {
   const files = routerFolder()
   onTestFinished(() => rmSync(files.folder, { recursive: true, force: true }))
-  const env = { OPENAI_API_KEY: 'x', ANTHROPIC_API_KEY: 'x', GEMINI_API_KEY: 'x', MISTRAL_API_KEY: 'x' }
+  const env = Object.fromEntries(
+    ['OPENAI', 'ANTHROPIC', 'GEMINI', 'MISTRAL'].map((name) => [`${name}_API_KEY`, 'a secret of nobody']),
+  )
   const router = await routerProcess(files.configPath, { env })
   const post = async (path: string, body: object) => {
     const response = await router.call(`/v1/manage${path}`, body)

@@ -63,6 +63,14 @@ describe('the pages of the console', () => {
     )
   })
 
+  test('the modules of the first page are asked for at once', async () => {
+    const { text: page } = await get('/console/')
+    const asked = [...page.matchAll(/<link rel="modulepreload" href="([^"]+)">/g)].map(([, path = '']) => path)
+    expect(asked).toEqual(expect.arrayContaining(['main.ts', 'api.ts', 'pages/overview.ts', 'lib/signals-core.js']))
+    expect(asked).not.toContain('pages/keys.ts')
+    for (const path of asked) expect([path, (await get(`/console/${path}`)).status]).toEqual([path, 200])
+  })
+
   test('what a browser has is not sent again; what it has not is sent as short as it takes it', async () => {
     const plain = await get('/console/main.ts')
     const { etag = '' } = plain.headers
