@@ -53,6 +53,8 @@ export async function serveInThreads(
   }
   const handover = openHandover(served, { port, holder, retire })
   started.defer(() => handover.close())
+  // The lines find what this thread has found out about files.
+  await watch.current().cache.written()
   const lines = startLines(linesOptions(served, { count, port, routes, holder, handover }))
   holder.lines = lines
   if (handed) holder.adopted = started.adopt(adoptedLines(handed, handover, lines), (open) => open.close())

@@ -4,7 +4,9 @@ import { earlierFiles } from './earlier-files.ts'
 
 /** The snapshot of a configuration for a command that calls no model: its plugins have ended. */
 export async function readSnapshot(configPath: string | undefined): Promise<Built> {
-  const built = await buildSnapshot(configPath, process.env, { cache: earlierFiles(process.env) })
+  const cache = earlierFiles(process.env)
+  const built = await buildSnapshot(configPath, process.env, { cache })
+  await cache.written()
   await closeAll(built.snapshot?.instances ?? [])
   return built
 }

@@ -1,4 +1,5 @@
 import {
+  existsSync,
   lstatSync,
   mkdtempSync,
   readdirSync,
@@ -19,15 +20,21 @@ function cacheFolder(): string {
   return join(folder, 'files')
 }
 
+async function write(folder: string, about: string[], value: unknown): Promise<void> {
+  const cache = openFileCache(folder)
+  cache.write(about, value)
+  await cache.written()
+}
+
 function only(folder: string): string {
   const [name = '', ...others] = readdirSync(folder)
   expect(others).toEqual([])
   return join(folder, name)
 }
 
-test('an entry is read by its whole subject, also by another process', () => {
+test('an entry is read by its whole subject, also by another process', async () => {
   const folder = cacheFolder()
-  openFileCache(folder).write(['dialect', 'a: 1'], { value: { a: [1, 'é'] } })
+  await write(folder, ['dialect', 'a: 1'], { value: { a: [1, 'é'] } })
   const cache = openFileCache(folder)
   expect(cache.read(['dialect', 'a: 1'])).toEqual({ value: { a: [1, 'é'] } })
   for (const other of [
@@ -40,17 +47,40 @@ test('an entry is read by its whole subject, also by another process', () => {
     expect(cache.read(other)).toBeUndefined()
 })
 
-test('only the owner may read an entry', () => {
+test('an entry is read before it is on the disk, and a thousand are all written', async () => {
   const folder = cacheFolder()
-  openFileCache(folder).write(['a'], 1)
+  const cache = openFileCache(folder)
+  const names = Array.from({ length: 1_000 }, (_, index) => [`${index}`])
+  for (const name of names) cache.write(name, name)
+  expect(names.map((name) => cache.read(name))).toEqual(names)
+  await cache.written()
+  const other = openFileCache(folder)
+  expect(names.map((name) => other.read(name))).toEqual(names)
+  expect(readdirSync(folder)).toHaveLength(names.length)
+})
+
+test('what is written while others are written is kept as well', async () => {
+  const folder = cacheFolder()
+  const cache = openFileCache(folder)
+  cache.write(['first'], 1)
+  while (!existsSync(folder)) await new Promise(setImmediate)
+  cache.write(['second'], 2)
+  await cache.written()
+  expect(['first', 'second'].map((name) => openFileCache(folder).read([name]))).toEqual([1, 2])
+})
+
+test('only the owner may read an entry', async () => {
+  const folder = cacheFolder()
+  await write(folder, ['a'], 1)
   expect(lstatSync(only(folder)).mode & 0o777).toBe(0o600)
   expect(lstatSync(folder).mode & 0o777).toBe(0o700)
 })
 
-test('a damaged entry is none, whatever is damaged, and is written again', () => {
+test('a damaged entry is none, whatever is damaged, and is written again', async () => {
   const folder = cacheFolder()
   const cache = openFileCache(folder)
   cache.write(['a'], { value: 1_000 })
+  await cache.written()
   const path = only(folder)
   const bytes = readFileSync(path)
   for (let at = 0; at < bytes.length; at++) {
@@ -62,39 +92,43 @@ test('a damaged entry is none, whatever is damaged, and is written again', () =>
     expect(cache.read(['a'])).toBeUndefined()
   }
   cache.write(['a'], { value: 1_000 })
+  await cache.written()
   expect(cache.read(['a'])).toEqual({ value: 1_000 })
 })
 
-test('an entry under the name of another one is none', () => {
+test('an entry under the name of another one is none', async () => {
   const folder = cacheFolder()
   const cache = openFileCache(folder)
   cache.write(['a'], 1)
+  await cache.written()
   const first = only(folder)
   cache.write(['b'], 2)
+  await cache.written()
   const second = join(folder, readdirSync(folder).find((name) => !first.endsWith(name)) ?? '')
   renameSync(first, second)
   expect(cache.read(['b'])).toBeUndefined()
 })
 
-test('what no start has read for a month is deleted, what one reads stays', () => {
+test('what no start has read for a month is deleted, what one reads stays', async () => {
   const folder = cacheFolder()
   const old = new Date(Date.now() - 31 * 86_400_000)
   const age = () => {
     for (const name of readdirSync(folder)) utimesSync(join(folder, name), old, old)
   }
-  openFileCache(folder).write(['read'], 1)
-  openFileCache(folder).write(['forgotten'], 2)
+  await write(folder, ['read'], 1)
+  await write(folder, ['forgotten'], 2)
   age()
   expect(openFileCache(folder).read(['read'])).toBe(1)
-  openFileCache(folder).write(['new'], 3)
+  await write(folder, ['new'], 3)
   const cache = openFileCache(folder)
   expect(['read', 'forgotten', 'new'].map((name) => cache.read([name]))).toEqual([1, undefined, 3])
 })
 
-test('a folder that cannot be used makes no error', () => {
+test('a folder that cannot be used makes no error', async () => {
   const folder = cacheFolder()
   writeFileSync(folder, 'a file')
   const cache = openFileCache(folder)
   cache.write(['a'], 1)
+  await cache.written()
   expect(cache.read(['a'])).toBeUndefined()
 })

@@ -19,11 +19,18 @@ models:
   m1: { api: chat, context_window: 1000, max_output_tokens: 100, supports_vision: true }
 `
 
+/** With a cache that was opened for it, as by a process of its own, and is written when it ends. */
+async function builtWith(config: string, cached: string): ReturnType<typeof buildSnapshot> {
+  const cache = openFileCache(cached)
+  const built = await buildSnapshot(config, env, { cache })
+  await cache.written()
+  return built
+}
+
 function project(manifest = acme): { folder: string; build: () => ReturnType<typeof buildSnapshot>; cached: string } {
   const folder = folderOf({ 'config.yaml': 'server: { port: 0 }\n', 'providers/acme.yaml': manifest })
   const cached = join(folder, 'cache')
-  // Opened each time, as by a process of its own.
-  const build = () => buildSnapshot(join(folder, 'config.yaml'), env, { cache: openFileCache(cached) })
+  const build = () => builtWith(join(folder, 'config.yaml'), cached)
   return { folder, build, cached }
 }
 
@@ -41,7 +48,7 @@ function plain({ snapshot }: Awaited<ReturnType<typeof buildSnapshot>>): string 
 
 test('a snapshot from the cache is the one from the files', async () => {
   const folder = folderOf({})
-  const build = () => buildSnapshot(join(root, 'config.yaml'), env, { cache: openFileCache(join(folder, 'cache')) })
+  const build = () => builtWith(join(root, 'config.yaml'), join(folder, 'cache'))
   const first = await build()
   const entries = readdirSync(join(folder, 'cache')).length
   const second = await build()
