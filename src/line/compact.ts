@@ -64,12 +64,15 @@ async function serve(call: Call, services: Services, explanation?: Explanation):
   const request = services.signatures.restore(key.organization, turn.request)
   const routing = readRouting(request.origin.body, call.timeoutMs)
   const start = { ...startOf(call, key, request), operation: 'compact' as const, stream: false }
-  const opened: OpenedCall = { call, authenticated, key, turn, request, routing, start, explanation }
   const { headers, signal } = call
   const plugins = pluginsOf(start, { key, headers, signal, body: () => request.origin.body }, services)
+  const opened: OpenedCall = { call, authenticated, key, turn, request, routing, start, explanation, plugins }
   if (!plugins) return await answer(opened, services)
-  const seen = { ...opened, plugins }
-  return await toldByPlugins(plugins, start, async () => await answer(await changedByPlugins(seen, services), services))
+  return await toldByPlugins(
+    plugins,
+    start,
+    async () => await answer(await changedByPlugins(opened, services), services),
+  )
 }
 
 async function answer(opened: OpenedCall, services: Services): Promise<CallResponse> {

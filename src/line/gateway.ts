@@ -31,7 +31,7 @@ import { pluginsOf, type RouterPlugins } from './plugins-of-call.ts'
 import { type CallLedger, type CallStart, Settlement } from './settlement.ts'
 import { recordedFor } from './tags.ts'
 import { refuseManyUnknown } from './unknown-fields.ts'
-import { withPlugins } from './with-plugins.ts'
+import { isSeen, withPlugins } from './with-plugins.ts'
 
 /** The services a call depends on. */
 export type Services = {
@@ -80,12 +80,12 @@ async function serve(call: Call, services: Services, explanation?: Explanation):
   const request = services.signatures.restore(key.organization, turn.request)
   const start = startOf(call, key, request)
   const routing = readRouting(request.origin.body, call.timeoutMs)
-  const opened: OpenedCall = { call, authenticated, key, turn, request, routing, start, explanation }
   const { headers, signal } = call
   const plugins = pluginsOf(start, { key, headers, signal, body: () => request.origin.body }, services)
+  const opened: OpenedCall = { call, authenticated, key, turn, request, routing, start, explanation, plugins }
   try {
-    if (!plugins) return await answer(opened, services)
-    return await withPlugins({ ...opened, plugins }, services, (changed) => answer(changed, services))
+    if (!isSeen(opened)) return await answer(opened, services)
+    return await withPlugins(opened, services, (changed) => answer(changed, services))
   } catch (thrown) {
     if (isRefusal(thrown)) services.ledger.refused?.(refusedCall(start, thrown))
     throw thrown
@@ -104,7 +104,8 @@ export type OpenedCall = {
   routing: RoutingRequest | undefined
   start: CallStart
   explanation: Explanation | undefined
-  plugins?: CallPlugins | undefined
+  /** Those that see it. */
+  plugins: CallPlugins | undefined
   /** A plugin has changed the request. */
   isRewritten?: boolean
   /** Only targets in the EU may serve it. */

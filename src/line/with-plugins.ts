@@ -12,9 +12,16 @@ import type { OpenedCall, Services } from './gateway.ts'
 import { answerOfPlugin } from './plugin-answer.ts'
 import type { CallStart } from './settlement.ts'
 
+/** A call that plugins see. */
+type SeenCall = OpenedCall & { plugins: CallPlugins }
+
+export function isSeen(call: OpenedCall): call is SeenCall {
+  return call.plugins !== undefined
+}
+
 /** Answers a call that plugins see: as they change it, unless one of them refuses or answers it. Throws RouterError. */
 export function withPlugins(
-  opened: OpenedCall & { plugins: CallPlugins },
+  opened: SeenCall,
   services: Services,
   answer: (call: OpenedCall) => Promise<CallResponse>,
 ): Promise<CallResponse> {
@@ -28,18 +35,11 @@ export function withPlugins(
 }
 
 /** A conversation that is made shorter, or counted, as plugins change it. Throws RouterError. */
-export async function changedByPlugins(
-  opened: OpenedCall & { plugins?: CallPlugins | undefined },
-  services: Services,
-): Promise<OpenedCall> {
-  const { plugins } = opened
-  return plugins?.have('request') ? (await ask({ ...opened, plugins }, services)).call : opened
+export async function changedByPlugins(opened: OpenedCall, services: Services): Promise<OpenedCall> {
+  return isSeen(opened) && opened.plugins.have('request') ? (await ask(opened, services)).call : opened
 }
 
-function ask<Call extends OpenedCall & { plugins: CallPlugins }>(
-  opened: Call,
-  services: Services,
-): MaybePromise<{ call: Call; answer?: AskedPlugins['answer'] }> {
+function ask(opened: SeenCall, services: Services): MaybePromise<{ call: SeenCall; answer?: AskedPlugins['answer'] }> {
   const given = askedOf(opened.request)
   const asking = opened.plugins.request(given)
   const isWaiting = asking instanceof Promise
@@ -51,7 +51,7 @@ function ask<Call extends OpenedCall & { plugins: CallPlugins }>(
 }
 
 /** A call after a wait: what was checked before it may have changed. Throws RouterError. */
-function checkedAgain<Call extends OpenedCall>(call: Call, services: Services): Call {
+function checkedAgain(call: SeenCall, services: Services): SeenCall {
   const key = services.revalidate(call.authenticated)
   requireLedger(services.admission)
   return { ...call, key }
@@ -83,7 +83,7 @@ function askedOf(request: NeutralRequest): PluginRequest {
 }
 
 /** The call as plugins changed it. What the caller may do, and how it wants to be answered, stays. */
-function changed<Call extends OpenedCall>(call: Call, asked: PluginRequest, { rulesOf }: Services): Call {
+function changed(call: SeenCall, asked: PluginRequest, { rulesOf }: Services): SeenCall {
   if (!('chat' in asked)) return call
   const { origin, unread, stream, model } = call.request
   const { stream: _, unread: __, ...chat } = asked.chat
