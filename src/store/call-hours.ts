@@ -7,14 +7,14 @@ export type Span = { from: number; to: number }
 
 /**
  * The parts of a range in which an organization may have calls that pass the filters, the latest first: hours whose sums have such
- * calls, or all of it where no filter is one that sums tell apart.
+ * calls, or all of it where no filter is one that sums tell apart. The request ids of clients are kept by hour, too.
  */
 export function* callHours(
   db: Connection,
   { organization, from, to, filters }: Span & { organization: string; filters: CallFilters },
 ): Generator<Span> {
   const conditions = sumsConditions(filters)
-  if (conditions.length === 0) {
+  if (conditions.length === 0 && filters.requestId === undefined) {
     yield { from, to }
     return
   }
@@ -23,7 +23,7 @@ export function* callHours(
   const latest = db
     .prepare<[Record<string, string | number>], number>(`
       SELECT hour FROM ${key === undefined ? 'organization_usage' : 'key_usage'}
-      WHERE organization = @organization AND hour BETWEEN @first AND @last AND requests > 0 AND ${conditions.join(' AND ')}
+      WHERE organization = @organization AND hour BETWEEN @first AND @last AND ${['requests > 0', ...conditions].join(' AND ')}
       ORDER BY hour DESC LIMIT 1`)
     .pluck()
   const first = Math.floor(from / hourMs)

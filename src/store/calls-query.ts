@@ -25,11 +25,11 @@ const longestMs = 70
 
 /** A function that reads pages of calls, by the index of organizations and times. Throws the engine's errors. */
 export function callsReader(db: Connection, patienceMs = longestMs): (query: CallsQuery) => [CallsPage] {
-  const places = placesOf(db)
   const listed = listing(db)
   return (query) => {
     const { organization, limit, after, filters } = query
     const deadline = performance.now() + patienceMs
+    const places = placesOf(db, filters)
     const begin = after === undefined ? undefined : places.of(after, organization)
     const to = begin ? Math.min(query.to, Number(begin.at) + 1) : query.to
     const rowsIn = rowsBetween<LedgerRow>(db, '*', query)

@@ -39,7 +39,6 @@ const groupColumns: { readonly [name in LatencyGroup]: string } = {
 
 /** A function that reads how long calls took. Throws the engine's errors. */
 export function latencyReader(db: Connection): (query: LatencyQuery) => [Latency] {
-  const places = placesOf(db)
   return (query) => {
     const { organization, filters, groupBy } = query
     const deadline = performance.now() + longestMs
@@ -47,6 +46,7 @@ export function latencyReader(db: Connection): (query: LatencyQuery) => [Latency
     const value = groupBy === undefined ? 'NULL' : groupColumns[groupBy]
     const columns = `duration_ms AS took, first_event_ms AS first, ${tokens} AS tokens, ${value} AS value`
     const asked = { organization, filters: { ...filters, outcome: 'complete' } }
+    const places = placesOf(db, filters)
     const rowsIn = rowsBetween<Row>(db, columns, asked)
     const found: Row[] = []
     for (const span of callHours(db, { ...query, ...asked })) {

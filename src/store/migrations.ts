@@ -156,4 +156,11 @@ export const migrations: readonly Migration[] = [
       ALTER TABLE ledger ADD COLUMN trace_id TEXT;
     `,
   },
+  {
+    name: 'an index of the request ids of clients',
+    sql: `
+      CREATE INDEX ledger_by_request_id ON ledger (organization, at / 3600000, request_id, at, key)
+        WHERE request_id IS NOT NULL;
+    `,
+  },
 ]

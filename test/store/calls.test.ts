@@ -88,6 +88,10 @@ const byFilter: { readonly [name: string]: { filters: CallFilters; passes(record
   group: { filters: { group: 'group-1' }, passes: ({ group }) => group === 'group-1' },
   user: { filters: { user: 'ann' }, passes: ({ user }) => user === 'ann' },
   request: { filters: { requestId: 'mine' }, passes: ({ requestId }) => requestId === 'mine' },
+  'request and others': {
+    filters: { requestId: 'mine', key: 'key-1', outcome: 'complete' },
+    passes: ({ requestId, key, outcome }) => requestId === 'mine' && key === 'key-1' && outcome === 'complete',
+  },
   text: { filters: { extra: [['task', 'x']] }, passes: ({ metadata }) => metadata?.task === 'x' },
   number: { filters: { extra: [['task', '2']] }, passes: ({ metadata }) => metadata?.task === 2 },
   several: {
