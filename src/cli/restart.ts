@@ -16,14 +16,22 @@ export const serverVariables = { MALLOC_ARENA_MAX: '2' }
 
 /**
  * Starts the program of this process again as the same process, with what a server needs. The second time, the compiled code
- * of its first file is found as well, and Node's compiler of TypeScript, 18 MB, is not loaded. A process with a channel to its
- * parent stays as it is, since the channel would be lost, and so does one with such flags, and on systems that cannot do it.
+ * of its first file is found as well, and Node's compiler of TypeScript, 18 MB, is not loaded. Flags that
+ * were given stay as they are. A process with a channel to its parent is not started again, since the channel would be lost, nor one
+ * with all such flags, nor on systems that cannot do it.
  */
 export function restartAsServer(): void {
-  const isSized = [...process.execArgv, process.env.NODE_OPTIONS ?? ''].some((word) =>
-    /semi[-_]space[-_]size/.test(word),
-  )
-  if (isSized || process.channel || !process.execve || process.platform === 'win32') return
-  const words = [process.execPath, ...serverFlags, ...process.execArgv, ...process.argv.slice(1)]
+  const given = new Set([...process.execArgv, ...(process.env.NODE_OPTIONS ?? '').split(' ')].map(nameOf))
+  const missing = serverFlags.filter((flag) => !given.has(nameOf(flag)))
+  if (missing.length === 0 || process.channel || !process.execve || process.platform === 'win32') return
+  const words = [process.execPath, ...missing, ...process.execArgv, ...process.argv.slice(1)]
   process.execve(process.execPath, words, { ...serverVariables, ...process.env } as Record<string, string>)
+}
+
+/** Of a flag as V8 reads it: `--no_memory_reducer` is about the same as `--memory-reducer`. */
+function nameOf(flag: string): string {
+  return flag
+    .replaceAll('_', '-')
+    .replace(/^--(?:no-)?/, '')
+    .replace(/=.*/s, '')
 }

@@ -18,10 +18,13 @@ type Start = { pid: number; flags: string[]; args: string[]; cached: boolean }
 
 const { NODE_COMPILE_CACHE: _, ...env } = process.env
 
-async function starts(args: string[], { flags = preload, channel = false } = {}): Promise<Start[]> {
+async function starts(args: string[], { flags = preload, channel = false, options = {} } = {}): Promise<Start[]> {
   const child = channel
     ? fork(main, args, { execArgv: flags, silent: true, env })
-    : spawn(process.execPath, [...flags, main, ...args], { stdio: ['ignore', 'pipe', 'pipe'], env })
+    : spawn(process.execPath, [...flags, main, ...args], {
+        stdio: ['ignore', 'pipe', 'pipe'],
+        env: { ...env, ...options },
+      })
   const [output, errors] = await Promise.all([
     text(child.stdout as NodeJS.ReadableStream),
     text(child.stderr as NodeJS.ReadableStream),
@@ -67,10 +70,21 @@ test('what earlier starts have kept is run without the compiler of TypeScript', 
   expect(await run()).toEqual([version, 'false'])
 })
 
-test('a server with a channel to its parent, or with a size of its own, is not', async () => {
+test('a server with a channel to its parent, or with all such flags, is not', async () => {
   expect(await starts(['serve', '--help'], { channel: true })).toHaveLength(1)
-  const flags = ['--max-semi-space-size=4', ...preload]
+  const flags = ['--max_semi_space_size=4', '--memory-reducer', ...preload]
   expect(await starts(['serve', '--help'], { flags })).toMatchObject([{ flags }])
+})
+
+test.skipIf(process.platform === 'win32')('flags that were given stay as they are', async () => {
+  const flags = ['--max-semi-space-size=4', ...preload]
+  const rest = serverFlags.filter((flag) => !flag.includes('semi-space'))
+  expect(await starts(['serve', '--help'], { flags })).toMatchObject([{ flags }, { flags: [...rest, ...flags] }])
+  const options = { NODE_OPTIONS: '--no-warnings --max-semi-space-size=4' }
+  expect(await starts(['serve', '--help'], { options })).toMatchObject([
+    { flags: preload },
+    { flags: [...rest, ...preload] },
+  ])
 })
 
 test('other commands are not', async () => {
