@@ -1,9 +1,8 @@
-import { hash } from 'node:crypto'
+import { hash, randomUUID } from 'node:crypto'
 import { lstatSync, readdirSync, readFileSync, statSync, utimesSync } from 'node:fs'
 import { lstat, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { threadId } from 'node:worker_threads'
 
 /** What was found out about files before, by their contents. It is always right, or undefined. */
 export type FileCache = {
@@ -82,9 +81,9 @@ function readEntry(path: string, name: string): unknown {
   }
 }
 
-/** Another process may do the same at the same time; a draft that stays behind grows old. */
+/** Another thread or process may do the same at the same time; a draft that stays behind grows old. */
 async function writeEntry(path: string, name: string, text: string): Promise<void> {
-  const draft = `${path}.${process.pid}.${threadId}`
+  const draft = `${path}.${randomUUID()}`
   try {
     await writeFile(draft, `${digest([name, text])}\n${text}`, { mode: 0o600 })
     await rename(draft, path)
