@@ -1,6 +1,7 @@
 import type { ModelEntry } from '../core/model.ts'
 import { entryAt } from '../core/price-times.ts'
-import { type ComparedField, comparedFields, type PublicList, type PublicModel } from './public-list.ts'
+import { isShutDown } from '../core/shutdown.ts'
+import { type ComparedField, comparedFields, isPrice, type PublicList, type PublicModel } from './public-list.ts'
 
 /** The models of one provider, and the names that public lists have for it where it is not its slug. */
 export type ListedCatalog = {
@@ -33,6 +34,8 @@ export function compareList(catalogs: readonly ListedCatalog[], list: PublicList
       if (entry.is !== undefined || model === '*') continue
       const found = [model, ...(entry.aliases ?? [])].map((name) => theirs.get(name)).find((one) => one !== undefined)
       for (const name of [model, ...(entry.aliases ?? [])]) seen.add(name)
+      // Lists keep what providers have given up; nothing is said of it here.
+      if (isShutDown(entry, at)) continue
       if (!found) all.unlisted.push({ provider, model })
       else {
         all.compared++
@@ -66,4 +69,12 @@ function saidOf(entry: ModelEntry, field: ComparedField): number | undefined {
 function isSame(ours: number | undefined, theirs: number): boolean {
   if (ours === undefined) return false
   return Math.abs(ours - theirs) <= Math.max(Math.abs(ours), Math.abs(theirs)) * 1e-6
+}
+
+/**
+ * Whether a price of a list is more likely in another unit, or missing there, than changed: a tenth of ours or less, ten times as much
+ * or more, or nothing.
+ */
+export function isLeap({ field, ours, theirs }: Pick<Difference, 'field' | 'ours' | 'theirs'>): boolean {
+  return isPrice(field) && ours !== undefined && ours > 0 && (theirs <= ours / 10 || theirs >= ours * 10)
 }

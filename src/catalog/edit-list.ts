@@ -1,7 +1,11 @@
 import { isMap, isScalar, isSeq, type Node, parseDocument } from 'yaml'
-import type { Difference } from './compare-list.ts'
+import { type Difference, isLeap } from './compare-list.ts'
+import { isPrice } from './public-list.ts'
 
-/** The text of a catalog file with other values, and the differences that a line of the file does not tell: those are to be made by hand. */
+/**
+ * The text of a catalog file with other values, and the differences that are to be made by hand: those that no line of the file tells,
+ * and prices that leap.
+ */
 export type Edited = { text: string; byHand: Difference[] }
 
 /** Puts the values of a list into the text of a catalog file, number by number: comments and the order of everything stay. */
@@ -10,7 +14,7 @@ export function editCatalog(text: string, differences: readonly Difference[]): E
   const edits: { from: number; to: number; text: string }[] = []
   const byHand: Difference[] = []
   for (const difference of differences) {
-    const range = rangeOf(document.contents, difference)
+    const range = isLeap(difference) ? undefined : rangeOf(document.contents, difference)
     if (range) edits.push({ ...range, text: numberText(difference) })
     else byHand.push(difference)
   }
@@ -22,8 +26,8 @@ export function editCatalog(text: string, differences: readonly Difference[]): E
 /** Where the number stands that a model says itself; undefined for one that it does not say, or that holds for some time only. */
 function rangeOf(contents: unknown, { model, field }: Difference): { from: number; to: number } | undefined {
   const entry = entryOf(contents, model)
-  if (!isMap(entry) || (field.endsWith('_price') && entry.has('price_changes'))) return undefined
-  const value = field.endsWith('_price') ? priceOf(entry.get('pricing', true), field) : entry.get(field, true)
+  if (!isMap(entry) || (isPrice(field) && entry.has('price_changes'))) return undefined
+  const value = isPrice(field) ? priceOf(entry.get('pricing', true), field) : entry.get(field, true)
   if (!isScalar(value) || typeof value.value !== 'number' || !value.range) return undefined
   const [from, to] = value.range
   return { from, to }
@@ -49,6 +53,6 @@ function priceOf(pricing: unknown, field: string): Node | undefined {
 
 /** As catalogs write it: prices in dollars per million tokens, times 1e-6. */
 function numberText({ field, theirs }: Difference): string {
-  if (!field.endsWith('_price')) return String(theirs)
+  if (!isPrice(field)) return String(theirs)
   return theirs === 0 ? '0' : `${Number((theirs * 1e6).toPrecision(10))}e-6`
 }

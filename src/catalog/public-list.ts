@@ -24,8 +24,9 @@ export type PublicList = { name: PublicListName; models: PublicModel[] }
  * error that says what was expected.
  */
 export function readPublicList(json: Json): PublicList {
-  if (isObject(json) && Array.isArray(json.data))
+  if (isObject(json) && Array.isArray(json.data) && json.data.some((one) => isObject(one) && isObject(one.pricing))) {
     return { name: 'model_list', models: json.data.flatMap(fromModelList) }
+  }
   if (isObject(json) && Object.values(json).some((one) => isObject(one) && isObject(one.models))) {
     return { name: 'models_dev', models: Object.entries(json).flatMap(fromModelsDev) }
   }
@@ -40,11 +41,10 @@ export function readPublicList(json: Json): PublicList {
 function fromLitellm([name, said]: [string, Json | undefined]): PublicModel[] {
   if (!isObject(said) || typeof said.litellm_provider !== 'string') return []
   const { litellm_provider: provider } = said
-  const own = name.startsWith(`${provider}/`) ? name.slice(provider.length + 1) : name
   return [
     {
       provider,
-      model: own,
+      model: withoutProvider(name, provider),
       ...numbers({
         input_price: said.input_cost_per_token,
         output_price: said.output_cost_per_token,
@@ -56,10 +56,17 @@ function fromLitellm([name, said]: [string, Json | undefined]): PublicModel[] {
   ]
 }
 
+/** Names begin with the provider's, but without what it adds for a kind of models: `vertex_ai/…` of `vertex_ai-zai_models`. */
+function withoutProvider(name: string, provider: string): string {
+  const head = name.slice(0, name.indexOf('/'))
+  const isProvider = head !== '' && (head === provider || provider.startsWith(`${head}-`))
+  return isProvider ? name.slice(head.length + 1) : name
+}
+
 function fromModelsDev([provider, said]: [string, Json | undefined]): PublicModel[] {
   const models = isObject(said) && isObject(said.models) ? Object.entries(said.models) : []
   return models.map(([model, entry]) => {
-    const { cost = {}, limit = {} } = (isObject(entry) ? entry : {}) as { cost?: JsonObject; limit?: JsonObject }
+    const [cost, limit] = [membersOf(entry, 'cost'), membersOf(entry, 'limit')]
     return {
       provider,
       model,
@@ -76,7 +83,7 @@ function fromModelsDev([provider, said]: [string, Json | undefined]): PublicMode
 
 function fromModelList(said: Json): PublicModel[] {
   if (!isObject(said) || typeof said.id !== 'string') return []
-  const { pricing = {}, top_provider: top = {} } = said as { pricing?: JsonObject; top_provider?: JsonObject }
+  const [pricing, top] = [membersOf(said, 'pricing'), membersOf(said, 'top_provider')]
   return [
     {
       provider: onlyProvider,
@@ -95,16 +102,40 @@ function fromModelList(said: Json): PublicModel[] {
 /** What `listed_as` calls the provider whose own list it is. */
 const onlyProvider = '*'
 
+/** An object inside of what a list says; an empty one where it says something else. */
+function membersOf(said: Json | undefined, name: string): JsonObject {
+  const value = isObject(said) ? said[name] : undefined
+  return isObject(value) ? value : {}
+}
+
 /** From dollars per million. */
 function perToken(price: Json | undefined): Json | undefined {
   return typeof price === 'number' ? price / 1e6 : undefined
 }
 
-/** Numbers that can be prices and limits; some lists write them as text, and -1 for what they do not know. */
+/**
+ * Numbers that can be prices and limits. Some lists write them as text, -1 for prices that vary, and 0 for limits that they do
+ * not know.
+ */
 function numbers(said: { [field in ComparedField]: Json | undefined }): Partial<Record<ComparedField, number>> {
-  const read = Object.entries(said).map(([name, value]) => [
-    name,
-    value === '' || value === null ? Number.NaN : Number(value),
-  ])
-  return Object.fromEntries(read.filter(([, value]) => (value as number) >= 0))
+  const read = Object.entries(said).map(([name, value]) => [name, numberOf(value)] as const)
+  return Object.fromEntries(
+    read.filter(([name, value]) =>
+      isPrice(name) ? value >= 0 && value < dearest : Number.isInteger(value) && value > 0,
+    ),
+  )
 }
+
+/** Not a number for anything else than a number, or one that is written in decimals. */
+function numberOf(value: Json | undefined): number {
+  if (typeof value === 'number') return value
+  return typeof value === 'string' && /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(value.trim()) ? Number(value) : Number.NaN
+}
+
+/** Whether a field that is compared is a price. */
+export function isPrice(field: string): boolean {
+  return field.endsWith('_price')
+}
+
+/** No token costs as much, in dollars: what does is in another unit. */
+const dearest = 1

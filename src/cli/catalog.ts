@@ -2,7 +2,13 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, matchesGlob, relative } from 'node:path'
 import { type Comparison, compareList, type Difference, type ListedCatalog } from '../catalog/compare-list.ts'
 import { editCatalog } from '../catalog/edit-list.ts'
-import { comparedFields, type PublicList, type PublicListName, readPublicList } from '../catalog/public-list.ts'
+import {
+  comparedFields,
+  isPrice,
+  type PublicList,
+  type PublicListName,
+  readPublicList,
+} from '../catalog/public-list.ts'
 import { type CatalogFile, readList } from '../catalog/read-list.ts'
 import type { Json } from '../core/json.ts'
 import { readYaml } from '../manifest/read-yaml.ts'
@@ -21,7 +27,8 @@ export const help = `Compares the catalog with a public list of prices, and take
 diff shows where prices (of the lowest tier, in force now) and limits differ, and how many models only one side has.
 update prints the same as a diff of the YAML files, for \`git apply\`, or with --write changes the files: single
 numbers, so that comments stay. What no number of a file says (a field that is missing, or is that of the defaults; a price that
-holds for some time only) is listed, to be changed by hand.
+holds for some time only) is listed, to be changed by hand, and so are prices that would become ten times as much, a tenth or
+nothing: they are rather in another unit.
 
   --from LIST       a file or an https URL: LiteLLM's model_prices_and_context_window.json, the api.json of models.dev, or
                     OpenRouter's /api/v1/models
@@ -146,7 +153,7 @@ function asTable(differences: readonly Difference[]): string {
 /** Prices in USD per million tokens. */
 function shown(field: string, value: number | undefined): string {
   if (value === undefined) return '-'
-  return field.endsWith('_price') ? `${Number((value * 1e6).toPrecision(6))} $/M` : String(value)
+  return isPrice(field) ? `${Number((value * 1e6).toPrecision(6))} $/M` : String(value)
 }
 
 function update({ comparison, catalogs, parsed }: Compared, out: Out): number {

@@ -3,6 +3,7 @@ import { compareList } from '../../src/catalog/compare-list.ts'
 import { editCatalog } from '../../src/catalog/edit-list.ts'
 import { readPublicList } from '../../src/catalog/public-list.ts'
 import { type CatalogFile, readList } from '../../src/catalog/read-list.ts'
+import type { Json } from '../../src/core/json.ts'
 import { readYaml } from '../../src/manifest/read-yaml.ts'
 
 const file = `# Models of Acme. Prices are USD per token.
@@ -17,6 +18,7 @@ models:
       - { prompt_tokens_threshold: 0, input_price: 2e-6, cached_price: 0.5e-6, output_price: 8e-6 }
       - { prompt_tokens_threshold: 200000, input_price: 4e-6, output_price: 16e-6 }
   small: { aliases: [tiny], max_output_tokens: 1024, pricing: { input: 0.1e-6, output: 0.4e-6 } }
+  gone: { shutdown: 2026-01-01, successor: big }
   promoted:
     pricing: { input: 1e-6, output: 2e-6 }
     price_changes: [{ until: "2020-01-01T00:00:00Z", pricing: { input: 0.5e-6, output: 1e-6 } }]
@@ -89,7 +91,34 @@ describe('a public list', () => {
     })
   })
 
-  test.each([null, [], 'x', {}, { a: 1 }, { error: { message: 'no' } }])('is not %j', (json) => {
+  test("of LiteLLM's form has several names for kinds of models of one provider", () => {
+    const list = readPublicList({
+      'acme_ai/labs/large': { litellm_provider: 'acme_ai-labs_models', input_cost_per_token: 1e-6 },
+      'acme/labs': { litellm_provider: 'acme_ai', input_cost_per_token: 1e-6 },
+      '/large': { litellm_provider: 'acme_ai', input_cost_per_token: 1e-6 },
+    })
+    expect(list.models.map(({ model }) => model)).toEqual(['labs/large', 'acme/labs', '/large'])
+  })
+
+  test('may say anything of a model: what can be no price or limit is not read', () => {
+    const models = { a: null, b: { cost: null, limit: [] }, c: { cost: 'x', limit: 5 } }
+    const d = {
+      cost: { input: [5], output: true, cache_read: Number.POSITIVE_INFINITY },
+      limit: { context: 0, output: 1.5 },
+    }
+    const e = { cost: { input: 1e305, output: '2', cache_read: -1 }, limit: { context: '0x10', output: [9_000] } }
+    const ofModelsDev = readPublicList({ acme: { models: { ...models, d, e } }, other: null } as unknown as Json)
+    expect(ofModelsDev.models).toEqual(['a', 'b', 'c', 'd', 'e'].map((model) => ({ provider: 'acme', model })))
+    const data = [
+      null,
+      { id: 'x', pricing: null, top_provider: null },
+      { id: 'y', pricing: { prompt: ' ', completion: '1' } },
+    ]
+    expect(readPublicList({ data }).models).toEqual(['x', 'y'].map((model) => ({ provider: '*', model })))
+  })
+
+  const withoutPrices = [{ data: [] }, { data: [{ id: 'big', object: 'model' }] }]
+  test.each([null, [], 'x', {}, { a: 1 }, { error: { message: 'no' } }, ...withoutPrices])('is not %j', (json) => {
     expect(() => readPublicList(json)).toThrow('This is no list of models that can be read')
   })
 })
@@ -105,8 +134,9 @@ describe('a comparison', () => {
     },
     tiny: { litellm_provider: 'acme_ai', input_cost_per_token: 0.1e-6, max_input_tokens: 16384 },
     promoted: { litellm_provider: 'acme', input_cost_per_token: 3e-6 },
-    vectors: { litellm_provider: 'acme', input_cost_per_token: 0, max_input_tokens: 512 },
+    vectors: { litellm_provider: 'acme', input_cost_per_token: 3e-8, max_input_tokens: 512 },
     new: { litellm_provider: 'acme', input_cost_per_token: 1e-6 },
+    gone: { litellm_provider: 'acme', input_cost_per_token: 1e-6 },
     other: { litellm_provider: 'nobody', input_cost_per_token: 1e-6 },
   })
   const comparison = compareList([catalog, { provider: 'unheard-of', models, names: ['unheard-of'] }], list, at)
@@ -119,7 +149,7 @@ describe('a comparison', () => {
         { provider: 'acme', model: 'big', field: 'max_output_tokens', ours: 4096, theirs: 8192 },
         { provider: 'acme', model: 'small', field: 'context_window', ours: 8192, theirs: 16384 },
         { provider: 'acme', model: 'promoted', field: 'input_price', ours: 1e-6, theirs: 3e-6 },
-        { provider: 'acme', model: 'vectors', field: 'input_price', ours: 2e-8, theirs: 0 },
+        { provider: 'acme', model: 'vectors', field: 'input_price', ours: 2e-8, theirs: 3e-8 },
       ],
       unknown: [{ provider: 'acme', model: 'new' }],
       unlisted: [],
@@ -135,8 +165,13 @@ describe('a comparison', () => {
     const changed = file
       .replace('input_price: 2e-6', 'input_price: 2.5e-6')
       .replace('max_output_tokens: 4096', 'max_output_tokens: 8192')
-      .replace('input: 0.02e-6', 'input: 0')
+      .replace('input: 0.02e-6', 'input: 0.03e-6')
     expect(text).toBe(changed)
+  })
+
+  test.each([0, 2e-7, 2e-5])('leaves a price that leaps to %d to somebody who looks at it', (theirs) => {
+    const leap = { provider: 'acme', model: 'big', field: 'input_price' as const, ours: 2e-6, theirs }
+    expect(editCatalog(file, [leap])).toEqual({ text: file, byHand: [leap] })
   })
 
   test('finds nothing to change after it was taken over', () => {
