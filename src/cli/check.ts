@@ -1,7 +1,9 @@
 import { statSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
+import { doubtsIn } from '../catalog/doubts.ts'
 import { gapsIn } from '../catalog/gaps.ts'
+import { type CatalogFile, readEntries } from '../catalog/read-list.ts'
 import { isObject } from '../core/json.ts'
 import type { ModelEntry } from '../core/model.ts'
 import { withoutKeys } from '../core/secrets.ts'
@@ -108,8 +110,23 @@ async function checkConfig(path: string, env: Environment): Promise<Checked> {
     examples: layers.reduce((count, layer) => count + countExamples(layer), 0),
     plugins: files.plugins.length,
     mappings: mappingsIn(layers),
-    problems: [...files.problems, ...(await proveFiles(files)), ...gapsInCatalog(files)],
+    problems: [
+      ...files.problems,
+      ...(await proveFiles(files)),
+      ...gapsInCatalog(files),
+      ...doubtsInFiles(config, source, files),
+    ],
   }
+}
+
+/** Prices of manifests and settings that can only be mistakes. */
+function doubtsInFiles(config: Config, source: Source, { providers }: Pick<Files, 'providers'>): Problem[] {
+  return [
+    ...providers.flatMap(({ layers, provider }) => doubtProblems(layers.at(-1)?.source ?? source, provider.models)),
+    ...Object.entries(config.providers).flatMap(([slug, { models }]) =>
+      doubtProblems(source, readEntries(models ?? {}), ['providers', slug, 'models']),
+    ),
+  ]
 }
 
 /** What the files of the catalog do not say of models; where providers charge by their replies, no price is missed. */
@@ -122,7 +139,17 @@ function gapsInCatalog({ providers, sources }: Pick<Files, 'providers' | 'source
 }
 
 function gapProblems(source: Source, models: { [model: string]: ModelEntry }, options: { priced: boolean }): Problem[] {
-  return gapsIn(models, options).map(({ path, message }) => source.problem(['models', ...path], message))
+  const gaps = gapsIn(models, options).map(({ path, message }) => source.problem(['models', ...path], message))
+  return [...gaps, ...doubtProblems(source, models)]
+}
+
+function doubtProblems(source: Source, models: { [model: string]: ModelEntry }, at?: readonly string[]): Problem[] {
+  return doubtsIn(models).map(({ path, message }) => {
+    const others = (source.value as Partial<CatalogFile>).by_api
+    const api = models[path[0] as string]?.api ?? ''
+    const isOther = Object.hasOwn(others?.[api]?.models ?? {}, path[0] as string)
+    return source.problem([...(at ?? (isOther ? ['by_api', api, 'models'] : ['models'])), ...path], message)
+  })
 }
 
 async function checkPaths(paths: readonly string[], configPath: string, env: Environment): Promise<Checked> {
@@ -171,7 +198,7 @@ async function checkOne(source: Source, config: Config, env: Environment): Promi
     examples: own.reduce((count, layer) => count + countExamples(layer), 0),
     mappings: mappingsIn(own),
     notTaken: provider.chat ? [{ file: source.file, names: notTakenBy(provider, provider.chat) }] : [],
-    problems: [...problems, ...(await proveExamples(provider, layers))],
+    problems: [...problems, ...(await proveExamples(provider, layers)), ...doubtProblems(source, provider.models)],
   }
 }
 

@@ -94,6 +94,50 @@ test('models of the catalog of which not every fact is stated are errors, and so
   ])
 })
 
+test('prices that can only be mistakes are errors, wherever they are written', async () => {
+  const priced = (...tiers: string[]) =>
+    `{ ${facts}, pricing: [${tiers.map((one) => `{ prompt_tokens_threshold: ${one} }`)}] }`
+  const catalog = {
+    sound: priced(
+      '0, input_price: 1e-6, cached_price: 1e-6, output_price: 9e-4',
+      '5, input_price: 9e-5, output_price: 9e-4',
+    ),
+    free: priced('0, input_price: 0, output_price: 0'),
+    cached: priced('0, input_price: 1e-6, cached_price: 2e-6, output_price: 1e-6'),
+    million: priced('0, input_price: 2, output_price: 8e-6'),
+    tiers: priced('0, input_price: 1e-6, output_price: 1e-6', '5, input_price: 1e-9, output_price: 1e-6'),
+    slip: priced('0, input_price: 1e-9, output_price: 1e-9'),
+  }
+  const { config, at } = project({
+    'config.yaml': 'providers: { acme: { models: { mine: { pricing: { input: 3, output: 1e-6 }, is: sound } } } }\n',
+    'providers/acme.yaml': `${good['providers/acme.yaml']}models: { own: { api: chat, pricing: { input: 5, output: 1e-6 } } }\n`,
+    'catalog/acme.yaml': `provider: acme\nmodels:\n${Object.entries(catalog)
+      .map(([name, entry]) => `  ${name}: ${entry}\n`)
+      .join('')}by_api:\n  embedding:\n    models: { e: { pricing: { input: 4 } } }\n`,
+  })
+  const { code, stdout } = await ran(run, '--config', config)
+  expect([code, ...stdout.trimEnd().split('\n')]).toEqual([
+    1,
+    expect.stringMatching(
+      /acme\.yaml:5:\d+: `cached`: `cached_price` is 0.000002, more than the `input_price` of 0.000001$/,
+    ),
+    expect.stringMatching(
+      /acme\.yaml:6:\d+: `million`: `input_price` is 2 USD for one token: 2 USD for a million are 2e-6$/,
+    ),
+    expect.stringMatching(/acme\.yaml:7:\d+: `tiers`: `input_price` is 0.000001, and 1e-9 beside it/),
+    expect.stringMatching(/acme\.yaml:7:\d+: `tiers`: `input_price` is 1e-9, and 0.000001 beside it/),
+    expect.stringMatching(/acme\.yaml:7:\d+: `tiers`: `output_price` is 0.000001, and 1e-9 beside it/),
+    expect.stringMatching(/acme\.yaml:8:\d+: `slip`: `input_price` is 1e-9, and 0.000001 beside it/),
+    expect.stringMatching(/acme\.yaml:8:\d+: `slip`: `output_price` is 1e-9, and 0.000001 beside it/),
+    expect.stringMatching(/acme\.yaml:11:\d+: `e`: `input_price` is 4 USD/),
+    expect.stringMatching(/config\.yaml:1:\d+: `mine`: `input_price` is 3 USD/),
+    expect.stringMatching(/providers\/acme\.yaml:\d+:\d+: `own`: `input_price` is 5 USD/),
+    expect.stringContaining('errors'),
+  ])
+  expect((await ran(run, at('providers/acme.yaml'), '--config', config)).code).toBe(1)
+  expect((await ran(run, at('catalog/acme.yaml'), '--config', config)).code).toBe(1)
+})
+
 test('single files and folders are checked by their kind', async () => {
   const { config, at } = project({ 'catalog/acme.yaml': 'provider: acme\nmodels: { m: {} }\n' })
   const summary = async (...paths: string[]) =>
