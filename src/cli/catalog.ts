@@ -105,12 +105,20 @@ async function download(url: string): Promise<string> {
     const { status, bytes } = await client.send({ method: 'GET', url, headers, timeouts, signal, provider: 'list' })
     if (status !== 200) throw new Error(`the answer is ${status}`)
     const chunks: Uint8Array[] = []
-    for await (const chunk of bytes) chunks.push(chunk)
+    let size = 0
+    for await (const chunk of bytes) {
+      size += chunk.length
+      if (size > largestList) throw new Error(`the answer has more than ${largestList / 1e6} MB`)
+      chunks.push(chunk)
+    }
     return Buffer.concat(chunks).toString()
   } finally {
     await client.close()
   }
 }
+
+/** Bytes of a list; the largest known has 5 MB. */
+const largestList = 50e6
 
 const timeouts = { connectMs: 10_000, firstEventMs: 30_000, betweenEventsMs: 30_000, totalMs: 60_000, wholeMs: 60_000 }
 

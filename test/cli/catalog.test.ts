@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { pipeline, Readable } from 'node:stream'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { run } from '../../src/cli/catalog.ts'
 import { ran as printedBy } from './running.ts'
@@ -66,11 +67,17 @@ test('update prints a diff that git applies, and writes only when it is told to'
 })
 
 test('a list is read from an address as well', async () => {
-  const server = createServer((_, response) => response.end(JSON.stringify(list))).listen(0, '127.0.0.1')
+  const endless = new Readable({ read: () => endless.push(Buffer.alloc(1e6, ' ')) })
+  const server = createServer(({ url }, response) => {
+    if (url === '/endless') pipeline(endless, response, () => {})
+    else response.end(JSON.stringify(list))
+  }).listen(0, '127.0.0.1')
   await new Promise((resolve) => server.once('listening', resolve))
   try {
     const { port } = server.address() as AddressInfo
     expect((await ran('diff', '--from', `http://127.0.0.1:${port}/api.json`)).stdout).toContain('2 differences')
+    const { code, stderr } = await ran('diff', '--from', `http://127.0.0.1:${port}/endless`)
+    expect([code, stderr]).toEqual([1, expect.stringContaining('the answer has more than 50 MB')])
   } finally {
     server.close()
   }

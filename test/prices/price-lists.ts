@@ -56,7 +56,8 @@ function costAtGenaiPrices(provider: string, model: string, usage: Usage): numbe
   return result?.total_price
 }
 
-const modelsDevProviders: { [provider: string]: readonly string[] } = {
+/** What models.dev calls providers. */
+export const modelsDevProviders: { readonly [provider: string]: readonly string[] } = {
   openai: ['openai'],
   anthropic: ['anthropic'],
   google: ['google'],

@@ -6,7 +6,7 @@ import type { ModelEntry } from '../../src/core/model.ts'
 import { isShutDown } from '../../src/core/shutdown.ts'
 import { shippedModels } from '../money/catalog.ts'
 import { difference } from './differences.ts'
-import { comparedAt, priceLists } from './price-lists.ts'
+import { comparedAt, modelsDevProviders, priceLists } from './price-lists.ts'
 
 /** Reasons by list, each with the models that it explains and how many times as much as there they cost here. */
 type Reasons = { [list: string]: { because: string; models: { [model: string]: number } }[] }
@@ -56,6 +56,12 @@ test('a model that neither list knows is named, or its provider, with the reason
     'known after all',
   ).toEqual([])
   expect(new Set(unknown.map(ofProvider).filter(Boolean))).toEqual(new Set(providers))
+})
+
+test.each(Object.entries(modelsDevProviders))('the catalog of %s says what lists call it', (provider, names) => {
+  const text = readFileSync(join(import.meta.dirname, '../../catalog', `${provider}.yaml`), 'utf8')
+  const { listed_as: listed } = parse(text) as { listed_as?: { models_dev?: string | string[] } }
+  expect([listed?.models_dev ?? provider].flat()).toEqual(names)
 })
 
 test('every reason is of a known list and says why', () => {
