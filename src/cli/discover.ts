@@ -35,13 +35,15 @@ export function run(args: string[], out: Out): Promise<number> {
       throw new CommandError(`'${slug}' needs ${provider.missing.join(', ')}: set it first.`)
     const listed = await ask(provider)
     const known = snapshot.catalog.list().flatMap(({ provider: one, model }) => (one === slug ? model : []))
-    const found = {
+    // By whatever id the provider lists it.
+    const found = new Set(listed.flatMap((model) => snapshot.catalog.identify(slug, model)?.name ?? []))
+    const result = {
       provider: slug,
       listed: listed.length,
       new: listed.filter((model) => snapshot.catalog.find(slug, model) === undefined),
-      unlisted: known.filter((model) => !listed.includes(model)),
+      unlisted: known.filter((model) => !found.has(model)),
     }
-    out.stdout(flag('json') ? jsonText(found) : asText(found))
+    out.stdout(flag('json') ? jsonText(result) : asText(result))
     return 0
   })
 }
@@ -57,13 +59,21 @@ async function ask(provider: Parameters<typeof listModels>[0]): Promise<string[]
   }
 }
 
+/** Names come from the provider: what would move the cursor of a terminal is shown as JSON writes it. */
+function printable(name: string): string {
+  return name.replaceAll(
+    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
+    (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+}
+
 const longestMs = 60_000
 
 type Found = { provider: string; listed: number; new: string[]; unlisted: string[] }
 
 function asText({ provider, listed, new: fresh, unlisted }: Found): string {
   const lines = [`${provider} lists ${listed} models: ${fresh.length} are not in the catalog.`]
-  lines.push(...fresh.map((model) => `  ${provider}/${model}`))
+  lines.push(...fresh.map((model) => `  ${provider}/${printable(model)}`))
   if (unlisted.length > 0) lines.push(`${unlisted.length} of the catalog are not in its list:`)
   lines.push(...unlisted.map((model) => `  ${provider}/${model}`))
   return `${lines.join('\n')}\n`

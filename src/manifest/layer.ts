@@ -38,7 +38,8 @@ export type Layer = {
   groups: { [name: string]: readonly string[] }
   count?: { path: string }
   compact?: { path: string }
-  listing?: ModelListing
+  /** False where the provider lists none although its dialect says how. */
+  listing?: ModelListing | false
   /** Fields of requests that change who serves, what it costs or what is kept. */
   governed: readonly GovernedField[]
   errors: { [name: string]: ErrorCode }
@@ -82,7 +83,12 @@ export type LayerFile = {
   usage?: string
   failure?: string
   groups?: { [name: string]: string[] }
-  endpoints?: { chat?: ChatFile; count?: { path: string }; compact?: { path: string }; models?: ListingFile } & {
+  endpoints?: {
+    chat?: ChatFile
+    count?: { path: string }
+    compact?: { path: string }
+    models?: ListingFile | boolean
+  } & {
     [operation in Operation]?: OperationFile | boolean
   }
   errors?: { [name: string]: ErrorCode }
@@ -124,7 +130,7 @@ export function readLayer(source: Source, around: Around = {}): { layer: Layer; 
     ...(chat && { chat: readChat(reader, chat) }),
     ...(count && { count }),
     ...(compact && { compact }),
-    ...(models && { listing: { list: 'data', id: 'id', ...models } }),
+    ...(models !== undefined && models !== true && { listing: models && { list: 'data', id: 'id', ...models } }),
   }
   return { layer, problems: reader.problems }
 }

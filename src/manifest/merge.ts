@@ -32,7 +32,7 @@ export function merge(
 export function besideChat(layers: readonly Layer[]): Pick<Provider, 'count' | 'compact' | 'listing'> {
   const count = layers.findLast((one) => one.count)?.count
   const compact = layers.findLast((one) => one.compact)?.compact
-  const listing = layers.findLast((one) => one.listing)?.listing
+  const listing = layers.findLast((one) => one.listing !== undefined)?.listing
   return { ...(count && { count }), ...(compact && { compact }), ...(listing && { listing }) }
 }
 

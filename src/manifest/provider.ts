@@ -123,8 +123,17 @@ export type Timeouts = {
 /** Facts about models whose id matches, read by mappings as `target.traits`; later matches win field by field. */
 export type Trait = { match: Pattern; facts: { [name: string]: Json } }
 
-/** A path that a GET is answered at with a list of models: the member that is the list, that of each model which is its id, and what ids begin with there. */
-export type ModelListing = { path: string; list: string; id: string; prefix?: string }
+/**
+ * A path that a GET is answered at with a list of models: the member that is the list, that of each model which is its id, what ids begin
+ * with there, and how the next page is asked for: by the value of a member, as a parameter of the query.
+ */
+export type ModelListing = {
+  path: string
+  list: string
+  id: string
+  prefix?: string
+  next?: { member: string; parameter: string }
+}
 
 /** One provider's chat operation. In paths `{model}` is the model id as one segment, `{+model}` keeps its slashes. */
 export type ChatEndpoint = {

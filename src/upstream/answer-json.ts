@@ -1,5 +1,5 @@
 import { RouterError } from '../core/errors.ts'
-import { isObject, type JsonObject } from '../core/json.ts'
+import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import { countsAnything, type Usage } from '../core/usage.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { usageIn } from '../manifest/read-usage.ts'
@@ -8,16 +8,20 @@ import { redact } from './secrets.ts'
 
 /** Throws RouterError for a text that is no object, or exceeds the bounds. */
 export function parseObject(provider: Provider, text: string, bounds: AnswerBounds): JsonObject {
+  const value = parseAnswer(provider, text, bounds)
+  if (!isObject(value)) throw unreadable(provider, `sent JSON that is not an object: ${excerpt(provider, text)}`)
+  return value
+}
+
+/** Throws RouterError for a text that is no JSON, or exceeds the bounds. */
+export function parseAnswer(provider: Provider, text: string, bounds: AnswerBounds): Json {
   const excess = excessOf(text, bounds)
   if (excess) throw unreadable(provider, excess)
-  let value: unknown
   try {
-    value = JSON.parse(text)
+    return JSON.parse(text) as Json
   } catch {
     throw unreadable(provider, `sent something that is not JSON: ${excerpt(provider, text)}`)
   }
-  if (!isObject(value)) throw unreadable(provider, `sent JSON that is not an object: ${excerpt(provider, text)}`)
-  return value
 }
 
 /** The beginning of a text, without secrets. */

@@ -24,6 +24,17 @@ function config(): string {
       'other',
       'endpoints: { models: { path: "/v2/list?all=1", list: items, id: name, prefix: models/ } }\n',
     ),
+    'providers/bare.yaml': manifest('bare', 'endpoints: { models: { path: /list, id: name } }\n'),
+    'providers/paged.yaml': manifest(
+      'paged',
+      'endpoints: { models: { path: "/list?most=2", next: { member: last, parameter: after } } }\n',
+    ),
+    'providers/endless.yaml': manifest(
+      'endless',
+      'endpoints: { models: { path: /list, next: { member: last, parameter: after } } }\n',
+    ),
+    'providers/odd.yaml': manifest('odd'),
+    'providers/none.yaml': manifest('none', 'endpoints: { models: false }\n'),
     'providers/strange.yaml': manifest('strange'),
     'providers/refuses.yaml': manifest('refuses'),
     'providers/unset.yaml': manifest('unset').replace('KEY_OF_PROVIDER:-a secret of the provider', 'NO_SUCH_KEY'),
@@ -36,6 +47,14 @@ beforeAll(async () => {
     if (path === '/plain/models')
       return answerJson(response, { data: [{ id: 'm2-latest' }, { id: 'm3' }, { no: 'id' }] })
     if (path === '/other/v2/list?all=1') return answerJson(response, { items: [{ name: 'models/m1' }, { name: 'm4' }] })
+    if (path === '/bare/list') return answerJson(response, [{ name: 'm1' }, { name: ' m2 ' }, { name: '' }])
+    if (path === '/paged/list?most=2') return answerJson(response, { data: [{ id: 'm1' }, { id: 'm1' }], last: 'm1' })
+    if (path === '/paged/list?most=2&after=m1') return answerJson(response, { data: [{ id: 'm5' }], last: 'm/5' })
+    if (path === '/paged/list?most=2&after=m%2F5') return answerJson(response, { data: [], last: 'm/5' })
+    const [, after] = /^\/endless\/list(?:\?after=(\d+))?$/.exec(path) ?? []
+    if (path.startsWith('/endless/'))
+      return answerJson(response, { data: [{ id: `m${after}` }], last: String(Number(after ?? 0) + 1) })
+    if (path === '/odd/models') return answerJson(response, { data: [{ id: '\u001b[2Jx\u202ey' }] })
     if (path === '/strange/models') return answerJson(response, { models: [] })
     answerJson(response, { error: { message: 'the key "a secret of the provider" is wrong' } }, 401)
   })
@@ -48,9 +67,8 @@ test('what the provider lists is compared with the catalog', async () => {
     0,
     `plain lists 2 models: 1 are not in the catalog.
   plain/m3
-2 of the catalog are not in its list:
+1 of the catalog are not in its list:
   plain/m1
-  plain/m2
 `,
   ])
   expect(provider.received[0]).toMatchObject({
@@ -64,12 +82,25 @@ test('a manifest says where the list is, and of what form', async () => {
   expect(JSON.parse(stdout)).toEqual({ provider: 'other', listed: 2, new: ['m4'], unlisted: ['m2'] })
 })
 
+test('the answer may be the list; every page of it is asked for, and every model counted once', async () => {
+  const found = async (slug: string) => JSON.parse((await ran(run, slug, '--json', '--config', config())).stdout)
+  expect(await found('bare')).toEqual({ provider: 'bare', listed: 2, new: [], unlisted: [] })
+  expect(await found('paged')).toEqual({ provider: 'paged', listed: 2, new: ['m5'], unlisted: ['m2'] })
+})
+
+test('names are printed without what a terminal would obey', async () => {
+  const { stdout } = await ran(run, 'odd', '--config', config())
+  expect(stdout).toContain('  odd/\\u001b[2Jx\\u202ey\n')
+})
+
 test('what goes wrong is said, without secrets', async () => {
-  const cases = [['strange'], ['refuses'], ['unset'], ['nobody'], []]
+  const cases = [['strange'], ['endless'], ['none'], ['refuses'], ['unset'], ['nobody'], []]
   const said = []
   for (const names of cases) said.push(await ran(run, ...names, '--config', config()))
   expect(said.map(({ code, stderr }) => [code, stderr.split('\n')[0]])).toEqual([
     [1, expect.stringContaining("The answer has no list 'data'")],
+    [1, 'endless: The list has more than 100 pages.'],
+    [1, expect.stringContaining("The manifest of 'none' does not say where the provider lists its models")],
     [1, expect.stringMatching(/^refuses: /)],
     [1, "'unset' needs NO_SUCH_KEY: set it first."],
     [1, expect.stringContaining("There is no provider 'nobody'")],
