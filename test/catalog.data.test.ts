@@ -124,6 +124,19 @@ describe.each(sources)('$file', (source) => {
     expect(missing).toEqual([])
   })
 
+  test('names successors that are there, and no price of what is shut down', () => {
+    const { models } = readList(source.value as CatalogFile)
+    const gone = Object.entries(models).filter(([, entry]) => isShutDown(entry, Date.now()))
+    for (const [id, { pricing, successor }] of gone) {
+      expect(pricing, id).toBeUndefined()
+      if (successor !== undefined)
+        expect(
+          all.map((one) => one.id),
+          `${id}: ${successor}`,
+        ).toContain(successor)
+    }
+  })
+
   // A price that was to change and is multiplied by itself, or by a thousand, shows here.
   test('has price changes of at most the double', () => {
     for (const { id, entry } of entries) {
@@ -238,6 +251,19 @@ test('what is well known of models of other APIs is what they have', () => {
   // They are facts of the provider; those of its chat models are not theirs.
   expect(models['openai/tts-1']).toMatchObject({ data_retention_days: 30, geolocation: 'global' })
   expect(models['openai/tts-1']).not.toHaveProperty('supports_tool_calling')
+})
+
+test('what providers have shut down is not unknown', () => {
+  const successors = (provider: string, names: readonly string[]) => {
+    const source = sources.find(({ file }) => file === `catalog/${provider}.yaml`)
+    const { models } = readList(source?.value as CatalogFile)
+    return names.map((name) => models[name]?.successor)
+  }
+  expect(successors('azure', ['o1', 'o3', 'o3-mini', 'o4-mini', 'gpt-4.1-nano', 'gpt-4.1-2025-04-14'])).toEqual([
+    ...['gpt-5', 'gpt-5', 'gpt-5-mini', 'gpt-5-mini', 'gpt-5-nano', 'gpt-4.1'],
+  ])
+  expect(successors('vertex', ['zai-org/glm-5-maas'])).toEqual(['zai-org/glm-5.2-maas'])
+  expect(successors('alibaba', ['qwen3-coder-plus'])).toEqual(['qwen3-coder-480b-a35b-instruct'])
 })
 
 test('long-context prices rise with the prompt', () => {
