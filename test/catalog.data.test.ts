@@ -26,6 +26,7 @@ function entriesOf(value: unknown): { id: string; entry: ModelEntry }[] {
 /** The facts that every entry has, whatever its model does. */
 const statedOfAll: readonly string[] = [
   'description',
+  'modalities',
   'data_retention',
   'data_retention_days',
   'data_used_for_training',
@@ -48,6 +49,7 @@ const stated = [
   'max_output_tokens',
   'context_window',
   'description',
+  'modalities',
   'data_retention',
   'data_retention_days',
   'data_used_for_training',
@@ -122,6 +124,27 @@ describe.each(sources)('$file', (source) => {
       stated.flatMap((name) => (entry[name] === undefined ? [`${provider}/${id} ${name}`] : [])),
     )
     expect(missing).toEqual([])
+  })
+
+  test('takes and gives what the flags say', () => {
+    for (const { id, entry } of entries) {
+      const { input = [], output = [] } = entry.modalities ?? {}
+      expect(input, id).toContain('text')
+      expect(input.includes('image'), `${id}: image`).toBe(entry.supports_vision === true)
+      expect(output.includes('image'), `${id}: images`).toBe(entry.supports_image_generation === true)
+    }
+    const given: { [api: string]: string } = {
+      embedding: 'vector',
+      image: 'image',
+      speech: 'audio',
+      rerank: 'score',
+      decision: 'score',
+    }
+    for (const { id, entry } of others) {
+      expect(entry.modalities?.output, id).toContain(
+        given[entry.api] ?? (entry.api === 'moderation' ? 'score' : 'text'),
+      )
+    }
   })
 
   test('names successors that are there, and no price of what is shut down', () => {

@@ -32,6 +32,8 @@ export type ModelEntry = {
   updated?: number
   context_window?: number
   max_output_tokens?: number
+  /** What it takes (`text`, `image`, `audio`, `video`, `file`) and gives (`text`, `image`, `audio`, `vector`, `score`). */
+  modalities?: { input: string[]; output: string[] }
   pricing?: PricingTier[]
   /** Whether a tier's prices apply to the whole request (the default) or to its prompt tokens beyond the threshold. */
   tier_billing?: 'whole' | 'marginal'

@@ -122,8 +122,16 @@ describe('requirements of the specification', () => {
     })
   })
 
-  /** What model entries have beside them: of other APIs than chat, and of how long they are served. */
-  const ofOtherModels: string[] = ['other_prices', 'image_prices', ...modalFacts, 'shutdown', 'successor', 'snapshot']
+  /** What model entries have beside them: what they take and give, their other prices, and how long they are served. */
+  const ofOtherModels: string[] = [
+    'modalities',
+    'other_prices',
+    'image_prices',
+    ...modalFacts,
+    'shutdown',
+    'successor',
+    'snapshot',
+  ]
 
   /** The resources of the specification: their members, by type. */
   const resources: { readonly [name: string]: { readonly [type: string]: readonly string[] } } = {

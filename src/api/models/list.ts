@@ -65,7 +65,7 @@ function assumedOfChat(id: string) {
   return { open_weights: false, model_lab: 'unknown', model_canonical_name: id.slice(id.indexOf('/') + 1) }
 }
 
-const listedFacts = [...chatFacts, ...abilities, 'shutdown', 'successor', 'snapshot'] as const
+const listedFacts = [...chatFacts, 'modalities', ...abilities, 'shutdown', 'successor', 'snapshot'] as const
 
 const factsOfOthers = ['other_prices', 'image_prices', ...modalFacts] as const
 
