@@ -5,9 +5,10 @@ import type { Snapshot } from '../snapshot/snapshot.ts'
 import { CommandError, parseArguments, runCommand } from './args.ts'
 import { jsonText, type Out, problemLine, table } from './output.ts'
 import { readSnapshot } from './read-snapshot.ts'
+import { servedModels } from './served-models.ts'
 
 /** The text of `inference-router models --help`. */
-export const help = `The models that are loaded, with capabilities and prices.
+export const help = `The models that can be called, with capabilities and prices.
 
   inference-router models [--provider SLUG] [--config FILE] [--json]
 
@@ -43,11 +44,11 @@ export function run(args: string[], out: Out): Promise<number> {
 /** A model, and the variables that its provider misses. */
 type LoadedModel = CatalogedModel & { missing: readonly string[] }
 
-function loadedModels({ catalog, providers }: Snapshot, at: number): LoadedModel[] {
-  return catalog.list().map(({ provider, model, entry }) => {
+function loadedModels(snapshot: Snapshot, at: number): LoadedModel[] {
+  return servedModels(snapshot).map(({ provider, model, entry }) => {
     const { price_changes } = entry
     const priced = { ...entryAt(entry, at), ...(price_changes && { price_changes }) }
-    return { provider, model, entry: priced, missing: providers.get(provider)?.missing ?? [] }
+    return { provider, model, entry: priced, missing: snapshot.providers.get(provider)?.missing ?? [] }
   })
 }
 

@@ -1,9 +1,8 @@
 import { anyModel } from '../catalog/catalog.ts'
 import type { ModelEntry } from '../core/model.ts'
-import { canServe } from '../manifest/operation.ts'
 import type { Provider } from '../manifest/provider.ts'
-import { servedBy } from '../manifest/target.ts'
 import type { Snapshot } from '../snapshot/snapshot.ts'
+import { servedModels } from './served-models.ts'
 
 /** The APIs of models, in the order of the columns. */
 const apis = ['chat', 'embedding', 'image', 'speech', 'transcription', 'rerank', 'moderation', 'decision'] as const
@@ -14,10 +13,7 @@ export function providersPage({
   catalog,
   sources,
 }: Pick<Snapshot, 'providers' | 'catalog' | 'sources'>): string {
-  const served = catalog.list().filter(({ provider: slug, model, entry }) => {
-    const provider = providers.get(slug)
-    return provider && canServe(servedBy(provider, entry.is ?? model), entry)
-  })
+  const served = servedModels({ catalog, providers })
   const listed = Map.groupBy(served, ({ provider }) => provider)
   const rows = [...providers.values()]
     .sort((one, other) => (one.slug < other.slug ? -1 : 1))

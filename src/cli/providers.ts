@@ -6,6 +6,7 @@ import { parseArguments, runCommand } from './args.ts'
 import { jsonText, type Out, problemLine, table } from './output.ts'
 import { providersPage } from './providers-page.ts'
 import { readSnapshot } from './read-snapshot.ts'
+import { servedModels } from './served-models.ts'
 
 /** The text of `inference-router providers --help`. */
 export const help = `The loaded providers, and the settings that each still needs.
@@ -52,6 +53,7 @@ type Row = {
 }
 
 function rowsOf({ config, providers, catalog }: Snapshot): Row[] {
+  const served = Map.groupBy(servedModels({ catalog, providers }), (model) => model.provider)
   const loaded = [...providers.values()].map((provider): Row => {
     const { slug, name, baseUrl, missing, dialect = null, unknownModels } = provider
     return {
@@ -61,7 +63,7 @@ function rowsOf({ config, providers, catalog }: Snapshot): Row[] {
       dialect,
       base_url: redact(provider, baseUrl),
       missing,
-      models: catalog.list().filter((model) => model.provider === slug).length,
+      models: served.get(slug)?.length ?? 0,
       unknown_models: unknownModels,
       any_model: unknownModels === 'pass' || catalog.find(slug, anyModel) !== undefined,
     }

@@ -14,12 +14,12 @@ function config(): string {
     'providers/acme.yaml': `${acme.replace('dialect: plain', 'dialect: openai-chat')}models:
   m: { api: chat, context_window: 1000, supports_vision: true, supports_tool_calling: true, pricing: [${tier(0, '0.00000015')}, ${tier(9, '1')}] }
 `,
-    'providers/beta.yaml': `${acme.replaceAll('acme', 'beta').replace('none', 'bearer, secret: "${NO_SUCH_KEY}"')}models: { n: { api: embedding } }\n`,
+    'providers/beta.yaml': `${acme.replaceAll('acme', 'beta').replace('dialect: plain', 'dialect: openai-chat').replace('none', 'bearer, secret: "${NO_SUCH_KEY}"')}models: { n: { api: embedding }, o: { api: rerank } }\nendpoints: { rerank: false }\n`,
   })
   return join(folder, 'config.yaml')
 }
 
-test('each model is listed with its prices per million tokens and its capabilities', async () => {
+test('each model that there is an endpoint for is listed with its prices per million tokens and its capabilities', async () => {
   const { code, stdout } = await ran(run, '--config', config())
   expect(code).toBe(0)
   expect(stdout.split('\n').map((line) => line.replace(/ {2,}/g, ' | '))).toEqual([
