@@ -1,3 +1,4 @@
+import { anyModel } from '../catalog/catalog.ts'
 import { asRouterError } from '../core/errors.ts'
 import { openHttpClient } from '../upstream/http-client.ts'
 import { listModels } from '../upstream/model-listing.ts'
@@ -10,7 +11,7 @@ export const help = `Asks a provider for its own list of models, with the creden
 
   inference-router discover SLUG [--config FILE] [--json]
 
-Models that the catalog lacks are listed first, then those that it has and the provider does not list. Nothing is written: what a
+Models that the catalog lacks are listed first, those of a server of one's own all of them, then those that it has and the provider does not list. Nothing is written: what a
 model costs and can do is to be said in the catalog, or in the configuration (providers.<slug>.models).
 
   --config FILE   the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
@@ -35,12 +36,14 @@ export function run(args: string[], out: Out): Promise<number> {
       throw new CommandError(`'${slug}' needs ${provider.missing.join(', ')}: set it first.`)
     const listed = await ask(provider)
     const known = snapshot.catalog.list().flatMap(({ provider: one, model }) => (one === slug ? model : []))
+    const any = snapshot.catalog.find(slug, anyModel)
+    const isNew = (model: string) => [undefined, any].includes(snapshot.catalog.find(slug, model))
     // By whatever id the provider lists it.
     const found = new Set(listed.flatMap((model) => snapshot.catalog.identify(slug, model)?.name ?? []))
     const result = {
       provider: slug,
       listed: listed.length,
-      new: listed.filter((model) => snapshot.catalog.find(slug, model) === undefined),
+      new: listed.filter(isNew),
       unlisted: known.filter((model) => !found.has(model)),
     }
     out.stdout(flag('json') ? jsonText(result) : asText(result))

@@ -33,6 +33,7 @@ function config(): string {
       'endless',
       'endpoints: { models: { path: /list, next: { member: last, parameter: after } } }\n',
     ),
+    'providers/own.yaml': manifest('own', 'endpoints: { models: { path: /list, id: name } }\n').replace('m2:', '"*":'),
     'providers/odd.yaml': manifest('odd'),
     'providers/none.yaml': manifest('none', 'endpoints: { models: false }\n'),
     'providers/strange.yaml': manifest('strange'),
@@ -47,7 +48,8 @@ beforeAll(async () => {
     if (path === '/plain/models')
       return answerJson(response, { data: [{ id: 'm2-latest' }, { id: 'm3' }, { no: 'id' }] })
     if (path === '/other/v2/list?all=1') return answerJson(response, { items: [{ name: 'models/m1' }, { name: 'm4' }] })
-    if (path === '/bare/list') return answerJson(response, [{ name: 'm1' }, { name: ' m2 ' }, { name: '' }])
+    if (path === '/bare/list' || path === '/own/list')
+      return answerJson(response, [{ name: 'm1' }, { name: ' m2 ' }, { name: '' }])
     if (path === '/paged/list?most=2') return answerJson(response, { data: [{ id: 'm1' }, { id: 'm1' }], last: 'm1' })
     if (path === '/paged/list?most=2&after=m1') return answerJson(response, { data: [{ id: 'm5' }], last: 'm/5' })
     if (path === '/paged/list?most=2&after=m%2F5') return answerJson(response, { data: [], last: 'm/5' })
@@ -86,6 +88,11 @@ test('the answer may be the list; every page of it is asked for, and every model
   const found = async (slug: string) => JSON.parse((await ran(run, slug, '--json', '--config', config())).stdout)
   expect(await found('bare')).toEqual({ provider: 'bare', listed: 2, new: [], unlisted: [] })
   expect(await found('paged')).toEqual({ provider: 'paged', listed: 2, new: ['m5'], unlisted: ['m2'] })
+})
+
+test('models that only the entry for all of them knows are new', async () => {
+  const { stdout } = await ran(run, 'own', '--config', config())
+  expect(stdout).toBe('own lists 2 models: 1 are not in the catalog.\n  own/m2\n')
 })
 
 test('names are printed without what a terminal would obey', async () => {
