@@ -1,5 +1,6 @@
 import { anyModel } from '../catalog/catalog.ts'
 import type { ModelEntry } from '../core/model.ts'
+import { canServe } from '../manifest/operation.ts'
 import type { Provider } from '../manifest/provider.ts'
 import type { Snapshot } from '../snapshot/snapshot.ts'
 import { servedModels } from './served-models.ts'
@@ -51,7 +52,7 @@ function rowOf(
 ): string[] {
   const counted = apis.map((api) => {
     const count = entries.filter((entry) => entry.api === api).length
-    const isAny = any && (any.api === api || any.also?.includes(api))
+    const isAny = any && [any.api, ...(any.also ?? [])].includes(api) && canServe(provider, { api })
     return count > 0 ? String(count) : isAny ? 'any' : ''
   })
   const can = (flag: 'supports_web_search' | 'supports_reasoning') =>
