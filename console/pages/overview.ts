@@ -242,11 +242,11 @@ function OverTime({ range, query, by, version }: OverTimeProps) {
     return api<Latency>('v1/manage/latency', { query: asked, signal })
   }, when)
   return html`<${Loading} of=${usage}>${(data: NonNullable<typeof usage.data>) => {
-    const { times, spend, calls, failed, rows, names } = data
+    const { times, areDays, spend, calls, failed, rows, names } = data
     return html`
       <div class="grid section">
-        <${Section} title="Spend"><${Chart} label="Spend over time, US dollars" times=${times} series=${spend} format=${usd} isBars=${spend.length === 1} /><//>
-        <${Section} title="Calls"><${Chart} label="Calls over time" times=${times} series=${[{ label: 'calls', values: calls }, { label: 'failed', values: failed, isBad: true }]} format=${short} /><//>
+        <${Section} title="Spend"><${Chart} label="Spend over time, US dollars" times=${times} series=${spend} format=${usd} isBars=${spend.length === 1} areDays=${areDays} /><//>
+        <${Section} title="Calls"><${Chart} label="Calls over time" times=${times} series=${[{ label: 'calls', values: calls }, { label: 'failed', values: failed, isBad: true }]} format=${short} areDays=${areDays} /><//>
       </div>
       <${Section} title="Speed"><${Speed} of=${latency} /><//>
       <${Section} title=${`By ${groups.find(([name]) => name === by)?.[1].toLowerCase() ?? by}`}>
@@ -383,6 +383,7 @@ function seriesOf(usage: Record<string, Period>, by: string, { start, end, resol
   if (ranked.length > shown.length && rest.some((value) => value > 1e-9)) spend.push({ label: 'others', values: rest })
   return {
     times: starts.map((at) => at / 1_000),
+    areDays: resolution === 'day',
     spend: spend.length > 0 ? spend : [{ label: 'spend', values: starts.map(() => 0) }],
     calls: starts.map((at) => found.get(at)?.total_requests ?? 0),
     failed: starts.map((at) => found.get(at)?.failed_requests ?? 0),

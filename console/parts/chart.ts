@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks'
 import type uPlot from 'uplot'
-import { time } from '../format.ts'
+import { date, time } from '../format.ts'
 import { html } from '../html.ts'
 
 /** A line of a chart: its values at the times of the chart. `isBad`: it is better when there are few. */
@@ -13,6 +13,8 @@ export type ChartProps = {
   series: readonly Series[]
   format(value: number): string
   isBars?: boolean
+  /** Each of the times is a whole day. Days are those of UTC, as in budgets. */
+  areDays?: boolean
   height?: number
 }
 
@@ -21,7 +23,7 @@ const library = import('uplot')
 library.catch(() => {})
 
 /** Values over time. */
-export function Chart({ label, times, series, format, isBars = false, height = 180 }: ChartProps) {
+export function Chart({ label, times, series, format, isBars = false, areDays = false, height = 180 }: ChartProps) {
   const place = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | undefined>(undefined)
   const data = useRef<uPlot.AlignedData>([[]])
@@ -37,7 +39,7 @@ export function Chart({ label, times, series, format, isBars = false, height = 1
       const { default: UPlot } = await library
       if (isGone) return
       plot.current?.destroy()
-      plot.current = new UPlot(optionsOf(UPlot, { host, series, format, isBars, height }), data.current, host)
+      plot.current = new UPlot(optionsOf(UPlot, { host, series, format, isBars, areDays, height }), data.current, host)
       observer ??= new ResizeObserver(() => plot.current?.setSize({ width: host.clientWidth, height }))
       observer.observe(host)
     }
@@ -50,7 +52,7 @@ export function Chart({ label, times, series, format, isBars = false, height = 1
       plot.current?.destroy()
       plot.current = undefined
     }
-  }, [names, isBars, height])
+  }, [names, isBars, areDays, height])
   useEffect(() => plot.current?.setData(data.current), [times, series])
   return html`<div class="chart" role="img" aria-label=${`${label}: ${summary(series, format)}`}><div ref=${place} style=${{ minHeight: `${height}px` }}></div></div>`
 }
@@ -67,7 +69,9 @@ function summary(series: readonly Series[], format: ChartProps['format']): strin
 }
 
 const hours = new Intl.DateTimeFormat(undefined, { hour: 'numeric', minute: '2-digit' })
-const days = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric' })
+const day = { month: 'short', day: 'numeric' } as const
+const days = new Intl.DateTimeFormat(undefined, day)
+const daysOfUtc = new Intl.DateTimeFormat(undefined, { ...day, timeZone: 'UTC' })
 
 /** A day where one begins, or else the time of the day. */
 function tick(at: number, step: number): string {
@@ -83,17 +87,20 @@ function optionsOf(
     series,
     format,
     isBars,
+    areDays,
     height,
-  }: Pick<ChartProps, 'series' | 'format' | 'isBars'> & { host: HTMLElement; height: number },
+  }: Pick<ChartProps, 'series' | 'format' | 'isBars' | 'areDays'> & { host: HTMLElement; height: number },
 ): uPlot.Options {
   const style = getComputedStyle(host)
   const colour = (name: string) => style.getPropertyValue(name).trim()
   const font = `11px ${style.fontFamily}`
   const axis = { stroke: colour('--quiet'), grid: { stroke: colour('--line'), width: 1 }, ticks: { show: false }, font }
+  const labelOf = (at: number, step: number) => (areDays ? daysOfUtc.format(new Date(at * 1_000)) : tick(at, step))
   const colours = series.map(({ isBad }, index) => colour(isBad ? '--series-6' : `--series-${(index % 6) + 1}`))
   return {
     width: host.clientWidth,
     height,
+    ...(areDays && { tzDate: (at: number) => UPlot.tzDate(new Date(at * 1_000), 'Etc/UTC') }),
     legend: {
       show: series.length > 1,
       live: true,
@@ -102,13 +109,14 @@ function optionsOf(
     cursor: { y: false, drag: { x: false, y: false } },
     scales: { y: { range: (_, __, most) => [0, most > 0 ? most * 1.1 : 1] } },
     axes: [
-      { ...axis, space: 70, size: 32, values: (_, ticks, __, ___, step) => ticks.map((at) => tick(at, step)) },
+      { ...axis, space: 70, size: 32, values: (_, ticks, __, ___, step) => ticks.map((at) => labelOf(at, step)) },
       { ...axis, size: 64, values: (_, ticks) => ticks.map(format) },
     ],
     series: [
       {
         label: '\u00a0',
-        value: (_: uPlot, at: number | null) => (at === null ? '' : time(new Date(at * 1_000).toISOString())),
+        value: (_: uPlot, at: number | null) =>
+          at === null ? '' : (areDays ? date : time)(new Date(at * 1_000).toISOString()),
       },
       ...series.map(({ label }, index) => {
         const own = colours[index] ?? ''

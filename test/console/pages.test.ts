@@ -239,6 +239,23 @@ describe.skipIf(noBrowser)('every page of the console', () => {
     await tab.context.close()
   })
 
+  test.each(['America/Los_Angeles', 'Pacific/Kiritimati'])(
+    'days are those of UTC for a reader in %s',
+    async (timezoneId) => {
+      const today = () => new Intl.DateTimeFormat('en-US', { dateStyle: 'medium', timeZone: 'UTC' }).format(new Date())
+      const before = today()
+      const tab = await world.open('overview?range=quarter', { timezoneId, locale: 'en-US' })
+      const chart = tab.page.getByRole('img', { name: /^Calls over time/ })
+      const plot = await chart.locator('.u-over').boundingBox()
+      if (!plot) throw new Error('the chart is not drawn')
+      await tab.page.mouse.move(plot.x + plot.width - 1, plot.y + plot.height / 2)
+      const shown = chart.locator('.u-legend .u-value').first()
+      await expect.poll(() => shown.textContent()).toMatch(/^\w+ \d+, \d+$/)
+      expect([before, today()]).toContain(await shown.textContent())
+      await tab.context.close()
+    },
+  )
+
   test('groups are made, limited and deleted with their keys', async () => {
     const tab = await world.open('groups')
     const { page } = tab
