@@ -42,7 +42,7 @@ const dialects: Dialect[] = [
   })),
   ...['together', 'cloudflare'].map((slug) => ({
     slug,
-    path: '/embeddings',
+    path: slug === 'cloudflare' ? '/v1/embeddings' : '/embeddings',
     sends: unformatted,
     answer: openaiAnswer(both),
     prompt: 6,

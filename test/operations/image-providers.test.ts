@@ -21,6 +21,9 @@ beforeAll(async () => {
       together: { 'black-forest-labs/FLUX.1-schnell': image },
       fireworks: { 'accounts/fireworks/models/flux-1-schnell-fp8': image },
       bedrock: { [nova]: image },
+      stability: { inpaint: image, fast: image, sketch: image, 'sd3.5-large': image, 'stable-image-core': image },
+      fal: { 'fal-ai/flux-pro/kontext': image },
+      'black-forest-labs': { 'flux-2-pro': image, 'flux-kontext-pro': image, 'flux-pro-1.0-fill': image },
     },
   })
 })
@@ -58,6 +61,11 @@ describe('the openai SDK at each provider', () => {
   test.each([
     ['xai/grok-imagine-image', openai, { image: { url: `data:image/png;base64,${small}` } }],
     ['google/gemini-painter', gemini, { contents: [{ parts: [{ text: 'Green' }, { inlineData: { data: small } }] }] }],
+    [
+      'fal/fal-ai/flux-pro/kontext',
+      { images: [{ url: `data:image/png;base64,${small}`, width: 1_000, height: 1_000 }] },
+      { prompt: 'Green', image_url: `data:image/png;base64,${small}` },
+    ],
     [`bedrock/${nova}`, { images: [small] }, { imageVariationParams: { images: [small] } }],
   ])('12.2 images.edit at %s', async (model, answer, sent) => {
     world.answer((_, response) => answerJson(response, answer))
@@ -65,6 +73,57 @@ describe('the openai SDK at each provider', () => {
     const result = await world.router.openai().images.edit({ model, prompt: 'Green', image: file })
     expect(result.data).toMatchObject([{ b64_json: small }])
     expect(world.last()).toMatchObject(sent)
+  })
+  test('12.2 images.edit where each way to edit is a model', async () => {
+    world.answer((_, response) => answerJson(response, { image: small }))
+    const files = { image: await toFile(png(), 'a.png'), mask: await toFile(png(), 'm.png') }
+    const images = world.router.openai().images
+    const sent = async (model: string) => {
+      const { data } = await images.edit({ model, prompt: 'A hat', ...files })
+      expect(data).toMatchObject([{ b64_json: small }])
+      return [world.provider.received.at(-1)?.path, Object.keys(world.last())]
+    }
+    expect(await sent('stability/inpaint')).toEqual(['/v1/edit/inpaint', ['image', 'prompt', 'mask']])
+    expect(await sent('stability/fast')).toEqual(['/v1/upscale/fast', ['image']])
+    expect(await sent('stability/sketch')).toEqual(['/v1/control/sketch', ['image', 'prompt']])
+    const before = world.provider.received.length
+    for (const model of ['inpaint', 'fast', 'sketch']) {
+      await expect(images.generate({ model: `stability/${model}`, prompt: 'A hat' }), model).rejects.toThrow(/404|400/)
+    }
+    for (const model of ['sd3.5-large', 'stable-image-core']) {
+      await expect(images.edit({ model: `stability/${model}`, prompt: 'A hat', ...files }), model).rejects.toThrow(
+        /404|400/,
+      )
+    }
+    expect(world.provider.received.length).toBe(before)
+  })
+  test('12.2 images.edit where the answer is a job', async () => {
+    const { url } = world.provider
+    const edited = async (model: string, more: object = {}) => {
+      world.answer(({ method }, response) => {
+        if (method === 'POST') return answerJson(response, { id: 'j1', polling_url: `${url}/v1/result?id=j1` })
+        return answerJson(response, {
+          status: 'Ready',
+          result: { sample: `${url}/a.png`, prompt: 'Green', start_time: 1 },
+        })
+      })
+      const before = world.provider.received.length
+      const file = await toFile(png(), 'a.png', { type: 'image/png' })
+      const result = await world.router.openai().images.edit({ model, prompt: 'Green', image: file, ...more })
+      expect(result.data).toMatchObject([{ url: `${url}/a.png` }])
+      return world.provider.received[before]?.body
+    }
+    expect(await edited('black-forest-labs/flux-2-pro', { size: '1024x1000' })).toEqual({
+      prompt: 'Green',
+      input_image: small,
+      width: 1024,
+      height: 992,
+    })
+    const ratio = await edited('black-forest-labs/flux-kontext-pro', { size: '1536x1024' })
+    expect(ratio).toEqual({ prompt: 'Green', input_image: small, aspect_ratio: '3:2' })
+    const mask = await toFile(png(), 'm.png', { type: 'image/png' })
+    const filled = await edited('black-forest-labs/flux-pro-1.0-fill', { mask })
+    expect(filled).toEqual({ prompt: 'Green', image: small, mask: small })
   })
   test('several images of a provider that draws one at a time are one call', async () => {
     world.answer((_, response) => answerJson(response, gemini))

@@ -89,6 +89,8 @@ export const operationAddresses: { readonly [name: string]: string } = {
   'alibaba image': 'https://dashscope-intl.aliyuncs.com/api/v1/services/aigc/multimodal-generation/generation',
   'azure embed': 'https://.openai.azure.com/openai/v1/embeddings',
   'azure image': 'https://.openai.azure.com/openai/v1/images/generations',
+  'azure rerank': 'https://.services.ai.azure.com/providers/cohere/v2/rerank',
+  'cloudflare rerank': 'https://api.cloudflare.com/client/v4/accounts//ai/run/{model}',
   'cloudflare embed': 'https://api.cloudflare.com/client/v4/accounts//ai/v1/embeddings',
   'deepinfra embed': 'https://api.deepinfra.com/v1/openai/embeddings',
   'deepinfra rerank': 'https://api.deepinfra.com/v1/inference/{model}',
