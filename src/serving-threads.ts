@@ -4,7 +4,7 @@ import { asRouterError, type RouterError } from './core/errors.ts'
 import { explainingBooks } from './explaining-books.ts'
 import { Handover } from './handover.ts'
 import type { ServerContext } from './http/context.ts'
-import { freePort } from './http/listen.ts'
+import { requireFreePort, reservePort } from './http/listen.ts'
 import { endpointsOf, openManagement, type Routes, requireOwnPort } from './http/listeners.ts'
 import { RunningRequests } from './http/running-requests.ts'
 import { jsonRoutes } from './json-routes.ts'
@@ -46,7 +46,8 @@ export async function serveInThreads(
   const { server, manage } = watch.current().config
   const routes = routesOf(served, holder)
   requireOwnPort(served.port, manage.port)
-  const port = await freePort(server.host, served.port, handed?.port)
+  const { port, release } = await sharedPort(server.host, served.port, handed?.port)
+  started.defer(release)
   const retire = async () => {
     context.running.endEndless()
     await Promise.all([lines.retire(), own?.retire()])
@@ -66,6 +67,7 @@ export async function serveInThreads(
   books.store.keys.onChange((hash) => tellAll({ kind: 'key', hash }))
   books.store.organizations.onChange((id) => tellAll({ kind: 'organization', id }))
   const url = await lines.started()
+  release()
   const context = managementContext(served)
   const own =
     manage.port === null
@@ -165,7 +167,15 @@ async function sharedAddress(
   port: number,
   { handed, mayHandOver }: Pick<SeveralOptions, 'handed' | 'mayHandOver'>,
 ) {
-  return { host, port: await freePort(host, port, handed && port), reusePort: mayHandOver }
+  await requireFreePort(host, port, handed && port)
+  return { host, port, reusePort: mayHandOver }
+}
+
+/** The port of all lines, for 0 any that is free, until they listen and it is released; `handed` are those of another process. */
+async function sharedPort(host: string, port: number, handed: number | undefined) {
+  if (port === 0) return await reservePort(host)
+  await requireFreePort(host, port, handed)
+  return { port, release() {} }
 }
 
 /** The lines of the process that has handed over its books. */

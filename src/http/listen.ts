@@ -58,23 +58,24 @@ export async function listen(
 const mostUnaccepted = 4_096
 
 /**
- * The port of an address, for 0 any that is free. Rejects as listening does where another process is there: ports that are shared
- * could be shared with it. `shared` is one that may be.
+ * Rejects as listening does where another process listens: a port that is shared could be shared with it. `shared` is one that may
+ * be.
  */
-export async function freePort(host: string, port: number, shared?: number): Promise<number> {
-  if (port === shared) return port
-  if (port === 0) return await anyPort(host)
-  if (!(await answers(host, port))) return port
+export async function requireFreePort(host: string, port: number, shared?: number): Promise<void> {
+  if (port === 0 || port === shared || !(await answers(host, port))) return
   const message = `listen EADDRINUSE: address already in use ${host}:${port}`
   throw Object.assign(new Error(message), { code: 'EADDRINUSE', address: host, port })
 }
 
-async function anyPort(host: string): Promise<number> {
-  const probe = new NetServer()
-  await listening(probe, { host, port: 0 })
-  const { port } = probe.address() as AddressInfo
-  await new Promise((resolve) => probe.close(resolve))
-  return port
+/**
+ * Any port that is free, for servers that share it. Nobody else gets it before it is released: until one of them listens, the system
+ * could give it to a connection.
+ */
+export async function reservePort(host: string): Promise<{ port: number; release(): void }> {
+  const server = new NetServer((socket) => socket.destroy())
+  await listening(server, { host, port: 0, reusePort: true })
+  const { port } = server.address() as AddressInfo
+  return { port, release: () => void server.close() }
 }
 
 /** Whether anybody listens. */
