@@ -9,6 +9,7 @@ export const chatAddresses: { readonly [slug: string]: string } = {
   'azure-responses': 'https://.openai.azure.com/openai/v1/responses',
   baseten: 'https://inference.baseten.co/v1/chat/completions',
   bedrock: 'https://bedrock-runtime.us-east-1.amazonaws.com/model/{model}/converse',
+  'bedrock-responses': 'https://bedrock-mantle.us-east-1.api.aws/v1/responses',
   cerebras: 'https://api.cerebras.ai/v1/chat/completions',
   cloudflare: 'https://api.cloudflare.com/client/v4/accounts//ai/v1/chat/completions',
   'cloudflare-responses': 'https://api.cloudflare.com/client/v4/accounts//ai/v1/responses',
