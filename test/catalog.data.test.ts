@@ -147,6 +147,16 @@ describe.each(sources)('$file', (source) => {
     }
   })
 
+  test('lets a name without a date cost what its snapshot does', () => {
+    const { models } = readList(source.value as CatalogFile)
+    // What is read from a cache is cheaper in a list for one of the two names alone.
+    const prices = (entry: ModelEntry | undefined) =>
+      entry?.pricing?.map((tier) => [tier.prompt_tokens_threshold, tier.input_price, tier.output_price])
+    for (const { id, entry } of all) {
+      if (entry.snapshot !== undefined) expect(prices(entry), id).toEqual(prices(models[entry.snapshot]))
+    }
+  })
+
   test('names successors that are there, and no price of what is shut down', () => {
     const { models } = readList(source.value as CatalogFile)
     const gone = Object.entries(models).filter(([, entry]) => isShutDown(entry, Date.now()))
@@ -274,6 +284,19 @@ test('what is well known of models of other APIs is what they have', () => {
   // They are facts of the provider; those of its chat models are not theirs.
   expect(models['openai/tts-1']).toMatchObject({ data_retention_days: 30, geolocation: 'global' })
   expect(models['openai/tts-1']).not.toHaveProperty('supports_tool_calling')
+})
+
+test('names that move say for what they stand', () => {
+  const snapshotsOf = (provider: string) => {
+    const { models } = readList(sources.find(({ file }) => file === `catalog/${provider}.yaml`)?.value as CatalogFile)
+    return Object.fromEntries(Object.entries(models).map(([id, { snapshot }]) => [id, snapshot]))
+  }
+  expect(snapshotsOf('anthropic')).toMatchObject({ 'claude-sonnet-4-5': 'claude-sonnet-4-5-20250929' })
+  expect(snapshotsOf('mistral')).toMatchObject({
+    'mistral-large-latest': 'mistral-large-2512',
+    'mistral-medium-latest': 'mistral-medium-2604',
+    'mistral-small-latest': 'mistral-small-2603',
+  })
 })
 
 test('what providers have shut down is not unknown', () => {
