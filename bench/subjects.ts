@@ -44,7 +44,12 @@ export async function startRouter(
   const begun = performance.now()
   const child = fork(entryOf(project), ['serve', '--config', join(folder, 'config.yaml')], {
     env: { ...process.env, ...serverVariables, INFERENCE_ROUTER_ADMIN_KEY: firstKey, LOG_LEVEL: 'info' },
-    execArgv: [...serverFlags, '--import', join(here, 'bench/probe.ts')],
+    execArgv: [
+      ...serverFlags,
+      ...(process.env.BENCH_FLAGS ?? '').split(' ').filter(Boolean),
+      '--import',
+      join(here, 'bench/probe.ts'),
+    ],
     stdio: ['ignore', log, log, 'ipc'],
   })
   if (cpus !== undefined) pin(child.pid, cpus)

@@ -1,11 +1,12 @@
 /**
- * The router with one thread and with several, on all cores, beside the load and the upstream, and as several processes that know
- * nothing of each other: what those cost more than one is due to the cores, whose caches and time the load shares, and the rest to
- * what threads tell each other. `npm run bench -- threads [rounds] [threads]`.
+ * The router with several threads on all cores beside one thread on one core. The load and the upstream use the same cores as the
+ * router in both, one or all, so that they take the same share of its caches and time. And as several processes that know nothing of
+ * each other: what those cost more than one is due to the cores, and the rest to what threads tell each other.
+ * `npm run bench -- threads [rounds] [threads]`.
  */
 import { availableParallelism } from 'node:os'
 import { median } from './load.ts'
-import { startMeasured } from './measured.ts'
+import { type Measured, pin, startMeasured } from './measured.ts'
 import { here, type Router, startRouter } from './subjects.ts'
 import { chatSame, measure, type Scenario } from './ways.ts'
 
@@ -26,26 +27,32 @@ type Row = {
   mainUs: number
   loadUs: number
 }
-type Case = { name: string; processes: number; threads: number }
-const one: Case = { name: '1 thread', processes: 1, threads: 1 }
-const together: Case = { name: `${several} threads`, processes: 1, threads: several }
-const apart: Case = { name: `${several} processes`, processes: several, threads: 1 }
+type Case = { name: string; processes: number; threads: number; cpus: string }
+const [oneCore, allCores] = ['0', `0-${cores - 1}`]
+const onOne: Case = { name: '1 thread, 1 core', processes: 1, threads: 1, cpus: oneCore }
+const one: Case = { name: '1 thread', processes: 1, threads: 1, cpus: allCores }
+const together: Case = { name: `${several} threads`, processes: 1, threads: several, cpus: allCores }
+const apart: Case = { name: `${several} processes`, processes: several, threads: 1, cpus: allCores }
 
-const upstream = await startMeasured('upstream.ts')
+let upstream: Measured
 const found = new Map<Case, Row[]>()
 for (let round = 1; round <= rounds; round++) {
-  for (const each of [one, together, apart]) {
-    const { processes, threads } = each
+  for (const each of [onOne, one, together, apart]) {
+    const { processes, threads, cpus } = each
+    pin(process.pid, cpus)
+    upstream = await startMeasured('upstream.ts', {}, { cpus })
     const routers = await Promise.all(
-      Array.from({ length: processes }, () => startRouter(here, upstream.url, { threads })),
+      Array.from({ length: processes }, () => startRouter(here, upstream.url, { threads, cpus })),
     )
     found.set(each, [...(found.get(each) ?? []), await measureAll(routers, threads)])
     await Promise.all(routers.map((router) => router.stop()))
+    await upstream.stop()
   }
   console.error(`round ${round} of ${rounds}`)
 }
 
 const of = (each: Case, figure: keyof Row) => median((found.get(each) ?? []).map((row) => row[figure]))
+const ratio = (figure: keyof Row, of1: Case, of2: Case) => (of(of1, figure) / of(of2, figure)).toFixed(2)
 console.table(
   Object.fromEntries(
     [...found.keys()].map((each) => [
@@ -53,7 +60,7 @@ console.table(
       {
         'calls/s': of(each, 'callsPerSecond').toFixed(0),
         'CPU µs/call': of(each, 'allUs').toFixed(0),
-        '÷ one thread': (of(each, 'allUs') / of(one, 'allUs')).toFixed(2),
+        '÷ 1 thread, 1 core': ratio('allUs', each, onOne),
         'main threads µs/call': of(each, 'mainUs').toFixed(0),
         'load µs/call': of(each, 'loadUs').toFixed(0),
         'p50 ms': of(each, 'p50').toFixed(2),
@@ -63,14 +70,15 @@ console.table(
     ]),
   ),
 )
-/** What the router would serve if the load took nothing of the cores. */
-const alone = (cores * 1e6) / of(together, 'allUs')
-const ratio = (calls: number) => (alone / calls).toFixed(2)
-console.log(`${several} threads on ${cores} cores alone: ${alone.toFixed(0)} calls/s`)
-console.log(`÷ one thread on one core: ${ratio(1e6 / of(one, 'allUs'))}`)
-console.log(`÷ one thread on all cores, limited by its event loop: ${ratio(1e6 / of(one, 'mainUs'))}`)
-console.log(`CPU of a call ÷ that of processes: ${(of(together, 'allUs') / of(apart, 'allUs')).toFixed(2)}`)
-await upstream.stop()
+/** What a router would serve if the load took nothing of its cores. */
+const alone = (each: Case, onCores: number) => (onCores * 1e6) / of(each, 'allUs')
+const own = alone(together, cores) / alone(onOne, 1)
+console.log(
+  `${several} threads on ${cores} cores ÷ one thread on one core: ${ratio('callsPerSecond', together, onOne)}`,
+)
+console.log(`the same without the CPU of the load: ${own.toFixed(2)}`)
+console.log(`CPU of a call ÷ that of one thread on one core: ${ratio('allUs', together, onOne)}`)
+console.log(`CPU of a call ÷ that of processes: ${ratio('allUs', together, apart)}`)
 process.exit(0)
 
 /** All routers at once, each with its share of the calls. */

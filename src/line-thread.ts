@@ -1,10 +1,12 @@
-import { workerData } from 'node:worker_threads'
+import { resourceLimits, workerData } from 'node:worker_threads'
 import { type Access, openAccess } from './access/keys.ts'
 import { openLentLimits } from './access/lent-limits.ts'
 import { openOrganizations } from './access/organizations.ts'
 import { collectWhenIdle } from './core/collect.ts'
 import type { RefusedCall } from './core/refused-call.ts'
+import { growYoungGeneration } from './core/young-generation.ts'
 import { openListeners, type Routes } from './http/listeners.ts'
+import type { RunningRequests } from './http/running-requests.ts'
 import type { JsonRoute } from './http/server.ts'
 import { isForBooks, jsonRoutes } from './json-routes.ts'
 import { type Line, openLine } from './line.ts'
@@ -49,7 +51,7 @@ async function serve(setup: LineSetup): Promise<void> {
     else if (told.kind === 'signatures') signatures.adopt(told.remembered)
     else if (told.kind === 'open') open()
     else if (told.kind === 'watchLoop') line.watchLoop()
-    else if (told.kind === 'settle') collectWhenIdle(line.context.running)
+    else if (told.kind === 'settle') settle(line.context.running)
     else if (told.kind === 'stop') void stop(told)
     else if (told.kind === 'retire') void listening.retire().then(end)
     else files.hear(told, (said) => books.port.sayNow(said))
@@ -200,4 +202,10 @@ async function openFiles({ configPath, env, generation, texts, cacheFolder }: Li
       else if (told.kind === 'swap') void preparing?.then(swap)
     },
   }
+}
+
+function settle(running: RunningRequests): void {
+  // Three semi-spaces.
+  running.onTick = growYoungGeneration((resourceLimits.maxYoungGenerationSizeMb ?? 0) / 3)
+  collectWhenIdle(running)
 }

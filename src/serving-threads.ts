@@ -1,6 +1,7 @@
 import type { Books } from './books.ts'
 import { collectWhenIdle } from './core/collect.ts'
 import { asRouterError, type RouterError } from './core/errors.ts'
+import { holdYoungGeneration } from './core/young-generation.ts'
 import { explainingBooks } from './explaining-books.ts'
 import { Handover } from './handover.ts'
 import type { ServerContext } from './http/context.ts'
@@ -21,6 +22,10 @@ import type { FromNew, FromOld } from './threads/handover-messages.ts'
 import { type Lines, type LinesOptions, startLines } from './threads/lines.ts'
 import { routeName, type Told } from './threads/messages.ts'
 import { sharedClock } from './threads/port.ts'
+
+/** The books keep nothing for longer than it takes to write it. */
+const youngMb = 8
+const lookMs = 1_000
 
 /** All that are to be told what the books know: the lines of this process, and those of the one that served before. */
 export type LinesHolder = { lines?: Lines; adopted?: AdoptedLines }
@@ -90,6 +95,8 @@ export async function serveInThreads(
     },
     settle() {
       collectWhenIdle(context.running)
+      const look = setInterval(holdYoungGeneration(context.running, youngMb), lookMs).unref()
+      started.defer(() => clearInterval(look))
       lines.tell({ kind: 'settle' })
     },
     retired: handover.retired,

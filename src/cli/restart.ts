@@ -1,12 +1,12 @@
 /**
- * What Node and the C library read only when a process starts. A small young generation: by default it takes a hundred megabytes;
- * with 16 MB calls cost hardly more than with that, with 8 MB a twentieth more. Few arenas: each keeps memory that only its threads
+ * What Node and the C library read only when a process starts. The most that the young generation of the main thread may take, a third
+ * of it (`core/young-generation.ts` keeps it smaller as long as that is enough). Few arenas: each keeps memory that only its threads
  * use again. No collections while nothing happens, which V8 makes some seconds after work: they find none of the objects that
  * calls are made of, so that compiled code which depends on their shapes is thrown away, and the next thousands of calls cost
  * twice as much (`core/collect.ts` collects instead). Most other flags of V8 would double the time that Node's own code takes to
  * load: it was compiled without them.
  */
-export const serverFlags: readonly string[] = ['--max-semi-space-size=16', '--no-memory-reducer']
+export const serverFlags: readonly string[] = ['--max-semi-space-size=64', '--no-memory-reducer']
 /**
  * For a process whose code is loaded: a heap that grows by this much before it is collected, not several times. With 50 %, calls that
  * wait for their providers cost 6 % more, because what they hold is old by then; with 100 % memory under load grows by 40 MB.

@@ -1,5 +1,6 @@
 import { flushCompileCache } from 'node:module'
 import { setFlagsFromString } from 'node:v8'
+import { leaveThreadsTheirSizes } from '../core/young-generation.ts'
 import { formatProblem } from '../manifest/problem.ts'
 import { logFormat, openLog } from '../observe/log.ts'
 import { logLevels } from '../observe/log-levels.ts'
@@ -45,6 +46,7 @@ export function run(args: string[], out: Out): Promise<number> {
 }
 
 async function serve(options: Pick<RouterOptions, 'configPath' | 'port' | 'takeOver'>, out: Out): Promise<number> {
+  leaveThreadsTheirSizes()
   let router: Router
   try {
     const log = openLog({ levels: logLevels(process.env.LOG_LEVEL), format: logFormat(process.env.LOG_FORMAT) })

@@ -11,6 +11,8 @@ export class RunningRequests {
   #allEnded = () => {}
   #begun = 0
   #streams = 0
+  /** Called every 50 ms while requests run. */
+  onTick: (() => void) | undefined
 
   /** How many run. */
   get size(): number {
@@ -94,6 +96,7 @@ export class RunningRequests {
 
   #look(): void {
     for (const { upload } of this.#running) upload?.waited(everyMs)
+    this.onTick?.()
     if (this.#running.size > 0) return
     clearInterval(this.#timer)
     this.#timer = undefined

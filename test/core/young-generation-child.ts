@@ -1,0 +1,62 @@
+/** Allocates while requests of a kind run, and prints the size of a semi-space that V8 has come to: the name of the kind is the argument. */
+import { getHeapSpaceStatistics } from 'node:v8'
+import { isMainThread, resourceLimits, Worker } from 'node:worker_threads'
+import { growYoungGeneration, holdYoungGeneration, leaveThreadsTheirSizes } from '../../src/core/young-generation.ts'
+
+const running = { begun: 0, size: 0 }
+const kept: unknown[] = []
+
+/** What requests do in each tick. */
+const kinds: Record<string, (tick: number) => void> = {
+  few() {
+    running.size = 32
+    running.begun += 100
+  },
+  'brief ones of a crowd'() {
+    running.size = 250
+    running.begun += 100
+  },
+  'long streams'() {
+    running.size = 1_000
+    running.begun += 1
+  },
+  'long streams that begin'(tick) {
+    running.size = tick * 10
+    running.begun = tick * 10
+  },
+  'long streams that end'(tick) {
+    running.begun = 1_000
+    running.size = Math.max(0, 1_000 - tick)
+  },
+}
+
+if (isMainThread) main(process.argv[2] ?? '')
+else work(growYoungGeneration((resourceLimits.maxYoungGenerationSizeMb ?? 0) / 3))
+
+function main(name: string): void {
+  leaveThreadsTheirSizes()
+  if (name === 'another thread') {
+    // The main thread has come to its size, and wants no growth.
+    work(holdYoungGeneration(running, 16))
+    new Worker(new URL(import.meta.url), { resourceLimits: { maxYoungGenerationSizeMb: 24 } })
+    return
+  }
+  const kind = kinds[name]
+  if (!kind) throw new Error(`no kind ${name}`)
+  let tick = 0
+  const look = holdYoungGeneration(running, 16)
+  work(() => {
+    kind(tick++)
+    look()
+  })
+}
+
+/** A megabyte in each tick, of which nearly all outlives a collection or two: V8 grows the young generation as fast as it may. */
+function work(onTick: () => void): void {
+  for (let tick = 0; tick < 1_000; tick++) {
+    onTick()
+    for (let index = 0; index < 5_000; index++) kept[(tick * 5_000 + index) % 20_000] = new Array(20).fill(index)
+  }
+  const space = getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space')
+  console.log((space?.space_size ?? 0) / 2 ** 21)
+}
