@@ -206,6 +206,6 @@ async function openFiles({ configPath, env, generation, texts, cacheFolder }: Li
 
 function settle(running: RunningRequests): void {
   // Three semi-spaces.
-  running.onTick = growYoungGeneration((resourceLimits.maxYoungGenerationSizeMb ?? 0) / 3)
+  running.onLook = growYoungGeneration((resourceLimits.maxYoungGenerationSizeMb ?? 0) / 3)
   collectWhenIdle(running)
 }

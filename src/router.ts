@@ -53,6 +53,8 @@ export type Router = {
   snapshot(): Snapshot
   /** Resolves when another process has taken over, and the last call has ended here. */
   retired: Promise<void>
+  /** The process is this router's alone: its young generation stays small as long as that is enough. */
+  holdMemory(): void
   /** Tells all threads that the start is over: what it has left is collected when they are idle. */
   settle(): void
   /** Refuses new calls, waits this long for running ones, then aborts them; settles all. Milliseconds. */

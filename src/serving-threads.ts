@@ -93,10 +93,12 @@ export async function serveInThreads(
       holder.adopted?.tell({ kind: 'retire' })
       if (mayHandOver) void handover.offer()
     },
-    settle() {
-      collectWhenIdle(context.running)
+    holdMemory() {
       const look = setInterval(holdYoungGeneration(context.running, youngMb), lookMs).unref()
       started.defer(() => clearInterval(look))
+    },
+    settle() {
+      collectWhenIdle(context.running)
       lines.tell({ kind: 'settle' })
     },
     retired: handover.retired,

@@ -40,6 +40,8 @@ export type Serving = Omit<Listeners, 'stopListening' | 'retire'> & {
   threads: Lines['threads']
   /** From now on requests are answered. */
   open(): void
+  /** The process is this router's alone: its young generation stays small. */
+  holdMemory(): void
   /** The start is over: what it has left is collected when no call runs. */
   settle(): void
   /** Resolves when another process serves, and the last call has ended here. */
@@ -77,12 +79,18 @@ export async function serveInThisThread(served: Served, started: AsyncDisposable
   const where = { host: server.host, port, managePort: manage.port }
   const { stopListening, retire: _, ...listeners } = await openListeners(line.context, routes, where, started)
   const stop = (deadlineMs: number) => line.stop(deadlineMs, stopListening)
-  const settle = () => {
-    const { running } = line.context
-    running.onTick = holdYoungGeneration(running, youngMb)
-    collectWhenIdle(running)
+  const { running } = line.context
+  return {
+    ...listeners,
+    threads: () => [],
+    open() {},
+    holdMemory() {
+      running.onLook = holdYoungGeneration(running, youngMb)
+    },
+    settle: () => collectWhenIdle(running),
+    retired: never,
+    stop,
   }
-  return { ...listeners, threads: () => [], open() {}, settle, retired: never, stop }
 }
 
 /** No other process can take over from a single thread. */

@@ -1,6 +1,6 @@
 import { flushCompileCache } from 'node:module'
 import { setFlagsFromString } from 'node:v8'
-import { leaveThreadsTheirSizes } from '../core/young-generation.ts'
+import { leaveThreadsTheirSizes, letYoungGenerationGrow } from '../core/young-generation.ts'
 import { formatProblem } from '../manifest/problem.ts'
 import { logFormat, openLog } from '../observe/log.ts'
 import { logLevels } from '../observe/log-levels.ts'
@@ -59,6 +59,7 @@ async function serve(options: Pick<RouterOptions, 'configPath' | 'port' | 'takeO
     out.stderr(`${explain(error)}\n`)
     return 1
   }
+  router.holdMemory()
   const stopSignal = untilSignal()
   out.stdout(welcome(router))
   setTimeout(() => settle(router), settledMs).unref()
@@ -75,6 +76,8 @@ async function serve(options: Pick<RouterOptions, 'configPath' | 'port' | 'takeO
 
 /** Compiled code is kept now, because a process that is killed leaves none behind; and memory is that of a server. */
 function settle(router: Router): void {
+  // Code is kept under the flags that the next start begins with.
+  letYoungGenerationGrow()
   flushCompileCache()
   for (const flag of lateFlags) setFlagsFromString(flag)
   router.settle()

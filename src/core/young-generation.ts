@@ -12,37 +12,71 @@ const unchanged = '--semi-space-growth-factor=1'
  * Keeps the young generation of the main thread at `usualMb`, and lets it grow to the limit of the heap where that pays: what outlives
  * two of its collections is old, and to collect what is old makes calls wait. With few requests at once hardly anything does. With a
  * crowd of requests that take a tenth of a second each nearly everything does, unless there is room for all that is allocated meanwhile.
- * Requests that take seconds, as long streams do, outlive any. Returns a function to call every 50 ms while requests run.
+ * Requests that take seconds, as long streams do, outlive any. Returns a function to call many times a second while requests run, and
+ * again and again while many begin, since V8 may double what it is allowed to between two calls.
  */
 export function holdYoungGeneration(
   running: { readonly begun: number; readonly size: number },
   usualMb: number,
 ): () => void {
-  let [begun, ended] = [running.begun, running.begun - running.size]
-  let [begunPerTick, endedPerTick] = [0, 0]
+  const rates = new Rates(running)
   return () => {
-    const [hadBegun, hadEnded] = [begun, ended]
-    begun = running.begun
-    ended = begun - running.size
-    begunPerTick += (begun - hadBegun - begunPerTick) / ticksOfMean
-    endedPerTick += (ended - hadEnded - endedPerTick) / ticksOfMean
-    // How long a request takes, by Little's law, where a crowd neither comes nor leaves.
-    const ticks = running.size / Math.min(begunPerTick, endedPerTick)
-    const mayGrow = semiSpaceMb() < usualMb || (running.size >= crowd && ticks <= briefTicks)
+    rates.look(performance.now())
+    const mayGrow = semiSpaceMb() < usualMb || (running.size >= crowd && rates.meanMs() <= briefMs)
     setFlagsFromString(mayGrow ? doubled : unchanged)
   }
 }
 
 /** From here on what waits is as large as half of what a semi-space of the usual size holds. */
 const crowd = 64
-const ticksOfMean = 10
-/** Half a second. */
-const briefTicks = 10
+const briefMs = 500
+
+/** How many requests begin and end in a millisecond, in the mean of the last half second. */
+class Rates {
+  readonly #running: { readonly begun: number; readonly size: number }
+  #begun: number
+  #ended: number
+  #begunPerMs = 0
+  #endedPerMs = 0
+  #at = 0
+
+  constructor(running: { readonly begun: number; readonly size: number }) {
+    this.#running = running
+    this.#begun = running.begun
+    this.#ended = running.begun - running.size
+  }
+
+  look(at: number): void {
+    const ms = at - this.#at
+    if (ms < lookMs) return
+    const weight = Math.min(1, ms / meanMs)
+    const [hadBegun, hadEnded] = [this.#begun, this.#ended]
+    const { begun, size } = this.#running
+    this.#begun = begun
+    this.#ended = begun - size
+    this.#begunPerMs += ((begun - hadBegun) / ms - this.#begunPerMs) * weight
+    this.#endedPerMs += ((this.#ended - hadEnded) / ms - this.#endedPerMs) * weight
+    this.#at = at
+  }
+
+  /** How long a request takes, by Little's law, where a crowd neither comes nor leaves. */
+  meanMs(): number {
+    return this.#running.size / Math.min(this.#begunPerMs, this.#endedPerMs)
+  }
+}
+
+const lookMs = 40
+const meanMs = 500
+
+/** Until it is held again. */
+export function letYoungGenerationGrow(): void {
+  setFlagsFromString(doubled)
+}
 
 /** Lets the young generation of another thread grow to `mb`, which is its limit, whatever the main thread does. Returns what to call now and then. */
 export function growYoungGeneration(mb: number): () => void {
   return () => {
-    if (semiSpaceMb() < mb) setFlagsFromString(doubled)
+    if (semiSpaceMb() < mb) letYoungGenerationGrow()
   }
 }
 

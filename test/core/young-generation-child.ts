@@ -45,6 +45,7 @@ function main(name: string): void {
   if (!kind) throw new Error(`no kind ${name}`)
   let tick = 0
   const look = holdYoungGeneration(running, 16)
+  performance.now = () => tick * 50
   work(() => {
     kind(tick++)
     look()
