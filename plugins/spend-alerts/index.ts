@@ -47,11 +47,13 @@ export default definePlugin<Options>({
     )
     /** Keys that have spent since their budgets were last looked at. */
     let spending = new Set<string>()
+    /** Keys that are looked at once more: what they had spent may not have been in the ledger yet. */
+    let looked = new Set<string>()
     let timer: NodeJS.Timeout | undefined
 
     const look = async () => {
-      timer = undefined
-      const keys = spending
+      const keys = new Set([...spending, ...looked])
+      looked = spending
       spending = new Set()
       const seen = new Map<string, PluginBudget>()
       for (const key of keys)
@@ -60,12 +62,19 @@ export default definePlugin<Options>({
       await Promise.all(states.map((state) => alarms.see(state)))
     }
     const lookQuietly = () => look().catch((err: unknown) => kit.log.error({ err }, 'budgets could not be looked at'))
+    const lookLater = () => {
+      timer ??= setTimeout(() => {
+        timer = undefined
+        void lookQuietly()
+        if (looked.size > 0) lookLater()
+      }, every_seconds * 1_000).unref()
+    }
     return {
       record({ attempts }, { key }) {
         // A call that costs nothing may have had attempts that do.
         if (attempts === 0) return
         spending.add(key)
-        timer ??= setTimeout(lookQuietly, every_seconds * 1_000).unref()
+        lookLater()
       },
       async [Symbol.asyncDispose]() {
         clearTimeout(timer)

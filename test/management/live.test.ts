@@ -83,8 +83,11 @@ describe.each([1, 2])('what happens now (%i threads)', (threads) => {
         return { id: answered.headers.get('x-request-id'), cost: usage.cost }
       }),
     )
-    const later = await figures()
-    expect(later).toMatchObject({ calls: 8, failed: 0 })
+    const later = await eventually(async () => {
+      const told = await figures()
+      expect(told).toMatchObject({ calls: 8, failed: 0 })
+      return told
+    })
     expect(later.cost).toBeCloseTo(
       replies.reduce((sum, { cost }) => sum + cost, 0),
       9,

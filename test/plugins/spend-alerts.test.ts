@@ -75,6 +75,14 @@ describe('spend-alerts', () => {
     await tested[Symbol.asyncDispose]()
   })
 
+  test('tells what the ledger gets only after the budget was looked at', async () => {
+    const budgets = [key(1), key(9)]
+    const { tested, sent } = await opened({ percent: { key: [80] } }, () => [budgets.shift() ?? key(9)])
+    await tested.call(paid)
+    await expect.poll(() => sent.length).toBe(1)
+    await tested[Symbol.asyncDispose]()
+  })
+
   test('tells them again when the limit has changed, and in another month', () => {
     const threshold = { kind: 'percent', of: 'key', value: 80 } as const
     const november = Date.UTC(2026, 10, 30, 23, 59)
@@ -129,18 +137,24 @@ describe('spend-alerts', () => {
   })
 
   test('that nobody accepted are told the next time, and logged without the address', async () => {
-    let status = 500
+    let accepts = false
+    let accepted = 0
     const { seen, tested } = await opened(
       { percent: { key: [100] } },
       () => [key(12)],
-      () => status,
+      () => {
+        if (accepts) accepted++
+        return accepts ? 204 : 500
+      },
     )
-    expect(await seen()).toHaveLength(1)
+    expect(await seen()).not.toHaveLength(0)
     expect(JSON.stringify(tested.logged)).not.toContain('hooks.example')
-    expect(tested.logged).toMatchObject([{ level: 'error' }])
-    status = 204
-    expect(await seen()).toHaveLength(2)
-    expect(await seen()).toHaveLength(2)
+    expect(tested.logged[0]).toMatchObject({ level: 'error' })
+    accepts = true
+    await seen()
+    await expect.poll(() => accepted).toBe(1)
+    await seen()
+    expect(accepted).toBe(1)
   })
 
   test('are tried again with growing pauses', async () => {
