@@ -38,7 +38,7 @@ for (let round = 0; round < rounds; round++) {
   await setTimeout(1_500)
   const peak = await closed(seconds)
   // As many calls as are under way while the process does what it can.
-  const concurrent = Math.ceil((peak * momentMs) / 1_000)
+  const concurrent = Math.ceil((1.05 * peak * momentMs) / 1_000)
   writeFileSync(
     router.config,
     settings.replace('server: {', `server: { limits: { concurrent: ${concurrent}, queue: ${waiting} },`),

@@ -6,7 +6,6 @@ import { collectWhenIdle } from './core/collect.ts'
 import type { RefusedCall } from './core/refused-call.ts'
 import { growYoungGeneration } from './core/young-generation.ts'
 import { openListeners, type Routes } from './http/listeners.ts'
-import type { RunningRequests } from './http/running-requests.ts'
 import type { JsonRoute } from './http/server.ts'
 import { isForBooks, jsonRoutes } from './json-routes.ts'
 import { type Line, openLine } from './line.ts'
@@ -28,6 +27,9 @@ import { FarBooks } from './threads/far-books.ts'
 import type { LineSetup, Said, Told } from './threads/messages.ts'
 import type { LineStart } from './threads/near-line.ts'
 import { sharedClock } from './threads/port.ts'
+
+/** V8 takes the young generation to consist of three. */
+const semiSpaceMb = (resourceLimits.maxYoungGenerationSizeMb ?? 0) / 3
 
 /** The thread of one line: it serves calls at the port that all lines share. */
 const { port, ownSent, otherSent, setup }: LineStart = workerData
@@ -51,7 +53,7 @@ async function serve(setup: LineSetup): Promise<void> {
     else if (told.kind === 'signatures') signatures.adopt(told.remembered)
     else if (told.kind === 'open') open()
     else if (told.kind === 'watchLoop') line.watchLoop()
-    else if (told.kind === 'settle') settle(line.context.running)
+    else if (told.kind === 'settle') collectWhenIdle(line.context.running)
     else if (told.kind === 'stop') void stop(told)
     else if (told.kind === 'retire') void listening.retire().then(end)
     else files.hear(told, (said) => books.port.sayNow(said))
@@ -72,21 +74,21 @@ async function serve(setup: LineSetup): Promise<void> {
   const onRefused = (call: RefusedCall) => books.port.say({ kind: 'refused', call })
   const own = { watch, store, access, rulesOf, ledger: books.ledger, signatures, log, plugins, onThrown, onRefused }
   const line = openLine({ ...own, ...ways, admission: { budget, limits, writeFailure } }, started)
-  const { stopping } = line.context
-  const { troubled } = line
+  const { context, troubled } = line
+  context.running.onLook = growYoungGeneration(semiSpaceMb)
   const known = {
     damage: () => undefined,
     troubled,
     metrics: () => [],
-    explaining: line.context.services,
+    explaining: context.services,
     live: nobodyLooks(),
     refused: { since: Date.now(), of: () => [] },
   }
-  const routes = jsonRoutes({ watch, store, access, rulesOf, stopping, writeFailure, ...known })
+  const routes = jsonRoutes({ watch, store, access, rulesOf, stopping: context.stopping, writeFailure, ...known })
   started.defer(watchLine(line, (said) => books.port.say(said)))
   const { host, servesManagement } = ways
   const where = { host, port: ways.port, managePort: null, reusePort: true, opened }
-  const listening = await openListeners(line.context, servedHere(routes, servesManagement, books), where, started)
+  const listening = await openListeners(context, servedHere(routes, servesManagement, books), where, started)
   books.port.sayNow({ kind: 'listening', url: listening.url })
 
   async function stop({ deadlineMs }: Extract<Told, { kind: 'stop' }>): Promise<void> {
@@ -202,10 +204,4 @@ async function openFiles({ configPath, env, generation, texts, cacheFolder }: Li
       else if (told.kind === 'swap') void preparing?.then(swap)
     },
   }
-}
-
-function settle(running: RunningRequests): void {
-  // Three semi-spaces.
-  running.onLook = growYoungGeneration((resourceLimits.maxYoungGenerationSizeMb ?? 0) / 3)
-  collectWhenIdle(running)
 }

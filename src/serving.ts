@@ -4,7 +4,7 @@ import type { OrganizationCache } from './access/organizations.ts'
 import type { Books } from './books.ts'
 import { collectWhenIdle } from './core/collect.ts'
 import type { Sampling } from './core/trace.ts'
-import { holdYoungGeneration } from './core/young-generation.ts'
+import { holdYoungGeneration, usualMb } from './core/young-generation.ts'
 import { type Listeners, openListeners } from './http/listeners.ts'
 import { jsonRoutes } from './json-routes.ts'
 import { openLine } from './line.ts'
@@ -15,9 +15,6 @@ import { openSignatureCache } from './routing/signature-cache.ts'
 import type { PluginHost } from './snapshot/plugin-host.ts'
 import type { Watch } from './snapshot/reload.ts'
 import type { Lines } from './threads/lines.ts'
-
-/** With as few calls at once as most processes have, they cost hardly more than with a larger one; with half of this a twentieth more. */
-const youngMb = 16
 
 /** What serves calls in one or several threads: everything that the process has once. */
 export type Served = {
@@ -85,7 +82,7 @@ export async function serveInThisThread(served: Served, started: AsyncDisposable
     threads: () => [],
     open() {},
     holdMemory() {
-      running.onLook = holdYoungGeneration(running, youngMb)
+      running.onLook = holdYoungGeneration(running, usualMb)
     },
     settle: () => collectWhenIdle(running),
     retired: never,

@@ -1,6 +1,11 @@
 import { flushCompileCache } from 'node:module'
 import { setFlagsFromString } from 'node:v8'
-import { leaveThreadsTheirSizes, letYoungGenerationGrow } from '../core/young-generation.ts'
+import {
+  holdYoungGeneration,
+  leaveThreadsTheirSizes,
+  letYoungGenerationGrow,
+  usualMb,
+} from '../core/young-generation.ts'
 import { formatProblem } from '../manifest/problem.ts'
 import { logFormat, openLog } from '../observe/log.ts'
 import { logLevels } from '../observe/log-levels.ts'
@@ -33,6 +38,9 @@ const drainMs = 30_000
 /** When this much time has passed, the start is over. */
 const settledMs = 2_000
 
+/** How often the young generation is looked at while the process starts. */
+const lookMs = 20
+
 const options = { config: { type: 'string' }, port: { type: 'string' }, takeover: { type: 'boolean' } } as const
 
 /** Runs `inference-router serve` until a signal arrives. Returns the exit code. */
@@ -47,6 +55,8 @@ export function run(args: string[], out: Out): Promise<number> {
 
 async function serve(options: Pick<RouterOptions, 'configPath' | 'port' | 'takeOver'>, out: Out): Promise<number> {
   leaveThreadsTheirSizes()
+  // No request runs yet.
+  const starting = setInterval(holdYoungGeneration({ begun: 0, size: 0 }, usualMb), lookMs)
   let router: Router
   try {
     const log = openLog({ levels: logLevels(process.env.LOG_LEVEL), format: logFormat(process.env.LOG_FORMAT) })
@@ -58,6 +68,8 @@ async function serve(options: Pick<RouterOptions, 'configPath' | 'port' | 'takeO
     }
     out.stderr(`${explain(error)}\n`)
     return 1
+  } finally {
+    clearInterval(starting)
   }
   router.holdMemory()
   const stopSignal = untilSignal()
