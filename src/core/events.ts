@@ -51,6 +51,11 @@ export function hasContent(event: ProviderEvent): boolean {
   return Boolean(tool && (tool.name || tool.arguments))
 }
 
+/** Content, or the end of a reply that has none. */
+export function isAnswer(event: ProviderEvent): boolean {
+  return hasContent(event) || event.finish !== undefined || event.done === true
+}
+
 /** A failure the provider reports inside a stream or a reply. */
 export type ProviderFailure = { status?: number; code?: string; message: string; retryable?: boolean }
 

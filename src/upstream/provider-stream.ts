@@ -1,5 +1,5 @@
 import { asRouterError } from '../core/errors.ts'
-import { hasContent, type ProviderEvent } from '../core/events.ts'
+import { isAnswer } from '../core/events.ts'
 import { eventsOf } from '../core/reply-events.ts'
 import { mergeUsage } from '../core/usage.ts'
 import type { Provider } from '../manifest/provider.ts'
@@ -104,12 +104,16 @@ async function readDocument(target: Target, response: HttpResponse, bounds: Answ
 
 /** The frames of a stream up to its first content, or to the end of an empty reply. Throws RouterError, with what was counted. */
 async function untilContent(batches: AsyncGenerator<StreamFrame[], void>, provider: Provider): Promise<StreamFrame[]> {
-  let opening: StreamFrame[] = []
+  const opening: StreamFrame[] = []
+  let last: string | undefined
   try {
     for (let next = await batches.next(); !next.done; next = await batches.next()) {
-      // What does nothing but keep the connection is not kept.
-      const telling = next.value.filter(({ events }) => events.length > 0)
-      opening = opening.length === 0 ? next.value : opening.concat(telling)
+      for (const frame of next.value) {
+        // A client of the same format gets also what means nothing here, but what only keeps the connection once.
+        const silent = frame.events.length === 0 ? JSON.stringify(frame.payload) : undefined
+        if (silent === undefined || silent !== last) opening.push(frame)
+        last = silent
+      }
       if (next.value.some(({ events }) => events.some(isAnswer))) return opening
     }
     throw cut(provider, 'ended its stream before any content')
@@ -117,11 +121,6 @@ async function untilContent(batches: AsyncGenerator<StreamFrame[], void>, provid
     const error = asRouterError(thrown)
     throw withBilled(error, mergeUsage(usageOf(opening.flatMap(({ events }) => events)), error.billed ?? {}))
   }
-}
-
-/** Content, or the end of a reply that has none. */
-function isAnswer(event: ProviderEvent): boolean {
-  return hasContent(event) || event.finish !== undefined || event.done === true
 }
 
 /** The same iteration with this before it. */

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { asRouterError, type RouterError } from '../core/errors.ts'
-import { hasContent, type ProviderEvent } from '../core/events.ts'
+import { hasContent, isAnswer, type ProviderEvent } from '../core/events.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { TargetFacts } from '../core/request.ts'
 import { mergeUsage, type Usage } from '../core/usage.ts'
@@ -105,7 +105,7 @@ async function* readFrames(
 
 /** How far a stream has come. */
 class Progress {
-  readonly #choices: number
+  readonly #reading: Reading
   readonly #response: HttpResponse
   #ending: NodeJS.Timeout | undefined
   /** Of several choices, those that have ended. */
@@ -113,11 +113,14 @@ class Progress {
   /** The last content was text. */
   #isText = false
   #isDamaged = false
+  /** What has come before the first content, which is all held back. */
+  #held = 0
+  #hasAnswered = false
   /** The provider has reported an error. */
   isReported = false
 
-  constructor({ choices }: Reading, response: HttpResponse) {
-    this.#choices = choices
+  constructor(reading: Reading, response: HttpResponse) {
+    this.#reading = reading
     this.#response = response
   }
 
@@ -126,8 +129,10 @@ class Progress {
     return this.#ending !== undefined
   }
 
-  take({ events, payload }: StreamFrame): void {
-    if (this.#choices > 1) this.#takeChoices(payload)
+  /** Throws RouterError when more is held back than an answer may have; `length` is that of the frame. */
+  take({ events, payload }: StreamFrame, length: number): void {
+    if (!this.#hasAnswered) this.#hold(events, length)
+    if (this.#reading.choices > 1) this.#takeChoices(payload)
     else this.#takeEvents(events)
   }
 
@@ -140,6 +145,15 @@ class Progress {
 
   end(): void {
     clearTimeout(this.#ending)
+  }
+
+  #hold(events: readonly ProviderEvent[], length: number): void {
+    const { provider, bounds } = this.#reading
+    this.#hasAnswered = events.some(isAnswer)
+    this.#held += frameBytes + length
+    if (this.#hasAnswered || this.#held <= bounds.bytes) return
+    const most = `${bounds.bytes} bytes before any content, the answers.body_limit of this server`
+    throw unreadable(provider, `sent more than ${most}`)
   }
 
   #takeEvents(events: readonly ProviderEvent[]): void {
@@ -161,13 +175,16 @@ class Progress {
     this.#response.progressed()
     const choices = Array.isArray(payload?.choices) ? payload.choices.filter(isObject) : []
     for (const { index, finish_reason } of choices) if ((finish_reason ?? null) !== null) this.#finished.add(index)
-    if (this.#finished.size >= this.#choices) this.#beginEnding()
+    if (this.#finished.size >= this.#reading.choices) this.#beginEnding()
   }
 
   #beginEnding(): void {
     this.#ending ??= setTimeout(() => this.#response.discard(), lingerMs)
   }
 }
+
+/** What a frame takes beside its text, about. */
+const frameBytes = 500
 
 function brokenFrames(provider: Provider, format: StreamFormat, { kind, message }: FrameError): RouterError {
   if (kind === 'cut') return cut(provider, `broke off: ${redact(provider, message)}`)
@@ -197,7 +214,7 @@ async function readBatch(reading: Reading, frames: readonly Frame[], progress: P
           done: false,
         }
       }
-      progress.take(known)
+      progress.take(known, frame.data.length)
       batch.push(known)
     }
     return { batch, done: false }

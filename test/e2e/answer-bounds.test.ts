@@ -233,3 +233,21 @@ describe.each(Object.entries(wires))('a stream of %s', (wire, { text, end, write
     }
   })
 })
+
+test('what a stream sends before any content is bounded, whatever it is', async () => {
+  const events = (count: number, more: (index: number) => object) =>
+    Array.from({ length: count }, (_, index) => `data: ${JSON.stringify({ id: 'a', model: 'm', ...more(index) })}\n\n`)
+  const content = `data: ${JSON.stringify({ id: 'a', model: 'm', choices: [{ index: 0, delta: { content: 'Hi' } }] })}\n\n`
+  const streamed = async (...bytes: string[]) =>
+    await ask('chat', 'sse', { type, bytes: [...bytes, content, 'data: [DONE]\n\n'].join('') }, true)
+  // A frame counts for more than its text: many small ones take as much memory as a large one.
+  for (const [many, of] of [
+    [100, (index: number) => ({ choices: [], index })],
+    [100, (index: number) => ({ choices: [{ index: 0, delta: { role: 'assistant' } }], index })],
+    [5, () => ({ choices: [], padding: 'x'.repeat(5_000) })],
+  ] as const) {
+    const broken = await streamed(...events(many, of))
+    expect([broken.status, /the answers\.body_limit/.test(broken.text)]).toEqual([502, true])
+    expect(await streamed(...events(3, of))).toMatchObject({ status: 200, text: expect.stringContaining('"Hi"') })
+  }
+})

@@ -50,5 +50,9 @@ async function giveBeginning(response: ServerResponse, wire: Wire, then: 'stay' 
 
 async function write(response: ServerResponse, wire: Wire, frames: (string | Buffer)[]): Promise<void> {
   response.writeHead(200, { 'content-type': wire.contentType })
-  for (const frame of frames) await new Promise<void>((resolve) => response.write(frame, () => resolve()))
+  for (const frame of frames) {
+    await new Promise<void>((resolve) => response.write(frame, () => resolve()))
+    // Each by itself, as networks bring them: the router, in this thread or in another one, has read it.
+    await pause(2)
+  }
 }
