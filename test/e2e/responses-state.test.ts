@@ -340,12 +340,12 @@ describe('a stored response', () => {
     const { id } = await openai.responses.create({ model: 'demo/echo', input: 'Hello.' })
     await openai.responses.delete(id)
     for (const call of [
-      openai.responses.retrieve(id),
-      openai.responses.inputItems.list(id),
-      openai.responses.delete(id),
-      openai.responses.cancel(id),
+      () => openai.responses.retrieve(id),
+      () => openai.responses.inputItems.list(id),
+      () => openai.responses.delete(id),
+      () => openai.responses.cancel(id),
     ]) {
-      expect(await failure(call)).toMatchObject({ status: 404, message: `Response with id '${id}' not found.` })
+      expect(await failure(call())).toMatchObject({ status: 404, message: `Response with id '${id}' not found.` })
     }
   })
 
@@ -353,12 +353,12 @@ describe('a stored response', () => {
     const { id } = await openai.responses.create({ model: 'demo/echo', input: 'Hello.' })
     const { client } = newcomer()
     for (const call of [
-      client.responses.retrieve(id),
-      client.responses.inputItems.list(id),
-      client.responses.delete(id),
-      client.responses.cancel(id),
+      () => client.responses.retrieve(id),
+      () => client.responses.inputItems.list(id),
+      () => client.responses.delete(id),
+      () => client.responses.cancel(id),
     ]) {
-      expect(await failure(call)).toMatchObject({ status: 404 })
+      expect(await failure(call())).toMatchObject({ status: 404 })
     }
     expect((await openai.responses.retrieve(id)).id).toBe(id)
   })
