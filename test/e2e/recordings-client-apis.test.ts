@@ -52,6 +52,9 @@ describe.skipIf(recordingsMissing).each(faces)('recordings through /v1/$api', ({
       expect({ ...reply, calls }).toEqual({ ...reader.expected(expected), ...counted })
       const wrong = wrongIn(reader, { text: called.text, stream, own: recording.dialect === own && answer })
       expect(unexplained(api, recording, wrong)).toEqual([])
+      if (recording.dialect === own && stream && asRecorded) {
+        expect(eventTypes(called.text)).toEqual(eventTypes(String(answer.text)))
+      }
       grid.count(recording)
     }
   })
@@ -88,6 +91,13 @@ describe.skipIf(recordingsMissing).each(faces)('recordings through /v1/$api', ({
     expect(idleExceptions(api)).toEqual([])
   })
 })
+
+/** The types of a stream's events without a marker of its end; what keeps its connection counts once. */
+function eventTypes(text: string): string[] {
+  const data = [...text.matchAll(/^data: *(\{.*)$/gm)].flatMap(([, json]) => json ?? [])
+  const types = data.map((json): string => JSON.parse(json).type)
+  return types.filter((type, at) => type !== 'ping' || types[at - 1] !== 'ping')
+}
 
 /** The violations of the published schema in a reply; in a provider's own reply, those that the router added. */
 function wrongIn(

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
+import { setImmediate } from 'node:timers/promises'
 import { join } from 'node:path'
 import type { CallRecord } from '../../src/core/call.ts'
 import { openStore } from '../../src/store/open.ts'
@@ -81,15 +82,30 @@ export type Stage = {
   end(): Promise<void>
 }
 
+/** How a network brings it: the first events, before and around the first content, each by itself; what follows them together. */
+function* pieces(text: string | Buffer): Generator<string | Buffer, void> {
+  if (typeof text !== 'string') return yield text
+  const events = text.split(/(?<=\n\r?\n)/)
+  yield* events.slice(0, mostPieces)
+  yield events.slice(mostPieces).join('')
+}
+
+const mostPieces = 8
+
 /** Starts the router and these providers. */
 export async function openStage(slugs: readonly string[] = everybody): Promise<Stage> {
   const answers = new Map<string, Answer>()
   const providers = new Map<string, LoopbackProvider>()
   for (const slug of slugs) {
-    const answer = (request: Received, response: ServerResponse) => {
+    const answer = async (request: Received, response: ServerResponse) => {
       const key = /replay no\. (\d+)/.exec(JSON.stringify(request.body))?.[1] ?? ''
       const { status, headers, text } = answers.get(key) ?? plainAnswer(slug, request)
-      response.writeHead(status, headers).end(text)
+      response.writeHead(status, headers)
+      for (const piece of pieces(text)) {
+        response.write(piece)
+        await setImmediate()
+      }
+      response.end()
     }
     providers.set(slug, await loopbackProvider(answer))
   }
