@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
-import { setImmediate } from 'node:timers/promises'
 import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import type { CallRecord } from '../../src/core/call.ts'
 import { openStore } from '../../src/store/open.ts'
 import { fileHost, type LoopbackProvider, loopbackProvider, type Received } from '../helpers/provider.ts'
