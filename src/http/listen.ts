@@ -43,9 +43,11 @@ export async function listen(
     // Closing the HTTP server itself would cut off responses that are complete but not yet sent.
     stopListening: () => void NetServer.prototype.close.call(server),
     async retire() {
-      isRetiring = true
       await quiet(server)
-      await new Promise<void>((resolve) => void NetServer.prototype.close.call(server, () => resolve()))
+      const closed = new Promise<void>((resolve) => void NetServer.prototype.close.call(server, () => resolve()))
+      // Not before: clients told to reconnect could do it in the moment in which the port closes.
+      isRetiring = true
+      await closed
     },
     close: () => server.close().closeAllConnections(),
   }
