@@ -3,38 +3,30 @@ import { openConversations } from './line/conversations.ts'
 import type { ExplainServices } from './line/explain-call.ts'
 import { openHeldState } from './line/held-state.ts'
 import { openBudget } from './money/budget.ts'
-import { Affinity } from './routing/affinity.ts'
-import { Gates } from './routing/gates.ts'
-import { Health } from './routing/health.ts'
-import { Measurements } from './routing/measurements.ts'
-import { RetryBudget } from './routing/retries.ts'
 import { openSignatureCache } from './routing/signature-cache.ts'
+import type { RoutingState } from './routing/trial.ts'
 import type { Watch } from './snapshot/reload.ts'
 import type { Store } from './store/open.ts'
 import type { OrganizationRules } from './store/rules.ts'
 
-/** What routes are explained by in a thread that serves no calls: it has measured nothing, and keeps nothing together. */
+/** What routes are explained by in a thread that serves no calls; `routing` is what those that do have found out. */
 export function explainingBooks({
   watch,
   store,
   rulesOf,
+  routing,
 }: {
   watch: Pick<Watch, 'current'>
   store: Store
   rulesOf(organization: string): OrganizationRules
+  routing: RoutingState
 }): () => ExplainServices {
   const lasting = {
     rulesOf,
     held: openHeldState(store.held, () => {}),
     conversations: openConversations(store, (organization) => rulesOf(organization).retention),
     signatures: openSignatureCache(),
-    routing: {
-      health: new Health({ settings: () => watch.current().config.health }),
-      retries: new RetryBudget(),
-      measurements: new Measurements(),
-      affinity: new Affinity(),
-      gates: new Gates(),
-    },
+    routing,
   }
   return () => {
     const snapshot = watch.current()

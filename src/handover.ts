@@ -2,6 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import type { Books } from './books.ts'
 import type { Bank } from './lending/bank.ts'
 import type { Log } from './observe/log.ts'
+import type { Finding } from './routing/findings.ts'
 import { controlPathOf } from './store/open.ts'
 import { StoreError } from './store/store-error.ts'
 import type { AdoptedLines, Handed } from './threads/adopted-lines.ts'
@@ -40,6 +41,8 @@ export type HandoverParts = {
   /** The lines of this process, and those of the one that has handed over to it. */
   holder: { lines?: Lines; adopted?: AdoptedLines }
   recall: Parameters<HandedBooks['returnTo']>[2]
+  /** What is known of providers. */
+  findings(): Finding[]
   /** Ends what serves here, which another process does now; resolves when the last call has ended. */
   retire(): Promise<void>
 }
@@ -115,12 +118,13 @@ export class Handover {
 
   /** The rows that have been settled are in the tables when the other process locks the database; those after them go to it. */
   async #handOver(channel: ChannelToNew): Promise<void> {
-    const { books, log, port } = this.#parts
+    const { books, log, port, findings } = this.#parts
     this.#control?.close()
     this.#channel = channel
     const { accounts, waiting } = this.#bank.handOver()
     const handed = new HandedBooks(channel, accounts)
     channel.send({ kind: 'books', accounts, purses: this.#purses(), port })
+    channel.send({ kind: 'found', findings: findings() })
     this.#money = handed
     for (const { purse, needs, onAnswer } of waiting) handed.bank.lend(purse, needs, onAnswer)
     channel.listen((told) => this.#hear(handed, told))

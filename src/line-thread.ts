@@ -4,6 +4,7 @@ import { openLentLimits } from './access/lent-limits.ts'
 import { openOrganizations } from './access/organizations.ts'
 import { collectWhenIdle } from './core/collect.ts'
 import type { RefusedCall } from './core/refused-call.ts'
+import { sharedClock } from './core/shared-clock.ts'
 import { growYoungGeneration } from './core/young-generation.ts'
 import { openListeners, type Routes } from './http/listeners.ts'
 import type { JsonRoute } from './http/server.ts'
@@ -18,6 +19,7 @@ import { budgetsLater } from './plugin/budgets.ts'
 import { valuesLater } from './plugin/values.ts'
 import { storedBudgets } from './plugin-budgets.ts'
 import { farValues, valuesRoute } from './plugin-values.ts'
+import type { Finding } from './routing/findings.ts'
 import { openSignatureCache } from './routing/signature-cache.ts'
 import { PluginHost } from './snapshot/plugin-host.ts'
 import { buildSnapshot, type Snapshot } from './snapshot/snapshot.ts'
@@ -26,7 +28,9 @@ import { isDamage } from './store/store-error.ts'
 import { FarBooks } from './threads/far-books.ts'
 import type { LineSetup, Said, Told } from './threads/messages.ts'
 import type { LineStart } from './threads/near-line.ts'
-import { sharedClock } from './threads/port.ts'
+
+/** How often a line tells what changes with every call. Milliseconds. */
+const tellMs = 500
 
 /** V8 takes the young generation to consist of three. */
 const semiSpaceMb = (resourceLimits.maxYoungGenerationSizeMb ?? 0) / 3
@@ -51,6 +55,7 @@ async function serve(setup: LineSetup): Promise<void> {
     else if (told.kind === 'key') store.announce.key(told.hash && Buffer.from(told.hash))
     else if (told.kind === 'organization') store.announce.organization(told.id)
     else if (told.kind === 'signatures') signatures.adopt(told.remembered)
+    else if (told.kind === 'found') line.adopt(told.findings)
     else if (told.kind === 'open') open()
     else if (told.kind === 'watchLoop') line.watchLoop()
     else if (told.kind === 'settle') collectWhenIdle(line.context.running)
@@ -73,18 +78,12 @@ async function serve(setup: LineSetup): Promise<void> {
   const limits = openLentLimits(books.purse, { now: sharedClock })
   const onRefused = (call: RefusedCall) => books.port.say({ kind: 'refused', call })
   const own = { watch, store, access, rulesOf, ledger: books.ledger, signatures, log, plugins, onThrown, onRefused }
-  const line = openLine({ ...own, ...ways, admission: { budget, limits, writeFailure } }, started)
-  const { context, troubled } = line
+  const onFound = (finding: Finding) => books.found(finding)
+  const line = openLine({ ...own, ...ways, onFound, admission: { budget, limits, writeFailure } }, started)
+  const { context } = line
   context.running.onLook = growYoungGeneration(semiSpaceMb)
-  const known = {
-    damage: () => undefined,
-    troubled,
-    metrics: () => [],
-    explaining: context.services,
-    live: nobodyLooks(),
-    refused: { since: Date.now(), of: () => [] },
-  }
-  const routes = jsonRoutes({ watch, store, access, rulesOf, stopping: context.stopping, writeFailure, ...known })
+  const { stopping } = context
+  const routes = jsonRoutes({ watch, store, access, rulesOf, stopping, writeFailure, ...knownHere(line) })
   started.defer(watchLine(line, (said) => books.port.say(said)))
   const { host, servesManagement } = ways
   const where = { host, port: ways.port, managePort: null, reusePort: true, opened }
@@ -122,31 +121,31 @@ function openLent(levels: LogLevels) {
   return { log, plugins: new PluginHost({ log: logOf(log, 'plugin'), values, budgets }), connect }
 }
 
-/** Tells of the health of providers, and of the line itself, when they change. Returns what ends that. */
-function watchLine({ troubled, facts }: Line, tell: (said: Said) => void): () => void {
-  const tellChanges = <Fact>(read: () => Fact, say: (fact: Fact) => Said) => {
-    let told = ''
-    return () => {
-      const now = read()
-      const text = JSON.stringify(now)
-      if (text !== told) tell(say(now))
-      told = text
-    }
-  }
-  const watched = [
-    tellChanges(troubled, (troubled) => ({ kind: 'health', troubled })),
-    tellChanges(facts, (facts) => ({ kind: 'facts', facts })),
-  ]
+/** Tells what the line has measured of providers, and of itself when that has changed. Returns what ends that. */
+function watchLine({ takeMeasured, facts }: Line, tell: (said: Said) => void): () => void {
+  let told = ''
   const timer = setInterval(() => {
-    for (const look of watched) look()
-  }, 500)
+    const measured = takeMeasured()
+    if (measured.length > 0) tell({ kind: 'found', findings: measured })
+    const now = facts()
+    const text = JSON.stringify(now)
+    if (text !== told) tell({ kind: 'facts', facts: now })
+    told = text
+  }, tellMs)
   timer.unref()
   return () => clearInterval(timer)
 }
 
-/** What happens now is known to the books. */
-function nobodyLooks() {
-  return { watch: () => undefined, underWay: () => ({ calls: 0, streams: 0 }) }
+/** What the routes of this thread tell. Damage, counts and what happens now are known to the books. */
+function knownHere({ troubled, context }: Line) {
+  return {
+    damage: () => undefined,
+    troubled,
+    metrics: () => [],
+    explaining: context.services,
+    live: { watch: () => undefined, underWay: () => ({ calls: 0, streams: 0 }) },
+    refused: { since: Date.now(), of: () => [] },
+  }
 }
 
 /** What changes the database is left to the books. */

@@ -14,12 +14,11 @@ import { type CallsUnderWay, type LineFacts, LineMetrics } from './observe/line-
 import { type Log, logOf } from './observe/log.ts'
 import { atMostPerSecond } from './observe/refused-calls.ts'
 import { openPluginServices, type PluginServices } from './plugin/call-plugins.ts'
-import { Affinity } from './routing/affinity.ts'
+import type { Finding } from './routing/findings.ts'
 import { Gate, type GateLimits } from './routing/gate.ts'
-import { Gates, shared, standingOf } from './routing/gates.ts'
-import { Health, type HealthOptions, type Trouble } from './routing/health.ts'
-import { Measurements } from './routing/measurements.ts'
-import { RetryBudget } from './routing/retries.ts'
+import { type Gates, shared, standingOf } from './routing/gates.ts'
+import type { HealthOptions, Trouble } from './routing/health.ts'
+import { openSharedState } from './routing/shared-state.ts'
 import type { SignatureCache } from './routing/signature-cache.ts'
 import type { PluginHost } from './snapshot/plugin-host.ts'
 import type { Watch } from './snapshot/reload.ts'
@@ -48,6 +47,8 @@ export type LineParts = {
   sampling: Sampling
   /** How many lines share the limits of calls at once. */
   lines: number
+  /** Hears what this line finds out about providers, which is of use to others. */
+  onFound?: (finding: Finding) => void
   /** Is told when calls have ended. */
   plugins: Pick<PluginHost, 'presentCallsEnd'>
 }
@@ -57,6 +58,10 @@ export type Line = {
   context: ServerContext
   /** What of the providers takes no calls of this line, or not all. */
   troubled(): Trouble[]
+  /** What was measured of providers since the last time. */
+  takeMeasured(): Finding[]
+  /** Adopts what other lines have found out about providers. */
+  adopt(findings: readonly Finding[]): void
   /** The calls of an organization that are under way. */
   underWay(organization: string): CallsUnderWay
   /** What it says of itself to those who watch the process. */
@@ -70,13 +75,15 @@ export type Line = {
 /** Opens a line, which ends with the stack. */
 export function openLine(parts: LineParts, started: AsyncDisposableStack): Line {
   const { watch, store, access, rulesOf, log, onThrown, patienceMs, keepAliveMs, lines } = parts
-  const health = new Health({
+  const routing = openSharedState({
     settings: () => watch.current().config.health,
+    lines,
     onRefused: refusedCredential(logOf(log, 'routing')),
+    onFound: parts.onFound,
   })
+  const { health, gates, measurements } = routing
   const gateLimits = () => shared(watch.current().config.server.limits, lines)
   const gate = new Gate(gateLimits)
-  const gates = new Gates(lines)
   const metrics = started.adopt(new LineMetrics(), (open) => open.close())
   const ofPlugins = openPluginServices(logOf(log, 'plugin'), started)
   const underWay = new UnderWay()
@@ -93,13 +100,7 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
     rulesOf,
     admission: parts.admission,
     gate,
-    routing: {
-      retries: new RetryBudget(),
-      gates,
-      measurements: new Measurements(),
-      affinity: new Affinity(),
-      health,
-    },
+    routing,
   })
   const running = new RunningRequests()
   parts.plugins.presentCallsEnd = () => running.presentEnded().then(() => ofPlugins.records.idle(recordsMs))
@@ -123,6 +124,8 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
       keepsAliveEarly: () => server().keepAlive === 'early',
     },
     troubled: () => health.troubled(),
+    takeMeasured: () => measurements.takeFindings(),
+    adopt: routing.adopt,
     underWay: underWay.of,
     facts: () => factsOf(known),
     watchLoop: () => metrics.watch(),

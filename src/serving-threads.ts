@@ -1,6 +1,7 @@
 import type { Books } from './books.ts'
 import { collectWhenIdle } from './core/collect.ts'
 import { asRouterError, type RouterError } from './core/errors.ts'
+import { sharedClock } from './core/shared-clock.ts'
 import { holdYoungGeneration } from './core/young-generation.ts'
 import { explainingBooks } from './explaining-books.ts'
 import { Handover } from './handover.ts'
@@ -14,6 +15,7 @@ import type { CallsUnderWay } from './observe/line-metrics.ts'
 import { levelsOf, lineWriter, logOf } from './observe/log.ts'
 import { storedValues, valuesRoute } from './plugin-values.ts'
 import { processMetrics } from './process-metrics.ts'
+import { openSharedState, type SharedState } from './routing/shared-state.ts'
 import type { Served, Serving } from './serving.ts'
 import { textsOf } from './snapshot/snapshot.ts'
 import { unavailable } from './store/store-error.ts'
@@ -21,7 +23,6 @@ import { AdoptedLines, type Handed } from './threads/adopted-lines.ts'
 import type { FromNew, FromOld } from './threads/handover-messages.ts'
 import { type Lines, type LinesOptions, startLines } from './threads/lines.ts'
 import { routeName, type Told } from './threads/messages.ts'
-import { sharedClock } from './threads/port.ts'
 
 /** The books keep nothing for longer than it takes to write it. */
 const youngMb = 8
@@ -49,7 +50,8 @@ export async function serveInThreads(
 ): Promise<Serving> {
   const { watch, books } = served
   const { server, manage } = watch.current().config
-  const routes = routesOf(served, holder)
+  const routing = openSharedState({ settings: () => watch.current().config.health })
+  const routes = routesOf(served, { holder, routing })
   requireOwnPort(served.port, manage.port)
   const { port, release } = await sharedPort(server.host, served.port, handed?.port)
   started.defer(release)
@@ -57,13 +59,13 @@ export async function serveInThreads(
     context.running.endEndless()
     await Promise.all([lines.retire(), own?.retire()])
   }
-  const handover = openHandover(served, { port, holder, retire })
+  const handover = openHandover(served, { port, holder, retire, routing })
   started.defer(() => handover.close())
   // The lines find what this thread has found out about files.
   await watch.current().cache.written()
-  const lines = startLines(linesOptions(served, { count, port, routes, holder, handover }))
+  const lines = startLines(linesOptions(served, { count, port, routes, holder, handover, routing }))
   holder.lines = lines
-  if (handed) holder.adopted = started.adopt(adoptedLines(handed, handover, lines), (open) => open.close())
+  if (handed) holder.adopted = started.adopt(adoptedLines(handed, { handover, lines, routing }), (open) => open.close())
   started.adopt(lines, (open) => open.close())
   const tellAll = (told: Told & FromOld & FromNew) => {
     lines.tell(told)
@@ -111,12 +113,13 @@ export async function serveInThreads(
   }
 }
 
-type OpenLines = { port: number; holder: LinesHolder; handover: Handover }
+/** `routing` is what all lines have found out about providers. */
+type OpenLines = { port: number; holder: LinesHolder; handover: Handover; routing: SharedState }
 
 /** The books of this process, which another one may take over. */
 function openHandover(
   { watch, books, log }: Served,
-  { port, holder, retire }: Pick<OpenLines, 'port' | 'holder'> & { retire(): Promise<void> },
+  { port, holder, retire, routing }: Omit<OpenLines, 'handover'> & { retire(): Promise<void> },
 ): Handover {
   const recall = (purse: number, accounts: readonly string[]) => {
     const lines = purse < 0 ? holder.adopted : holder.lines
@@ -131,12 +134,13 @@ function openHandover(
     holder,
     recall,
     retire,
+    findings: routing.findings,
   })
 }
 
 function linesOptions(served: Served, own: OpenLines & { count: number; routes: Routes }): LinesOptions {
   const { watch, books, log, environment: env, sampling, patienceMs, keepAliveMs } = served
-  const { count, port, routes, handover } = own
+  const { count, port, routes, handover, routing } = own
   const { path: configPath, server, manage, store: stored } = watch.current().config
   const cacheFolder = watch.current().cache.folder
   const logs = { logLevels: levelsOf(log), storeUrl: stored.url, cacheFolder }
@@ -160,7 +164,14 @@ function linesOptions(served: Served, own: OpenLines & { count: number; routes: 
     onRefused: books.refused.add,
     onDamage: (message) => books.damage.report({ message }),
     onSignatures: (said) => tellOthers(own, said),
-    onStart: (line) => line.tell({ kind: 'failure', failure: handover.money().writeFailure() }),
+    onFound(said) {
+      routing.adopt(said.findings)
+      tellOthers(own, said)
+    },
+    onStart(line) {
+      line.tell({ kind: 'failure', failure: handover.money().writeFailure() })
+      line.tell({ kind: 'found', findings: routing.findings() })
+    },
   }
 }
 
@@ -188,24 +199,32 @@ async function sharedPort(host: string, port: number, handed: number | undefined
 }
 
 /** The lines of the process that has handed over its books. */
-function adoptedLines(handed: Handed, { money }: Handover, lines: Lines): AdoptedLines {
+function adoptedLines(
+  handed: Handed,
+  { handover, lines, routing }: Pick<OpenLines, 'handover' | 'routing'> & { lines: Lines },
+): AdoptedLines {
   const onSaid = (said: FromOld) => {
-    if (said.kind === 'key' || said.kind === 'organization' || said.kind === 'signatures') lines.tell(said)
+    if (said.kind === 'found') routing.adopt(said.findings)
+    if (said.kind === 'key' || said.kind === 'organization' || said.kind === 'signatures' || said.kind === 'found')
+      lines.tell(said)
   }
-  return new AdoptedLines(handed, { money, onSaid })
+  return new AdoptedLines(handed, { money: handover.money, onSaid })
 }
 
 /** The routes of this thread. */
-function routesOf({ watch, books, access, rulesOf }: Served, holder: LinesHolder): Routes {
+function routesOf(
+  { watch, books, access, rulesOf }: Served,
+  { holder, routing }: Pick<OpenLines, 'holder' | 'routing'>,
+): Routes {
   const { store, writeFailure, damage } = books
   const stopping = () => false
-  const troubled = () => holder.lines?.troubled() ?? []
+  const troubled = () => routing.health.troubled()
   const lines = () => holder.lines?.facts() ?? { facts: [] }
   const metrics = () => {
     holder.lines?.tell({ kind: 'watchLoop' })
     return processMetrics({ books, watch, troubled, lines })
   }
-  const explaining = explainingBooks({ watch, store, rulesOf })
+  const explaining = explainingBooks({ watch, store, rulesOf, routing })
   const own = { watch, store, access, rulesOf, stopping, writeFailure, damage: damage.failure }
   const live = {
     watch: (organization: string) => books.live.watch(organization),

@@ -1,13 +1,25 @@
 import { LRUCache } from 'lru-cache'
+import { type KeptFinding, timeAfter } from './findings.ts'
+
+export type AffinityOptions = {
+  /** Milliseconds of a monotonic clock, the same one for all event loops that tell each other. */
+  now?: () => number
+  /** Hears where a key is kept: when that changes, and before others that were told would forget it. */
+  onFound?: (finding: KeptFinding) => void
+}
+
+type Kept = { target: string; until: number; changedAt: number; toldUntil: number }
 
 /** Which target each conversation, session or user is kept at. One for each event loop; it survives reloads. */
 export class Affinity {
   /** Opened when it is needed: many routers keep nothing. */
-  #kept: LRUCache<string, { target: string; until: number }> | undefined
+  #kept: LRUCache<string, Kept> | undefined
   readonly #now: () => number
+  readonly #onFound: NonNullable<AffinityOptions['onFound']>
 
-  constructor(now: () => number = () => performance.now()) {
+  constructor({ now = () => performance.now(), onFound = () => {} }: AffinityOptions = {}) {
     this.#now = now
+    this.#onFound = onFound
   }
 
   /** The id of the target that a key is kept at; undefined when it was idle for too long. */
@@ -18,10 +30,42 @@ export class Affinity {
 
   /** Keeps a key at a target, until it has been idle for so long. */
   keep(key: string, target: string, idleMs: number): void {
+    const now = this.#now()
+    const until = now + idleMs
+    const known = this.#kept?.peek(key)
+    if (known?.target === target && known.toldUntil > now + idleMs / 2) {
+      this.#set(key, { ...known, until })
+    } else {
+      const at = timeAfter(known?.changedAt ?? 0, now)
+      this.#set(key, { target, until, changedAt: at, toldUntil: until })
+      this.#onFound({ kind: 'kept', at, key, target, until })
+    }
+  }
+
+  /** Goes on with what another event loop has found out; the later of two findings counts. */
+  adopt({ at, key, target, until }: KeptFinding): void {
+    const known = this.#kept?.peek(key)
+    if (known && at <= known.changedAt) return
+    this.#set(key, { target, until, changedAt: at, toldUntil: until })
+  }
+
+  /** What was used last, for an event loop that knows nothing yet. */
+  findings(): KeptFinding[] {
+    const now = this.#now()
+    const found: KeptFinding[] = []
+    for (const [key, { target, until, changedAt: at }] of this.#kept?.entries() ?? []) {
+      if (until > now) found.push({ kind: 'kept', at, key, target, until })
+      if (found.length === mostTold) break
+    }
+    return found
+  }
+
+  #set(key: string, kept: Kept): void {
     this.#kept ??= new LRUCache({ max: mostKept })
-    this.#kept.set(key, { target, until: this.#now() + idleMs })
+    this.#kept.set(key, kept)
   }
 }
 
 /** Some megabytes; the ones that were idle longest are forgotten. */
 const mostKept = 50_000
+const mostTold = 10_000

@@ -1,5 +1,5 @@
 import type { HealthSettings } from '../core/routing-rules.ts'
-import { Closing } from './closing.ts'
+import { Closing, type ClosingFacts } from './closing.ts'
 import { RecentFailures } from './recent-failures.ts'
 
 /** Which calls a circuit lets through: all, a share of them, one at a time, or none until a moment; paused is no failure. */
@@ -10,6 +10,18 @@ export type CircuitState =
   | { kind: 'open' | 'paused'; until: number }
 
 const closed: CircuitState = { kind: 'closed' }
+
+/** What one event loop has found out, as others are told it; a member that is missing does not stand. */
+export type CircuitFacts = {
+  failing: ClosingFacts | undefined
+  refusing: ClosingFacts | undefined
+  paused: ClosingFacts | undefined
+  openings: number
+  recovering: Recovery | undefined
+}
+
+/** When a circuit closed again, and for whom. */
+type Recovery = { since: number; only: string | undefined }
 
 /**
  * The circuit breaker of one address, credential or target: closed while calls go through, open while they do not. What only one
@@ -27,8 +39,8 @@ export class Circuit {
   readonly #paused = new Closing()
   #openings = 0
   #trials = 0
-  /** When it closed again, and for whom; set while calls come back little by little. */
-  #recovering: { since: number; only: string | undefined } | undefined
+  /** Set while calls come back little by little. */
+  #recovering: Recovery | undefined
 
   state(now: number, { rampMs }: HealthSettings, caller?: string): CircuitState {
     const isFailing = this.#failing.concerns(caller)
@@ -50,6 +62,32 @@ export class Circuit {
     const standing = [this.#failing, this.#refusing, this.#paused].filter(({ stands }) => stands)
     const [first = this.#recovering, ...others] = standing
     return others.every(({ only }) => only === first?.only) ? first?.only : undefined
+  }
+
+  /** Grows with every change that others are to know. Single failures are none: each event loop counts its own. */
+  get revision(): number {
+    return this.#failing.revision + this.#refusing.revision + this.#paused.revision
+  }
+
+  /** Undefined where all calls go through. */
+  get facts(): CircuitFacts | undefined {
+    const closings = { failing: this.#failing.facts, refusing: this.#refusing.facts, paused: this.#paused.facts }
+    const { failing, refusing, paused } = closings
+    if (!failing && !refusing && !paused && !this.#recovering) return undefined
+    return { ...closings, openings: this.#openings, recovering: this.#recovering }
+  }
+
+  /** Goes on as another event loop has told. */
+  adopt(facts: CircuitFacts | undefined): void {
+    const stood = this.#failing.stands
+    this.#failing.adopt(facts?.failing)
+    this.#refusing.adopt(facts?.refusing)
+    this.#paused.adopt(facts?.paused)
+    this.#openings = facts?.openings ?? 0
+    this.#recovering = facts?.recovering
+    if (!stood || this.#failing.stands) return
+    this.#inARow = 0
+    this.#recent.clear()
   }
 
   /** Whether no call is on its way that was let through although the circuit is open or half-open. */

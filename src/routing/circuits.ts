@@ -1,11 +1,15 @@
+import { hash } from 'node:crypto'
 import type { HealthSettings } from '../core/routing-rules.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import { Circuit } from './circuit.ts'
 import type { HealthScope } from './failure-class.ts'
 
-/** A circuit, what it is of, and the code of the failure that was counted last. */
-export type KnownCircuit = { scope: HealthScope; name: string; circuit: Circuit; reason?: string | undefined }
+/** What a circuit is of; `key` is the same in every event loop, and tells no secret. */
+export type CircuitName = { key: string; scope: HealthScope; name: string }
+
+/** A circuit, the code of the failure that was counted last, and when it last changed in a way that others were told. */
+export type KnownCircuit = CircuitName & { circuit: Circuit; changedAt: number; reason?: string | undefined }
 
 /** The circuits that a call to a target goes through. */
 export type TargetCircuits = readonly [address: KnownCircuit, credential: KnownCircuit, target: KnownCircuit]
@@ -20,7 +24,7 @@ export class Circuits {
    * oldest ones of the others.
    */
   of(target: Target, now: number, settings: HealthSettings): TargetCircuits {
-    if (this.#known.size >= mostCircuits) this.#forget(now, settings)
+    this.#makeRoom(now, settings)
     const { provider, model } = target
     let models = this.#byTarget.get(provider)
     if (!models || models.size >= mostModels) {
@@ -34,7 +38,7 @@ export class Circuits {
         // Providers may share an address, which is nothing to be shown.
         this.#find('address', slug, URL.parse(baseUrl)?.origin ?? baseUrl),
         // Another secret is another credential.
-        this.#find('credential', slug, `${slug} ${JSON.stringify(auth)}`),
+        this.#find('credential', slug, `${slug} ${hash('sha256', JSON.stringify(auth))}`),
         this.#find('target', targetId(target)),
       ]
       models.set(model, circuits)
@@ -42,11 +46,20 @@ export class Circuits {
     return circuits
   }
 
+  /** A circuit that another event loop has named. */
+  named(name: CircuitName, now: number, settings: HealthSettings): KnownCircuit {
+    const known = this.#known.get(name.key)
+    if (known) return known
+    this.#makeRoom(now, settings)
+    return this.#add(name)
+  }
+
   all(): Iterable<KnownCircuit> {
     return this.#known.values()
   }
 
-  #forget(now: number, settings: HealthSettings): void {
+  #makeRoom(now: number, settings: HealthSettings): void {
+    if (this.#known.size < mostCircuits) return
     const targets = [...this.#known].filter(([, { scope }]) => scope === 'target')
     const closed = targets.filter(([, { circuit }]) => circuit.state(now, settings).kind === 'closed')
     const others = targets.filter(([, { circuit }]) => circuit.state(now, settings).kind !== 'closed')
@@ -58,12 +71,13 @@ export class Circuits {
 
   #find(scope: HealthScope, name: string, what = name): KnownCircuit {
     const key = `${scope} ${what}`
-    let found = this.#known.get(key)
-    if (!found) {
-      found = { scope, name, circuit: new Circuit() }
-      this.#known.set(key, found)
-    }
-    return found
+    return this.#known.get(key) ?? this.#add({ key, scope, name })
+  }
+
+  #add({ key, scope, name }: CircuitName): KnownCircuit {
+    const added = { key, scope, name, circuit: new Circuit(), changedAt: 0 }
+    this.#known.set(key, added)
+    return added
   }
 }
 

@@ -1,5 +1,10 @@
+/** A closing that stands, as one event loop tells it to others. */
+export type ClosingFacts = { until: number; only: string | undefined; successes: number; isDoubted: boolean }
+
 /** A time in which a circuit is closed to calls: those of all organizations, or of the only one that it concerns. */
 export class Closing {
+  /** Grows with every change. */
+  revision = 0
   #until: number | undefined
   #only: string | undefined
   #successes = 0
@@ -20,6 +25,20 @@ export class Closing {
     return this.#only
   }
 
+  /** Undefined where it does not stand. */
+  get facts(): ClosingFacts | undefined {
+    if (!this.stands) return undefined
+    return { until: this.until, only: this.#only, successes: this.#successes, isDoubted: this.#isDoubted }
+  }
+
+  /** Goes on as another event loop has told. */
+  adopt(facts: ClosingFacts | undefined): void {
+    if (facts) this.begin(facts.until, facts.only)
+    else this.end()
+    this.#successes = facts?.successes ?? 0
+    this.#isDoubted = facts?.isDoubted ?? false
+  }
+
   /** Whether it stands for the calls of an organization; undefined for any. */
   concerns(caller: string | undefined): boolean {
     return this.stands && (this.#only === undefined || caller === undefined || caller === this.#only)
@@ -30,6 +49,7 @@ export class Closing {
     this.#only = only
     this.#successes = 0
     this.#isDoubted = false
+    this.revision++
   }
 
   /** One more call was turned away: of the same organization, or of another one, which makes it concern all. */
@@ -45,10 +65,12 @@ export class Closing {
   succeeded(now: number, caller: string | undefined): boolean {
     if (!this.stands) return false
     if (!this.concerns(caller)) {
+      if (!this.#isDoubted) this.revision++
       this.#isDoubted = true
       return false
     }
     this.#successes++
+    this.revision++
     // The next trial need not wait.
     if (this.#successes < successesToEnd) this.#until = Math.min(this.until, now)
     else this.end()
@@ -58,6 +80,7 @@ export class Closing {
   end(): void {
     this.#until = undefined
     this.#only = undefined
+    this.revision++
   }
 }
 

@@ -1,3 +1,6 @@
+/** Several measurements: when the last one was made, how many they are, the largest and the mean. */
+export type Measured = { at: number; count: number; most: number; mean: number }
+
 /**
  * An average of what was measured that rises at once and falls with a half-life: who became slow is known after one call.
  * While nothing is measured it falls as well, so that who was slow is tried again; but not faster than calls pass it over,
@@ -16,11 +19,21 @@ export class Gauge {
 
   /** Adds a measurement. `now` is milliseconds of one monotonic clock. */
   add(value: number, now: number): void {
-    const kept = this.#count === 0 ? 0 : 2 ** ((this.#at - now) / halfLifeMs)
-    this.#value = value > this.#value ? value : this.#value * kept + value * (1 - kept)
-    this.#at = now
-    this.#count++
+    this.addSeveral({ at: now, count: 1, most: value, mean: value })
+  }
+
+  /** Adds measurements of another event loop, which may be a little older than those that are known. */
+  addSeveral({ at, count, most, mean }: Measured): void {
+    const kept = this.#count === 0 ? 0 : Math.min(1, 2 ** ((this.#at - at) / halfLifeMs))
+    this.#value = most > this.#value ? most : this.#value * kept + mean * (1 - kept)
+    this.#at = Math.max(this.#at, at)
+    this.#count += count
     this.#passedOver = 0
+  }
+
+  /** What is known, as one measurement for those who know nothing yet. */
+  get measured(): Measured {
+    return { at: this.#at, count: this.#count, most: this.#value, mean: this.#value }
   }
 
   /** Another one was chosen because of it. */

@@ -2,8 +2,9 @@ import type { RouterError } from '../core/errors.ts'
 import type { HealthSettings } from '../core/routing-rules.ts'
 import type { Target } from '../manifest/target.ts'
 import type { Circuit, CircuitState } from './circuit.ts'
-import { Circuits, type TargetCircuits } from './circuits.ts'
+import { Circuits, type KnownCircuit, type TargetCircuits } from './circuits.ts'
 import { failureClass, type HealthScope } from './failure-class.ts'
+import { type CircuitFinding, timeAfter } from './findings.ts'
 
 /** One attempt that was let through. */
 export type Passage = {
@@ -32,11 +33,13 @@ export type Trouble = {
 
 export type HealthOptions = {
   settings(): HealthSettings
-  /** Milliseconds of a monotonic clock. */
+  /** Milliseconds of a monotonic clock, the same one for all event loops that tell each other. */
   now?: () => number
   random?: () => number
   /** Hears of credentials that a provider refuses, once until they are accepted again. */
   onRefused?: (slug: string, error: RouterError) => void
+  /** Hears of each circuit that has changed, but not of single failures. */
+  onFound?: (finding: CircuitFinding) => void
 }
 
 /**
@@ -49,12 +52,20 @@ export class Health {
   readonly #now: () => number
   readonly #random: () => number
   readonly #onRefused: NonNullable<HealthOptions['onRefused']>
+  readonly #onFound: NonNullable<HealthOptions['onFound']>
 
-  constructor({ settings, now = () => performance.now(), random = Math.random, onRefused = () => {} }: HealthOptions) {
+  constructor({
+    settings,
+    now = () => performance.now(),
+    random = Math.random,
+    onRefused = () => {},
+    onFound = () => {},
+  }: HealthOptions) {
     this.#settings = settings
     this.#now = now
     this.#random = random
     this.#onRefused = onRefused
+    this.#onFound = onFound
   }
 
   /**
@@ -110,8 +121,24 @@ export class Health {
   exhausted(target: Target, ms: number): void {
     const now = this.#now()
     const [, , known] = this.#circuits.of(target, now, this.#settings())
+    const before = standOf(known)
     known.circuit.pause(ms, now)
     known.reason = 'rate_limited'
+    this.#tellChange(known, before, now)
+  }
+
+  /** Goes on with what another event loop has found out; the later of two findings counts. */
+  adopt(finding: CircuitFinding): void {
+    const known = this.#circuits.named(finding, this.#now(), this.#settings())
+    if (finding.at <= known.changedAt) return
+    known.circuit.adopt(finding.facts)
+    known.reason = finding.reason
+    known.changedAt = finding.at
+  }
+
+  /** What is not closed, for an event loop that knows nothing yet. */
+  findings(): CircuitFinding[] {
+    return [...this.#circuits.all()].filter(({ circuit }) => circuit.facts !== undefined).map(findingOf)
   }
 
   /** Everything that does not take all calls, for operators. */
@@ -142,8 +169,10 @@ export class Health {
         const now = this.#now()
         const settings = this.#settings()
         for (const known of circuits) {
+          const before = standOf(known)
           known.circuit.succeeded(now, settings, caller)
           if (known.circuit.only === undefined) known.reason = undefined
+          this.#tellChange(known, before, now)
         }
       },
       failed: (error) => this.#count(circuits, error, caller),
@@ -159,13 +188,32 @@ export class Health {
     for (const known of circuits) {
       if (known.scope !== health.scope) continue
       const { circuit, name, reason } = known
+      const before = standOf(known)
       if (health.closes === 'until_told') circuit.pause(error.retryAfterMs ?? unstatedPauseMs, now, caller)
       else if (health.closes === 'long') circuit.openFor(longMs, now, caller)
       else circuit.failed(now, settings, this.#random, caller)
       if (health.scope === 'credential' && reason === undefined) this.#onRefused(name, error)
       known.reason = error.code
+      this.#tellChange(known, before, now)
     }
   }
+
+  #tellChange(known: KnownCircuit, before: Stand, now: number): void {
+    const { revision, reason } = standOf(known)
+    if (revision === before.revision && (reason === before.reason || known.circuit.facts === undefined)) return
+    known.changedAt = timeAfter(known.changedAt, now)
+    this.#onFound(findingOf(known))
+  }
+}
+
+type Stand = { revision: number; reason: string | undefined }
+
+function standOf({ circuit, reason }: KnownCircuit): Stand {
+  return { revision: circuit.revision, reason }
+}
+
+function findingOf({ key, scope, name, circuit, reason, changedAt: at }: KnownCircuit): CircuitFinding {
+  return { kind: 'circuit', at, key, scope, name, reason, facts: circuit.facts }
 }
 
 /** For credentials that are refused, quotas that are used up, models that are gone. */

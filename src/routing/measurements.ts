@@ -2,11 +2,12 @@ import { LRUCache } from 'lru-cache'
 import type { RouterError } from '../core/errors.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import { failureClass } from './failure-class.ts'
+import type { SpeedFinding } from './findings.ts'
 import { Gauge } from './gauge.ts'
 import type { Passage } from './health.ts'
 
-/** Calls whose times can be compared. */
-export type CallKind = { name: string; streams: boolean }
+/** Calls whose times can be compared, by the names of the gauges for the time to the first content and that for each token. */
+export type CallKind = { toContent: string; perToken: string; streams: boolean }
 
 /** The kind of a call by what it is for and the size of its input. */
 export function callKind(operation: string, streams: boolean, promptTokens: number): CallKind {
@@ -16,7 +17,8 @@ export function callKind(operation: string, streams: boolean, promptTokens: numb
 }
 
 function kindOf(operation: string, streams: boolean, size: number): CallKind {
-  return { name: `${operation} ${streams ? 'streamed' : 'whole'} ${size}`, streams }
+  const way = streams ? 'streamed' : 'whole'
+  return { toContent: `${operation} ${way} ${size}`, perToken: way, streams }
 }
 
 /** Each class has four times the tokens of the one before. */
@@ -35,104 +37,169 @@ const chatKinds = {
 export class Speed {
   /** Calls that have begun and not ended. */
   underWay = 0
-  readonly #toContent = new Map<string, Gauge>()
-  readonly #perToken = { streamed: new Gauge(), whole: new Gauge() }
+  readonly #gauges = new Map<string, Gauge>()
 
   /** Milliseconds until the first content, or until the answer where it comes at once. */
-  toContent({ name }: CallKind): Gauge {
-    let gauge = this.#toContent.get(name)
+  toContent({ toContent }: CallKind): Gauge {
+    return this.gauge(toContent)
+  }
+
+  /** Milliseconds for each token of the answer. */
+  perToken({ perToken }: CallKind): Gauge {
+    return this.gauge(perToken)
+  }
+
+  gauge(name: string): Gauge {
+    let gauge = this.#gauges.get(name)
     if (!gauge) {
       gauge = new Gauge()
-      this.#toContent.set(name, gauge)
+      this.#gauges.set(name, gauge)
     }
     return gauge
   }
 
-  /** Milliseconds for each token of the answer. */
-  perToken({ streams }: CallKind): Gauge {
-    return this.#perToken[streams ? 'streamed' : 'whole']
+  gauges(): Iterable<[name: string, gauge: Gauge]> {
+    return this.#gauges
   }
+}
+
+export type MeasurementsOptions = {
+  /** Milliseconds of a monotonic clock, the same one for all event loops that tell each other. */
+  now?: () => number
+  /** Measurements are kept for `takeFindings`. */
+  isShared?: boolean
 }
 
 /** How fast targets are, and how many calls to them are under way. One for each event loop; it survives reloads. */
 export class Measurements {
   readonly now: () => number
   readonly #speeds = new LRUCache<string, Speed>({ max: mostTargets })
+  readonly #fresh: Map<Gauge, SpeedFinding> | undefined
 
-  constructor(now: () => number = () => performance.now()) {
+  constructor({ now = () => performance.now(), isShared = false }: MeasurementsOptions = {}) {
     this.now = now
+    this.#fresh = isShared ? new Map() : undefined
   }
 
   of(target: Target): Speed {
-    const id = targetId(target)
-    let speed = this.#speeds.get(id)
-    if (!speed) {
-      speed = new Speed()
-      this.#speeds.set(id, speed)
+    return this.#speedOf(targetId(target))
+  }
+
+  /** Adds a measurement of this event loop. */
+  add(target: string, name: string, value: number, at: number): void {
+    const gauge = this.#speedOf(target).gauge(name)
+    gauge.add(value, at)
+    if (!this.#fresh) return
+    const fresh = this.#fresh.get(gauge)
+    if (!fresh) {
+      this.#fresh.set(gauge, { kind: 'speed', at, target, gauge: name, count: 1, most: value, mean: value })
+      return
     }
-    return speed
+    fresh.at = at
+    fresh.count++
+    fresh.most = Math.max(fresh.most, value)
+    fresh.mean += (value - fresh.mean) / fresh.count
+  }
+
+  /** What this event loop has measured since the last time. */
+  takeFindings(): SpeedFinding[] {
+    const found = [...(this.#fresh?.values() ?? [])]
+    this.#fresh?.clear()
+    return found
+  }
+
+  /** Adds what another event loop has measured. */
+  adopt({ target, gauge, ...measured }: SpeedFinding): void {
+    this.#speedOf(target).gauge(gauge).addSeveral(measured)
+  }
+
+  /** What is known, for an event loop that knows nothing yet. */
+  findings(): SpeedFinding[] {
+    const found: SpeedFinding[] = []
+    for (const [target, speed] of this.#speeds.entries()) {
+      for (const [gauge, { measured }] of speed.gauges())
+        if (measured.count > 0) found.push({ kind: 'speed', target, gauge, ...measured })
+    }
+    return found
   }
 
   /** Measures an attempt, from now until its passage ends; one that fails counts as if it had taken until its time limit. */
   begin(target: Target, { kind, limitMs }: { kind: CallKind; limitMs: number }, passage: Passage): Passage {
-    return new MeasuredPassage(passage, { speed: this.of(target), kind, limitMs, now: this.now })
+    const id = targetId(target)
+    return new MeasuredPassage(passage, { target: id, measurements: this, kind, limitMs }, this.#speedOf(id))
+  }
+
+  #speedOf(target: string): Speed {
+    let speed = this.#speeds.get(target)
+    if (!speed) {
+      speed = new Speed()
+      this.#speeds.set(target, speed)
+    }
+    return speed
   }
 }
 
 /** Where unknown models are allowed, clients may invent names. */
 const mostTargets = 2_000
 
-type Measured = { speed: Speed; kind: CallKind; limitMs: number; now: () => number }
+type Attempt = { target: string; measurements: Measurements; kind: CallKind; limitMs: number }
 
 class MeasuredPassage implements Passage {
   readonly #passage: Passage
-  readonly #measured: Measured
+  readonly #attempt: Attempt
+  readonly #speed: Speed
   readonly #beganAt: number
   #answeredAt: number | undefined
   #isOver = false
 
-  constructor(passage: Passage, measured: Measured) {
+  constructor(passage: Passage, attempt: Attempt, speed: Speed) {
     this.#passage = passage
-    this.#measured = measured
-    this.#beganAt = measured.now()
-    measured.speed.underWay++
+    this.#attempt = attempt
+    this.#speed = speed
+    this.#beganAt = attempt.measurements.now()
+    speed.underWay++
   }
 
   succeeded(): void {
     this.#passage.succeeded()
-    const { speed, kind, now } = this.#measured
-    this.#answeredAt = now()
-    speed.toContent(kind).add(this.#answeredAt - this.#beganAt, this.#answeredAt)
+    const { measurements, kind } = this.#attempt
+    this.#answeredAt = measurements.now()
+    this.#add(kind.toContent, this.#answeredAt - this.#beganAt, this.#answeredAt)
   }
 
   produced(tokens: number): void {
     if (this.#answeredAt === undefined || tokens <= 0) return
-    const { speed, kind, now } = this.#measured
-    const at = now()
+    const { measurements, kind } = this.#attempt
+    const at = measurements.now()
     const ms = at - (kind.streams ? this.#answeredAt : this.#beganAt)
-    speed.perToken(kind).add(Math.max(ms, leastMs) / tokens, at)
+    this.#add(kind.perToken, Math.max(ms, leastMs) / tokens, at)
   }
 
   failed(error: RouterError): void {
     this.#passage.failed(error)
-    const { speed, kind, limitMs, now } = this.#measured
-    const at = now()
+    const { measurements, kind, limitMs } = this.#attempt
+    const at = measurements.now()
     const elapsed = at - this.#beganAt
     const { health } = failureClass(error)
     // One that is busy is left alone as long as it says.
     const counts = health !== undefined && health.closes !== 'until_told'
-    if (counts) speed.perToken(kind).add(limitMs, at)
+    if (counts) this.#add(kind.perToken, limitMs, at)
     if (this.#answeredAt !== undefined) return
-    const gauge = speed.toContent(kind)
+    const known = this.#speed.toContent(kind)
     // Whoever fails at once is not fast. A client that left has waited for so long at least.
-    if (counts) gauge.add(Math.max(limitMs, elapsed), at)
-    else if (gauge.count > 0 && elapsed > gauge.estimate(at)) gauge.add(elapsed, at)
+    if (counts) this.#add(kind.toContent, Math.max(limitMs, elapsed), at)
+    else if (known.count > 0 && elapsed > known.estimate(at)) this.#add(kind.toContent, elapsed, at)
   }
 
   ended(): void {
     this.#passage.ended()
-    if (!this.#isOver) this.#measured.speed.underWay--
+    if (!this.#isOver) this.#speed.underWay--
     this.#isOver = true
+  }
+
+  #add(gauge: string, value: number, at: number): void {
+    const { measurements, target } = this.#attempt
+    measurements.add(target, gauge, value, at)
   }
 }
 

@@ -5,6 +5,7 @@ import type { JsonAnswer, JsonRequest, JsonRoute } from '../http/server.ts'
 import type { Answer } from '../lending/account.ts'
 import { Purse } from '../lending/purse.ts'
 import type { CallLedger } from '../line/settlement.ts'
+import type { Finding } from '../routing/findings.ts'
 import { type SentResponse, sentResponse } from '../store/responses.ts'
 import { receivedError, routeName, type Said, type SentError, sentError, type Told } from './messages.ts'
 import { type Counters, ThreadPort } from './port.ts'
@@ -28,6 +29,7 @@ export class FarBooks {
   #sentAt = 0
   #gathers = false
   #logged = { text: '', level: 0 }
+  #found: Finding[] = []
   readonly #loans = new Map<number, (answer: Answer | Error) => void>()
   readonly #asked = new Map<number, Asked>()
   readonly #pulled = new Map<number, Pulled>()
@@ -62,6 +64,12 @@ export class FarBooks {
   log(text: string, level: number): void {
     this.#logged.text += text
     this.#logged.level = Math.max(this.#logged.level, level)
+    this.port.wake(this.#waitMs())
+  }
+
+  /** Something that this line has found out about providers. The others know it before the rows of the same turn are answered. */
+  found(finding: Finding): void {
+    this.#found.push(finding)
     this.port.wake(this.#waitMs())
   }
 
@@ -176,6 +184,8 @@ export class FarBooks {
     }
     const uses = this.purse.takeUses()
     if (uses.length > 0) said.push({ kind: 'uses', uses })
+    if (this.#found.length > 0) said.push({ kind: 'found', findings: this.#found })
+    this.#found = []
     if (this.#logged.text !== '') said.push({ kind: 'log', ...this.#logged })
     this.#logged = { text: '', level: 0 }
     return said

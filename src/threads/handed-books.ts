@@ -1,4 +1,5 @@
 import type { RouterError } from '../core/errors.ts'
+import { sharedClock } from '../core/shared-clock.ts'
 import type { AccountState, Held, Named, Standing, Use } from '../lending/account.ts'
 import type { Lending } from '../lending/bank.ts'
 import { UseWindow } from '../lending/window.ts'
@@ -6,7 +7,6 @@ import type { Channel } from './channel.ts'
 import type { FromNew, FromOld, HandedRow, Spending } from './handover-messages.ts'
 import { receivedError } from './messages.ts'
 import type { MoneyBooks } from './near-line.ts'
-import { sharedClock } from './port.ts'
 
 export type ChannelToNew = Channel<FromOld, FromNew>
 

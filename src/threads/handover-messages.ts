@@ -1,5 +1,6 @@
 import type { CallRecord } from '../core/call.ts'
 import type { AccountState, Answer, Held, Need, Use } from '../lending/account.ts'
+import type { Finding } from '../routing/findings.ts'
 import type { RememberedSignatures } from '../routing/signature-cache.ts'
 import type { SentResponse } from '../store/responses.ts'
 import type { SentError } from './messages.ts'
@@ -16,6 +17,7 @@ type Either =
   | { kind: 'key'; hash: Uint8Array | undefined }
   | { kind: 'organization'; id: string }
   | { kind: 'signatures'; remembered: RememberedSignatures }
+  | { kind: 'found'; findings: readonly Finding[] }
 
 /** What a process says that hands over its books. Purses are the lines whose calls still run there. */
 export type FromOld =

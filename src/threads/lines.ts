@@ -4,8 +4,7 @@ import type { Texts } from '../manifest/folder.ts'
 import type { Problem } from '../manifest/problem.ts'
 import type { LineFacts } from '../observe/line-metrics.ts'
 import type { Log, WriteLine } from '../observe/log.ts'
-import type { Trouble } from '../routing/health.ts'
-import { worstOf } from '../routing/troubles.ts'
+import type { Finding } from '../routing/findings.ts'
 import type { LineSetup, Said, Told } from './messages.ts'
 import { type NearBooks, NearLine } from './near-line.ts'
 
@@ -30,8 +29,6 @@ export type Lines = {
   stop(deadlineMs: number): Promise<void>
   /** Ends all threads. */
   close(): Promise<void>
-  /** What of the providers takes no calls, or not all, as the lines said last. */
-  troubled(): Trouble[]
   /** What the lines said last of themselves, and what those counted that have ended. */
   facts(): { facts: readonly LineFacts[]; ended: LineFacts['refused'] }
   /** The threads, for tests that end one. */
@@ -50,6 +47,8 @@ export type LinesOptions = {
   onDamage(message: string): void
   onRefused(call: RefusedCall): void
   onSignatures(said: Extract<Said, { kind: 'signatures' }>): void
+  /** Hears what a line has found out about providers; the other lines are told already. */
+  onFound(said: { kind: 'found'; findings: readonly Finding[] }): void
   /** Tells a new line what it has to know. */
   onStart(line: Pick<NearLine, 'tell'>): void
 }
@@ -68,8 +67,6 @@ class ThreadLines implements Lines {
   readonly #options: LinesOptions
   readonly #lines = new Map<number, NearLine>()
   readonly #listening = new Set<number>()
-  /** What each line last said of the health of providers. */
-  readonly #troubled = new Map<number, Trouble[]>()
   readonly #facts = new Map<number, LineFacts>()
   readonly #ended: LineFacts['refused'] = {}
   readonly #waiting = new Map<
@@ -122,10 +119,6 @@ class ThreadLines implements Lines {
 
   retire(): Promise<void> {
     return this.#end({ kind: 'retire' })
-  }
-
-  troubled(): Trouble[] {
-    return worstOf(this.#troubled.values())
   }
 
   facts(): ReturnType<Lines['facts']> {
@@ -184,7 +177,6 @@ class ThreadLines implements Lines {
       line.gone()
       const wasListening = this.#listening.delete(id)
       this.#lines.delete(id)
-      this.#troubled.delete(id)
       this.#forget(id)
       const waiting = this.#waiting.get(id)
       this.#waiting.delete(id)
@@ -223,10 +215,12 @@ class ThreadLines implements Lines {
     else if (said.kind === 'signatures') {
       this.#relay(id, said)
       this.#options.onSignatures(said)
+    } else if (said.kind === 'found') {
+      this.#relay(id, said)
+      this.#options.onFound(said)
     } else if (said.kind === 'damaged') this.#options.onDamage(said.message)
     else if (said.kind === 'refused') this.#options.onRefused(said.call)
     else if (said.kind === 'prepared') this.#waitingOf(id).onPrepared(said)
-    else if (said.kind === 'health') this.#troubled.set(id, said.troubled)
     else if (said.kind === 'facts') this.#facts.set(id, said.facts)
     else if (said.kind === 'stopped') this.#waitingOf(id).onStopped()
     else if (said.kind === 'listening') this.#listens(id, said.url)

@@ -8,7 +8,7 @@ import type { Texts } from '../manifest/folder.ts'
 import type { Problem } from '../manifest/problem.ts'
 import type { LineFacts } from '../observe/line-metrics.ts'
 import type { LogLevels } from '../observe/log-levels.ts'
-import type { Trouble } from '../routing/health.ts'
+import type { Finding } from '../routing/findings.ts'
 import type { RememberedSignatures } from '../routing/signature-cache.ts'
 import type { SentResponse } from '../store/responses.ts'
 
@@ -26,7 +26,7 @@ export type Said =
   | { kind: 'log'; text: string; level: number }
   | { kind: 'damaged'; message: string }
   | { kind: 'refused'; call: RefusedCall }
-  | { kind: 'health'; troubled: Trouble[] }
+  | { kind: 'found'; findings: readonly Finding[] }
   | { kind: 'facts'; facts: LineFacts }
   | { kind: 'ask'; id: number; route: string; request: Omit<JsonRequest, 'readBody'> }
   | { kind: 'body'; id: number; body?: unknown; error?: SentError }
@@ -43,6 +43,7 @@ export type Told =
   | { kind: 'lent'; id: number; answer: Answer | Error }
   | { kind: 'recall'; id: number; accounts: readonly string[] }
   | { kind: 'signatures'; remembered: RememberedSignatures }
+  | { kind: 'found'; findings: readonly Finding[] }
   | { kind: 'key'; hash: Uint8Array | undefined }
   | { kind: 'organization'; id: string }
   | { kind: 'failure'; failure: string | undefined }

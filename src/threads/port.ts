@@ -85,11 +85,3 @@ export class ThreadPort<Out, In> {
 export function sharedCounter(): Int32Array {
   return new Int32Array(new SharedArrayBuffer(4))
 }
-
-/** `performance.now()` begins with the thread, the system's monotonic clock does not. */
-const clockOffset = Number(process.hrtime.bigint()) / 1e6 - performance.now()
-
-/** Milliseconds of a monotonic clock that all threads share. */
-export function sharedClock(): number {
-  return performance.now() + clockOffset
-}

@@ -38,9 +38,9 @@ function world() {
     clock,
     health: new Health({ settings: () => defaultHealth, now }),
     retries: new RetryBudget(),
-    measurements: new Measurements(now),
+    measurements: new Measurements({ now }),
     gates: new Gates(),
-    affinity: new Affinity(now),
+    affinity: new Affinity({ now }),
   }
 }
 

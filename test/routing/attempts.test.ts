@@ -22,8 +22,8 @@ function fresh(): RoutingState & { at: number } {
   const state = { at: 0, random: () => 0, now: () => state.at } as RoutingState & { at: number }
   state.retries = new RetryBudget()
   state.gates = new Gates()
-  state.measurements = new Measurements(() => state.at)
-  state.affinity = new Affinity(() => state.at)
+  state.measurements = new Measurements({ now: () => state.at })
+  state.affinity = new Affinity({ now: () => state.at })
   state.health = new Health({ settings: () => defaultHealth, now: () => state.at, random: () => 0.5 })
   return state
 }

@@ -32,8 +32,8 @@ function world(seed?: number) {
     clock,
     random: seeded(seed),
     health: new Health({ settings: () => defaultHealth, now, random: () => 0.5 }),
-    measurements: new Measurements(now),
-    affinity: new Affinity(now),
+    measurements: new Measurements({ now }),
+    affinity: new Affinity({ now }),
   }
 }
 type World = ReturnType<typeof world>

@@ -1,0 +1,34 @@
+import type { CircuitFacts } from './circuit.ts'
+import type { CircuitName } from './circuits.ts'
+
+/** The state of a circuit; without facts it is closed. */
+export type CircuitFinding = CircuitName & {
+  kind: 'circuit'
+  at: number
+  reason: string | undefined
+  facts: CircuitFacts | undefined
+}
+
+/** The target that a key is kept at. */
+export type KeptFinding = { kind: 'kept'; at: number; key: string; target: string; until: number }
+
+/** What was measured of a target since the last time, as its gauge is named: the last time, the largest value, and the mean. */
+export type SpeedFinding = {
+  kind: 'speed'
+  at: number
+  target: string
+  gauge: string
+  count: number
+  most: number
+  mean: number
+}
+
+/** What one event loop has found out about providers, and others are to know. Times are milliseconds of the clock that they share. */
+export type Finding = CircuitFinding | KeptFinding | SpeedFinding
+
+/** The time of a finding, which is later than the one it follows, also where the clock shows the same. */
+export function timeAfter(before: number, now: number): number {
+  return Math.max(now, before + leastMs)
+}
+
+const leastMs = 0.001

@@ -1,0 +1,57 @@
+import type { HealthSettings } from '../core/routing-rules.ts'
+import { sharedClock } from '../core/shared-clock.ts'
+import { Affinity } from './affinity.ts'
+import type { Finding } from './findings.ts'
+import { Gates } from './gates.ts'
+import { Health, type HealthOptions } from './health.ts'
+import { Measurements } from './measurements.ts'
+import { RetryBudget } from './retries.ts'
+import type { RoutingState } from './trial.ts'
+
+/** The routing state of an event loop. Several of them know the same when each adopts what the others find. */
+export type SharedState = RoutingState & {
+  /** Goes on with what other event loops have found out. */
+  adopt(findings: readonly Finding[]): void
+  /** Everything that is known, for an event loop that knows nothing yet. */
+  findings(): Finding[]
+}
+
+export type SharedStateOptions = {
+  settings(): HealthSettings
+  /** How many event loops share the limits of calls at once. */
+  lines?: number
+  onRefused?: HealthOptions['onRefused']
+  /** Hears at once of circuits and kept keys; what was measured is asked for. Without it nothing is shared. */
+  onFound?: ((finding: Finding) => void) | undefined
+  now?: () => number
+  random?: () => number
+}
+
+/** Opens the state of an event loop that has seen no call. */
+export function openSharedState({
+  settings,
+  lines = 1,
+  onRefused,
+  onFound,
+  now = sharedClock,
+  random = Math.random,
+}: SharedStateOptions): SharedState {
+  const own = { now, ...(onFound && { onFound }) }
+  const health = new Health({ settings, random, ...own, ...(onRefused && { onRefused }) })
+  const affinity = new Affinity(own)
+  const measurements = new Measurements({ now, isShared: onFound !== undefined })
+  const adoptOne = (finding: Finding) => {
+    if (finding.kind === 'circuit') health.adopt(finding)
+    else if (finding.kind === 'kept') affinity.adopt(finding)
+    else measurements.adopt(finding)
+  }
+  return {
+    health,
+    affinity,
+    measurements,
+    retries: new RetryBudget(),
+    gates: new Gates(lines),
+    adopt: (findings) => findings.forEach(adoptOne),
+    findings: () => [...health.findings(), ...affinity.findings(), ...measurements.findings()],
+  }
+}
