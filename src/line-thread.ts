@@ -6,6 +6,7 @@ import { collectWhenIdle } from './core/collect.ts'
 import type { RefusedCall } from './core/refused-call.ts'
 import { sharedClock } from './core/shared-clock.ts'
 import { growYoungGeneration } from './core/young-generation.ts'
+import { homePage } from './http/console.ts'
 import { openListeners, type Routes } from './http/listeners.ts'
 import type { JsonRoute } from './http/server.ts'
 import { isForBooks, jsonRoutes } from './json-routes.ts'
@@ -151,7 +152,8 @@ function knownHere({ troubled, context }: Line) {
 /** What changes the database is left to the books. */
 function servedHere({ common, open, manage, console }: Routes, servesManagement: boolean, books: FarBooks): Routes {
   const placed = (route: JsonRoute) => (isForBooks(route) ? books.far(route) : route)
-  return { console, common, open: open.map(placed), manage: servesManagement ? manage.map(placed) : [] }
+  const managed = servesManagement ? { console, manage: manage.map(placed) } : { console: homePage(), manage: [] }
+  return { common, open: open.map(placed), ...managed }
 }
 
 /** Makes functions hear first what the books have told. */

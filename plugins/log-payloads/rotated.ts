@@ -27,15 +27,32 @@ export async function openRotated(bounds: Bounds): Promise<Rotated> {
   const files = new Files(bounds)
   await files.begin()
   const waiting: (() => string)[] = []
+  /** A line that did not fit to those before it. */
+  let held: string | undefined
   let leftOut = 0
   let writing: Promise<void> | undefined
+  const mostBytes = Math.min(bytesAtOnce, bounds.max_file_bytes)
+  /** The next lines that fit into one file. */
+  const nextLines = () => {
+    let text = held ?? ''
+    let bytes = Buffer.byteLength(text)
+    held = undefined
+    while (waiting.length > 0) {
+      const line = `${waiting.shift()?.()}\n`
+      bytes += Buffer.byteLength(line)
+      if (text !== '' && bytes > mostBytes) {
+        held = line
+        break
+      }
+      text += line
+    }
+    return text
+  }
   const writeAll = async () => {
     // The call goes first.
     await new Promise(setImmediate)
-    while (waiting.length > 0) {
-      let text = ''
-      while (waiting.length > 0 && text.length < charactersAtOnce) text += `${waiting.shift()?.()}\n`
-      await files.write(text)
+    while (waiting.length > 0 || held !== undefined) {
+      await files.write(nextLines())
       if (leftOut > 0) bounds.log.warn({ left_out: leftOut }, 'payloads were not logged: too many were waiting')
       leftOut = 0
     }
@@ -45,7 +62,7 @@ export async function openRotated(bounds: Bounds): Promise<Rotated> {
       .catch((err: unknown) => bounds.log.error({ err }, 'payloads could not be logged'))
       .finally(() => {
         writing = undefined
-        if (waiting.length > 0) start()
+        if (waiting.length > 0 || held !== undefined) start()
       })
   }
   const sweep = () => void files.dropOld().catch((err: unknown) => bounds.log.error({ err }, 'old payloads stay'))
@@ -65,7 +82,7 @@ export async function openRotated(bounds: Bounds): Promise<Rotated> {
 }
 
 /** Then others have a turn. */
-const charactersAtOnce = 65_536
+const bytesAtOnce = 65_536
 const sweepMs = 3_600_000
 const dayMs = 86_400_000
 

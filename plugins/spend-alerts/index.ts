@@ -47,13 +47,10 @@ export default definePlugin<Options>({
     )
     /** Keys that have spent since their budgets were last looked at. */
     let spending = new Set<string>()
-    /** Keys that are looked at once more: what they had spent may not have been in the ledger yet. */
-    let looked = new Set<string>()
     let timer: NodeJS.Timeout | undefined
 
     const look = async () => {
-      const keys = new Set([...spending, ...looked])
-      looked = spending
+      const keys = spending
       spending = new Set()
       const seen = new Map<string, PluginBudget>()
       for (const key of keys)
@@ -66,7 +63,6 @@ export default definePlugin<Options>({
       timer ??= setTimeout(() => {
         timer = undefined
         void lookQuietly()
-        if (looked.size > 0) lookLater()
       }, every_seconds * 1_000).unref()
     }
     return {

@@ -193,11 +193,16 @@ export class Settlement {
     const record = this.#record(summary, end)
     const { usage } = end.settled
     this.#admission.settle(costNano(record), promptTokens(usage) + completionTokens(usage))
-    this.#plugins?.record({ ...record })
+    const shown = this.#plugins && { ...record }
     const row: CallRecord = record
     row.reservedNano = Number(this.#admission.mostNano())
     if (this.#explanation) row.explanation = this.#explanation.told()
-    await this.#ledger.settle(row, end.response, end.error?.forLog)
+    try {
+      await this.#ledger.settle(row, end.response, end.error?.forLog)
+    } finally {
+      // They may ask for budgets, which count what is written.
+      if (shown) this.#plugins?.record(shown)
+    }
     this.#admission.recorded()
   }
 

@@ -3,6 +3,7 @@ import type { CallRecord } from '../../src/core/call.ts'
 import { promptTokens } from '../../src/core/usage.ts'
 import { schemaMissing, violations } from '../api/chatSchema.ts'
 import { type Recording, recordingsMissing } from '../helpers/recordings.ts'
+import { usualThreads } from '../helpers/router.ts'
 import { type Called, type Folder, openStage, providerOf, providersOf, type Stage, sorted } from './replay.ts'
 import { type Answer, type Body, isStreamed, recordedAnswer } from './replay-answers.ts'
 import { chunksIn, countsIn, countsOf, factsOf, gathered, tokensIn } from './replay-client.ts'
@@ -108,7 +109,8 @@ function credentialOf(slug: string): object {
     bedrock: {
       authorization: expect.stringMatching(/^AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE\/\d{8}\/us-east-1\/bedrock/),
     },
-    vertex: { authorization: 'Bearer token-1' },
+    // Each thread gets one.
+    vertex: { authorization: expect.stringMatching(new RegExp(`^Bearer token-[1-${usualThreads}]$`)) },
     azure: { 'api-key': 'azure-key' },
     cohere: { authorization: 'Bearer cohere-key' },
     perplexity: { authorization: 'Bearer perplexity-key' },

@@ -46,6 +46,8 @@ traits: [{ match: ".*", facts: { prefill: true } }]
 models: { ${models.map((id) => `${id}: { api: chat, pricing: ${price} }`).join(', ')} }
 `,
     },
+    // Each thread counts failures by itself.
+    threads: 1,
     settings: {
       health: { in_a_row: 100, share: 0.5, of: 6 },
       policies: {

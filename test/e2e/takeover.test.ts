@@ -51,7 +51,6 @@ beforeEach(async () => {
   })
   made = routerFolder({
     files: { 'providers/priced.yaml': pricedManifest(provider.url) },
-    threads: Number(process.env.TEST_THREADS ?? 1),
   })
 })
 

@@ -52,7 +52,7 @@ const known = new Map<string, Source>()
 export const cache = openFileCache(join(process.env.INFERENCE_ROUTER_CACHE ?? tmpdir(), 'files'))
 
 /** How many threads serve where a test does not say: other numbers must change nothing. */
-const usualThreads = Number(process.env.TEST_THREADS ?? 1)
+export const usualThreads = Number(process.env.TEST_THREADS ?? 1)
 
 /**
  * A fresh folder with a config file that keeps everything inside it. What is not about routing counts single attempts: they are

@@ -135,8 +135,8 @@ test('they can be switched off, and on again without a restart', async () => {
   }
 })
 
-test('they are served where the management API is', async () => {
-  const apart = await testRouter({ settings: { manage: { port: 0 } } })
+test.each([1, 2])('they are served where the management API is, with %i threads', async (threads) => {
+  const apart = await testRouter({ settings: { manage: { port: 0 } }, threads })
   try {
     const at = async (path: string, url: string) => (await get(path, { accept: 'text/html' }, 'GET', url)).status
     expect(await at('/console/', apart.manageUrl)).toBe(200)

@@ -83,15 +83,28 @@ test('long texts are told by their length', async () => {
   expect(lines[0]).toMatchObject({ request: { messages: [{ parts: [{ text: '[2001 characters]' }] }] } })
 })
 
-test('full files are followed by others, and the oldest are deleted', async () => {
+test.each([
+  [
+    'one after the other',
+    async (call: (n: number) => Promise<unknown>) => {
+      for (let n = 0; n < 60; n++) await call(n)
+    },
+  ],
+  [
+    'at once',
+    async (call: (n: number) => Promise<unknown>) => {
+      await Promise.all(Array.from({ length: 60 }, (_, n) => call(n)))
+    },
+  ],
+])('full files are followed by others, and the oldest are deleted: calls %s', async (_, callAll) => {
   const folder = newFolder()
   const tested = await openPlugin(logPayloads, {
     options: { folder, max_file_bytes: 20_000, max_bytes: 50_000, requests: true, replies: false },
   })
-  for (let call = 0; call < 60; call++) {
-    await tested.call({ text: `call ${call} ${'x'.repeat(2_000)}` })
+  await callAll(async (n) => {
+    await tested.call({ text: `call ${n} ${'x'.repeat(2_000)}` })
     await new Promise((resolve) => setTimeout(resolve, 2))
-  }
+  })
   await tested[Symbol.asyncDispose]()
   const sizes = namesIn(folder).map((name) => statSync(join(folder, name)).size)
   expect(sizes.length).toBeGreaterThan(1)

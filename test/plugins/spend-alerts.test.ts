@@ -75,14 +75,6 @@ describe('spend-alerts', () => {
     await tested[Symbol.asyncDispose]()
   })
 
-  test('tells what the ledger gets only after the budget was looked at', async () => {
-    const budgets = [key(1), key(9)]
-    const { tested, sent } = await opened({ percent: { key: [80] } }, () => [budgets.shift() ?? key(9)])
-    await tested.call(paid)
-    await expect.poll(() => sent.length).toBe(1)
-    await tested[Symbol.asyncDispose]()
-  })
-
   test('tells them again when the limit has changed, and in another month', () => {
     const threshold = { kind: 'percent', of: 'key', value: 80 } as const
     const november = Date.UTC(2026, 10, 30, 23, 59)

@@ -1,4 +1,4 @@
-import { testKey, testRouter } from '../helpers/router.ts'
+import { testKey, testRouter, usualThreads } from '../helpers/router.ts'
 import { limit } from '../helpers/time.ts'
 import type { Cell } from './cells.ts'
 import { ledgerProblems } from './ledger.ts'
@@ -19,7 +19,7 @@ export async function problemsAtRouter(cells: readonly Cell[], running: Running)
   const world: World = {
     gateway: { url: router.url, key: testKey, limitMs: limit(30_000) },
     time,
-    judges: Number(process.env.TEST_THREADS ?? 1),
+    judges: usualThreads,
     slackMs: limit(10_000),
     modelOf: ({ id }) => id,
     healthyOf: ({ id }) => `${id}/ok`,
