@@ -1,3 +1,11 @@
+import { availableParallelism } from 'node:os'
+
+/**
+ * V8's helper threads, which collect memory and compile for every thread of the process. Node starts four, however few cores there
+ * are, and a collection waits for its helpers: with more of them than there are cores to spare, streams wait too.
+ */
+const helperThreads = Math.min(4, Math.max(1, availableParallelism() - 1))
+
 /**
  * What Node and the C library read only when a process starts. The most that the young generation of the main thread may take, a third
  * of it (`core/young-generation.ts` keeps it smaller as long as that is enough). Few arenas: each keeps memory that only its threads
@@ -6,7 +14,11 @@
  * twice as much (`core/collect.ts` collects instead). Most other flags of V8 would double the time that Node's own code takes to
  * load: it was compiled without them.
  */
-export const serverFlags: readonly string[] = ['--max-semi-space-size=64', '--no-memory-reducer']
+export const serverFlags: readonly string[] = [
+  '--max-semi-space-size=64',
+  '--no-memory-reducer',
+  `--v8-pool-size=${helperThreads}`,
+]
 /**
  * For a process whose code is loaded: a heap that grows by this much before it is collected, not several times. With 50 %, calls that
  * wait for their providers cost 6 % more, because what they hold is old by then; with 100 % memory under load grows by 40 MB.

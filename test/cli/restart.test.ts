@@ -72,7 +72,7 @@ test('what earlier starts have kept is run without the compiler of TypeScript', 
 
 test('a server with a channel to its parent, or with all such flags, is not', async () => {
   expect(await starts(['serve', '--help'], { channel: true })).toHaveLength(1)
-  const flags = ['--max_semi_space_size=4', '--memory-reducer', ...preload]
+  const flags = ['--max_semi_space_size=4', '--memory-reducer', '--v8-pool-size=4', ...preload]
   expect(await starts(['serve', '--help'], { flags })).toMatchObject([{ flags }])
 })
 
