@@ -59,48 +59,49 @@ function scan(
   let opened = false
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at)
-    if (code <= space) continue
+    // Of numbers, words and colons only the first character says something, and only after a bracket.
+    if (code <= space || (!opened && code > comma && code < openBracket)) continue
     const closes = code === closeBrace || code === closeBracket
     if (code === comma || (opened && !closes)) {
       if (++values > most) return { values, bound: 'values' }
       if (--(left[depth] as number) < 0) return { values, bound: 'members' }
     }
     opened = code === openBrace || code === openBracket
-    if (opened) {
+    if (code === quote) at = endOfString(text, at + 1)
+    else if (opened) {
       if (++depth > deep) return { values, bound: 'depth' }
       left[depth] = code === openBrace ? wide : most
     } else if (closes) {
       // No JSON: that is left to the parser.
       if (--depth < 0) return { values }
-    } else if (code === quote) at = endOfString(text, at + 1)
+    }
   }
   return { values }
 }
 
-/** The position of the quote that ends a string. */
+/**
+ * The position of the quote that ends a string. Names are short, and read character by character; in anything else the quotes are
+ * searched for, whatever escapes stand between them: each is looked at once, and so is each backslash before one.
+ */
 function endOfString(text: string, from: number): number {
-  for (let at = from, plain = 0; at < text.length; at++, plain++) {
+  const short = Math.min(from + longestShort, text.length)
+  let at = from
+  for (; at < short; at++) {
     const code = text.charCodeAt(at)
     if (code === quote) return at
-    if (code === backslash) {
-      at++
-      plain = 0
-    } else if (plain === longPlain) {
-      const end = text.indexOf('"', at + 1)
-      if (end < 0) return text.length
-      let escapes = end
-      while (text.charCodeAt(escapes - 1) === backslash) escapes--
-      // The search stands at a plain character, so that the backslashes between it and the quote are all of a run.
-      if ((end - escapes) % 2 === 0) return end
-      at = end
-      plain = 0
-    }
+    if (code === backslash) break
+  }
+  for (let end = text.indexOf('"', at); end >= 0; end = text.indexOf('"', at)) {
+    let escapes = end
+    while (escapes > at && text.charCodeAt(escapes - 1) === backslash) escapes--
+    if ((end - escapes) % 2 === 0) return end
+    at = end + 1
   }
   return text.length
 }
 
-/** Searching for the quote is faster than reading character by character once a string is long. */
-const longPlain = 32
+/** Characters after which searching for the quote is faster. */
+const longestShort = 24
 
 const [space, quote, comma] = [32, 34, 44]
 const [openBracket, backslash, closeBracket, openBrace, closeBrace] = [91, 92, 93, 123, 125]
