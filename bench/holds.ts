@@ -13,6 +13,8 @@ import { openConversations } from '../src/line/conversations.ts'
 import { handle, type Services } from '../src/line/gateway.ts'
 import { openBudget, type Reservation } from '../src/money/budget.ts'
 import { Affinity } from '../src/routing/affinity.ts'
+import { Gate } from '../src/routing/gate.ts'
+import { Gates } from '../src/routing/gates.ts'
 import { Health } from '../src/routing/health.ts'
 import { Measurements } from '../src/routing/measurements.ts'
 import { RetryBudget } from '../src/routing/retries.ts'
@@ -91,7 +93,7 @@ const admissions: Record<State, Pick<AdmissionServices, 'budget' | 'limits'>> = 
 function ownerOf(state: State) {
   const limits = state === 'with' ? generous : unlimited
   const monthlyLimitNano = state === 'with' ? 10n ** 18n : null
-  const key = { id: 'k', organization: 'o', groupId: null, accessList: null, monthlyLimitNano, limits }
+  const key = { id: 'k', organization: 'o', groupId: null, labels: {}, accessList: null, monthlyLimitNano, limits }
   const rules = {
     id: 'o',
     limits,
@@ -121,6 +123,7 @@ function servicesOf({ providers, catalog, config }: Snapshot, state: State): Ser
     tokenizer: { count: async () => undefined, close: async () => {} },
     httpClient,
     media: { fetchMedia: none, settings: config.media },
+    gate: new Gate(() => ({ concurrent: Infinity, queue: 0 })),
     ledger: { settle: async () => {} },
     signatures: openSignatureCache(),
     conversations: openConversations({ responses: { get: none } } as never, () => rules.retention),
@@ -133,6 +136,7 @@ function servicesOf({ providers, catalog, config }: Snapshot, state: State): Ser
       retries: new RetryBudget(),
       measurements: new Measurements(),
       affinity: new Affinity(),
+      gates: new Gates(),
     },
     // What a bench needs of keys and rules is less than what they have.
   } as unknown as Services
@@ -155,6 +159,8 @@ async function slice(kind: Kind, state: State, services: Services, values: numbe
         secret: 's',
         readBody: async () => readBody(kind, state, values),
         strict: false,
+        headers: {},
+        tags: {},
         keepAlive: { afterMs: 15_000, early: false },
         atEnd() {},
         signal: new AbortController().signal,

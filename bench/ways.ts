@@ -1,4 +1,5 @@
 /** What the gateway benches send: whole replies and streams, through every API, same format and mapped. */
+import { longChat, longMessages, longResponses } from './conversation.ts'
 import { load, percentile } from './load.ts'
 import type { Subject } from './subjects.ts'
 
@@ -20,7 +21,9 @@ export const momentMs = 100
 const common = { temperature: 0.7, max_tokens: 256 }
 
 /** One way of calling: an API with a model behind it. */
-export type Way = { name: string; path: string; model: string; body?: (question: string, stream: boolean) => object }
+export type Way = { name: string; path: string; model: string; body?: (asked: Asked) => object }
+/** What is asked, and whether at the end of a long conversation. */
+type Asked = { question: string; stream: boolean; long: boolean }
 /** One measurement: CPU in microseconds per call or chunk, of all threads; latencies in milliseconds. */
 export type Figures = {
   callsPerSecond: number
@@ -44,6 +47,8 @@ export type Scenario = {
   slow?: boolean
   /** The upstream thinks for a moment first, as providers do. */
   thinking?: boolean
+  /** Each call has a conversation of 100 KB, as those of agents do. */
+  long?: boolean
 }
 
 /** Server-sent events that the upstream writes into one stream. */
@@ -68,6 +73,14 @@ export const scenarios: Scenario[] = [
     warm: 16_000,
     concurrent: 256,
   },
+  {
+    name: 'whole replies to conversations of 100 KB, 16 at a time',
+    stream: false,
+    long: true,
+    calls: 2_000,
+    warm: 5_000,
+    concurrent: 16,
+  },
 ]
 
 export const chatSame: Way = { name: 'same format', path: '/v1/chat/completions', model: sameFormat }
@@ -79,21 +92,25 @@ export const ways: Way[] = [
 ]
 
 /** The bodies of a first call, and of a stream that takes ten seconds. */
-export const firstCall = { model: sameFormat, ...chatBody(question, false) }
-export const steadyStream = { model: sameFormat, ...chatBody(`${question} ${tenASecond}`, true) }
+export const firstCall = { model: sameFormat, ...chatBody({ question, stream: false, long: false }) }
+export const steadyStream = streamOf(tenASecond)
 /** A stream of 5 ms between chunks. */
-export const pacedStream = { model: sameFormat, ...chatBody(`${question} ${slowly}`, true) }
-export const slowStream = { model: sameFormat, ...chatBody(`${question} ${verySlowly}`, true) }
+export const pacedStream = streamOf(slowly)
+export const slowStream = streamOf(verySlowly)
+
+function streamOf(pace: string): object {
+  return { model: sameFormat, ...chatBody({ question: `${question} ${pace}`, stream: true, long: false }) }
+}
 
 /** Sends a scenario to a server in one way, after warming up. */
 export async function measure(
   server: Pick<Subject, 'url' | 'key' | 'used'>,
   way: Way,
-  { stream, slow, thinking, ...scenario }: Scenario,
+  { stream, slow, thinking, long = false, ...scenario }: Scenario,
 ): Promise<Figures> {
   const url = server.url + way.path
   const ask = slow ? `${question} ${slowly}` : thinking ? `${question} ${inAMoment}` : question
-  const body = { model: way.model, ...(way.body ?? chatBody)(ask, stream) }
+  const body = { model: way.model, ...(way.body ?? chatBody)({ question: ask, stream, long }) }
   const headers = { authorization: `Bearer ${server.key}` }
   await load(url, { ...scenario, calls: scenario.warm, body, headers })
   const before = await server.used()
@@ -110,20 +127,23 @@ export async function measure(
   }
 }
 
-function chatBody(ask: string, stream: boolean): object {
+function chatBody({ question, stream, long }: Asked): object {
   const messages = [
     { role: 'system', content: system },
-    { role: 'user', content: ask },
+    { role: 'user', content: question },
   ]
-  return { messages, ...common, ...(stream && { stream, stream_options: { include_usage: true } }) }
+  const streaming = stream && { stream, stream_options: { include_usage: true } }
+  return { ...(long ? longChat(question) : { messages }), ...common, ...streaming }
 }
 
-function messagesBody(ask: string, stream: boolean): object {
-  return { system, messages: [{ role: 'user', content: ask }], ...common, stream }
+function messagesBody({ question, stream, long }: Asked): object {
+  const asked = long ? longMessages(question) : { system, messages: [{ role: 'user', content: question }] }
+  return { ...asked, ...common, stream }
 }
 
-function responsesBody(ask: string, stream: boolean): object {
-  return { instructions: system, input: ask, temperature: 0.7, max_output_tokens: 256, store: false, stream }
+function responsesBody({ question, stream, long }: Asked): object {
+  const asked = long ? longResponses(question) : { instructions: system, input: question }
+  return { ...asked, temperature: 0.7, max_output_tokens: 256, store: false, stream }
 }
 
 /** A text whose audio is 50 MB long. */

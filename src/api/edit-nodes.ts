@@ -21,7 +21,8 @@ export function withEditedNodes(body: JsonObject, lists: readonly string[], edit
 /** The list with other items, or itself when all stay the same. */
 export function mapItems(list: Json[], change: (item: Json) => Json): Json[] {
   let changed = list
-  for (const [index, item] of list.entries()) {
+  for (let index = 0; index < list.length; index++) {
+    const item = list[index] as Json
     const made = change(item)
     if (made === item) continue
     if (changed === list) changed = [...list]
@@ -33,7 +34,7 @@ export function mapItems(list: Json[], change: (item: Json) => Json): Json[] {
 /** The object with other members, or itself when all stay the same. */
 export function mapMembers(object: JsonObject, change: (value: Json, name: string) => Json): JsonObject {
   let changed = object
-  for (const name of Object.keys(object)) {
+  for (const name in object) {
     const made = change(object[name] as Json, name)
     if (made !== object[name]) changed = { ...changed, [name]: made }
   }

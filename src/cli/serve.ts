@@ -56,7 +56,7 @@ export function run(args: string[], out: Out): Promise<number> {
 async function serve(options: Pick<RouterOptions, 'configPath' | 'port' | 'takeOver'>, out: Out): Promise<number> {
   leaveThreadsTheirSizes()
   // No request runs yet.
-  const starting = setInterval(holdYoungGeneration({ begun: 0, size: 0 }, usualMb), lookMs)
+  const starting = setInterval(holdYoungGeneration({ begun: 0, size: 0, bodyBytes: 0 }, usualMb), lookMs)
   let router: Router
   try {
     const log = openLog({ levels: logLevels(process.env.LOG_LEVEL), format: logFormat(process.env.LOG_FORMAT) })

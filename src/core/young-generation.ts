@@ -11,39 +11,41 @@ const unchanged = '--semi-space-growth-factor=1'
 /** With as few calls at once as most processes have, they cost hardly more than with a larger one; with half of this a twentieth more. */
 export const usualMb = 16
 
+/** The requests that run: how many there are, how many have begun since the start, and how long their JSON bodies are together. */
+type Running = { readonly begun: number; readonly size: number; readonly bodyBytes: number }
+
 /**
  * Keeps the young generation of the main thread at `mb`, and lets it grow to the limit of the heap where that pays: what outlives
  * two of its collections is old, and to collect what is old makes calls wait. With few requests at once hardly anything does. With a
- * crowd of requests that take a tenth of a second each nearly everything does, unless there is room for all that is allocated meanwhile.
- * Requests that take seconds, as long streams do, outlive any. Returns a function to call many times a second while requests run, and
- * again and again while many begin, since V8 may double what it is allowed to between two calls.
+ * crowd of requests that take a tenth of a second each nearly everything does, unless there is room for all that is allocated meanwhile;
+ * so it does with a few long conversations. Requests that take seconds, as long streams do, outlive any. Returns a function to call many
+ * times a second while requests run, and again and again while many begin, since V8 may double what it is allowed to between two calls.
  */
-export function holdYoungGeneration(
-  running: { readonly begun: number; readonly size: number },
-  mb: number,
-): () => void {
+export function holdYoungGeneration(running: Running, mb: number): () => void {
   const rates = new Rates(running)
   return () => {
     rates.look(performance.now())
-    const mayGrow = semiSpaceMb() < mb || (running.size >= crowd && rates.meanMs() <= briefMs)
+    const isCrowd = running.size >= crowd || running.bodyBytes >= crowdBytes
+    const mayGrow = semiSpaceMb() < mb || (isCrowd && rates.meanMs() <= briefMs)
     setFlagsFromString(mayGrow ? doubled : unchanged)
   }
 }
 
-/** From here on what waits is as large as half of what a semi-space of the usual size holds. */
+/** From here on what waits is as large as half of what a semi-space of the usual size holds: a body takes seven times its bytes. */
 const crowd = 64
+const crowdBytes = 1024 * 1024
 const briefMs = 500
 
 /** How many requests begin and end in a millisecond, in the mean of the last half second. */
 class Rates {
-  readonly #running: { readonly begun: number; readonly size: number }
+  readonly #running: Running
   #begun: number
   #ended: number
   #begunPerMs = 0
   #endedPerMs = 0
   #at = 0
 
-  constructor(running: { readonly begun: number; readonly size: number }) {
+  constructor(running: Running) {
     this.#running = running
     this.#begun = running.begun
     this.#ended = running.begun - running.size

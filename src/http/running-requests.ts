@@ -24,6 +24,13 @@ export class RunningRequests {
     return this.#begun
   }
 
+  /** How long the JSON bodies are together of those that run. */
+  get bodyBytes(): number {
+    let sum = 0
+    for (const { bodyBytes } of this.#running) sum += bodyBytes
+    return sum
+  }
+
   /** How many of them are streams. */
   get streams(): number {
     return this.#streams
@@ -120,6 +127,8 @@ export class RunningRequest implements Listed {
   readonly #controller = new AbortController()
   readonly #ended: (() => void)[] = []
   upload: Upload | undefined
+  /** The length of its JSON body, once that has been read. */
+  bodyBytes = 0
   isStream = false
   isEndless = false
 

@@ -178,7 +178,7 @@ function runner({ run }: Program, { bounds = defaultBounds }: ReadOptions): Mapp
   return (input, variables) => {
     startRun(bounds)
     try {
-      return output(run(input, variables))
+      return output(run(input, variables), input)
     } catch (error) {
       return fail(error)
     }

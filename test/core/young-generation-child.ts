@@ -3,7 +3,7 @@ import { getHeapSpaceStatistics } from 'node:v8'
 import { isMainThread, resourceLimits, Worker } from 'node:worker_threads'
 import { growYoungGeneration, holdYoungGeneration, leaveThreadsTheirSizes } from '../../src/core/young-generation.ts'
 
-const running = { begun: 0, size: 0 }
+const running = { begun: 0, size: 0, bodyBytes: 0 }
 const kept: unknown[] = []
 
 /** What requests do in each tick. */
@@ -14,6 +14,11 @@ const kinds: Record<string, (tick: number) => void> = {
   },
   'brief ones of a crowd'() {
     running.size = 250
+    running.begun += 100
+  },
+  'brief ones with long bodies'() {
+    running.size = 16
+    running.bodyBytes = 2_000_000
     running.begun += 100
   },
   'long streams'() {

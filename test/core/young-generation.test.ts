@@ -20,9 +20,12 @@ test.each(['few', 'long streams', 'long streams that begin', 'long streams that 
   },
 )
 
-test('it grows to the limit of the heap with brief requests of a crowd', async () => {
-  expect(await sizes('brief ones of a crowd')).toEqual([64])
-})
+test.each(['brief ones of a crowd', 'brief ones with long bodies'])(
+  'it grows to the limit of the heap with %s',
+  async (kind) => {
+    expect(await sizes(kind)).toEqual([64])
+  },
+)
 
 test('another thread grows to its own limit, though the main thread has come to its size', async () => {
   expect(await sizes('another thread')).toEqual([16, 8])

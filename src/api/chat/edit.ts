@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import { finishedArguments } from '../../core/tool-arguments.ts'
 import type { EditFacts, FinishOf, ReplyFacts } from '../client-api.ts'
-import { withEditedNodes } from '../edit-nodes.ts'
+import { mapItems, withEditedNodes } from '../edit-nodes.ts'
 import { withoutNulls } from '../nulls.ts'
 import { bodyWithoutFields } from '../remove-fields.ts'
 import { withoutRouterFields } from '../router-fields.ts'
@@ -29,7 +29,7 @@ export function editRequest(body: JsonObject, facts: EditFacts): JsonObject {
     ...lengthFields(body, length),
   }
   if (Array.isArray(edited.messages)) {
-    edited.messages = edited.messages.map((item) => (isObject(item) ? withoutForeignParts(item) : item))
+    edited.messages = mapItems(edited.messages, (item) => (isObject(item) ? withoutForeignParts(item) : item))
   }
   return withStreaming(edited, stream)
 }
@@ -79,6 +79,7 @@ function withStreaming(edited: JsonObject, stream: boolean): JsonObject {
 
 /** The provider would take signatures of other providers for its own, or refuse fields that it does not know. */
 function withoutForeignParts(message: JsonObject): JsonObject {
+  if (message.replay_parts === undefined && message.reasoning_details === undefined) return message
   const details = Array.isArray(message.reasoning_details) ? message.reasoning_details : []
   if (message.replay_parts === undefined && !details.some(isForeignDetail)) return message
   const own = details.filter((detail) => !isForeignDetail(detail))
@@ -88,8 +89,9 @@ function withoutForeignParts(message: JsonObject): JsonObject {
 
 /** Reasoning of other providers that no text says as well, and cache hints where there is no content part for them. */
 export function editLosses({ messages }: JsonObject): string[] {
-  const all = (Array.isArray(messages) ? messages : []).filter(isObject)
-  return [...(all.some(losesReasoning) ? ['parts.reasoning'] : []), ...(all.some(losesMark) ? ['parts.cache'] : [])]
+  if (!Array.isArray(messages)) return []
+  const loses = (what: (message: JsonObject) => boolean) => messages.some((item) => isObject(item) && what(item))
+  return [...(loses(losesReasoning) ? ['parts.reasoning'] : []), ...(loses(losesMark) ? ['parts.cache'] : [])]
 }
 
 function losesReasoning(message: JsonObject): boolean {

@@ -48,6 +48,7 @@ export function withForeignParts(
   message: JsonObject,
   path: string,
 ): Part[] {
+  if (foreignFields.every((name) => message[name] === undefined)) return [...spoken, ...calls]
   const details = optional(message.reasoning_details, `${path}.reasoning_details`, list) ?? []
   const replay = optional(message.replay_parts, `${path}.replay_parts`, list) ?? []
   const reasoning = joined(details.flatMap((detail) => readDetail(detail) ?? []))
@@ -59,6 +60,8 @@ export function withForeignParts(
     blocks.sort((one, other) => one.index - other.index),
   )
 }
+
+const foreignFields = ['reasoning_details', 'replay_parts', 'reasoning_content', 'reasoning']
 
 /** Whether this router wrote a reasoning detail: those of others have no `after`. */
 export function isForeignDetail(detail: Json | undefined): boolean {

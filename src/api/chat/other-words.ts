@@ -43,15 +43,16 @@ export function losesMark(message: JsonObject): boolean {
 }
 
 function isMarked(node: JsonObject): boolean {
-  return cacheMarks.some((name) => (node[name] ?? null) !== null)
+  for (const name of cacheMarks) if ((node[name] ?? null) !== null) return true
+  return false
 }
 
 function callsOf({ tool_calls: calls }: JsonObject): JsonObject[] {
   return Array.isArray(calls) ? calls.filter(isObject) : []
 }
 
-function hasMarkedCall(message: JsonObject): boolean {
-  return message.tool_calls !== undefined && callsOf(message).some(isMarked)
+function hasMarkedCall({ tool_calls: calls }: JsonObject): boolean {
+  return Array.isArray(calls) && calls.some((call) => isObject(call) && isMarked(call))
 }
 
 function unmarked(node: JsonObject): JsonObject {

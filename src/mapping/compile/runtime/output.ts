@@ -1,14 +1,16 @@
 import { boundedText, spend } from './limits.ts'
-import { type Sequence, setMember } from './sequence.ts'
+import { isRecord, type Sequence, setMember } from './sequence.ts'
 
 /**
  * Converts a result to plain JSON, without sequence flags, functions and non-finite numbers. Objects are only copied if
  * something in them has to be replaced, so parts of the input stay as they are. Shared parts count wherever they occur:
- * throws D1012 or D1014 for a result whose JSON text would be too large.
+ * throws D1012 or D1014 for a result whose JSON text would be too large. A patch leaves most members of its input where they were:
+ * these are plain JSON, and no larger than the input.
  */
-export function output(value: unknown): unknown {
+export function output(value: unknown, input?: unknown): unknown {
   textLength = 0
-  return outputOf(value)
+  if (!isRecord(value) || !isRecord(input)) return outputOf(value)
+  return value === input ? value : outputRecord(value, input)
 }
 
 /** Total length of the strings of the current result so far. */
@@ -47,12 +49,13 @@ function outputList(list: Sequence): unknown[] {
   return plain ?? list
 }
 
-function outputRecord(record: Record<string, unknown>): Record<string, unknown> {
+function outputRecord(record: Record<string, unknown>, input?: Record<string, unknown>): Record<string, unknown> {
   spend(1)
   let plain: Record<string, unknown> | undefined
   // Unlike Object.keys, this allocates nothing; Object.prototype has no enumerable members.
   for (const name in record) {
     const item = record[name]
+    if (input && typeof item === 'object' && item === input[name]) continue
     const result = outputOf(item)
     if (Object.is(result, item) && item !== undefined) continue
     plain ??= { ...record }
