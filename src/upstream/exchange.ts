@@ -18,7 +18,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
   place = -1
   readonly #request: ExchangeFacts
   readonly #deadlines: Deadlines
-  readonly #head = Promise.withResolvers<ResponseHead>()
+  /** Until it has come. */
+  #head: PromiseWithResolvers<ResponseHead> | undefined
   #firstBy: number
   readonly #endBy: number
   readonly #abort = () => this.#stop(this.#request.signal.reason)
@@ -68,6 +69,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
   /** Sends the request and waits for the head of the response. */
   begin(dispatcher: Dispatcher, options: Dispatcher.DispatchOptions): Promise<ResponseHead> {
     const { signal } = this.#request
+    const head = Promise.withResolvers<ResponseHead>()
+    this.#head = head
     if (signal.aborted) {
       this.#abort()
     } else {
@@ -75,7 +78,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
       this.#deadlines.add(this)
       dispatcher.dispatch(options, this)
     }
-    return this.#head.promise
+    return head.promise
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -90,9 +93,13 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
     this.#request.onSent?.()
   }
 
-  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: ResponseHead['headers']): void {
+  onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: ResponseHead['headers']): void {
+    // They are parts of what was read from the connection, all of which they would keep as long as the response.
+    controller.rawHeaders = null
     // Before a response there may be hints of what it will be.
-    if (status >= 200) this.#head.resolve({ status, headers })
+    if (status < 200) return
+    this.#head?.resolve({ status, headers })
+    this.#head = undefined
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
@@ -177,7 +184,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
     this.#error = error
     this.#deadlines.delete(this)
     this.#request.signal.removeEventListener('abort', this.#abort)
-    if (error) this.#head.reject(error)
+    if (error) this.#head?.reject(error)
     this.#wakeReader()
   }
 

@@ -20,7 +20,7 @@ export function openCallMedia(
 ): CallMedia {
   const { maxFiles, maxTotalBytes } = settings
   const refuse = (message: string) => new RouterError('invalid_request', message, { param })
-  const known = new Map<string, Fetched>()
+  let fetched: Map<string, Fetched> | undefined
   let bytes = 0
   const spend = (more: number) => {
     bytes += more
@@ -30,6 +30,8 @@ export function openCallMedia(
     )
   }
   const fetchAll = async (urls: Iterable<string>) => {
+    fetched ??= new Map()
+    const known = fetched
     const missing = [...new Set(urls)].filter((url) => !known.has(url))
     if (known.size + missing.length > maxFiles) {
       throw refuse(`This request has more than ${maxFiles} URLs of files to fetch, the media.max_files of this router.`)

@@ -123,17 +123,18 @@ async function untilContent(batches: AsyncGenerator<StreamFrame[], void>, provid
   }
 }
 
-/** The same iteration with this before it. */
+/** The same iteration with this before it, which is not kept once it is read. */
 function startingWith<T>(first: T, rest: AsyncGenerator<T, void>): AsyncIterableIterator<T, void> {
-  let isFirst = true
+  let unread: T | undefined = first
   return {
     [Symbol.asyncIterator]() {
       return this
     },
     next() {
-      if (!isFirst) return rest.next()
-      isFirst = false
-      return Promise.resolve({ done: false, value: first })
+      if (unread === undefined) return rest.next()
+      const value = unread
+      unread = undefined
+      return Promise.resolve({ done: false, value })
     },
     return: () => rest.return(),
   }

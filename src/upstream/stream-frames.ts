@@ -53,28 +53,9 @@ function slices(frames: readonly Frame[]): readonly (readonly Frame[])[] {
  * after its finish reason is nobody's concern, unless the provider itself calls it an error.
  */
 export async function* readBatches(reading: Reading, response: HttpResponse): AsyncGenerator<StreamFrame[], void> {
-  const progress = new Progress(reading, response)
-  try {
-    yield* readFrames(reading, response, progress)
-  } catch (thrown) {
-    if (!progress.isEnding || progress.isReported || isOurs(asRouterError(thrown))) throw thrown
-  } finally {
-    progress.end()
-  }
-}
-
-/** The end of the call, not of the answer. */
-function isOurs({ code }: RouterError): boolean {
-  return code === 'client_gone' || code === 'stopping'
-}
-
-async function* readFrames(
-  reading: Reading,
-  response: HttpResponse,
-  progress: Progress,
-): AsyncGenerator<StreamFrame[], void> {
   const { provider, bounds } = reading
   const { format } = chatEndpoint(provider).stream
+  const progress = new Progress(reading, response)
   const frames = await streamFormats[format].open(bounds.eventBytes)
   const bytes = response.bytes[Symbol.asyncIterator]()
   let begun = false
@@ -98,9 +79,17 @@ async function* readFrames(
       if (frames.failure) throw brokenFrames(provider, format, frames.failure)
       if (next.done) return
     }
+  } catch (thrown) {
+    if (!progress.isEnding || progress.isReported || isOurs(asRouterError(thrown))) throw thrown
   } finally {
+    progress.end()
     await bytes.return?.()
   }
+}
+
+/** The end of the call, not of the answer. */
+function isOurs({ code }: RouterError): boolean {
+  return code === 'client_gone' || code === 'stopping'
 }
 
 /** How far a stream has come. */
@@ -109,7 +98,7 @@ class Progress {
   readonly #response: HttpResponse
   #ending: NodeJS.Timeout | undefined
   /** Of several choices, those that have ended. */
-  readonly #finished = new Set<unknown>()
+  #finished: Set<unknown> | undefined
   /** The last content was text. */
   #isText = false
   #isDamaged = false
@@ -174,6 +163,7 @@ class Progress {
   #takeChoices(payload: JsonObject | undefined): void {
     this.#response.progressed()
     const choices = Array.isArray(payload?.choices) ? payload.choices.filter(isObject) : []
+    this.#finished ??= new Set()
     for (const { index, finish_reason } of choices) if ((finish_reason ?? null) !== null) this.#finished.add(index)
     if (this.#finished.size >= this.#reading.choices) this.#beginEnding()
   }

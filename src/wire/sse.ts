@@ -22,9 +22,11 @@ export function readSse(longest = frameLimit): FrameReader {
   })
   const decoder = new TextDecoder()
   const framesOf = (text: string) => {
-    frames = []
     parser.feed(text)
-    return frames
+    const read = frames
+    // Until more comes, which may take long, nothing is kept of what was read.
+    frames = []
+    return read
   }
   return {
     take: (bytes) => framesOf(decoder.decode(bytes, { stream: true })),

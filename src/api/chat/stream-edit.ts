@@ -8,8 +8,8 @@ import { StreamedCalls } from './streamed-calls.ts'
 /** The model that serves, the meaning of its finish reasons, and whether the client reads `reasoning`. */
 export type ChunkEditorOptions = { model: string; readsReasoning: boolean; finishOf?: FinishOf | undefined }
 
-/** How a choice calls tools, its calls, and whether it has ended. */
-type Choice = { called: Called; calls: StreamedCalls; ended: boolean }
+/** How a choice calls tools, its calls once there are any, and whether it has ended. */
+type Choice = { called: Called; calls: StreamedCalls | undefined; ended: boolean }
 
 /** Edits the chunks of a provider that speaks this format: the model that served, usage only at the end; the rest is untouched. */
 export class ChunkEditor {
@@ -70,7 +70,7 @@ export class ChunkEditor {
     if (!isObject(choice)) return
     const { index = 0 } = choice
     if (!this.#choices.has(index)) {
-      this.#choices.set(index, { called: undefined, calls: new StreamedCalls(), ended: false })
+      this.#choices.set(index, { called: undefined, calls: undefined, ended: false })
     }
   }
 
@@ -84,6 +84,7 @@ export class ChunkEditor {
     if (!Array.isArray(delta.tool_calls) || delta.tool_calls.length === 0)
       return this.#ended({ ...choice, delta }, known)
     known.called = 'tool_calls'
+    known.calls ??= new StreamedCalls()
     const tool_calls = known.calls.take(delta.tool_calls)
     return this.#ended({ ...choice, delta: { ...delta, tool_calls } }, known)
   }
@@ -94,7 +95,7 @@ export class ChunkEditor {
     if (known.ended) return isHollow(choice.delta) ? [] : [{ ...choice, finish_reason: null }]
     known.ended = true
     const ending = { ...choice, ...editEnding(choice.finish_reason, known.called, this.#finishOf) }
-    const { silent } = known.calls
+    const silent = known.calls?.silent ?? []
     return [silent.length > 0 ? withArguments(ending, silent) : ending]
   }
 }
