@@ -4,7 +4,6 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, statfsSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
-import { serverFlags } from '../../src/cli/restart.ts'
 
 /**
  * Gives the run a temporary folder of its own, in memory where there is enough: databases sync at every commit. All
@@ -19,8 +18,7 @@ export default async function setup(project: TestProject): Promise<() => void> {
   process.env.NODE_COMPILE_CACHE = join(folder, 'cache/code')
   // A few files are done sooner without.
   const isNamed = process.argv.some((word) => word.endsWith('.test.ts'))
-  // Node keeps the code for each set of flags apart: that of servers, and that of workers.
-  if (!isNamed) for (const flags of [serverFlags, project.config.execArgv]) await warm(flags)
+  if (!isNamed) await warm(project.config.execArgv)
   // Workers that end keep what they compiled until they are gone.
   return () => rmSync(folder, { recursive: true, force: true, maxRetries: 20 })
 }
