@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import OpenAI from 'openai'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { noBrowser, openBrowser, openTab, type Tab } from '../helpers/browser.ts'
+import { noBrowser, openBrowser, openContext, openTab, type Tab } from '../helpers/browser.ts'
 import { type RouterProcess, routerProcess } from '../helpers/process.ts'
 import { routerFolder, simulatorOnly } from '../helpers/router.ts'
 import { limit } from '../helpers/time.ts'
@@ -42,7 +42,7 @@ describe.skipIf(noBrowser)('from the first start to a refused call', () => {
     const env = { INFERENCE_ROUTER_ADMIN_KEY: '', LOG_LEVEL: 'trace' }
     const started = routerProcess(folder.configPath, { env, afterTest: (end) => ends.push(end) })
     ;[router, browser] = await Promise.all([started, openBrowser()])
-    tab = await openTab(browser)
+    tab = await openTab(await openContext(browser))
     page = tab.page
   })
   afterAll(async () => {
@@ -154,7 +154,8 @@ describe.skipIf(noBrowser)('from the first start to a refused call', () => {
   })
 
   test('the first page is less than 120 kB, all told, and there is something to use in 300 ms', async () => {
-    const { context, page } = await openTab(browser)
+    const context = await openContext(browser)
+    const { page } = await openTab(context)
     onTestFinished(() => context.close())
     const session = await context.newCDPSession(page)
     await session.send('Network.enable')

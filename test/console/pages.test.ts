@@ -72,7 +72,9 @@ describe.skipIf(noBrowser)('every page of the console', () => {
   ] as const)(
     'is accessible, breaks nothing and shows texts as text: $colorScheme, $width px',
     async ({ colorScheme, width }) => {
-      const tab = await world.open('overview', { colorScheme, viewport: { width, height: 900 } })
+      const tab = await world.open('overview')
+      await tab.page.emulateMedia({ colorScheme })
+      await tab.page.setViewportSize({ width, height: 900 })
       for (const page of pages()) {
         await go(tab, page)
         await expectNoOverflow(tab)
@@ -82,7 +84,7 @@ describe.skipIf(noBrowser)('every page of the console', () => {
       }
       expect(await tab.page.title()).not.toContain('hit')
       expectFaultless(tab, world)
-      await tab.context.close()
+      await tab.page.close()
     },
   )
 
@@ -99,7 +101,7 @@ describe.skipIf(noBrowser)('every page of the console', () => {
     await go(tab, 'playground')
     await tab.page.getByLabel('Key for calls').waitFor()
     expectFaultless(tab, world)
-    await tab.context.close()
+    await tab.page.close()
   })
 
   test('with a keyboard another page is opened, and read on in it; what a button changes is in its name', async () => {
@@ -121,7 +123,7 @@ describe.skipIf(noBrowser)('every page of the console', () => {
     const names = await page.getByRole('button', { name: /^Change/ }).allTextContents()
     expect(new Set(names).size).toBe(names.length)
     expectFaultless(tab, world)
-    await tab.context.close()
+    await tab.page.close()
   })
 
   test('the key is in no address, not kept when the tab is closed, and gone after signing out', async () => {
@@ -141,7 +143,7 @@ describe.skipIf(noBrowser)('every page of the console', () => {
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByRole('alert').filter({ hasText: /key/i }).waitFor()
     expectFaultless(tab, world)
-    await tab.context.close()
+    await tab.page.close()
   })
 
   test('a key is made, shown once, limited, labelled, rotated and deleted', async () => {
@@ -204,7 +206,7 @@ describe.skipIf(noBrowser)('every page of the console', () => {
     // By whom is told by name.
     await expect.poll(() => page.locator('a[href^="#/keys/"]').filter({ hasText: /^…/ }).count()).toBe(0)
     expectFaultless(tab, world)
-    await tab.context.close()
+    await tab.page.close()
   })
 
   test('calls and figures are those of the chosen time', async () => {
@@ -236,7 +238,7 @@ describe.skipIf(noBrowser)('every page of the console', () => {
     await calls.nth(2).waitFor()
     expect(await calls.count()).toBe(3)
     expectFaultless(tab, world)
-    await tab.context.close()
+    await tab.page.close()
   })
 
   test.each(['America/Los_Angeles', 'Pacific/Kiritimati'])(
@@ -244,7 +246,7 @@ describe.skipIf(noBrowser)('every page of the console', () => {
     async (timezoneId) => {
       const today = () => new Intl.DateTimeFormat('en-US', { dateStyle: 'medium', timeZone: 'UTC' }).format(new Date())
       const before = today()
-      const tab = await world.open('overview?range=quarter', { timezoneId, locale: 'en-US' })
+      const tab = await world.open('overview?range=quarter', { timezoneId })
       const chart = tab.page.getByRole('img', { name: /^Calls over time/ })
       const lastDay = async () => {
         const plot = await chart.locator('.u-over').boundingBox()
@@ -252,7 +254,7 @@ describe.skipIf(noBrowser)('every page of the console', () => {
         return await chart.locator('.u-legend .u-value').first().textContent()
       }
       await expect.poll(async () => [before, today()].includes((await lastDay()) ?? '')).toBe(true)
-      await tab.context.close()
+      await tab.page.close()
     },
   )
 
@@ -271,7 +273,7 @@ describe.skipIf(noBrowser)('every page of the console', () => {
     await dialogButton(tab, 'Delete').click()
     await row.waitFor({ state: 'detached' })
     expectFaultless(tab, world)
-    await tab.context.close()
+    await tab.page.close()
   })
 
   test('names are made and changed, and a dry run says where a request would go', async () => {
@@ -301,7 +303,7 @@ describe.skipIf(noBrowser)('every page of the console', () => {
     await dialogButton(tab, 'Delete').click()
     await alias.waitFor({ state: 'detached' })
     expectFaultless(tab, world)
-    await tab.context.close()
+    await tab.page.close()
   })
 
   test('the organization gets credit, limits and rules', async () => {
@@ -321,7 +323,7 @@ describe.skipIf(noBrowser)('every page of the console', () => {
     await dialogButton(tab, 'Save').click()
     await page.getByText('are left out').waitFor()
     expectFaultless(tab, world)
-    await tab.context.close()
+    await tab.page.close()
   })
 })
 

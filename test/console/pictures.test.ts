@@ -5,7 +5,7 @@ import { onTestFinished, test } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
 import { openLedger } from '../../src/money/ledger.ts'
 import { openStore } from '../../src/store/open.ts'
-import { openBrowser, openTab } from '../helpers/browser.ts'
+import { openBrowser, openContext, openTab } from '../helpers/browser.ts'
 import { type RouterProcess, routerProcess } from '../helpers/process.ts'
 import { routerFolder, testKey } from '../helpers/router.ts'
 import { plainRecord } from '../store/plain-record.ts'
@@ -169,7 +169,7 @@ test.skipIf(!process.env.UPDATE_PICTURES)(
       ...{ organization: 'organization', changes: 'changes', playground: 'playground?model=demo/thinker' },
     }
     for (const colorScheme of ['light', 'dark'] as const) {
-      const tab = await openTab(browser, { colorScheme, viewport: { width: 1280, height: 800 } })
+      const tab = await openTab(await openContext(browser, { colorScheme, viewport: { width: 1280, height: 800 } }))
       await tab.page.goto(`${router.url}/console/#key=${testKey}`)
       await tab.page.getByRole('heading', { level: 1 }).waitFor()
       for (const [name, page] of Object.entries(pages)) {

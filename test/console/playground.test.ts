@@ -47,7 +47,7 @@ describe.skipIf(noBrowser)('models, providers and the playground', () => {
     await page.getByRole('link', { name: 'Try it in the playground' }).click()
     await expect.poll(() => page.getByLabel('Model', { exact: true }).inputValue()).toBe('demo/thinker')
     expectFaultless(tab, world)
-    await tab.context.close()
+    await tab.page.close()
   })
 
   test('a provider says which variable is missing, what its file has wrong and where, and what it would be sent', async () => {
@@ -71,7 +71,7 @@ describe.skipIf(noBrowser)('models, providers and the playground', () => {
     await expect.poll(() => page.locator('.marked').first().textContent()).toMatch(/^5dialect: nothing-like-it/)
     world.router.put('providers/odd.yaml', manifest)
     expectFaultless(tab, world)
-    await tab.context.close()
+    await tab.page.close()
   })
 
   test.each(apis)(
@@ -112,7 +112,7 @@ describe.skipIf(noBrowser)('models, providers and the playground', () => {
       await page.getByRole('alert').filter({ hasText: '404 model_not_found' }).waitFor()
       expect(await page.getByText(testKey).count()).toBe(0)
       expectFaultless(tab, world)
-      await tab.context.close()
+      await tab.page.close()
     },
   )
 })

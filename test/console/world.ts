@@ -1,7 +1,6 @@
 import axe, { type AxeResults } from 'axe-core'
-import type { Browser } from 'playwright-core'
 import { expect } from 'vitest'
-import { openBrowser, openTab, type Tab } from '../helpers/browser.ts'
+import { openBrowser, openContext, openTab, type Tab } from '../helpers/browser.ts'
 import { simulatorOnly, type TestRouter, testKey, testRouter } from '../helpers/router.ts'
 
 /** Text as bad as people and providers can make it: markup, quotes, directions, and 10,000 letters without a space. */
@@ -11,8 +10,8 @@ export const long = 'W'.repeat(10_000)
 /** A router with the simulated provider, a browser, and a way to tabs that are signed in. */
 export type World = {
   router: TestRouter
-  browser: Browser
-  open(page: string, options?: Parameters<typeof openTab>[1] & { key?: string }): Promise<Tab>
+  /** Tabs share a browser's process, which takes a second to start, unless they are those of another time zone. */
+  open(page: string, options?: { key?: string; timezoneId?: string }): Promise<Tab>
   /** A request with the first key: the JSON of its answer. */
   api(path: string, method?: string, body?: unknown): Promise<Record<string, never>>
   close(): Promise<void>
@@ -20,11 +19,11 @@ export type World = {
 
 export async function openWorld(files: Record<string, string> = {}): Promise<World> {
   const [router, browser] = await Promise.all([testRouter({ files: { ...simulatorOnly, ...files } }), openBrowser()])
+  const shared = await openContext(browser)
   return {
     router,
-    browser,
-    async open(page, { key = testKey, ...options } = {}) {
-      const tab = await openTab(browser, options)
+    async open(page, { key = testKey, timezoneId } = {}) {
+      const tab = await openTab(timezoneId === undefined ? shared : await openContext(browser, { timezoneId }))
       await tab.page.goto(`${router.url}/console/#key=${key}`)
       await tab.page.getByRole('heading', { level: 1 }).waitFor()
       await go(tab, page)
