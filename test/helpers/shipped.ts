@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { loadConfig } from '../../src/snapshot/config.ts'
 import { type Files, readFiles } from '../../src/snapshot/load-files.ts'
+import { cache } from './router.ts'
 
 let read: Promise<Files> | undefined
 
@@ -13,5 +14,5 @@ export function shippedFiles(): Promise<Files> {
 async function readShipped(): Promise<Files> {
   const { config, source, problems } = await loadConfig(join(import.meta.dirname, '../../config.yaml'), {})
   if (!config) throw new Error(`config.yaml cannot be read: ${problems.map(({ message }) => message).join(', ')}`)
-  return await readFiles({ config, source, env: {}, everything: true })
+  return await readFiles({ config, source, env: {}, everything: true, cache })
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { startRouter } from '../../src/router.ts'
-import { testKey } from '../helpers/router.ts'
+import { cache, testKey } from '../helpers/router.ts'
 import { limit } from '../helpers/time.ts'
 import { against } from './against.ts'
 import { cellsOf } from './cells.ts'
@@ -42,6 +42,7 @@ test('a router is configured for the simulator, the wall is run against it, and 
     configPath,
     env: { INFERENCE_ROUTER_ADMIN_KEY: testKey },
     log: pino({ level: 'silent' }),
+    earlier: { cache },
   })
   onTestFinished(() => router.stop(1_000))
   const printed: string[] = []
