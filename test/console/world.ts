@@ -61,7 +61,8 @@ export function expectFaultless({ faults, asked }: Tab, { router }: World): void
 
 /** No serious problem, by all rules or by these, for those who do not see or do not use a mouse. */
 export async function expectAccessible({ page }: Tab, rules?: readonly string[]): Promise<void> {
-  await page.evaluate(axe.source)
+  // Pages of the console change within one document.
+  if (!(await page.evaluate("'axe' in window"))) await page.evaluate(axe.source)
   const options = JSON.stringify(rules ? { runOnly: rules } : {})
   const { violations } = (await page.evaluate(`axe.run(${options})`)) as AxeResults
   const problems = violations
