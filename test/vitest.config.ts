@@ -12,7 +12,7 @@ export default defineConfig({
     maxWorkers: 4,
     // Many small objects live for one test only: a young generation that is large from the start saves most of the collections. One
     // helper thread of V8 for each worker: with four, they wait for each other on the same cores.
-    execArgv: ['--max-semi-space-size=64', '--min-semi-space-size=16', '--v8-pool-size=1'],
+    execArgv: ['--max-semi-space-size=64', '--min-semi-space-size=64', '--v8-pool-size=1'],
     setupFiles: ['test/helpers/fixed-seed.ts'],
     globalSetup: ['test/helpers/temporary-folder.ts'],
     // These bound hanging tests; tests of speed have limits of their own.
