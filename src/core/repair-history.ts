@@ -77,9 +77,17 @@ function isFilled(part: Part): boolean {
 
 /** A signed part counts even without text: providers require it back. */
 function hasContent(part: Part): boolean {
-  if (part.type === 'text') return part.text.trim() !== '' || part.signature !== undefined
-  return part.type !== 'refusal' || part.text.trim() !== ''
+  if (part.type === 'text') return hasWords(part.text) || part.signature !== undefined
+  return part.type !== 'refusal' || hasWords(part.text)
 }
+
+/** Nearly all texts begin with a letter or a sign, which says it at once. */
+function hasWords(text: string): boolean {
+  const first = text.charCodeAt(0)
+  return (first > space && first < deleted) || text.trim() !== ''
+}
+
+const [space, deleted] = [0x20, 0x7f]
 
 /** Each assistant turn with calls is followed by one user message with all its results, then by everything else. */
 function pairTools(messages: Message[]): Message[] {
