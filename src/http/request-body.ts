@@ -1,3 +1,4 @@
+import { constants } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import type { Request as ExpressRequest, Response as ExpressResponse, RequestHandler } from 'express'
 import { RouterError } from '../core/errors.ts'
@@ -71,7 +72,9 @@ function readerOf(request: IncomingMessage, response: Response, limitBytes: numb
   return isPlain ? plainReader(request, limitBytes) : decodingReader(request, response, limitBytes)
 }
 
-function plainReader(request: IncomingMessage, limitBytes: number): BodyReader {
+function plainReader(request: IncomingMessage, limit: number): BodyReader {
+  // No text is longer than V8 allows, whatever the limit of the server.
+  const limitBytes = Math.min(limit, constants.MAX_STRING_LENGTH)
   let chunks: Buffer[] = []
   let apart = 0
   let received = 0
