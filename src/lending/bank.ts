@@ -1,11 +1,24 @@
-import type { AccountState, Answer, Held, Named, Need, Standing, Use } from './account.ts'
-import { type BankAccount, isShort, least, leftOf, lentOf, most, spentOf, take } from './bank-account.ts'
+import type { AccountState, Answer, Named, Need, Standing, Use } from './account.ts'
+import {
+  type BankAccount,
+  isShort,
+  least,
+  leftOf,
+  lendMore,
+  lentOf,
+  mayHaveEnough,
+  mayHold,
+  most,
+  spentOf,
+  take,
+} from './bank-account.ts'
+import { type RecallOptions, Recalls } from './recalls.ts'
 import { UseWindow } from './window.ts'
 
 /**
  * Knows what all accounts have spent, and lends what is left to purses: one for each event loop that admits calls. It never
  * lends what it does not have, so no limit is exceeded, and refuses only what purses hold for running calls or have spent:
- * before that it calls back what lies idle.
+ * before that it calls back what lies idle. Where a purse does not tell, the call waits, and fails in the end.
  */
 export type Bank = {
   /** A new purse. */
@@ -13,8 +26,8 @@ export type Bank = {
   /** A purse is gone, and so is what it held: all it was lent comes back, but for what it reported. */
   leave(purse: number): void
   /**
-   * Answers when it is decided, at once where nothing has to be called back; with the error when the tables of spend cannot
-   * be read. The purse must get its answers and the recalls in the order in which they are made here.
+   * Answers when it is decided, at once where nothing has to be called back; with an error when the tables of spend cannot
+   * be read, or a purse that may hold what is needed does not answer. The purse must get its answers and the recalls in the order in which they are made here.
    */
   lend(purse: number, needs: readonly Need[], onAnswer: (answer: Answer | Error) => void): void
   /** A purse gives back, or, with a negative amount, has spent more than it was lent. `closes`: it forgets the account. */
@@ -34,20 +47,24 @@ export type Bank = {
 /** `readSpent` reads the spend of a money account; `recall` asks a purse for what it holds, and rejects when it is gone. */
 export type BankOptions = {
   readSpent(account: string): bigint
-  recall(purse: number, accounts: readonly string[]): Promise<Held[]>
+  recall: RecallOptions['recall']
   now?: () => number
-  /** How long a purse may take to give back; what it was lent counts as held when it does not. */
+  /** How long a purse may take to give back before all that does not depend on it is decided. */
   patienceMs?: number
+  /** How long a call waits for a purse that may hold what it needs. */
+  longestMs?: number
   mostIdle?: number
 }
 
 type Asked = { need: Need; account: BankAccount }
 /** What a purse has asked for. */
 export type Lending = { purse: number; needs: readonly Need[]; onAnswer(answer: Answer | Error): void }
+type Waiting = Lending & { since: number }
 
 /** A purse is lent this part of what is left, divided by the number of purses: near a limit that is less than a call needs. */
 const share = 4n
 const defaultPatienceMs = 2_000
+const defaultLongestMs = 10_000
 
 /** Opens a bank without purses. `now` returns milliseconds of a monotonic clock that the purses share. */
 export function openBank(options: BankOptions): Bank {
@@ -59,9 +76,10 @@ class LendingBank implements Bank {
   readonly #now: () => number
   readonly #accounts = new Map<string, BankAccount>()
   readonly #purses = new Set<number>()
-  #waiting: Lending[] = []
+  #waiting: Waiting[] = []
   /** Those whose accounts are being called back. */
-  #deciding: readonly Lending[] = []
+  #deciding: readonly Waiting[] = []
+  readonly #recalls: Recalls
   /** The accounts that are being called back: nothing of them is lent meanwhile. */
   #recalling: ReadonlySet<string> | undefined
   #sweepAt: number
@@ -70,6 +88,12 @@ class LendingBank implements Bank {
     this.#options = options
     this.#now = options.now ?? (() => performance.now())
     this.#sweepAt = options.mostIdle ?? 10_000
+    const { recall, patienceMs = defaultPatienceMs } = options
+    const onHeld: RecallOptions['onHeld'] = (purse, account, amount) => {
+      const lent = this.#accounts.get(account)?.lent
+      if (lent?.has(purse)) lent.set(purse, amount)
+    }
+    this.#recalls = new Recalls({ recall, patienceMs, onHeld })
   }
 
   join(purse: number): void {
@@ -82,8 +106,8 @@ class LendingBank implements Bank {
   }
 
   lend(purse: number, needs: readonly Need[], onAnswer: Lending['onAnswer']): void {
-    const waiting = { purse, needs, onAnswer }
     const at = this.#now()
+    const waiting = { purse, needs, onAnswer, since: at }
     const mustWait = ({ need, account }: Asked) =>
       this.#recalling?.has(need.account) || account.isStale || isShort(account, need, at)
     if (!this.#answerIf((asked) => !asked.some(mustWait), { ...waiting, extra: true })) {
@@ -175,17 +199,17 @@ class LendingBank implements Bank {
   /** Decides about all that wait, in the order of their arrival, once the idle money of their accounts is back. */
   async #recallAndDecide(): Promise<void> {
     while (this.#waiting.length > 0) {
-      const [first, ...others] = this.#waiting as [Lending, ...Lending[]]
+      const [first, ...others] = this.#waiting as [Waiting, ...Waiting[]]
       this.#waiting = []
       // Calls may know different limits of one account: those of the first hold in this round, so that it at least is decided.
       const isOver = this.#answerIf(() => false, { ...first, extra: false })
       this.#deciding = isOver ? others : [first, ...others]
       this.#recalling = new Set(this.#deciding.flatMap(({ needs }) => this.#toRecall(needs)))
-      await this.#recall([...this.#recalling])
+      const late = await this.#recall([...this.#recalling])
       this.#recalling = undefined
       const decided = this.#deciding
       this.#deciding = []
-      for (const one of decided) if (this.#purses.has(one.purse)) this.#decide(one)
+      for (const one of decided) if (this.#purses.has(one.purse)) this.#decide(one, late)
     }
   }
 
@@ -198,41 +222,40 @@ class LendingBank implements Bank {
     })
   }
 
-  async #recall(names: readonly string[]): Promise<void> {
-    const calls = [...this.#purses].flatMap((purse) => {
+  /** Resolves to the purses that have not answered. */
+  async #recall(names: readonly string[]): Promise<readonly number[]> {
+    const calls = [...this.#purses].map(async (purse) => {
       const lent = names.filter((name) => this.#accounts.get(name)?.lent.has(purse))
-      return lent.length === 0 ? [] : this.#recallFrom(purse, lent)
+      return lent.length === 0 || (await this.#recalls.from(purse, lent)) ? [] : [purse]
     })
-    await Promise.all(calls)
+    const late = (await Promise.all(calls)).flat()
     for (const name of names) {
       const account = this.#accounts.get(name)
-      if (account) account.isStale = false
+      if (account) account.isStale &&= mayHold(late, account)
     }
+    return late
   }
 
-  async #recallFrom(purse: number, names: readonly string[]): Promise<void> {
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<Held[]>((resolve) => {
-      timer = setTimeout(resolve, this.#options.patienceMs ?? defaultPatienceMs, [])
-    })
-    const held = await Promise.race([this.#options.recall(purse, names), late]).catch(() => [])
-    clearTimeout(timer)
-    if (!this.#purses.has(purse)) return
-    for (const { account, held: amount } of held) this.#accounts.get(account)?.lent.set(purse, amount)
-  }
-
-  /** Grants, or refuses for good; lets a call wait once more that knows another limit than those before it. */
-  #decide(waiting: Lending): void {
+  /**
+   * Grants, or refuses for good; lets a call wait once more that knows another limit than those before it, or that needs what a purse may
+   * hold that is late.
+   */
+  #decide(waiting: Waiting, late: readonly number[]): void {
     const at = this.#now()
-    const { purse, onAnswer } = waiting
+    const { purse, onAnswer, since } = waiting
     let isStale = false
+    let isUnknown = false
     const fits = (asked: readonly Asked[]) => {
-      isStale = asked.some(({ account }) => account.isStale)
-      return !isStale && asked.every(({ need, account }) => !isShort(account, need, at))
+      const missing = asked.filter(({ need, account }) => account.isStale || isShort(account, need, at))
+      isStale = missing.some(({ account }) => account.isStale)
+      isUnknown = missing.length > 0 && missing.every(({ account, need }) => mayHaveEnough(late, account, need, at))
+      return missing.length === 0
     }
     // Nothing beyond what the call needs: others wait for what is left.
     if (this.#answerIf(fits, { ...waiting, extra: false })) return
-    if (isStale) this.#waiting.push(waiting)
+    if (isUnknown && at - since >= (this.#options.longestMs ?? defaultLongestMs))
+      onAnswer(new Error('A thread that holds a part of the limit does not answer.'))
+    else if (isUnknown || isStale) this.#waiting.push(waiting)
     else onAnswer(this.#answer(purse, this.#open(waiting.needs), { isGranted: false, extra: false }))
   }
 
@@ -267,7 +290,9 @@ class LendingBank implements Bank {
     const granted = isGranted && free !== null ? most(least(free, need.wish), need.least) : 0n
     const rest = most((free ?? 0n) - granted, 0n)
     const extra = hasExtra ? this.#extraOf(rest) : 0n
-    account.lent.set(purse, limit === null ? null : (account.lent.get(purse) ?? 0n) + granted + extra)
+    const lent = limit === null ? null : granted + extra
+    lendMore(account.lent, purse, lent)
+    this.#recalls.lent(purse, name, lent)
     const missing = need.least - (free ?? 0n)
     const waitMs = isRefused && kind === 'minute' ? most(account.uses.freeAt(missing) - at, 0) : 0
     const resetMs = most(account.uses.freeAt(account.uses.sum(at)) - at, 0)

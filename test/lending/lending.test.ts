@@ -1,13 +1,13 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { RouterError } from '../../src/core/errors.ts'
-import type { Answer, Standing } from '../../src/lending/account.ts'
+import type { Answer, Held, Standing } from '../../src/lending/account.ts'
 import { openBank } from '../../src/lending/bank.ts'
 import { idleIn, Purse } from '../../src/lending/purse.ts'
 import { withLoans } from '../../src/lending/with-loans.ts'
 import type { Budget, Payers, Reservation } from '../../src/money/budget.ts'
 import { openLentBudget } from '../../src/money/lent-budget.ts'
-import { manySteps, openWires, Refusals, settleDown } from './wires.ts'
+import { manySteps, openWires, patienceMs, Refusals, settleDown } from './wires.ts'
 
 type World = ReturnType<typeof openWorld>
 
@@ -214,26 +214,82 @@ describe('purses', () => {
     expect(admitted.reduce((sum, { need }) => sum + need, 0n)).toBeLessThanOrEqual(105n)
   })
 
-  test('a purse that does not answer counts as holding what it was lent', async () => {
-    const bank = openBank({
-      readSpent: () => 0n,
-      recall: () => new Promise(() => {}),
-      patienceMs: 10,
+  describe('a purse that does not answer', () => {
+    /** Two purses, of which the first answers a recall when it is told to. `lend` resolves to what the bank answers a call that needs so much. */
+    function withSilent(times: { patienceMs: number; longestMs: number }) {
+      const answers: (() => void)[] = []
+      const held: Held[] = []
+      const recall = (purse: number) => {
+        const { promise, resolve } = Promise.withResolvers<Held[]>()
+        if (purse === 1) answers.push(() => resolve(held))
+        else resolve([])
+        return promise
+      }
+      const bank = openBank({ readSpent: () => 0n, recall, ...times })
+      bank.join(1)
+      bank.join(2)
+      const lend = (purse: number, least: bigint, { account = 'organization o', limit = 100n as bigint | null } = {}) =>
+        new Promise<Answer | Error>((resolve) => {
+          bank.lend(purse, [{ account, kind: 'money', limit, least, wish: least }], resolve)
+        })
+      return { bank, answers, held, lend }
+    }
+
+    test('causes no refusal: the call waits until it does', async () => {
+      const { answers, held, lend } = withSilent({ patienceMs: 5, longestMs: 60_000 })
+      await lend(1, 60n)
+      const second = lend(2, 60n)
+      await expect.poll(() => answers.length, { interval: 1 }).toBeGreaterThan(2)
+      held.push({ account: 'organization o', held: 40n })
+      for (const answer of answers) answer()
+      expect(await second).toMatchObject({ isGranted: true })
     })
-    bank.join(1)
-    bank.join(2)
-    const need = { account: 'organization o', kind: 'money', limit: 100n } as const
-    const lend = (purse: number) =>
-      new Promise((resolve) => bank.lend(purse, [{ ...need, least: 60n, wish: 60n }], resolve))
-    expect(await lend(1)).toMatchObject({ isGranted: true })
-    const second = await lend(2)
-    expect(second).toMatchObject({ isGranted: false, standings: [{ isShort: true, left: expect.any(BigInt) }] })
+
+    test('causes no refusal: the call waits until the thread is gone', async () => {
+      const { answers, bank, lend } = withSilent({ patienceMs: 5, longestMs: 60_000 })
+      await lend(1, 60n)
+      const second = lend(2, 60n)
+      await expect.poll(() => answers.length, { interval: 1 }).toBeGreaterThan(1)
+      bank.leave(1)
+      expect(await second).toMatchObject({ isGranted: true })
+    })
+
+    test('fails a call that needs what it may hold, after a time', async () => {
+      const { lend } = withSilent({ patienceMs: 2, longestMs: 10 })
+      await lend(1, 60n)
+      expect(await lend(2, 60n)).toEqual(new Error('A thread that holds a part of the limit does not answer.'))
+    })
+
+    test('is not waited for by a call that no answer would help, nor by one that does not need it', async () => {
+      const { answers, lend } = withSilent({ patienceMs: 5, longestMs: 60_000 })
+      await lend(1, 60n)
+      await lend(2, 100n, { account: 'key k' })
+      const stuck = lend(2, 60n)
+      expect(await lend(2, 10n, { account: 'key k' })).toMatchObject({
+        isGranted: false,
+        standings: [{ isShort: true }],
+      })
+      expect(await lend(2, 10n, { account: 'key l' })).toMatchObject({ isGranted: true })
+      expect(await lend(2, 200n)).toMatchObject({ isGranted: false })
+      for (const answer of answers) answer()
+      expect(await Promise.race([stuck, null])).toBeNull()
+    })
+
+    test('may still spend without limit what it was lent before there was one', async () => {
+      const { answers, held, lend } = withSilent({ patienceMs: 5, longestMs: 60_000 })
+      await lend(1, 60n, { limit: null })
+      const second = lend(2, 60n)
+      await expect.poll(() => answers.length, { interval: 1 }).toBeGreaterThan(1)
+      held.push({ account: 'organization o', held: 50n })
+      for (const answer of answers) answer()
+      expect(await second).toMatchObject({ isGranted: false, standings: [{ isShort: true, lent: 50n }] })
+    })
   })
 })
 
 const keyCount = 6
 const steps = manySteps(
-  { begin: 8, end: 6, deliver: 5, toBank: 4, toPurse: 4, flush: 2, write: 2, die: 1, limit: 1 },
+  { begin: 8, end: 6, deliver: 5, toBank: 4, toPurse: 4, flush: 2, write: 2, late: 1, die: 1, limit: 1 },
   { at: fc.nat(1_000), key: fc.nat(keyCount - 1), amount: fc.nat(40) },
 )
 type Step = typeof steps extends fc.Arbitrary<(infer One)[]> ? One : never
@@ -340,7 +396,10 @@ test('a call is granted as much of what it wishes as is left, and no less than i
   expect(of(100n, 160n)).toBe(100n)
 })
 
-describe('for any order of calls, messages and deaths', () => {
+describe('for any order of calls, messages, delays and deaths', () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
+  afterEach(() => void vi.useRealTimers())
+
   test('no limit is exceeded, no call refused that would fit, and nothing stays lent', async () => {
     await fc.assert(
       fc.asyncProperty(
@@ -433,6 +492,7 @@ async function act(world: World, calls: Call[], { what, at, key, amount }: Step,
   if (what === 'flush') purse.flush()
   if (what === 'deliver') await world.deliver(index, watch)
   if (what === 'write') world.disk.shift()?.()
+  if (what === 'late') vi.advanceTimersByTime(patienceMs)
   if (what === 'die') world.die(index)
   if (what === 'limit') {
     world.world.organization = amount % 4 === 0 ? null : 5n * BigInt(amount)

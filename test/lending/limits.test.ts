@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { openLentLimits } from '../../src/access/lent-limits.ts'
 import type { LimitReservation, Limits } from '../../src/access/limits.ts'
 import type { RouterError } from '../../src/core/errors.ts'
@@ -7,9 +7,12 @@ import type { RateLimits } from '../../src/core/limits.ts'
 import { idleIn, type Purse } from '../../src/lending/purse.ts'
 import { slotEnd } from '../../src/lending/window.ts'
 import { withLoans } from '../../src/lending/with-loans.ts'
-import { manySteps, openWires, Refusals, settleDown, type WiredPurse } from './wires.ts'
+import { manySteps, openWires, patienceMs, Refusals, settleDown, type WiredPurse } from './wires.ts'
 
-// Limits that several purses share, whatever the order of calls, messages, time and deaths.
+// Limits that several purses share, whatever the order of calls, messages, time, delays and deaths.
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
+afterEach(() => void vi.useRealTimers())
 
 type Call = {
   wired: WiredPurse
@@ -147,7 +150,7 @@ function end(call: Call, tokens: number): void {
 }
 
 const steps = manySteps(
-  { begin: 10, end: 6, rollBack: 1, deliver: 5, toBank: 4, toPurse: 4, say: 2, wait: 2, die: 1 },
+  { begin: 10, end: 6, rollBack: 1, deliver: 5, toBank: 4, toPurse: 4, say: 2, wait: 2, late: 1, die: 1 },
   { at: fc.nat(1_000), key: fc.constantFrom(0, 0, 1, 2, 3), amount: fc.nat(20) },
 )
 type Step = typeof steps extends fc.Arbitrary<(infer One)[]> ? One : never
@@ -195,6 +198,7 @@ async function play(world: World, { what, at, key, amount: tokens }: Step): Prom
   if (what === 'say') wired.flush()
   if (what === 'deliver') await world.deliver(index, () => observe(world))
   if (what === 'wait') world.clock.ms += tokens * 1_000
+  if (what === 'late') vi.advanceTimersByTime(patienceMs)
   if (what === 'die') world.die(index)
 }
 

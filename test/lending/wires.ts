@@ -8,6 +8,9 @@ export async function settleDown(): Promise<void> {
   for (let turn = 0; turn < 12; turn++) await null
 }
 
+/** How long the bank waits for a purse that does not deliver what it holds. */
+export const patienceMs = 60_000
+
 /** A purse and its wire each way: messages arrive in order, when a test delivers them. */
 export type WiredPurse = {
   id: number
@@ -88,7 +91,8 @@ export function openWires(count: number, options: WireOptions) {
           wired.toBank.push(() => resolve(held))
         })
       }),
-    patienceMs: 60_000,
+    patienceMs,
+    longestMs: Number.POSITIVE_INFINITY,
     ...(now && { now }),
     ...(mostIdle !== undefined && { mostIdle }),
   })
