@@ -27,7 +27,8 @@ export type Bank = {
   leave(purse: number): void
   /**
    * Answers when it is decided, at once where nothing has to be called back; with an error when the tables of spend cannot
-   * be read, or a purse that may hold what is needed does not answer. The purse must get its answers and the recalls in the order in which they are made here.
+   * be read, or a purse that may hold what is needed does not answer. The purse must get its answers and the recalls in the
+   * order in which they are made here.
    */
   lend(purse: number, needs: readonly Need[], onAnswer: (answer: Answer | Error) => void): void
   /** A purse gives back, or, with a negative amount, has spent more than it was lent. `closes`: it forgets the account. */
@@ -45,12 +46,9 @@ export type Bank = {
 }
 
 /** `readSpent` reads the spend of a money account; `recall` asks a purse for what it holds, and rejects when it is gone. */
-export type BankOptions = {
+export type BankOptions = Omit<RecallOptions, 'onHeld'> & {
   readSpent(account: string): bigint
-  recall: RecallOptions['recall']
   now?: () => number
-  /** How long a purse may take to give back before all that does not depend on it is decided. */
-  patienceMs?: number
   /** How long a call waits for a purse that may hold what it needs. */
   longestMs?: number
   mostIdle?: number
@@ -63,7 +61,6 @@ type Waiting = Lending & { since: number }
 
 /** A purse is lent this part of what is left, divided by the number of purses: near a limit that is less than a call needs. */
 const share = 4n
-const defaultPatienceMs = 2_000
 const defaultLongestMs = 10_000
 
 /** Opens a bank without purses. `now` returns milliseconds of a monotonic clock that the purses share. */
@@ -88,12 +85,11 @@ class LendingBank implements Bank {
     this.#options = options
     this.#now = options.now ?? (() => performance.now())
     this.#sweepAt = options.mostIdle ?? 10_000
-    const { recall, patienceMs = defaultPatienceMs } = options
     const onHeld: RecallOptions['onHeld'] = (purse, account, amount) => {
       const lent = this.#accounts.get(account)?.lent
       if (lent?.has(purse)) lent.set(purse, amount)
     }
-    this.#recalls = new Recalls({ recall, patienceMs, onHeld })
+    this.#recalls = new Recalls({ ...options, onHeld })
   }
 
   join(purse: number): void {
@@ -215,20 +211,16 @@ class LendingBank implements Bank {
 
   /** What is without limit needs no recall, unless it was lent under one. */
   #toRecall(needs: readonly Need[]): string[] {
-    const names = needs.map(({ account }) => account)
-    return names.filter((name) => {
-      const { limit, isStale } = this.#accounts.get(name) ?? { limit: null, isStale: false }
-      return limit !== null || isStale
+    return needs.flatMap(({ account }) => {
+      const { limit, isStale } = this.#accounts.get(account) ?? { limit: null, isStale: false }
+      return limit !== null || isStale ? [account] : []
     })
   }
 
   /** Resolves to the purses that have not answered. */
   async #recall(names: readonly string[]): Promise<readonly number[]> {
-    const calls = [...this.#purses].map(async (purse) => {
-      const lent = names.filter((name) => this.#accounts.get(name)?.lent.has(purse))
-      return lent.length === 0 || (await this.#recalls.from(purse, lent)) ? [] : [purse]
-    })
-    const late = (await Promise.all(calls)).flat()
+    const lentTo = (purse: number) => names.filter((name) => this.#accounts.get(name)?.lent.has(purse))
+    const late = await this.#recalls.from([...this.#purses], lentTo)
     for (const name of names) {
       const account = this.#accounts.get(name)
       if (account) account.isStale &&= mayHold(late, account)
