@@ -24,7 +24,7 @@ export const serverFlags: readonly string[] = [
  * wait for their providers cost 6 % more, because what they hold is old by then; with 100 % memory under load grows by 40 MB. No
  * compiler between the first and the last, Maglev: when calls begin, all their functions wait for it at once, each with tables of its
  * own, up to 50 MB that the C library does not give back; the last one is asked sooner instead, after half as many invocations. And
- * nothing is made old at once because what was made like it has become old: of a stream that waits for its next event all has.
+ * nothing is made old at once, as has been the case since the first request (`core/young-generation.ts`).
  */
 export const lateFlags: readonly string[] = [
   '--heap-growing-percent=70',

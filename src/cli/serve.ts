@@ -1,11 +1,6 @@
 import { flushCompileCache } from 'node:module'
 import { setFlagsFromString } from 'node:v8'
-import {
-  holdYoungGeneration,
-  leaveThreadsTheirSizes,
-  letYoungGenerationGrow,
-  usualMb,
-} from '../core/young-generation.ts'
+import { holdYoungGeneration, leaveThreadsTheirSizes, restoreStartFlags, usualMb } from '../core/young-generation.ts'
 import { formatProblem } from '../manifest/problem.ts'
 import { logFormat, openLog } from '../observe/log.ts'
 import { logLevels } from '../observe/log-levels.ts'
@@ -89,7 +84,7 @@ async function serve(options: Pick<RouterOptions, 'configPath' | 'port' | 'takeO
 /** Compiled code is kept now, because a process that is killed leaves none behind; and memory is that of a server. */
 function settle(router: Router): void {
   // Code is kept under the flags that the next start begins with.
-  letYoungGenerationGrow()
+  restoreStartFlags()
   flushCompileCache()
   for (const flag of lateFlags) setFlagsFromString(flag)
   router.settle()

@@ -8,6 +8,13 @@ import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8'
 const doubled = '--semi-space-growth-factor=2'
 const unchanged = '--semi-space-growth-factor=1'
 
+/**
+ * Where much of what was made has become old, V8 makes everything old at once from then on, for the life of the process. All that such
+ * an object refers to is taken for alive until the old generation is collected: the texts of a conversation, long after its call.
+ */
+const oldAtOnce = '--allocation-site-pretenuring'
+const nothingOldAtOnce = '--no-allocation-site-pretenuring'
+
 /** With as few calls at once as most processes have, they cost hardly more than with a larger one; with half of this a twentieth more. */
 export const usualMb = 16
 
@@ -27,6 +34,7 @@ export function holdYoungGeneration(running: Running, mb: number): () => void {
     rates.look(performance.now())
     const isCrowd = running.size >= crowd || running.bodyBytes >= crowdBytes
     const mayGrow = semiSpaceMb() < mb || (isCrowd && rates.meanMs() <= briefMs)
+    if (running.begun > 0) setFlagsFromString(nothingOldAtOnce)
     setFlagsFromString(mayGrow ? doubled : unchanged)
   }
 }
@@ -73,15 +81,20 @@ class Rates {
 const lookMs = 40
 const meanMs = 500
 
-/** Until it is held again. */
-export function letYoungGenerationGrow(): void {
+/** Until it is held again, the flags that are changed here are those of a process that starts. */
+export function restoreStartFlags(): void {
   setFlagsFromString(doubled)
+  setFlagsFromString(oldAtOnce)
 }
 
-/** Lets the young generation of another thread grow to `mb`, which is its limit, whatever the main thread does. Returns what to call now and then. */
+/**
+ * Lets the young generation of another thread grow to `mb`, which is its limit, whatever the main thread does, and makes nothing old at
+ * once. Returns what to call now and then while requests run.
+ */
 export function growYoungGeneration(mb: number): () => void {
   return () => {
-    if (semiSpaceMb() < mb) letYoungGenerationGrow()
+    setFlagsFromString(nothingOldAtOnce)
+    if (semiSpaceMb() < mb) setFlagsFromString(doubled)
   }
 }
 
