@@ -33,13 +33,16 @@ export async function readJson(request: IncomingMessage, response: Response, lim
   if (coding === undefined && length === undefined) return undefined
   if (Number(length) !== 0) requireJson(type)
   try {
-    const text = await receive(request, readerOf(request, response, limits.size.bytes), limits)
+    const text = await receive(request, readerOf(request, response, Math.min(limits.size.bytes, longestText)), limits)
     return isLong(text.length) ? await parseInTurns(text, limits.size) : parseBody(text, limits.size)
   } finally {
     // The rest of a body that is not read must not keep the connection open.
     if (!request.complete) closeAfterAnswer(request, response)
   }
 }
+
+/** V8 has no longer ones, whatever the limit of the server. */
+const longestText = constants.MAX_STRING_LENGTH
 
 /** Throws RouterError 415 for a body that is not declared as JSON. */
 function requireJson(type: string | undefined): void {
@@ -72,9 +75,7 @@ function readerOf(request: IncomingMessage, response: Response, limitBytes: numb
   return isPlain ? plainReader(request, limitBytes) : decodingReader(request, response, limitBytes)
 }
 
-function plainReader(request: IncomingMessage, limit: number): BodyReader {
-  // No text is longer than V8 allows, whatever the limit of the server.
-  const limitBytes = Math.min(limit, constants.MAX_STRING_LENGTH)
+function plainReader(request: IncomingMessage, limitBytes: number): BodyReader {
   let chunks: Buffer[] = []
   let apart = 0
   let received = 0
@@ -228,7 +229,8 @@ function bodyError(error: unknown, limitBytes: number): RouterError {
 
 /** The error for a body above the limit. */
 function tooLarge(limitBytes: number, cause?: unknown): RouterError {
-  const message = `The body is larger than ${limitBytes} bytes, the body_limit of this server.`
+  const limit = limitBytes === longestText ? 'the longest JSON text that this server reads' : 'the body_limit of this server'
+  const message = `The body is larger than ${limitBytes} bytes, ${limit}.`
   return new RouterError('too_large', message, { cause })
 }
 

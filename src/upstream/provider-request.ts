@@ -1,3 +1,4 @@
+import { constants } from 'node:buffer'
 import { RouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
 import { isLong, nextTurn } from '../core/turn.ts'
@@ -148,9 +149,12 @@ export function urlOf({ slug, baseUrl }: Pick<Provider, 'slug' | 'baseUrl'>, pat
 
 /** The whole text of a response of at most so many bytes. Throws RouterError. */
 export async function textOf(provider: Provider, response: HttpResponse, mostBytes: number): Promise<string> {
-  const { text, isWhole } = await textUpTo(response, mostBytes)
+  // V8 has no longer texts, whatever the limit of the server.
+  const most = Math.min(mostBytes, constants.MAX_STRING_LENGTH)
+  const { text, isWhole } = await textUpTo(response, most)
   if (isWhole) return text
-  const message = `The provider sent an answer of more than ${mostBytes} bytes, the answers.body_limit of this server.`
+  const limit = most < mostBytes ? 'the longest text that this server reads' : 'the answers.body_limit of this server'
+  const message = `The provider sent an answer of more than ${most} bytes, ${limit}.`
   throw new RouterError('provider_unreadable', message, { provider: provider.slug })
 }
 
