@@ -229,7 +229,8 @@ function bodyError(error: unknown, limitBytes: number): RouterError {
 
 /** The error for a body above the limit. */
 function tooLarge(limitBytes: number, cause?: unknown): RouterError {
-  const limit = limitBytes === longestText ? 'the longest JSON text that this server reads' : 'the body_limit of this server'
+  const limit =
+    limitBytes === longestText ? 'the longest JSON text that this server reads' : 'the body_limit of this server'
   const message = `The body is larger than ${limitBytes} bytes, ${limit}.`
   return new RouterError('too_large', message, { cause })
 }
