@@ -33,7 +33,8 @@ export async function readJson(request: IncomingMessage, response: Response, lim
   if (coding === undefined && length === undefined) return undefined
   if (Number(length) !== 0) requireJson(type)
   try {
-    const text = await receive(request, readerOf(request, response, Math.min(limits.size.bytes, longestText)), limits)
+    const size = { ...limits.size, bytes: Math.min(limits.size.bytes, longestText) }
+    const text = await receive(request, readerOf(request, response, size.bytes), { ...limits, size })
     return isLong(text.length) ? await parseInTurns(text, limits.size) : parseBody(text, limits.size)
   } finally {
     // The rest of a body that is not read must not keep the connection open.

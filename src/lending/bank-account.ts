@@ -38,19 +38,14 @@ export function lentOf({ lent }: BankAccount): bigint {
 
 /** Of sums of which null is without limit. */
 export function lendMore<Name>(lent: Map<Name, bigint | null>, name: Name, amount: bigint | null): void {
-  lent.set(name, amount === null ? null : (lent.get(name) ?? 0n) + amount)
-}
-
-/** Whether one of the purses may hold something. */
-export function mayHold(purses: readonly number[], { lent }: BankAccount): boolean {
-  return purses.some((purse) => lent.has(purse))
+  const before = lent.get(name)
+  lent.set(name, amount === null || before === null ? null : (before ?? 0n) + amount)
 }
 
 /** Whether there may be enough: what these purses were lent may be idle. */
 export function mayHaveEnough(purses: readonly number[], account: BankAccount, need: Need, at: number): boolean {
-  if (!mayHold(purses, account)) return false
   const lent = new Map([...account.lent].filter(([purse]) => !purses.includes(purse)))
-  return account.isStale || !isShort({ ...account, lent }, need, at)
+  return !isShort({ ...account, lent }, need, at)
 }
 
 export function take(lent: Loans, purse: number, amount: bigint): void {

@@ -7,7 +7,6 @@ import {
   lendMore,
   lentOf,
   mayHaveEnough,
-  mayHold,
   most,
   spentOf,
   take,
@@ -57,7 +56,8 @@ export type BankOptions = Omit<RecallOptions, 'onHeld'> & {
 type Asked = { need: Need; account: BankAccount }
 /** What a purse has asked for. */
 export type Lending = { purse: number; needs: readonly Need[]; onAnswer(answer: Answer | Error): void }
-type Waiting = Lending & { since: number }
+/** `since` when it has been put off; undefined before. */
+type Waiting = Lending & { since?: number }
 
 /** A purse is lent this part of what is left, divided by the number of purses: near a limit that is less than a call needs. */
 const share = 4n
@@ -98,12 +98,14 @@ class LendingBank implements Bank {
 
   leave(purse: number): void {
     this.#purses.delete(purse)
+    this.#waiting = this.#waiting.filter((one) => one.purse !== purse)
+    this.#deciding = this.#deciding.filter((one) => one.purse !== purse)
     for (const { lent } of this.#accounts.values()) lent.delete(purse)
   }
 
   lend(purse: number, needs: readonly Need[], onAnswer: Lending['onAnswer']): void {
+    const waiting = { purse, needs, onAnswer }
     const at = this.#now()
-    const waiting = { purse, needs, onAnswer, since: at }
     const mustWait = ({ need, account }: Asked) =>
       this.#recalling?.has(need.account) || account.isStale || isShort(account, need, at)
     if (!this.#answerIf((asked) => !asked.some(mustWait), { ...waiting, extra: true })) {
@@ -155,6 +157,7 @@ class LendingBank implements Bank {
       const account = this.#accountOf(named)
       for (const [endsAt, count] of uses) account.uses.add(endsAt, count)
       for (const [purse, amount] of lent) if (this.#purses.has(purse)) account.lent.set(purse, amount)
+      account.isStale = account.limit !== null && [...account.lent.values()].includes(null)
     }
   }
 
@@ -179,6 +182,7 @@ class LendingBank implements Bank {
       const isLowered = account.limit === null || (limit !== null && limit < account.limit)
       account.isStale ||= isLowered && account.lent.size > 0
       account.limit = limit
+      if (limit === null) account.isStale = false
     }
     return account
   }
@@ -211,8 +215,8 @@ class LendingBank implements Bank {
 
   /** What is without limit needs no recall, unless it was lent under one. */
   #toRecall(needs: readonly Need[]): string[] {
-    return needs.flatMap(({ account }) => {
-      const { limit, isStale } = this.#accounts.get(account) ?? { limit: null, isStale: false }
+    return needs.flatMap(({ account, limit: known }) => {
+      const { limit, isStale } = this.#accounts.get(account) ?? { limit: known, isStale: false }
       return limit !== null || isStale ? [account] : []
     })
   }
@@ -223,32 +227,26 @@ class LendingBank implements Bank {
     const late = await this.#recalls.from([...this.#purses], lentTo)
     for (const name of names) {
       const account = this.#accounts.get(name)
-      if (account) account.isStale &&= mayHold(late, account)
+      if (account) account.isStale &&= late.some((purse) => account.lent.get(purse) === null)
     }
     return late
   }
 
-  /**
-   * Grants, or refuses for good; lets a call wait once more that knows another limit than those before it, or that needs what a purse may
-   * hold that is late.
-   */
+  /** Grants, refuses, or puts off for a time: a call that knows another limit, or needs what a late purse may hold. */
   #decide(waiting: Waiting, late: readonly number[]): void {
     const at = this.#now()
-    const { purse, onAnswer, since } = waiting
-    let isStale = false
-    let isUnknown = false
+    const { purse, onAnswer, since = at } = waiting
+    let mayBeEnough = false
     const fits = (asked: readonly Asked[]) => {
       const missing = asked.filter(({ need, account }) => account.isStale || isShort(account, need, at))
-      isStale = missing.some(({ account }) => account.isStale)
-      isUnknown = missing.length > 0 && missing.every(({ account, need }) => mayHaveEnough(late, account, need, at))
+      mayBeEnough = missing.every(({ account, need }) => account.isStale || mayHaveEnough(late, account, need, at))
       return missing.length === 0
     }
     // Nothing beyond what the call needs: others wait for what is left.
     if (this.#answerIf(fits, { ...waiting, extra: false })) return
-    if (isUnknown && at - since >= (this.#options.longestMs ?? defaultLongestMs))
-      onAnswer(new Error('A thread that holds a part of the limit does not answer.'))
-    else if (isUnknown || isStale) this.#waiting.push(waiting)
-    else onAnswer(this.#answer(purse, this.#open(waiting.needs), { isGranted: false, extra: false }))
+    if (!mayBeEnough) onAnswer(this.#answer(purse, this.#open(waiting.needs), { isGranted: false, extra: false }))
+    else if (at - since < (this.#options.longestMs ?? defaultLongestMs)) this.#waiting.push({ ...waiting, since })
+    else onAnswer(new Error('A thread that holds a part of the limit does not answer.'))
   }
 
   /** Grants where that is possible, and says whether it has answered. */

@@ -96,9 +96,11 @@ export class HandedBooks implements MoneyBooks {
     const lent = new Map<string, [number, bigint | null][]>()
     const names = [...this.#accounts.keys()]
     const told = purses().map(async (purse) => {
-      const held = await recall(purse, names).catch(() => [])
+      const held = await withinPatience(recall(purse, names).catch(() => []))
       this.#late.set(purse, [])
-      for (const { account, held: amount } of held) if (amount !== 0n) listIn(lent, account).push([purse, amount])
+      // Of one that does not answer nothing is known: the bank asks it again before it lends what it may have.
+      for (const account of held ? [] : names) listIn(lent, account).push([purse, null])
+      for (const { account, held: amount } of held ?? []) if (amount !== 0n) listIn(lent, account).push([purse, amount])
     })
     await Promise.all(told)
     await Promise.all([...this.#rows.values()].map((row) => written(books, row)))
@@ -151,6 +153,17 @@ export class HandedBooks implements MoneyBooks {
 function countedAlready(use: Use): Use {
   return { ...use, uses: 0n }
 }
+
+/** Undefined where it takes too long. */
+async function withinPatience<Value>(waiting: Promise<Value>): Promise<Value | undefined> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(resolve, patienceMs, undefined)
+  })
+  return await Promise.race([waiting, late]).finally(() => clearTimeout(timer))
+}
+
+const patienceMs = 2_000
 
 async function written({ ledger }: MoneyBooks, { record, response, resolve, reject }: Row): Promise<void> {
   await ledger.settle(record, response).then(resolve, reject)

@@ -171,12 +171,13 @@ async function textUpTo({ bytes }: HttpResponse, most: number): Promise<{ text: 
     received += chunk.length
     if (received > most) break
   }
-  const [first] = chunks
-  const text = utf8.decode(chunks.length === 1 ? first : Buffer.concat(chunks))
-  return { text, isWhole: received <= most }
+  const [first = none] = chunks
+  const all = chunks.length > 1 ? Buffer.concat(chunks) : first
+  return { text: utf8.decode(all.subarray(0, most)), isWhole: received <= most }
 }
 
 const utf8 = new TextDecoder()
+const none = new Uint8Array()
 
 /** Our headers with the client's; a joined list has each item once. */
 function withForwarded(own: Headers, forwarded: readonly ForwardedHeader[]): Headers {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { RouterError } from '../../src/core/errors.ts'
-import type { Answer, Held, Standing } from '../../src/lending/account.ts'
+import type { Answer, Standing } from '../../src/lending/account.ts'
 import { openBank } from '../../src/lending/bank.ts'
 import { idleIn, Purse } from '../../src/lending/purse.ts'
 import { withLoans } from '../../src/lending/with-loans.ts'
@@ -212,78 +212,6 @@ describe('purses', () => {
     const admitted = [small, large, ...others].filter(({ reservation }) => reservation)
     expect([small, large, ...others].every(({ reservation, error }) => reservation ?? error)).toBe(true)
     expect(admitted.reduce((sum, { need }) => sum + need, 0n)).toBeLessThanOrEqual(105n)
-  })
-
-  describe('a purse that does not answer', () => {
-    /** Two purses, of which the first answers a recall when it is told to. `lend` resolves to what the bank answers a call that needs so much. */
-    function withSilent(times: { patienceMs: number; longestMs: number }) {
-      const answers: (() => void)[] = []
-      const held: Held[] = []
-      const recall = (purse: number) => {
-        const { promise, resolve } = Promise.withResolvers<Held[]>()
-        if (purse === 1) answers.push(() => resolve(held))
-        else resolve([])
-        return promise
-      }
-      const bank = openBank({ readSpent: () => 0n, recall, ...times })
-      bank.join(1)
-      bank.join(2)
-      const lend = (purse: number, least: bigint, { account = 'organization o', limit = 100n as bigint | null } = {}) =>
-        new Promise<Answer | Error>((resolve) => {
-          bank.lend(purse, [{ account, kind: 'money', limit, least, wish: least }], resolve)
-        })
-      return { bank, answers, held, lend }
-    }
-
-    test('causes no refusal: the call waits until it does', async () => {
-      const { answers, held, lend } = withSilent({ patienceMs: 5, longestMs: 60_000 })
-      await lend(1, 60n)
-      const second = lend(2, 60n)
-      await expect.poll(() => answers.length, { interval: 1 }).toBeGreaterThan(2)
-      held.push({ account: 'organization o', held: 40n })
-      for (const answer of answers) answer()
-      expect(await second).toMatchObject({ isGranted: true })
-    })
-
-    test('causes no refusal: the call waits until the thread is gone', async () => {
-      const { answers, bank, lend } = withSilent({ patienceMs: 5, longestMs: 60_000 })
-      await lend(1, 60n)
-      const second = lend(2, 60n)
-      await expect.poll(() => answers.length, { interval: 1 }).toBeGreaterThan(1)
-      bank.leave(1)
-      expect(await second).toMatchObject({ isGranted: true })
-    })
-
-    test('fails a call that needs what it may hold, after a time', async () => {
-      const { lend } = withSilent({ patienceMs: 2, longestMs: 10 })
-      await lend(1, 60n)
-      expect(await lend(2, 60n)).toEqual(new Error('A thread that holds a part of the limit does not answer.'))
-    })
-
-    test('is not waited for by a call that no answer would help, nor by one that does not need it', async () => {
-      const { answers, lend } = withSilent({ patienceMs: 5, longestMs: 60_000 })
-      await lend(1, 60n)
-      await lend(2, 100n, { account: 'key k' })
-      const stuck = lend(2, 60n)
-      expect(await lend(2, 10n, { account: 'key k' })).toMatchObject({
-        isGranted: false,
-        standings: [{ isShort: true }],
-      })
-      expect(await lend(2, 10n, { account: 'key l' })).toMatchObject({ isGranted: true })
-      expect(await lend(2, 200n)).toMatchObject({ isGranted: false })
-      for (const answer of answers) answer()
-      expect(await Promise.race([stuck, null])).toBeNull()
-    })
-
-    test('may still spend without limit what it was lent before there was one', async () => {
-      const { answers, held, lend } = withSilent({ patienceMs: 5, longestMs: 60_000 })
-      await lend(1, 60n, { limit: null })
-      const second = lend(2, 60n)
-      await expect.poll(() => answers.length, { interval: 1 }).toBeGreaterThan(1)
-      held.push({ account: 'organization o', held: 50n })
-      for (const answer of answers) answer()
-      expect(await second).toMatchObject({ isGranted: false, standings: [{ isShort: true, lent: 50n }] })
-    })
   })
 })
 

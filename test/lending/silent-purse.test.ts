@@ -1,0 +1,170 @@
+import { setTimeout } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import type { Answer, Held } from '../../src/lending/account.ts'
+import { type BankOptions, openBank } from '../../src/lending/bank.ts'
+
+// A purse that does not answer a recall: its thread is busy, or stuck.
+
+type Wanted = { purse?: number; account?: string; limit?: bigint | null }
+
+/** Three purses, of which the first answers a recall when it is told to: it holds what is in `held`. */
+function withSilent(options: Pick<BankOptions, 'patienceMs' | 'longestMs' | 'mostIdle'> = {}) {
+  const answers: (() => void)[] = []
+  const held: Held[] = []
+  const recall = (purse: number) => {
+    const { promise, resolve } = Promise.withResolvers<Held[]>()
+    if (purse === 1) answers.push(() => resolve(held))
+    else resolve([])
+    return promise
+  }
+  const bank = openBank({ readSpent: () => 0n, recall, patienceMs: 5, longestMs: 60_000, ...options })
+  for (const purse of [1, 2, 3]) bank.join(purse)
+  const lendAll = (purse: number, ...wanted: (Wanted & { least: bigint })[]) =>
+    new Promise<Answer | Error>((resolve) => {
+      const needs = wanted.map(({ account = 'organization o', limit = 100n, least }) => {
+        return { account, kind: 'money', limit, least, wish: least } as const
+      })
+      bank.lend(purse, needs, resolve)
+    })
+  return {
+    bank,
+    held,
+    answers,
+    lendAll,
+    lend: (purse: number, least: bigint, wanted: Wanted = {}) => lendAll(purse, { ...wanted, least }),
+    /** It has been asked so often. */
+    asked: (times: number) => expect.poll(() => answers.length, { interval: 1 }).toBeGreaterThanOrEqual(times),
+    answer() {
+      for (const each of answers) each()
+    },
+  }
+}
+
+const granted = { isGranted: true }
+const refused = { isGranted: false }
+const noAnswer = new Error('A thread that holds a part of the limit does not answer.')
+const soon = () => setTimeout(50, 'waits')
+
+describe('a call that needs what it may hold', () => {
+  test('waits until it answers', async () => {
+    const { held, lend, asked, answer } = withSilent()
+    await lend(1, 60n)
+    const second = lend(2, 60n)
+    await asked(3)
+    held.push({ account: 'organization o', held: 40n })
+    answer()
+    expect(await second).toMatchObject(granted)
+  })
+
+  test('waits until it is gone', async () => {
+    const { bank, lend, asked } = withSilent()
+    await lend(1, 60n)
+    const second = lend(2, 60n)
+    await asked(2)
+    bank.leave(1)
+    expect(await second).toMatchObject(granted)
+  })
+
+  test('fails after a time', async () => {
+    const { lend } = withSilent({ patienceMs: 2, longestMs: 10 })
+    await lend(1, 60n)
+    expect(await lend(2, 60n)).toEqual(noAnswer)
+  })
+
+  test('does not fail while an answer may wait to be heard', async () => {
+    const { held, lend, answer } = withSilent({ longestMs: 1 })
+    await lend(1, 60n)
+    const second = lend(2, 60n)
+    held.push({ account: 'organization o', held: 40n })
+    // This thread stands still: its timers run first.
+    for (const until = performance.now() + 20; performance.now() < until; );
+    setImmediate(answer)
+    expect(await second).toMatchObject(granted)
+  })
+
+  test('is refused where what it answers is not enough', async () => {
+    const { held, lend, asked, answer } = withSilent()
+    await lend(1, 60n, { limit: null })
+    const second = lend(2, 60n)
+    await asked(2)
+    held.push({ account: 'organization o', held: 50n })
+    answer()
+    expect(await second).toMatchObject({ ...refused, standings: [{ isShort: true, lent: 50n }] })
+  })
+})
+
+describe('a call that does not need what it may hold', () => {
+  test('is decided', async () => {
+    const { held, lend, answer } = withSilent()
+    await lend(1, 60n)
+    await lend(2, 100n, { account: 'key k' })
+    const stuck = lend(2, 60n)
+    expect(await lend(2, 10n, { account: 'key k' })).toMatchObject({ ...refused, standings: [{ isShort: true }] })
+    expect(await lend(2, 10n, { account: 'key l' })).toMatchObject(granted)
+    expect(await lend(2, 200n)).toMatchObject(refused)
+    held.push({ account: 'organization o', held: 0n })
+    answer()
+    expect(await stuck).toMatchObject(granted)
+  })
+
+  test.each([900n, 2_000n, null])('is granted where the limit has become %s', async (limit) => {
+    const { lend } = withSilent()
+    await lend(1, 10n, { limit: 1_000n })
+    await lend(2, 10n, { limit: 950n })
+    expect(await lend(2, 10n, { limit })).toMatchObject(granted)
+    expect(await lend(2, 0n, { limit })).toMatchObject(granted)
+  })
+
+  test('is refused for another limit, whatever it holds without one', async () => {
+    const { lend, lendAll } = withSilent()
+    await lend(1, 0n, { limit: null })
+    await lend(2, 10n, { account: 'key k', limit: 10n })
+    const both = [
+      { account: 'key k', limit: 10n, least: 5n },
+      { limit: 100n, least: 5n },
+    ]
+    expect(await lendAll(2, ...both)).toMatchObject(refused)
+  })
+
+  test('is refused only when all that is idle has come back, also of an account that was forgotten meanwhile', async () => {
+    const { lend, lendAll } = withSilent({ patienceMs: 50, mostIdle: 3 })
+    await lend(1, 100n)
+    void lend(2, 1n)
+    void lend(2, 1n)
+    const call = lendAll(2, { account: 'key x', least: 100n }, { account: 'key y', least: 0n }, { least: 0n })
+    for (let other = 0; other < 6; other++) await lend(3, 1n, { account: `key ${other}` })
+    await setTimeout(60)
+    await Promise.race([lend(3, 1n, { account: 'key x' }), soon()])
+    expect(await call).toMatchObject(granted)
+  })
+})
+
+describe('a bank that goes on with what another has handed over', () => {
+  test('waits for a purse that was lent without limit', async () => {
+    const first = withSilent()
+    await first.lend(1, 0n, { limit: null })
+    void first.lend(2, 100n)
+    await first.asked(2)
+    const { accounts, waiting } = first.bank.handOver()
+    const second = withSilent()
+    second.bank.adopt(accounts)
+    const answers = waiting.map(({ purse, needs }) => new Promise((resolve) => second.bank.lend(purse, needs, resolve)))
+    expect(await Promise.race([...answers, soon()])).toBe('waits')
+  })
+
+  test('lends nothing to a purse that has left', async () => {
+    const first = withSilent({ patienceMs: 200 })
+    await first.lend(1, 10n, { limit: 1_000n })
+    await first.lend(1, 60n, { account: 'key k' })
+    void first.lendAll(3, { account: 'key k', least: 60n }, { limit: 1_000n, least: 1n })
+    void first.lend(2, 300n, { limit: 1_000n })
+    first.bank.leave(2)
+    const { accounts, waiting } = first.bank.handOver()
+    const second = withSilent()
+    second.bank.leave(2)
+    second.bank.adopt(accounts)
+    for (const { purse, needs, onAnswer } of waiting) second.bank.lend(purse, needs, onAnswer)
+    for (const purse of [1, 3]) second.bank.leave(purse)
+    expect(second.bank.totals().lent).toBe(0n)
+  })
+})
