@@ -30,8 +30,12 @@ export type BankLink = {
   giveBack(account: string, amount: bigint, closes: boolean): void
 }
 
-/** What a call has been granted, kept for it until `use`; `refused` has the standings when the bank granted nothing. */
-export type Loan = { use(): void; refused?: readonly Standing[] }
+/**
+ * What a call has been granted: it is kept for the call until `use` admits it, also from recalls that are heard in the middle of that.
+ * `refused` has the standings when the bank granted nothing.
+ */
+export type Loan = { use<Admitted>(admit: () => Admitted): Admitted; refused?: readonly Standing[] }
+type Granted = readonly { account: PurseAccount; amount: bigint }[]
 
 /** Thrown where the purse is too small: the call waits for `lent` and is admitted again, or gets the error of `refusal`. */
 export class Borrowing extends RouterError {
@@ -54,6 +58,8 @@ export class Purse {
   readonly #mostIdle: number
   readonly #accounts = new Map<string, PurseAccount>()
   #unreported = new Set<PurseAccount>()
+  /** What was granted to the call that is being admitted. */
+  #admitting: Granted = []
   #sweepAt: number
 
   /** An empty purse. */
@@ -85,7 +91,7 @@ export class Purse {
     account.isAsking = true
     this.#ask([{ account: name, kind, limit, least: 0n, wish: 0n }], (loan) => {
       account.isAsking = false
-      if (!(loan instanceof Error)) loan.use()
+      if (!(loan instanceof Error)) loan.use(() => {})
     })
   }
 
@@ -103,10 +109,18 @@ export class Purse {
       const account = this.#accounts.get(name)
       if (!account) return { account: name, held: 0n }
       if (account.limit === null) account.limit = undefined
-      account.share = account.spent + account.reserved
+      const held = account.reserved + this.#keptOf(account)
+      account.share = account.spent + held
       account.left = 0n
-      return { account: name, held: account.reserved }
+      return { account: name, held }
     })
+  }
+
+  /** What is idle, but belongs to the call that is being admitted. */
+  #keptOf(account: PurseAccount): bigint {
+    const granted = this.#admitting.find((one) => one.account === account)?.amount ?? 0n
+    const idle = idleIn(account)
+    return granted < idle ? granted : idle > 0n ? idle : 0n
   }
 
   /** Counts uses that end at a time; `lent` of them come from the share, the others were over or under an estimate. */
@@ -153,9 +167,15 @@ export class Purse {
       return { account, amount: standing.granted }
     })
     let isKept = true
-    const use = () => {
+    const use = <Admitted>(admit: () => Admitted): Admitted => {
       if (isKept) for (const { account, amount } of granted) account.reserved -= amount
+      this.#admitting = isKept ? granted : []
       isKept = false
+      try {
+        return admit()
+      } finally {
+        this.#admitting = []
+      }
     }
     return { use, ...(!isGranted && { refused: standings }) }
   }

@@ -26,8 +26,7 @@ async function withLent<Admitted>(first: Borrowing, admit: () => Admitted): Prom
     asked.answered(loan)
     try {
       // No `await` between this and the admission: no other call can take what was granted.
-      loan.use()
-      return admit()
+      return loan.use(admit)
     } catch (thrown) {
       if (!(thrown instanceof Borrowing) || round === mostRounds) throw thrown
       borrowing = thrown

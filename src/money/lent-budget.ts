@@ -97,7 +97,7 @@ function leftFor(account: PurseAccount): bigint {
 async function borrowed(borrowing: Borrowing): Promise<() => void> {
   const { use, refused } = await borrowing.lent()
   if (refused) throw borrowing.refusal(refused)
-  return use
+  return () => use(() => {})
 }
 
 function refusalOf(payers: readonly Payer[], { standings, asked }: { standings: readonly Standing[]; asked: Asked }) {

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { RouterError } from '../../src/core/errors.ts'
 import type { Answer, Standing } from '../../src/lending/account.ts'
 import { openBank } from '../../src/lending/bank.ts'
-import { idleIn, Purse } from '../../src/lending/purse.ts'
+import { idleIn, Purse, type PurseAccount } from '../../src/lending/purse.ts'
 import { withLoans } from '../../src/lending/with-loans.ts'
 import type { Budget, Payers, Reservation } from '../../src/money/budget.ts'
 import { openLentBudget } from '../../src/money/lent-budget.ts'
@@ -245,13 +245,13 @@ test('what is on its way to a purse that forgets the account meanwhile stays len
     return await loan
   }
   const first = await borrow('a', 10n)
-  first.use()
+  first.use(() => {})
   const second = purse.borrow([need('a', 60n)])
   // Others come meanwhile, so that the purse gives back what it has not used for long.
   for (const account of ['b', 'c', 'd', 'e', 'f']) {
     const loan = purse.borrow([need(account, 1n)])
     toPurse.splice(-1)[0]?.()
-    ;(await loan).use()
+    ;(await loan).use(() => {})
   }
   expect(purse.find(need('a', 0n))).toBeUndefined()
   for (const deliver of toPurse.splice(0)) deliver()
@@ -263,6 +263,25 @@ test('what is on its way to a purse that forgets the account meanwhile stays len
   waiting.resolve()
   await settleDown()
   expect(answered).toMatchObject({ isGranted: false })
+})
+
+test('a recall that is heard while a call is being admitted takes nothing that the call was granted', async () => {
+  const need = { account: 'organization o', kind: 'money', limit: 100n, least: 10n, wish: 10n } as const
+  const bank = openBank({ readSpent: () => 0n, recall: () => Promise.resolve([]) })
+  bank.join(1)
+  const purse = new Purse({
+    lend: (needs, onAnswer) => bank.lend(1, needs, onAnswer),
+    giveBack: (account, amount, closes) => bank.giveBack(1, account, amount, closes),
+  })
+  const loan = await purse.borrow([need])
+  const free = () => idleIn(purse.find(need) as PurseAccount)
+  expect(free()).toBe(90n)
+  loan.use(() => {
+    expect(purse.recall(['organization o'])).toEqual([{ account: 'organization o', held: 10n }])
+    expect(free()).toBe(10n)
+  })
+  expect(purse.recall(['organization o'])).toEqual([{ account: 'organization o', held: 0n }])
+  expect(free()).toBe(0n)
 })
 
 test('what is not in the tables yet, or counts for a minute, is kept while accounts are forgotten', () => {

@@ -35,7 +35,7 @@ test('what a line has spent and used is told before what it still holds', async 
   main.sayNow({ kind: 'lent', id: 1, answer })
   books.port.catchUp()
   const { use } = await lent
-  use()
+  use(() => {})
   const account = books.purse.find(need)
   if (!account) throw new Error('nothing is lent')
   books.purse.use(account, 60_000, 1n, 1n)
