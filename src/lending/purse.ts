@@ -169,12 +169,14 @@ export class Purse {
     let isKept = true
     const use = <Admitted>(admit: () => Admitted): Admitted => {
       if (isKept) for (const { account, amount } of granted) account.reserved -= amount
+      // What was asked for in the background may arrive while a call is being admitted.
+      const outer = this.#admitting
       this.#admitting = isKept ? granted : []
       isKept = false
       try {
         return admit()
       } finally {
-        this.#admitting = []
+        this.#admitting = outer
       }
     }
     return { use, ...(!isGranted && { refused: standings }) }

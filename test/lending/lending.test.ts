@@ -274,9 +274,11 @@ test('a recall that is heard while a call is being admitted takes nothing that t
     giveBack: (account, amount, closes) => bank.giveBack(1, account, amount, closes),
   })
   const loan = await purse.borrow([need])
+  const other = await purse.borrow([{ ...need, least: 0n, wish: 0n }])
   const free = () => idleIn(purse.find(need) as PurseAccount)
   expect(free()).toBe(90n)
   loan.use(() => {
+    other.use(() => {})
     expect(purse.recall(['organization o'])).toEqual([{ account: 'organization o', held: 10n }])
     expect(free()).toBe(10n)
   })
