@@ -1,7 +1,8 @@
 /**
  * The router with several threads on all cores beside one thread on one core. The load and the upstream use the same cores as the
  * router in both, one or all, so that they take the same share of its caches and time. And as several processes that know nothing of
- * each other: what those cost more than one is due to the cores, and the rest to what threads tell each other.
+ * each other: what those cost more than one is due to the cores, and the rest to what threads tell each other. In a round all of
+ * them run and take turns within seconds, so that they have the same machine, whoever else uses it.
  * `npm run bench -- threads [rounds] [threads]`.
  */
 import { availableParallelism } from 'node:os'
@@ -13,7 +14,8 @@ import { chatSame, measure, type Scenario } from './ways.ts'
 const rounds = Number(process.argv[3] ?? 3)
 const several = Number(process.argv[4] ?? availableParallelism())
 const cores = availableParallelism()
-const scenario: Scenario = { name: 'whole replies', stream: false, calls: 20_000, warm: 0, concurrent: 64 }
+const scenario: Scenario = { name: 'whole replies', stream: false, calls: 6_000, warm: 0, concurrent: 64 }
+const turnsPerRound = 8
 /** Each thread compiles the code for itself. */
 const warmPerThread = 25_000
 
@@ -33,34 +35,34 @@ const onOne: Case = { name: '1 thread, 1 core', processes: 1, threads: 1, cpus: 
 const one: Case = { name: '1 thread', processes: 1, threads: 1, cpus: allCores }
 const together: Case = { name: `${several} threads`, processes: 1, threads: several, cpus: allCores }
 const apart: Case = { name: `${several} processes`, processes: several, threads: 1, cpus: allCores }
+const cases = [onOne, one, together, apart]
 
-let upstream: Measured
-const found = new Map<Case, Row[]>()
+const upstreams = new Map<string, Measured>()
+for (const cpus of [oneCore, allCores]) upstreams.set(cpus, await startMeasured('upstream.ts', {}, { cpus }))
+const found = new Map<Case, Row[]>(cases.map((each) => [each, []]))
 for (let round = 1; round <= rounds; round++) {
-  for (const each of [onOne, one, together, apart]) {
-    const { processes, threads, cpus } = each
-    pin(process.pid, cpus)
-    upstream = await startMeasured('upstream.ts', {}, { cpus })
-    const routers = await Promise.all(
-      Array.from({ length: processes }, () => startRouter(here, upstream.url, { threads, cpus })),
-    )
-    found.set(each, [...(found.get(each) ?? []), await measureAll(routers, threads)])
-    await Promise.all(routers.map((router) => router.stop()))
-    await upstream.stop()
-  }
+  const running = new Map<Case, Router[]>()
+  for (const each of cases) running.set(each, await started(each))
+  for (let turn = 0; turn < turnsPerRound; turn++)
+    for (const [each, routers] of running) found.get(each)?.push(await measureAll(each, routers))
+  await Promise.all([...running.values()].flat().map((router) => router.stop()))
   console.error(`round ${round} of ${rounds}`)
 }
 
 const of = (each: Case, figure: keyof Row) => median((found.get(each) ?? []).map((row) => row[figure]))
-const ratio = (figure: keyof Row, of1: Case, of2: Case) => (of(of1, figure) / of(of2, figure)).toFixed(2)
+/** The median of the ratios of one turn each. */
+const ratio = (figure: keyof Row, of1: Case, of2: Case) => {
+  const [rows, others] = [found.get(of1) ?? [], found.get(of2) ?? []]
+  return median(rows.map((row, turn) => row[figure] / (others[turn]?.[figure] ?? Number.NaN)))
+}
 console.table(
   Object.fromEntries(
-    [...found.keys()].map((each) => [
+    cases.map((each) => [
       each.name,
       {
         'calls/s': of(each, 'callsPerSecond').toFixed(0),
         'CPU µs/call': of(each, 'allUs').toFixed(0),
-        '÷ 1 thread, 1 core': ratio('allUs', each, onOne),
+        '÷ 1 thread, 1 core': ratio('allUs', each, onOne).toFixed(2),
         'main threads µs/call': of(each, 'mainUs').toFixed(0),
         'load µs/call': of(each, 'loadUs').toFixed(0),
         'p50 ms': of(each, 'p50').toFixed(2),
@@ -70,28 +72,43 @@ console.table(
     ]),
   ),
 )
-/** What a router would serve if the load took nothing of its cores. */
-const alone = (each: Case, onCores: number) => (onCores * 1e6) / of(each, 'allUs')
-const own = alone(together, cores) / alone(onOne, 1)
+const dearer = ratio('allUs', together, onOne)
 console.log(
-  `${several} threads on ${cores} cores ÷ one thread on one core: ${ratio('callsPerSecond', together, onOne)}`,
+  `${several} threads on ${cores} cores ÷ one thread on one core: ${ratio('callsPerSecond', together, onOne).toFixed(2)}`,
 )
-console.log(`the same without the CPU of the load: ${own.toFixed(2)}`)
-console.log(`CPU of a call ÷ that of one thread on one core: ${ratio('allUs', together, onOne)}`)
-console.log(`CPU of a call ÷ that of processes: ${ratio('allUs', together, apart)}`)
+console.log(`what they would serve if the load took nothing of the cores: ${(cores / dearer).toFixed(2)}`)
+console.log(`CPU of a call ÷ that of one thread on one core: ${dearer.toFixed(2)}`)
+console.log(`CPU of a call ÷ that of processes: ${ratio('allUs', together, apart).toFixed(2)}`)
 process.exit(0)
 
+/** The routers of a case, when V8 has compiled their code. */
+async function started(each: Case): Promise<Router[]> {
+  const { processes, threads, cpus } = each
+  const url = upstreams.get(cpus)?.url ?? ''
+  const routers = await Promise.all(Array.from({ length: processes }, () => startRouter(here, url, { threads, cpus })))
+  await measureAll(each, routers, { ...scenario, calls: processes, warm: warmPerThread * several })
+  return routers
+}
+
 /** All routers at once, each with its share of the calls. */
-async function measureAll(routers: readonly Router[], threads: number): Promise<Row> {
+async function measureAll(
+  { cpus }: Case,
+  routers: readonly Router[],
+  { calls, concurrent, ...work } = scenario,
+): Promise<Row> {
   const { length } = routers
-  const share = { ...scenario, calls: scenario.calls / length, concurrent: Math.round(scenario.concurrent / length) }
-  const all = (work: Scenario) => Promise.all(routers.map((router) => measure(router, chatSame, work)))
-  await all({ ...share, calls: 1, warm: warmPerThread * threads })
-  const before = await usedBy(routers)
-  const figures = await all(share)
-  const after = await usedBy(routers)
+  pin(process.pid, cpus)
+  const share = {
+    ...work,
+    calls: calls / length,
+    warm: work.warm / length,
+    concurrent: Math.round(concurrent / length),
+  }
+  const before = await usedBy(cpus, routers)
+  const figures = await Promise.all(routers.map((router) => measure(router, chatSame, share)))
+  const after = await usedBy(cpus, routers)
   const sum = (figure: 'callsPerSecond' | 'rssMb') => figures.reduce((total, row) => total + row[figure], 0)
-  const per = (of: keyof typeof before) => (after[of] - before[of]) / scenario.calls
+  const per = (of: keyof typeof before) => (after[of] - before[of]) / calls
   return {
     callsPerSecond: sum('callsPerSecond'),
     rssMb: sum('rssMb'),
@@ -104,12 +121,12 @@ async function measureAll(routers: readonly Router[], threads: number): Promise<
 }
 
 /** CPU so far; the load is this process and the upstream. */
-async function usedBy(routers: readonly Router[]): Promise<{ all: number; main: number; load: number }> {
+async function usedBy(cpus: string, routers: readonly Router[]): Promise<{ all: number; main: number; load: number }> {
   const used = await Promise.all(routers.map((router) => router.used()))
   const { user, system } = process.cpuUsage()
   return {
     all: used.reduce((total, { cpuUs }) => total + cpuUs, 0),
     main: used.reduce((total, { mainUs = 0 }) => total + mainUs, 0),
-    load: user + system + (await upstream.used()).cpuUs,
+    load: user + system + ((await upstreams.get(cpus)?.used())?.cpuUs ?? 0),
   }
 }

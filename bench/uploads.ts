@@ -32,7 +32,7 @@ const upstreamUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port
 const router = await startMeasured(
   'router.ts',
   { ...serverVariables, BENCH_UPSTREAM: upstreamUrl, BENCH_KEY: key },
-  { flags: [...serverFlags, ...lateFlags] },
+  { flags: [...serverFlags, ...lateFlags(1)] },
 )
 for (let call = 0; call < 20; call++) await transcribe(1)
 await setTimeout(500)

@@ -86,7 +86,7 @@ function settle(router: Router): void {
   // Code is kept under the flags that the next start begins with.
   restoreStartFlags()
   flushCompileCache()
-  for (const flag of lateFlags) setFlagsFromString(flag)
+  for (const flag of lateFlags(router.threads().length || 1)) setFlagsFromString(flag)
   router.settle()
 }
 

@@ -1,5 +1,8 @@
-/** Allocates while requests of a kind run, and prints the size of a semi-space that V8 has come to: the name of the kind is the argument. */
-import { getHeapSpaceStatistics } from 'node:v8'
+/**
+ * Allocates while requests of a kind run, under flags set late, and prints the size of a semi-space that V8 has come to: the arguments
+ * are the name of the kind, and the flags.
+ */
+import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8'
 import { isMainThread, resourceLimits, Worker } from 'node:worker_threads'
 import { growYoungGeneration, holdYoungGeneration, leaveThreadsTheirSizes } from '../../src/core/young-generation.ts'
 
@@ -40,6 +43,7 @@ else work(growYoungGeneration((resourceLimits.maxYoungGenerationSizeMb ?? 0) / 3
 
 function main(name: string): void {
   leaveThreadsTheirSizes()
+  for (const flag of process.argv.slice(3)) setFlagsFromString(flag)
   if (name === 'another thread') {
     // The main thread has come to its size, and wants no growth.
     work(holdYoungGeneration(running, 16))

@@ -68,7 +68,7 @@ export async function measuredRouter(): Promise<MeasuredRouter> {
   const { folder, configPath } = routerFolder({ threads: 1, files: manifests(`http://127.0.0.1:${port}`) })
   const child = fork(join(import.meta.dirname, 'router-child.ts'), [configPath], {
     // A young generation that stays as small as with few calls: how large it grows says nothing about what calls take.
-    execArgv: [...serverFlags, ...lateFlags, `--max-semi-space-size=${usualMb}`, '--expose-gc'],
+    execArgv: [...serverFlags, ...lateFlags(1), `--max-semi-space-size=${usualMb}`, '--expose-gc'],
     env: { ...process.env, INFERENCE_ROUTER_ADMIN_KEY: testKey },
   })
   const [url] = await within(30_000, 'the start', once(child, 'message'))
