@@ -1,6 +1,7 @@
 import { asRouterError } from '../core/errors.ts'
 import { Fold } from '../core/fold.ts'
 import { mergeUsage } from '../core/usage.ts'
+import { yieldEach } from '../core/yield-each.ts'
 import type { Target } from '../manifest/target.ts'
 import { foldFacts } from '../upstream/fold-facts.ts'
 import type { StreamedAnswer } from '../upstream/provider-stream.ts'
@@ -31,8 +32,5 @@ export async function heldAnswer(
     error.billed = measuredReply(counted, target, admission, false).usage
     throw error
   }
-  async function* again() {
-    yield* batches
-  }
-  return { ...answer, batches: again() }
+  return { ...answer, batches: yieldEach(batches) }
 }

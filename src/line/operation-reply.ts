@@ -1,6 +1,7 @@
 import type { OperationApi, OperationBytes, OperationEvents } from '../api/operation-api.ts'
 import { asRouterError, type RouterError } from '../core/errors.ts'
 import { withoutSecrets } from '../core/secrets.ts'
+import { yieldEach } from '../core/yield-each.ts'
 import { targetId } from '../manifest/target.ts'
 import type { PluginReply } from '../plugin/contract.ts'
 import type { Tried } from '../routing/trial.ts'
@@ -173,9 +174,6 @@ async function wholeBytes(
   const settled = await settleWhole(answer, answered, () => api.ofWhole(answer.reply, request))
   const { bytes, mediaType } = settled.made
   answered.passage.ended()
-  const body = (async function* () {
-    yield bytes
-  })()
   const told = api.headers(bytes, mediaType, request)
-  return { headers: { ...headers, ...costHeader(settled), ...told }, mediaType: bytesType, body }
+  return { headers: { ...headers, ...costHeader(settled), ...told }, mediaType: bytesType, body: yieldEach([bytes]) }
 }

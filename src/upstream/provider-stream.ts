@@ -2,6 +2,7 @@ import { asRouterError } from '../core/errors.ts'
 import { isAnswer } from '../core/events.ts'
 import { eventsOf } from '../core/reply-events.ts'
 import { mergeUsage } from '../core/usage.ts'
+import { yieldEach } from '../core/yield-each.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { readReply } from '../manifest/read-reply.ts'
 import { chatEndpoint } from '../manifest/run-mapping.ts'
@@ -67,15 +68,20 @@ async function peek({
     read.push(next.value)
     begin = Buffer.concat(read).toString('utf8').trimStart()
   }
-  async function* whole() {
-    try {
-      yield* read
-      for (let next = await reader.next(); !next.done; next = await reader.next()) yield next.value
-    } finally {
-      await reader.return?.()
-    }
+  return { isDocument: begin === '' || begin.startsWith('{') || begin.startsWith('['), bytes: whole(read, reader) }
+}
+
+/** What was read, and the rest. */
+async function* whole(
+  read: readonly Uint8Array[],
+  reader: AsyncIterator<Uint8Array>,
+): AsyncGenerator<Uint8Array, void> {
+  try {
+    yield* read
+    for (let next = await reader.next(); !next.done; next = await reader.next()) yield next.value
+  } finally {
+    await reader.return?.()
   }
-  return { isDocument: begin === '' || begin.startsWith('{') || begin.startsWith('['), bytes: whole() }
 }
 
 /** A whole answer in place of a stream, as the events of one. Throws RouterError for one that is an error. */
@@ -93,10 +99,8 @@ async function readDocument(target: Target, response: HttpResponse, bounds: Answ
     if (reply.finish === 'error') {
       throw unreadable(provider, 'answered a request for a stream with a JSON document that is no reply')
     }
-    async function* batches() {
-      yield [{ events: eventsOf(reply) }]
-    }
-    return { kind: 'stream', batches: batches(), model: reply.model, document: true }
+    const batches = yieldEach([[{ events: eventsOf(reply) }]])
+    return { kind: 'stream', batches, model: reply.model, document: true }
   } catch (thrown) {
     throw await billedAnyway(provider, asRouterError(thrown), answer)
   }
