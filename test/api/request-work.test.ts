@@ -1,10 +1,11 @@
-import { describe, expect, test } from 'vitest'
+import { describe, test } from 'vitest'
 import { chat } from '../../src/api/chat/api.ts'
 import { messages } from '../../src/api/messages/api.ts'
 import { responses } from '../../src/api/responses/api.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 import { repairHistory } from '../../src/core/repair-history.ts'
 import { estimatePromptTokens } from '../../src/money/meter.ts'
+import { expectLinear } from '../helpers/time.ts'
 
 /** How an API writes a text, a call and a result. */
 const apis = {
@@ -90,23 +91,18 @@ const rules = [
   { pair_tools: true },
 ]
 
-/** What reading a body, counting it and repairing its history costs this thread. Milliseconds of the processor. */
-function cost(written: Written, body: JsonObject): number {
-  const begun = process.threadCpuUsage()
+/** Reads a body, counts it, repairs its history and edits it. */
+function workOn(written: Written, body: JsonObject): void {
   const request = written.api.read({ model: 'a/m', ...body })
   estimatePromptTokens(request)
   for (const each of rules) repairHistory(request, each)
   written.api.editRequest({ model: 'a/m', ...body }, { model: 'm', stream: false, dropped: ['seed', 'parts.image'] })
-  const { user: own, system } = process.threadCpuUsage(begun)
-  return (own + system) / 1_000
 }
 
 describe.each(Object.entries(apis))('a body of %s', (_, written) => {
-  // Eight times as many may not cost the square of it, 64 times as much; short times are mostly noise.
+  // Eight times as many may not cost the square of it, 64 times as much.
   test.each(Object.keys(shapes))('costs the same for each, however many %s it has', (shape) => {
-    const of = (count: number) => shapes[shape]?.(written, count) ?? {}
-    cost(written, of(200))
-    const few = Math.min(...[1, 2, 3].map(() => cost(written, of(1_000))))
-    expect(cost(written, of(8_000))).toBeLessThan(Math.max(250, few * 30))
+    const sizes = { small: 1_000, large: 8_000, slack: 4, floorMs: 250 }
+    expectLinear((count) => workOn(written, shapes[shape]?.(written, count) ?? {}), sizes)
   })
 })

@@ -5,6 +5,7 @@ import { messages } from '../../src/api/messages/api.ts'
 import { responses } from '../../src/api/responses/api.ts'
 import type { ProviderEvent } from '../../src/core/events.ts'
 import { Fold } from '../../src/core/fold.ts'
+import { expectLinear } from '../helpers/time.ts'
 
 /** The events of the step `i` of `n` of a stream, by what it has many of. */
 const shapes: { [shape: string]: (i: number, n: number) => ProviderEvent[] } = {
@@ -44,27 +45,22 @@ const bodies = {
   responses: { api: responses, body: { input: turns } },
 }
 
-/** What a stream of so many steps costs this thread, all of its texts written. Milliseconds of the processor. */
-function cost(shape: string, writer: StreamWriter, steps: number): number {
-  const begun = process.threadCpuUsage()
+/** Writes all texts of a stream of so many steps. */
+function write(shape: string, writer: StreamWriter, steps: number): void {
   const fold = new Fold({ maker: 'm', newId: () => 'id', now: () => 1 })
   for (let i = 0; i < steps; i++) for (const event of shapes[shape]?.(i, steps) ?? []) writer.events(fold.take(event))
   fold.take({ finish: 'stop' })
   writer.events(fold.end())
   writer.end({ model: 'a/m', usage: fold.usage, id: 'x' })
   expect(fold.reply().finish).not.toBe('error')
-  const { user, system } = process.threadCpuUsage(begun)
-  return (user + system) / 1_000
 }
 
 describe.each(Object.entries(bodies))('a stream of %s', (_, { api, body }) => {
   const open = () => api.openStream(api.read({ model: 'a/m', stream: true, ...body }), { model: 'a/m', id: 'x' })
 
-  // Eight times the events may not cost the square of it, 64 times as much; short times are mostly noise.
+  // Eight times the events may not cost the square of it, 64 times as much.
   test.each(Object.keys(shapes))('costs the same for each event, however many %s it has', (shape) => {
-    cost(shape, open(), 200)
-    const few = Math.min(...[1, 2, 3].map(() => cost(shape, open(), 1_000)))
-    expect(cost(shape, open(), 8_000)).toBeLessThan(Math.max(250, few * 30))
+    expectLinear((steps) => write(shape, open(), steps), { small: 1_000, large: 8_000, slack: 4, floorMs: 250 })
   })
 
   test('of 50,000 calls is written whole', () => {

@@ -8,6 +8,7 @@ import type { PluginRequest } from '../../src/plugin/contract.ts'
 import { openPlugin } from '../../src/plugin/test-kit.ts'
 import { says } from '../e2e/plugin-world.ts'
 import { testKey } from '../helpers/router.ts'
+import { expectLinear } from '../helpers/time.ts'
 import { type ShippedWorld, shippedWorld } from './shipped-world.ts'
 
 describe('patterns', () => {
@@ -88,15 +89,9 @@ describe('its own phrases', () => {
   ])('do not know %j', (text) => expect(denied(text)).toBeUndefined())
 
   test.each(['ignore ', 'ignore all ', '<|', ' ', '\u200b'])('take no more than linear time for %j', (unit) => {
-    const times = [65_536, 1_048_576].map((size) => {
-      const text = unit.repeat(size / unit.length)
-      const began = process.cpuUsage()
-      denied(text)
-      const { user, system } = process.cpuUsage(began)
-      return (user + system) / 1000
-    })
     // 16 times the text: what is quadratic takes 256 times as long.
-    expect(times[1]).toBeLessThan(Math.max(times[0] ?? 0, 10) * 16 * 5)
+    const sizes = { small: 65_536, large: 1_048_576, slack: 5, floorMs: 750 }
+    expectLinear((size) => void denied(unit.repeat(size / unit.length)), sizes)
   })
 })
 
