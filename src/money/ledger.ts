@@ -144,15 +144,13 @@ class BatchingQueue implements LedgerQueue {
     this.#gathers = this.#writing.length > 1
     // One timer for all batches: to make one for each takes as long as the batch of a single call.
     this.#patience = this.#patience?.refresh() ?? setInterval(() => this.#hasWaited(), this.#patienceMs)
-    this.#writer
-      .write(
-        this.#writing.map(({ record }) => record),
-        this.#writing.flatMap(({ response }) => response ?? []),
-      )
-      .then(
-        (refused) => this.#written(refused),
-        (error: Error) => this.#failed(error),
-      )
+    const records = this.#writing.map(({ record }) => record)
+    const responses: SentResponse[] = []
+    for (const { response } of this.#writing) if (response) responses.push(response)
+    this.#writer.write(records, responses).then(
+      (refused) => this.#written(refused),
+      (error: Error) => this.#failed(error),
+    )
   }
 
   #hasWaited(): void {
