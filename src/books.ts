@@ -1,6 +1,7 @@
 import type { CallRecord } from './core/call.ts'
 import { type DamageWatch, watchDamage } from './damage.ts'
 import { type LedgerQueue, openLedger } from './money/ledger.ts'
+import { recordsOf } from './money/ledger-entries.ts'
 import { BookMetrics } from './observe/book-metrics.ts'
 import { LiveCounts } from './observe/live-counts.ts'
 import type { Log } from './observe/log.ts'
@@ -8,6 +9,7 @@ import { RefusedCalls } from './observe/refused-calls.ts'
 import type { Tracing } from './observe/tracing.ts'
 import { startPurge } from './purge.ts'
 import { openStore, type Store } from './store/open.ts'
+import type { SentRowsLedger } from './threads/sent-rows.ts'
 
 /** What a process has once, however many threads serve its calls: the database, the rows that are to be written, the purge. */
 export type Books = {
@@ -17,7 +19,7 @@ export type Books = {
   live: LiveCounts
   /** The calls that were refused last. */
   refused: RefusedCalls
-  ledger: Pick<LedgerQueue, 'settle' | 'ready' | 'backlog'>
+  ledger: Pick<LedgerQueue, 'settle' | 'ready' | 'backlog'> & SentRowsLedger
   damage: DamageWatch
   /** Why no row can be written, as a message for clients. */
   writeFailure(): string | undefined
@@ -61,6 +63,16 @@ export function openBooks(
         live.count(record)
         tracing?.record(record)
         return writing.ledger.settle(withoutContents(record), response)
+      },
+      settleSent(rows) {
+        metrics.countAll(rows.counted)
+        if (!tracing && !live.isWatched) return writing.ledger.settleRows(rows)
+        const records = recordsOf(rows)
+        for (const record of records) {
+          live.count(record)
+          tracing?.record(record)
+        }
+        return writing.ledger.settleRows({ ...rows, text: JSON.stringify(records.map(withoutContents)) })
       },
       ready: () => writing.ledger.ready(),
       backlog: () => writing.ledger.backlog(),

@@ -96,7 +96,19 @@ export class Handover {
 
   #own(): MoneyBooks {
     const { ledger, writeFailure } = this.#parts.books
-    return { bank: this.#bank, ledger, writeFailure }
+    const bank = this.#bank
+    return {
+      bank,
+      ledger,
+      writeFailure,
+      async settleRows(purse, rows) {
+        const spent = rows.spent.map(({ accounts, cost }) => bank.spend(purse, accounts, cost))
+        const refused = await ledger.settleSent(rows)
+        // Of what is refused the tables have nothing: only the bank knows that it was spent.
+        if (refused.length === 0) for (const onWritten of spent) onWritten()
+        return refused
+      },
+    }
   }
 
   async #asked(channel: ChannelToNew): Promise<void> {

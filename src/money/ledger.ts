@@ -1,8 +1,19 @@
 import type { CallRecord } from '../core/call.ts'
 import { RouterError } from '../core/errors.ts'
 import type { LedgerWriter } from '../store/ledger-thread.ts'
+import type { Refused } from '../store/ledger-writer.ts'
 import type { SentResponse } from '../store/responses.ts'
 import { StoreError } from '../store/store-error.ts'
+import {
+  batchLength,
+  countOf,
+  type Entry,
+  type RefusedRow,
+  type RowsText,
+  recordsIn,
+  refusedRows,
+  writtenOf,
+} from './ledger-entries.ts'
 
 /** Writes settled calls to the database, each exactly once. */
 export type LedgerQueue = {
@@ -13,6 +24,8 @@ export type LedgerQueue = {
    * The record must not be modified afterwards.
    */
   settle(record: CallRecord, response?: SentResponse): Promise<void>
+  /** Settles rows that another thread has sent. Resolves as `settle` does, to those that can never be written. */
+  settleRows(rows: RowsText): Promise<readonly RefusedRow[]>
   /** Resolves when the writer has started: a call that settles earlier may have to wait longer than `patienceMs`. */
   ready(): Promise<void>
   /**
@@ -68,16 +81,6 @@ const reminderMs = 60_000
 /** How long `settle` waits until its row is at least in the spill file. */
 const spillMs = 1_000
 
-/** `isReleased`: its `settle` no longer waits. `isSpilled`: it is in the spill file and survives a crash. */
-type Row = {
-  record: CallRecord
-  response: SentResponse | undefined
-  isReleased: boolean
-  isSpilled: boolean
-  resolve(): void
-  reject(error: Error): void
-}
-
 /** Collects rows while the writer waits for the disk and writes them as one batch: the slower the disk, the larger the commits. */
 class BatchingQueue implements LedgerQueue {
   readonly #writer: LedgerWriter
@@ -85,8 +88,8 @@ class BatchingQueue implements LedgerQueue {
   readonly #patienceMs: number
   readonly #closingMs: number
   #failure: { message: string; reportedAt: number } | undefined
-  #queued: Row[] = []
-  #writing: Row[] = []
+  #queued: Entry[] = []
+  #writing: Entry[] = []
   #wakeUp: NodeJS.Immediate | NodeJS.Timeout | undefined
   #sentAt = 0
   #gathers = false
@@ -105,11 +108,18 @@ class BatchingQueue implements LedgerQueue {
   }
 
   settle(record: CallRecord, response?: SentResponse): Promise<void> {
-    if (this.#closed) return Promise.reject(unwritten(new Error('the ledger is closed')))
+    if (this.#closed) return Promise.reject(closedError())
     return new Promise((resolve, reject) => {
-      this.#queued.push({ record, response, isReleased: false, isSpilled: false, resolve, reject })
-      if (this.#writing.length === 0) this.#schedule()
+      this.#add(record, response ? [response] : [], ([refused]) => (refused ? reject(refused.error) : resolve()))
     })
+  }
+
+  settleRows(rows: RowsText): Promise<readonly RefusedRow[]> {
+    if (this.#closed) {
+      const error = closedError()
+      return Promise.resolve(Array.from({ length: rows.count }, (_, index) => ({ index, error })))
+    }
+    return new Promise((resolve) => this.#add(rows, rows.responses ?? [], resolve))
   }
 
   ready(): Promise<void> {
@@ -117,7 +127,7 @@ class BatchingQueue implements LedgerQueue {
   }
 
   backlog(): number {
-    return this.#queued.length + this.#writing.length
+    return countOf(this.#queued) + countOf(this.#writing)
   }
 
   writeFailure(): string | undefined {
@@ -127,6 +137,13 @@ class BatchingQueue implements LedgerQueue {
   close(): Promise<void> {
     this.#closed ??= this.#close()
     return this.#closed
+  }
+
+  #add(rows: Entry['rows'], responses: Entry['responses'], onSettled: (refused: readonly RefusedRow[]) => void): void {
+    const refused: RefusedRow[] = []
+    const resolve = () => onSettled(refused)
+    this.#queued.push({ rows, responses, isReleased: false, isSpilled: false, refused, resolve })
+    if (this.#writing.length === 0) this.#schedule()
   }
 
   /** Calls that settle in the same turn of the event loop, or soon after, share the commit. */
@@ -140,14 +157,12 @@ class BatchingQueue implements LedgerQueue {
     if (this.#isOver) return
     this.#sentAt = performance.now()
     this.#writing = this.#queued
-    this.#queued = this.#writing.splice(largestBatch)
-    this.#gathers = this.#writing.length > 1
+    this.#queued = this.#writing.splice(batchLength(this.#writing, largestBatch))
+    this.#gathers = countOf(this.#writing) > 1
     // One timer for all batches: to make one for each takes as long as the batch of a single call.
     this.#patience = this.#patience?.refresh() ?? setInterval(() => this.#hasWaited(), this.#patienceMs)
-    const records = this.#writing.map(({ record }) => record)
-    const responses: SentResponse[] = []
-    for (const { response } of this.#writing) if (response) responses.push(response)
-    this.#writer.write(records, responses).then(
+    const { records, responses, texts } = writtenOf(this.#writing)
+    this.#writer.write(records, responses, texts).then(
       (refused) => this.#written(refused),
       (error: Error) => this.#failed(error),
     )
@@ -162,18 +177,17 @@ class BatchingQueue implements LedgerQueue {
     }
   }
 
-  #written(refused: { index: number; reason: string }[]): void {
+  #written(refused: readonly Refused[]): void {
     this.#options.onCommit?.(performance.now() - this.#sentAt)
-    const rows = this.#writing
+    const entries = this.#writing
     this.#writing = []
     this.#retryMs = firstRetryMs
-    for (const { index, reason } of refused) {
-      const row = rows[index] as Row
+    for (const { entry, index, record, reason } of refused.length > 0 ? refusedRows(entries, refused) : []) {
       const error = new Error(`a call cannot be written to the ledger: ${reason}`)
-      row.reject(unwritten(error))
-      this.#options.onError(error, { backlog: this.backlog(), lost: [row.record] })
+      this.#options.onError(error, { backlog: this.backlog(), lost: [record] })
+      entry.refused.push({ index, error: unwritten(error) })
     }
-    for (const row of rows) row.resolve()
+    for (const entry of entries) entry.resolve()
     if (this.#queued.length > 0) this.#schedule()
     else this.#emptied()
   }
@@ -209,19 +223,19 @@ class BatchingQueue implements LedgerQueue {
   }
 
   /** Puts rows into the spill file, as far and as soon as the disk takes them, and resolves their `settle`. */
-  async #spillAndResolve(rows: Row[]): Promise<void> {
-    for (const row of rows) row.isReleased = true
+  async #spillAndResolve(entries: Entry[]): Promise<void> {
+    for (const entry of entries) entry.isReleased = true
     const { spill } = this.#writer
-    if (spill && rows.length > 0) {
-      const spilled = spill.append(rows.map(({ record }) => record)).then(
+    if (spill && entries.length > 0) {
+      const spilled = spill.append(entries.flatMap(recordsIn)).then(
         () => {
-          for (const row of rows) row.isSpilled = true
+          for (const entry of entries) entry.isSpilled = true
         },
         () => {},
       )
       await settledWithin(spillMs, spilled)
     }
-    for (const row of rows) row.resolve()
+    for (const { resolve } of entries) resolve()
   }
 
   async #close(): Promise<void> {
@@ -236,10 +250,11 @@ class BatchingQueue implements LedgerQueue {
     const left = [...this.#writing, ...this.#queued]
     await settledWithin(this.#closingMs, this.#writer.close())
     if (inTime) return
-    const lost = left.filter(({ isSpilled }) => !isSpilled).map(({ record }) => record)
+    const lost = left.filter(({ isSpilled }) => !isSpilled).flatMap(recordsIn)
     if (lost.length === 0) {
-      const error = new Error(`${left.length} settled calls are in the spill file for the next start to write them`)
-      this.#options.onError(error, { backlog: left.length, lost })
+      const backlog = countOf(left)
+      const error = new Error(`${backlog} settled calls are in the spill file for the next start to write them`)
+      this.#options.onError(error, { backlog, lost })
       return
     }
     const error = new Error(
@@ -251,6 +266,10 @@ class BatchingQueue implements LedgerQueue {
 }
 
 const noAnswer = 'the disk does not answer'
+
+function closedError(): RouterError {
+  return unwritten(new Error('the ledger is closed'))
+}
 
 /** The error for clients, without the path of the database, which stays in the cause. */
 function unwritten(cause: Error): RouterError {

@@ -1,5 +1,6 @@
 import type { CallRecord } from '../core/call.ts'
 import { CallMetrics, type CallMetricsSettings } from './call-metrics.ts'
+import type { CountedRows } from './counted-rows.ts'
 import { type Family, Histogram } from './families.ts'
 
 /** What is counted where rows are written: calls, and how long the disk takes. */
@@ -8,10 +9,13 @@ export class BookMetrics {
   readonly #commits = new Histogram(commitBounds)
   /** Counts a row of the ledger; without metrics it does nothing. */
   readonly count: (record: CallRecord) => void
+  /** Counts rows that were added up elsewhere. */
+  readonly countAll: (rows: readonly CountedRows[]) => void
 
   constructor({ enabled, ...settings }: CallMetricsSettings & { enabled: boolean }) {
     this.calls = new CallMetrics(settings)
     this.count = enabled ? (record) => this.calls.count(record) : () => {}
+    this.countAll = enabled ? (rows) => this.calls.countAll(rows) : () => {}
   }
 
   /** Rows are on disk after so many milliseconds. */

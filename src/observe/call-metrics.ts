@@ -1,13 +1,10 @@
 import type { CallRecord } from '../core/call.ts'
-import { completionTokens, promptTokens, type UsageClass, usageClasses } from '../core/usage.ts'
-import { type Family, Histogram, type Labels, other, type Sample } from './families.ts'
+import { type Counted, type CountedRows, callKey, type ExtraLabel, withoutModel } from './counted-rows.ts'
+import { type Family, type Histogram, type Labels, other, type Sample } from './families.ts'
+import { ModelCounts } from './model-counts.ts'
 
 /** How calls are counted: the most label sets of a metric, and what else they are counted by. */
 export type CallMetricsSettings = { series: number; labels: readonly ExtraLabel[] }
-
-/** What metrics are counted by only where the operator asks for it. */
-export const extraLabels = ['organization', 'key', 'group'] as const
-export type ExtraLabel = (typeof extraLabels)[number]
 
 /**
  * Counts what the ledger gets: calls and their attempts, what they used and cost, how long they took. Every row is counted in one place
@@ -26,10 +23,25 @@ export class CallMetrics {
 
   /** Counts a row of the ledger. */
   count(record: CallRecord): void {
-    const { provider, model, api, operation, outcome, error = '', failure = '', attemptOf } = record
-    const extra = this.#labels.length > 0 ? this.#extra(record) : none
+    const { calls, model } = this.#of(record)
+    calls.calls++
+    model.add(record)
+  }
+
+  /** Counts rows of the ledger that were added up elsewhere. */
+  countAll(rows: readonly CountedRows[]): void {
+    for (const { of, rows: count, sums } of rows) {
+      const { calls, model } = this.#of(of)
+      calls.calls += count
+      model.addSums(sums)
+    }
+  }
+
+  #of(row: Counted): { calls: CallCounts; model: ModelCounts } {
+    const { provider, model, api, operation, outcome, error = '', failure = '', attemptOf } = row
+    const extra = this.#labels.length > 0 ? this.#extra(row) : none
     const calls = this.#calls.of(
-      `${provider}\n${model}\n${api}\n${operation}\n${outcome}\n${error}\n${failure}\n${attemptOf === undefined}\n${extra.text}`,
+      `${callKey(row)}\n${extra.text}`,
       (isOther) => ({
         kind: attemptOf === undefined ? 'call' : 'attempt',
         api,
@@ -41,9 +53,8 @@ export class CallMetrics {
         failure,
         ...(isOther ? withoutValues(extra.labels) : extra.labels),
       }),
-      withoutModel(record),
+      withoutModel(row),
     )
-    calls.calls++
     const counts = this.#models.of(
       `${provider}\n${model}\n${operation}\n${extra.text}`,
       (isOther) => ({
@@ -54,7 +65,7 @@ export class CallMetrics {
       }),
       operation,
     )
-    counts.add(record)
+    return { calls, model: counts }
   }
 
   families(): Family[] {
@@ -118,7 +129,7 @@ export class CallMetrics {
     ]
   }
 
-  #extra(record: CallRecord): { text: string; labels: Labels } {
+  #extra(record: Counted): { text: string; labels: Labels } {
     const values = this.#labels.map((name) => [name, record[name] ?? ''] as const)
     return { text: values.map(([, value]) => value).join('\n'), labels: Object.fromEntries(values) }
   }
@@ -130,44 +141,7 @@ function withoutValues(labels: Labels): Labels {
   return Object.fromEntries(Object.keys(labels).map((name) => [name, other]))
 }
 
-/** What is still told apart of calls whose model is not. */
-function withoutModel({ api, operation, outcome, error, failure, attemptOf }: CallRecord): string {
-  return `${api}\n${operation}\n${outcome}\n${error ?? ''}\n${failure ?? ''}\n${attemptOf === undefined}`
-}
-
 type CallCounts = { calls: number }
-
-/** What the calls of one model add up to. */
-class ModelCounts {
-  nanoUsd = 0
-  readonly used: { [name in UsageClass]?: number } = {}
-  readonly duration = new Histogram(durationBounds)
-  readonly first = new Histogram(firstBounds)
-  readonly perToken = new Histogram(perTokenBounds)
-  readonly input = new Histogram(tokenBounds)
-  readonly output = new Histogram(tokenBounds)
-
-  add({ attemptOf, usage, cost, durationMs, firstEventMs, outcome }: CallRecord): void {
-    this.nanoUsd += cost.nanoUsd
-    for (const name in usage) {
-      if (isClass(name)) this.used[name] = (this.used[name] ?? 0) + (usage[name] ?? 0)
-    }
-    if (attemptOf !== undefined) return
-    this.duration.add(durationMs / 1_000)
-    const output = completionTokens(usage)
-    this.input.add(promptTokens(usage))
-    this.output.add(output)
-    if (firstEventMs === undefined) return
-    this.first.add(firstEventMs / 1_000)
-    if (outcome === 'complete' && output > 1) this.perToken.add((durationMs - firstEventMs) / (output - 1) / 1_000)
-  }
-}
-
-const classes: ReadonlySet<string> = new Set(usageClasses)
-
-function isClass(name: string): name is UsageClass {
-  return classes.has(name)
-}
 
 /** Objects by label set, so many at most: what comes later is counted together. */
 class Series<Counts> {
@@ -232,11 +206,3 @@ function histogram(
   })
   return { name, help, type: 'histogram', samples }
 }
-
-/** The bounds that OpenTelemetry recommends; seconds and tokens. A call may take longer than a minute. */
-const durationBounds = [
-  0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68,
-]
-const firstBounds = [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40]
-const perTokenBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5]
-const tokenBounds = [1, 4, 16, 64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304]

@@ -32,6 +32,9 @@ export function bounded(family: Family, most: number): Family {
 /** The label value of what is too much to be told apart. */
 export const other = 'other'
 
+/** What a histogram has counted, for one with the same bounds in another thread: how many values each bucket has, and their sum. */
+export type HistogramCounts = { readonly buckets: readonly number[]; readonly sum: number }
+
 /** Counts values by upper bounds, as a histogram of Prometheus does. */
 export class Histogram {
   readonly #bounds: readonly number[]
@@ -52,6 +55,16 @@ export class Histogram {
     while (at < this.#bounds.length && value > (this.#bounds[at] as number)) at++
     ;(this.#counts[at] as number)++
     this.#sum += value
+  }
+
+  counts(): HistogramCounts {
+    return { buckets: this.#counts, sum: this.#sum }
+  }
+
+  /** Adds what another histogram has counted. */
+  addCounts({ buckets, sum }: HistogramCounts): void {
+    for (const [at, count] of buckets.entries()) this.#counts[at] = (this.#counts[at] ?? 0) + count
+    this.#sum += sum
   }
 
   /** Cumulative buckets, the sum and the count. */

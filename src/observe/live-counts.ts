@@ -21,6 +21,11 @@ export const mostWatches = 20
 export class LiveCounts {
   readonly #watched = new Map<string, { totals: LiveTotals; watches: number }>()
 
+  /** Whether anybody looks on: until then nothing has to be counted. */
+  get isWatched(): boolean {
+    return this.#watched.size > 0
+  }
+
   /** Counts a row of the ledger. */
   count({ id, attemptOf, organization, outcome, usage, cost }: CallRecord): void {
     const totals = this.#watched.get(organization)?.totals

@@ -11,10 +11,15 @@ import { StoreError, storeError } from './store-error.ts'
 /** Writes records to the ledger, one batch at a time. */
 export type LedgerWriter = {
   /**
-   * Resolves when the batch and its stored responses are on disk, with the records that can never be written. Rejects
-   * with StoreError when nothing was written.
+   * Writes the records and those of `texts`, which are JSON arrays of further ones. Resolves when the batch and its stored
+   * responses are on disk, with those that can never be written; their index counts on through the texts. Rejects with
+   * StoreError when nothing was written.
    */
-  write(records: readonly CallRecord[], responses?: readonly SentResponse[]): Promise<Refused[]>
+  write(
+    records: readonly CallRecord[],
+    responses?: readonly SentResponse[],
+    texts?: readonly string[],
+  ): Promise<Refused[]>
   /** Resolves when a batch can be written without delay: when the thread has started, or has failed to. */
   ready(): Promise<void>
   /** Holds rows while they cannot be written to the database. */
@@ -59,12 +64,13 @@ export function ledgerThread(path: string, script = new URL('./ledger-worker.ts'
   let worker: Worker | undefined = start()
 
   return {
-    async write(records, responses = []) {
+    async write(records, responses = [], texts = []) {
       worker ??= start()
       const { promise, resolve, reject } = Promise.withResolvers<Refused[]>()
       pending = { resolve, reject }
-      // One string for the whole batch: cheaper than cloning thousands of small objects.
-      worker.postMessage({ records: JSON.stringify(records), responses } satisfies WorkerBatch)
+      // Strings: cheaper than cloning thousands of small objects.
+      const all = records.length > 0 ? [JSON.stringify(records), ...texts] : texts
+      worker.postMessage({ texts: all, responses } satisfies WorkerBatch)
       return await promise
     },
     ready: () => ready,
@@ -85,9 +91,9 @@ export function ledgerThread(path: string, script = new URL('./ledger-worker.ts'
 export function ledgerInThisThread(db: Connection): LedgerWriter {
   const write = ledgerWriter(db)
   return {
-    async write(records, responses) {
+    async write(records, responses, texts = []) {
       try {
-        return write(records, responses)
+        return write([...records, ...texts.flatMap((text) => JSON.parse(text))], responses)
       } catch (thrown) {
         throw storeError(thrown, db.name)
       }

@@ -12,8 +12,8 @@ export type BatchResult = { refused: Refused[] } | { failure: string; reason: st
 /** A message of the thread: `ready` when it accepts batches, then the result of each. */
 export type WorkerMessage = 'ready' | BatchResult
 
-/** A batch: records as one JSON text, and responses to store. */
-export type WorkerBatch = { records: string; responses: readonly SentResponse[] }
+/** A batch: records as JSON arrays, and responses to store. */
+export type WorkerBatch = { texts: readonly string[]; responses: readonly SentResponse[] }
 
 /** The path of the database, and the identity of its file when the router opened it. */
 export type WorkerFile = { path: string; file: string | undefined }
@@ -50,9 +50,10 @@ async function collectStart(): Promise<void> {
   collectWhenIdle(batches)
 }
 
-function written({ records: text, responses }: WorkerBatch): BatchResult {
+function written({ texts, responses }: WorkerBatch): BatchResult {
   try {
-    const records: CallRecord[] = JSON.parse(text)
+    const records: CallRecord[] =
+      texts.length === 1 ? JSON.parse(texts[0] as string) : texts.flatMap((text) => JSON.parse(text))
     open ??= openWriter()
     const refused = open.write(records, responses)
     // Checked after the write: rows written to a file that is gone are retried, and existing rows are skipped.

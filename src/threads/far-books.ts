@@ -9,12 +9,18 @@ import type { Finding } from '../routing/findings.ts'
 import { type SentResponse, sentResponse } from '../store/responses.ts'
 import { receivedError, routeName, type Said, type SentError, sentError, type Told } from './messages.ts'
 import { type Counters, ThreadPort } from './port.ts'
+import { sentRows } from './sent-rows.ts'
 
 /** How far apart messages with rows are while each has several. */
 const gatherMs = 4
 
 /** A row that the books have not answered. */
-type Row = { resolve(): void; reject(error: RouterError): void }
+type Row = {
+  record: CallRecord
+  response: SentResponse | undefined
+  resolve(): void
+  reject(error: RouterError): void
+}
 type Pulled = { resolve(piece: IteratorResult<string, void>): void; reject(error: RouterError): void }
 type Asked = { request: JsonRequest; resolve(answer: JsonAnswer): void; reject(error: RouterError): void }
 
@@ -23,9 +29,9 @@ export class FarBooks {
   readonly port: ThreadPort<Said, Told>
   readonly purse: Purse
   readonly #onTold: (told: Told) => void
-  readonly #rows = new Map<number, Row>()
-  #unsent: { record: CallRecord; response: SentResponse | undefined }[] = []
-  #lastRow = 0
+  #unsent: Row[] = []
+  /** The rows of each message that is not answered. */
+  readonly #sent = new Map<number, readonly Row[]>()
   #sentAt = 0
   #gathers = false
   #logged = { text: '', level: 0 }
@@ -54,8 +60,7 @@ export class FarBooks {
   readonly ledger: CallLedger = {
     settle: (record, response) =>
       new Promise((resolve, reject) => {
-        this.#rows.set(++this.#lastRow, { resolve, reject })
-        this.#unsent.push({ record, response: response && sentResponse(response) })
+        this.#unsent.push({ record, response: response && sentResponse(response), resolve, reject })
         this.port.wake(this.#waitMs())
       }),
   }
@@ -75,7 +80,7 @@ export class FarBooks {
 
   /** Resolves when every row is answered. */
   async allSettled(): Promise<void> {
-    if (this.#rows.size === 0) return
+    if (this.#isSettled()) return
     await new Promise<void>((resolve) => {
       this.#emptied = resolve
     })
@@ -100,7 +105,7 @@ export class FarBooks {
 
   #hear(told: Told): void {
     if (told.kind === 'settled') for (const id of told.ids) this.#settled(id)
-    else if (told.kind === 'unsettled') this.#settled(told.id, told.error)
+    else if (told.kind === 'unsettled') this.#settled(told.id, told.refused)
     else if (told.kind === 'lent') this.#lent(told.id, told.answer)
     else if (told.kind === 'recall') this.#recall(told)
     else if (told.kind === 'readBody') void this.#readBody(told.id)
@@ -114,12 +119,16 @@ export class FarBooks {
     return this.#gathers ? this.#sentAt + gatherMs - performance.now() : 0
   }
 
-  #settled(id: number, error?: SentError): void {
-    const row = this.#rows.get(id)
-    this.#rows.delete(id)
-    if (error) row?.reject(receivedError(error))
-    else row?.resolve()
-    if (this.#rows.size === 0) this.#emptied()
+  #settled(id: number, refused: readonly { index: number; error: SentError }[] = []): void {
+    const rows = this.#sent.get(id) ?? []
+    this.#sent.delete(id)
+    for (const { index, error } of refused) rows[index]?.reject(receivedError(error))
+    for (const { resolve } of rows) resolve()
+    if (this.#isSettled()) this.#emptied()
+  }
+
+  #isSettled(): boolean {
+    return this.#unsent.length === 0 && this.#sent.size === 0
   }
 
   #lent(id: number, answer: Answer | Error): void {
@@ -174,10 +183,9 @@ export class FarBooks {
   #unsaid(): Said[] {
     const said: Said[] = []
     if (this.#unsent.length > 0) {
-      const first = this.#lastRow - this.#unsent.length + 1
-      const records = JSON.stringify(this.#unsent.map(({ record }) => record))
-      const responses = this.#unsent.map(({ response }) => response)
-      said.push({ kind: 'rows', records, first, ...(responses.some(Boolean) && { responses }) })
+      const id = ++this.#lastId
+      this.#sent.set(id, this.#unsent)
+      said.push({ kind: 'rows', id, rows: sentRows(this.#unsent) })
       this.#gathers = this.#unsent.length > 1
       this.#sentAt = performance.now()
       this.#unsent = []

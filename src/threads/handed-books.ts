@@ -1,12 +1,14 @@
-import type { RouterError } from '../core/errors.ts'
+import { asRouterError, type RouterError } from '../core/errors.ts'
 import { sharedClock } from '../core/shared-clock.ts'
 import type { AccountState, Held, Named, Standing, Use } from '../lending/account.ts'
 import type { Lending } from '../lending/bank.ts'
 import { UseWindow } from '../lending/window.ts'
+import { type RefusedRow, recordsOf } from '../money/ledger-entries.ts'
 import type { Channel } from './channel.ts'
 import type { FromNew, FromOld, HandedRow, Spending } from './handover-messages.ts'
 import { receivedError } from './messages.ts'
 import type { MoneyBooks } from './near-line.ts'
+import { type SentRows, spentOf } from './sent-rows.ts'
 
 export type ChannelToNew = Channel<FromOld, FromNew>
 
@@ -71,6 +73,21 @@ export class HandedBooks implements MoneyBooks {
       this.#channel.send({ kind: 'row', id, purse, accounts, cost, record, response })
       return promise
     },
+  }
+
+  /** Each row by itself: the other process counts them. */
+  async settleRows(purse: number, rows: SentRows): Promise<readonly RefusedRow[]> {
+    const settled = recordsOf(rows).map(async (record, index) => {
+      const { accounts, cost } = spentOf(record)
+      this.bank.spend(purse, accounts, cost)
+      try {
+        await this.ledger.settle(record, rows.responses?.[index])
+        return []
+      } catch (thrown) {
+        return [{ index, error: asRouterError(thrown) }]
+      }
+    })
+    return (await Promise.all(settled)).flat()
   }
 
   readonly writeFailure = (): string | undefined => this.#failure

@@ -10,14 +10,14 @@ import type { LineFacts } from '../observe/line-metrics.ts'
 import type { LogLevels } from '../observe/log-levels.ts'
 import type { Finding } from '../routing/findings.ts'
 import type { RememberedSignatures } from '../routing/signature-cache.ts'
-import type { SentResponse } from '../store/responses.ts'
+import type { SentRows } from './sent-rows.ts'
 
 /** A RouterError as it travels between threads. */
 export type SentError = { code: ErrorCode; message: string; details: ErrorDetails }
 
-/** What a line tells the books. Numbers identify what is answered. */
+/** What a line tells the books. Numbers identify what is answered: a message with rows as a whole. */
 export type Said =
-  | { kind: 'rows'; records: string; first: number; responses?: (SentResponse | undefined)[] }
+  | { kind: 'rows'; id: number; rows: SentRows }
   | { kind: 'uses'; uses: Use[] }
   | { kind: 'lend'; id: number; needs: readonly Need[] }
   | { kind: 'giveBack'; account: string; amount: bigint; closes: boolean }
@@ -39,7 +39,7 @@ export type Said =
 /** What the books tell a line. */
 export type Told =
   | { kind: 'settled'; ids: number[] }
-  | { kind: 'unsettled'; id: number; error: SentError }
+  | { kind: 'unsettled'; id: number; refused: { index: number; error: SentError }[] }
   | { kind: 'lent'; id: number; answer: Answer | Error }
   | { kind: 'recall'; id: number; accounts: readonly string[] }
   | { kind: 'signatures'; remembered: RememberedSignatures }

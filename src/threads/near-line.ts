@@ -1,14 +1,13 @@
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
-import type { CallRecord } from '../core/call.ts'
-import { asRouterError, type RouterError } from '../core/errors.ts'
+import type { RouterError } from '../core/errors.ts'
 import type { JsonAnswer, JsonRoute } from '../http/server.ts'
 import type { Held } from '../lending/account.ts'
 import type { Bank } from '../lending/bank.ts'
 import type { LedgerQueue } from '../money/ledger.ts'
-import { costNano } from '../store/ledger-row.ts'
-import { monthOf } from '../store/spend.ts'
+import type { RefusedRow } from '../money/ledger-entries.ts'
 import { type LineSetup, receivedError, type Said, sentError, type Told } from './messages.ts'
 import { sharedCounter, ThreadPort } from './port.ts'
+import type { SentRows } from './sent-rows.ts'
 
 /** What a new thread gets. */
 export type LineStart = { port: MessagePort; ownSent: Int32Array; otherSent: Int32Array; setup: LineSetup }
@@ -17,6 +16,8 @@ export type LineStart = { port: MessagePort; ownSent: Int32Array; otherSent: Int
 export type MoneyBooks = {
   bank: Pick<Bank, 'join' | 'leave' | 'lend' | 'giveBack' | 'spend' | 'use' | 'adopt'>
   ledger: Pick<LedgerQueue, 'settle'>
+  /** Takes out of what a purse was lent what its rows cost, and settles them. Resolves to those that can never be written. */
+  settleRows(purse: number, rows: SentRows): Promise<readonly RefusedRow[]>
   writeFailure(): string | undefined
 }
 
@@ -94,7 +95,7 @@ export class NearLine {
 
   #hear(said: Said): void {
     const { bank } = this.#books.money()
-    if (said.kind === 'rows') this.#write(said)
+    if (said.kind === 'rows') void this.#write(said)
     else if (said.kind === 'uses') bank.use(this.id, said.uses)
     else if (said.kind === 'lend') this.#lend(said)
     else if (said.kind === 'giveBack') bank.giveBack(this.id, said.account, said.amount, said.closes)
@@ -106,21 +107,14 @@ export class NearLine {
     else this.#onSaid(said)
   }
 
-  #write({ records, first, responses }: Extract<Said, { kind: 'rows' }>): void {
-    const { bank, ledger } = this.#books.money()
-    for (const [index, record] of (JSON.parse(records) as CallRecord[]).entries()) {
-      const onWritten = bank.spend(this.id, accountsOf(record), costNano(record))
-      ledger.settle(record, responses?.[index]).then(
-        () => {
-          onWritten()
-          this.#settled.push(first + index)
-          this.#port.wake()
-        },
-        (thrown) => {
-          this.#port.say({ kind: 'unsettled', id: first + index, error: sentError(asRouterError(thrown)) })
-        },
-      )
+  async #write({ id, rows }: Extract<Said, { kind: 'rows' }>): Promise<void> {
+    const refused = await this.#books.money().settleRows(this.id, rows)
+    if (refused.length > 0) {
+      const told = refused.map(({ index, error }) => ({ index, error: sentError(error) }))
+      return this.#port.say({ kind: 'unsettled', id, refused: told })
     }
+    this.#settled.push(id)
+    this.#port.wake()
   }
 
   #takeSettled(): Told[] {
@@ -177,11 +171,4 @@ export class NearLine {
 /** Only messages cross: what the engine throws may hold more. */
 function plain<Value>(answer: Value | Error): Value | Error {
   return answer instanceof Error ? new Error(answer.message) : answer
-}
-
-/** The accounts that pay for a call, as the purses name them. */
-function accountsOf({ key, group, organization, at }: CallRecord): string[] {
-  const month = monthOf(at)
-  const names = [`key ${key} ${month}`, `organization ${organization}`]
-  return group === undefined ? names : [...names, `group ${group} ${month}`]
 }

@@ -19,6 +19,7 @@ function controlledWriter() {
   type Batch = {
     records: readonly CallRecord[]
     responses: readonly SentResponse[]
+    texts: readonly string[]
     done(refused?: Refused): void
     fail(message: string, reason?: string): void
   }
@@ -26,11 +27,12 @@ function controlledWriter() {
   const arrivals = new EventTarget()
   const closed = vi.fn()
   const writer: LedgerWriter = {
-    write: (records, responses = []) => {
+    write: (records, responses = [], texts = []) => {
       const { promise, resolve, reject } = Promise.withResolvers<Refused>()
       batches.push({
         records,
         responses,
+        texts,
         done: (refused = []) => resolve(refused),
         fail: (message, reason) => reject(new StoreError(message, undefined, reason)),
       })
@@ -231,6 +233,90 @@ describe('a failure', () => {
     rest.done()
     await ledger.close()
     expect(ledger.writeFailure()).toBeUndefined()
+  })
+})
+
+describe('rows that another thread has sent', () => {
+  const textOf = (rows: readonly CallRecord[]) => ({ text: JSON.stringify(rows), count: rows.length })
+
+  test('go on as text, in one commit with others, and with the responses to store', async () => {
+    const { ledger, next } = open()
+    const rows = records(3)
+    const response = { id: 'r' } as SentResponse
+    const sent = ledger.settleRows({ ...textOf(rows), responses: [undefined, response, undefined] })
+    const record = plainRecord()
+    const settling = ledger.settle(record)
+    expect(ledger.backlog()).toBe(4)
+    const batch = await next()
+    expect(batch).toMatchObject({ records: [record], responses: [response], texts: [JSON.stringify(rows)] })
+    batch.done()
+    await settling
+    expect(await sent).toEqual([])
+    expect(ledger.backlog()).toBe(0)
+  })
+
+  test('are told apart from others where some can never be written', async () => {
+    const { ledger, next, onError } = open()
+    const [first, second] = [records(2), records(3)]
+    const sent = [ledger.settleRows(textOf(first)), ledger.settleRows(textOf(second))]
+    const bad = plainRecord()
+    const settling = expect(ledger.settle(bad)).rejects.toMatchObject({ code: 'internal' })
+    // What is no text comes first.
+    const batch = await next()
+    batch.done([0, 2, 3, 5].map((index) => ({ index, reason: `of ${index}` })))
+    await settling
+    const indices = (await Promise.all(sent)).map((refused) => refused.map(({ index }) => index))
+    expect(indices).toEqual([[1], [0, 2]])
+    const lost = onError.mock.calls.map(([error, { lost }]) => [error.message.slice(-4), lost])
+    expect(lost).toEqual([
+      ['of 0', [bad]],
+      ['of 2', [first[1]]],
+      ['of 3', [second[0]]],
+      ['of 5', [second[2]]],
+    ])
+  })
+
+  test('are not divided, however many they are', async () => {
+    const { ledger, next } = open()
+    const sent = [1_500, 600, 400, 1].map((count) => ledger.settleRows(textOf(records(count))))
+    const sizes = []
+    for (let batch = 0; batch < 3; batch++) {
+      const { texts, done } = await next()
+      sizes.push(texts.map((text) => JSON.parse(text).length))
+      done()
+    }
+    expect(sizes).toEqual([[1_500], [600, 400], [1]])
+    await Promise.all(sent)
+  })
+
+  test('are tried again while the database fails, in the spill file meanwhile, and lost ones are reported', async () => {
+    const { ledger, next, writer, onError } = open({ closingMs: 60 })
+    const append = vi.fn(async () => {})
+    writer.spill = { append, clear: async () => {}, close: async () => {} }
+    const rows = records(2)
+    const sent = ledger.settleRows(textOf(rows))
+    ;(await next()).fail('busy')
+    expect(await sent).toEqual([])
+    expect(append).toHaveBeenCalledExactlyOnceWith(rows)
+    const again = await next()
+    expect(again.texts).toEqual([JSON.stringify(rows)])
+    append.mockRejectedValueOnce(new Error('full'))
+    const others = records(1)
+    const later = ledger.settleRows(textOf(others))
+    again.fail('busy')
+    await later
+    await expect(ledger.close()).rejects.toThrow('1 settled calls could not be written')
+    expect(onError).toHaveBeenLastCalledWith(expect.any(Error), { backlog: 0, lost: others })
+  })
+
+  test('are refused once the ledger is closed', async () => {
+    const { ledger } = open()
+    await ledger.close()
+    const refused = await ledger.settleRows(textOf(records(2)))
+    expect(refused).toMatchObject([
+      { index: 0, error: { code: 'internal' } },
+      { index: 1, error: { code: 'internal' } },
+    ])
   })
 })
 

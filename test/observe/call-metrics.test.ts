@@ -1,6 +1,8 @@
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
 import { CallMetrics } from '../../src/observe/call-metrics.ts'
+import { addUp } from '../../src/observe/counted-rows.ts'
 import { writeMetrics } from '../../src/observe/exposition.ts'
 import { bounded, type Family, Histogram } from '../../src/observe/families.ts'
 
@@ -103,6 +105,43 @@ describe('calls are counted', () => {
     expect(calls.reduce((sum, { value }) => sum + value, 0)).toBe(500)
     expect(calls.at(-1)?.labels.organization).toBe('other')
   })
+})
+
+test('rows that are added up in other threads count as they would one by one', () => {
+  const some = <Value>(...values: Value[]) => fc.constantFrom(...values)
+  const facts = fc.record(
+    {
+      organization: some('o1', 'o2'),
+      key: some('k1', 'k2'),
+      group: some('g1', 'g2'),
+      model: some('m1', 'm2', 'm3'),
+      outcome: some('complete', 'partial', 'failed'),
+      error: some('provider_failed', 'provider_timeout'),
+      failure: some('connection', 'timeout'),
+      attemptOf: some('c1', 'c2'),
+      usage: fc.record({ input: fc.nat(99), output: fc.nat(99), searches: fc.nat(9) }, { requiredKeys: [] }),
+      cost: fc.nat(9_999).map((nanoUsd) => ({ nanoUsd, parts: {}, priceVersion: '' })),
+      durationMs: fc.nat(99_999),
+      firstEventMs: fc.nat(999),
+    } as const,
+    { requiredKeys: [] },
+  )
+  const labels = fc.subarray(['organization', 'key', 'group'] as const)
+  const messages = fc.array(fc.array(facts, { minLength: 1, maxLength: 9 }), { maxLength: 9 })
+  fc.assert(
+    fc.property(messages, labels, some(2, 1_000), (sent, labels, series) => {
+      const rows = sent.map((message) => message.map((one) => record(one as Partial<CallRecord>)))
+      const metrics = new CallMetrics({ series, labels })
+      for (const message of rows) metrics.countAll(structuredClone(addUp(message)))
+      const all = (families: Family[]) =>
+        families.map(({ name, samples }) => [
+          name,
+          // Sums of fractions depend on their order.
+          samples.map(({ name: of, labels, value }) => JSON.stringify([of, labels, value.toFixed(6)])).toSorted(),
+        ])
+      expect(all(metrics.families())).toEqual(all(counted(rows.flat(), { series, labels })))
+    }),
+  )
 })
 
 describe('the text of metrics', () => {

@@ -12,8 +12,13 @@ test('books that come back do not wait for a line that does not answer, and lend
     const recall = (purse: number) =>
       new Promise<Held[]>((resolve) => (purse === 1 ? answers.push(resolve) : resolve([])))
     const bank = openBank({ readSpent: () => 0n, recall, patienceMs: 10 })
-    const ledger = { settle: () => Promise.resolve() }
-    const returned = handed.returnTo({ bank, ledger, writeFailure: () => undefined }, () => [1, 2], recall)
+    const books = {
+      bank,
+      ledger: { settle: async () => {} },
+      settleRows: async () => [],
+      writeFailure: () => undefined,
+    }
+    const returned = handed.returnTo(books, () => [1, 2], recall)
     await vi.advanceTimersByTimeAsync(2_000)
     await returned
     let answer: Answer | Error | undefined
