@@ -64,8 +64,8 @@ export function openBooks(
         tracing?.record(record)
         return writing.ledger.settle(withoutContents(record), response)
       },
-      settleSent(rows) {
-        metrics.countAll(rows.counted)
+      settleSent(rows, counted) {
+        metrics.countAll(counted)
         if (!tracing && !live.isWatched) return writing.ledger.settleRows(rows)
         const records = recordsOf(rows)
         for (const record of records) {

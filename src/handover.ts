@@ -12,6 +12,7 @@ import { type FromNew, handoverVersion } from './threads/handover-messages.ts'
 import type { Lines } from './threads/lines.ts'
 import type { Told } from './threads/messages.ts'
 import type { MoneyBooks } from './threads/near-line.ts'
+import { sumsOf } from './threads/sent-rows.ts'
 
 /** How often a process tries to have its database back. */
 const retryMs = 50
@@ -102,10 +103,11 @@ export class Handover {
       ledger,
       writeFailure,
       async settleRows(purse, rows) {
-        const spent = rows.spent.map(({ accounts, cost }) => bank.spend(purse, accounts, cost))
-        const refused = await ledger.settleSent(rows)
+        const { spent, counted } = sumsOf(rows)
+        const written = spent.map(({ accounts, cost }) => bank.spend(purse, accounts, cost))
+        const refused = await ledger.settleSent(rows, counted)
         // Of what is refused the tables have nothing: only the bank knows that it was spent.
-        if (refused.length === 0) for (const onWritten of spent) onWritten()
+        if (refused.length === 0) for (const onWritten of written) onWritten()
         return refused
       },
     }

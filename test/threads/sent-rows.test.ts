@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { type ChannelToNew, HandedBooks } from '../../src/threads/handed-books.ts'
 import type { FromOld } from '../../src/threads/handover-messages.ts'
-import { sentRows } from '../../src/threads/sent-rows.ts'
+import { sentRows, sumsOf } from '../../src/threads/sent-rows.ts'
 import { plainRecord } from '../store/plain-record.ts'
 
 const september = Date.UTC(2026, 8, 30, 23)
@@ -18,7 +18,7 @@ const rows = [
 })
 
 test('what rows cost is added up by the accounts that pay for them', () => {
-  expect(sentRows(rows).spent).toEqual([
+  expect(sumsOf(sentRows(rows)).spent).toEqual([
     { accounts: ['key key-1 2026-09', 'organization org-1'], cost: 1_001n },
     { accounts: ['key key-1 2026-09', 'organization org-1', 'group g 2026-09'], cost: 10n },
     { accounts: ['key key-1 2026-10', 'organization org-1'], cost: 100n },
@@ -35,7 +35,7 @@ test('a process that has taken over gets each row with its accounts and its resp
   expect(sent).toMatchObject(
     rows.map(({ record }, index) => ({ kind: 'row', purse: 7, record, cost: BigInt(10 ** index) })),
   )
-  expect(sent[1]).toMatchObject({ accounts: message.spent[1]?.accounts, response })
+  expect(sent[1]).toMatchObject({ accounts: sumsOf(message).spent[1]?.accounts, response })
   for (const said of sent) {
     const { id } = said as Extract<FromOld, { kind: 'row' }>
     const error = { code: 'internal', message: 'no', details: {} } as const
