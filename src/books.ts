@@ -1,7 +1,7 @@
 import type { CallRecord } from './core/call.ts'
 import { type DamageWatch, watchDamage } from './damage.ts'
 import { type LedgerQueue, openLedger } from './money/ledger.ts'
-import { recordsOf } from './money/ledger-entries.ts'
+import { parseRows } from './money/ledger-entries.ts'
 import { BookMetrics } from './observe/book-metrics.ts'
 import { LiveCounts } from './observe/live-counts.ts'
 import type { Log } from './observe/log.ts'
@@ -66,13 +66,18 @@ export function openBooks(
       },
       settleSent(rows, counted) {
         metrics.countAll(counted)
-        if (!tracing && !live.isWatched) return writing.ledger.settleRows(rows)
-        const records = recordsOf(rows)
+        const { text, count, responses } = rows
+        const settled = { text, count, ...(responses && { responses }) }
+        if (!tracing && !live.isWatched) return writing.ledger.settleRows(settled)
+        const records = parseRows(rows)
         for (const record of records) {
           live.count(record)
           tracing?.record(record)
         }
-        return writing.ledger.settleRows({ ...rows, text: JSON.stringify(records.map(withoutContents)) })
+        // Lines keep what was said of calls that become spans, and of no others.
+        const hasContents = records.some(({ contents }) => contents)
+        if (hasContents) settled.text = JSON.stringify(records.map(withoutContents))
+        return writing.ledger.settleRows(settled)
       },
       ready: () => writing.ledger.ready(),
       backlog: () => writing.ledger.backlog(),

@@ -12,7 +12,7 @@ import { type FromNew, handoverVersion } from './threads/handover-messages.ts'
 import type { Lines } from './threads/lines.ts'
 import type { Told } from './threads/messages.ts'
 import type { MoneyBooks } from './threads/near-line.ts'
-import { sumsOf } from './threads/sent-rows.ts'
+import { payersOf, refusedPayers, sumsOf } from './threads/sent-rows.ts'
 
 /** How often a process tries to have its database back. */
 const retryMs = 50
@@ -103,11 +103,14 @@ export class Handover {
       ledger,
       writeFailure,
       async settleRows(purse, rows) {
-        const { spent, counted } = sumsOf(rows)
-        const written = spent.map(({ accounts, cost }) => bank.spend(purse, accounts, cost))
+        const { payments, counted } = sumsOf(rows)
+        const spent = payments.map((payment) => {
+          return { payment, onWritten: bank.spend(purse, payment.accounts, payment.cost) }
+        })
         const refused = await ledger.settleSent(rows, counted)
-        // Of what is refused the tables have nothing: only the bank knows that it was spent.
-        if (refused.length === 0) for (const onWritten of written) onWritten()
+        // Of these the tables have nothing: only the bank knows what was spent.
+        const unwritten = new Set(refused.length > 0 ? refusedPayers(rows, refused) : [])
+        for (const { payment, onWritten } of spent) if (!unwritten.has(payersOf(payment))) onWritten()
         return refused
       },
     }

@@ -43,7 +43,7 @@ for (const name of Object.keys(workerData)) delete workerData[name]
 await serve(setup)
 
 async function serve(setup: LineSetup): Promise<void> {
-  const { storeUrl, logLevels, ...ways } = setup
+  const { storeUrl, logLevels, labels, ...ways } = setup
   const { log, plugins, connect } = openLent(logLevels)
   const started = new AsyncDisposableStack()
   const files = await openFiles(setup, plugins)
@@ -51,7 +51,7 @@ async function serve(setup: LineSetup): Promise<void> {
   store.waitAtMost(eventLoopPatienceMs)
   let failure: string | undefined
   const { promise: opened, resolve: open } = Promise.withResolvers<void>()
-  const books: FarBooks = new FarBooks(port, { ownSent, otherSent }, (told) => {
+  const onTold = (told: Told) => {
     if (told.kind === 'failure') failure = told.failure
     else if (told.kind === 'key') store.announce.key(told.hash && Buffer.from(told.hash))
     else if (told.kind === 'organization') store.announce.organization(told.id)
@@ -63,7 +63,8 @@ async function serve(setup: LineSetup): Promise<void> {
     else if (told.kind === 'stop') void stop(told)
     else if (told.kind === 'retire') void listening.retire().then(end)
     else files.hear(told, (said) => books.port.sayNow(said))
-  })
+  }
+  const books = new FarBooks(port, { counters: { ownSent, otherSent }, labels, onTold })
   const informed = informedBy(() => books.port.catchUp())
   const signatures = openSignatureCache((remembered) => books.port.say({ kind: 'signatures', remembered }))
   const access = informedAccess(openAccess(store), informed)

@@ -9,8 +9,7 @@ export type RowsText = { text: string; count: number; responses?: readonly (Sent
 /** A row that can never be written: its index, and the error for its call. */
 export type RefusedRow = { index: number; error: RouterError }
 
-/** The rows of a text. */
-export function recordsOf({ text }: Pick<RowsText, 'text'>): CallRecord[] {
+export function parseRows({ text }: Pick<RowsText, 'text'>): CallRecord[] {
   return JSON.parse(text)
 }
 
@@ -32,22 +31,22 @@ export type Entry = {
 export function batchLength(entries: readonly Entry[], most: number): number {
   let rows = 0
   const end = entries.findIndex((entry) => {
-    rows += countIn(entry)
+    rows += rowsIn(entry)
     return rows > most
   })
   return end < 0 ? entries.length : Math.max(end, 1)
 }
 
-export function countOf(entries: readonly Entry[]): number {
-  return entries.reduce((sum, entry) => sum + countIn(entry), 0)
+export function countRows(entries: readonly Entry[]): number {
+  return entries.reduce((sum, entry) => sum + rowsIn(entry), 0)
 }
 
-function countIn({ rows }: Entry): number {
+function rowsIn({ rows }: Entry): number {
   return 'text' in rows ? rows.count : 1
 }
 
 export function recordsIn({ rows }: Entry): CallRecord[] {
-  return 'text' in rows ? recordsOf(rows) : [rows]
+  return 'text' in rows ? parseRows(rows) : [rows]
 }
 
 /** What a writer gets of a batch. */

@@ -6,7 +6,7 @@ import type { SentResponse } from '../store/responses.ts'
 import { StoreError } from '../store/store-error.ts'
 import {
   batchLength,
-  countOf,
+  countRows,
   type Entry,
   type RefusedRow,
   type RowsText,
@@ -127,7 +127,7 @@ class BatchingQueue implements LedgerQueue {
   }
 
   backlog(): number {
-    return countOf(this.#queued) + countOf(this.#writing)
+    return countRows(this.#queued) + countRows(this.#writing)
   }
 
   writeFailure(): string | undefined {
@@ -141,7 +141,7 @@ class BatchingQueue implements LedgerQueue {
 
   #add(rows: Entry['rows'], responses: Entry['responses'], onSettled: (refused: readonly RefusedRow[]) => void): void {
     const refused: RefusedRow[] = []
-    const resolve = () => onSettled(refused)
+    const resolve = () => onSettled([...refused])
     this.#queued.push({ rows, responses, isReleased: false, isSpilled: false, refused, resolve })
     if (this.#writing.length === 0) this.#schedule()
   }
@@ -158,7 +158,7 @@ class BatchingQueue implements LedgerQueue {
     this.#sentAt = performance.now()
     this.#writing = this.#queued
     this.#queued = this.#writing.splice(batchLength(this.#writing, largestBatch))
-    this.#gathers = countOf(this.#writing) > 1
+    this.#gathers = countRows(this.#writing) > 1
     // One timer for all batches: to make one for each takes as long as the batch of a single call.
     this.#patience = this.#patience?.refresh() ?? setInterval(() => this.#hasWaited(), this.#patienceMs)
     const { records, responses, texts } = writtenOf(this.#writing)
@@ -252,7 +252,7 @@ class BatchingQueue implements LedgerQueue {
     if (inTime) return
     const lost = left.filter(({ isSpilled }) => !isSpilled).flatMap(recordsIn)
     if (lost.length === 0) {
-      const backlog = countOf(left)
+      const backlog = countRows(left)
       const error = new Error(`${backlog} settled calls are in the spill file for the next start to write them`)
       this.#options.onError(error, { backlog, lost })
       return

@@ -9,11 +9,14 @@ export class BookMetrics {
   readonly #commits = new Histogram(commitBounds)
   /** Counts a row of the ledger; without metrics it does nothing. */
   readonly count: (record: CallRecord) => void
+  /** What rows are told apart by where they are added up; undefined without metrics. */
+  readonly labels: CallMetricsSettings['labels'] | undefined
   /** Counts rows that were added up elsewhere. */
   readonly countAll: (rows: readonly CountedRows[]) => void
 
   constructor({ enabled, ...settings }: CallMetricsSettings & { enabled: boolean }) {
     this.calls = new CallMetrics(settings)
+    this.labels = enabled ? settings.labels : undefined
     this.count = enabled ? (record) => this.calls.count(record) : () => {}
     this.countAll = enabled ? (rows) => this.calls.countAll(rows) : () => {}
   }

@@ -2,10 +2,9 @@ import type { CallRecord } from '../core/call.ts'
 import { ModelCounts, type ModelSums } from './model-counts.ts'
 
 /** What metrics are counted by only where the operator asks for it. */
-export const extraLabels = ['organization', 'key', 'group'] as const
-export type ExtraLabel = (typeof extraLabels)[number]
+export type ExtraLabel = 'organization' | 'key' | 'group'
 
-/** What tells rows apart that are counted. */
+/** What tells rows apart that are counted; of `attemptOf`, whether there is one. */
 export type Counted = Pick<
   CallRecord,
   'provider' | 'model' | 'api' | 'operation' | 'outcome' | 'error' | 'failure' | 'attemptOf' | ExtraLabel
@@ -14,12 +13,11 @@ export type Counted = Pick<
 /** Rows that are counted alike, added up for a `CallMetrics` in another thread. */
 export type CountedRows = { of: Counted; rows: number; sums: ModelSums }
 
-/** Adds up rows, so that they can be counted elsewhere without being read there. */
-export function addUp(records: readonly CallRecord[]): CountedRows[] {
+/** Adds up rows, so that they can be counted by these labels elsewhere without being read there. */
+export function addUp(records: readonly CallRecord[], labels: readonly ExtraLabel[]): CountedRows[] {
   const found = new Map<string, { of: Counted; rows: number; counts: ModelCounts }>()
   for (const record of records) {
-    const { organization, key, group = '' } = record
-    const name = `${callKey(record)}\n${organization}\n${key}\n${group}`
+    const name = [callKey(record), ...labels.map((label) => record[label])].join('\n')
     let one = found.get(name)
     if (!one) {
       one = { of: countedOf(record), rows: 0, counts: new ModelCounts() }

@@ -32,8 +32,8 @@ export function bounded(family: Family, most: number): Family {
 /** The label value of what is too much to be told apart. */
 export const other = 'other'
 
-/** What a histogram has counted, for one with the same bounds in another thread: how many values each bucket has, and their sum. */
-export type HistogramCounts = { readonly buckets: readonly number[]; readonly sum: number }
+/** What a histogram has counted, for one with the same bounds: how many values are in which bucket, and the sum of all. */
+export type HistogramCounts = { buckets: [at: number, count: number][]; sum: number }
 
 /** Counts values by upper bounds, as a histogram of Prometheus does. */
 export class Histogram {
@@ -58,12 +58,13 @@ export class Histogram {
   }
 
   counts(): HistogramCounts {
-    return { buckets: this.#counts, sum: this.#sum }
+    const filled = this.#counts.flatMap((count, at): [number, number][] => (count > 0 ? [[at, count]] : []))
+    return { buckets: filled, sum: this.#sum }
   }
 
   /** Adds what another histogram has counted. */
   addCounts({ buckets, sum }: HistogramCounts): void {
-    for (const [at, count] of buckets.entries()) this.#counts[at] = (this.#counts[at] ?? 0) + count
+    for (const [at, count] of buckets) this.#counts[at] = (this.#counts[at] ?? 0) + count
     this.#sum += sum
   }
 

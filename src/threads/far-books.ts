@@ -5,6 +5,7 @@ import type { JsonAnswer, JsonRequest, JsonRoute } from '../http/server.ts'
 import type { Answer } from '../lending/account.ts'
 import { Purse } from '../lending/purse.ts'
 import type { CallLedger } from '../line/settlement.ts'
+import type { ExtraLabel } from '../observe/counted-rows.ts'
 import type { Finding } from '../routing/findings.ts'
 import { type SentResponse, sentResponse } from '../store/responses.ts'
 import { receivedError, routeName, type Said, type SentError, sentError, type Told } from './messages.ts'
@@ -13,14 +14,12 @@ import { sentRows } from './sent-rows.ts'
 
 /** How far apart messages with rows are while each has several. */
 const gatherMs = 4
+/** Rows of a message, which are not divided when they are written: this many take about 20 ms. */
+const mostRows = 1_000
 
 /** A row that the books have not answered. */
-type Row = {
-  record: CallRecord
-  response: SentResponse | undefined
-  resolve(): void
-  reject(error: RouterError): void
-}
+type Unanswered = { resolve(): void; reject(error: RouterError): void }
+type Unsent = Unanswered & { record: CallRecord; response: SentResponse | undefined }
 type Pulled = { resolve(piece: IteratorResult<string, void>): void; reject(error: RouterError): void }
 type Asked = { request: JsonRequest; resolve(answer: JsonAnswer): void; reject(error: RouterError): void }
 
@@ -29,9 +28,10 @@ export class FarBooks {
   readonly port: ThreadPort<Said, Told>
   readonly purse: Purse
   readonly #onTold: (told: Told) => void
-  #unsent: Row[] = []
+  readonly #labels: readonly ExtraLabel[] | undefined
+  #unsent: Unsent[] = []
   /** The rows of each message that is not answered. */
-  readonly #sent = new Map<number, readonly Row[]>()
+  readonly #sent = new Map<number, readonly Unanswered[]>()
   #sentAt = 0
   #gathers = false
   #logged = { text: '', level: 0 }
@@ -42,7 +42,16 @@ export class FarBooks {
   #lastId = 0
   #emptied = () => {}
 
-  constructor(port: MessagePort, counters: Counters, onTold: (told: Told) => void) {
+  /** `labels` are those that metrics tell rows apart by; undefined where rows are not counted. */
+  constructor(
+    port: MessagePort,
+    {
+      counters,
+      labels,
+      onTold,
+    }: { counters: Counters; labels: readonly ExtraLabel[] | undefined; onTold(told: Told): void },
+  ) {
+    this.#labels = labels
     this.#onTold = onTold
     const onItem = (told: Told) => this.#hear(told)
     this.port = new ThreadPort(port, { counters, onItem, first: () => this.#unsaid() })
@@ -180,12 +189,21 @@ export class FarBooks {
     else pulled?.resolve(text === undefined ? { done: true, value: undefined } : { done: false, value: text })
   }
 
+  /** The message with the unsent rows from there on, as far as they fit. */
+  #rows(from: number): Said {
+    const rows = this.#unsent.slice(from, from + mostRows)
+    const id = ++this.#lastId
+    this.#sent.set(
+      id,
+      rows.map(({ resolve, reject }) => ({ resolve, reject })),
+    )
+    return { kind: 'rows', id, rows: sentRows(rows, this.#labels) }
+  }
+
   #unsaid(): Said[] {
     const said: Said[] = []
     if (this.#unsent.length > 0) {
-      const id = ++this.#lastId
-      this.#sent.set(id, this.#unsent)
-      said.push({ kind: 'rows', id, rows: sentRows(this.#unsent) })
+      for (let from = 0; from < this.#unsent.length; from += mostRows) said.push(this.#rows(from))
       this.#gathers = this.#unsent.length > 1
       this.#sentAt = performance.now()
       this.#unsent = []

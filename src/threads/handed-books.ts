@@ -3,12 +3,12 @@ import { sharedClock } from '../core/shared-clock.ts'
 import type { AccountState, Held, Named, Standing, Use } from '../lending/account.ts'
 import type { Lending } from '../lending/bank.ts'
 import { UseWindow } from '../lending/window.ts'
-import { type RefusedRow, recordsOf } from '../money/ledger-entries.ts'
+import { parseRows, type RefusedRow } from '../money/ledger-entries.ts'
 import type { Channel } from './channel.ts'
 import type { FromNew, FromOld, HandedRow, Spending } from './handover-messages.ts'
 import { receivedError } from './messages.ts'
 import type { MoneyBooks } from './near-line.ts'
-import { type SentRows, spentOf } from './sent-rows.ts'
+import { paymentOf, type SentRows } from './sent-rows.ts'
 
 export type ChannelToNew = Channel<FromOld, FromNew>
 
@@ -77,8 +77,8 @@ export class HandedBooks implements MoneyBooks {
 
   /** Each row by itself: the other process counts them. */
   async settleRows(purse: number, rows: SentRows): Promise<readonly RefusedRow[]> {
-    const settled = recordsOf(rows).map(async (record, index) => {
-      const { accounts, cost } = spentOf(record)
+    const settled = parseRows(rows).map(async (record, index) => {
+      const { accounts, cost } = paymentOf(record)
       this.bank.spend(purse, accounts, cost)
       try {
         await this.ledger.settle(record, rows.responses?.[index])

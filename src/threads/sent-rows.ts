@@ -1,6 +1,6 @@
 import type { CallRecord } from '../core/call.ts'
-import type { RefusedRow, RowsText } from '../money/ledger-entries.ts'
-import { addUp, type CountedRows } from '../observe/counted-rows.ts'
+import { parseRows, type RefusedRow, type RowsText } from '../money/ledger-entries.ts'
+import { addUp, type CountedRows, type ExtraLabel } from '../observe/counted-rows.ts'
 import { costNano } from '../store/ledger-row.ts'
 import type { SentResponse } from '../store/responses.ts'
 import { monthOf } from '../store/spend.ts'
@@ -12,31 +12,36 @@ import { monthOf } from '../store/spend.ts'
 export type SentRows = RowsText & { sums: string }
 
 /** What rows add up to, for the bank and for metrics. */
-export type RowSums = { spent: Spent[]; counted: CountedRows[] }
+export type RowSums = { payments: Payment[]; counted: CountedRows[] }
 
 /** What rows cost that the same accounts pay for. */
-export type Spent = { accounts: readonly string[]; cost: bigint }
+export type Payment = { accounts: readonly string[]; cost: bigint }
 
 /** A ledger that counts and settles the rows of lines. Resolves to those that can never be written. */
-export type SentRowsLedger = { settleSent(rows: RowsText, counted: CountedRows[]): Promise<readonly RefusedRow[]> }
+export type SentRowsLedger = { settleSent(rows: SentRows, counted: CountedRows[]): Promise<readonly RefusedRow[]> }
 
-export function sentRows(rows: readonly { record: CallRecord; response: SentResponse | undefined }[]): SentRows {
+/** `labels` are those that metrics tell rows apart by; undefined where rows are not counted. */
+export function sentRows(
+  rows: readonly { record: CallRecord; response: SentResponse | undefined }[],
+  labels: readonly ExtraLabel[] | undefined,
+): SentRows {
   const records = rows.map(({ record }) => record)
   const hasResponses = rows.some(({ response }) => response)
   return {
     text: JSON.stringify(records),
     count: records.length,
     ...(hasResponses && { responses: rows.map(({ response }) => response) }),
-    sums: JSON.stringify({ spent: spentBy(records), counted: addUp(records) } satisfies RowSums, bigintAsText),
+    sums: JSON.stringify(
+      { payments: paymentsOf(records), counted: labels ? addUp(records, labels) : [] },
+      bigintAsText,
+    ),
   }
 }
 
 export function sumsOf({ sums }: SentRows): RowSums {
-  const { spent, counted } = JSON.parse(sums)
-  return {
-    spent: spent.map(({ accounts, cost }: { accounts: string[]; cost: string }) => ({ accounts, cost: BigInt(cost) })),
-    counted,
-  }
+  const { payments, counted } = JSON.parse(sums)
+  for (const payment of payments) payment.cost = BigInt(payment.cost)
+  return { payments, counted }
 }
 
 function bigintAsText(_: string, value: unknown): unknown {
@@ -44,20 +49,35 @@ function bigintAsText(_: string, value: unknown): unknown {
 }
 
 /** Whose money a row has spent, and how much. */
-export function spentOf(record: CallRecord): Spent {
+export function paymentOf(record: CallRecord): Payment {
   return { accounts: accountsOf(record), cost: costNano(record) }
 }
 
-function spentBy(records: readonly CallRecord[]): Spent[] {
-  const found = new Map<string, Spent>()
+/** One for all rows that the same accounts pay for. */
+function paymentsOf(records: readonly CallRecord[]): Payment[] {
+  const found = new Map<string, Payment>()
   for (const record of records) {
-    const { accounts, cost } = spentOf(record)
-    const name = accounts.join('\n')
+    const { accounts, cost } = paymentOf(record)
+    const name = payersOf({ accounts })
     const known = found.get(name)
     if (known) known.cost += cost
     else found.set(name, { accounts, cost })
   }
   return [...found.values()]
+}
+
+/** Accounts as one text. */
+export function payersOf({ accounts }: Pick<Payment, 'accounts'>): string {
+  return accounts.join('\n')
+}
+
+/** Who pays for rows that can never be written. */
+export function refusedPayers(rows: RowsText, refused: readonly RefusedRow[]): string[] {
+  const records = parseRows(rows)
+  return refused.flatMap(({ index }) => {
+    const record = records[index]
+    return record ? [payersOf(paymentOf(record))] : []
+  })
 }
 
 /** The accounts that pay for a call, as the purses name them. */

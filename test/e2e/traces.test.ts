@@ -173,45 +173,48 @@ test('a collector that cannot be reached costs no call anything', async () => {
   }
 })
 
-test('spans have what was said only where the operator asks for that, and no file has it', async () => {
-  const collector = await otlpCollector()
-  const env = {
-    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: collector.url,
-    OTEL_BSP_SCHEDULE_DELAY: '50',
-    OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: 'true',
-  }
-  const { router, upstream } = await opened(env)
-  try {
-    await router.call(
-      '/v1/chat/completions',
-      body('good/m1', {
-        messages: [
-          { role: 'system', content: 'Be kind.' },
-          { role: 'user', content: secretPrompt },
-        ],
-      }),
-    )
-    await (await router.call('/v1/chat/completions', body('good/m1', { stream: true }))).text()
-    await expect.poll(() => collector.spans.length, { timeout: 10_000 }).toBe(4)
-    const calls = collector.spans.filter(({ kind }) => kind === 2)
-    for (const { attributes } of calls) {
-      expect(JSON.parse(String(attributes['gen_ai.input.messages']))).toEqual([
-        { role: 'user', parts: [{ type: 'text', content: secretPrompt }] },
-      ])
-      expect(JSON.parse(String(attributes['gen_ai.output.messages']))).toEqual([
-        { role: 'assistant', parts: [{ type: 'text', content: 'fine' }], finish_reason: 'stop' },
-      ])
+test.each([1, 2])(
+  'spans have what was said only where the operator asks for that, and no file has it: %i threads',
+  async (threads) => {
+    const collector = await otlpCollector()
+    const env = {
+      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: collector.url,
+      OTEL_BSP_SCHEDULE_DELAY: '50',
+      OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: 'true',
     }
-    expect(calls.map(({ attributes }) => attributes['gen_ai.system_instructions'])).toContain(
-      '[{"type":"text","content":"Be kind."}]',
-    )
-    for (const name of readdirSync(join(router.folder, 'data'))) {
-      expect(readFileSync(join(router.folder, 'data', name)).includes(secretPrompt)).toBe(false)
+    const { router, upstream } = await opened(env, threads)
+    try {
+      await router.call(
+        '/v1/chat/completions',
+        body('good/m1', {
+          messages: [
+            { role: 'system', content: 'Be kind.' },
+            { role: 'user', content: secretPrompt },
+          ],
+        }),
+      )
+      await (await router.call('/v1/chat/completions', body('good/m1', { stream: true }))).text()
+      await expect.poll(() => collector.spans.length, { timeout: 10_000 }).toBe(4)
+      const calls = collector.spans.filter(({ kind }) => kind === 2)
+      for (const { attributes } of calls) {
+        expect(JSON.parse(String(attributes['gen_ai.input.messages']))).toEqual([
+          { role: 'user', parts: [{ type: 'text', content: secretPrompt }] },
+        ])
+        expect(JSON.parse(String(attributes['gen_ai.output.messages']))).toEqual([
+          { role: 'assistant', parts: [{ type: 'text', content: 'fine' }], finish_reason: 'stop' },
+        ])
+      }
+      expect(calls.map(({ attributes }) => attributes['gen_ai.system_instructions'])).toContain(
+        '[{"type":"text","content":"Be kind."}]',
+      )
+      for (const name of readdirSync(join(router.folder, 'data'))) {
+        expect(readFileSync(join(router.folder, 'data', name)).includes(secretPrompt)).toBe(false)
+      }
+    } finally {
+      vi.unstubAllEnvs()
+      await router.end()
+      await upstream.close()
+      await collector.close()
     }
-  } finally {
-    vi.unstubAllEnvs()
-    await router.end()
-    await upstream.close()
-    await collector.close()
-  }
-})
+  },
+)

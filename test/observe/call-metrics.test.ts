@@ -132,7 +132,7 @@ test('rows that are added up in other threads count as they would one by one', (
     fc.property(messages, labels, some(2, 1_000), (sent, labels, series) => {
       const rows = sent.map((message) => message.map((one) => record(one as Partial<CallRecord>)))
       const metrics = new CallMetrics({ series, labels })
-      for (const message of rows) metrics.countAll(JSON.parse(JSON.stringify(addUp(message))))
+      for (const message of rows) metrics.countAll(JSON.parse(JSON.stringify(addUp(message, labels))))
       const all = (families: Family[]) =>
         families.map(({ name, samples }) => [
           name,

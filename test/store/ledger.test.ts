@@ -123,6 +123,18 @@ describe.each(['memory', 'file'] as const)('a ledger (%s)', (where) => {
     expect(store.spend.ofKey('key-1', at)).toBe(2_000n)
   })
 
+  test('refuses records of JSON texts, whose index counts on through the texts', async () => {
+    const { store, writer } = open(where)
+    const bad = () => plainRecord({ provider: null as never })
+    const texts = [
+      [plainRecord(), plainRecord()],
+      [bad(), plainRecord(), bad()],
+    ].map((rows) => JSON.stringify(rows))
+    const refused = await writer.write([plainRecord()], [], texts)
+    expect(refused.map(({ index }) => index)).toEqual([3, 5])
+    expect([...store.ledger.each({ key: 'key-1' })]).toHaveLength(4)
+  })
+
   test('refuses a record whose sums would be too large for the database, and its row with it', async () => {
     const { store, writer } = open(where)
     const nanoUsd = Number.MAX_SAFE_INTEGER
