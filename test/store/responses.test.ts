@@ -178,8 +178,8 @@ describe('a response that is settled with its call', () => {
     await ledger.settle(record, storedResponse)
     await eventually(() => expect(write).toHaveBeenCalledTimes(2))
     expect(write.mock.calls).toEqual([
-      [[record], [storedResponse]],
-      [[record], [storedResponse]],
+      [[record], [storedResponse], []],
+      [[record], [storedResponse], []],
     ])
     await ledger.close()
   })
