@@ -66,6 +66,7 @@ export function openBooks(
       },
       settleSent(rows, counted) {
         metrics.countAll(counted)
+        // Only that: it may be kept for long while the database fails.
         const { text, count, responses } = rows
         const settled = { text, count, ...(responses && { responses }) }
         if (!tracing && !live.isWatched) return writing.ledger.settleRows(settled)

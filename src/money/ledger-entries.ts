@@ -27,12 +27,15 @@ export type Entry = {
   resolve(): void
 }
 
-/** How many entries a batch of `most` rows has. A text is not divided. */
-export function batchLength(entries: readonly Entry[], most: number): number {
+/** Rows per commit: a transaction of this many takes about 20 ms. A text is not divided, and should not have more. */
+export const largestBatch = 1_000
+
+/** How many of these entries are the next batch. */
+export function batchLength(entries: readonly Entry[]): number {
   let rows = 0
   const end = entries.findIndex((entry) => {
     rows += rowsIn(entry)
-    return rows > most
+    return rows > largestBatch
   })
   return end < 0 ? entries.length : Math.max(end, 1)
 }

@@ -61,8 +61,6 @@ export function openLedger(writer: LedgerWriter, options: LedgerOptions): Ledger
   return new BatchingQueue(writer, options)
 }
 
-/** Rows per commit: a transaction of this many takes about 20 ms. */
-const largestBatch = 1_000
 /**
  * How far apart commits begin while several calls end in that time: to wait for the disk takes five times the work of a row.
  * A call that ends alone does not wait.
@@ -157,7 +155,7 @@ class BatchingQueue implements LedgerQueue {
     if (this.#isOver) return
     this.#sentAt = performance.now()
     this.#writing = this.#queued
-    this.#queued = this.#writing.splice(batchLength(this.#writing, largestBatch))
+    this.#queued = this.#writing.splice(batchLength(this.#writing))
     this.#gathers = countRows(this.#writing) > 1
     // One timer for all batches: to make one for each takes as long as the batch of a single call.
     this.#patience = this.#patience?.refresh() ?? setInterval(() => this.#hasWaited(), this.#patienceMs)

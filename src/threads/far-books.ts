@@ -5,6 +5,7 @@ import type { JsonAnswer, JsonRequest, JsonRoute } from '../http/server.ts'
 import type { Answer } from '../lending/account.ts'
 import { Purse } from '../lending/purse.ts'
 import type { CallLedger } from '../line/settlement.ts'
+import { largestBatch } from '../money/ledger-entries.ts'
 import type { ExtraLabel } from '../observe/counted-rows.ts'
 import type { Finding } from '../routing/findings.ts'
 import { type SentResponse, sentResponse } from '../store/responses.ts'
@@ -14,8 +15,6 @@ import { sentRows } from './sent-rows.ts'
 
 /** How far apart messages with rows are while each has several. */
 const gatherMs = 4
-/** Rows of a message, which are not divided when they are written: this many take about 20 ms. */
-const mostRows = 1_000
 
 /** A row that the books have not answered. */
 type Unanswered = { resolve(): void; reject(error: RouterError): void }
@@ -191,7 +190,7 @@ export class FarBooks {
 
   /** The message with the unsent rows from there on, as far as they fit. */
   #rows(from: number): Said {
-    const rows = this.#unsent.slice(from, from + mostRows)
+    const rows = this.#unsent.slice(from, from + largestBatch)
     const id = ++this.#lastId
     this.#sent.set(
       id,
@@ -203,7 +202,7 @@ export class FarBooks {
   #unsaid(): Said[] {
     const said: Said[] = []
     if (this.#unsent.length > 0) {
-      for (let from = 0; from < this.#unsent.length; from += mostRows) said.push(this.#rows(from))
+      for (let from = 0; from < this.#unsent.length; from += largestBatch) said.push(this.#rows(from))
       this.#gathers = this.#unsent.length > 1
       this.#sentAt = performance.now()
       this.#unsent = []

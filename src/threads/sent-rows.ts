@@ -7,18 +7,18 @@ import { monthOf } from '../store/spend.ts'
 
 /**
  * Rows that a line has settled, for the books: as text, which goes to the ledger's thread as it is, and what they add up to, which is
- * all that the books read. That is JSON as well: to clone objects takes ten times as long.
+ * all that the books read. That is JSON as well: to clone objects takes longer.
  */
 export type SentRows = RowsText & { sums: string }
 
 /** What rows add up to, for the bank and for metrics. */
-export type RowSums = { payments: Payment[]; counted: CountedRows[] }
+type RowSums = { payments: Payment[]; counted: CountedRows[] }
 
 /** What rows cost that the same accounts pay for. */
-export type Payment = { accounts: readonly string[]; cost: bigint }
+type Payment = { accounts: readonly string[]; cost: bigint }
 
 /** A ledger that counts and settles the rows of lines. Resolves to those that can never be written. */
-export type SentRowsLedger = { settleSent(rows: SentRows, counted: CountedRows[]): Promise<readonly RefusedRow[]> }
+export type SentRowsLedger = { settleSent(rows: RowsText, counted: CountedRows[]): Promise<readonly RefusedRow[]> }
 
 /** `labels` are those that metrics tell rows apart by; undefined where rows are not counted. */
 export function sentRows(
