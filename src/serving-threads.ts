@@ -65,7 +65,11 @@ export async function serveInThreads(
   await watch.current().cache.written()
   const lines = startLines(linesOptions(served, { count, port, routes, holder, handover, routing }))
   holder.lines = lines
-  if (handed) holder.adopted = started.adopt(adoptedLines(handed, { handover, lines, routing }), (open) => open.close())
+  if (handed) {
+    holder.adopted = started.adopt(adoptedLines(handed, { handover, lines, routing }), (open) => open.close())
+    // Only now: to answer what has been said before, the bank may have to recall what those lines hold.
+    holder.adopted.listen()
+  }
   started.adopt(lines, (open) => open.close())
   const tellAll = (told: Told & FromOld & FromNew) => {
     lines.tell(told)

@@ -44,7 +44,7 @@ export type Bank = {
   totals(): { accounts: number; lent: bigint }
 }
 
-/** `readSpent` reads the spend of a money account; `recall` asks a purse for what it holds, and rejects when it is gone. */
+/** `readSpent` reads the spend of a money account. */
 export type BankOptions = Omit<RecallOptions, 'onHeld'> & {
   readSpent(account: string): bigint
   now?: () => number
@@ -101,6 +101,7 @@ class LendingBank implements Bank {
     this.#waiting = this.#waiting.filter((one) => one.purse !== purse)
     this.#deciding = this.#deciding.filter((one) => one.purse !== purse)
     for (const { lent } of this.#accounts.values()) lent.delete(purse)
+    this.#recalls.left(purse)
   }
 
   lend(purse: number, needs: readonly Need[], onAnswer: Lending['onAnswer']): void {

@@ -1,11 +1,14 @@
 import type { Held } from './account.ts'
 import { lendMore } from './bank-account.ts'
 
-/** A purse that has not told yet what it holds of these accounts, and what it has been lent of each since it was asked. */
-type Recall = { purse: number; lentSince: Map<string, bigint | null> }
+/**
+ * A purse that has not told yet what it holds of these accounts, and what it has been lent of each since it was asked. `onOver`
+ * is called when it has told, or has left.
+ */
+type Recall = { purse: number; lentSince: Map<string, bigint | null>; onOver(): void }
 
 export type RecallOptions = {
-  /** Asks a purse for what it holds; rejects when it is gone. */
+  /** Asks a purse for what it holds. Rejects where it cannot be asked: it has left, or counts as one that does not answer. */
   recall(purse: number, accounts: readonly string[]): Promise<Held[]>
   /** How long a purse may take before all that does not depend on it is decided. */
   patienceMs?: number
@@ -39,28 +42,39 @@ export class Recalls {
       if (asked === purse && lentSince.has(account)) lendMore(lentSince, account, amount)
   }
 
-  /** Whether the purse has answered in time, or is gone. */
+  /** A purse has left: it holds nothing, whatever it still tells. */
+  left(purse: number): void {
+    for (const recall of this.#running) if (recall.purse === purse) this.#end(recall)
+  }
+
+  /** Whether the purse has answered in time, or has left. */
   async #isAnswered(purse: number, accounts: readonly string[]): Promise<boolean> {
-    const recall: Recall = { purse, lentSince: new Map(accounts.map((account) => [account, 0n])) }
+    const over = Promise.withResolvers<void>()
+    const lentSince = new Map(accounts.map((account) => [account, 0n]))
+    const recall: Recall = { purse, lentSince, onOver: over.resolve }
     this.#running.add(recall)
-    const answered = this.#options.recall(purse, accounts).then(
+    this.#options.recall(purse, accounts).then(
       (held) => this.#hear(recall, held),
-      () => void this.#running.delete(recall),
+      // Nothing is known of what it holds before it leaves.
+      () => {},
     )
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, this.#options.patienceMs ?? defaultPatienceMs)
-    })
-    await Promise.race([answered, late])
+    const timer = setTimeout(over.resolve, this.#options.patienceMs ?? defaultPatienceMs)
+    await over.promise
     clearTimeout(timer)
     return !this.#running.has(recall)
   }
 
   #hear(recall: Recall, held: readonly Held[]): void {
-    this.#running.delete(recall)
+    if (!this.#running.has(recall)) return
+    this.#end(recall)
     for (const { account, held: amount } of held) {
       const since = recall.lentSince.get(account)
       if (typeof since === 'bigint') this.#options.onHeld(recall.purse, account, amount + since)
     }
+  }
+
+  #end(recall: Recall): void {
+    this.#running.delete(recall)
+    recall.onOver()
   }
 }

@@ -33,8 +33,12 @@ export class AdoptedLines {
     const ownLoans = ({ lent }: AccountState) =>
       lent.map(([purse, amount]): [number, bigint | null] => [own(purse), amount])
     options.money().bank.adopt(accounts.map((account) => ({ ...account, lent: ownLoans(account) })))
-    channel.listen((said) => this.#hear(said))
-    void channel.ended().then(() => this.#gone())
+  }
+
+  /** Hears what the other process has said and says. The bank must be able to recall what these purses hold. */
+  listen(): void {
+    this.#channel.listen((said) => this.#hear(said))
+    void this.#channel.ended().then(() => this.#gone())
   }
 
   purses(): number[] {
@@ -45,7 +49,7 @@ export class AdoptedLines {
     this.#channel.send(told)
   }
 
-  /** What a purse holds of accounts. Rejects when it is gone. */
+  /** What a purse holds of accounts. Rejects when it cannot be asked any more. */
   recall(purse: number, accounts: readonly string[]): Promise<Held[]> {
     const id = ++this.#lastRecall
     const waiting = Promise.withResolvers<Held[]>()

@@ -113,9 +113,9 @@ export class HandedBooks implements MoneyBooks {
     const lent = new Map<string, [number, bigint | null][]>()
     const names = [...this.#accounts.keys()]
     const told = purses().map(async (purse) => {
-      const held = await withinPatience(recall(purse, names).catch(() => []))
+      const held = await withinPatience(recall(purse, names).catch(() => undefined))
       this.#late.set(purse, [])
-      // Of one that does not answer nothing is known: the bank asks it again before it lends what it may have.
+      // Of one that does not answer nothing is known: the bank asks it once more before it lends what it may have.
       for (const account of held ? [] : names) listIn(lent, account).push([purse, null])
       for (const { account, held: amount } of held ?? []) if (amount !== 0n) listIn(lent, account).push([purse, amount])
     })

@@ -17,7 +17,7 @@ export type Lines = {
   prepare(generation: number, texts: Texts): Promise<readonly Problem[]>
   /** Tells all lines. What they are told before a request arrives is known to them when they handle it. */
   tell(told: Told): void
-  /** What a line holds of accounts. Rejects when it is gone. */
+  /** What a line holds of accounts. Rejects when it cannot be asked any more. */
   recall: NearLine['recall'] extends (...args: infer Args) => infer Result
     ? (line: number, ...args: Args) => Result
     : never

@@ -70,7 +70,7 @@ export class NearLine {
     this.#port.sayNow(told)
   }
 
-  /** What the line holds of accounts. Rejects when it is gone. */
+  /** What the line holds of accounts. Rejects when it cannot be asked any more. */
   recall(accounts: readonly string[]): Promise<Held[]> {
     const id = ++this.#lastId
     return this.#answerTo(this.#recalls, id, { kind: 'recall', id, accounts })

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { Agent, fetch as fetchBy } from 'undici'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import type { AccountState } from '../../src/lending/account.ts'
+import type { AccountState, Need } from '../../src/lending/account.ts'
 import { openFileCache } from '../../src/manifest/file-cache.ts'
 import { type Router, startRouter } from '../../src/router.ts'
 import type { Store } from '../../src/store/open.ts'
@@ -331,6 +331,31 @@ test('an old process that dies before it has released the database leaves it to 
   dying.close()
   const calls = await Promise.all(Array.from({ length: 3 }, () => callShort(next.url, key.secret)))
   expect(byStatus(calls)).toEqual({ 200: 2, 402: 1 })
+})
+
+test('a call that waits for money while the books change hands gets what lies idle in its own process', async () => {
+  const first = await start()
+  store = storeIn(made.folder)
+  const key = newKey(store, { monthlyLimitNano: 2n * callNano })
+  await first.stop(1_000)
+  const named = { account: `key ${key.id} ${new Date().toISOString().slice(0, 7)}`, limit: 2n * callNano } as const
+  const answer = Promise.withResolvers<unknown>()
+  const old = await listenForSuccessor(join(made.folder, 'data/router.sqlite-control'), async (channel) => {
+    await channel.take('takeOver')
+    const lent: AccountState = { ...named, kind: 'money', uses: [], lent: [[1, 2n * callNano]] }
+    channel.send({ kind: 'books', accounts: [lent], purses: [1], port: 1 })
+    const need: Need = { ...named, kind: 'money', least: callNano, wish: callNano }
+    channel.send({ kind: 'lend', id: 1, purse: 1, needs: [need] })
+    channel.send({ kind: 'released' })
+    channel.listen((told) => {
+      if (told.kind === 'recall')
+        channel.send({ kind: 'held', id: told.id, held: [{ account: named.account, held: 0n }] })
+      else if (told.kind === 'lent') answer.resolve(told.answer)
+    })
+  })
+  await start()
+  old.close()
+  expect(await within(5_000, 'the answer', answer.promise)).toMatchObject({ isGranted: true })
 })
 
 test('a router that was not started for it keeps its database, and one of another version is refused', async () => {

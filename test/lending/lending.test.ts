@@ -442,7 +442,7 @@ async function act(world: World, calls: Call[], { what, at, key, amount }: Step,
   if (what === 'deliver') await world.deliver(index, watch)
   if (what === 'write') world.disk.shift()?.()
   if (what === 'late') vi.advanceTimersByTime(patienceMs)
-  if (what === 'die') world.die(index)
+  if (what === 'die') await world.die(index)
   if (what === 'limit') {
     world.world.organization = amount % 4 === 0 ? null : 5n * BigInt(amount)
     world.world.isChanged = true

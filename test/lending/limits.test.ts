@@ -199,7 +199,7 @@ async function play(world: World, { what, at, key, amount: tokens }: Step): Prom
   if (what === 'deliver') await world.deliver(index, () => observe(world))
   if (what === 'wait') world.clock.ms += tokens * 1_000
   if (what === 'late') vi.advanceTimersByTime(patienceMs)
-  if (what === 'die') world.die(index)
+  if (what === 'die') await world.die(index)
 }
 
 /** When all calls have ended and a minute is over, all of each limit can be used again, wherever the calls arrive. */

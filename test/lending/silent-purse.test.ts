@@ -10,11 +10,15 @@ type Wanted = { purse?: number; account?: string; limit?: bigint | null }
 /** Three purses, of which the first answers a recall when it is told to: it holds what is in `held`. */
 function withSilent(options: Pick<BankOptions, 'patienceMs' | 'longestMs' | 'mostIdle'> = {}) {
   const answers: (() => void)[] = []
+  const failures: (() => void)[] = []
   const held: Held[] = []
   const recall = (purse: number) => {
-    const { promise, resolve } = Promise.withResolvers<Held[]>()
-    if (purse === 1) answers.push(() => resolve(held))
-    else resolve([])
+    const { promise, resolve, reject } = Promise.withResolvers<Held[]>()
+    if (purse !== 1) resolve([])
+    else {
+      answers.push(() => resolve(held))
+      failures.push(() => reject(new Error('nobody to ask')))
+    }
     return promise
   }
   const bank = openBank({ readSpent: () => 0n, recall, patienceMs: 5, longestMs: 60_000, ...options })
@@ -36,6 +40,9 @@ function withSilent(options: Pick<BankOptions, 'patienceMs' | 'longestMs' | 'mos
     asked: (times: number) => expect.poll(() => answers.length, { interval: 1 }).toBeGreaterThanOrEqual(times),
     answer() {
       for (const each of answers) each()
+    },
+    fail() {
+      for (const each of failures) each()
     },
   }
 }
@@ -61,6 +68,26 @@ describe('a call that needs what it may hold', () => {
     await lend(1, 60n)
     const second = lend(2, 60n)
     await asked(2)
+    bank.leave(1)
+    expect(await second).toMatchObject(granted)
+  })
+
+  test('waits until it is gone, also where it cannot be asked before', async () => {
+    const { bank, lend, asked, fail } = withSilent()
+    await lend(1, 60n)
+    const second = lend(2, 60n)
+    await asked(1)
+    fail()
+    expect(await Promise.race([second, soon()])).toBe('waits')
+    bank.leave(1)
+    expect(await second).toMatchObject(granted)
+  })
+
+  test('is decided at once when it is gone', async () => {
+    const { bank, lend, asked } = withSilent({ patienceMs: 60_000 })
+    await lend(1, 60n)
+    const second = lend(2, 60n)
+    await asked(1)
     bank.leave(1)
     expect(await second).toMatchObject(granted)
   })

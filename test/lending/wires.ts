@@ -114,14 +114,15 @@ export function openWires(count: number, options: WireOptions) {
   return {
     bank,
     purses,
-    /** A purse whose thread dies: what it had said arrives, the rest is lost; another takes its place. */
-    die(index: number) {
+    /** A purse whose thread dies: what it had said arrives, the rest is lost, it cannot be asked, and leaves; another takes its place. */
+    async die(index: number) {
       const dead = purses[index] as WiredPurse
       for (const message of dead.toBank.splice(0)) message()
       links.delete(dead.id)
       dead.isDead = true
       dead.toPurse.length = 0
       for (const end of dead.whenDead) end()
+      await settleDown()
       bank.leave(dead.id)
       purses[index] = join()
     },
