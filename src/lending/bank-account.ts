@@ -1,4 +1,4 @@
-import type { Kind, Need } from './account.ts'
+import type { Kind, Need, Standing } from './account.ts'
 import type { UseWindow } from './window.ts'
 
 /** What an account has lent to a purse; null is without limit. */
@@ -36,6 +36,37 @@ export function lentOf({ lent }: BankAccount): bigint {
   return sum
 }
 
+/**
+ * Lends to a purse what a call needs of an account, where it `isGranted`, and what `extraOf` gives of the rest. Returns how the account
+ * stands then.
+ */
+export function lendTo(
+  purse: number,
+  account: BankAccount,
+  need: Need,
+  { isGranted, extraOf, at }: { isGranted: boolean; extraOf(rest: bigint): bigint; at: number },
+): Standing {
+  const { account: name, kind, limit } = need
+  const isRefused = isShort(account, need, at)
+  const free = leftOf(account, at)
+  const granted = isGranted && free !== null ? most(least(free, need.wish), need.least) : 0n
+  const rest = most((free ?? 0n) - granted, 0n)
+  const extra = extraOf(rest)
+  lendMore(account.lent, purse, lentBy({ limit, granted, extra }))
+  const missing = need.least - (free ?? 0n)
+  const waitMs = isRefused && kind === 'minute' ? most(account.uses.freeAt(missing) - at, 0) : 0
+  const resetMs = most(account.uses.freeAt(account.uses.sum(at)) - at, 0)
+  const spent = spentOf(account, at)
+  const isOverdrawn = free !== null && free < 0n
+  const facts = { granted, extra, spent, lent: lentOf(account), left: rest - extra, isOverdrawn }
+  return { account: name, kind, limit, ...facts, isShort: isRefused, waitMs, resetMs }
+}
+
+/** What a purse was lent by an answer; null is without limit. */
+export function lentBy({ limit, granted, extra }: Pick<Standing, 'limit' | 'granted' | 'extra'>): bigint | null {
+  return limit === null ? null : granted + extra
+}
+
 /** Of sums of which null is without limit. */
 export function lendMore<Name>(lent: Map<Name, bigint | null>, name: Name, amount: bigint | null): void {
   const before = lent.get(name)
@@ -53,10 +84,10 @@ export function take(lent: Loans, purse: number, amount: bigint): void {
   if (before !== undefined && before !== null) lent.set(purse, before - amount)
 }
 
-export function least(one: bigint, other: bigint): bigint {
+function least(one: bigint, other: bigint): bigint {
   return one < other ? one : other
 }
 
-export function most<Amount extends bigint | number>(one: Amount, other: Amount): Amount {
+function most<Amount extends bigint | number>(one: Amount, other: Amount): Amount {
   return one > other ? one : other
 }

@@ -1,16 +1,5 @@
-import type { AccountState, Answer, Named, Need, Standing, Use } from './account.ts'
-import {
-  type BankAccount,
-  isShort,
-  least,
-  leftOf,
-  lendMore,
-  lentOf,
-  mayHaveEnough,
-  most,
-  spentOf,
-  take,
-} from './bank-account.ts'
+import type { AccountState, Answer, Named, Need, Use } from './account.ts'
+import { type BankAccount, isShort, lendTo, lentBy, lentOf, mayHaveEnough, take } from './bank-account.ts'
 import { type RecallOptions, Recalls } from './recalls.ts'
 import { UseWindow } from './window.ts'
 
@@ -56,8 +45,11 @@ export type BankOptions = Omit<RecallOptions, 'onHeld'> & {
 type Asked = { need: Need; account: BankAccount }
 /** What a purse has asked for. */
 export type Lending = { purse: number; needs: readonly Need[]; onAnswer(answer: Answer | Error): void }
-/** `since` when it has been put off; undefined before. */
-type Waiting = Lending & { since?: number }
+/**
+ * `since` when it has been put off; undefined before. `recallsAll`: what it needs is called back, whether it is short or not, because
+ * that became short while something else was called back.
+ */
+type Waiting = Lending & { since?: number; recallsAll?: boolean }
 
 /** A purse is lent this part of what is left, divided by the number of purses: near a limit that is less than a call needs. */
 const share = 4n
@@ -205,20 +197,24 @@ class LendingBank implements Bank {
       // Calls may know different limits of one account: those of the first hold in this round, so that it at least is decided.
       const isOver = this.#answerIf(() => false, { ...first, extra: false })
       this.#deciding = isOver ? others : [first, ...others]
-      this.#recalling = new Set(this.#deciding.flatMap(({ needs }) => this.#toRecall(needs)))
-      const late = await this.#recall([...this.#recalling])
+      const recalled = new Set(this.#deciding.flatMap((one) => this.#toRecall(one)))
+      this.#recalling = recalled
+      const late = await this.#recall([...recalled])
       this.#recalling = undefined
       const decided = this.#deciding
       this.#deciding = []
-      for (const one of decided) if (this.#purses.has(one.purse)) this.#decide(one, late)
+      for (const one of decided) if (this.#purses.has(one.purse)) this.#decide(one, { late, recalled })
     }
   }
 
   /** What is without limit needs no recall, unless it was lent under one. */
-  #toRecall(needs: readonly Need[]): string[] {
-    return needs.flatMap(({ account, limit: known }) => {
-      const { limit, isStale } = this.#accounts.get(account) ?? { limit: known, isStale: false }
-      return limit !== null || isStale ? [account] : []
+  #toRecall({ needs, recallsAll }: Waiting): string[] {
+    const at = this.#now()
+    return needs.flatMap((need) => {
+      const account = this.#accounts.get(need.account)
+      if (!account) return []
+      const isNeeded = recallsAll ? account.limit !== null : isShort(account, need, at)
+      return isNeeded || account.isStale ? [need.account] : []
     })
   }
 
@@ -233,20 +229,25 @@ class LendingBank implements Bank {
     return late
   }
 
-  /** Grants, refuses, or puts off for a time: a call that knows another limit, or needs what a late purse may hold. */
-  #decide(waiting: Waiting, late: readonly number[]): void {
+  /** Grants, refuses, or puts off for a time: what knows another limit, or needs what was not recalled or a late purse may hold. */
+  #decide(waiting: Waiting, { late, recalled }: { late: readonly number[]; recalled: ReadonlySet<string> }): void {
     const at = this.#now()
     const { purse, onAnswer, since = at } = waiting
-    let mayBeEnough = false
+    let [mayBeEnough, recallsAll] = [false, waiting.recallsAll ?? false]
     const fits = (asked: readonly Asked[]) => {
       const missing = asked.filter(({ need, account }) => account.isStale || isShort(account, need, at))
-      mayBeEnough = missing.every(({ account, need }) => account.isStale || mayHaveEnough(late, account, need, at))
+      mayBeEnough = missing.every(({ account, need }) => {
+        const unknown = recalled.has(need.account) ? late : [...this.#purses]
+        return account.isStale || mayHaveEnough(unknown, account, need, at)
+      })
+      recallsAll ||= missing.some(({ need }) => !recalled.has(need.account))
       return missing.length === 0
     }
     // Nothing beyond what the call needs: others wait for what is left.
     if (this.#answerIf(fits, { ...waiting, extra: false })) return
     if (!mayBeEnough) onAnswer(this.#answer(purse, this.#open(waiting.needs), { isGranted: false, extra: false }))
-    else if (at - since < (this.#options.longestMs ?? defaultLongestMs)) this.#waiting.push({ ...waiting, since })
+    else if (at - since < (this.#options.longestMs ?? defaultLongestMs))
+      this.#waiting.push({ ...waiting, since, recallsAll })
     else onAnswer(new Error('A thread that holds a part of the limit does not answer.'))
   }
 
@@ -267,30 +268,13 @@ class LendingBank implements Bank {
 
   #answer(purse: number, asked: readonly Asked[], how: { isGranted: boolean; extra: boolean }): Answer {
     const at = this.#now()
-    return { isGranted: how.isGranted, standings: asked.map((one) => this.#standing(purse, one, { ...how, at })) }
-  }
-
-  #standing(
-    purse: number,
-    { need, account }: Asked,
-    { isGranted, extra: hasExtra, at }: { isGranted: boolean; extra: boolean; at: number },
-  ): Standing {
-    const { account: name, kind, limit } = need
-    const isRefused = isShort(account, need, at)
-    const free = leftOf(account, at)
-    const granted = isGranted && free !== null ? most(least(free, need.wish), need.least) : 0n
-    const rest = most((free ?? 0n) - granted, 0n)
-    const extra = hasExtra ? this.#extraOf(rest) : 0n
-    const lent = limit === null ? null : granted + extra
-    lendMore(account.lent, purse, lent)
-    this.#recalls.lent(purse, name, lent)
-    const missing = need.least - (free ?? 0n)
-    const waitMs = isRefused && kind === 'minute' ? most(account.uses.freeAt(missing) - at, 0) : 0
-    const resetMs = most(account.uses.freeAt(account.uses.sum(at)) - at, 0)
-    const spent = spentOf(account, at)
-    const isOverdrawn = free !== null && free < 0n
-    const facts = { granted, extra, spent, lent: lentOf(account), left: rest - extra, isOverdrawn }
-    return { account: name, kind, limit, ...facts, isShort: isRefused, waitMs, resetMs }
+    const extraOf = (rest: bigint) => (how.extra ? this.#extraOf(rest) : 0n)
+    const standings = asked.map(({ need, account }) => {
+      const standing = lendTo(purse, account, need, { isGranted: how.isGranted, extraOf, at })
+      this.#recalls.lent(purse, need.account, lentBy(standing))
+      return standing
+    })
+    return { isGranted: how.isGranted, standings }
   }
 
   #extraOf(rest: bigint): bigint {

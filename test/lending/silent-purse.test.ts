@@ -7,14 +7,15 @@ import { type BankOptions, openBank } from '../../src/lending/bank.ts'
 
 type Wanted = { purse?: number; account?: string; limit?: bigint | null }
 
-/** Three purses, of which the first answers a recall when it is told to: it holds what is in `held`. */
+/** Three purses, of which the first answers a recall when it is told to: it holds what is in `held`. The third holds what is in `third`. */
 function withSilent(options: Pick<BankOptions, 'patienceMs' | 'longestMs' | 'mostIdle'> = {}) {
   const answers: (() => void)[] = []
   const failures: (() => void)[] = []
   const held: Held[] = []
+  const third: Held[] = []
   const recall = (purse: number) => {
     const { promise, resolve, reject } = Promise.withResolvers<Held[]>()
-    if (purse !== 1) resolve([])
+    if (purse !== 1) resolve(purse === 3 ? third : [])
     else {
       answers.push(() => resolve(held))
       failures.push(() => reject(new Error('nobody to ask')))
@@ -33,6 +34,7 @@ function withSilent(options: Pick<BankOptions, 'patienceMs' | 'longestMs' | 'mos
   return {
     bank,
     held,
+    third,
     answers,
     lendAll,
     lend: (purse: number, least: bigint, wanted: Wanted = {}) => lendAll(purse, { ...wanted, least }),
@@ -134,6 +136,35 @@ describe('a call that does not need what it may hold', () => {
     expect(await stuck).toMatchObject(granted)
   })
 
+  test('is granted at once where only accounts of other calls are short', async () => {
+    const { lendAll, asked } = withSilent({ patienceMs: 500 })
+    const both = (least: bigint) => [
+      { account: 'key k', least },
+      { limit: 1_000n, least },
+    ]
+    expect(await lendAll(1, ...both(60n))).toMatchObject(granted)
+    const stuck = lendAll(2, ...both(60n))
+    expect(await Promise.race([stuck, soon()])).toBe('waits')
+    for (const times of [1, 2]) {
+      await asked(times)
+      const other = lendAll(3, { account: `key ${times}`, least: 60n }, { limit: 1_000n, least: 60n })
+      expect(await Promise.race([other, soon()])).toMatchObject(granted)
+    }
+  })
+
+  test('is granted where what it needs besides has become short meanwhile', async () => {
+    const { held, lend, lendAll, asked, answer } = withSilent({ patienceMs: 60_000 })
+    await lendAll(1, { account: 'key k', least: 60n }, { least: 60n })
+    const waiting = lendAll(2, { account: 'key k', least: 60n }, { least: 35n })
+    await asked(1)
+    expect(await Promise.race([lend(3, 30n), soon()])).toMatchObject(granted)
+    held.push({ account: 'key k', held: 0n }, { account: 'organization o', held: 0n })
+    answer()
+    await asked(2)
+    answer()
+    expect(await waiting).toMatchObject(granted)
+  })
+
   test.each([900n, 2_000n, null])('is granted where the limit has become %s', async (limit) => {
     const { lend } = withSilent()
     await lend(1, 10n, { limit: 1_000n })
@@ -154,14 +185,15 @@ describe('a call that does not need what it may hold', () => {
   })
 
   test('is refused only when all that is idle has come back, also of an account that was forgotten meanwhile', async () => {
-    const { lend, lendAll } = withSilent({ patienceMs: 50, mostIdle: 3 })
+    const { third, lend, lendAll } = withSilent({ patienceMs: 50, mostIdle: 3 })
     await lend(1, 100n)
     void lend(2, 1n)
     void lend(2, 1n)
-    const call = lendAll(2, { account: 'key x', least: 100n }, { account: 'key y', least: 0n }, { least: 0n })
+    const call = lendAll(2, { account: 'key x', least: 99n }, { account: 'key y', least: 0n }, { least: 0n })
     for (let other = 0; other < 6; other++) await lend(3, 1n, { account: `key ${other}` })
     await setTimeout(60)
-    await Promise.race([lend(3, 1n, { account: 'key x' }), soon()])
+    await lend(3, 1n, { account: 'key x' })
+    third.push({ account: 'key x', held: 1n })
     expect(await call).toMatchObject(granted)
   })
 })
