@@ -9,6 +9,7 @@ import { RefusedCalls } from './observe/refused-calls.ts'
 import type { Tracing } from './observe/tracing.ts'
 import { startPurge } from './purge.ts'
 import { openStore, type Store } from './store/open.ts'
+import { storeError } from './store/store-error.ts'
 import type { SentRowsLedger } from './threads/sent-rows.ts'
 
 /** What a process has once, however many threads serve its calls: the database, the rows that are to be written, the purge. */
@@ -25,8 +26,10 @@ export type Books = {
   writeFailure(): string | undefined
   /** Writes the rest of the rows and lets another router have the database. It can be read as before. */
   release(): Promise<void>
-  /** Takes the database back. Throws StoreError when another router has it. */
+  /** Takes the database back. Throws StoreError when another router has it, or it cannot be used: then that may be tried once more. */
   reopen(): void
+  /** Whether the row of a call is in the tables. Throws the engine's errors. */
+  isWritten(id: string): boolean
 }
 
 /** `onFailure` is called when `writeFailure` may have changed. */
@@ -92,9 +95,15 @@ export function openBooks(
     },
     reopen() {
       store.relock()
-      recover(store, log)
+      try {
+        recover(store, log)
+      } catch (thrown) {
+        store.unlock()
+        throw storeError(thrown, url)
+      }
       writing = begin()
     },
+    isWritten: (id) => store.ledger.find(id) !== undefined,
   }
 }
 

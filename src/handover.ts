@@ -144,7 +144,7 @@ export class Handover {
     channel.send({ kind: 'found', findings: findings() })
     this.#money = handed
     for (const { purse, needs, onAnswer } of waiting) handed.bank.lend(purse, needs, onAnswer)
-    channel.listen((told) => this.#hear(handed, told))
+    channel.listen((told) => this.#hear({ channel, handed }, told))
     await books.release()
     channel.send({ kind: 'released' })
     log.info('another process has the books')
@@ -153,10 +153,10 @@ export class Handover {
     await this.#takeBack(handed)
   }
 
-  #hear(handed: HandedBooks, told: FromNew): void {
+  #hear({ channel, handed }: { channel: ChannelToNew; handed: HandedBooks }, told: FromNew): void {
     if (told.kind === 'retire') void this.#retire()
     else if (told.kind === 'failure') this.#failed(handed, told)
-    else if (told.kind === 'recall') void this.#recall(told)
+    else if (told.kind === 'recall') void this.#recall(channel, told)
     else if (!handed.hear(told) && told.kind !== 'takeOver') this.#relay(told as Told & FromNew)
   }
 
@@ -170,9 +170,10 @@ export class Handover {
     this.#parts.holder.adopted?.tell(told)
   }
 
-  async #recall({ id, purse, accounts }: Extract<FromNew, { kind: 'recall' }>): Promise<void> {
+  /** Who asked gets the answer, or nobody: another process may have the books by then. */
+  async #recall(channel: ChannelToNew, { id, purse, accounts }: Extract<FromNew, { kind: 'recall' }>): Promise<void> {
     const held = await this.#parts.recall(purse, accounts).catch(() => undefined)
-    this.#channel?.send({ kind: 'held', id, held })
+    channel.send({ kind: 'held', id, held })
   }
 
   async #retire(): Promise<void> {
@@ -189,19 +190,21 @@ export class Handover {
   /** The process that had the books has ended, while calls run here: they go on with books of their own. */
   async #takeBack(handed: HandedBooks): Promise<void> {
     const { books, log, openBank, recall } = this.#parts
-    while (!this.#isOver) {
+    for (let told = ''; !this.#isOver; await setTimeout(retryMs)) {
       try {
         books.reopen()
         break
       } catch (thrown) {
         if (!(thrown instanceof StoreError)) throw thrown
-        await setTimeout(retryMs)
+        if (thrown.message !== told) log.warn({ err: thrown }, 'the books cannot be taken back yet: calls here wait')
+        told = thrown.message
       }
     }
     if (this.#isOver) return
     this.#bank = openBank()
     const own = this.#own()
-    await handed.returnTo(own, () => this.#purses(), recall)
+    const { isWritten } = books
+    await handed.returnTo({ ...own, isWritten }, () => this.#purses(), recall)
     this.#money = own
     this.#relay({ kind: 'failure', failure: books.writeFailure() })
     log.warn('the process that had the books has ended: they are here again')

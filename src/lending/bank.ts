@@ -146,8 +146,9 @@ class LendingBank implements Bank {
   }
 
   adopt(accounts: readonly AccountState[]): void {
-    for (const { uses, lent, ...named } of accounts) {
-      const account = this.#accountOf(named)
+    // All are read before any is changed: a table that cannot be read leaves everything as it was.
+    const opened = accounts.map((state) => ({ ...state, account: this.#accountOf(state) }))
+    for (const { uses, lent, account } of opened) {
       for (const [endsAt, count] of uses) account.uses.add(endsAt, count)
       for (const [purse, amount] of lent) if (this.#purses.has(purse)) account.lent.set(purse, amount)
       account.isStale = account.limit !== null && [...account.lent.values()].includes(null)

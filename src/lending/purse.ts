@@ -58,6 +58,8 @@ export class Purse {
   readonly #mostIdle: number
   readonly #accounts = new Map<string, PurseAccount>()
   #unreported = new Set<PurseAccount>()
+  /** How many answers of the bank are on their way, by account. */
+  readonly #asked = new Map<string, number>()
   /** What was granted to the call that is being admitted. */
   #admitting: Granted = []
   #sweepAt: number
@@ -98,7 +100,7 @@ export class Purse {
   /** What was spent beyond the share is borrowed afterwards. */
   cover(account: PurseAccount): void {
     const free = freeIn(account)
-    if (typeof account.limit !== 'bigint' || free >= 0n) return
+    if (account.limit === null || free >= 0n) return
     account.share -= free
     this.#link.giveBack(account.name, free, false)
   }
@@ -150,7 +152,19 @@ export class Purse {
   }
 
   #ask(needs: readonly Need[], onLoan: (loan: Loan | Error) => void): void {
-    this.#link.lend(needs, (answer) => onLoan(answer instanceof Error ? answer : this.#receive(answer)))
+    this.#countAsked(needs, 1)
+    this.#link.lend(needs, (answer) => {
+      this.#countAsked(needs, -1)
+      onLoan(answer instanceof Error ? answer : this.#receive(answer))
+    })
+  }
+
+  #countAsked(needs: readonly Need[], change: 1 | -1): void {
+    for (const { account } of needs) {
+      const count = (this.#asked.get(account) ?? 0) + change
+      if (count === 0) this.#asked.delete(account)
+      else this.#asked.set(account, count)
+    }
   }
 
   #receive({ isGranted, standings }: Answer): Loan {
@@ -193,10 +207,11 @@ export class Purse {
     return made
   }
 
-  /** Gives back accounts not used since the last sweep. */
+  /** Gives back accounts not used since the last sweep, but for those that the bank is lending to. */
   #sweep(): void {
     for (const account of this.#accounts.values()) {
-      if (account.open > 0 || account.reserved > 0n || account.unreported.size > 0 || account.isAsking) continue
+      const { open, reserved, unreported, name } = account
+      if (open > 0 || reserved > 0n || unreported.size > 0 || this.#asked.has(name)) continue
       if (account.used) account.used = false
       else this.#close(account)
     }

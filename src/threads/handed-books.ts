@@ -1,9 +1,11 @@
+import { scheduler } from 'node:timers/promises'
 import { asRouterError, type RouterError } from '../core/errors.ts'
 import { sharedClock } from '../core/shared-clock.ts'
 import type { AccountState, Held, Named, Standing, Use } from '../lending/account.ts'
 import type { Lending } from '../lending/bank.ts'
 import { UseWindow } from '../lending/window.ts'
 import { parseRows, type RefusedRow } from '../money/ledger-entries.ts'
+import { unavailable } from '../store/store-error.ts'
 import type { Channel } from './channel.ts'
 import type { FromNew, FromOld, HandedRow, Spending } from './handover-messages.ts'
 import { receivedError } from './messages.ts'
@@ -15,6 +17,8 @@ export type ChannelToNew = Channel<FromOld, FromNew>
 /** A row that the other process has not answered. */
 type Row = HandedRow & { resolve(): void; reject(error: RouterError): void }
 type Late = (books: MoneyBooks) => void
+/** Those of this process, which can tell whether the row of a call is in the tables. */
+type OwnBooks = MoneyBooks & { isWritten(id: string): boolean }
 
 /**
  * The books that another process has taken over, as the lines see them whose calls still run here. When that process ends, what
@@ -102,11 +106,11 @@ export class HandedBooks implements MoneyBooks {
   }
 
   /**
-   * Makes `books` go on where the other process ended: its rows that are not known to be written are written, and what the
-   * purses hold is asked for. Resolves when they may be used, and nothing may be said here any more.
+   * Makes `books` go on where the other process ended: what the purses hold is asked for, and rows that it did not write are
+   * written. Resolves when they may be used, and nothing may be said here any more.
    */
   async returnTo(
-    books: MoneyBooks,
+    books: OwnBooks,
     purses: () => readonly number[],
     recall: (purse: number, accounts: readonly string[]) => Promise<Held[]>,
   ): Promise<void> {
@@ -120,12 +124,33 @@ export class HandedBooks implements MoneyBooks {
       for (const { account, held: amount } of held ?? []) if (amount !== 0n) listIn(lent, account).push([purse, amount])
     })
     await Promise.all(told)
-    await Promise.all([...this.#rows.values()].map((row) => written(books, row)))
-    for (const purse of purses()) books.bank.join(purse)
-    const accounts = [...this.#accounts.values()]
-    books.bank.adopt(accounts.map((one) => ({ ...one, uses: one.uses.all(), lent: lent.get(one.account) ?? [] })))
+    const unwritten = await this.#adoptedBy(books, purses, (account) => lent.get(account) ?? [])
+    // They were told before the purses said what they hold, so that nothing comes out of that.
+    for (const row of unwritten) settleIn(books, { ...row, purse: noPurse })
     for (const late of this.#late.values()) for (const one of late) one(books)
     for (const { purse, needs, onAnswer } of this.#loans.values()) books.bank.lend(purse, needs, onAnswer)
+  }
+
+  /** Resolves to the rows that the tables do not have. Tries until the tables can be read. */
+  async #adoptedBy(
+    books: OwnBooks,
+    purses: () => readonly number[],
+    lentOf: (account: string) => AccountState['lent'],
+  ): Promise<readonly Row[]> {
+    for (;;) {
+      try {
+        const [written, unwritten] = [[] as Row[], [] as Row[]]
+        for (const row of this.#rows.values()) (books.isWritten(row.record.id) ? written : unwritten).push(row)
+        for (const purse of purses()) books.bank.join(purse)
+        const accounts = [...this.#accounts.values()]
+        books.bank.adopt(accounts.map((one) => ({ ...one, uses: one.uses.all(), lent: lentOf(one.account) })))
+        for (const { resolve } of written) resolve()
+        return unwritten
+      } catch (thrown) {
+        if (!unavailable(thrown)) throw thrown
+        await scheduler.wait(retryMs)
+      }
+    }
   }
 
   #leave(purse: number): void {
@@ -182,13 +207,20 @@ async function withinPatience<Value>(waiting: Promise<Value>): Promise<Value | u
 
 const patienceMs = 2_000
 
-async function written({ ledger }: MoneyBooks, { record, response, resolve, reject }: Row): Promise<void> {
-  await ledger.settle(record, response).then(resolve, reject)
-}
+const retryMs = 50
+/** Nobody has been lent anything under this number. */
+const noPurse = 0
 
-function settleIn(books: MoneyBooks, row: Row): void {
-  const onWritten = books.bank.spend(row.purse, row.accounts, row.cost)
-  void written(books, row).then(onWritten)
+/** Only the bank knows what a row has cost that can never be written. */
+function settleIn(
+  { bank, ledger }: MoneyBooks,
+  { purse, accounts, cost, record, response, resolve, reject }: Row,
+): void {
+  const onWritten = bank.spend(purse, accounts, cost)
+  ledger.settle(record, response).then(() => {
+    onWritten()
+    resolve()
+  }, reject)
 }
 
 function listIn<Name, Value>(lists: Map<Name, Value[]>, name: Name): Value[] {

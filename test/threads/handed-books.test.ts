@@ -1,7 +1,11 @@
-import { expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import type { AccountState, Answer, Held } from '../../src/lending/account.ts'
-import { openBank } from '../../src/lending/bank.ts'
+import { type Bank, openBank } from '../../src/lending/bank.ts'
+import { openLedger } from '../../src/money/ledger.ts'
+import { StoreError } from '../../src/store/store-error.ts'
 import { type ChannelToNew, HandedBooks } from '../../src/threads/handed-books.ts'
+import { sentRows } from '../../src/threads/sent-rows.ts'
+import { plainRecord } from '../store/plain-record.ts'
 
 test('books that come back do not wait for a line that does not answer, and lend nothing that it may have', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
@@ -17,6 +21,7 @@ test('books that come back do not wait for a line that does not answer, and lend
       ledger: { settle: async () => {} },
       settleRows: async () => [],
       writeFailure: () => undefined,
+      isWritten: () => false,
     }
     const returned = handed.returnTo(books, () => [1, 2], recall)
     await vi.advanceTimersByTimeAsync(2_000)
@@ -33,4 +38,64 @@ test('books that come back do not wait for a line that does not answer, and lend
   } finally {
     vi.useRealTimers()
   }
+})
+
+describe('rows that nobody has answered when the books come back', () => {
+  const account = 'key key-1 2026-11'
+  const row = () => sentRows([{ record: plainRecord(), response: undefined }], undefined)
+  const recall = async () => [{ account, held: 100n }]
+
+  /** The row of a call that cost 1,000; the limit is 1,500, of which another call holds 100. */
+  function comeBack({ isWritten, write }: { isWritten(): boolean; write(): Promise<[]> }) {
+    const lent: AccountState['lent'] = [[1, 1_100n]]
+    const handed = new HandedBooks({ send() {} } as unknown as ChannelToNew, [
+      { account, kind: 'money', limit: 1_500n, uses: [], lent },
+    ])
+    const spill = { append: async () => {}, clear: async () => {}, close: async () => {} }
+    const ledger = openLedger({ write, ready: async () => {}, close: async () => {}, spill }, { onError() {} })
+    const bank = openBank({ readSpent: () => (isWritten() ? 1_000n : 0n), recall })
+    const { writeFailure } = ledger
+    const settled = handed.settleRows(1, row())
+    const books = { bank, ledger, settleRows: async () => [], writeFailure, isWritten }
+    return { bank, settled, returned: handed.returnTo(books, () => [1], recall) }
+  }
+
+  /** What a call is granted that needs so much. */
+  function lend(bank: Bank, least: bigint): Promise<Answer | Error> {
+    return new Promise((resolve) =>
+      bank.lend(1, [{ account, kind: 'money', limit: 1_500n, least, wish: least }], resolve),
+    )
+  }
+
+  test.each([
+    ['can be written', async (): Promise<[]> => []],
+    ['cannot be written at present', async () => Promise.reject(new Error('the disk is full'))],
+  ])('count once where they %s', async (_, write) => {
+    const { bank, settled, returned } = comeBack({ isWritten: () => false, write })
+    await returned
+    expect(await settled).toEqual([])
+    expect(await lend(bank, 401n)).toMatchObject({ isGranted: false, standings: [{ spent: 1_000n, lent: 100n }] })
+    expect(await lend(bank, 400n)).toMatchObject({ isGranted: true })
+  })
+
+  test('count once where the other process has written them, and are not written again', async () => {
+    const write = vi.fn(async (): Promise<[]> => [])
+    const { bank, settled, returned } = comeBack({ isWritten: () => true, write })
+    await returned
+    expect(await settled).toEqual([])
+    expect(write).not.toHaveBeenCalled()
+    expect(await lend(bank, 401n)).toMatchObject({ isGranted: false, standings: [{ spent: 1_000n, lent: 100n }] })
+  })
+
+  test('wait until the tables can be read', async () => {
+    let tries = 0
+    const isWritten = () => {
+      if (++tries < 3) throw new StoreError('the database is locked', undefined, 'it is locked')
+      return false
+    }
+    const { bank, settled, returned } = comeBack({ isWritten, write: async () => [] })
+    await returned
+    expect(await settled).toEqual([])
+    expect(await lend(bank, 401n)).toMatchObject({ isGranted: false, standings: [{ lent: 100n }] })
+  })
 })
