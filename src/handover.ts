@@ -5,10 +5,16 @@ import type { Log } from './observe/log.ts'
 import type { Finding } from './routing/findings.ts'
 import { controlPathOf } from './store/open.ts'
 import { StoreError } from './store/store-error.ts'
-import type { AdoptedLines, Handed } from './threads/adopted-lines.ts'
-import { type ControlSocket, connectToPredecessor, listenForSuccessor } from './threads/control-socket.ts'
-import { type ChannelToNew, HandedBooks } from './threads/handed-books.ts'
-import { type FromNew, handoverVersion } from './threads/handover-messages.ts'
+import type { AdoptedLines, ChannelToOld, Handed } from './threads/adopted-lines.ts'
+import {
+  type ChannelToAny,
+  type ControlSocket,
+  connectToPredecessor,
+  connectToSuccessor,
+  listenForSuccessor,
+} from './threads/control-socket.ts'
+import { type ChannelToNew, HandedBooks, type OwnPurses } from './threads/handed-books.ts'
+import { type FromNew, type FromOld, handoverVersion } from './threads/handover-messages.ts'
 import type { Lines } from './threads/lines.ts'
 import type { Told } from './threads/messages.ts'
 import type { MoneyBooks } from './threads/near-line.ts'
@@ -41,7 +47,9 @@ export type HandoverParts = {
   openBank(): Bank
   /** The lines of this process, and those of the one that has handed over to it. */
   holder: { lines?: Lines; adopted?: AdoptedLines }
-  recall: Parameters<HandedBooks['returnTo']>[2]
+  recall: OwnPurses['recall']
+  /** Lets the lines of another process go on with the books of this one. */
+  adopt(handed: Handed): void
   /** What is known of providers. */
   findings(): Finding[]
   /** Ends what serves here, which another process does now; resolves when the last call has ended. */
@@ -55,6 +63,8 @@ export class Handover {
   #money: MoneyBooks
   #channel: ChannelToNew | undefined
   #control: ControlSocket | undefined
+  /** Where other processes ask for the books, when they can be offered. */
+  #path = ''
   #isOver = false
   /** Resolves when another process serves, and the last call has ended here. */
   readonly retired: Promise<void>
@@ -76,6 +86,7 @@ export class Handover {
     const { storeUrl, log } = this.#parts
     const path = controlPathOf(storeUrl)
     if (path === undefined) return
+    this.#path = path
     try {
       this.#control = await listenForSuccessor(path, (channel) => void this.#asked(channel))
     } catch (err) {
@@ -116,14 +127,27 @@ export class Handover {
     }
   }
 
-  async #asked(channel: ChannelToNew): Promise<void> {
-    const asked = await channel.take('takeOver')
+  async #asked(channel: ChannelToAny): Promise<void> {
+    const asked = await channel.take('takeOver', 'adopt')
+    // The lines that were adopted first may come as those of their own process, when the one that had adopted them has ended.
+    if (asked?.kind === 'adopt') await this.#parts.holder.adopted?.ended()
+    if (channel.isOver) return
     const reason = asked && this.#reasonToKeep(asked.version)
     if (!asked || reason !== undefined) {
       if (reason !== undefined) channel.send({ kind: 'refused', reason })
       return channel.close()
     }
-    await this.#handOver(channel)
+    if (asked.kind === 'adopt') this.#adopt(channel as ChannelToOld, asked)
+    else await this.#handOver(channel as ChannelToNew)
+  }
+
+  #adopt(channel: ChannelToOld, asked: Extract<FromOld, { kind: 'adopt' }>): void {
+    try {
+      this.#parts.adopt({ ...asked, channel })
+    } catch (err) {
+      this.#parts.log.warn({ err }, 'the calls of an earlier process cannot go on here yet')
+      channel.close()
+    }
   }
 
   #reasonToKeep(version: number): string | undefined {
@@ -144,13 +168,20 @@ export class Handover {
     channel.send({ kind: 'found', findings: findings() })
     this.#money = handed
     for (const { purse, needs, onAnswer } of waiting) handed.bank.lend(purse, needs, onAnswer)
-    channel.listen((told) => this.#hear({ channel, handed }, told))
+    const ended = this.#listen(channel, handed)
     await books.release()
     channel.send({ kind: 'released' })
     log.info('another process has the books')
+    await ended
+    await this.#takeBack(handed)
+  }
+
+  /** Resolves when the other process has ended. */
+  async #listen(channel: ChannelToNew, handed: HandedBooks): Promise<void> {
+    this.#channel = channel
+    channel.listen((told) => this.#hear({ channel, handed }, told))
     await channel.ended()
     this.#channel = undefined
-    await this.#takeBack(handed)
   }
 
   #hear({ channel, handed }: { channel: ChannelToNew; handed: HandedBooks }, told: FromNew): void {
@@ -187,27 +218,49 @@ export class Handover {
     return [...(lines?.ids() ?? []), ...(adopted?.purses() ?? [])]
   }
 
-  /** The process that had the books has ended, while calls run here: they go on with books of their own. */
+  /** The process that had the books has ended, while calls run here: they go on with books of their own, or with who has them now. */
   async #takeBack(handed: HandedBooks): Promise<void> {
-    const { books, log, openBank, recall } = this.#parts
+    const { books, log } = this.#parts
     for (let told = ''; !this.#isOver; await setTimeout(retryMs)) {
       try {
         books.reopen()
-        break
+        return await this.#goOnHere(handed)
       } catch (thrown) {
         if (!(thrown instanceof StoreError)) throw thrown
+        if (await this.#followed(handed)) continue
         if (thrown.message !== told) log.warn({ err: thrown }, 'the books cannot be taken back yet: calls here wait')
         told = thrown.message
       }
     }
-    if (this.#isOver) return
+  }
+
+  /** Goes on with another process that has got the books. Resolves when that has ended as well; false where there is none. */
+  async #followed(handed: HandedBooks): Promise<boolean> {
+    const { log, port } = this.#parts
+    const channel = await connectToSuccessor(this.#path).catch(() => undefined)
+    if (!channel) return false
+    if (this.#isOver || !(await handed.followTo(channel, port, this.#ownPurses()))) {
+      channel.close()
+      return false
+    }
+    log.warn('the process that had the books has ended: another one has them')
+    await this.#listen(channel, handed)
+    return true
+  }
+
+  async #goOnHere(handed: HandedBooks): Promise<void> {
+    const { books, log, openBank } = this.#parts
     this.#bank = openBank()
     const own = this.#own()
     const { isWritten } = books
-    await handed.returnTo({ ...own, isWritten }, () => this.#purses(), recall)
+    await handed.returnTo({ ...own, isWritten }, this.#ownPurses())
     this.#money = own
     this.#relay({ kind: 'failure', failure: books.writeFailure() })
     log.warn('the process that had the books has ended: they are here again')
     await this.offer()
+  }
+
+  #ownPurses(): OwnPurses {
+    return { all: () => this.#purses(), recall: this.#parts.recall }
   }
 }

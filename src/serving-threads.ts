@@ -1,10 +1,11 @@
+import { openAdoption } from './adoption.ts'
 import type { Books } from './books.ts'
 import { collectWhenIdle } from './core/collect.ts'
 import { asRouterError, type RouterError } from './core/errors.ts'
 import { sharedClock } from './core/shared-clock.ts'
 import { holdYoungGeneration } from './core/young-generation.ts'
 import { explainingBooks } from './explaining-books.ts'
-import { Handover } from './handover.ts'
+import { Handover, type HandoverParts } from './handover.ts'
 import type { ServerContext } from './http/context.ts'
 import { requireFreePort, reservePort } from './http/listen.ts'
 import { endpointsOf, openManagement, type Routes, requireOwnPort } from './http/listeners.ts'
@@ -19,7 +20,7 @@ import { openSharedState, type SharedState } from './routing/shared-state.ts'
 import type { Served, Serving } from './serving.ts'
 import { textsOf } from './snapshot/snapshot.ts'
 import { unavailable } from './store/store-error.ts'
-import { AdoptedLines, type Handed } from './threads/adopted-lines.ts'
+import type { AdoptedLines, Handed } from './threads/adopted-lines.ts'
 import type { FromNew, FromOld } from './threads/handover-messages.ts'
 import { type Lines, type LinesOptions, startLines } from './threads/lines.ts'
 import { routeName, type Told } from './threads/messages.ts'
@@ -59,17 +60,15 @@ export async function serveInThreads(
     context.running.endEndless()
     await Promise.all([lines.retire(), own?.retire()])
   }
-  const handover = openHandover(served, { port, holder, retire, routing })
+  const adoption = openAdoption({ holder, books, routing, handover: () => handover, lines: () => lines })
+  const handover = openHandover(served, { port, holder, retire, routing, adopt: adoption.later })
   started.defer(() => handover.close())
   // The lines find what this thread has found out about files.
   await watch.current().cache.written()
   const lines = startLines(linesOptions(served, { count, port, routes, holder, handover, routing }))
   holder.lines = lines
-  if (handed) {
-    holder.adopted = started.adopt(adoptedLines(handed, { handover, lines, routing }), (open) => open.close())
-    // Only now: to answer what has been said before, the bank may have to recall what those lines hold.
-    holder.adopted.listen()
-  }
+  started.defer(() => holder.adopted?.close())
+  if (handed) adoption.first(handed)
   started.adopt(lines, (open) => open.close())
   const tellAll = (told: Told & FromOld & FromNew) => {
     lines.tell(told)
@@ -123,8 +122,9 @@ type OpenLines = { port: number; holder: LinesHolder; handover: Handover; routin
 /** The books of this process, which another one may take over. */
 function openHandover(
   { watch, books, log }: Served,
-  { port, holder, retire, routing }: Omit<OpenLines, 'handover'> & { retire(): Promise<void> },
+  own: Omit<OpenLines, 'handover'> & Pick<HandoverParts, 'retire' | 'adopt'>,
 ): Handover {
+  const { port, holder, retire, routing, adopt } = own
   const recall = (purse: number, accounts: readonly string[]) => {
     const lines = purse < 0 ? holder.adopted : holder.lines
     return lines?.recall(purse, accounts) ?? Promise.reject(new Error('no thread'))
@@ -138,6 +138,7 @@ function openHandover(
     holder,
     recall,
     retire,
+    adopt,
     findings: routing.findings,
   })
 }
@@ -201,19 +202,6 @@ async function sharedPort(host: string, port: number, handed: number | undefined
   if (port === 0) return await reservePort(host)
   await requireFreePort(host, port, handed)
   return { port, release() {} }
-}
-
-/** The lines of the process that has handed over its books. */
-function adoptedLines(
-  handed: Handed,
-  { handover, lines, routing }: Pick<OpenLines, 'handover' | 'routing'> & { lines: Lines },
-): AdoptedLines {
-  const onSaid = (said: FromOld) => {
-    if (said.kind === 'found') routing.adopt(said.findings)
-    if (said.kind === 'key' || said.kind === 'organization' || said.kind === 'signatures' || said.kind === 'found')
-      lines.tell(said)
-  }
-  return new AdoptedLines(handed, { money: handover.money, onSaid })
 }
 
 /** The routes of this thread. */

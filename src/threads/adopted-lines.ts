@@ -1,7 +1,7 @@
 import { asRouterError } from '../core/errors.ts'
 import type { AccountState, Answer, Held } from '../lending/account.ts'
 import type { Channel } from './channel.ts'
-import type { FromNew, FromOld } from './handover-messages.ts'
+import { type FromNew, type FromOld, noPurse } from './handover-messages.ts'
 import { sentError } from './messages.ts'
 import type { MoneyBooks } from './near-line.ts'
 
@@ -13,9 +13,17 @@ export type Handed = { channel: ChannelToOld; accounts: AccountState[]; purses: 
 export type AdoptedOptions = {
   /** The books of this process, or those of the one that has taken them over from this. */
   money(): MoneyBooks
+  /** Whether the row of a call is in the tables. */
+  isWritten(id: string): boolean
   /** Hears what concerns neither money nor rows. */
   onSaid(said: FromOld): void
 }
+
+/**
+ * How long lines may take to come here that another process had adopted, which has ended: what their calls hold is not lent
+ * meanwhile. Milliseconds.
+ */
+const graceMs = 5_000
 
 /** The lines of the process that has handed over its books, whose last calls still run there: their purses here are below 0. */
 export class AdoptedLines {
@@ -24,15 +32,21 @@ export class AdoptedLines {
   readonly #purses = new Set<number>()
   readonly #recalls = new Map<number, PromiseWithResolvers<Held[]>>()
   #lastRecall = 0
+  #grace: NodeJS.Timeout | undefined
 
-  /** They may go on at once: the tables of spend have all that was settled before. */
+  /** They may go on at once: the tables of spend have all that was settled before. Throws the engine's errors. */
   constructor({ channel, accounts, purses }: Handed, options: AdoptedOptions) {
     this.#channel = channel
     this.#options = options
     for (const purse of purses) this.#join(purse)
     const ownLoans = ({ lent }: AccountState) =>
       lent.map(([purse, amount]): [number, bigint | null] => [own(purse), amount])
-    options.money().bank.adopt(accounts.map((account) => ({ ...account, lent: ownLoans(account) })))
+    try {
+      options.money().bank.adopt(accounts.map((account) => ({ ...account, lent: ownLoans(account) })))
+    } catch (thrown) {
+      this.release()
+      throw thrown
+    }
   }
 
   /** Hears what the other process has said and says. The bank must be able to recall what these purses hold. */
@@ -61,6 +75,12 @@ export class AdoptedLines {
   /** Resolves when the other process has ended. */
   ended(): Promise<void> {
     return this.#channel.ended()
+  }
+
+  /** Nobody is waited for any more whose process has ended. */
+  release(): void {
+    clearTimeout(this.#grace)
+    for (const purse of this.#purses) this.#leave(purse)
   }
 
   /** What is said from now on is not answered: the other process says it to its own books. */
@@ -102,6 +122,11 @@ export class AdoptedLines {
 
   #write({ id, purse, accounts, cost, record, response }: Extract<FromOld, { kind: 'row' }>): void {
     const { bank, ledger } = this.#options.money()
+    // It was said before, to a process that has ended.
+    if (purse === noPurse && this.#isWritten(record.id)) {
+      this.tell({ kind: 'settled', id })
+      return
+    }
     const onWritten = bank.spend(own(purse), accounts, cost)
     ledger.settle(record, response).then(
       () => {
@@ -112,14 +137,24 @@ export class AdoptedLines {
     )
   }
 
+  /** Where that cannot be read the row counts, once too often at most. */
+  #isWritten(id: string): boolean {
+    try {
+      return this.#options.isWritten(id)
+    } catch {
+      return false
+    }
+  }
+
   #held({ id, held }: Extract<FromOld, { kind: 'held' }>): void {
     if (held) this.#recalls.get(id)?.resolve(held)
     else this.#recalls.get(id)?.reject(new Error('the thread ended'))
   }
 
-  /** Its calls are over, whether they have ended or were cut off: what they were lent comes back. */
+  /** Its calls are over, whether they have ended or were cut off: what they were lent comes back. Those that it had adopted may go on. */
   #gone(): void {
-    for (const purse of this.#purses) this.#leave(purse)
+    for (const purse of this.#purses) if (isOfThatProcess(purse)) this.#leave(purse)
+    if (this.#purses.size > 0) this.#grace = setTimeout(() => this.release(), graceMs).unref()
     for (const { reject } of this.#recalls.values()) reject(new Error('the process ended'))
   }
 }
@@ -130,5 +165,10 @@ function own(purse: number): number {
 }
 
 function theirs(purse: number): number {
-  return purse % 2 === 0 ? purse / 2 : (1 - purse) / 2
+  return !isOfThatProcess(purse) ? purse / 2 : (1 - purse) / 2
+}
+
+/** Not of one whose lines that process has adopted itself. */
+function isOfThatProcess(purse: number): boolean {
+  return purse % 2 !== 0
 }

@@ -54,6 +54,11 @@ export class Channel<Out, In extends { kind: string }> {
     process.nextTick(() => this.#socket.uncork())
   }
 
+  /** Whether the connection has ended, although not everything that arrived may be heard. */
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
   /** Resolves when the connection has ended and everything that arrived is heard. */
   ended(): Promise<void> {
     return this.#ended.promise

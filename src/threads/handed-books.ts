@@ -7,7 +7,14 @@ import { UseWindow } from '../lending/window.ts'
 import { parseRows, type RefusedRow } from '../money/ledger-entries.ts'
 import { unavailable } from '../store/store-error.ts'
 import type { Channel } from './channel.ts'
-import type { FromNew, FromOld, HandedRow, Spending } from './handover-messages.ts'
+import {
+  type FromNew,
+  type FromOld,
+  type HandedRow,
+  handoverVersion,
+  noPurse,
+  type Spending,
+} from './handover-messages.ts'
 import { receivedError } from './messages.ts'
 import type { MoneyBooks } from './near-line.ts'
 import { paymentOf, type SentRows } from './sent-rows.ts'
@@ -15,24 +22,38 @@ import { paymentOf, type SentRows } from './sent-rows.ts'
 export type ChannelToNew = Channel<FromOld, FromNew>
 
 /** A row that the other process has not answered. */
-type Row = HandedRow & { resolve(): void; reject(error: RouterError): void }
-type Late = (books: MoneyBooks) => void
+type Row = HandedRow & {
+  /** It was said after its purse had told what it holds. */
+  isLate: boolean
+  resolve(): void
+  reject(error: RouterError): void
+}
+/** Says something to books; uses count there unless those have `adopted` them. */
+type Late = (books: MoneyBooks, adopted: { uses: boolean }) => void
+/** What all purses hold of an account. */
+type HoldingsOf = (account: string) => AccountState['lent']
+/** The lines whose calls run here, and how they are asked for what they hold. */
+export type OwnPurses = {
+  all(): readonly number[]
+  recall(purse: number, accounts: readonly string[]): Promise<Held[]>
+}
 /** Those of this process, which can tell whether the row of a call is in the tables. */
 type OwnBooks = MoneyBooks & { isWritten(id: string): boolean }
 
 /**
  * The books that another process has taken over, as the lines see them whose calls still run here. When that process ends, what
- * it has not answered is kept for `returnTo`, with which the books are here again.
+ * it has not answered is kept: for `returnTo`, with which the books are here again, or for `followTo`, where yet another process has
+ * them.
  */
 export class HandedBooks implements MoneyBooks {
-  readonly #channel: ChannelToNew
+  #channel: ChannelToNew
   readonly #loans = new Map<number, Lending>()
   readonly #rows = new Map<number, Row>()
   /** All accounts of which purses may have been lent something. */
   readonly #accounts = new Map<string, Named & { uses: UseWindow }>()
   /** What purses have said since they told what they hold. */
   readonly #late = new Map<number, Late[]>()
-  #spending: Spending = { purse: 0, accounts: [], cost: 0n }
+  #spending: Spending = { purse: noPurse, accounts: [], cost: 0n }
   #failure: string | undefined
   #lastId = 0
 
@@ -69,12 +90,10 @@ export class HandedBooks implements MoneyBooks {
     settle: (record, response) => {
       const id = ++this.#lastId
       const { promise, resolve, reject } = Promise.withResolvers<void>()
-      const row = { ...this.#spending, record, response, resolve, reject }
-      const late = this.#late.get(row.purse)
-      if (late) late.push((books) => settleIn(books, row))
-      else this.#rows.set(id, row)
-      const { purse, accounts, cost } = row
-      this.#channel.send({ kind: 'row', id, purse, accounts, cost, record, response })
+      const isLate = this.#late.has(this.#spending.purse)
+      const row = { ...this.#spending, record, response, isLate, resolve, reject }
+      this.#rows.set(id, row)
+      this.#sendRow(id, row)
       return promise
     },
   }
@@ -109,41 +128,64 @@ export class HandedBooks implements MoneyBooks {
    * Makes `books` go on where the other process ended: what the purses hold is asked for, and rows that it did not write are
    * written. Resolves when they may be used, and nothing may be said here any more.
    */
-  async returnTo(
-    books: OwnBooks,
-    purses: () => readonly number[],
-    recall: (purse: number, accounts: readonly string[]) => Promise<Held[]>,
-  ): Promise<void> {
+  async returnTo(books: OwnBooks, purses: OwnPurses): Promise<void> {
+    const holdingsOf = await this.#holdings(purses)
+    const unwritten = await this.#adoptedBy(books, purses, holdingsOf)
+    for (const row of unwritten) settleIn(books, asResent(row))
+    for (const late of this.#late.values()) for (const one of late) one(books, { uses: true })
+    for (const { purse, needs, onAnswer } of this.#loans.values()) books.bank.lend(purse, needs, onAnswer)
+  }
+
+  /**
+   * Goes on with another process, which has got the books meanwhile. Resolves to whether that has adopted these lines; where it has
+   * not, this may be tried again.
+   */
+  async followTo(channel: ChannelToNew, port: number, purses: OwnPurses): Promise<boolean> {
+    const holdingsOf = await this.#holdings(purses)
+    const told = [...purses.all()]
+    const accounts = [...this.#accounts.values()].map((one) => {
+      // Uses that were said are known there.
+      return { ...one, uses: [], lent: holdingsOf(one.account) }
+    })
+    channel.send({ kind: 'adopt', version: handoverVersion, accounts, purses: told, port })
+    const answer = await withinPatience(channel.take('adopted', 'refused'))
+    if (answer?.kind !== 'adopted') return false
+    this.#channel = channel
+    const late = [...this.#late.values()].flat()
+    this.#late.clear()
+    for (const purse of purses.all()) if (!told.includes(purse)) this.bank.join(purse)
+    for (const [id, row] of this.#rows) this.#sendRow(id, asResent(row))
+    for (const one of late) one(this, { uses: false })
+    for (const [id, { purse, needs }] of this.#loans) channel.send({ kind: 'lend', id, purse, needs })
+    return true
+  }
+
+  /** Asks all purses for what they hold. What each says after that is kept as well. */
+  async #holdings(purses: OwnPurses): Promise<HoldingsOf> {
     const lent = new Map<string, [number, bigint | null][]>()
     const names = [...this.#accounts.keys()]
-    const told = purses().map(async (purse) => {
-      const held = await withinPatience(recall(purse, names).catch(() => undefined))
+    this.#late.clear()
+    for (const row of this.#rows.values()) row.isLate = false
+    const told = purses.all().map(async (purse) => {
+      const held = await withinPatience(purses.recall(purse, names).catch(() => undefined))
       this.#late.set(purse, [])
       // Of one that does not answer nothing is known: the bank asks it once more before it lends what it may have.
       for (const account of held ? [] : names) listIn(lent, account).push([purse, null])
       for (const { account, held: amount } of held ?? []) if (amount !== 0n) listIn(lent, account).push([purse, amount])
     })
     await Promise.all(told)
-    const unwritten = await this.#adoptedBy(books, purses, (account) => lent.get(account) ?? [])
-    // They were told before the purses said what they hold, so that nothing comes out of that.
-    for (const row of unwritten) settleIn(books, { ...row, purse: noPurse })
-    for (const late of this.#late.values()) for (const one of late) one(books)
-    for (const { purse, needs, onAnswer } of this.#loans.values()) books.bank.lend(purse, needs, onAnswer)
+    return (account) => lent.get(account) ?? []
   }
 
   /** Resolves to the rows that the tables do not have. Tries until the tables can be read. */
-  async #adoptedBy(
-    books: OwnBooks,
-    purses: () => readonly number[],
-    lentOf: (account: string) => AccountState['lent'],
-  ): Promise<readonly Row[]> {
+  async #adoptedBy(books: OwnBooks, purses: OwnPurses, holdingsOf: HoldingsOf): Promise<readonly Row[]> {
     for (;;) {
       try {
         const [written, unwritten] = [[] as Row[], [] as Row[]]
         for (const row of this.#rows.values()) (books.isWritten(row.record.id) ? written : unwritten).push(row)
-        for (const purse of purses()) books.bank.join(purse)
+        for (const purse of purses.all()) books.bank.join(purse)
         const accounts = [...this.#accounts.values()]
-        books.bank.adopt(accounts.map((one) => ({ ...one, uses: one.uses.all(), lent: lentOf(one.account) })))
+        books.bank.adopt(accounts.map((one) => ({ ...one, uses: one.uses.all(), lent: holdingsOf(one.account) })))
         for (const { resolve } of written) resolve()
         return unwritten
       } catch (thrown) {
@@ -151,6 +193,10 @@ export class HandedBooks implements MoneyBooks {
         await scheduler.wait(retryMs)
       }
     }
+  }
+
+  #sendRow(id: number, { purse, accounts, cost, record, response }: HandedRow): void {
+    this.#channel.send({ kind: 'row', id, purse, accounts, cost, record, response })
   }
 
   #leave(purse: number): void {
@@ -166,7 +212,7 @@ export class HandedBooks implements MoneyBooks {
       // Forgets what is over.
       window?.sum(sharedClock())
     }
-    this.#late.get(purse)?.push(({ bank }) => bank.use(purse, uses.map(countedAlready)))
+    this.#late.get(purse)?.push(({ bank }, adopted) => bank.use(purse, adopted.uses ? uses.map(countedAlready) : uses))
     this.#channel.send({ kind: 'use', purse, uses })
   }
 
@@ -208,8 +254,11 @@ async function withinPatience<Value>(waiting: Promise<Value>): Promise<Value | u
 const patienceMs = 2_000
 
 const retryMs = 50
-/** Nobody has been lent anything under this number. */
-const noPurse = 0
+
+/** What was told before its purse said what it holds does not come out of that. */
+function asResent(row: Row): Row {
+  return row.isLate ? row : { ...row, purse: noPurse }
+}
 
 /** Only the bank knows what a row has cost that can never be written. */
 function settleIn(

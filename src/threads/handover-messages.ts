@@ -8,6 +8,9 @@ import type { SentError } from './messages.ts'
 /** Changes when two versions of the router do not understand each other. */
 export const handoverVersion = 2
 
+/** Nobody is lent anything under this number: a row of it comes out of nothing that was lent. */
+export const noPurse = 0
+
 /** A row, and whose money it has spent: the cost comes out of what the purse was lent of the accounts. */
 export type HandedRow = Spending & { record: CallRecord; response: SentResponse | undefined }
 export type Spending = { purse: number; accounts: readonly string[]; cost: bigint }
@@ -18,13 +21,14 @@ type Either =
   | { kind: 'organization'; id: string }
   | { kind: 'signatures'; remembered: RememberedSignatures }
   | { kind: 'found'; findings: readonly Finding[] }
+  | { kind: 'refused'; reason: string }
 
 /** What a process says that hands over its books. Purses are the lines whose calls still run there. */
 export type FromOld =
   | Either
-  | { kind: 'refused'; reason: string }
   | { kind: 'books'; accounts: AccountState[]; purses: number[]; port: number }
   | { kind: 'released' }
+  | { kind: 'adopt'; version: number; accounts: AccountState[]; purses: number[]; port: number }
   | { kind: 'join'; purse: number }
   | { kind: 'leave'; purse: number }
   | { kind: 'lend'; id: number; purse: number; needs: readonly Need[] }
@@ -37,6 +41,7 @@ export type FromOld =
 export type FromNew =
   | Either
   | { kind: 'takeOver'; version: number }
+  | { kind: 'adopted' }
   | { kind: 'lent'; id: number; answer: Answer | string }
   | { kind: 'settled'; id: number; error?: SentError }
   | { kind: 'recall'; id: number; purse: number; accounts: readonly string[] }

@@ -259,6 +259,27 @@ test('after kill -9 of the new process the old one finishes its calls, and a thi
   expect(await old.end()).toBe(0)
 })
 
+test.each(['SIGKILL', 'SIGTERM'] as const)(
+  'after %s of the one in the middle the calls of the first go on with the third, which holds their money',
+  async (signal) => {
+    const first = await startProcess()
+    store = storeIn(made.folder)
+    const key = newKey(store, { monthlyLimitNano: 5n * callNano })
+    const long = callOnce(first.url, key.secret, longTokens)
+    await expect.poll(() => provider.received.length, { interval: 5 }).toBe(1)
+    const second = await startProcess(portOf(first))
+    const third = await startProcess(portOf(first))
+    await second.end(signal)
+    const others = await Promise.all(Array.from({ length: 6 }, () => callShort(third.url, key.secret)))
+    expect(byStatus(others)).toEqual({ 200: 3, 402: 3 })
+    release()
+    expect(await long).toMatchObject({ status: 200, whole: true })
+    expect(spentBy(key.id)).toBe(5n * callNano)
+    expect(await first.end()).toBe(0)
+    expect(await callShort(third.url, key.secret)).toMatchObject({ status: 402 })
+  },
+)
+
 /** A call that is made again where the books were on their way from one process to another. */
 async function callUntilReady(url: string, secret: string): Promise<Ended> {
   for (let tries = 1; ; tries++) {

@@ -4,6 +4,7 @@ import { type Bank, openBank } from '../../src/lending/bank.ts'
 import { openLedger } from '../../src/money/ledger.ts'
 import { StoreError } from '../../src/store/store-error.ts'
 import { type ChannelToNew, HandedBooks } from '../../src/threads/handed-books.ts'
+import type { FromOld } from '../../src/threads/handover-messages.ts'
 import { sentRows } from '../../src/threads/sent-rows.ts'
 import { plainRecord } from '../store/plain-record.ts'
 
@@ -23,7 +24,7 @@ test('books that come back do not wait for a line that does not answer, and lend
       writeFailure: () => undefined,
       isWritten: () => false,
     }
-    const returned = handed.returnTo(books, () => [1, 2], recall)
+    const returned = handed.returnTo(books, { all: () => [1, 2], recall })
     await vi.advanceTimersByTimeAsync(2_000)
     await returned
     let answer: Answer | Error | undefined
@@ -57,7 +58,7 @@ describe('rows that nobody has answered when the books come back', () => {
     const { writeFailure } = ledger
     const settled = handed.settleRows(1, row())
     const books = { bank, ledger, settleRows: async () => [], writeFailure, isWritten }
-    return { bank, settled, returned: handed.returnTo(books, () => [1], recall) }
+    return { bank, settled, returned: handed.returnTo(books, { all: () => [1], recall }) }
   }
 
   /** What a call is granted that needs so much. */
@@ -97,5 +98,64 @@ describe('rows that nobody has answered when the books come back', () => {
     await returned
     expect(await settled).toEqual([])
     expect(await lend(bank, 401n)).toMatchObject({ isGranted: false, standings: [{ lent: 100n }] })
+  })
+})
+
+describe('lines that follow to another process', () => {
+  const account = 'key key-1 2026-11'
+  const rowOf = (id: string) => sentRows([{ record: plainRecord({ id }), response: undefined }], undefined)
+
+  /** Lines that have two rows and a loan unanswered, and a process that answers with these words. */
+  function open(...answers: ('adopted' | 'refused')[]) {
+    const handed = new HandedBooks({ send() {} } as unknown as ChannelToNew, [
+      { account, kind: 'money', limit: 10_000n, uses: [], lent: [[1, 9_000n]] },
+    ])
+    const said: FromOld[] = []
+    const channel = {
+      send: (item: FromOld) => void said.push(item),
+      take: async () => {
+        const kind = answers.shift()
+        // Said while the other process has not answered.
+        void handed.settleRows(1, rowOf(`late ${answers.length}`))
+        handed.bank.use(1, [{ account: 'requests', endsAt: 1, uses: 2n, lent: 2n }])
+        return kind && { kind }
+      },
+    } as unknown as ChannelToNew
+    const answered = vi.fn()
+    void handed.settleRows(1, rowOf('early'))
+    handed.bank.lend(1, [{ account, kind: 'money', limit: 10_000n, least: 1n, wish: 1n }], answered)
+    const purses = { all: () => [1], recall: async () => [{ account, held: 50n }] }
+    return { handed, said, answered, follow: () => handed.followTo(channel, 1, purses) }
+  }
+
+  test('take along what nobody has answered, and what their purses hold', async () => {
+    const { handed, said, answered, follow } = open('adopted')
+    expect(await follow()).toBe(true)
+    expect(said).toMatchObject([
+      { kind: 'adopt', purses: [1], accounts: [{ account, uses: [], lent: [[1, 50n]] }] },
+      { kind: 'row', purse: 0, record: { id: 'early' } },
+      { kind: 'row', purse: 1, record: { id: 'late 0' } },
+      { kind: 'use', purse: 1, uses: [{ uses: 2n, lent: 2n }] },
+      { kind: 'lend', purse: 1 },
+    ])
+    const { id } = said.at(-1) as Extract<FromOld, { kind: 'lend' }>
+    handed.hear({ kind: 'lent', id, answer: { isGranted: true, standings: [] } })
+    expect(answered).toHaveBeenCalledWith({ isGranted: true, standings: [] })
+  })
+
+  test('may be refused, and try again', async () => {
+    const { said, follow } = open('refused', 'adopted')
+    expect(await follow()).toBe(false)
+    expect(said.splice(0)).toMatchObject([{ kind: 'adopt' }])
+    expect(await follow()).toBe(true)
+    expect(said).toMatchObject([
+      { kind: 'adopt' },
+      { kind: 'row', purse: 0, record: { id: 'early' } },
+      // Its purse has told again what it holds since.
+      { kind: 'row', purse: 0, record: { id: 'late 1' } },
+      { kind: 'row', purse: 1, record: { id: 'late 0' } },
+      { kind: 'use', purse: 1 },
+      { kind: 'lend', purse: 1 },
+    ])
   })
 })
