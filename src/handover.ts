@@ -170,6 +170,8 @@ export class Handover {
     for (const { purse, needs, onAnswer } of waiting) handed.bank.lend(purse, needs, onAnswer)
     const ended = this.#listen(channel, handed)
     await books.release()
+    // What was said of a failure here is over.
+    this.#relay({ kind: 'failure', failure: handed.writeFailure() })
     channel.send({ kind: 'released' })
     log.info('another process has the books')
     await ended

@@ -1,7 +1,7 @@
 import { scheduler } from 'node:timers/promises'
 import { asRouterError, type RouterError } from '../core/errors.ts'
 import { sharedClock } from '../core/shared-clock.ts'
-import type { AccountState, Held, Named, Standing, Use } from '../lending/account.ts'
+import type { AccountState, Answer, Held, Named, Standing, Use } from '../lending/account.ts'
 import type { Lending } from '../lending/bank.ts'
 import { UseWindow } from '../lending/window.ts'
 import { parseRows, type RefusedRow } from '../money/ledger-entries.ts'
@@ -47,7 +47,7 @@ type OwnBooks = MoneyBooks & { isWritten(id: string): boolean }
  */
 export class HandedBooks implements MoneyBooks {
   #channel: ChannelToNew
-  readonly #loans = new Map<number, Lending>()
+  readonly #loans = new Map<number, Lending & { timer: NodeJS.Timeout }>()
   readonly #rows = new Map<number, Row>()
   /** All accounts of which purses may have been lent something. */
   readonly #accounts = new Map<string, Named & { uses: UseWindow }>()
@@ -70,7 +70,8 @@ export class HandedBooks implements MoneyBooks {
     leave: (purse) => this.#leave(purse),
     lend: (purse, needs, onAnswer) => {
       const id = ++this.#lastId
-      this.#loans.set(id, { purse, needs, onAnswer })
+      const timer = setTimeout(() => this.#answer(id, new Error(noAnswer)), longestMs).unref()
+      this.#loans.set(id, { purse, needs, onAnswer, timer })
       this.#channel.send({ kind: 'lend', id, purse, needs })
     },
     giveBack: (purse, account, amount, closes = false) => {
@@ -133,7 +134,10 @@ export class HandedBooks implements MoneyBooks {
     const unwritten = await this.#adoptedBy(books, purses, holdingsOf)
     for (const row of unwritten) settleIn(books, asResent(row))
     for (const late of this.#late.values()) for (const one of late) one(books, { uses: true })
-    for (const { purse, needs, onAnswer } of this.#loans.values()) books.bank.lend(purse, needs, onAnswer)
+    for (const { purse, needs, onAnswer, timer } of this.#loans.values()) {
+      clearTimeout(timer)
+      books.bank.lend(purse, needs, onAnswer)
+    }
   }
 
   /**
@@ -200,7 +204,7 @@ export class HandedBooks implements MoneyBooks {
   }
 
   #leave(purse: number): void {
-    for (const [id, loan] of this.#loans) if (loan.purse === purse) this.#loans.delete(id)
+    for (const [id, loan] of this.#loans) if (loan.purse === purse) this.#takeLoan(id)
     this.#late.get(purse)?.push(({ bank }) => bank.leave(purse))
     this.#channel.send({ kind: 'leave', purse })
   }
@@ -217,10 +221,19 @@ export class HandedBooks implements MoneyBooks {
   }
 
   #lent({ id, answer }: Extract<FromNew, { kind: 'lent' }>): void {
-    const loan = this.#loans.get(id)
-    this.#loans.delete(id)
     if (typeof answer !== 'string') for (const standing of answer.standings) this.#remember(standing)
-    loan?.onAnswer(typeof answer === 'string' ? new Error(answer) : answer)
+    this.#answer(id, typeof answer === 'string' ? new Error(answer) : answer)
+  }
+
+  #answer(id: number, answer: Answer | Error): void {
+    this.#takeLoan(id)?.onAnswer(answer)
+  }
+
+  #takeLoan(id: number): Lending | undefined {
+    const loan = this.#loans.get(id)
+    clearTimeout(loan?.timer)
+    this.#loans.delete(id)
+    return loan
   }
 
   #remember({ account, kind, limit }: Pick<Standing, 'account' | 'kind' | 'limit'>): UseWindow {
@@ -254,6 +267,9 @@ async function withinPatience<Value>(waiting: Promise<Value>): Promise<Value | u
 const patienceMs = 2_000
 
 const retryMs = 50
+/** How long a call waits for a process that may not answer. What that lends after all comes back with the next recall. */
+const longestMs = 10_000
+const noAnswer = 'The process that has the books does not answer.'
 
 /** What was told before its purse said what it holds does not come out of that. */
 function asResent(row: Row): Row {

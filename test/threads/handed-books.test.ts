@@ -41,6 +41,23 @@ test('books that come back do not wait for a line that does not answer, and lend
   }
 })
 
+test('a call does not wait for ever for a process that has the books and does not answer', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  try {
+    const handed = new HandedBooks({ send() {} } as unknown as ChannelToNew, [])
+    const answered = vi.fn()
+    handed.bank.lend(1, [], answered)
+    handed.bank.lend(2, [], answered)
+    handed.bank.leave(2)
+    await vi.advanceTimersByTimeAsync(9_900)
+    expect(answered).not.toHaveBeenCalled()
+    await vi.advanceTimersByTimeAsync(200)
+    expect(answered.mock.calls).toEqual([[new Error('The process that has the books does not answer.')]])
+  } finally {
+    vi.useRealTimers()
+  }
+})
+
 describe('rows that nobody has answered when the books come back', () => {
   const account = 'key key-1 2026-11'
   const row = () => sentRows([{ record: plainRecord(), response: undefined }], undefined)
