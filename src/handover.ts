@@ -1,11 +1,12 @@
 import { setTimeout } from 'node:timers/promises'
+import type { Adoption } from './adoption.ts'
 import type { Books } from './books.ts'
 import type { Bank } from './lending/bank.ts'
 import type { Log } from './observe/log.ts'
 import type { Finding } from './routing/findings.ts'
 import { controlPathOf } from './store/open.ts'
 import { StoreError } from './store/store-error.ts'
-import type { AdoptedLines, ChannelToOld, Handed } from './threads/adopted-lines.ts'
+import type { ChannelToOld, Handed } from './threads/adopted-lines.ts'
 import {
   type ChannelToAny,
   type ControlSocket,
@@ -22,6 +23,8 @@ import { payersOf, refusedPayers, sumsOf } from './threads/sent-rows.ts'
 
 /** How often a process tries to have its database back. */
 const retryMs = 50
+/** And when another process has refused it. */
+const lastRetryMs = 1_000
 
 /**
  * Asks the router that has the database for it. Resolves when it may be locked; undefined where no router that can hand it over
@@ -46,7 +49,7 @@ export type HandoverParts = {
   log: Log
   openBank(): Bank
   /** The lines of this process, and those of the one that has handed over to it. */
-  holder: { lines?: Lines; adopted?: AdoptedLines }
+  holder: { lines?: Lines; adopted?: Adoption }
   recall: OwnPurses['recall']
   /** Lets the lines of another process go on with the books of this one. */
   adopt(handed: Handed): void
@@ -65,6 +68,7 @@ export class Handover {
   #control: ControlSocket | undefined
   /** Where other processes ask for the books, when they can be offered. */
   #path = ''
+  #retirement: Promise<void> | undefined
   #isOver = false
   /** Resolves when another process serves, and the last call has ended here. */
   readonly retired: Promise<void>
@@ -129,9 +133,6 @@ export class Handover {
 
   async #asked(channel: ChannelToAny): Promise<void> {
     const asked = await channel.take('takeOver', 'adopt')
-    // The lines that were adopted first may come as those of their own process, when the one that had adopted them has ended.
-    if (asked?.kind === 'adopt') await this.#parts.holder.adopted?.ended()
-    if (channel.isOver) return
     const reason = asked && this.#reasonToKeep(asked.version)
     if (!asked || reason !== undefined) {
       if (reason !== undefined) channel.send({ kind: 'refused', reason })
@@ -187,7 +188,7 @@ export class Handover {
   }
 
   #hear({ channel, handed }: { channel: ChannelToNew; handed: HandedBooks }, told: FromNew): void {
-    if (told.kind === 'retire') void this.#retire()
+    if (told.kind === 'retire') this.#retirement ??= this.#retire()
     else if (told.kind === 'failure') this.#failed(handed, told)
     else if (told.kind === 'recall') void this.#recall(channel, told)
     else if (!handed.hear(told) && told.kind !== 'takeOver') this.#relay(told as Told & FromNew)
@@ -223,31 +224,38 @@ export class Handover {
   /** The process that had the books has ended, while calls run here: they go on with books of their own, or with who has them now. */
   async #takeBack(handed: HandedBooks): Promise<void> {
     const { books, log } = this.#parts
-    for (let told = ''; !this.#isOver; await setTimeout(retryMs)) {
+    let told = ''
+    for (let pauseMs = retryMs; !this.#isOver; await setTimeout(pauseMs)) {
       try {
         books.reopen()
         return await this.#goOnHere(handed)
       } catch (thrown) {
         if (!(thrown instanceof StoreError)) throw thrown
-        if (await this.#followed(handed)) continue
-        if (thrown.message !== told) log.warn({ err: thrown }, 'the books cannot be taken back yet: calls here wait')
-        told = thrown.message
+        const refusal = await this.#follow(handed)
+        const message = refusal ?? thrown.message
+        if (message !== told) log.warn({ err: thrown, refusal }, 'the books cannot be taken back yet: calls here wait')
+        told = message
+        pauseMs = refusal === undefined ? retryMs : Math.min(2 * pauseMs, lastRetryMs)
       }
     }
   }
 
-  /** Goes on with another process that has got the books. Resolves when that has ended as well; false where there is none. */
-  async #followed(handed: HandedBooks): Promise<boolean> {
+  /**
+   * Goes on with another process that has got the books, if there is one. Resolves when that has ended as well, or at once to why it
+   * refused.
+   */
+  async #follow(handed: HandedBooks): Promise<string | undefined> {
     const { log, port } = this.#parts
     const channel = await connectToSuccessor(this.#path).catch(() => undefined)
-    if (!channel) return false
-    if (this.#isOver || !(await handed.followTo(channel, port, this.#ownPurses()))) {
+    if (!channel) return undefined
+    const refusal = await handed.followTo(channel, port, this.#ownPurses())
+    if (refusal !== undefined || this.#isOver) {
       channel.close()
-      return false
+      return refusal
     }
     log.warn('the process that had the books has ended: another one has them')
     await this.#listen(channel, handed)
-    return true
+    return undefined
   }
 
   async #goOnHere(handed: HandedBooks): Promise<void> {

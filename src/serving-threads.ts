@@ -1,4 +1,4 @@
-import { openAdoption } from './adoption.ts'
+import { type Adoption, openAdoption } from './adoption.ts'
 import type { Books } from './books.ts'
 import { collectWhenIdle } from './core/collect.ts'
 import { asRouterError, type RouterError } from './core/errors.ts'
@@ -20,7 +20,7 @@ import { openSharedState, type SharedState } from './routing/shared-state.ts'
 import type { Served, Serving } from './serving.ts'
 import { textsOf } from './snapshot/snapshot.ts'
 import { unavailable } from './store/store-error.ts'
-import type { AdoptedLines, Handed } from './threads/adopted-lines.ts'
+import type { Handed } from './threads/adopted-lines.ts'
 import type { FromNew, FromOld } from './threads/handover-messages.ts'
 import { type Lines, type LinesOptions, startLines } from './threads/lines.ts'
 import { routeName, type Told } from './threads/messages.ts'
@@ -30,7 +30,7 @@ const youngMb = 8
 const lookMs = 1_000
 
 /** All that are to be told what the books know: the lines of this process, and those of the one that served before. */
-export type LinesHolder = { lines?: Lines; adopted?: AdoptedLines }
+export type LinesHolder = { lines?: Lines; adopted?: Adoption }
 
 /** How many threads; `handed` are the books of the process that served before, `mayHandOver` says whether another one may follow. */
 export type SeveralOptions = {
@@ -60,14 +60,15 @@ export async function serveInThreads(
     context.running.endEndless()
     await Promise.all([lines.retire(), own?.retire()])
   }
-  const adoption = openAdoption({ holder, books, routing, handover: () => handover, lines: () => lines })
+  const adoption = openAdoption({ books, routing, handover: () => handover, lines: () => lines })
+  holder.adopted = adoption
   const handover = openHandover(served, { port, holder, retire, routing, adopt: adoption.later })
   started.defer(() => handover.close())
   // The lines find what this thread has found out about files.
   await watch.current().cache.written()
   const lines = startLines(linesOptions(served, { count, port, routes, holder, handover, routing }))
   holder.lines = lines
-  started.defer(() => holder.adopted?.close())
+  started.defer(() => adoption.close())
   if (handed) adoption.first(handed)
   started.adopt(lines, (open) => open.close())
   const tellAll = (told: Told & FromOld & FromNew) => {
@@ -95,7 +96,7 @@ export async function serveInThreads(
     threads: () => lines.threads(),
     open() {
       lines.open()
-      holder.adopted?.tell({ kind: 'retire' })
+      adoption.tell({ kind: 'retire' })
       if (mayHandOver) void handover.offer()
     },
     holdMemory() {

@@ -225,7 +225,8 @@ class LendingBank implements Bank {
     const late = await this.#recalls.from([...this.#purses], lentTo)
     for (const name of names) {
       const account = this.#accounts.get(name)
-      if (account) account.isStale &&= late.some((purse) => account.lent.get(purse) === null)
+      // Null is what a purse was lent without limit that has not told what it holds of that.
+      if (account) account.isStale &&= [...account.lent.values()].includes(null)
     }
     return late
   }
@@ -234,14 +235,14 @@ class LendingBank implements Bank {
   #decide(waiting: Waiting, { late, recalled }: { late: readonly number[]; recalled: ReadonlySet<string> }): void {
     const at = this.#now()
     const { purse, onAnswer, since = at } = waiting
-    let [mayBeEnough, recallsAll] = [false, waiting.recallsAll ?? false]
+    let [mayBeEnough, recallsAll] = [false, false]
     const fits = (asked: readonly Asked[]) => {
       const missing = asked.filter(({ need, account }) => account.isStale || isShort(account, need, at))
       mayBeEnough = missing.every(({ account, need }) => {
         const unknown = recalled.has(need.account) ? late : [...this.#purses]
         return account.isStale || mayHaveEnough(unknown, account, need, at)
       })
-      recallsAll ||= missing.some(({ need }) => !recalled.has(need.account))
+      recallsAll = missing.some(({ need }) => !recalled.has(need.account))
       return missing.length === 0
     }
     // Nothing beyond what the call needs: others wait for what is left.

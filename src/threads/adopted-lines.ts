@@ -1,7 +1,7 @@
 import { asRouterError } from '../core/errors.ts'
 import type { AccountState, Answer, Held } from '../lending/account.ts'
 import type { Channel } from './channel.ts'
-import { type FromNew, type FromOld, noPurse } from './handover-messages.ts'
+import { type FromNew, type FromOld, type HandedRow, noPurse } from './handover-messages.ts'
 import { sentError } from './messages.ts'
 import type { MoneyBooks } from './near-line.ts'
 
@@ -15,6 +15,10 @@ export type AdoptedOptions = {
   money(): MoneyBooks
   /** Whether the row of a call is in the tables. */
   isWritten(id: string): boolean
+  /** The rows of all such processes that are being written, by their ids. */
+  underWay: Map<string, Promise<void>>
+  /** A number below 0 that no other purse has. */
+  newPurse(): number
   /** Hears what concerns neither money nor rows. */
   onSaid(said: FromOld): void
 }
@@ -25,14 +29,20 @@ export type AdoptedOptions = {
  */
 const graceMs = 5_000
 
-/** The lines of the process that has handed over its books, whose last calls still run there: their purses here are below 0. */
+/**
+ * The lines of a process that served before, whose last calls still run there, and those that it has adopted itself. Their purses here
+ * are below 0.
+ */
 export class AdoptedLines {
   readonly #channel: ChannelToOld
   readonly #options: AdoptedOptions
-  readonly #purses = new Set<number>()
+  /** What that process calls each purse, and the other way round. There those that it has adopted are below 0. */
+  readonly #theirs = new Map<number, number>()
+  readonly #own = new Map<number, number>()
   readonly #recalls = new Map<number, PromiseWithResolvers<Held[]>>()
   #lastRecall = 0
   #grace: NodeJS.Timeout | undefined
+  #isGone = false
 
   /** They may go on at once: the tables of spend have all that was settled before. Throws the engine's errors. */
   constructor({ channel, accounts, purses }: Handed, options: AdoptedOptions) {
@@ -40,7 +50,7 @@ export class AdoptedLines {
     this.#options = options
     for (const purse of purses) this.#join(purse)
     const ownLoans = ({ lent }: AccountState) =>
-      lent.map(([purse, amount]): [number, bigint | null] => [own(purse), amount])
+      lent.map(([purse, amount]): [number, bigint | null] => [this.#nameOf(purse), amount])
     try {
       options.money().bank.adopt(accounts.map((account) => ({ ...account, lent: ownLoans(account) })))
     } catch (thrown) {
@@ -56,7 +66,12 @@ export class AdoptedLines {
   }
 
   purses(): number[] {
-    return [...this.#purses]
+    return [...this.#theirs.keys()]
+  }
+
+  /** Whether the other process has ended. Purses of those that it had adopted may be left. */
+  get isGone(): boolean {
+    return this.#isGone
   }
 
   tell(told: FromNew): void {
@@ -64,12 +79,14 @@ export class AdoptedLines {
   }
 
   /** What a purse holds of accounts. Rejects when it cannot be asked any more. */
-  recall(purse: number, accounts: readonly string[]): Promise<Held[]> {
+  async recall(purse: number, accounts: readonly string[]): Promise<Held[]> {
+    const theirs = this.#theirs.get(purse)
+    if (theirs === undefined || this.#channel.isOver) throw new Error('the process ended')
     const id = ++this.#lastRecall
     const waiting = Promise.withResolvers<Held[]>()
     this.#recalls.set(id, waiting)
-    this.tell({ kind: 'recall', id, purse: theirs(purse), accounts })
-    return waiting.promise.finally(() => this.#recalls.delete(id))
+    this.tell({ kind: 'recall', id, purse: theirs, accounts })
+    return await waiting.promise.finally(() => this.#recalls.delete(id))
   }
 
   /** Resolves when the other process has ended. */
@@ -80,7 +97,7 @@ export class AdoptedLines {
   /** Nobody is waited for any more whose process has ended. */
   release(): void {
     clearTimeout(this.#grace)
-    for (const purse of this.#purses) this.#leave(purse)
+    for (const purse of this.purses()) this.#leave(purse)
   }
 
   /** What is said from now on is not answered: the other process says it to its own books. */
@@ -91,23 +108,31 @@ export class AdoptedLines {
   #hear(said: FromOld): void {
     const { bank } = this.#options.money()
     if (said.kind === 'join') this.#join(said.purse)
-    else if (said.kind === 'leave') this.#leave(own(said.purse))
+    else if (said.kind === 'leave') this.#leave(this.#nameOf(said.purse))
     else if (said.kind === 'lend') this.#lend(said)
-    else if (said.kind === 'giveBack') bank.giveBack(own(said.purse), said.account, said.amount, said.closes)
-    else if (said.kind === 'use') bank.use(own(said.purse), said.uses)
+    else if (said.kind === 'giveBack') bank.giveBack(this.#nameOf(said.purse), said.account, said.amount, said.closes)
+    else if (said.kind === 'use') bank.use(this.#nameOf(said.purse), said.uses)
     else if (said.kind === 'row') this.#write(said)
     else if (said.kind === 'held') this.#held(said)
     else this.#options.onSaid(said)
   }
 
   #join(purse: number): void {
-    this.#purses.add(own(purse))
-    this.#options.money().bank.join(own(purse))
+    const name = this.#options.newPurse()
+    this.#own.set(purse, name)
+    this.#theirs.set(name, purse)
+    this.#options.money().bank.join(name)
   }
 
-  #leave(purse: number): void {
-    this.#purses.delete(purse)
-    this.#options.money().bank.leave(purse)
+  #leave(name: number): void {
+    this.#own.delete(this.#theirs.get(name) ?? noPurse)
+    this.#theirs.delete(name)
+    this.#options.money().bank.leave(name)
+  }
+
+  /** How a purse of the other process is called here. */
+  #nameOf(purse: number): number {
+    return this.#own.get(purse) ?? noPurse
   }
 
   /** While rows wait to be written, the tables of spend do not say what was spent. */
@@ -116,25 +141,35 @@ export class AdoptedLines {
     const failure = writeFailure()
     const answered = (answer: Answer | Error) =>
       this.tell({ kind: 'lent', id, answer: answer instanceof Error ? answer.message : answer })
-    if (failure === undefined) bank.lend(own(purse), needs, answered)
-    else answered(new Error(failure))
+    const name = this.#nameOf(purse)
+    if (failure !== undefined) answered(new Error(failure))
+    else if (name !== noPurse) bank.lend(name, needs, answered)
   }
 
   #write({ id, purse, accounts, cost, record, response }: Extract<FromOld, { kind: 'row' }>): void {
-    const { bank, ledger } = this.#options.money()
-    // It was said before, to a process that has ended.
-    if (purse === noPurse && this.#isWritten(record.id)) {
-      this.tell({ kind: 'settled', id })
-      return
-    }
-    const onWritten = bank.spend(own(purse), accounts, cost)
-    ledger.settle(record, response).then(
-      () => {
-        onWritten()
-        this.tell({ kind: 'settled', id })
-      },
+    // It was said before, to a process that has ended, and may have come through that.
+    const known = purse === noPurse ? this.#known(record.id) : undefined
+    const settled = known ?? this.#settle(this.#nameOf(purse), { accounts, cost, record, response })
+    settled.then(
+      () => this.tell({ kind: 'settled', id }),
       (thrown) => this.tell({ kind: 'settled', id, error: sentError(asRouterError(thrown)) }),
     )
+  }
+
+  #settle(purse: number, { accounts, cost, record, response }: Omit<HandedRow, 'purse'>): Promise<void> {
+    const { underWay, money } = this.#options
+    const { bank, ledger } = money()
+    const onWritten = bank.spend(purse, accounts, cost)
+    const settled = ledger.settle(record, response).then(onWritten)
+    underWay.set(record.id, settled)
+    const forget = () => void underWay.delete(record.id)
+    settled.then(forget, forget)
+    return settled
+  }
+
+  /** Resolves when a row is written that is known here; undefined where none is. */
+  #known(id: string): Promise<void> | undefined {
+    return this.#options.underWay.get(id) ?? (this.#isWritten(id) ? Promise.resolve() : undefined)
   }
 
   /** Where that cannot be read the row counts, once too often at most. */
@@ -153,22 +188,9 @@ export class AdoptedLines {
 
   /** Its calls are over, whether they have ended or were cut off: what they were lent comes back. Those that it had adopted may go on. */
   #gone(): void {
-    for (const purse of this.#purses) if (isOfThatProcess(purse)) this.#leave(purse)
-    if (this.#purses.size > 0) this.#grace = setTimeout(() => this.release(), graceMs).unref()
+    this.#isGone = true
+    for (const [name, theirs] of [...this.#theirs]) if (theirs > 0) this.#leave(name)
+    if (this.#theirs.size > 0) this.#grace = setTimeout(() => this.release(), graceMs).unref()
     for (const { reject } of this.#recalls.values()) reject(new Error('the process ended'))
   }
-}
-
-/** A purse of the other process, as this one names it: below 0, and another one for each, also for those it has adopted itself. */
-function own(purse: number): number {
-  return purse > 0 ? 1 - 2 * purse : 2 * purse
-}
-
-function theirs(purse: number): number {
-  return !isOfThatProcess(purse) ? purse / 2 : (1 - purse) / 2
-}
-
-/** Not of one whose lines that process has adopted itself. */
-function isOfThatProcess(purse: number): boolean {
-  return purse % 2 !== 0
 }

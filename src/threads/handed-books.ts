@@ -94,7 +94,7 @@ export class HandedBooks implements MoneyBooks {
       const isLate = this.#late.has(this.#spending.purse)
       const row = { ...this.#spending, record, response, isLate, resolve, reject }
       this.#rows.set(id, row)
-      this.#sendRow(id, row)
+      sendRow(this.#channel, id, row)
       return promise
     },
   }
@@ -141,27 +141,30 @@ export class HandedBooks implements MoneyBooks {
   }
 
   /**
-   * Goes on with another process, which has got the books meanwhile. Resolves to whether that has adopted these lines; where it has
-   * not, this may be tried again.
+   * Goes on with another process, which has got the books meanwhile. Resolves to why it has not adopted these lines, after which this
+   * may be tried again; undefined where it has.
    */
-  async followTo(channel: ChannelToNew, port: number, purses: OwnPurses): Promise<boolean> {
+  async followTo(channel: ChannelToNew, port: number, purses: OwnPurses): Promise<string | undefined> {
     const holdingsOf = await this.#holdings(purses)
     const told = [...purses.all()]
-    const accounts = [...this.#accounts.values()].map((one) => {
+    const accounts = [...this.#accounts.values()]
       // Uses that were said are known there.
-      return { ...one, uses: [], lent: holdingsOf(one.account) }
-    })
+      .map((one) => ({ ...one, uses: [], lent: holdingsOf(one.account) }))
+      .filter(({ lent }) => lent.length > 0)
     channel.send({ kind: 'adopt', version: handoverVersion, accounts, purses: told, port })
+    // Before it lends what they have cost.
+    const sent = new Set(this.#rows.keys())
+    for (const [id, row] of this.#rows) sendRow(channel, id, asResent(row))
     const answer = await withinPatience(channel.take('adopted', 'refused'))
-    if (answer?.kind !== 'adopted') return false
+    if (answer?.kind !== 'adopted') return answer?.reason ?? 'it does not answer'
     this.#channel = channel
     const late = [...this.#late.values()].flat()
     this.#late.clear()
     for (const purse of purses.all()) if (!told.includes(purse)) this.bank.join(purse)
-    for (const [id, row] of this.#rows) this.#sendRow(id, asResent(row))
+    for (const [id, row] of this.#rows) if (!sent.has(id)) sendRow(channel, id, asResent(row))
     for (const one of late) one(this, { uses: false })
     for (const [id, { purse, needs }] of this.#loans) channel.send({ kind: 'lend', id, purse, needs })
-    return true
+    return undefined
   }
 
   /** Asks all purses for what they hold. What each says after that is kept as well. */
@@ -197,10 +200,6 @@ export class HandedBooks implements MoneyBooks {
         await scheduler.wait(retryMs)
       }
     }
-  }
-
-  #sendRow(id: number, { purse, accounts, cost, record, response }: HandedRow): void {
-    this.#channel.send({ kind: 'row', id, purse, accounts, cost, record, response })
   }
 
   #leave(purse: number): void {
@@ -270,6 +269,10 @@ const retryMs = 50
 /** How long a call waits for a process that may not answer. What that lends after all comes back with the next recall. */
 const longestMs = 10_000
 const noAnswer = 'The process that has the books does not answer.'
+
+function sendRow(to: ChannelToNew, id: number, { purse, accounts, cost, record, response }: HandedRow): void {
+  to.send({ kind: 'row', id, purse, accounts, cost, record, response })
+}
 
 /** What was told before its purse said what it holds does not come out of that. */
 function asResent(row: Row): Row {

@@ -152,6 +152,17 @@ describe('a call that does not need what it may hold', () => {
     }
   })
 
+  test('is granted soon where another call needed its account at one time', async () => {
+    const { third, lend, lendAll, asked } = withSilent({ patienceMs: 300 })
+    await lendAll(1, { account: 'key k', least: 60n }, { account: 'key l', least: 0n })
+    void lendAll(2, { account: 'key k', least: 60n }, { limit: 1_000n, least: 600n })
+    await asked(1)
+    await lend(3, 500n, { limit: 1_000n })
+    third.push({ account: 'organization o', held: 100n })
+    await asked(3)
+    expect(await Promise.race([lend(3, 200n, { limit: 1_000n }), soon()])).toMatchObject(granted)
+  })
+
   test('is granted where what it needs besides has become short meanwhile', async () => {
     const { held, lend, lendAll, asked, answer } = withSilent({ patienceMs: 60_000 })
     await lendAll(1, { account: 'key k', least: 60n }, { least: 60n })

@@ -8,6 +8,11 @@ import { plainRecord } from '../store/plain-record.ts'
 
 const account = 'organization o'
 
+function alone() {
+  let last = 0
+  return { underWay: new Map(), newPurse: () => --last, onSaid() {} }
+}
+
 /** The lines of a process, of which the one with the purse -1 is of a process before that. */
 function adopt({ lent = [], isWritten = () => false }: { lent?: AccountState['lent']; isWritten?: () => boolean }) {
   const said: FromNew[] = []
@@ -19,13 +24,14 @@ function adopt({ lent = [], isWritten = () => false }: { lent?: AccountState['le
       hear = onItem
     },
     ended: () => ended.promise,
+    isOver: false,
   } as unknown as ChannelToOld
   const recall = (purse: number, names: readonly string[]) => lines.recall(purse, names)
   const bank = openBank({ readSpent: () => 0n, recall, patienceMs: 10 })
   const money = { bank, ledger: { settle: async () => {} }, writeFailure() {} } as unknown as MoneyBooks
   const accounts: AccountState[] = [{ account, kind: 'money', limit: 100n, uses: [], lent }]
   const handed = { channel, accounts, purses: [1, -1], port: 1 }
-  const lines = new AdoptedLines(handed, { money: () => money, isWritten, onSaid() {} })
+  const lines = new AdoptedLines(handed, { money: () => money, isWritten, ...alone() })
   lines.listen()
   return { bank, lines, said, say: (item: FromOld) => hear(item), end: ended.resolve }
 }
@@ -71,14 +77,30 @@ test.each([
     },
     1_000n,
   ],
-])('a row that is said once more and %s counts right', (_, isWritten, counted) => {
+])('a row that is said once more and %s counts right', async (_, isWritten, counted) => {
   const { bank, said, say } = adopt({ isWritten })
   say({ kind: 'row', id: 7, purse: 0, accounts: [account], cost: 1_000n, record: plainRecord(), response: undefined })
   bank.join(5)
   bank.lend(5, [{ account, kind: 'money', limit: 10_000n, least: 0n, wish: 0n }], (answer) =>
     expect(answer).toMatchObject({ standings: [{ spent: counted }] }),
   )
-  if (counted === 0n) expect(said).toEqual([{ kind: 'settled', id: 7 }])
+  await expect.poll(() => said, { interval: 1 }).toEqual([{ kind: 'settled', id: 7 }])
+})
+
+test('a row that is said once more while it is written counts once', async () => {
+  const { bank, said, say } = adopt({})
+  const row = { kind: 'row', accounts: [account], cost: 1_000n, record: plainRecord(), response: undefined } as const
+  say({ ...row, id: 1, purse: -1 })
+  say({ ...row, id: 2, purse: 0 })
+  await expect.poll(() => said.length, { interval: 1 }).toBe(2)
+  expect(said).toEqual([
+    { kind: 'settled', id: 1 },
+    { kind: 'settled', id: 2 },
+  ])
+  bank.join(5)
+  bank.lend(5, [{ account, kind: 'money', limit: 10_000n, least: 0n, wish: 0n }], (answer) =>
+    expect(answer).toMatchObject({ standings: [{ spent: 1_000n }] }),
+  )
 })
 
 test('lines that cannot be adopted yet leave nothing behind', () => {
@@ -91,7 +113,7 @@ test('lines that cannot be adopted yet leave nothing behind', () => {
     },
   }
   const handed = { channel: {}, accounts: [], purses: [1, -1], port: 1 } as unknown as Handed
-  const options = { money: () => ({ bank }) as unknown as MoneyBooks, isWritten: () => false, onSaid() {} }
+  const options = { money: () => ({ bank }) as unknown as MoneyBooks, isWritten: () => false, ...alone() }
   expect(() => new AdoptedLines(handed, options)).toThrow('busy')
   expect(left).toEqual([-1, -2])
 })

@@ -135,7 +135,7 @@ describe('lines that follow to another process', () => {
         // Said while the other process has not answered.
         void handed.settleRows(1, rowOf(`late ${answers.length}`))
         handed.bank.use(1, [{ account: 'requests', endsAt: 1, uses: 2n, lent: 2n }])
-        return kind && { kind }
+        return kind && { kind, reason: 'busy' }
       },
     } as unknown as ChannelToNew
     const answered = vi.fn()
@@ -147,7 +147,7 @@ describe('lines that follow to another process', () => {
 
   test('take along what nobody has answered, and what their purses hold', async () => {
     const { handed, said, answered, follow } = open('adopted')
-    expect(await follow()).toBe(true)
+    expect(await follow()).toBeUndefined()
     expect(said).toMatchObject([
       { kind: 'adopt', purses: [1], accounts: [{ account, uses: [], lent: [[1, 50n]] }] },
       { kind: 'row', purse: 0, record: { id: 'early' } },
@@ -162,9 +162,9 @@ describe('lines that follow to another process', () => {
 
   test('may be refused, and try again', async () => {
     const { said, follow } = open('refused', 'adopted')
-    expect(await follow()).toBe(false)
-    expect(said.splice(0)).toMatchObject([{ kind: 'adopt' }])
-    expect(await follow()).toBe(true)
+    expect(await follow()).toBe('busy')
+    expect(said.splice(0)).toMatchObject([{ kind: 'adopt' }, { kind: 'row', purse: 0, record: { id: 'early' } }])
+    expect(await follow()).toBeUndefined()
     expect(said).toMatchObject([
       { kind: 'adopt' },
       { kind: 'row', purse: 0, record: { id: 'early' } },
