@@ -280,6 +280,38 @@ test.each(['SIGKILL', 'SIGTERM'] as const)(
   },
 )
 
+/** How many sockets listen at a port of this machine. */
+function listenersAt(port: number): number {
+  const [, ...sockets] = contentOf('/proc/net/tcp')?.split('\n') ?? []
+  const address = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
+  return sockets.filter((line) => {
+    const [, local = '', , state] = line.trim().split(/\s+/)
+    return local.endsWith(address) && state === '0A'
+  }).length
+}
+
+test('in a chain of four the calls of the first go on with the last, beside those of the third', async () => {
+  const first = await startProcess()
+  store = storeIn(made.folder)
+  const key = newKey(store, { monthlyLimitNano: 8n * callNano })
+  const long = [callOnce(first.url, key.secret, longTokens)]
+  await expect.poll(() => provider.received.length, { interval: 5 }).toBe(1)
+  const second = await startProcess(portOf(first))
+  const third = await startProcess(portOf(first))
+  // Until then the call may arrive at the second.
+  await expect.poll(() => listenersAt(portOf(first)), { interval: 5 }).toBe(1)
+  long.push(callOnce(third.url, key.secret, longTokens))
+  await expect.poll(() => provider.received.length, { interval: 5 }).toBe(2)
+  const fourth = await startProcess(portOf(first))
+  await second.end('SIGKILL')
+  const others = await Promise.all(Array.from({ length: 6 }, () => callShort(fourth.url, key.secret)))
+  expect(byStatus(others)).toEqual({ 200: 4, 402: 2 })
+  release()
+  for (const ended of await Promise.all(long)) expect(ended).toMatchObject({ status: 200, whole: true })
+  expect(spentBy(key.id)).toBe(8n * callNano)
+  for (const process of [first, third]) expect(await process.end()).toBe(0)
+})
+
 /** A call that is made again where the books were on their way from one process to another. */
 async function callUntilReady(url: string, secret: string): Promise<Ended> {
   for (let tries = 1; ; tries++) {
