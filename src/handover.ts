@@ -231,31 +231,29 @@ export class Handover {
         return await this.#goOnHere(handed)
       } catch (thrown) {
         if (!(thrown instanceof StoreError)) throw thrown
-        const refusal = await this.#follow(handed)
+        const { isOver, refusal } = await this.#follow(handed)
+        pauseMs = refusal === undefined ? retryMs : Math.min(2 * pauseMs, lastRetryMs)
         const message = refusal ?? thrown.message
+        if (isOver) continue
         if (message !== told) log.warn({ err: thrown, refusal }, 'the books cannot be taken back yet: calls here wait')
         told = message
-        pauseMs = refusal === undefined ? retryMs : Math.min(2 * pauseMs, lastRetryMs)
       }
     }
   }
 
-  /**
-   * Goes on with another process that has got the books, if there is one. Resolves when that has ended as well, or at once to why it
-   * refused.
-   */
-  async #follow(handed: HandedBooks): Promise<string | undefined> {
+  /** Goes on with another process that has got the books, if there is one. Resolves when that `isOver`, or at once to its `refusal`. */
+  async #follow(handed: HandedBooks): Promise<{ isOver: boolean; refusal?: string }> {
     const { log, port } = this.#parts
     const channel = await connectToSuccessor(this.#path).catch(() => undefined)
-    if (!channel) return undefined
+    if (!channel) return { isOver: false }
     const refusal = await handed.followTo(channel, port, this.#ownPurses())
     if (refusal !== undefined || this.#isOver) {
       channel.close()
-      return refusal
+      return { isOver: false, ...(refusal !== undefined && { refusal }) }
     }
     log.warn('the process that had the books has ended: another one has them')
     await this.#listen(channel, handed)
-    return undefined
+    return { isOver: true }
   }
 
   async #goOnHere(handed: HandedBooks): Promise<void> {
