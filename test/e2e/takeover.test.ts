@@ -14,7 +14,7 @@ import { connectToPredecessor, listenForSuccessor } from '../../src/threads/cont
 import { handoverVersion } from '../../src/threads/handover-messages.ts'
 import { type RouterProcess, routerProcess } from '../helpers/process.ts'
 import { type LoopbackProvider, pause, within } from '../helpers/provider.ts'
-import { routerFolder, testKey } from '../helpers/router.ts'
+import { routerFolder, testKey, usualThreads } from '../helpers/router.ts'
 import {
   byStatus,
   callNano,
@@ -299,7 +299,7 @@ test('in a chain of four the calls of the first go on with the last, beside thos
   const second = await startProcess(portOf(first))
   const third = await startProcess(portOf(first))
   // Until then the call may arrive at the second.
-  await expect.poll(() => listenersAt(portOf(first)), { interval: 5 }).toBe(1)
+  await expect.poll(() => listenersAt(portOf(first)), { interval: 5 }).toBe(usualThreads)
   long.push(callOnce(third.url, key.secret, longTokens))
   await expect.poll(() => provider.received.length, { interval: 5 }).toBe(2)
   const fourth = await startProcess(portOf(first))
