@@ -45,7 +45,7 @@ export function openAdoption({ books, routing, handover, lines }: AdoptionParts)
     processes.add(adopted)
     return adopted
   }
-  /** Whose processes have ended are known by other names now. */
+  /** Lines whose process has ended have come by themselves now, with new purses. */
   const release = () => {
     for (const one of processes) {
       if (!one.isGone) continue

@@ -23,7 +23,7 @@ import { payersOf, refusedPayers, sumsOf } from './threads/sent-rows.ts'
 
 /** How often a process tries to have its database back. */
 const retryMs = 50
-/** And when another process has refused it. */
+/** The longest pause between its tries when another process refuses to adopt its lines. */
 const lastRetryMs = 1_000
 
 /**
@@ -224,36 +224,36 @@ export class Handover {
   /** The process that had the books has ended, while calls run here: they go on with books of their own, or with who has them now. */
   async #takeBack(handed: HandedBooks): Promise<void> {
     const { books, log } = this.#parts
-    let told = ''
+    let logged = ''
     for (let pauseMs = retryMs; !this.#isOver; await setTimeout(pauseMs)) {
       try {
         books.reopen()
         return await this.#goOnHere(handed)
       } catch (thrown) {
         if (!(thrown instanceof StoreError)) throw thrown
-        const { isOver, refusal } = await this.#follow(handed)
+        const { hasFollowed, refusal } = await this.#follow(handed)
         pauseMs = refusal === undefined ? retryMs : Math.min(2 * pauseMs, lastRetryMs)
         const message = refusal ?? thrown.message
-        if (isOver) continue
-        if (message !== told) log.warn({ err: thrown, refusal }, 'the books cannot be taken back yet: calls here wait')
-        told = message
+        if (hasFollowed || message === logged) continue
+        log.warn({ err: thrown, refusal }, 'the books cannot be taken back yet: calls here wait')
+        logged = message
       }
     }
   }
 
-  /** Goes on with another process that has got the books, if there is one. Resolves when that `isOver`, or at once to its `refusal`. */
-  async #follow(handed: HandedBooks): Promise<{ isOver: boolean; refusal?: string }> {
+  /** Goes on with another process that has got the books, until that has ended as well; `refusal` is why it did not let this one. */
+  async #follow(handed: HandedBooks): Promise<{ hasFollowed: boolean; refusal?: string }> {
     const { log, port } = this.#parts
     const channel = await connectToSuccessor(this.#path).catch(() => undefined)
-    if (!channel) return { isOver: false }
+    if (!channel) return { hasFollowed: false }
     const refusal = await handed.followTo(channel, port, this.#ownPurses())
     if (refusal !== undefined || this.#isOver) {
       channel.close()
-      return { isOver: false, ...(refusal !== undefined && { refusal }) }
+      return { hasFollowed: false, ...(refusal !== undefined && { refusal }) }
     }
     log.warn('the process that had the books has ended: another one has them')
     await this.#listen(channel, handed)
-    return { isOver: true }
+    return { hasFollowed: true }
   }
 
   async #goOnHere(handed: HandedBooks): Promise<void> {

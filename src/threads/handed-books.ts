@@ -28,8 +28,8 @@ type Row = HandedRow & {
   resolve(): void
   reject(error: RouterError): void
 }
-/** Says something to books; uses count there unless those have `adopted` them. */
-type Late = (books: MoneyBooks, adopted: { uses: boolean }) => void
+/** What a purse says besides rows and loans. */
+type Said = Extract<FromOld, { kind: 'giveBack' | 'use' | 'leave' }>
 /** What all purses hold of an account. */
 type HoldingsOf = (account: string) => AccountState['lent']
 /** The lines whose calls run here, and how they are asked for what they hold. */
@@ -52,7 +52,7 @@ export class HandedBooks implements MoneyBooks {
   /** All accounts of which purses may have been lent something. */
   readonly #accounts = new Map<string, Named & { uses: UseWindow }>()
   /** What purses have said since they told what they hold. */
-  readonly #late = new Map<number, Late[]>()
+  readonly #late = new Map<number, Said[]>()
   #spending: Spending = { purse: noPurse, accounts: [], cost: 0n }
   #failure: string | undefined
   #lastId = 0
@@ -74,10 +74,8 @@ export class HandedBooks implements MoneyBooks {
       this.#loans.set(id, { purse, needs, onAnswer, timer })
       this.#channel.send({ kind: 'lend', id, purse, needs })
     },
-    giveBack: (purse, account, amount, closes = false) => {
-      this.#late.get(purse)?.push(({ bank }) => bank.giveBack(purse, account, amount, closes))
-      this.#channel.send({ kind: 'giveBack', purse, account, amount, closes })
-    },
+    giveBack: (purse, account, amount, closes = false) =>
+      this.#say({ kind: 'giveBack', purse, account, amount, closes }),
     // The row follows.
     spend: (purse, accounts, cost) => {
       this.#spending = { purse, accounts, cost }
@@ -133,7 +131,7 @@ export class HandedBooks implements MoneyBooks {
     const holdingsOf = await this.#holdings(purses)
     const unwritten = await this.#adoptedBy(books, purses, holdingsOf)
     for (const row of unwritten) settleIn(books, asResent(row))
-    for (const late of this.#late.values()) for (const one of late) one(books, { uses: true })
+    for (const late of this.#late.values()) for (const said of late) sayTo(books, said)
     for (const { purse, needs, onAnswer, timer } of this.#loans.values()) {
       clearTimeout(timer)
       books.bank.lend(purse, needs, onAnswer)
@@ -162,14 +160,13 @@ export class HandedBooks implements MoneyBooks {
     this.#late.clear()
     for (const purse of purses.all()) if (!told.includes(purse)) this.bank.join(purse)
     for (const [id, row] of this.#rows) if (!sent.has(id)) sendRow(channel, id, asResent(row))
-    for (const one of late) one(this, { uses: false })
+    for (const said of late) channel.send(said)
     for (const [id, { purse, needs }] of this.#loans) channel.send({ kind: 'lend', id, purse, needs })
     return undefined
   }
 
   /** Asks all purses for what they hold. What each says after that is kept as well. */
   async #holdings(purses: OwnPurses): Promise<HoldingsOf> {
-    const lent = new Map<string, [number, bigint | null][]>()
     const names = [...this.#accounts.keys()]
     this.#late.clear()
     for (const row of this.#rows.values()) row.isLate = false
@@ -177,11 +174,11 @@ export class HandedBooks implements MoneyBooks {
       const held = await withinPatience(purses.recall(purse, names).catch(() => undefined))
       this.#late.set(purse, [])
       // Of one that does not answer nothing is known: the bank asks it once more before it lends what it may have.
-      for (const account of held ? [] : names) listIn(lent, account).push([purse, null])
-      for (const { account, held: amount } of held ?? []) if (amount !== 0n) listIn(lent, account).push([purse, amount])
+      const all = held ?? names.map((account) => ({ account, held: null }))
+      return all.filter(({ held }) => held !== 0n).map((one) => ({ ...one, purse }))
     })
-    await Promise.all(told)
-    return (account) => lent.get(account) ?? []
+    const loans = Map.groupBy((await Promise.all(told)).flat(), ({ account }) => account)
+    return (account) => (loans.get(account) ?? []).map(({ purse, held }) => [purse, held])
   }
 
   /** Resolves to the rows that the tables do not have. Tries until the tables can be read. */
@@ -204,8 +201,12 @@ export class HandedBooks implements MoneyBooks {
 
   #leave(purse: number): void {
     for (const [id, loan] of this.#loans) if (loan.purse === purse) this.#takeLoan(id)
-    this.#late.get(purse)?.push(({ bank }) => bank.leave(purse))
-    this.#channel.send({ kind: 'leave', purse })
+    this.#say({ kind: 'leave', purse })
+  }
+
+  #say(said: Said): void {
+    this.#late.get(said.purse)?.push(said)
+    this.#channel.send(said)
   }
 
   #use(purse: number, uses: readonly Use[]): void {
@@ -215,8 +216,7 @@ export class HandedBooks implements MoneyBooks {
       // Forgets what is over.
       window?.sum(sharedClock())
     }
-    this.#late.get(purse)?.push(({ bank }, adopted) => bank.use(purse, adopted.uses ? uses.map(countedAlready) : uses))
-    this.#channel.send({ kind: 'use', purse, uses })
+    this.#say({ kind: 'use', purse, uses })
   }
 
   #lent({ id, answer }: Extract<FromNew, { kind: 'lent' }>): void {
@@ -249,9 +249,16 @@ export class HandedBooks implements MoneyBooks {
   }
 }
 
-/** Uses that are in the adopted window, and still have to come out of what the purse was lent. */
-function countedAlready(use: Use): Use {
-  return { ...use, uses: 0n }
+/** Uses are in the adopted window already, and still have to come out of what the purse was lent. */
+function sayTo({ bank }: MoneyBooks, said: Said): void {
+  const { purse } = said
+  if (said.kind === 'giveBack') bank.giveBack(purse, said.account, said.amount, said.closes)
+  else if (said.kind === 'leave') bank.leave(purse)
+  else
+    bank.use(
+      purse,
+      said.uses.map((use) => ({ ...use, uses: 0n })),
+    )
 }
 
 /** Undefined where it takes too long. */
@@ -289,12 +296,4 @@ function settleIn(
     onWritten()
     resolve()
   }, reject)
-}
-
-function listIn<Name, Value>(lists: Map<Name, Value[]>, name: Name): Value[] {
-  const known = lists.get(name)
-  if (known) return known
-  const made: Value[] = []
-  lists.set(name, made)
-  return made
 }

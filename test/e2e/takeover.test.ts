@@ -176,12 +176,18 @@ test('of 200 calls around a takeover a key that pays 20 makes exactly 20', async
   expect(spentBy(key.id)).toBe(20n * callNano)
 })
 
+/** A key that pays so many calls, and a call of two of them that runs. */
+async function withLongCall({ url }: { url: string }, calls: bigint) {
+  store = storeIn(made.folder)
+  const key = newKey(store, { monthlyLimitNano: calls * callNano })
+  const long = callOnce(url, key.secret, longTokens)
+  await expect.poll(() => provider.received.length, { interval: 5 }).toBe(1)
+  return { key, long }
+}
+
 test('a long stream goes on in the old process, and its money is held in the new one', async () => {
   const old = await start()
-  store = storeIn(made.folder)
-  const key = newKey(store, { monthlyLimitNano: 5n * callNano })
-  const long = callOnce(old.url, key.secret, longTokens)
-  await expect.poll(() => provider.received.length, { interval: 5 }).toBe(1)
+  const { key, long } = await withLongCall(old, 5n)
   const next = await start(portOf(old))
   const others = await Promise.all(Array.from({ length: 6 }, () => callShort(next.url, key.secret)))
   expect(byStatus(others)).toEqual({ 200: 3, 402: 3 })
@@ -192,10 +198,7 @@ test('a long stream goes on in the old process, and its money is held in the new
 
 test('a chain of takeovers waits for the first process', async () => {
   const first = await start()
-  store = storeIn(made.folder)
-  const key = newKey(store, { monthlyLimitNano: 5n * callNano })
-  const long = callOnce(first.url, key.secret, longTokens)
-  await expect.poll(() => provider.received.length, { interval: 5 }).toBe(1)
+  const { key, long } = await withLongCall(first, 5n)
   await start(portOf(first))
   const third = await start(portOf(first))
   const others = await Promise.all(Array.from({ length: 6 }, () => callUntilReady(third.url, key.secret)))
@@ -207,10 +210,7 @@ test('a chain of takeovers waits for the first process', async () => {
 
 test('a process that cannot start gives the books back', async () => {
   const old = await start()
-  store = storeIn(made.folder)
-  const key = newKey(store, { monthlyLimitNano: 5n * callNano })
-  const long = callOnce(old.url, key.secret, longTokens)
-  await expect.poll(() => provider.received.length, { interval: 5 }).toBe(1)
+  const { key, long } = await withLongCall(old, 5n)
   const blocker = createServer().listen(0, '127.0.0.1')
   const taken = await new Promise<number>((resolve) =>
     blocker.once('listening', () => resolve((blocker.address() as { port: number }).port)),
@@ -228,10 +228,7 @@ test('a process that cannot start gives the books back', async () => {
 
 test('after kill -9 of the old process its calls hold nothing any more', async () => {
   const old = await startProcess()
-  store = storeIn(made.folder)
-  const key = newKey(store, { monthlyLimitNano: 5n * callNano })
-  const long = callOnce(old.url, key.secret, longTokens)
-  await expect.poll(() => provider.received.length, { interval: 5 }).toBe(1)
+  const { key, long } = await withLongCall(old, 5n)
   const next = await startProcess(portOf(old))
   await old.end('SIGKILL')
   expect((await long).whole).toBe(false)
@@ -242,10 +239,7 @@ test('after kill -9 of the old process its calls hold nothing any more', async (
 
 test('after kill -9 of the new process the old one finishes its calls, and a third one goes on', async () => {
   const old = await startProcess()
-  store = storeIn(made.folder)
-  const key = newKey(store, { monthlyLimitNano: 5n * callNano })
-  const long = callOnce(old.url, key.secret, longTokens)
-  await expect.poll(() => provider.received.length, { interval: 5 }).toBe(1)
+  const { key, long } = await withLongCall(old, 5n)
   const next = await startProcess(portOf(old))
   expect(await callShort(next.url, key.secret)).toMatchObject({ status: 200 })
   await next.end('SIGKILL')
@@ -263,10 +257,7 @@ test.each(['SIGKILL', 'SIGTERM'] as const)(
   'after %s of the one in the middle the calls of the first go on with the third, which holds their money',
   async (signal) => {
     const first = await startProcess()
-    store = storeIn(made.folder)
-    const key = newKey(store, { monthlyLimitNano: 5n * callNano })
-    const long = callOnce(first.url, key.secret, longTokens)
-    await expect.poll(() => provider.received.length, { interval: 5 }).toBe(1)
+    const { key, long } = await withLongCall(first, 5n)
     const second = await startProcess(portOf(first))
     const third = await startProcess(portOf(first))
     await second.end(signal)
@@ -292,22 +283,19 @@ function listenersAt(port: number): number {
 
 test('in a chain of four the calls of the first go on with the last, beside those of the third', async () => {
   const first = await startProcess()
-  store = storeIn(made.folder)
-  const key = newKey(store, { monthlyLimitNano: 8n * callNano })
-  const long = [callOnce(first.url, key.secret, longTokens)]
-  await expect.poll(() => provider.received.length, { interval: 5 }).toBe(1)
+  const { key, long } = await withLongCall(first, 8n)
   const second = await startProcess(portOf(first))
   const third = await startProcess(portOf(first))
   // Until then the call may arrive at the second.
   await expect.poll(() => listenersAt(portOf(first)), { interval: 5 }).toBe(usualThreads)
-  long.push(callOnce(third.url, key.secret, longTokens))
+  const other = callOnce(third.url, key.secret, longTokens)
   await expect.poll(() => provider.received.length, { interval: 5 }).toBe(2)
   const fourth = await startProcess(portOf(first))
   await second.end('SIGKILL')
   const others = await Promise.all(Array.from({ length: 6 }, () => callShort(fourth.url, key.secret)))
   expect(byStatus(others)).toEqual({ 200: 4, 402: 2 })
   release()
-  for (const ended of await Promise.all(long)) expect(ended).toMatchObject({ status: 200, whole: true })
+  for (const ended of await Promise.all([long, other])) expect(ended).toMatchObject({ status: 200, whole: true })
   expect(spentBy(key.id)).toBe(8n * callNano)
   for (const process of [first, third]) expect(await process.end()).toBe(0)
 })

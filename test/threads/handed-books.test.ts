@@ -120,12 +120,14 @@ describe('rows that nobody has answered when the books come back', () => {
 
 describe('lines that follow to another process', () => {
   const account = 'key key-1 2026-11'
+  const endOfTime = Number.MAX_SAFE_INTEGER
   const rowOf = (id: string) => sentRows([{ record: plainRecord({ id }), response: undefined }], undefined)
 
   /** Lines that have two rows and a loan unanswered, and a process that answers with these words. */
   function open(...answers: ('adopted' | 'refused')[]) {
     const handed = new HandedBooks({ send() {} } as unknown as ChannelToNew, [
       { account, kind: 'money', limit: 10_000n, uses: [], lent: [[1, 9_000n]] },
+      { account: 'requests', kind: 'minute', limit: 10n, uses: [], lent: [] },
     ])
     const said: FromOld[] = []
     const channel = {
@@ -134,7 +136,7 @@ describe('lines that follow to another process', () => {
         const kind = answers.shift()
         // Said while the other process has not answered.
         void handed.settleRows(1, rowOf(`late ${answers.length}`))
-        handed.bank.use(1, [{ account: 'requests', endsAt: 1, uses: 2n, lent: 2n }])
+        handed.bank.use(1, [{ account: 'requests', endsAt: endOfTime, uses: 2n, lent: 2n }])
         return kind && { kind, reason: 'busy' }
       },
     } as unknown as ChannelToNew
@@ -158,6 +160,18 @@ describe('lines that follow to another process', () => {
     const { id } = said.at(-1) as Extract<FromOld, { kind: 'lend' }>
     handed.hear({ kind: 'lent', id, answer: { isGranted: true, standings: [] } })
     expect(answered).toHaveBeenCalledWith({ isGranted: true, standings: [] })
+  })
+
+  test('have their uses counted once, also when the books come here after all', async () => {
+    const { handed, follow } = open('adopted')
+    await follow()
+    const bank = openBank({ readSpent: () => 0n, recall: async () => [] })
+    const writeFailure = () => undefined
+    const books = { bank, ledger: { settle: async () => {} }, settleRows: async () => [], writeFailure }
+    await handed.returnTo({ ...books, isWritten: () => true }, { all: () => [1], recall: async () => [] })
+    const need = { account: 'requests', kind: 'minute', limit: 10n, least: 0n, wish: 0n } as const
+    const answer = await new Promise((resolve) => bank.lend(1, [need], resolve))
+    expect(answer).toMatchObject({ standings: [{ spent: 2n }] })
   })
 
   test('may be refused, and try again', async () => {
