@@ -67,14 +67,17 @@ export function openBooks(
         tracing?.record(record)
         return writing.ledger.settle(withoutContents(record), response)
       },
-      settleSent(rows, counted) {
-        metrics.countAll(counted)
+      settleSent(rows) {
         // Only that: it may be kept for long while the database fails.
         const { text, count, responses } = rows
         const settled = { text, count, ...(responses && { responses }) }
-        if (!tracing && !live.isWatched) return writing.ledger.settleRows(settled)
+        if (!tracing && !live.isWatched) {
+          metrics.countText(text, count)
+          return writing.ledger.settleRows(settled)
+        }
         const records = parseRows(rows)
         for (const record of records) {
+          metrics.count(record)
           live.count(record)
           tracing?.record(record)
         }

@@ -19,7 +19,7 @@ import { type FromNew, type FromOld, handoverVersion } from './threads/handover-
 import type { Lines } from './threads/lines.ts'
 import type { Told } from './threads/messages.ts'
 import type { MoneyBooks } from './threads/near-line.ts'
-import { payersOf, refusedPayers, sumsOf } from './threads/sent-rows.ts'
+import { payersOf, refusedPayers } from './threads/sent-rows.ts'
 
 /** How often a process tries to have its database back. */
 const retryMs = 50
@@ -118,11 +118,10 @@ export class Handover {
       ledger,
       writeFailure,
       async settleRows(purse, rows) {
-        const { payments, counted } = sumsOf(rows)
-        const spent = payments.map((payment) => {
+        const spent = rows.payments.map((payment) => {
           return { payment, onWritten: bank.spend(purse, payment.accounts, payment.cost) }
         })
-        const refused = await ledger.settleSent(rows, counted)
+        const refused = await ledger.settleSent(rows)
         // Of these the tables have nothing: only the bank knows what was spent.
         const unwritten = new Set(refused.length > 0 ? refusedPayers(rows, refused) : [])
         for (const { payment, onWritten } of spent) if (!unwritten.has(payersOf(payment))) onWritten()

@@ -43,7 +43,7 @@ for (const name of Object.keys(workerData)) delete workerData[name]
 await serve(setup)
 
 async function serve(setup: LineSetup): Promise<void> {
-  const { storeUrl, logLevels, labels, ...ways } = setup
+  const { storeUrl, logLevels, ...ways } = setup
   const { log, plugins, connect } = openLent(logLevels)
   const started = new AsyncDisposableStack()
   const files = await openFiles(setup, plugins)
@@ -64,7 +64,7 @@ async function serve(setup: LineSetup): Promise<void> {
     else if (told.kind === 'retire') void listening.retire().then(end)
     else files.hear(told, (said) => books.port.sayNow(said))
   }
-  const books = new FarBooks(port, { counters: { ownSent, otherSent }, labels, onTold })
+  const books = new FarBooks(port, { counters: { ownSent, otherSent }, onTold })
   const informed = informedBy(() => books.port.catchUp())
   const signatures = openSignatureCache((remembered) => books.port.say({ kind: 'signatures', remembered }))
   const access = informedAccess(openAccess(store), informed)

@@ -150,8 +150,7 @@ function linesOptions(served: Served, own: OpenLines & { count: number; routes: 
   const { path: configPath, server, manage, store: stored } = watch.current().config
   const cacheFolder = watch.current().cache.folder
   const logs = { logLevels: levelsOf(log), storeUrl: stored.url, cacheFolder }
-  const { labels } = books.metrics
-  const ways = { configPath, env: { ...env }, sampling, labels, patienceMs, keepAliveMs, lines: count, ...logs }
+  const ways = { configPath, env: { ...env }, sampling, patienceMs, keepAliveMs, lines: count, ...logs }
   return {
     count,
     setup: { ...ways, host: server.host, port, servesManagement: manage.port === null },

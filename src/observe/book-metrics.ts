@@ -1,6 +1,5 @@
 import type { CallRecord } from '../core/call.ts'
 import { CallMetrics, type CallMetricsSettings } from './call-metrics.ts'
-import type { CountedRows } from './counted-rows.ts'
 import { type Family, Histogram } from './families.ts'
 
 /** What is counted where rows are written: calls, and how long the disk takes. */
@@ -9,16 +8,13 @@ export class BookMetrics {
   readonly #commits = new Histogram(commitBounds)
   /** Counts a row of the ledger; without metrics it does nothing. */
   readonly count: (record: CallRecord) => void
-  /** What rows are told apart by where they are added up; undefined without metrics. */
-  readonly labels: CallMetricsSettings['labels'] | undefined
-  /** Counts rows that were added up elsewhere. */
-  readonly countAll: (rows: readonly CountedRows[]) => void
+  /** Counts rows of the ledger that are a JSON array. */
+  readonly countText: CallMetrics['countText']
 
   constructor({ enabled, ...settings }: CallMetricsSettings & { enabled: boolean }) {
     this.calls = new CallMetrics(settings)
-    this.labels = enabled ? settings.labels : undefined
     this.count = enabled ? (record) => this.calls.count(record) : () => {}
-    this.countAll = enabled ? (rows) => this.calls.countAll(rows) : () => {}
+    this.countText = enabled ? (text, rows) => this.calls.countText(text, rows) : () => {}
   }
 
   /** Rows are on disk after so many milliseconds. */

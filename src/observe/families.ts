@@ -32,9 +32,6 @@ export function bounded(family: Family, most: number): Family {
 /** The label value of what is too much to be told apart. */
 export const other = 'other'
 
-/** What a histogram has counted, for one with the same bounds: how many values are in which bucket, and the sum of all. */
-export type HistogramCounts = { buckets: [at: number, count: number][]; sum: number }
-
 /** Counts values by upper bounds, as a histogram of Prometheus does. */
 export class Histogram {
   readonly #bounds: readonly number[]
@@ -55,17 +52,6 @@ export class Histogram {
     while (at < this.#bounds.length && value > (this.#bounds[at] as number)) at++
     ;(this.#counts[at] as number)++
     this.#sum += value
-  }
-
-  counts(): HistogramCounts {
-    const filled = this.#counts.flatMap((count, at): [number, number][] => (count > 0 ? [[at, count]] : []))
-    return { buckets: filled, sum: this.#sum }
-  }
-
-  /** Adds what another histogram has counted. */
-  addCounts({ buckets, sum }: HistogramCounts): void {
-    for (const [at, count] of buckets) this.#counts[at] = (this.#counts[at] ?? 0) + count
-    this.#sum += sum
   }
 
   /** Cumulative buckets, the sum and the count. */

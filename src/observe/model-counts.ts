@@ -1,15 +1,8 @@
 import type { CallRecord } from '../core/call.ts'
 import { completionTokens, promptTokens, type Usage, type UsageClass, usageClasses } from '../core/usage.ts'
-import { Histogram, type HistogramCounts } from './families.ts'
+import { Histogram } from './families.ts'
 
 type Used = { [name in UsageClass]?: number }
-const histogramNames = ['duration', 'first', 'perToken', 'input', 'output'] as const
-/** What `ModelCounts` has counted, for another thread, without the histograms that have counted nothing. */
-export type ModelSums = {
-  nanoUsd: number
-  used: Used
-  histograms: { [name in (typeof histogramNames)[number]]?: HistogramCounts }
-}
 
 /** What the calls of one model add up to. */
 export class ModelCounts {
@@ -34,22 +27,7 @@ export class ModelCounts {
     if (outcome === 'complete' && output > 1) this.perToken.add((durationMs - firstEventMs) / (output - 1) / 1_000)
   }
 
-  sums(): ModelSums {
-    const { nanoUsd, used } = this
-    const filled = histogramNames.filter((name) => this[name].count > 0)
-    return { nanoUsd, used, histograms: Object.fromEntries(filled.map((name) => [name, this[name].counts()])) }
-  }
-
-  addSums({ nanoUsd, used, histograms }: ModelSums): void {
-    this.nanoUsd += nanoUsd
-    this.#addUsed(used)
-    for (const name of histogramNames) {
-      const counts = histograms[name]
-      if (counts) this[name].addCounts(counts)
-    }
-  }
-
-  #addUsed(usage: Usage | Used): void {
+  #addUsed(usage: Usage): void {
     for (const name in usage) {
       if (isClass(name)) this.used[name] = (this.used[name] ?? 0) + (usage[name] ?? 0)
     }

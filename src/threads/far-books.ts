@@ -6,7 +6,6 @@ import type { Answer } from '../lending/account.ts'
 import { Purse } from '../lending/purse.ts'
 import type { CallLedger } from '../line/settlement.ts'
 import { largestBatch } from '../money/ledger-entries.ts'
-import type { ExtraLabel } from '../observe/counted-rows.ts'
 import type { Finding } from '../routing/findings.ts'
 import { type SentResponse, sentResponse } from '../store/responses.ts'
 import { receivedError, routeName, type Said, type SentError, sentError, type Told } from './messages.ts'
@@ -27,7 +26,6 @@ export class FarBooks {
   readonly port: ThreadPort<Said, Told>
   readonly purse: Purse
   readonly #onTold: (told: Told) => void
-  readonly #labels: readonly ExtraLabel[] | undefined
   #unsent: Unsent[] = []
   /** The rows of each message that is not answered. */
   readonly #sent = new Map<number, readonly Unanswered[]>()
@@ -41,16 +39,7 @@ export class FarBooks {
   #lastId = 0
   #emptied = () => {}
 
-  /** `labels` are those that metrics tell rows apart by; undefined where rows are not counted. */
-  constructor(
-    port: MessagePort,
-    {
-      counters,
-      labels,
-      onTold,
-    }: { counters: Counters; labels: readonly ExtraLabel[] | undefined; onTold(told: Told): void },
-  ) {
-    this.#labels = labels
+  constructor(port: MessagePort, { counters, onTold }: { counters: Counters; onTold(told: Told): void }) {
     this.#onTold = onTold
     const onItem = (told: Told) => this.#hear(told)
     this.port = new ThreadPort(port, { counters, onItem, first: () => this.#unsaid() })
@@ -196,7 +185,7 @@ export class FarBooks {
       id,
       rows.map(({ resolve, reject }) => ({ resolve, reject })),
     )
-    return { kind: 'rows', id, rows: sentRows(rows, this.#labels) }
+    return { kind: 'rows', id, rows: sentRows(rows) }
   }
 
   #unsaid(): Said[] {

@@ -6,7 +6,6 @@ import type { JsonAnswer, JsonRequest, JsonRoute } from '../http/server.ts'
 import type { Answer, Held, Need, Use } from '../lending/account.ts'
 import type { Texts } from '../manifest/folder.ts'
 import type { Problem } from '../manifest/problem.ts'
-import type { ExtraLabel } from '../observe/counted-rows.ts'
 import type { LineFacts } from '../observe/line-metrics.ts'
 import type { LogLevels } from '../observe/log-levels.ts'
 import type { Finding } from '../routing/findings.ts'
@@ -75,8 +74,6 @@ export type LineSetup = {
   storeUrl: string
   logLevels: LogLevels
   sampling: Sampling
-  /** What metrics tell rows apart by; undefined where rows are not counted. */
-  labels: readonly ExtraLabel[] | undefined
   patienceMs: number
   keepAliveMs: number
   /** How many lines share the limits of calls at once. */

@@ -10,7 +10,7 @@ function connected() {
   const { port1, port2 } = new MessageChannel()
   const [sentByBooks, sentByLine] = [sharedCounter(), sharedCounter()]
   const counters = { ownSent: sentByLine, otherSent: sentByBooks }
-  const books = new FarBooks(port1, { counters, labels: [], onTold() {} })
+  const books = new FarBooks(port1, { counters, onTold() {} })
   const said: Said[] = []
   const main = new ThreadPort<Told, Said>(port2, {
     counters: { ownSent: sentByBooks, otherSent: sentByLine },

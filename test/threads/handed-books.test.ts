@@ -60,7 +60,7 @@ test('a call does not wait for ever for a process that has the books and does no
 
 describe('rows that nobody has answered when the books come back', () => {
   const account = 'key key-1 2026-11'
-  const row = () => sentRows([{ record: plainRecord(), response: undefined }], undefined)
+  const row = () => sentRows([{ record: plainRecord(), response: undefined }])
   const recall = async () => [{ account, held: 100n }]
 
   /** The row of a call that cost 1,000; the limit is 1,500, of which another call holds 100. */
@@ -121,7 +121,7 @@ describe('rows that nobody has answered when the books come back', () => {
 describe('lines that follow to another process', () => {
   const account = 'key key-1 2026-11'
   const endOfTime = Number.MAX_SAFE_INTEGER
-  const rowOf = (id: string) => sentRows([{ record: plainRecord({ id }), response: undefined }], undefined)
+  const rowOf = (id: string) => sentRows([{ record: plainRecord({ id }), response: undefined }])
 
   /** Lines that have two rows and a loan unanswered, and a process that answers with these words. */
   function open(...answers: ('adopted' | 'refused')[]) {

@@ -17,6 +17,6 @@ test('of rows that are settled together only what can never be written stays unw
   const ledger = { settleSent: async () => refused }
   const handover = new Handover({ openBank: () => bank, books: { ledger, writeFailure() {} } } as never)
   const rows = ['a', 'b', 'a'].map((key) => ({ record: plainRecord({ key }), response: undefined }))
-  expect(await handover.money().settleRows(7, sentRows(rows, undefined))).toEqual(refused)
+  expect(await handover.money().settleRows(7, sentRows(rows))).toEqual(refused)
   expect(said).toEqual(['7 spends 2000 of key a 2026-11', '7 spends 1000 of key b 2026-11', 'key a 2026-11 is written'])
 })

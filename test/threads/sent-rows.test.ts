@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
 import { type ChannelToNew, HandedBooks } from '../../src/threads/handed-books.ts'
 import type { FromOld } from '../../src/threads/handover-messages.ts'
-import { payersOf, refusedPayers, sentRows, sumsOf } from '../../src/threads/sent-rows.ts'
+import { payersOf, refusedPayers, sentRows } from '../../src/threads/sent-rows.ts'
 import { plainRecord } from '../store/plain-record.ts'
 
 const september = Date.UTC(2026, 8, 30, 23)
@@ -19,7 +19,7 @@ const rows = [
 })
 
 test('what rows cost is added up by the accounts that pay for them', () => {
-  expect(sumsOf(sentRows(rows, undefined)).payments).toEqual([
+  expect(sentRows(rows).payments).toEqual([
     { accounts: ['key key-1 2026-09', 'organization org-1'], cost: 1_001n },
     { accounts: ['key key-1 2026-09', 'organization org-1', 'group g 2026-09'], cost: 10n },
     { accounts: ['key key-1 2026-10', 'organization org-1'], cost: 100n },
@@ -31,12 +31,12 @@ test('a process that has taken over gets each row with its accounts and its resp
   const sent: FromOld[] = []
   const handed = new HandedBooks({ send: (said: FromOld) => void sent.push(said) } as unknown as ChannelToNew, [])
   const response = { id: 'resp_1', input: '[]' }
-  const message = sentRows(rows.map((row, index) => ({ ...row, ...(index === 1 && { response }) })) as typeof rows, [])
+  const message = sentRows(rows.map((row, index) => ({ ...row, ...(index === 1 && { response }) })) as typeof rows)
   const settled = handed.settleRows(7, structuredClone(message))
   expect(sent).toMatchObject(
     rows.map(({ record }, index) => ({ kind: 'row', purse: 7, record, cost: BigInt(10 ** index) })),
   )
-  expect(sent[1]).toMatchObject({ accounts: sumsOf(message).payments[1]?.accounts, response })
+  expect(sent[1]).toMatchObject({ accounts: message.payments[1]?.accounts, response })
   for (const said of sent) {
     const { id } = said as Extract<FromOld, { kind: 'row' }>
     const error = { code: 'internal', message: 'no', details: {} } as const
@@ -46,23 +46,12 @@ test('a process that has taken over gets each row with its accounts and its resp
 })
 
 test('who pays for a row that cannot be written is known, and nobody else is taken for it', () => {
-  const message = sentRows(rows, undefined)
+  const message = sentRows(rows)
   const error = new RouterError('internal', 'no')
   const payers = refusedPayers(
     message,
     [1, 3].map((index) => ({ index, error })),
   )
-  const { payments } = sumsOf(message)
+  const { payments } = message
   expect(payments.map((payment) => payers.includes(payersOf(payment)))).toEqual([true, true, false, false])
-})
-
-test('rows are counted by the labels of the metrics, or not at all', () => {
-  const organizations = ['a', 'b', 'b'].map((organization) => ({
-    record: plainRecord({ organization }),
-    response: undefined,
-  }))
-  const counted = ([undefined, [], ['organization']] as const).map((labels) =>
-    sumsOf(sentRows(organizations, labels)).counted.map(({ rows: count }) => count),
-  )
-  expect(counted).toEqual([[], [3], [1, 2]])
 })
