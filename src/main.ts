@@ -1,7 +1,7 @@
 import { keepCode } from './cli/keep-code.js'
-import { resolveSources } from './cli/resolve-sources.ts'
 import { restartAsServer } from './cli/restart.ts'
 import { version } from './cli/version.ts'
+import { resolveSources } from './core/resolve-sources.ts'
 
 // Also where this file itself is started.
 keepCode()

@@ -60,7 +60,7 @@ export class NearLine {
     const first = () => this.#takeSettled()
     this.#port = new ThreadPort(port1, { counters: { ownSent, otherSent }, onItem: (said) => this.#hear(said), first })
     const start: LineStart = { port: port2, ownSent: otherSent, otherSent: ownSent, setup }
-    const script = new URL('../line-thread.ts', import.meta.url)
+    const script = new URL('../line-thread-entry.ts', import.meta.url)
     const resourceLimits = { maxYoungGenerationSizeMb: youngMb }
     this.worker = new Worker(script, { workerData: start, transferList: [port2], resourceLimits })
     books.money().bank.join(id)
