@@ -10,4 +10,15 @@ export function nextTurn(): Promise<void> {
   return setImmediate()
 }
 
+/** For long work in steps: called between them, it lets others have a turn when they may have waited for a few milliseconds. */
+export function turnsBetween(): () => Promise<void> {
+  let since = performance.now()
+  return async () => {
+    if (performance.now() - since < longestMs) return
+    await nextTurn()
+    since = performance.now()
+  }
+}
+
 const long = 256 * 1024
+const longestMs = 3

@@ -2,11 +2,12 @@ import { type Catalog, createCatalog, type ModelList, mergeEntries } from '../ca
 import { type Finding, findingsIn } from '../catalog/findings.ts'
 import { readEntries, type WrittenEntries } from '../catalog/read-list.ts'
 import type { ModelEntry } from '../core/model.ts'
+import { turnsBetween } from '../core/turn.ts'
 import { didYouMean } from '../manifest/did-you-mean.ts'
 import type { FileCache } from '../manifest/file-cache.ts'
 import type { LoadedProvider } from '../manifest/manifest.ts'
 import type { Problem } from '../manifest/problem.ts'
-import { refusals } from '../manifest/refused-flags.ts'
+import { type Refusals, refusals } from '../manifest/refused-flags.ts'
 import type { Source } from '../manifest/source.ts'
 import type { Config } from './config.ts'
 
@@ -83,9 +84,15 @@ async function refusedLists(
   providers: readonly LoadedProvider[],
   cache: FileCache,
 ): Promise<ModelList[]> {
-  const bySlug = new Map(providers.map((loaded) => [loaded.provider.slug, refusals(loaded, cache)]))
+  const bySlug = new Map<string, Refusals>()
+  const others = turnsBetween()
+  for (const loaded of providers) {
+    await others()
+    bySlug.set(loaded.provider.slug, refusals(loaded, cache))
+  }
   const lists: ModelList[] = []
   for (const { provider: slug, model, entry } of catalog.list()) {
+    await others()
     const refused = entry.api === 'chat' ? await bySlug.get(slug)?.of(entry.is ?? model, entry) : undefined
     if (!refused || refused.length === 0) continue
     lists.push({
@@ -93,7 +100,10 @@ async function refusedLists(
       models: { [model]: { api: 'chat', ...Object.fromEntries(refused.map((flag) => [flag, false])) } },
     })
   }
-  for (const known of bySlug.values()) known.keep()
+  for (const known of bySlug.values()) {
+    await others()
+    known.keep()
+  }
   return lists
 }
 

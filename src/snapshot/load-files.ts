@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { Catalog, ModelList } from '../catalog/catalog.ts'
 import { type CatalogFile, readList } from '../catalog/read-list.ts'
+import { turnsBetween } from '../core/turn.ts'
 import { type Dialect, type Dialects, loadDialect } from '../manifest/dialect.ts'
 import { didYouMean } from '../manifest/did-you-mean.ts'
 import type { Environment } from '../manifest/environment.ts'
@@ -81,7 +82,7 @@ export async function readSources({
   }
 }
 
-/** Makes of files what serves, and collects all their problems. */
+/** Makes of files what serves, and collects all their problems. Calls go on meanwhile: no step of it takes long. */
 export async function loadFiles(reading: Reading, sources: Sources): Promise<Files> {
   const { config, source, known = new Map(), cache = noCache, everything = false } = reading
   // A copy: that of the process loses its credentials when plugins are set up.
@@ -103,7 +104,10 @@ export async function loadFiles(reading: Reading, sources: Sources): Promise<Fil
   const slugs = new Set(manifests.keys())
   problems.push(...settingsProblems(config, source, slugs))
   const used = sources.manifests.filter((one) => everything || config.providers[nameOf(one)]?.enabled !== false)
-  const providers = used.flatMap((one) => {
+  const providers: LoadedProvider[] = []
+  const others = turnsBetween()
+  for (const one of used) {
+    await others()
     const { loaded, problems: found } = loadManifest(one, {
       ...surroundings(one, config, source, dialects, env),
       manifests,
@@ -112,8 +116,8 @@ export async function loadFiles(reading: Reading, sources: Sources): Promise<Fil
     problems.push(...found)
     // With what plugins add a file may be sound that is not without them.
     if (found.length === 0 && isBare(extensions)) keepSound(one, ofKind('provider'))
-    return loaded ?? []
-  })
+    if (loaded) providers.push(loaded)
+  }
   const lists = sources.catalogs.flatMap((one) => readCatalogFile(one, slugs, ofKind('catalog'), problems))
   const catalog = await joinCatalog(
     sharedLists(lists, providers, manifests, config),

@@ -1,4 +1,5 @@
 import type { Catalog } from '../catalog/catalog.ts'
+import { turnsBetween } from '../core/turn.ts'
 import { bareProvider } from '../manifest/dialect.ts'
 import type { Environment } from '../manifest/environment.ts'
 import { proveExamples } from '../manifest/examples.ts'
@@ -102,13 +103,16 @@ export function textsOf({ sources, instances }: Pick<Snapshot, 'sources' | 'inst
 /** Runs the examples of all dialects and manifests but those whose files are among the `known` ones. */
 export async function proveFiles({ dialects, providers }: Files, known: KnownSources = new Map()): Promise<Problem[]> {
   const problems: Problem[] = []
+  const others = turnsBetween()
   for (const dialect of dialects) {
+    await others()
     const { layer } = dialect
     if (known.get(layer.source.file) !== layer.source) {
       problems.push(...(await proveExamples(bareProvider(dialect), [layer])))
     }
   }
   for (const { provider, layers } of providers) {
+    await others()
     const isKnown = filesOf(layers).every(({ file, text }) => known.get(file)?.text === text)
     if (!isKnown) problems.push(...(await proveExamples(provider, layers)))
   }

@@ -1,9 +1,10 @@
-import { rmSync } from 'node:fs'
+import { cpSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { KnownSources } from '../../src/manifest/folder.ts'
 import { formatProblem } from '../../src/manifest/problem.ts'
-import { buildSnapshot } from '../../src/snapshot/snapshot.ts'
+import { buildSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts'
+import { cache } from '../helpers/router.ts'
 import { limit, processorTime } from '../helpers/time.ts'
 import { acme, folderOf, plainDialect, writeIn } from '../manifest/files.ts'
 
@@ -31,6 +32,53 @@ test('the files of this project have no problems and are read in a moment', asyn
   const second = await buildSnapshot(config, {}, { previous: snapshot })
   expect(second.snapshot).toBe(snapshot)
 })
+
+test('while files are read again calls have their turns', async () => {
+  const providers = resolve(import.meta.dirname, '../../providers')
+  const catalog = resolve(import.meta.dirname, '../../catalog')
+  const folder = folderOf({ 'config.yaml': `folders: { providers: providers, catalog: ${catalog} }\n` })
+  cpSync(providers, join(folder, 'providers'), { recursive: true })
+  const config = join(folder, 'config.yaml')
+  let { snapshot } = await buildSnapshot(config, {}, { cache })
+  const shares: number[] = []
+  for (const change of ['a', 'b', 'c']) {
+    writeIn(folder, 'providers/zz.yaml', `${acme.replace('acme', 'zz').replace('plain', 'openai-chat')}# ${change}\n`)
+    const turns = longestTurn()
+    const built = await buildSnapshot(config, {}, { previous: snapshot as Snapshot })
+    expect(built.problems).toEqual([])
+    snapshot = built.snapshot
+    const { longest, all } = turns.end()
+    shares.push(longest / all)
+  }
+  // Without turns it is nine tenths.
+  expect(Math.min(...shares)).toBeLessThan(0.3)
+})
+
+/** The processor time of this thread from now on, and the most of it between two turns of the event loop. */
+function longestTurn(): { end(): { longest: number; all: number } } {
+  const spent = () => {
+    const { user, system } = process.threadCpuUsage()
+    return user + system
+  }
+  const first = spent()
+  let [last, longest] = [first, 0]
+  const look = () => {
+    const now = spent()
+    longest = Math.max(longest, now - last)
+    last = now
+  }
+  let next = setImmediate(function again() {
+    look()
+    next = setImmediate(again)
+  })
+  return {
+    end() {
+      clearImmediate(next)
+      look()
+      return { longest, all: last - first }
+    },
+  }
+}
 
 test('folders need not exist', async () => {
   const { snapshot, problems } = await build({})
