@@ -1,5 +1,5 @@
 import { basename, join } from 'node:path'
-import type { CatalogedModel } from '../catalog/catalog.ts'
+import type { Catalog, CatalogedModel } from '../catalog/catalog.ts'
 import type { JsonObject } from '../core/json.ts'
 import { type Operation, operations } from '../core/operation.ts'
 import { withoutKeys } from '../core/secrets.ts'
@@ -59,7 +59,10 @@ export function knownProviders(
 }
 
 /** A provider in the API. One that is switched off, or was never without problems, has only what its files tell. */
-export function providerEntry(known: KnownProvider, { config }: Pick<Snapshot, 'config'>): JsonObject {
+export function providerEntry(
+  known: KnownProvider,
+  { config, catalog }: Pick<Snapshot, 'config' | 'catalog'>,
+): JsonObject {
   const { slug, enabled, provider, file, models, health, problems } = known
   const missing = provider?.missing ?? []
   return {
@@ -70,7 +73,7 @@ export function providerEntry(known: KnownProvider, { config }: Pick<Snapshot, '
     configured: provider !== undefined && missing.length === 0,
     missing,
     models: models.length,
-    operations: provider ? operationsOf(provider, models) : [],
+    operations: provider ? operationsOf(provider, models, catalog) : [],
     ...(provider?.dialect !== undefined && { dialect: provider.dialect }),
     health: health.map(troubleEntry),
     problems: problems.map((problem) => problemEntry(problem, config.path)),
@@ -84,11 +87,12 @@ export function problemEntry({ file, line, column, message, severity }: Problem,
 }
 
 /** What providers can be asked for: with their models, or with any name where they take all. Found once for each generation. */
-const askedFor = new WeakMap<Provider, string[]>()
+const askedFor = new WeakMap<Catalog, Map<Provider, string[]>>()
 
-function operationsOf(provider: Provider, models: readonly CatalogedModel[]): string[] {
-  const known = askedFor.get(provider) ?? findOperations(provider, models)
-  askedFor.set(provider, known)
+function operationsOf(provider: Provider, models: readonly CatalogedModel[], catalog: Catalog): string[] {
+  const ofAll = askedFor.get(catalog) ?? new Map<Provider, string[]>()
+  const known = ofAll.get(provider) ?? findOperations(provider, models)
+  askedFor.set(catalog, ofAll.set(provider, known))
   return known
 }
 

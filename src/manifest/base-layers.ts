@@ -1,6 +1,6 @@
 import { didYouMean } from './did-you-mean.ts'
 import { type Layer, sharedTraits } from './layer.ts'
-import type { GivenDefinitions } from './mapping-reader.ts'
+import { type GivenDefinitions, textAt } from './mapping-reader.ts'
 import type { Problem } from './problem.ts'
 import type { ManifestFile, Surroundings } from './references.ts'
 import type { Source } from './source.ts'
@@ -17,9 +17,18 @@ export function foundation(
 }
 
 /** The definitions that mappings of a file see because of the dialect on which it builds. */
-export function exportsOf(name: string | undefined, { dialects }: Surroundings): GivenDefinitions[] {
+export function exportsOf(name: string | undefined, { dialects }: Pick<Surroundings, 'dialects'>): GivenDefinitions[] {
   const dialect = name === undefined ? undefined : dialects.get(name)
   return dialect && dialect !== 'unusable' ? [{ source: dialect.layer.source, path: ['exports'] }] : []
+}
+
+/** All that the mappings of a manifest see because of its dialects, as one text. */
+export function seenOf({ value }: Source, around: Pick<Surroundings, 'dialects'>): string {
+  const given = [...dialectsIn(value)].flatMap((name) => exportsOf(name as string | undefined, around))
+  return given
+    .map(textAt)
+    .filter((text) => text !== '')
+    .join('\n\n')
 }
 
 /** What is wrong with the provider whose models a manifest offers. */

@@ -3,7 +3,7 @@ import { basename, dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import type { FileCache } from './file-cache.ts'
 import { type Problem, readingFailure } from './problem.ts'
-import { readSource, type Source } from './source.ts'
+import { type KnownValue, readSource, type Source } from './source.ts'
 import type { FileKind } from './validators.ts'
 
 /** Previously parsed files by path; a file with the same text is not parsed a second time. */
@@ -44,16 +44,19 @@ export async function readSourceFile(
   }
 }
 
-/** Keeps a file in which nothing was found wrong, so that it is neither parsed nor checked a second time. */
-export function keepSound(source: Source, { cache, kind }: Earlier): void {
-  if (source.sound) return
-  source.sound = true
+/**
+ * Keeps a file in which nothing was found wrong, so that it is neither parsed nor checked a second time. `seen` is what its mappings see
+ * of its dialects.
+ */
+export function keepSound(source: Source, { cache, kind }: Earlier, seen = ''): void {
+  if (source.sound === seen) return
+  source.sound = seen
   const { value, text } = source
-  if (cache && isDeepStrictEqual(JSON.parse(JSON.stringify(value)), value)) cache.write([kind, text], { value })
+  if (cache && isDeepStrictEqual(JSON.parse(JSON.stringify(value)), value)) cache.write([kind, text], { value, seen })
 }
 
-function keptValue(text: string, earlier: Earlier | undefined): { value: unknown } | undefined {
-  return earlier?.cache?.read([earlier.kind, text]) as { value: unknown } | undefined
+function keptValue(text: string, earlier: Earlier | undefined): KnownValue | undefined {
+  return earlier?.cache?.read([earlier.kind, text]) as KnownValue | undefined
 }
 
 function namesAmong(texts: Texts, folder: string): { names: string[]; problems: Problem[] } {

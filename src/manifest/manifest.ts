@@ -4,7 +4,7 @@ import { readEntries } from '../catalog/read-list.ts'
 import { durationMs } from '../core/duration.ts'
 import type { Api } from '../core/request.ts'
 import { authProblems } from './auth.ts'
-import { exportsOf, foundation, modelsOfProblems } from './base-layers.ts'
+import { exportsOf, foundation, modelsOfProblems, seenOf } from './base-layers.ts'
 import { type Layer, readLayer } from './layer.ts'
 import { besideChat, chatOf, defaultTimeouts, merge } from './merge.ts'
 import { hasAny, operationsOf } from './merge-operations.ts'
@@ -28,6 +28,7 @@ export type LoadedProvider = { provider: Provider; layers: Layer[] }
 /** Reads a manifest. It is missing when there are errors; variables that are not set are no errors. */
 export function loadManifest(source: Source, around: Surroundings): { loaded?: LoadedProvider; problems: Problem[] } {
   if (source.problems.length > 0) return { problems: source.problems }
+  if (source.sound !== seenOf(source, around)) source.sound = undefined
   const form = checkSchema(source, 'provider')
   if (form.length > 0) return { problems: form }
   const file = source.value as ManifestFile

@@ -55,13 +55,14 @@ export class MappingReader {
     if (this.isBroken) return undefined
     const { pieces, problems, functions, source } = this
     const given = { functions, ...(variables && { variables }) }
-    const mapping = compose(fragments, { pieces, problems, sound: source.sound, ...given })
+    const mapping = compose(fragments, { pieces, problems, sound: source.sound !== undefined, ...given })
     if (mapping) this.places.set(mapping, path)
     return mapping
   }
 }
 
-function textAt({ source, path: [name] }: GivenDefinitions): string {
+/** The text of definitions; empty where there are none. */
+export function textAt({ source, path: [name] }: GivenDefinitions): string {
   return ((source.value ?? {}) as { define?: string; exports?: string })[name] ?? ''
 }
 
@@ -74,7 +75,7 @@ function define(
   const text = textAt(own)
   if (text === '') return []
   const fragments = definitions({ ...own, text })
-  if (own.source.sound) return fragments
+  if (own.source.sound !== undefined) return fragments
   const mapping = compose(['(', ...given, ...fragments, '0)'], { pieces: new Map(), problems, functions })
   return mapping ? fragments : []
 }

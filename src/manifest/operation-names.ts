@@ -8,7 +8,7 @@ import type { Source } from './source.ts'
 
 /** Names in an endpoint for an operation that mean nothing: its losses, the field of its batch, the places in its paths. */
 export function operationNameProblems(source: Source, operation: Operation, file: OperationFile): Problem[] {
-  if (source.sound) return []
+  if (source.sound !== undefined) return []
   const known = fieldNames[operation]
   const places = ['model', '+model', ...known]
   const { losses = [], batch, path, stream, job = {} } = file

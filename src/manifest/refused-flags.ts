@@ -18,9 +18,11 @@ export type Refusals = {
 }
 
 /** Finds refused flags by trying what they promise, unless that was found out before about the same files. */
-export function refusals({ provider, layers }: LoadedProvider, cache: FileCache): Refusals {
-  const about = ['refused flags', ...new Set(filesOf(layers).map(({ text }) => text))]
-  const known = new Map(cache.read(about) as [string, boolean][] | undefined)
+export function refusals(loaded: LoadedProvider, cache: FileCache): Refusals {
+  const { provider, layers } = loaded
+  const about = () => ['refused flags', ...new Set(filesOf(layers).map(({ text }) => text))]
+  const known = knownOf.get(loaded) ?? new Map(cache.read(about()) as [string, boolean][] | undefined)
+  knownOf.set(loaded, known)
   const knownBefore = known.size
   // The variant of the provider and the facts about the family decide: nothing else about it does.
   const found = new Map<string, Promise<boolean>>()
@@ -47,10 +49,13 @@ export function refusals({ provider, layers }: LoadedProvider, cache: FileCache)
       return refused
     },
     keep: () => {
-      if (known.size > knownBefore) cache.write(about, [...known])
+      if (known.size > knownBefore) cache.write(about(), [...known])
     },
   }
 }
+
+/** The flags of families, of providers that are in use: to ask for them again would read all of their files. */
+const knownOf = new WeakMap<LoadedProvider, Map<string, boolean>>()
 
 /** Whether a request that uses an ability loses it on its way, or cannot be made at all. */
 async function loses(provider: Provider, request: NeutralRequest, flag: AbilityFlag): Promise<boolean> {

@@ -8,7 +8,7 @@ import type { Source } from './source.ts'
 
 /** Names in a request mapping that mean nothing: losses in `dropped`, and members of `target`. */
 export function nameProblems(mapping: Mapping, source: Source, path: Path): Problem[] {
-  if (source.sound) return []
+  if (source.sound !== undefined) return []
   const { tree } = mapping
   const expressions = (tree as Node).type === 'block' ? ((tree as Node).expressions as Node[]) : [tree as Node]
   const sections = membersOf(expressions.at(-1) as Node)
@@ -22,7 +22,7 @@ export function nameProblems(mapping: Mapping, source: Source, path: Path): Prob
 
 /** Members of `target`, or of the variable `$target` in patches, that do not exist. */
 export function targetProblems(mapping: Mapping, source: Source, path: Path): Problem[] {
-  if (source.sound) return []
+  if (source.sound !== undefined) return []
   const members = [...targetMembers(mapping.tree)].filter((name) => !knownMembers.includes(name))
   return members.map((name) =>
     source.problem(path, `\`target\` has no \`${name}\`${didYouMean(name, knownMembers)}`, 'name'),

@@ -9,7 +9,7 @@ import { type FileKind, validatorOf } from './validators.ts'
 
 /** What a file's schema has against its value, each at the place in the file that has to be changed. */
 export function checkSchema(source: Source, kind: FileKind, value: unknown = source.value): Problem[] {
-  if (source.sound && value === source.value) return []
+  if (source.sound !== undefined && value === source.value) return []
   const accepts = validatorOf(kind)
   if (accepts(value)) return []
   return schemaProblems(source, accepts.errors, 'the file')

