@@ -2,7 +2,7 @@ import { didYouMean } from './did-you-mean.ts'
 import { type Layer, sharedTraits } from './layer.ts'
 import { type GivenDefinitions, textAt } from './mapping-reader.ts'
 import type { Problem } from './problem.ts'
-import type { ManifestFile, Surroundings } from './references.ts'
+import type { ManifestFile, Names, Surroundings } from './references.ts'
 import type { Source } from './source.ts'
 
 /** What a manifest, or a variant in it, stands on: its dialect, and the facts about models that it shares. */
@@ -63,7 +63,7 @@ function traitsLayer(source: Source, slug: string, { manifests = new Map() }: Su
   return { layers: [], problems: [source.problem(['traits_of'], noManifest(slug, manifests.keys()))] }
 }
 
-function unknownManifest(own: string, slug: string, manifests: ReadonlyMap<string, Source>): string | undefined {
+function unknownManifest(own: string, slug: string, manifests: Names<Source>): string | undefined {
   if (slug === own) return `\`models_of\` names the provider itself: list its models under \`models\``
   return manifests.has(slug) ? undefined : noManifest(slug, manifests.keys())
 }
@@ -73,7 +73,7 @@ function noManifest(slug: string, known: Iterable<string>): string {
 }
 
 /** One step is enough, and cannot go round in circles. */
-function chained(slug: string, manifests: ReadonlyMap<string, Source>): string | undefined {
+function chained(slug: string, manifests: Names<Source>): string | undefined {
   const further = (manifests.get(slug)?.value as Partial<ManifestFile> | undefined)?.models_of
   return further === undefined ? undefined : `\`${slug}\` has its models from \`${further}\`: write that one`
 }

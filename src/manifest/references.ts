@@ -1,7 +1,7 @@
 import type { WrittenEntries } from '../catalog/read-list.ts'
 import { type AuthFile, resolveAuth, secretMember } from './auth.ts'
 import { wrongAddress, wrongHeader } from './checks.ts'
-import type { Dialects } from './dialect.ts'
+import type { Dialect } from './dialect.ts'
 import { brokenReferenceMessage, type Environment, hasBrokenReference, resolveText } from './environment.ts'
 import type { Extensions } from './extensions.ts'
 import type { Layer } from './layer.ts'
@@ -62,12 +62,15 @@ export type VariantFile = {
   traits_of?: string
 }
 
+/** What is found by its name. */
+export type Names<Value> = Pick<ReadonlyMap<string, Value>, 'get' | 'has' | 'keys'>
+
 /** What a manifest is read against; `blame` tells a problem of the settings at its place in their own file. */
 export type Surroundings = {
-  dialects: Dialects
+  dialects: Names<Dialect | 'unusable'>
   env: Environment
   /** All manifests by slug, for those that share models or traits; without it what they share is not known. */
-  manifests?: ReadonlyMap<string, Source>
+  manifests?: Names<Source>
   settings?: { value: ProviderSettings; blame(path: Path, message: string): Problem }
   /** What plugins add. */
   extensions?: Extensions

@@ -1,8 +1,9 @@
 import { turnsBetween } from '../core/turn.ts'
+import type { Dialect } from '../manifest/dialect.ts'
 import { isBare, noExtensions } from '../manifest/extensions.ts'
 import { type LoadedProvider, loadManifest } from '../manifest/manifest.ts'
 import type { Problem } from '../manifest/problem.ts'
-import type { Surroundings } from '../manifest/references.ts'
+import type { Names, Surroundings } from '../manifest/references.ts'
 import type { Source } from '../manifest/source.ts'
 
 /**
@@ -28,36 +29,42 @@ export async function loadProviders(
 }
 
 type Read = ReturnType<typeof loadManifest>
-/** What came of a manifest, the settings that it had, and whether all that was looked up for it is still the same. */
-type Kept = { read: Read; settings: string; isSame(around: Surroundings): boolean }
+/** What came of a manifest, the settings that it had, and what was looked up for it. */
+type Kept = {
+  read: Read
+  settings: string
+  dialects: Lookups<Dialect | 'unusable'>
+  manifests: Lookups<Source>
+  variables: Lookups<string>
+}
 
 /** Of manifests without problems. */
 const kept = new WeakMap<Source, Kept>()
 
 function keptOf(manifest: Source, around: Surroundings): Read | undefined {
-  const known = isBare(around.extensions ?? noExtensions) ? kept.get(manifest) : undefined
-  return known?.settings === settingsOf(around) && known.isSame(around) ? known.read : undefined
+  const known = kept.get(manifest)
+  const isSame =
+    known?.settings === settingsOf(around) &&
+    isBare(around.extensions ?? noExtensions) &&
+    known.dialects.areSame((name) => around.dialects.get(name)) &&
+    known.manifests.areSame((name) => around.manifests?.get(name)) &&
+    known.variables.areSame((name) => around.env[name])
+  return isSame ? known.read : undefined
 }
 
 function read(manifest: Source, around: Surroundings): Read {
-  const { extensions = noExtensions, manifests = new Map<string, Source>() } = around
-  const [ofDialects, ofManifests] = [new Lookups(around.dialects), new Lookups(manifests)]
-  const variables = new Map<string, string | undefined>()
-  const env = new Proxy(around.env, {
-    get(all, name: string) {
-      variables.set(name, all[name])
-      return all[name]
-    },
+  const { extensions = noExtensions, manifests = new Map<string, Source>(), env } = around
+  const dialects = new Lookups<Dialect | 'unusable'>()
+  const others = new Lookups<Source>()
+  const variables = new Lookups<string>()
+  const found = loadManifest(manifest, {
+    ...around,
+    dialects: dialects.of(around.dialects),
+    manifests: others.of(manifests),
+    env: variables.ofMembers(env),
   })
-  const found = loadManifest(manifest, { ...around, dialects: ofDialects, manifests: ofManifests, env })
   if (found.problems.length > 0 || !isBare(extensions)) kept.delete(manifest)
-  else {
-    const isSame = (now: Surroundings) =>
-      ofDialects.areSame(now.dialects) &&
-      ofManifests.areSame(now.manifests ?? new Map()) &&
-      [...variables].every(([name, value]) => now.env[name] === value)
-    kept.set(manifest, { read: found, settings: settingsOf(around), isSame })
-  }
+  else kept.set(manifest, { read: found, settings: settingsOf(around), dialects, manifests: others, variables })
   return found
 }
 
@@ -65,25 +72,29 @@ function settingsOf({ settings }: Surroundings): string {
   return JSON.stringify(settings?.value) ?? ''
 }
 
-/** A map that knows what was looked up in it. */
-class Lookups<Value> extends Map<string, Value> {
+/** Knows what was looked up, and what was found; not where, which may be large. */
+class Lookups<Value> {
   readonly #found = new Map<string, Value | undefined>()
 
-  constructor(entries: ReadonlyMap<string, Value>) {
-    super(entries)
+  /** Names whose lookups are known here. */
+  of(names: Names<Value>): Names<Value> {
+    const get = (name: string) => this.#note(name, names.get(name))
+    return { get, has: (name) => get(name) !== undefined, keys: () => names.keys() }
   }
 
-  override get(name: string): Value | undefined {
-    const value = super.get(name)
+  ofMembers(members: Members<Value>): Members<Value> {
+    return new Proxy(members, { get: (all, name: string) => this.#note(name, all[name]) })
+  }
+
+  /** Whether the same would be found now. */
+  areSame(find: (name: string) => Value | undefined): boolean {
+    return [...this.#found].every(([name, value]) => find(name) === value)
+  }
+
+  #note(name: string, value: Value | undefined): Value | undefined {
     this.#found.set(name, value)
     return value
   }
-
-  override has(name: string): boolean {
-    return this.get(name) !== undefined
-  }
-
-  areSame(others: ReadonlyMap<string, Value>): boolean {
-    return [...this.#found].every(([name, value]) => others.get(name) === value)
-  }
 }
+
+type Members<Value> = { readonly [name: string]: Value | undefined }
