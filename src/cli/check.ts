@@ -100,7 +100,7 @@ async function checkConfig(path: string, env: Environment): Promise<Checked> {
   await closeAll(files.plugins)
   const layers = [
     ...files.dialects.map(({ layer }) => layer),
-    ...files.providers.flatMap((one) => one.layers.slice(-1)),
+    ...files.providers.flatMap((one) => one.layers?.slice(-1) ?? []),
   ]
   return {
     ...nothing,
@@ -122,7 +122,7 @@ async function checkConfig(path: string, env: Environment): Promise<Checked> {
 /** Prices of manifests and settings that can only be mistakes. */
 function doubtsInFiles(config: Config, source: Source, { providers }: Pick<Files, 'providers'>): Problem[] {
   return [
-    ...providers.flatMap(({ layers, provider }) => doubtProblems(layers.at(-1)?.source ?? source, provider.models)),
+    ...providers.flatMap((one) => doubtProblems(one.source, one.provider.models)),
     ...Object.entries(config.providers).flatMap(([slug, { models }]) =>
       doubtProblems(source, readEntries(models ?? {}), ['providers', slug, 'models']),
     ),

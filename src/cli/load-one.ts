@@ -22,7 +22,7 @@ import { loadCatalog, shippedDialects } from '../snapshot/load-files.ts'
 import { pluginsOf } from '../snapshot/load-plugins.ts'
 
 /** One loaded manifest or dialect, with the problems of its file and of the files it builds on. */
-export type LoadedOne = { loaded?: LoadedProvider; problems: Problem[] }
+export type LoadedOne = { loaded?: Pick<LoadedProvider, 'provider' | 'layers'>; problems: Problem[] }
 
 /** The file of a manifest: a path, the slug of a provider, or the name of a dialect. */
 export function findManifest(name: string, { folders }: Config): string | undefined {

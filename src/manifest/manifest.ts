@@ -5,7 +5,7 @@ import { durationMs } from '../core/duration.ts'
 import type { Api } from '../core/request.ts'
 import { authProblems } from './auth.ts'
 import { exportsOf, foundation, modelsOfProblems, seenOf } from './base-layers.ts'
-import { type Layer, readLayer } from './layer.ts'
+import { filesOf, type Layer, readLayer } from './layer.ts'
 import { besideChat, chatOf, defaultTimeouts, merge } from './merge.ts'
 import { hasAny, operationsOf } from './merge-operations.ts'
 import { hasErrors, type Problem } from './problem.ts'
@@ -22,8 +22,11 @@ import { checkSchema } from './schema.ts'
 import type { Source } from './source.ts'
 import { loadVariants } from './variants.ts'
 
-/** A manifest's provider, and the layers it is made of, the dialect first. */
-export type LoadedProvider = { provider: Provider; layers: Layer[] }
+/** A manifest's provider, and the layers it is made of, the dialect first; `files` are those of all layers, variants included. */
+export type LoadedProvider = { provider: Provider; source: Source; files: readonly Source[]; layers: Layer[] }
+
+/** One that was loaded before has no layers any more: they are large, and its examples need not be run again. */
+export type KnownProvider = Omit<LoadedProvider, 'layers'> & { layers?: Layer[] }
 
 /** Reads a manifest. It is missing when there are errors; variables that are not set are no errors. */
 export function loadManifest(source: Source, around: Surroundings): { loaded?: LoadedProvider; problems: Problem[] } {
@@ -83,7 +86,8 @@ export function loadManifest(source: Source, around: Surroundings): { loaded?: L
   )
   if (hasErrors(problems)) return { problems }
   layer.variants = variants.layers
-  return { loaded: { provider: { ...provider, variants: variants.variants }, layers }, problems }
+  const loaded = { provider: { ...provider, variants: variants.variants }, source, files: filesOf(layers), layers }
+  return { loaded, problems }
 }
 
 function slugProblems(source: Source, slug: string): Problem[] {

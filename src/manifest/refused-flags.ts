@@ -2,8 +2,7 @@ import type { ModelEntry } from '../core/model.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import { type AbilityFlag, abilities, abilityFlags } from './abilities.ts'
 import type { FileCache } from './file-cache.ts'
-import { filesOf } from './layer.ts'
-import type { LoadedProvider } from './manifest.ts'
+import type { KnownProvider } from './manifest.ts'
 import type { Provider } from './provider.ts'
 import { servedBy } from './target.ts'
 import { targetFacts } from './target-facts.ts'
@@ -18,11 +17,9 @@ export type Refusals = {
 }
 
 /** Finds refused flags by trying what they promise, unless that was found out before about the same files. */
-export function refusals(loaded: LoadedProvider, cache: FileCache): Refusals {
-  const { provider, layers } = loaded
-  const about = () => ['refused flags', ...new Set(filesOf(layers).map(({ text }) => text))]
-  const known = knownOf.get(loaded) ?? new Map(cache.read(about()) as [string, boolean][] | undefined)
-  knownOf.set(loaded, known)
+export function refusals({ provider, files }: KnownProvider, cache: FileCache): Refusals {
+  const about = ['refused flags', ...new Set(files.map(({ text }) => text))]
+  const known = new Map(cache.read(about) as [string, boolean][] | undefined)
   const knownBefore = known.size
   // The variant of the provider and the facts about the family decide: nothing else about it does.
   const found = new Map<string, Promise<boolean>>()
@@ -49,13 +46,10 @@ export function refusals(loaded: LoadedProvider, cache: FileCache): Refusals {
       return refused
     },
     keep: () => {
-      if (known.size > knownBefore) cache.write(about(), [...known])
+      if (known.size > knownBefore) cache.write(about, [...known])
     },
   }
 }
-
-/** The flags of families, of providers that are in use: to ask for them again would read all of their files. */
-const knownOf = new WeakMap<LoadedProvider, Map<string, boolean>>()
 
 /** Whether a request that uses an ability loses it on its way, or cannot be made at all. */
 async function loses(provider: Provider, request: NeutralRequest, flag: AbilityFlag): Promise<boolean> {

@@ -5,7 +5,7 @@ import type { ModelEntry } from '../core/model.ts'
 import { turnsBetween } from '../core/turn.ts'
 import { didYouMean } from '../manifest/did-you-mean.ts'
 import type { FileCache } from '../manifest/file-cache.ts'
-import type { LoadedProvider } from '../manifest/manifest.ts'
+import type { KnownProvider } from '../manifest/manifest.ts'
 import type { Problem } from '../manifest/problem.ts'
 import { type Refusals, refusals } from '../manifest/refused-flags.ts'
 import type { Source } from '../manifest/source.ts'
@@ -14,7 +14,7 @@ import type { Config } from './config.ts'
 /** Lists for providers that offer another one's models: from its catalog, its manifest and the settings for it. */
 export function sharedLists(
   lists: readonly ModelList[],
-  providers: readonly LoadedProvider[],
+  providers: readonly KnownProvider[],
   manifests: ReadonlyMap<string, Source>,
   config: Config,
 ): ModelList[] {
@@ -31,7 +31,7 @@ export function sharedLists(
 /** Catalog files, then manifests, then the operator's settings: the later ones win. No flag promises what is not served. */
 export async function joinCatalog(
   lists: readonly ModelList[],
-  providers: readonly LoadedProvider[],
+  providers: readonly KnownProvider[],
   config: Config,
   source: Source,
   cache: FileCache,
@@ -43,10 +43,9 @@ export async function joinCatalog(
   const changed = new Set(changing.map(({ provider }) => provider.slug))
   const ofCatalog = createCatalog(lists.filter(({ provider }) => changed.has(provider)))
   const added: ModelList[] = []
-  for (const { provider, layers } of changing) {
+  for (const { provider, source: manifest } of changing) {
     const { slug, models } = provider
     const fromSettings = settled(slug)
-    const manifest = layers.at(-1)?.source ?? source
     const below = (model: string) => ofCatalog.find(slug, model)
     const merged = merge(models, below)
     problems.push(...findingsIn(merged).map(({ path, message }) => manifest.problem(['models', ...path], message)))
@@ -60,9 +59,8 @@ export async function joinCatalog(
     providers.flatMap(({ provider: { slug, modelIds } }) => (modelIds ? [[slug, modelIds] as const] : [])),
   )
   const catalog = createCatalog(all, modelIds)
-  for (const { provider, layers } of providers) {
+  for (const { provider, source: manifest } of providers) {
     const { slug, models } = provider
-    const manifest = layers.at(-1)?.source ?? source
     problems.push(
       ...deploymentProblems(catalog, slug, models).map(({ path, message }) => manifest.problem(path, message)),
       ...deploymentProblems(catalog, slug, settled(slug)).map(({ path, message }) =>
@@ -81,7 +79,7 @@ function isEmpty(models: ModelList['models']): boolean {
 /** Lists in which the flags that no call can rely on are false. */
 async function refusedLists(
   catalog: Catalog,
-  providers: readonly LoadedProvider[],
+  providers: readonly KnownProvider[],
   cache: FileCache,
 ): Promise<ModelList[]> {
   const bySlug = new Map<string, Refusals>()

@@ -8,7 +8,7 @@ import type { Environment } from '../manifest/environment.ts'
 import { type Extensions, isBare } from '../manifest/extensions.ts'
 import { type FileCache, noCache } from '../manifest/file-cache.ts'
 import { type Earlier, type KnownSources, keepSound, readFolder, type Texts } from '../manifest/folder.ts'
-import type { LoadedProvider } from '../manifest/manifest.ts'
+import type { KnownProvider } from '../manifest/manifest.ts'
 import type { Path } from '../manifest/position.ts'
 import type { Problem } from '../manifest/problem.ts'
 import type { Surroundings } from '../manifest/references.ts'
@@ -27,7 +27,7 @@ import { policyProblems } from './managed-policies.ts'
 /** All dialects, manifests and catalog files of a configuration, as far as they can be used. */
 export type Files = {
   dialects: Dialect[]
-  providers: LoadedProvider[]
+  providers: KnownProvider[]
   catalog: Catalog
   /** Those that are set up: whoever does not use them ends them. */
   plugins: readonly PluginInstance[]

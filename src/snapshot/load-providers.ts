@@ -1,7 +1,7 @@
 import { turnsBetween } from '../core/turn.ts'
 import type { Dialect } from '../manifest/dialect.ts'
 import { isBare, noExtensions } from '../manifest/extensions.ts'
-import { type LoadedProvider, loadManifest } from '../manifest/manifest.ts'
+import { type KnownProvider, loadManifest } from '../manifest/manifest.ts'
 import type { Problem } from '../manifest/problem.ts'
 import type { Names, Surroundings } from '../manifest/references.ts'
 import type { Source } from '../manifest/source.ts'
@@ -13,14 +13,15 @@ import type { Source } from '../manifest/source.ts'
 export async function loadProviders(
   manifests: readonly Source[],
   { around, onSound }: { around(manifest: Source): Surroundings; onSound(manifest: Source): void },
-): Promise<{ providers: LoadedProvider[]; problems: Problem[] }> {
-  const providers: LoadedProvider[] = []
+): Promise<{ providers: KnownProvider[]; problems: Problem[] }> {
+  const providers: KnownProvider[] = []
   const problems: Problem[] = []
   const others = turnsBetween()
   for (const manifest of manifests) {
     await others()
     const surroundings = around(manifest)
-    const { loaded, problems: found } = keptOf(manifest, surroundings) ?? read(manifest, surroundings)
+    const known = keptOf(manifest, surroundings)
+    const { loaded = known, problems: found } = known ? { problems: [] } : read(manifest, surroundings)
     problems.push(...found)
     if (found.length === 0) onSound(manifest)
     if (loaded) providers.push(loaded)
@@ -28,10 +29,9 @@ export async function loadProviders(
   return { providers, problems }
 }
 
-type Read = ReturnType<typeof loadManifest>
 /** What came of a manifest, the settings that it had, and what was looked up for it. */
 type Kept = {
-  read: Read
+  loaded: KnownProvider
   settings: string
   dialects: Lookups<Dialect | 'unusable'>
   manifests: Lookups<Source>
@@ -41,7 +41,7 @@ type Kept = {
 /** Of manifests without problems. */
 const kept = new WeakMap<Source, Kept>()
 
-function keptOf(manifest: Source, around: Surroundings): Read | undefined {
+function keptOf(manifest: Source, around: Surroundings): KnownProvider | undefined {
   const known = kept.get(manifest)
   const isSame =
     known?.settings === settingsOf(around) &&
@@ -49,23 +49,27 @@ function keptOf(manifest: Source, around: Surroundings): Read | undefined {
     known.dialects.areSame((name) => around.dialects.get(name)) &&
     known.manifests.areSame((name) => around.manifests?.get(name)) &&
     known.variables.areSame((name) => around.env[name])
-  return isSame ? known.read : undefined
+  return isSame ? known.loaded : undefined
 }
 
-function read(manifest: Source, around: Surroundings): Read {
+function read(manifest: Source, around: Surroundings): ReturnType<typeof loadManifest> {
   const { extensions = noExtensions, manifests = new Map<string, Source>(), env } = around
   const dialects = new Lookups<Dialect | 'unusable'>()
   const others = new Lookups<Source>()
   const variables = new Lookups<string>()
-  const found = loadManifest(manifest, {
+  const { loaded, problems } = loadManifest(manifest, {
     ...around,
     dialects: dialects.of(around.dialects),
     manifests: others.of(manifests),
     env: variables.ofMembers(env),
   })
-  if (found.problems.length > 0 || !isBare(extensions)) kept.delete(manifest)
-  else kept.set(manifest, { read: found, settings: settingsOf(around), dialects, manifests: others, variables })
-  return found
+  if (!loaded || problems.length > 0 || !isBare(extensions)) {
+    kept.delete(manifest)
+    return { problems, ...(loaded && { loaded }) }
+  }
+  const { layers: _, ...lasting } = loaded
+  kept.set(manifest, { loaded: lasting, settings: settingsOf(around), dialects, manifests: others, variables })
+  return { loaded, problems }
 }
 
 function settingsOf({ settings }: Surroundings): string {

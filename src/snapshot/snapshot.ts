@@ -5,7 +5,6 @@ import type { Environment } from '../manifest/environment.ts'
 import { proveExamples } from '../manifest/examples.ts'
 import { type FileCache, noCache } from '../manifest/file-cache.ts'
 import type { KnownSources, Texts } from '../manifest/folder.ts'
-import { filesOf } from '../manifest/layer.ts'
 import { hasErrors, type Problem } from '../manifest/problem.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { keepValidatorsIn } from '../manifest/validators.ts'
@@ -111,10 +110,10 @@ export async function proveFiles({ dialects, providers }: Files, known: KnownSou
       problems.push(...(await proveExamples(bareProvider(dialect), [layer])))
     }
   }
-  for (const { provider, layers } of providers) {
+  for (const { provider, files, layers } of providers) {
     await others()
-    const isKnown = filesOf(layers).every(({ file, text }) => known.get(file)?.text === text)
-    if (!isKnown) problems.push(...(await proveExamples(provider, layers)))
+    const isKnown = files.every(({ file, text }) => known.get(file)?.text === text)
+    if (layers && !isKnown) problems.push(...(await proveExamples(provider, layers)))
   }
   return problems
 }

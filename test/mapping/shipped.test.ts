@@ -4,7 +4,7 @@ import { shippedFiles } from '../helpers/shipped.ts'
 
 test('every shipped mapping is compiled', async () => {
   const { dialects, providers } = await shippedFiles()
-  const placed = mappingsIn([...dialects.map(({ layer }) => layer), ...providers.flatMap(({ layers }) => layers)])
+  const placed = mappingsIn([...dialects.map(({ layer }) => layer), ...providers.flatMap(({ layers }) => layers ?? [])])
   expect(placed.length).toBeGreaterThan(100)
   const interpreted = placed.filter(({ mapping }) => !mapping.compiled)
   expect(interpreted.map(({ file, name, mapping }) => `${file} ${name}: ${mapping.fallback}`)).toEqual([])

@@ -74,7 +74,7 @@ export async function contractWorld(): Promise<ContractWorld> {
     slug,
     provider: loaded.get(slug) as Provider,
     models: catalog.list().filter(({ provider }) => provider === slug),
-    examples: layers.at(-1)?.examples ?? [],
+    examples: layers?.at(-1)?.examples ?? [],
   }))
   return {
     router,
