@@ -72,7 +72,7 @@ export function openBooks(
         const { text, count, responses } = rows
         const settled = { text, count, ...(responses && { responses }) }
         if (!tracing && !live.isWatched) {
-          metrics.countText(text, count)
+          metrics.countText(text)
           return writing.ledger.settleRows(settled)
         }
         const records = parseRows(rows)

@@ -11,7 +11,13 @@ export function nextTurn(): Promise<void> {
 }
 
 /** For long work in steps: called between them, it lets others have a turn when they may have waited for a few milliseconds. */
-export function turnsBetween(): () => Promise<void> {
+export type GiveTurn = () => Promise<void>
+
+/** Where nobody waits. */
+export const noTurns: GiveTurn = async () => {}
+
+/** Counts from now, and from each turn that was given. */
+export function turnsBetween(): GiveTurn {
   let since = performance.now()
   return async () => {
     if (performance.now() - since < longestMs) return

@@ -22,13 +22,13 @@ export function exportsOf(name: string | undefined, { dialects }: Pick<Surroundi
   return dialect && dialect !== 'unusable' ? [{ source: dialect.layer.source, path: ['exports'] }] : []
 }
 
-/** All that the mappings of a manifest see because of its dialects, as one text. */
+/** All that the mappings of a manifest see because of its dialects, as one text, which is empty where that is nothing. */
 export function seenOf({ value }: Source, around: Pick<Surroundings, 'dialects'>): string {
-  const given = [...dialectsIn(value)].flatMap((name) => exportsOf(name as string | undefined, around))
-  return given
-    .map(textAt)
-    .filter((text) => text !== '')
-    .join('\n\n')
+  const texts = [...dialectsIn(value)].flatMap((name) =>
+    exportsOf(name as string | undefined, around).map((given) => [name, textAt(given)]),
+  )
+  const seen = texts.filter(([, text]) => text !== '')
+  return seen.length === 0 ? '' : JSON.stringify(seen)
 }
 
 /** What is wrong with the provider whose models a manifest offers. */

@@ -26,7 +26,7 @@ import { loadVariants } from './variants.ts'
 export type LoadedProvider = { provider: Provider; source: Source; files: readonly Source[]; layers: Layer[] }
 
 /** One that was loaded before has no layers any more: they are large, and its examples need not be run again. */
-export type KnownProvider = Omit<LoadedProvider, 'layers'> & { layers?: Layer[] }
+export type KeptProvider = Omit<LoadedProvider, 'layers'> & { layers?: Layer[] }
 
 /** Reads a manifest. It is missing when there are errors; variables that are not set are no errors. */
 export function loadManifest(source: Source, around: Surroundings): { loaded?: LoadedProvider; problems: Problem[] } {

@@ -2,7 +2,7 @@ import type { ModelEntry } from '../core/model.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import { type AbilityFlag, abilities, abilityFlags } from './abilities.ts'
 import type { FileCache } from './file-cache.ts'
-import type { KnownProvider } from './manifest.ts'
+import type { KeptProvider } from './manifest.ts'
 import type { Provider } from './provider.ts'
 import { servedBy } from './target.ts'
 import { targetFacts } from './target-facts.ts'
@@ -17,7 +17,7 @@ export type Refusals = {
 }
 
 /** Finds refused flags by trying what they promise, unless that was found out before about the same files. */
-export function refusals({ provider, files }: KnownProvider, cache: FileCache): Refusals {
+export function refusals({ provider, files }: KeptProvider, cache: FileCache): Refusals {
   const about = ['refused flags', ...new Set(files.map(({ text }) => text))]
   const known = new Map(cache.read(about) as [string, boolean][] | undefined)
   const knownBefore = known.size

@@ -14,7 +14,7 @@ export class BookMetrics {
   constructor({ enabled, ...settings }: CallMetricsSettings & { enabled: boolean }) {
     this.calls = new CallMetrics(settings)
     this.count = enabled ? (record) => this.calls.count(record) : () => {}
-    this.countText = enabled ? (text, rows) => this.calls.countText(text, rows) : () => {}
+    this.countText = enabled ? (text) => this.calls.countText(text) : () => {}
   }
 
   /** Rows are on disk after so many milliseconds. */

@@ -16,9 +16,9 @@ export class CallMetrics {
   readonly #labels: readonly ExtraLabel[]
   readonly #calls: Series<CallCounts>
   readonly #models: Series<ModelCounts>
-  /** Rows as text that are not counted yet, and how many. */
+  /** Rows as text that are not counted yet, and their length. */
   #texts: string[] = []
-  #inTexts = 0
+  #uncounted = 0
 
   constructor({ series, labels }: CallMetricsSettings) {
     this.#labels = labels
@@ -34,16 +34,16 @@ export class CallMetrics {
   }
 
   /** Counts rows of the ledger that are a JSON array: many at once, or when somebody asks, which takes less than each text by itself. */
-  countText(text: string, rows: number): void {
+  countText(text: string): void {
     this.#texts.push(text)
-    this.#inTexts += rows
-    if (this.#inTexts >= mostInTexts) this.#countTexts()
+    this.#uncounted += text.length
+    if (this.#uncounted >= mostUncounted) this.#countTexts()
   }
 
   #countTexts(): void {
     for (const text of this.#texts) for (const record of JSON.parse(text)) this.count(record)
     this.#texts = []
-    this.#inTexts = 0
+    this.#uncounted = 0
   }
 
   #of(row: CallRecord): { calls: CallCounts; model: ModelCounts } {
@@ -145,8 +145,8 @@ export class CallMetrics {
   }
 }
 
-/** A millisecond of work, and a quarter of a megabyte. */
-const mostInTexts = 256
+/** About a millisecond of work, however much clients write into their rows. Characters. */
+const mostUncounted = 128 * 1024
 
 /** The label sets of calls, without what else they are counted by, as one text. */
 function callKey(row: CallRecord): string {

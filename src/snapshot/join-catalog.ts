@@ -2,10 +2,10 @@ import { type Catalog, createCatalog, type ModelList, mergeEntries } from '../ca
 import { type Finding, findingsIn } from '../catalog/findings.ts'
 import { readEntries, type WrittenEntries } from '../catalog/read-list.ts'
 import type { ModelEntry } from '../core/model.ts'
-import { turnsBetween } from '../core/turn.ts'
+import type { GiveTurn } from '../core/turn.ts'
 import { didYouMean } from '../manifest/did-you-mean.ts'
 import type { FileCache } from '../manifest/file-cache.ts'
-import type { KnownProvider } from '../manifest/manifest.ts'
+import type { KeptProvider } from '../manifest/manifest.ts'
 import type { Problem } from '../manifest/problem.ts'
 import { type Refusals, refusals } from '../manifest/refused-flags.ts'
 import type { Source } from '../manifest/source.ts'
@@ -14,7 +14,7 @@ import type { Config } from './config.ts'
 /** Lists for providers that offer another one's models: from its catalog, its manifest and the settings for it. */
 export function sharedLists(
   lists: readonly ModelList[],
-  providers: readonly KnownProvider[],
+  providers: readonly KeptProvider[],
   manifests: ReadonlyMap<string, Source>,
   config: Config,
 ): ModelList[] {
@@ -28,13 +28,15 @@ export function sharedLists(
   return [...shared, ...lists]
 }
 
+type Build = { cache: FileCache; giveTurn: GiveTurn }
+
 /** Catalog files, then manifests, then the operator's settings: the later ones win. No flag promises what is not served. */
 export async function joinCatalog(
   lists: readonly ModelList[],
-  providers: readonly KnownProvider[],
+  providers: readonly KeptProvider[],
   config: Config,
   source: Source,
-  cache: FileCache,
+  build: Build,
   problems: Problem[],
 ): Promise<Catalog> {
   const served = new Set(providers.map(({ provider }) => provider.slug))
@@ -68,7 +70,7 @@ export async function joinCatalog(
       ),
     )
   }
-  const refused = await refusedLists(catalog, providers, cache)
+  const refused = await refusedLists(catalog, providers, build)
   return refused.length === 0 ? catalog : createCatalog([...all, ...refused], modelIds)
 }
 
@@ -79,18 +81,17 @@ function isEmpty(models: ModelList['models']): boolean {
 /** Lists in which the flags that no call can rely on are false. */
 async function refusedLists(
   catalog: Catalog,
-  providers: readonly KnownProvider[],
-  cache: FileCache,
+  providers: readonly KeptProvider[],
+  { cache, giveTurn }: Build,
 ): Promise<ModelList[]> {
   const bySlug = new Map<string, Refusals>()
-  const others = turnsBetween()
   for (const loaded of providers) {
-    await others()
+    await giveTurn()
     bySlug.set(loaded.provider.slug, refusals(loaded, cache))
   }
   const lists: ModelList[] = []
   for (const { provider: slug, model, entry } of catalog.list()) {
-    await others()
+    await giveTurn()
     const refused = entry.api === 'chat' ? await bySlug.get(slug)?.of(entry.is ?? model, entry) : undefined
     if (!refused || refused.length === 0) continue
     lists.push({
@@ -99,7 +100,7 @@ async function refusedLists(
     })
   }
   for (const known of bySlug.values()) {
-    await others()
+    await giveTurn()
     known.keep()
   }
   return lists

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { Catalog, ModelList } from '../catalog/catalog.ts'
 import { type CatalogFile, readList } from '../catalog/read-list.ts'
+import { type GiveTurn, noTurns } from '../core/turn.ts'
 import { seenOf } from '../manifest/base-layers.ts'
 import { type Dialect, type Dialects, loadDialect } from '../manifest/dialect.ts'
 import { didYouMean } from '../manifest/did-you-mean.ts'
@@ -8,7 +9,7 @@ import type { Environment } from '../manifest/environment.ts'
 import { type Extensions, isBare } from '../manifest/extensions.ts'
 import { type FileCache, noCache } from '../manifest/file-cache.ts'
 import { type Earlier, type KnownSources, keepSound, readFolder, type Texts } from '../manifest/folder.ts'
-import type { KnownProvider } from '../manifest/manifest.ts'
+import type { KeptProvider } from '../manifest/manifest.ts'
 import type { Path } from '../manifest/position.ts'
 import type { Problem } from '../manifest/problem.ts'
 import type { Surroundings } from '../manifest/references.ts'
@@ -27,7 +28,7 @@ import { policyProblems } from './managed-policies.ts'
 /** All dialects, manifests and catalog files of a configuration, as far as they can be used. */
 export type Files = {
   dialects: Dialect[]
-  providers: KnownProvider[]
+  providers: KeptProvider[]
   catalog: Catalog
   /** Those that are set up: whoever does not use them ends them. */
   plugins: readonly PluginInstance[]
@@ -38,7 +39,7 @@ export type Files = {
 
 /**
  * The input of `readFiles`; `everything` includes the manifests of switched-off providers, `running` are the plugins of the last
- * generation, `services` what is lent to them.
+ * generation, `services` what is lent to them; `giveTurn` lets calls have their turns between the steps.
  */
 export type Reading = {
   config: Config
@@ -50,6 +51,7 @@ export type Reading = {
   everything?: boolean
   running?: readonly PluginInstance[]
   services?: PluginServices | undefined
+  giveTurn?: GiveTurn
 }
 
 /** The files that a configuration leads to, by their kind. */
@@ -83,9 +85,9 @@ export async function readSources({
   }
 }
 
-/** Makes of files what serves, and collects all their problems. Calls go on meanwhile: no step of it takes long. */
+/** Makes of files what serves, and collects all their problems. */
 export async function loadFiles(reading: Reading, sources: Sources): Promise<Files> {
-  const { config, source, known = new Map(), cache = noCache, everything = false } = reading
+  const { config, source, known = new Map(), cache = noCache, everything = false, giveTurn = noTurns } = reading
   // A copy: that of the process loses its credentials when plugins are set up.
   const env = { ...reading.env }
   const ofKind = (kind: FileKind): Earlier => ({ known, cache, kind })
@@ -106,6 +108,7 @@ export async function loadFiles(reading: Reading, sources: Sources): Promise<Fil
   problems.push(...settingsProblems(config, source, slugs))
   const used = sources.manifests.filter((one) => everything || config.providers[nameOf(one)]?.enabled !== false)
   const { providers, problems: ofManifests } = await loadProviders(used, {
+    giveTurn,
     around: (one) => ({ ...surroundings(one, config, source, dialects, env), manifests, extensions }),
     onSound(one) {
       // With what plugins add a file may be sound that is not without them.
@@ -119,7 +122,7 @@ export async function loadFiles(reading: Reading, sources: Sources): Promise<Fil
     providers,
     config,
     source,
-    cache,
+    { cache, giveTurn },
     problems,
   )
   const served = new Map(

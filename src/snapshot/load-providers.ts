@@ -1,7 +1,7 @@
-import { turnsBetween } from '../core/turn.ts'
+import type { GiveTurn } from '../core/turn.ts'
 import type { Dialect } from '../manifest/dialect.ts'
 import { isBare, noExtensions } from '../manifest/extensions.ts'
-import { type KnownProvider, loadManifest } from '../manifest/manifest.ts'
+import { type KeptProvider, loadManifest } from '../manifest/manifest.ts'
 import type { Problem } from '../manifest/problem.ts'
 import type { Names, Surroundings } from '../manifest/references.ts'
 import type { Source } from '../manifest/source.ts'
@@ -12,13 +12,16 @@ import type { Source } from '../manifest/source.ts'
  */
 export async function loadProviders(
   manifests: readonly Source[],
-  { around, onSound }: { around(manifest: Source): Surroundings; onSound(manifest: Source): void },
-): Promise<{ providers: KnownProvider[]; problems: Problem[] }> {
-  const providers: KnownProvider[] = []
+  {
+    around,
+    onSound,
+    giveTurn,
+  }: { around(manifest: Source): Surroundings; onSound(manifest: Source): void; giveTurn: GiveTurn },
+): Promise<{ providers: KeptProvider[]; problems: Problem[] }> {
+  const providers: KeptProvider[] = []
   const problems: Problem[] = []
-  const others = turnsBetween()
   for (const manifest of manifests) {
-    await others()
+    await giveTurn()
     const surroundings = around(manifest)
     const known = keptOf(manifest, surroundings)
     const { loaded = known, problems: found } = known ? { problems: [] } : read(manifest, surroundings)
@@ -31,7 +34,7 @@ export async function loadProviders(
 
 /** What came of a manifest, the settings that it had, and what was looked up for it. */
 type Kept = {
-  loaded: KnownProvider
+  loaded: KeptProvider
   settings: string
   dialects: Lookups<Dialect | 'unusable'>
   manifests: Lookups<Source>
@@ -41,7 +44,7 @@ type Kept = {
 /** Of manifests without problems. */
 const kept = new WeakMap<Source, Kept>()
 
-function keptOf(manifest: Source, around: Surroundings): KnownProvider | undefined {
+function keptOf(manifest: Source, around: Surroundings): KeptProvider | undefined {
   const known = kept.get(manifest)
   const isSame =
     known?.settings === settingsOf(around) &&

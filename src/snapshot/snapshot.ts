@@ -1,5 +1,5 @@
 import type { Catalog } from '../catalog/catalog.ts'
-import { turnsBetween } from '../core/turn.ts'
+import { type GiveTurn, noTurns, turnsBetween } from '../core/turn.ts'
 import { bareProvider } from '../manifest/dialect.ts'
 import type { Environment } from '../manifest/environment.ts'
 import { proveExamples } from '../manifest/examples.ts'
@@ -62,14 +62,16 @@ export async function buildSnapshot(
   const { config, source, problems } = await loadConfig(path, env, { known, cache, texts })
   if (!config) return { problems }
   const running = previous?.instances ?? []
-  const reading = { config, source, env, known, cache, texts, running, services }
+  // At the start there are no calls, and each turn would go to the writing of the cache.
+  const giveTurn = previous ? turnsBetween() : noTurns
+  const reading = { config, source, env, known, cache, texts, running, services, giveTurn }
   const read = await readSources(reading)
   const isSameRead = read.problems.length === 0 && isSame(previous?.sources, byPath(read).set(path, source))
   if (previous && isSameRead && (await areUnchanged(running, { folders: pluginFolders(config.folders), texts })))
     return { snapshot: previous, problems: [] }
   const files = await loadFiles(reading, read)
   const found = [...problems, ...files.problems]
-  if (previous && !hasErrors(found)) found.push(...(await proveFiles(files, known)))
+  if (previous && !hasErrors(found)) found.push(...(await proveFiles(files, known, giveTurn)))
   if (hasErrors(found)) {
     await closeAll(files.plugins.filter((instance) => !running.includes(instance)))
     return { problems: found }
@@ -100,18 +102,21 @@ export function textsOf({ sources, instances }: Pick<Snapshot, 'sources' | 'inst
 }
 
 /** Runs the examples of all dialects and manifests but those whose files are among the `known` ones. */
-export async function proveFiles({ dialects, providers }: Files, known: KnownSources = new Map()): Promise<Problem[]> {
+export async function proveFiles(
+  { dialects, providers }: Files,
+  known: KnownSources = new Map(),
+  giveTurn: GiveTurn = noTurns,
+): Promise<Problem[]> {
   const problems: Problem[] = []
-  const others = turnsBetween()
   for (const dialect of dialects) {
-    await others()
+    await giveTurn()
     const { layer } = dialect
     if (known.get(layer.source.file) !== layer.source) {
       problems.push(...(await proveExamples(bareProvider(dialect), [layer])))
     }
   }
   for (const { provider, files, layers } of providers) {
-    await others()
+    await giveTurn()
     const isKnown = files.every(({ file, text }) => known.get(file)?.text === text)
     if (layers && !isKnown) problems.push(...(await proveExamples(provider, layers)))
   }

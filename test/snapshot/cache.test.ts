@@ -92,6 +92,21 @@ test('a kept manifest is checked anew when its dialect exports something else', 
     ])
 })
 
+test('definitions that move to another dialect are not those that a kept manifest saw', async () => {
+  const { folder, build } = project(
+    `${acme.replace('openai-chat', 'plain').replace('$merge([$, { "a": 1 }])', '$twice($)')}variants: [{ match: "z*", dialect: other }]\n`,
+  )
+  const twice = "exports: '$twice := function($x) { $x };'\n"
+  const put = (name: string, more: string) =>
+    writeIn(folder, `providers/dialects/${name}.yaml`, `${plainDialect.replace('plain', name)}${more}`)
+  put('plain', twice)
+  put('other', '')
+  expect((await build()).problems).toEqual([])
+  put('plain', '')
+  put('other', twice)
+  expect((await build()).problems.map(formatProblem)).toEqual([expect.stringMatching(/acme\.yaml:6:\d+: .*\$twice/)])
+})
+
 test('the settings of a kept manifest are checked anew', async () => {
   const { folder, build } = project()
   expect((await build()).problems).toEqual([])
