@@ -14,7 +14,7 @@ import { type Line, openLine } from './line.ts'
 import { noCache, openFileCache } from './manifest/file-cache.ts'
 import type { Problem } from './manifest/problem.ts'
 import { openLentBudget } from './money/lent-budget.ts'
-import { logOf, openFarLog, type WriteLine } from './observe/log.ts'
+import { logOf, openFarLog, type WriteLines } from './observe/log.ts'
 import type { LogLevels } from './observe/log-levels.ts'
 import { budgetsLater } from './plugin/budgets.ts'
 import { valuesLater } from './plugin/values.ts'
@@ -44,8 +44,8 @@ await serve(setup)
 
 async function serve(setup: LineSetup): Promise<void> {
   const { storeUrl, logLevels, ...ways } = setup
-  const { log, plugins, connect } = openLent(logLevels)
   const started = new AsyncDisposableStack()
+  const { log, plugins, connect } = openLent(logLevels, started)
   const files = await openFiles(setup, plugins)
   const store = openStore(storeUrl)
   store.waitAtMost(eventLoopPatienceMs)
@@ -107,16 +107,22 @@ async function serve(setup: LineSetup): Promise<void> {
 }
 
 /** What plugins are lent, before the books and the database are there: until then lines of the log are held, and values wait. */
-function openLent(levels: LogLevels) {
-  let held: [text: string, level: number][] = []
-  let write: WriteLine = (...line) => void held.push(line)
-  const log = openFarLog(levels, (...line) => write(...line))
+function openLent(levels: LogLevels, started: AsyncDisposableStack) {
+  let held: Parameters<WriteLines>[] = []
+  let write: WriteLines = (...lines) => void held.push(lines)
+  const { log, flush } = openFarLog(levels, (...lines) => write(...lines))
+  started.defer(flush)
   const { values, open } = valuesLater()
   const { budgets, open: openBudgets } = budgetsLater()
   const connect = (books: FarBooks, store: Store) => {
-    write = (...line) => books.log(...line)
-    for (const line of held) write(...line)
+    write = (...lines) => books.log(...lines)
+    for (const lines of held) write(...lines)
     held = []
+    // A plugin may end the thread.
+    process.on('exit', () => {
+      flush()
+      books.port.flush()
+    })
     open(farValues(store, books.far(valuesRoute(values)).answer))
     openBudgets(storedBudgets(store))
   }

@@ -13,7 +13,7 @@ import { RunningRequests } from './http/running-requests.ts'
 import { jsonRoutes } from './json-routes.ts'
 import { openBank } from './lending/bank.ts'
 import type { CallsUnderWay } from './observe/line-metrics.ts'
-import { levelsOf, lineWriter, logOf } from './observe/log.ts'
+import { levelsOf, linesWriter, logOf } from './observe/log.ts'
 import { storedValues, valuesRoute } from './plugin-values.ts'
 import { processMetrics } from './process-metrics.ts'
 import { openSharedState, type SharedState } from './routing/shared-state.ts'
@@ -166,7 +166,7 @@ function linesOptions(served: Served, own: OpenLines & { count: number; routes: 
       onThrown: (thrown: unknown) => explained(thrown, served),
     },
     log: logOf(log, 'threads'),
-    writeLog: lineWriter(log),
+    writeLog: linesWriter(log),
     onRefused: books.refused.add,
     onDamage: (message) => books.damage.report({ message }),
     onSignatures: (said) => tellOthers(own, said),

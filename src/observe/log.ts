@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module'
-import { type DestinationStream, type Logger, type LoggerOptions, pino, symbols } from 'pino'
+import { type DestinationStream, type Logger, pino, symbols } from 'pino'
 import { withoutSecrets } from '../core/secrets.ts'
 import { type LogLevels, levelOf, logLevels, type Room } from './log-levels.ts'
 
@@ -14,16 +14,11 @@ export type LogFormat = 'json' | 'pretty'
 
 /** Opens the log, which writes no secrets of clients. What is logged must not be modified afterwards. */
 export function openLog({ levels = logLevels(''), format = 'json', file = 2 }: LogOptions = {}): Log {
-  const write = format === 'pretty' ? prettyWriter(file) : undefined
-  const lines = new HeldLines(pino.destination({ dest: file, sync: true }), write)
+  const destination = pino.destination({ dest: file, sync: true })
+  const formatted = format === 'pretty' ? prettyWriter(file) : undefined
+  const lines = new HeldLines((text) => void destination.write(text), formatted)
   process.on('exit', () => lines.flush())
-  return openLogOn(lines, {
-    levels,
-    now: () => lines.at,
-    logMethod(args, method, of) {
-      lines.add(of, () => method.apply(this, args))
-    },
-  })
+  return openLogOn(lines, levels)
 }
 
 /** What LOG_FORMAT says; without it, lines are for people where standard error is a terminal. Throws an error that names the variable. */
@@ -41,35 +36,39 @@ export function logOf(log: Log, room: Room): Log {
 
 const ofRoom = Symbol('levels of rooms')
 
-/** Writes one line of a log, whose level decides how soon it is on disk. */
-export type WriteLine = (line: string, level: number) => void
+/** Writes lines of a log, each with its line break. `level` is the highest of theirs, which decides how soon they are on disk. */
+export type WriteLines = (lines: string, level: number) => void
 
-/** The log of another thread, whose lines this process's log writes. */
-export function openFarLog(levels: LogLevels, write: WriteLine): Log {
-  const destination = {
-    [symbols.needsMetadataGsym]: true as const,
-    lastLevel: 0,
-    write(line: string) {
-      write(line, this.lastLevel)
-    },
-  }
-  return openLogOn(destination, { levels, now: Date.now })
+/** The log of another thread, whose lines this process's log writes. `flush` hands over those that are held back. */
+export function openFarLog(levels: LogLevels, write: WriteLines): { log: Log; flush(): void } {
+  const lines = new HeldLines(write)
+  return { log: openLogOn(lines, levels), flush: () => lines.flush() }
 }
 
 /** Writes the lines of other threads where a log writes its own. */
-export function lineWriter(log: Log): WriteLine {
-  const lines = (log as unknown as { [symbols.streamSym]: DestinationStream })[symbols.streamSym]
-  return (line, level) => {
-    if (lines instanceof HeldLines) lines.add(level, () => lines.write(line))
-    else lines.write(line)
+export function linesWriter(log: Log): WriteLines {
+  const destination = (log as unknown as { [symbols.streamSym]: DestinationStream })[symbols.streamSym]
+  return (lines, level) => {
+    if (destination instanceof HeldLines) destination.add(level, () => destination.write(lines))
+    else destination.write(lines)
   }
 }
 
-type LinesOptions = { levels: LogLevels; now(): number; logMethod?: NonNullable<LoggerOptions['hooks']>['logMethod'] }
-
-function openLogOn(lines: DestinationStream, { levels, now, logMethod }: LinesOptions): Log {
-  const hooks = { streamWrite: withoutSecrets, ...(logMethod && { logMethod }) }
-  const log = pino({ level: levels.level, base: null, timestamp: openClock(now), hooks }, lines)
+function openLogOn(lines: HeldLines, levels: LogLevels): Log {
+  const log = pino(
+    {
+      level: levels.level,
+      base: null,
+      timestamp: openClock(() => lines.at),
+      hooks: {
+        streamWrite: withoutSecrets,
+        logMethod(args, method, level) {
+          lines.add(level, () => method.apply(this, args))
+        },
+      },
+    },
+    lines,
+  )
   return Object.assign(log, { [ofRoom]: levels })
 }
 
@@ -113,26 +112,27 @@ function openClock(now: () => number): () => string {
 class HeldLines implements DestinationStream {
   /** Unix milliseconds of the line that is being made. */
   at = 0
-  readonly #destination: DestinationStream
+  readonly #writeOut: WriteLines
   readonly #formatted: ((line: string) => string) | undefined
-  #held: { at: number; make: () => void }[] = []
+  #held: { level: number; at: number; make: () => void }[] = []
   #made = ''
   #timer: NodeJS.Timeout | undefined
 
-  constructor(destination: DestinationStream, formatted?: (line: string) => string) {
-    this.#destination = destination
+  constructor(writeOut: WriteLines, formatted?: (line: string) => string) {
+    this.#writeOut = writeOut
     this.#formatted = formatted
   }
 
-  /** Holds a line, which `make` writes. */
+  /** Holds what `make` writes. */
   add(level: number, make: () => void): void {
-    this.#held.push({ at: Date.now(), make })
+    this.#held.push({ level, at: Date.now(), make })
     if (level > info || this.#held.length === mostHeld) this.flush()
     else this.#timer ??= setTimeout(() => this.flush(), heldMs).unref()
   }
 
-  write(line: string): void {
-    this.#made += this.#formatted?.(line) ?? line
+  /** Takes one line or several. */
+  write(lines: string): void {
+    this.#made += this.#formatted ? lines.trimEnd().split('\n').map(this.#formatted).join('') : lines
   }
 
   flush(): void {
@@ -146,7 +146,7 @@ class HeldLines implements DestinationStream {
     }
     const made = this.#made
     this.#made = ''
-    if (made !== '') this.#destination.write(made)
+    if (made !== '') this.#writeOut(made, Math.max(...held.map(({ level }) => level)))
   }
 }
 

@@ -31,7 +31,6 @@ export class FarBooks {
   readonly #sent = new Map<number, readonly Unanswered[]>()
   #sentAt = 0
   #gathers = false
-  #logged = { text: '', level: 0 }
   #found: Finding[] = []
   readonly #loans = new Map<number, (answer: Answer | Error) => void>()
   readonly #asked = new Map<number, Asked>()
@@ -62,11 +61,9 @@ export class FarBooks {
       }),
   }
 
-  /** A line for the log of the process. */
-  log(text: string, level: number): void {
-    this.#logged.text += text
-    this.#logged.level = Math.max(this.#logged.level, level)
-    this.port.wake(this.#waitMs())
+  /** Lines for the log of the process. */
+  log(lines: string, level: number): void {
+    this.port.say({ kind: 'log', lines, level }, this.#waitMs())
   }
 
   /** Something that this line has found out about providers. The others know it before the rows of the same turn are answered. */
@@ -200,8 +197,6 @@ export class FarBooks {
     if (uses.length > 0) said.push({ kind: 'uses', uses })
     if (this.#found.length > 0) said.push({ kind: 'found', findings: this.#found })
     this.#found = []
-    if (this.#logged.text !== '') said.push({ kind: 'log', ...this.#logged })
-    this.#logged = { text: '', level: 0 }
     return said
   }
 }

@@ -3,7 +3,7 @@ import type { RefusedCall } from '../core/refused-call.ts'
 import type { Texts } from '../manifest/folder.ts'
 import type { Problem } from '../manifest/problem.ts'
 import type { LineFacts } from '../observe/line-metrics.ts'
-import type { Log, WriteLine } from '../observe/log.ts'
+import type { Log, WriteLines } from '../observe/log.ts'
 import type { Finding } from '../routing/findings.ts'
 import type { LineSetup, Said, Told } from './messages.ts'
 import { type NearBooks, NearLine } from './near-line.ts'
@@ -43,7 +43,7 @@ export type LinesOptions = {
   books: NearBooks
   log: Log
   /** Writes what a line logs. */
-  writeLog: WriteLine
+  writeLog: WriteLines
   onDamage(message: string): void
   onRefused(call: RefusedCall): void
   onSignatures(said: Extract<Said, { kind: 'signatures' }>): void
@@ -211,7 +211,7 @@ class ThreadLines implements Lines {
   }
 
   #hear(id: number, said: Said): void {
-    if (said.kind === 'log') this.#options.writeLog(said.text, said.level)
+    if (said.kind === 'log') this.#options.writeLog(said.lines, said.level)
     else if (said.kind === 'signatures') {
       this.#relay(id, said)
       this.#options.onSignatures(said)

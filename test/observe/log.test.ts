@@ -3,9 +3,11 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
-import { logFormat, logOf, openLog } from '../../src/observe/log.ts'
+import { type Log, linesWriter, logFormat, logOf, openFarLog, openLog } from '../../src/observe/log.ts'
 import { logLevels } from '../../src/observe/log-levels.ts'
 
+// Each log writes its last lines when the process exits.
+process.setMaxListeners(30)
 const folder = mkdtempSync(join(tmpdir(), 'log-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
@@ -122,3 +124,38 @@ test('lines for people are one line each, without secrets', () => {
   expect(text).toMatch(/^\[\d\d:\d\d:\d\d\.\d{3}\] WARN: call \{"id":"c1","status":502,.*\}\n$/)
   expect(text).not.toContain('abcdefghij')
 })
+
+test('lines of another thread are held back there, and written where it asks for that', async () => {
+  const written: [lines: string, level: number][] = []
+  const { log, flush } = openFarLog(logLevels('info'), (lines, level) => written.push([lines, level]))
+  const messages = () =>
+    written.map(([lines, level]) => [...lines.matchAll(/"msg":"(.*?)"/g)].map(([, msg]) => msg).concat(`${level}`))
+  log.info('one')
+  log.info('two')
+  expect(messages()).toEqual([])
+  await vi.waitFor(() => expect(messages()).toEqual([['one', 'two', '30']]))
+  log.info('three')
+  log.warn('four')
+  log.info('five')
+  expect(messages().slice(1)).toEqual([['three', 'four', '40']])
+  flush()
+  flush()
+  expect(messages().slice(2)).toEqual([['five', '30']])
+})
+
+test.each(['json', 'pretty'] as const)(
+  'the log of a process writes lines of other threads as its own: %s',
+  (format) => {
+    const paths = [join(folder, `${files++}`), join(folder, `${files++}`)] as const
+    const [own, mixed] = paths.map((file) => openLog({ file, format })) as [Log, Log]
+    const far = openFarLog(logLevels('info'), linesWriter(mixed)).log
+    for (const log of [own, far]) {
+      log.info('one')
+      log.info({ id: 'c1' }, 'two')
+      log.error('three')
+    }
+    const [expected, found] = paths.map((path) => readFileSync(path, 'utf8').replace(/\d\d:\d\d:\d\d\.\d+/g, 'time'))
+    expect(found).toBe(expected)
+    expect(found?.split('\n').length).toBe(4)
+  },
+)
