@@ -108,15 +108,15 @@ async function serve(setup: LineSetup): Promise<void> {
 
 /** What plugins are lent, before the books and the database are there: until then lines of the log are held, and values wait. */
 function openLent(levels: LogLevels, started: AsyncDisposableStack) {
-  let held: Parameters<WriteLines>[] = []
-  let write: WriteLines = (...lines) => void held.push(lines)
-  const { log, flush } = openFarLog(levels, (...lines) => write(...lines))
+  let held: string[] = []
+  let write: WriteLines = (lines) => void held.push(lines)
+  const { log, flush } = openFarLog(levels, (lines) => write(lines))
   started.defer(flush)
   const { values, open } = valuesLater()
   const { budgets, open: openBudgets } = budgetsLater()
   const connect = (books: FarBooks, store: Store) => {
-    write = (...lines) => books.log(...lines)
-    for (const lines of held) write(...lines)
+    write = (lines) => books.log(lines)
+    for (const lines of held) write(lines)
     held = []
     // A plugin may end the thread.
     process.on('exit', () => {

@@ -36,8 +36,8 @@ export function logOf(log: Log, room: Room): Log {
 
 const ofRoom = Symbol('levels of rooms')
 
-/** Writes lines of a log, each with its line break. `level` is the highest of theirs, which decides how soon they are on disk. */
-export type WriteLines = (lines: string, level: number) => void
+/** Writes lines of a log, each with its line break. */
+export type WriteLines = (lines: string) => void
 
 /** The log of another thread, whose lines this process's log writes. `flush` hands over those that are held back. */
 export function openFarLog(levels: LogLevels, write: WriteLines): { log: Log; flush(): void } {
@@ -45,12 +45,12 @@ export function openFarLog(levels: LogLevels, write: WriteLines): { log: Log; fl
   return { log: openLogOn(lines, levels), flush: () => lines.flush() }
 }
 
-/** Writes the lines of other threads where a log writes its own. */
+/** Writes lines that other threads have held back where a log writes its own, at once. */
 export function linesWriter(log: Log): WriteLines {
   const destination = (log as unknown as { [symbols.streamSym]: DestinationStream })[symbols.streamSym]
-  return (lines, level) => {
-    if (destination instanceof HeldLines) destination.add(level, () => destination.write(lines))
-    else destination.write(lines)
+  return (lines) => {
+    destination.write(lines)
+    if (destination instanceof HeldLines) destination.flush()
   }
 }
 
@@ -114,7 +114,7 @@ class HeldLines implements DestinationStream {
   at = 0
   readonly #writeOut: WriteLines
   readonly #formatted: ((line: string) => string) | undefined
-  #held: { level: number; at: number; make: () => void }[] = []
+  #held: { at: number; make: () => void }[] = []
   #made = ''
   #timer: NodeJS.Timeout | undefined
 
@@ -123,9 +123,9 @@ class HeldLines implements DestinationStream {
     this.#formatted = formatted
   }
 
-  /** Holds what `make` writes. */
+  /** Holds what `make` writes, unless it tells of something wrong. */
   add(level: number, make: () => void): void {
-    this.#held.push({ level, at: Date.now(), make })
+    this.#held.push({ at: Date.now(), make })
     if (level > info || this.#held.length === mostHeld) this.flush()
     else this.#timer ??= setTimeout(() => this.flush(), heldMs).unref()
   }
@@ -146,7 +146,7 @@ class HeldLines implements DestinationStream {
     }
     const made = this.#made
     this.#made = ''
-    if (made !== '') this.#writeOut(made, Math.max(...held.map(({ level }) => level)))
+    if (made !== '') this.#writeOut(made)
   }
 }
 

@@ -62,8 +62,8 @@ export class FarBooks {
   }
 
   /** Lines for the log of the process. */
-  log(lines: string, level: number): void {
-    this.port.say({ kind: 'log', lines, level }, this.#waitMs())
+  log(lines: string): void {
+    this.port.say({ kind: 'log', lines }, this.#waitMs())
   }
 
   /** Something that this line has found out about providers. The others know it before the rows of the same turn are answered. */

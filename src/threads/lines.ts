@@ -211,7 +211,7 @@ class ThreadLines implements Lines {
   }
 
   #hear(id: number, said: Said): void {
-    if (said.kind === 'log') this.#options.writeLog(said.lines, said.level)
+    if (said.kind === 'log') this.#options.writeLog(said.lines)
     else if (said.kind === 'signatures') {
       this.#relay(id, said)
       this.#options.onSignatures(said)

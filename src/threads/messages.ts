@@ -23,7 +23,7 @@ export type Said =
   | { kind: 'giveBack'; account: string; amount: bigint; closes: boolean }
   | { kind: 'held'; id: number; held: Held[] }
   | { kind: 'signatures'; remembered: RememberedSignatures }
-  | { kind: 'log'; lines: string; level: number }
+  | { kind: 'log'; lines: string }
   | { kind: 'damaged'; message: string }
   | { kind: 'refused'; call: RefusedCall }
   | { kind: 'found'; findings: readonly Finding[] }

@@ -126,21 +126,30 @@ test('lines for people are one line each, without secrets', () => {
 })
 
 test('lines of another thread are held back there, and written where it asks for that', async () => {
-  const written: [lines: string, level: number][] = []
-  const { log, flush } = openFarLog(logLevels('info'), (lines, level) => written.push([lines, level]))
-  const messages = () =>
-    written.map(([lines, level]) => [...lines.matchAll(/"msg":"(.*?)"/g)].map(([, msg]) => msg).concat(`${level}`))
+  const written: string[] = []
+  const { log, flush } = openFarLog(logLevels('info'), (lines) => written.push(lines))
+  const messages = () => written.map((lines) => [...lines.matchAll(/"msg":"(.*?)"/g)].map(([, msg]) => msg))
   log.info('one')
   log.info('two')
   expect(messages()).toEqual([])
-  await vi.waitFor(() => expect(messages()).toEqual([['one', 'two', '30']]))
+  await vi.waitFor(() => expect(messages()).toEqual([['one', 'two']]))
   log.info('three')
   log.warn('four')
   log.info('five')
-  expect(messages().slice(1)).toEqual([['three', 'four', '40']])
+  expect(messages().slice(1)).toEqual([['three', 'four']])
   flush()
   flush()
-  expect(messages().slice(2)).toEqual([['five', '30']])
+  expect(messages().slice(2)).toEqual([['five']])
+})
+
+test('what another thread has held back is written at once', () => {
+  const { log, lines } = opened()
+  const far = openFarLog(logLevels('info'), linesWriter(log))
+  log.info('own')
+  far.log.info('of the thread')
+  expect(lines()).toEqual([])
+  far.flush()
+  expect(lines().sort()).toEqual(['of the thread', 'own'])
 })
 
 test.each(['json', 'pretty'] as const)(
