@@ -4,10 +4,10 @@
  * process, garbage collection included: the smallest of the rounds.
  */
 import { chat } from '../src/api/chat/api.ts'
+import { orderTargets } from '../src/call/targets/order-targets.ts'
+import { withoutUnable } from '../src/call/targets/unable-targets.ts'
 import type { NeutralRequest } from '../src/core/request.ts'
 import { defaultHealth, defaultRouting, type RoutingRules } from '../src/core/routing-rules.ts'
-import { orderTargets } from '../src/line/order-targets.ts'
-import { withoutUnable } from '../src/line/unable-targets.ts'
 import type { Provider } from '../src/manifest/provider.ts'
 import type { Target } from '../src/manifest/target.ts'
 import { boundedCall, costBound } from '../src/money/max-cost.ts'

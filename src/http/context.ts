@@ -1,5 +1,5 @@
+import type { Services } from '../call/handle-call.ts'
 import type { Sampling } from '../core/trace.ts'
-import type { Services } from '../line/gateway.ts'
 import type { Log } from '../observe/log.ts'
 import type { Origins } from './cors.ts'
 import type { BodyLimits } from './request-body.ts'

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
+import type { CallResponse } from '../call/types.ts'
 import { collectPassed } from '../core/collect.ts'
-import type { CallResponse } from '../line/call.ts'
 import type { Response } from './app.ts'
 import { addHeaders, headersOf, respond } from './respond.ts'
 

@@ -1,6 +1,6 @@
 import { secretOf } from '../access/client-secret.ts'
+import { callerOf } from '../call/open/read-after-admission.ts'
 import type { RouterError } from '../core/errors.ts'
-import { callerOf } from '../line/let-in.ts'
 import type { ServerContext } from './context.ts'
 import type { JsonRequest } from './server.ts'
 

@@ -1,5 +1,5 @@
 import { afterAll, expect, test, vi } from 'vitest'
-import { openHeldState } from '../../src/line/held-state.ts'
+import { openHeldState } from '../../src/call/targets/held-state.ts'
 import { openStore } from '../../src/store/open.ts'
 
 const store = openStore('sqlite::memory:')

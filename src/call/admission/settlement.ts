@@ -1,0 +1,272 @@
+import { randomUUIDv7 } from 'node:crypto'
+import type { CallRecord, Cost, Outcome } from '../../core/call.ts'
+import type { RouterError } from '../../core/errors.ts'
+import { recordedError } from '../../core/recorded-error.ts'
+import type { RefusedCall } from '../../core/refused-call.ts'
+import { withoutSecrets } from '../../core/secrets.ts'
+import { completionTokens, promptTokens, type Usage } from '../../core/usage.ts'
+import type { Target } from '../../manifest/target.ts'
+import { chargeOf } from '../../money/charge.ts'
+import type { LedgerQueue } from '../../money/ledger.ts'
+import { boundedUsage } from '../../money/meter.ts'
+import type { CallPlugins } from '../../plugin/call-plugins.ts'
+import type { Explanation } from '../../routing/explanation.ts'
+import { failureClass } from '../../routing/failure-class.ts'
+import type { ServedModel } from '../../routing/served-model.ts'
+import type { Attempted, AttemptTimes } from '../../routing/trial.ts'
+import { costNano } from '../../store/ledger-row.ts'
+import type { StoredResponse } from '../../store/responses.ts'
+import type { MeasuredUsage } from '../attempt/measured-reply.ts'
+import type { Admission } from './admission.ts'
+
+/** The facts of a call before any provider is called. `at` is Unix milliseconds, `monotonicMs` of the monotonic clock. */
+export type CallStart = Pick<
+  CallRecord,
+  | 'id'
+  | 'requestId'
+  | 'at'
+  | 'organization'
+  | 'key'
+  | 'group'
+  | 'api'
+  | 'operation'
+  | 'requested'
+  | 'stream'
+  | 'user'
+  | 'metadata'
+  | 'trace'
+> & { monotonicMs: number }
+
+/** The part of the ledger that a call writes to; `detail` is what the log says of its error. */
+export type CallLedger = {
+  settle(...call: [...Parameters<LedgerQueue['settle']>, detail?: string]): Promise<void>
+  /** A call was refused before a provider was asked. */
+  refused?(call: RefusedCall): void
+  /** A call is under way. Returns what says that it is settled. */
+  begin?(call: Pick<CallRecord, 'organization' | 'stream'>): () => void
+}
+
+/** The target that answered, or whose failure is told, and the fields that its request left out. */
+export type AttemptSummary = Attempted & { dropped: string[] }
+
+/** A reply as far as it was received, by what it used. */
+export type ReceivedReply = AttemptSummary & {
+  measured: MeasuredUsage
+  served?: ServedModel | undefined
+  firstEventMs?: number
+  /** Something in it could not be read, and was passed over. */
+  damaged?: boolean
+}
+
+/** The usage and the cost of a settled call. */
+export type Settled = { usage: Usage; cost: Cost }
+
+type SettlementOptions = {
+  ledger: CallLedger
+  admission: Admission
+  explanation?: Explanation | undefined
+  /** They are shown the record of the call. */
+  plugins?: Pick<CallPlugins, 'record'> | undefined
+}
+
+/** The ledger row of one call: written, and the admission closed, exactly once, however the call ends. */
+export class Settlement {
+  readonly #start: CallStart
+  readonly #ledger: CallLedger
+  readonly #admission: Admission
+  readonly #explanation: Explanation | undefined
+  readonly #plugins: SettlementOptions['plugins']
+  readonly #end: (() => void) | undefined
+  #written = false
+
+  constructor(start: CallStart, { ledger, admission, explanation, plugins }: SettlementOptions) {
+    this.#start = start
+    this.#ledger = ledger
+    this.#admission = admission
+    this.#explanation = explanation
+    this.#plugins = plugins
+    this.#end = ledger.begin?.(start)
+  }
+
+  /** Milliseconds since the call arrived. */
+  elapsed(): number {
+    return Math.round(performance.now() - this.#start.monotonicMs)
+  }
+
+  /** What a reply costs that is received as far as this. */
+  costOf(received: ReceivedReply): Settled {
+    return this.#price(received)
+  }
+
+  /** The whole reply was received. `store` returns the response to store with the row, once the price is known. */
+  async complete(received: ReceivedReply, store?: (settled: Settled) => StoredResponse | undefined): Promise<Settled> {
+    const settled = this.#price(received)
+    await this.#write(received, { outcome: 'complete', status: 200, settled, response: store?.(settled) })
+    return settled
+  }
+
+  /** The reply broke off after its first event: the part that was received is charged. */
+  async partial(received: ReceivedReply, error: RouterError): Promise<void> {
+    if (this.#written) return
+    await this.#write(received, {
+      outcome: 'partial',
+      status: error.status,
+      settled: this.#price(received),
+      error,
+    })
+  }
+
+  /**
+   * No reply was received. What the provider counted all the same is charged; so is, by an estimate, the prompt of a client
+   * that left when the request had been `sent`.
+   */
+  async fail(attempted: AttemptSummary & { sent?: boolean }, error: RouterError): Promise<void> {
+    const settled = this.#priceFailure(attempted, error)
+    await this.#write(attempted, { outcome: 'failed', status: error.status, settled, error })
+  }
+
+  /** An attempt failed whose failure the row of the call does not tell: it has a row of its own, and what it used is charged. */
+  failAttempt(attempted: AttemptSummary, error: RouterError): void {
+    const settled = this.#priceFailure(attempted, error)
+    this.#writeAttempt(attempted, { outcome: 'failed', status: error.status, settled, error })
+  }
+
+  /** An attempt broke off after content, and another target is to go on: what was received is charged. */
+  cutAttempt(received: ReceivedReply, error: RouterError): Settled {
+    const settled = this.#price(received)
+    this.#writeAttempt(received, { outcome: 'partial', status: error.status, settled, error })
+    return settled
+  }
+
+  /** No other target could go on: the reply broke off, and what was received of it is charged already. */
+  async charged(attempted: AttemptSummary, error: RouterError): Promise<void> {
+    await this.#write(attempted, { outcome: 'partial', status: error.status, settled: nothingUsed, error })
+  }
+
+  #writeAttempt(summary: RowFacts, end: SettledOutcome): void {
+    const record = this.#record(summary, end)
+    const { times } = summary
+    const own = {
+      id: randomUUIDv7(),
+      attemptOf: this.#start.id,
+      ...(times && { durationMs: Math.round((times.ended ?? performance.now()) - times.began), ...this.#began(times) }),
+    }
+    const cost = costNano(record)
+    if (cost > 0n) this.#admission.charge(cost)
+    // The ledger keeps the row until it can be written; the row of the call itself waits behind it.
+    void this.#ledger.settle({ ...record, ...own }, undefined, end.error?.forLog).catch(() => {})
+  }
+
+  #priceFailure({ target, sent }: AttemptSummary & { sent?: boolean }, error: RouterError): Settled {
+    const { abandonedUsage } = this.#admission
+    const abandoned = sent === true && error.code === 'client_gone' ? abandonedUsage : undefined
+    if (!error.billed && !abandoned) return nothingUsed
+    const most = this.#admission.mostAt(target, false)
+    const counted = error.billed && boundedUsage(error.billed, most)
+    const known = counted && this.#chargeAs(counted.usage, target, counted.bounded)
+    const asked = abandoned && this.#chargeAs(abandoned, target, true)
+    // Of a request in pieces some may be counted when its client leaves.
+    if (known && asked) return known.cost.nanoUsd < asked.cost.nanoUsd ? asked : known
+    return (known ?? asked) as Settled
+  }
+
+  #price({ target, served, measured }: ReceivedReply): Settled {
+    const { usage, estimated } = measured
+    const cost = this.#charge(usage, target, served)
+    return { usage, cost: estimated ? { ...cost, estimated } : cost }
+  }
+
+  #chargeAs(usage: Usage, target: Target, estimated: boolean): Settled {
+    const cost = this.#charge(usage, target)
+    return { usage, cost: estimated ? { ...cost, estimated } : cost }
+  }
+
+  #charge(usage: Usage, { entry, provider }: Target, served?: ServedModel): Cost {
+    const byReport = provider.reports?.has('cost') ?? false
+    return chargeOf(usage, { entry, served: served?.entry, byReport }, this.#start.at)
+  }
+
+  async #write(summary: RowFacts, end: SettledOutcome): Promise<void> {
+    if (this.#written) return
+    this.#written = true
+    this.#end?.()
+    const record = this.#record(summary, end)
+    const { usage } = end.settled
+    this.#admission.settle(costNano(record), promptTokens(usage) + completionTokens(usage))
+    const shown = this.#plugins && { ...record }
+    const row: CallRecord = record
+    row.reservedNano = Number(this.#admission.mostNano())
+    if (this.#explanation) row.explanation = this.#explanation.told()
+    try {
+      await this.#ledger.settle(row, end.response, end.error?.forLog)
+    } finally {
+      // They may ask for budgets, which count what is written.
+      if (shown) this.#plugins?.record(shown)
+    }
+    this.#admission.recorded()
+  }
+
+  #began({ began }: AttemptTimes): { startedMs: number } {
+    return { startedMs: Math.round(began - this.#start.monotonicMs) }
+  }
+
+  /** Members are added one by one, so that records of the same members are of the same shape to V8. */
+  #record(summary: RowFacts, { outcome, status, settled, error }: SettledOutcome): CallRecord {
+    const { id, at, organization, key, api, operation, requested, stream } = this.#start
+    const { target, attempts, dropped } = summary
+    const record: CallRecord = {
+      id,
+      at,
+      organization,
+      key,
+      api,
+      operation,
+      requested,
+      stream,
+      provider: target.provider.slug,
+      // Where unknown models are allowed, the name is any text the client sent.
+      model: withoutSecrets(target.model),
+      outcome,
+      status,
+      usage: settled.usage,
+      cost: settled.cost,
+      dropped,
+      attempts,
+      durationMs: this.elapsed(),
+    }
+    this.#addStated(record)
+    this.#addFound(record, summary)
+    if (error) Object.assign(record, recordedError(error), { failure: failureClass(error).name })
+    return record
+  }
+
+  /** What was known when the call began, of some calls. */
+  #addStated(record: CallRecord): void {
+    const { requestId, group, user, metadata, trace } = this.#start
+    if (requestId !== undefined) record.requestId = requestId
+    if (group !== undefined) record.group = group
+    if (user !== undefined) record.user = user
+    if (metadata !== undefined) record.metadata = metadata
+    if (trace !== undefined) record.trace = trace
+  }
+
+  #addFound(record: CallRecord, { attempts, times, served, firstEventMs, damaged, measured }: RowFacts): void {
+    if (served) record.served = served.model
+    if (attempts > 1 && times) Object.assign(record, this.#began(times))
+    if (firstEventMs !== undefined) record.firstEventMs = firstEventMs
+    if (damaged) record.damaged = damaged
+    if (measured?.contents) record.contents = measured.contents
+  }
+}
+
+const nothingUsed: Settled = { usage: {}, cost: { nanoUsd: 0, parts: {}, priceVersion: '' } }
+
+type RowFacts = AttemptSummary & Partial<Pick<ReceivedReply, 'served' | 'firstEventMs' | 'damaged' | 'measured'>>
+
+type SettledOutcome = {
+  outcome: Outcome
+  status: number
+  settled: Settled
+  error?: RouterError
+  response?: StoredResponse | undefined
+}

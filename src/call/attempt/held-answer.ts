@@ -1,0 +1,36 @@
+import { asRouterError } from '../../core/errors.ts'
+import { Fold } from '../../core/fold.ts'
+import { mergeUsage } from '../../core/usage.ts'
+import { yieldEach } from '../../core/yield-each.ts'
+import type { Target } from '../../manifest/target.ts'
+import { foldFacts } from '../../upstream/fold-facts.ts'
+import type { StreamedAnswer } from '../../upstream/provider-stream.ts'
+import type { StreamFrame } from '../../upstream/stream-frames.ts'
+import type { PreparedCall } from '../types.ts'
+import { requireBounded, requireWhole } from './broken-stream.ts'
+import { measuredReply } from './measured-reply.ts'
+
+/** A streamed answer that is held back until it is whole. Throws RouterError, with what was received to be paid, when it breaks. */
+export async function heldAnswer(
+  answer: StreamedAnswer,
+  target: Target,
+  { answerBounds, admission }: Pick<PreparedCall, 'answerBounds' | 'admission'>,
+): Promise<StreamedAnswer> {
+  const fold = new Fold(foldFacts(target.provider))
+  const batches: StreamFrame[][] = []
+  try {
+    for await (const batch of answer.batches) {
+      for (const { events } of batch) for (const event of events) fold.take(event)
+      requireBounded(fold, target, answerBounds.bytes)
+      batches.push(batch)
+    }
+    requireWhole(fold, target)
+  } catch (thrown) {
+    const error = asRouterError(thrown)
+    const reply = fold.reply()
+    const counted = { ...reply, usage: mergeUsage(reply.usage, error.billed ?? {}) }
+    error.billed = measuredReply(counted, target, admission, false).usage
+    throw error
+  }
+  return { ...answer, batches: yieldEach(batches) }
+}

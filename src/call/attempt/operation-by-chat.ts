@@ -1,0 +1,89 @@
+import type { OperationApi, OperationByChat } from '../../api/operation-api.ts'
+import { asRouterError } from '../../core/errors.ts'
+import type { OperationRequest } from '../../core/operation.ts'
+import type { NeutralRequest } from '../../core/request.ts'
+import { endpointFor } from '../../manifest/operation.ts'
+import type { Target } from '../../manifest/target.ts'
+import { boundedCall, costBound, longestOutput, outputBound, promptBound } from '../../money/max-cost.ts'
+import { mostCost } from '../../money/most-cost.ts'
+import type { AttemptLimits } from '../../routing/trial.ts'
+import type { AnswerBounds } from '../../upstream/answer-bounds.ts'
+import type { HttpClient } from '../../upstream/http-client.ts'
+import type { CallMedia } from '../../upstream/inline.ts'
+import type { OperationAnswer } from '../../upstream/operation-answer.ts'
+import { requestAnswer } from '../../upstream/provider-answer.ts'
+import type { MostUsed } from '../admission/admission.ts'
+import { translatedRequest } from './other-format.ts'
+
+/** Whether a target has an endpoint of its own for an operation. */
+export function hasEndpoint(
+  { provider, entry }: Pick<Target, 'provider' | 'entry'>,
+  { operation }: OperationApi,
+): boolean {
+  return endpointFor(provider, operation, entry) !== undefined
+}
+
+/** Whether a target does an operation as a conversation: it has no endpoint for it, and the model is one for conversations. */
+export function isAskedByChat(target: Pick<Target, 'provider' | 'entry'>, api: OperationApi): boolean {
+  const { provider, entry } = target
+  const converses =
+    provider.chat !== undefined && (entry === undefined || [entry.api, ...(entry.also ?? [])].includes('chat'))
+  return api.byChat !== undefined && converses && !hasEndpoint(target, api)
+}
+
+/** The most that a call can use at a target, and what that can cost. `at` is Unix milliseconds. */
+export function mostAt(
+  target: Target,
+  { api, request, at }: { api: OperationApi; request: OperationRequest; at: number },
+): MostUsed {
+  if (!api.byChat || !isAskedByChat(target, api)) {
+    const usage = api.most(request, target.entry)
+    return { usage, nanoUsd: mostCost(usage, target.entry, at) }
+  }
+  const asked = conversationFor(target, api.byChat, request)
+  const call = boundedCall(asked, at)
+  const output = outputBound(call, target, asked.max_output_tokens)
+  return { usage: { input: promptBound(call, target), output }, nanoUsd: costBound(call, target, output) }
+}
+
+/** The conversation, no longer than the model can write. */
+function conversationFor(target: Target, byChat: OperationByChat, request: OperationRequest) {
+  const asked = byChat.request(request)
+  return { ...asked, max_output_tokens: Math.min(asked.max_output_tokens, longestOutput(target)) }
+}
+
+/** A call that is asked for as a conversation; `onWritten` hears the client's names of what is lost, and may refuse it. */
+export type AskedByChat = {
+  byChat: OperationByChat
+  request: OperationRequest
+  media: CallMedia
+  signal: AbortSignal
+  bounds: AnswerBounds
+  limits: AttemptLimits
+  httpClient: HttpClient
+  onWritten(dropped: string[]): void
+  onSent(): void
+}
+
+/** Asks a target for an operation as a conversation. Throws RouterError. */
+export async function askByChat(target: Target, asked: AskedByChat): Promise<OperationAnswer> {
+  const { byChat, request, media, signal, bounds, limits, httpClient, onWritten, onSent } = asked
+  const conversation: NeutralRequest = conversationFor(target, byChat, request)
+  const { body, dropped } = await translatedRequest(target, conversation, media)
+  onWritten([...Object.keys(request.unread), ...lostNames(dropped, byChat)])
+  const outgoing = { body, stream: false, signal, bounds, limits, onSent, forwardedHeaders: [] }
+  const answer = await requestAnswer(target, outgoing, httpClient)
+  if (answer.kind !== 'whole') throw new Error('an answer that nobody asked to be streamed')
+  const { usage } = answer.reply
+  try {
+    return { kind: 'whole', reply: byChat.reply(answer.reply, request), usage, reported: undefined }
+  } catch (thrown) {
+    const error = asRouterError(thrown)
+    error.billed ??= usage
+    throw error
+  }
+}
+
+function lostNames(dropped: readonly string[], { names }: OperationByChat): string[] {
+  return [...new Set(dropped.flatMap((field) => names[field] ?? []))]
+}

@@ -1,0 +1,60 @@
+import type { NeutralRequest } from '../../core/request.ts'
+import { takesPart } from '../../manifest/inferred-losses.ts'
+import { hasLinks } from '../../manifest/losses.ts'
+import { chatEndpoint } from '../../manifest/run-mapping.ts'
+import type { Target } from '../../manifest/target.ts'
+import { type ProviderRequest, writeRequest } from '../../manifest/translate.ts'
+import { type CallMedia, inlineMedia } from '../../upstream/inline.ts'
+import type { StreamTranslation, TargetedCall, Translation } from '../types.ts'
+
+/**
+ * For a provider of another format, through the neutral form: `readFrame` in `manifest/translate.ts` has made events of each
+ * stream chunk by the dialect's mapping, and `stream-write.ts` of the client's API writes them.
+ */
+export function otherFormatTranslation(target: Target, { call, request, turn, media }: TargetedCall): Translation {
+  const { clientApi } = call
+  return {
+    request: () => translatedRequest(target, request, media),
+    forwardedHeaders: [],
+    edits: false,
+    whole: ({ reply }, facts) => clientApi.writeReply(reply, facts),
+    stream: (model) => neutralStream({ call, request }, model),
+    responseToStore: (response, text) =>
+      turn.responseToStore(response, text, { target, sameFormat: false, storesItself: false }),
+  }
+}
+
+/** Writes a streamed answer from its neutral events, of whatever format its frames are. */
+export function neutralStream(
+  { call, request }: Pick<TargetedCall, 'call' | 'request'>,
+  model: string,
+): StreamTranslation {
+  const { id, requestId, clientApi } = call
+  const writer = clientApi.openStream(request, { model, id, requestId })
+  return {
+    translate({ events }, fold) {
+      const [first, ...others] = events
+      if (!first) return ''
+      // What one event of the provider says is written together: log probabilities with their text.
+      return writer.events(others.length === 0 ? fold.take(first) : events.flatMap((event) => fold.take(event)))
+    },
+    close: (fold) => writer.events(fold.end()),
+    end: writer.end,
+    fail: writer.fail,
+    ...(writer.reply && { reply: writer.reply }),
+  }
+}
+
+/** A neutral request as a target gets it, with the files that the provider cannot fetch itself. Throws RouterError. */
+export async function translatedRequest(
+  target: Target,
+  request: NeutralRequest,
+  media: CallMedia,
+): Promise<ProviderRequest> {
+  const { provider } = target
+  const chat = chatEndpoint(provider)
+  const whole = hasLinks(request)
+    ? await inlineMedia(request, chat.history.inline_media, media, (type) => takesPart(chat, type))
+    : request
+  return await writeRequest(provider, whole, target)
+}

@@ -1,0 +1,106 @@
+import type { Key } from '../../access/keys.ts'
+import type { ClientApi } from '../../api/client-api.ts'
+import { RouterError } from '../../core/errors.ts'
+import type { JsonObject } from '../../core/json.ts'
+import { chatEndpoint } from '../../manifest/run-mapping.ts'
+import type { Target } from '../../manifest/target.ts'
+import { defaultAnswerBounds } from '../../upstream/answer-bounds.ts'
+import type { HttpClient, HttpRequest } from '../../upstream/http-client.ts'
+import type { CallMedia } from '../../upstream/inline.ts'
+import { requestAnswer } from '../../upstream/provider-answer.ts'
+import { shownOf } from '../../upstream/secrets.ts'
+import { shownCredential } from '../../upstream/shown-credential.ts'
+import { speaksSameFormat, translationOf } from '../attempt/choose-translation.ts'
+import { wireNames } from '../attempt/provider-call.ts'
+import { refuseLargeArguments } from '../open/call-arguments.ts'
+import { openConversations, type StoredTurns } from '../open/conversations.ts'
+import { refuseManyUnknown } from '../open/unknown-fields.ts'
+import type { TargetedCall } from '../types.ts'
+import type { ExplainServices } from './explain.ts'
+
+/** A request to a provider as it would be sent: without secrets; `edited`: its body is the client's own, edited. */
+export type TriedRequest = {
+  method: string
+  url: string
+  headers: JsonObject
+  body: JsonObject
+  dropped: string[]
+  edited: boolean
+}
+
+type Tried = { key: Key; clientApi: ClientApi; body: JsonObject; targetFor(request: TargetedCall['request']): Target }
+
+/**
+ * What a provider would be sent for a conversation. Nothing is sent or fetched, nothing is read of stored conversations, and plugins
+ * do not see it. Throws RouterError.
+ */
+export async function tryRequest(
+  { key, clientApi, body, targetFor }: Tried,
+  { rulesOf, maxUnknownFields, maxValues }: Pick<ExplainServices, 'rulesOf' | 'maxUnknownFields' | 'maxValues'>,
+): Promise<TriedRequest> {
+  const turn = openConversations(nothingStored, (id) => rulesOf(id).retention).open(clientApi, key.organization, body)
+  const { request } = turn
+  refuseManyUnknown(request, maxUnknownFields)
+  refuseLargeArguments(request, clientApi, maxValues)
+  const target = targetFor(request)
+  const { signal } = new AbortController()
+  const call: TargetedCall['call'] = {
+    id: 'tried',
+    clientApi,
+    secret: undefined,
+    readBody: async () => body,
+    strict: false,
+    keepAlive: { afterMs: 0, early: false },
+    signal,
+    atEnd() {},
+  }
+  const media = noFiles(clientApi.wireNames('messages')[0] ?? '')
+  const prepared = { call, request, turn, media, answerBounds: defaultAnswerBounds, holds() {} }
+  const written = await translationOf(target, prepared).request()
+  const sent = await captured(target, written.body, request.stream === true)
+  const shown = (text: string) => shownOf(target.provider, text)
+  return {
+    method: sent.method ?? 'POST',
+    url: shown(sent.url),
+    headers: Object.fromEntries(Object.entries(sent.headers).map(([name, value]) => [name, shown(value)])),
+    body: JSON.parse(String(sent.body)),
+    dropped: wireNames(clientApi, written.dropped, request.origin.body),
+    edited: speaksSameFormat(target, clientApi),
+  }
+}
+
+const nothingStored: StoredTurns = { responses: { find: () => undefined, findByItem: () => undefined } }
+
+/** Files are not fetched for what is not sent. */
+function noFiles(param: string): CallMedia {
+  return {
+    param,
+    fetchAll() {
+      const message = 'The provider gets files as data, and nothing is fetched here: write data URLs in place of links.'
+      throw new RouterError('invalid_request', message, { param })
+    },
+  }
+}
+
+/** The request as it reaches the HTTP client, with a word in place of the credential. */
+async function captured({ provider, ...target }: Target, body: JsonObject, stream: boolean): Promise<HttpRequest> {
+  let sent: HttpRequest | undefined
+  const httpClient: HttpClient = {
+    async send(request) {
+      sent = request
+      throw notSent
+    },
+    async close() {},
+  }
+  const shown = { ...target, provider: { ...provider, auth: shownCredential(provider.auth) } }
+  chatEndpoint(provider)
+  const { signal } = new AbortController()
+  const asked = requestAnswer(shown, { body, stream, signal, forwardedHeaders: [] }, httpClient)
+  await asked.catch((thrown: unknown) => {
+    if (thrown !== notSent) throw thrown
+  })
+  if (!sent) throw new Error('no request was made')
+  return sent
+}
+
+const notSent = new Error('nothing is sent')

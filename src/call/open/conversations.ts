@@ -1,0 +1,258 @@
+import { filledText, optional } from '../../api/check.ts'
+import type { ClientApi } from '../../api/client-api.ts'
+import { isReference } from '../../api/item-reference.ts'
+import { RouterError } from '../../core/errors.ts'
+import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import { valuesIn } from '../../core/json-bounds.ts'
+import type { NeutralRequest } from '../../core/request.ts'
+import { dayMs } from '../../core/time.ts'
+import type { Provider } from '../../manifest/provider.ts'
+import { type NamedTarget, targetId } from '../../manifest/target.ts'
+import type { Store } from '../../store/open.ts'
+import type { StoredResponse } from '../../store/responses.ts'
+import type { Retention } from '../../store/rules.ts'
+
+/** Conversations that continue by the id of a response, on any model. */
+export type Conversations = {
+  /**
+   * Reads a body, with the turns before it. Throws RouterError 400 when the body cannot be read, or the response that it
+   * continues is not there.
+   */
+  open(clientApi: ClientApi, organization: string, body: unknown): Turn
+}
+
+/** One turn of a conversation. */
+export type Turn = {
+  /** Its messages begin with those of the turns before; its origin is the client's own body. */
+  request: NeutralRequest
+  /** Who wrote the stored response that it continues: the id of the model, and the provider. */
+  madeBy?: Pick<StoredResponse, 'model' | 'provider'> | undefined
+  /** The client's body for a provider of the same format, with the earlier turns unless that provider stored them. */
+  bodyFor(provider: Provider): JsonObject
+  /** The neutral names of what such a body leaves out of the earlier turns. */
+  lostFor?(provider: Provider): string[]
+  /**
+   * Whether a provider failed because it no longer has what it stored: from then on `bodyFor` returns the whole
+   * conversation. True once for each provider.
+   */
+  mustResend(error: RouterError, provider: Provider): boolean
+  /** A reply or event of a provider of the same format, with the response id that the client continued from. */
+  withPrevious(payload: JsonObject): JsonObject
+  /** Whether the response is to be stored when it is complete. */
+  stores: boolean
+  /** Whether the organization lets anybody store conversations. */
+  mayStore: boolean
+  /** A response in its stored form, `text` being its JSON; undefined when it is not to be stored or did not complete. */
+  responseToStore(response: JsonObject, text: string, by: Author): StoredResponse | undefined
+}
+
+/** Who wrote a response: a target, whether its format is that of the client, and whether it stores the response itself. */
+export type Author = { target: NamedTarget; sameFormat: boolean; storesItself: boolean }
+
+/** Input items of one origin: an earlier response, or the client's present body. */
+type Segment = { items: Json[]; from?: Pick<StoredResponse, 'model' | 'provider' | 'native'> }
+
+/** Longer than any model's context: a bound on what one request loads. */
+const maxTurns = 1_000
+const maxCharacters = 32 * 1024 * 1024
+const maxValues = 400_000
+
+/** Where earlier turns are found. */
+export type StoredTurns = { responses: Pick<Store['responses'], 'find' | 'findByItem'> }
+
+/** Opens the conversations of a store. */
+export function openConversations(store: StoredTurns, retentionOf: (organization: string) => Retention): Conversations {
+  return {
+    open(clientApi, organization, body) {
+      const { stores: mayStore, days } = retentionOf(organization)
+      if (clientApi.api !== 'responses' || !isObject(body)) {
+        return singleTurn(clientApi.read(mayStore ? body : storedNowhere(body)), mayStore)
+      }
+      const previous = optional(body.previous_response_id, 'previous_response_id', filledText)
+      const earlier = previous === undefined ? [] : turnsUpTo(store, organization, previous)
+      const now = resolved(store, organization, body.input)
+      const resendTo = new Set<string>()
+      const stores = mayStore && body.store !== false
+      // If the organization stores no responses here, the provider must not store them either.
+      const origin = mayStore ? body : { ...body, store: false }
+      return {
+        request: withoutStore(readAll(clientApi, origin, [...earlier, ...now])),
+        madeBy: [...earlier, ...now].findLast(({ from }) => from)?.from,
+        bodyFor: (provider) => bodyFor(provider, origin, { earlier, now, resendTo }),
+        lostFor: (provider) => lostFor(provider, { earlier, now, resendTo }),
+        mustResend(error, { slug }) {
+          if (resendTo.has(slug) || !isLostResponse(error)) return false
+          resendTo.add(slug)
+          return true
+        },
+        withPrevious: (payload) => (previous === undefined ? payload : withPreviousId(payload, previous)),
+        stores,
+        mayStore,
+        responseToStore(response, text, { target, sameFormat, storesItself }) {
+          const { id, status } = response
+          if (!stores || typeof id !== 'string' || (status !== 'completed' && status !== 'incomplete')) return undefined
+          const createdAt = Date.now()
+          const { slug } = target.provider
+          return {
+            id,
+            organization,
+            createdAt,
+            expiresAt: createdAt + days * dayMs,
+            previous: previous ?? null,
+            model: targetId(target),
+            provider: slug,
+            native: sameFormat && storesItself,
+            // Items left out because the provider could not read them would not be readable later either.
+            input: JSON.stringify(now.flatMap((segment) => (sameFormat ? readableBy(slug, segment) : segment.items))),
+            response: text,
+          }
+        },
+      }
+    },
+  }
+}
+
+/** A body that no provider may store, whatever it asks for. */
+function storedNowhere(body: unknown): unknown {
+  return isObject(body) && body.store === true ? { ...body, store: false } : body
+}
+
+/** A call of an API without conversations by id. */
+function singleTurn(request: NeutralRequest, mayStore: boolean): Turn {
+  return {
+    request,
+    mayStore,
+    bodyFor: () => request.origin.body,
+    mustResend: () => false,
+    withPrevious: (payload) => payload,
+    stores: false,
+    responseToStore: () => undefined,
+  }
+}
+
+/** The turns up to a response, the oldest first. */
+function turnsUpTo(store: StoredTurns, organization: string, last: string): Segment[] {
+  const turns: StoredResponse[] = []
+  let characters = 0
+  for (let id: string | null = last; id !== null; ) {
+    const turn: StoredResponse = store.responses.find(organization, id) ?? missing(id)
+    characters += turn.input.length + turn.response.length
+    if (turns.length === maxTurns || characters > maxCharacters) throw tooLong()
+    turns.push(turn)
+    id = turn.previous
+  }
+  if (characters > 2 * maxValues && valuesOf(turns) > maxValues) throw tooLong()
+  return turns.reverse().map((turn) => ({ from: turn, items: [...JSON.parse(turn.input), ...outputOf(turn)] }))
+}
+
+/** Counted before any of them is parsed. */
+function valuesOf(turns: readonly StoredResponse[]): number {
+  return turns.reduce((sum, { input, response }) => sum + valuesIn(input) + valuesIn(response), 0)
+}
+
+function outputOf({ response }: StoredResponse): Json[] {
+  const { output } = JSON.parse(response)
+  return Array.isArray(output) ? output : []
+}
+
+function missing(id: string): never {
+  const message = `Previous response with id '${id}' not found: it was not stored, was deleted, has expired, or is not yours. Send the conversation as input.`
+  throw new RouterError('previous_response_not_found', message, { param: 'previous_response_id' })
+}
+
+function tooLong(): RouterError {
+  const message = `The conversation before previous_response_id is longer than ${maxTurns} turns, ${maxCharacters} characters or ${maxValues} values. Send a shorter one as input.`
+  return new RouterError('invalid_request', message, { param: 'previous_response_id' })
+}
+
+/** An input with its item references replaced by the items. */
+function resolved(store: StoredTurns, organization: string, input: Json | undefined): Segment[] {
+  const known = new Map<Json | undefined, Segment>()
+  return itemsOf(input).map((item, index) => {
+    if (!isReference(item)) return { items: [item] }
+    const found = known.get(item.id)
+    if (found) return found
+    const from = typeof item.id === 'string' ? store.responses.findByItem(organization, item.id) : undefined
+    for (const stored of from ? outputOf(from) : [])
+      if (from && isObject(stored)) known.set(stored.id, { from, items: [stored] })
+    return known.get(item.id) ?? missingItem(item.id, index)
+  })
+}
+
+function missingItem(id: Json | undefined, index: number): never {
+  const message = `Item with id '${id}' not found: its response was not stored, was deleted, has expired, or is not yours. Send the item itself.`
+  throw new RouterError('invalid_request', message, { param: `input[${index}].id` })
+}
+
+/** The items of an input; plain text is a user message. */
+function itemsOf(input: Json | undefined): Json[] {
+  if (Array.isArray(input)) return input
+  if (typeof input !== 'string') return []
+  return [{ type: 'message', role: 'user', content: [{ type: 'input_text', text: input }] }]
+}
+
+function readAll(clientApi: ClientApi, body: JsonObject, segments: readonly Segment[]): NeutralRequest {
+  if (isPlain(body, segments)) return clientApi.read(body)
+  const input = segments.flatMap(({ items }) => items)
+  try {
+    return { ...clientApi.read({ ...body, input }), origin: { api: clientApi.api, body } }
+  } catch (thrown) {
+    // An error must name the position in the client's own input, not in the combined one.
+    if (Array.isArray(body.input)) clientApi.read(body)
+    throw thrown
+  }
+}
+
+/** Whether an input needs nothing from the store; an invalid one is left to the reader to refuse. */
+function isPlain({ input }: JsonObject, segments: readonly Segment[]): boolean {
+  const readable = input === undefined || input === null || typeof input === 'string' || Array.isArray(input)
+  return !readable || segments.every(({ from }) => !from)
+}
+
+/** Responses are stored here, so providers of other formats need not store them. */
+function withoutStore({ store, ...request }: NeutralRequest): NeutralRequest {
+  return store === false ? { ...request, store } : request
+}
+
+type Segments = { earlier: readonly Segment[]; now: readonly Segment[]; resendTo: ReadonlySet<string> }
+
+function bodyFor({ slug }: Provider, body: JsonObject, segments: Segments): JsonObject {
+  if (hasAll(slug, segments)) return body
+  const { earlier, now, resendTo } = segments
+  const { previous_response_id: _, ...rest } = body
+  return { ...rest, input: [...earlier, ...now].flatMap((segment) => readableBy(slug, segment, resendTo.has(slug))) }
+}
+
+/** Reasoning that only its maker can read. */
+function lostFor({ slug }: Provider, segments: Segments): string[] {
+  if (hasAll(slug, segments)) return []
+  const { earlier, now, resendTo } = segments
+  const isLost = (segment: Segment) => readableBy(slug, segment, resendTo.has(slug)).length < segment.items.length
+  return [...earlier, ...now].some(isLost) ? ['parts.reasoning'] : []
+}
+
+/** Whether a provider has stored all that an input continues. */
+function hasAll(slug: string, { earlier, now, resendTo }: Segments): boolean {
+  return [...earlier.slice(-1), ...now].every(({ from }) => {
+    return !from || (!resendTo.has(slug) && from.native && from.provider === slug)
+  })
+}
+
+/** The items that a provider can read: reasoning only where it was made, and is encrypted or stored there. */
+function readableBy(slug: string, { items, from }: Segment, resend = false): Json[] {
+  if (!from) return items
+  return items.filter((item) => {
+    if (!isObject(item) || item.type !== 'reasoning') return true
+    return from.provider === slug && ((from.native && !resend) || typeof item.encrypted_content === 'string')
+  })
+}
+
+/** Whether a provider reports that a response, which it stored according to our records, is not there. */
+function isLostResponse({ provider, providerCode }: RouterError): boolean {
+  return provider !== undefined && providerCode === 'previous_response_not_found'
+}
+
+function withPreviousId(payload: JsonObject, previous: string): JsonObject {
+  if (payload.object === 'response') return { ...payload, previous_response_id: previous }
+  return isObject(payload.response) ? { ...payload, response: withPreviousId(payload.response, previous) } : payload
+}

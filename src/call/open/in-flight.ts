@@ -1,0 +1,31 @@
+import type { CallRecord } from '../../core/call.ts'
+import type { CallsUnderWay } from '../../observe/line-metrics.ts'
+
+/** The admitted calls of one event loop that are not settled yet, by organization. */
+export class UnderWay {
+  readonly #running = new Map<string, CallsUnderWay>()
+
+  /** Returns what ends it; called once. */
+  readonly begin = ({ organization, stream }: Pick<CallRecord, 'organization' | 'stream'>): (() => void) => {
+    this.#add(organization, 1, stream ? 1 : 0)
+    return () => this.#add(organization, -1, stream ? -1 : 0)
+  }
+
+  readonly of = (organization: string): CallsUnderWay => ({ ...(this.#running.get(organization) ?? none) })
+
+  all(): { [organization: string]: CallsUnderWay } {
+    return Object.fromEntries(this.#running)
+  }
+
+  #add(organization: string, calls: number, streams: number): void {
+    const found = this.#running.get(organization)
+    if (!found) this.#running.set(organization, { calls, streams })
+    else if (found.calls + calls === 0) this.#running.delete(organization)
+    else {
+      found.calls += calls
+      found.streams += streams
+    }
+  }
+}
+
+const none: CallsUnderWay = { calls: 0, streams: 0 }

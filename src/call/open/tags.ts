@@ -1,0 +1,124 @@
+import { isUtf8 } from 'node:buffer'
+import { type Check, defined, filledText, listOf, object, optional, refuse, text } from '../../api/check.ts'
+import { RouterError } from '../../core/errors.ts'
+import type { Json, JsonObject } from '../../core/json.ts'
+import { withoutSecrets } from '../../core/secrets.ts'
+
+/** What a client says about itself in headers, and the header `x-router-tags`. */
+export type CallTags = { origin?: JsonObject | undefined; header?: string | undefined }
+
+/** The user and the metadata of a ledger row. */
+export type Recorded = { user?: string; metadata?: JsonObject }
+
+/** What a body says of the call itself. */
+type Described = { user?: string; metadata?: JsonObject; requesty?: Json | undefined }
+
+/**
+ * Who made a call and what for, as a ledger row records it: what the client's headers say of it, overridden by the metadata
+ * of the body, its field `requesty`, and the header `x-router-tags`. Throws RouterError 400.
+ */
+export function recordedFor(request: Described, { origin, header }: CallTags): Recorded {
+  const { user_id, ...described } = readDescription(request.requesty)
+  const user = request.user ?? user_id
+  const all = [origin, request.metadata, described].filter((one) => one && Object.keys(one).length > 0)
+  const metadata = taggedMetadata(all.length > 0 ? Object.assign({}, ...all) : undefined, header)
+  return { ...(user !== undefined && { user }), ...(metadata && { metadata }) }
+}
+
+/** `requesty: {tags, user_id, trace_id, session_id, extra}`: the members of `extra` are recorded under their own names. */
+function readDescription(given: Json | undefined): JsonObject & { user_id?: string } {
+  const body = optional(given, 'requesty', object)
+  if (!body) return {}
+  const tags = optional(body.tags, 'requesty.tags', listOf(filledText)) ?? []
+  const extra = optional(body.extra, 'requesty.extra', object) ?? {}
+  if (Object.keys(extra).length > maxTags) refuse('requesty.extra', `an object of at most ${maxTags} members`, extra)
+  return {
+    ...Object.fromEntries(Object.entries(extra).flatMap(([name, value]) => readExtra(name, value as Json))),
+    ...defined({
+      tags: tags.length > 0 ? brief(tags.join(','), 'requesty.tags') : undefined,
+      user_id: optional(body.user_id, 'requesty.user_id', briefText),
+      trace_id: optional(body.trace_id, 'requesty.trace_id', briefText),
+      session_id: optional(body.session_id, 'requesty.session_id', briefText),
+    }),
+  }
+}
+
+function readExtra(name: string, value: Json): [name: string, value: string][] {
+  const path = `requesty.extra.${name}`
+  if (name === '__proto__' || name.length > maxName) refuse('requesty.extra', 'an object with usual names', name)
+  if (value === null) return []
+  if (typeof value === 'object') return refuse(path, 'a text, a number, true or false', value)
+  return [[name, brief(String(value), path)]]
+}
+
+const briefText: Check<string> = (value, path) => brief(text(value, path), path)
+
+function brief(value: string, path: string): string {
+  return value.length <= maxValue ? value : refuse(path, `a text of at most ${maxValue} characters`, value)
+}
+
+/** What the headers of an application say about it: `X-Title`, `HTTP-Referer` and any `X-Requesty-<Name>`. */
+export function originOf(headers: Headers, secret: string | undefined): JsonObject | undefined {
+  const found: [name: string, value: string][] = []
+  for (const header of Object.keys(headers)) {
+    const name = nameOf(header)
+    const value = headers[header]
+    // What may be a credential is no description.
+    if (!name || typeof value !== 'string' || found.length === maxTags || /key|token|secret|auth/.test(name)) continue
+    found.push([name, withoutSecrets(textOf(value), secret).slice(0, maxValue)])
+  }
+  return found.length > 0 ? Object.fromEntries(found) : undefined
+}
+
+type Headers = { readonly [name: string]: string | string[] | undefined }
+
+/** Names in lower case, as Node gives them. */
+function nameOf(header: string): string | undefined {
+  if (header.startsWith(ownPrefix)) {
+    const name = header.slice(ownPrefix.length)
+    return /^[\w.-]{1,64}$/.test(name) && name !== '__proto__' ? name : undefined
+  }
+  if (header === 'x-title') return 'origin_title'
+  return header === 'http-referer' ? 'origin_referer' : undefined
+}
+
+const ownPrefix = 'x-requesty-'
+
+/**
+ * The metadata of a ledger row, overridden by the tags of the header `x-router-tags`, which has the form
+ * `name=value,name=value`. Throws RouterError 400 for an invalid header.
+ */
+export function taggedMetadata(metadata: JsonObject | undefined, header: string | undefined): JsonObject | undefined {
+  if (header === undefined) return metadata
+  const tags = textOf(header)
+    .split(',')
+    .map((tag) => tag.trim())
+    .filter((tag) => tag !== '')
+    .map(readTag)
+  if (tags.length > maxTags) throw invalid(`has ${tags.length} tags; send ${maxTags} at most`)
+  return tags.length === 0 ? metadata : { ...metadata, ...Object.fromEntries(tags) }
+}
+
+/** The limits that the OpenAI API has for metadata. */
+const [maxTags, maxName, maxValue] = [16, 64, 512]
+
+/** Node decodes headers as Latin-1; most clients send UTF-8. */
+function textOf(header: string): string {
+  const bytes = Buffer.from(header, 'latin1')
+  return isUtf8(bytes) ? bytes.toString('utf8') : header
+}
+
+function readTag(tag: string): [name: string, value: string] {
+  const [, name = '', value = ''] = /^([\w.-]+)\s*=\s*(.*)$/.exec(tag) ?? []
+  if (name === '') throw invalid(`has the tag '${tag}'; write name=value; names may contain letters, digits, _ . and -`)
+  if (name === '__proto__') throw invalid(`has a tag named '${name}'; choose another name`)
+  if (name.length > maxName) throw invalid(`has a name of ${name.length} characters; ${maxName} are allowed`)
+  if (value.length > maxValue) {
+    throw invalid(`has a value of ${value.length} characters at '${name}'; ${maxValue} are allowed`)
+  }
+  return [name, value]
+}
+
+function invalid(what: string): RouterError {
+  return new RouterError('invalid_request', `The header x-router-tags ${what}.`, { param: 'x-router-tags' })
+}

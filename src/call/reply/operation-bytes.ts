@@ -1,0 +1,113 @@
+import type { OperationBytes } from '../../api/operation-api.ts'
+import { asRouterError, RouterError } from '../../core/errors.ts'
+import type { JsonObject } from '../../core/json.ts'
+import { mergeUsage, type Usage } from '../../core/usage.ts'
+import type { OperationAnswer } from '../../upstream/operation-answer.ts'
+import { withoutSecretsOf } from '../../upstream/secrets.ts'
+import type { CallResponse } from '../types.ts'
+import { type Answered, costHeader, measure } from './operation-facts.ts'
+
+type Streamed = Exclude<OperationAnswer, { kind: 'whole' }>
+
+/** Clients are told the type of the bytes by what they asked for. */
+export const bytesType = 'application/octet-stream'
+
+/** The response of bytes that come piece by piece. What they cost is told where it does not depend on them. */
+export function bytesResponse(
+  answer: Streamed,
+  answered: Answered,
+  { api, headers }: { api: OperationBytes; headers: CallResponse['headers'] },
+): CallResponse {
+  const { request } = answered.prepared
+  const expected = { ...answered, measured: measure(answered, answer.usage ?? {}, undefined, true) }
+  const cost = expected.measured.estimated ? {} : costHeader(answered.settlement.costOf(expected))
+  const told = answer.kind === 'bytes' ? api.headers(answer.first, answer.mediaType, request) : {}
+  return { headers: { ...headers, ...cost, ...told }, mediaType: bytesType, body: byteStream(answer, answered, api) }
+}
+
+/** Bytes as they come, but for the last one, which leaves when the row is on disk. */
+async function* byteStream(
+  answer: Streamed,
+  answered: Answered,
+  api: OperationBytes,
+): AsyncGenerator<Uint8Array, void> {
+  const { settlement, target } = answered
+  const state: Received = { usage: answer.usage ?? {}, known: {}, isSettled: false }
+  let held: number | undefined
+  try {
+    for await (const piece of piecesOf(answer, answered, { api, state })) {
+      state.firstEventMs ??= settlement.elapsed()
+      state.known = api.collect(state.known, piece, answered.prepared.request)
+      const last = piece.at(-1) as number
+      const ready = withoutLast(piece, held)
+      held = last
+      if (ready.length > 0) yield ready
+    }
+    if (held === undefined) throw empty(answered)
+    await settlement.complete(received(answered, state, true))
+    state.isSettled = true
+    yield Uint8Array.of(held)
+  } catch (thrown) {
+    const error = withoutSecretsOf(target.provider, asRouterError(thrown))
+    answered.passage.failed(error)
+    if (error.billed) state.usage = mergeUsage(state.usage, error.billed)
+    if (!state.isSettled) await settlement.partial(received(answered, state, false), error).catch(() => {})
+    state.isSettled = true
+    // The client sees that the response breaks off.
+    throw error
+  } finally {
+    answered.passage.ended()
+    if (!state.isSettled) {
+      const error = new RouterError('client_gone', 'The client disconnected.')
+      await settlement.partial(received(answered, state, false), error)
+    }
+  }
+}
+
+/** How much of an answer has come. */
+type Received = { usage: Usage; known: JsonObject; isSettled: boolean; firstEventMs?: number }
+
+function received(answered: Answered, { usage, known, firstEventMs }: Received, complete: boolean) {
+  const measured = measure(answered, usage, known, complete)
+  return { ...answered, measured, ...(firstEventMs !== undefined && { firstEventMs }) }
+}
+
+/**
+ * The byte that was held back and the piece without its last one, in the place of the piece: nothing is copied elsewhere, and
+ * a piece stays one.
+ */
+function withoutLast(piece: Uint8Array, held: number | undefined): Uint8Array {
+  if (held === undefined) return piece.subarray(0, -1)
+  piece.copyWithin(1, 0, piece.length - 1)
+  piece[0] = held
+  return piece
+}
+
+/** The pieces of an answer, none of them empty; those of events are decoded. */
+async function* piecesOf(
+  answer: Streamed,
+  { target }: Answered,
+  { api, state }: { api: OperationBytes; state: Received },
+): AsyncGenerator<Uint8Array, void> {
+  if (answer.kind === 'bytes') {
+    for await (const piece of answer.bytes) if (piece.length > 0) yield piece
+    return
+  }
+  let hasEnded = false
+  for await (const batch of answer.batches) {
+    for (const { event, usage } of batch) {
+      if (usage) state.usage = mergeUsage(state.usage, usage)
+      const piece = event && api.ofEvent(event)
+      if (piece === 'end') hasEnded = true
+      else if (piece && piece.length > 0) yield piece
+    }
+  }
+  if (hasEnded) return
+  const { slug: provider } = target.provider
+  throw new RouterError('provider_cut', 'The provider ended its stream in the middle.', { provider })
+}
+
+function empty({ target }: Answered): RouterError {
+  const { slug: provider } = target.provider
+  return new RouterError('provider_unreadable', 'The provider sent an empty answer.', { provider })
+}

@@ -1,0 +1,164 @@
+import { RouterError } from '../../core/errors.ts'
+import type { ProviderEvent } from '../../core/events.ts'
+import type { TextPart } from '../../core/parts.ts'
+import type { Reply } from '../../core/reply.ts'
+import type { RoutingRules } from '../../core/routing-rules.ts'
+import type { Target } from '../../manifest/target.ts'
+import { targetFacts } from '../../manifest/target-facts.ts'
+import { estimateOutputTokens } from '../../money/estimate-tokens.ts'
+import { mayTryAgain, tryTargets } from '../../routing/attempts.ts'
+import { failureClass } from '../../routing/failure-class.ts'
+import type { RoutingState, Trial } from '../../routing/trial.ts'
+import type { HttpClient } from '../../upstream/http-client.ts'
+import type { StreamedAnswer } from '../../upstream/provider-stream.ts'
+import type { StreamFrame } from '../../upstream/stream-frames.ts'
+import { otherFormatTranslation } from '../attempt/other-format.ts'
+import { callProvider, type ProviderResult } from '../attempt/provider-call.ts'
+import type { PreparedCall } from '../types.ts'
+import type { AnsweredAttempt } from './answered-attempt.ts'
+import { OwnRepetition } from './own-repetition.ts'
+import { Repeated } from './repeated.ts'
+
+/** What lets another target go on with an answer that broke off after content. */
+export type Recovery = {
+  /** Whether an answer that has been shown so far can be gone on with after this failure. */
+  canFollow(cut: CutAttempt, error: RouterError, shown: Reply): boolean
+  /** Asks the targets that are left: one that goes on, or how many attempts there were in all when none does. */
+  resume(cut: AnsweredAttempt, shown: Reply): Promise<Resumed | NotResumed>
+}
+
+type CutAttempt = Pick<AnsweredAttempt, 'attempts' | 'untried'>
+
+/** No other target went on: the number of attempts in all. */
+export type NotResumed = { answered?: undefined; attempts: number }
+
+/** An answer that goes on where another one broke off. `shown` is what the client gets of a frame; it throws RouterError. */
+export type Resumed = {
+  answered: AnsweredAttempt
+  answer: StreamedAnswer
+  shown(frame: StreamFrame): StreamFrame | undefined
+}
+
+export type RecoveryOptions = {
+  trial: Omit<Trial<ProviderResult>, 'attempt' | 'rules'> & { rules: RoutingRules }
+  prepared: PreparedCall
+  /** The client of the next attempt. */
+  nextClient(): HttpClient
+  routing: RoutingState
+}
+
+/** How answers of this call are gone on with; undefined where the rules say that a failure is an error. */
+export function recoveryFor(options: RecoveryOptions): Recovery | undefined {
+  const { trial, prepared } = options
+  const { onCut } = trial.rules
+  const isPossible = prepared.request.stream === true && prepared.admission.choices === 1 && trial.acts !== true
+  if (!isPossible || (onCut !== 'continue' && onCut !== 'restart')) return undefined
+  const begun = performance.now()
+  const leftMs = () => (trial.rules.totalMs ?? Infinity) - (performance.now() - begun)
+  return {
+    canFollow: ({ attempts, untried }, error, { parts }) =>
+      error.provider !== undefined &&
+      failureClass(error).next === 'any' &&
+      mayTryAgain(attempts, leftMs()) &&
+      followers(untried, onCut).length > 0 &&
+      parts.length > 0 &&
+      parts.every((part) => part.type === 'text' || (onCut === 'restart' && part.type === 'reasoning' && isOpen(part))),
+    resume: (cut, shown) => resume(cut, shown, { ...options, leftMs: leftMs() }),
+  }
+}
+
+/** Reasoning that is text alone: what is sealed means something to its maker only. */
+function isOpen({ signature, encrypted }: { signature?: string; encrypted?: string }): boolean {
+  return signature === undefined && encrypted === undefined
+}
+
+async function resume(
+  cut: AnsweredAttempt,
+  shown: Reply,
+  { trial, prepared, nextClient, routing, leftMs }: RecoveryOptions & { leftMs: number },
+): Promise<Resumed | NotResumed> {
+  const { rules } = trial
+  const continues = rules.onCut === 'continue'
+  const [first, ...others] = followers(cut.untried, rules.onCut)
+  if (!first || !mayTryAgain(cut.attempts, leftMs)) return { attempts: cut.attempts }
+  const said = textOf(shown, 'text')
+  const next = continues ? continuing(prepared, said) : prepared
+  const attempted = await tryTargets<ProviderResult>(
+    {
+      ...trial,
+      targets: [first, ...others],
+      rules: { ...rules, ...(rules.totalMs !== undefined && { totalMs: leftMs }) },
+      before: cut.attempts,
+      attempt: (target, limits) =>
+        callProvider(target, next, {
+          httpClient: nextClient(),
+          limits,
+          ...(continues && { translate: otherFormatTranslation }),
+        }),
+    },
+    routing,
+  )
+  if (attempted.error) {
+    if (!attempted.hasRows) trial.onFailed(attempted)
+    return { attempts: attempted.attempts }
+  }
+  const { answer } = attempted
+  if (answer.kind !== 'stream') throw new Error(`an answer in ${answer.kind} to a call that is streamed`)
+  const repeated = continues
+    ? new Repeated({ text: said.slice(said.trimEnd().length), isSpace: true })
+    : new Repeated({ text: said, reasoning: textOf(shown, 'reasoning') })
+  const own = new OwnRepetition()
+  const served = cut.servedBy(attempted.target, answer.model)
+  return {
+    answered: { ...cut, ...attempted, served, prepared: { ...cut.prepared, admission: next.admission } },
+    answer,
+    shown(frame) {
+      const said = frame.events.flatMap((event) => own.fresh(event))
+      const events = said.flatMap((event) => repeated.rest(withoutHead(event)) ?? [])
+      if (repeated.differs) throw different()
+      return events.length > 0 ? { events } : undefined
+    },
+  }
+}
+
+/** The call with what was said already as the beginning of the answer, which counts towards its length. */
+function continuing({ admission, request, ...prepared }: PreparedCall, said: string): PreparedCall {
+  const begun: TextPart = { type: 'text', text: said.trimEnd() }
+  admission.grow(Buffer.byteLength(begun.text))
+  const tokens = estimateOutputTokens([begun])
+  const { max_output_tokens: most } = request
+  return {
+    ...prepared,
+    admission: { ...admission, promptTokens: admission.promptTokens + tokens },
+    request: {
+      ...request,
+      messages: [...request.messages, { role: 'assistant', parts: [begun] }],
+      ...(most !== undefined && { max_output_tokens: Math.max(1, most - tokens) }),
+    },
+  }
+}
+
+/** The targets that may go on with an answer. */
+function followers(untried: readonly Target[], onCut: RoutingRules['onCut']): Target[] {
+  return untried.filter((target) => onCut !== 'continue' || takesPrefill(target))
+}
+
+function takesPrefill(target: Target): boolean {
+  return targetFacts(target.provider, target).traits.prefill === true
+}
+
+function textOf({ parts }: Reply, kind: 'text' | 'reasoning'): string {
+  return parts.map((part) => (part.type === kind && 'text' in part ? (part.text ?? '') : '')).join('')
+}
+
+/** The stream keeps its id and its parts; its counts are those of the attempt. */
+function withoutHead({ id: _, model: __, created: ___, usage: ____, ...event }: ProviderEvent): ProviderEvent {
+  if (event.text === undefined) return event
+  const { at: _____, ...text } = event
+  return text
+}
+
+/** Not of the provider that gives it: another answer is no failure of its own. */
+function different(): RouterError {
+  return new RouterError('provider_cut', 'The provider broke off, and the answer of the next one is another.')
+}

@@ -1,0 +1,221 @@
+import type { ReplyFacts } from '../../api/client-api.ts'
+import { asRouterError, RouterError } from '../../core/errors.ts'
+import type { ProviderEvent } from '../../core/events.ts'
+import { Fold } from '../../core/fold.ts'
+import { addUsage, completionTokens, mergeUsage, type Usage } from '../../core/usage.ts'
+import { targetId } from '../../manifest/target.ts'
+import type { EventHooks, Events } from '../../plugin/event-hooks.ts'
+import { foldFacts } from '../../upstream/fold-facts.ts'
+import type { StreamedAnswer } from '../../upstream/provider-stream.ts'
+import { withoutSecretsOf } from '../../upstream/secrets.ts'
+import type { StreamFrame } from '../../upstream/stream-frames.ts'
+import type { ReceivedReply, Settled } from '../admission/settlement.ts'
+import { requireBounded, requireWhole } from '../attempt/broken-stream.ts'
+import { neutralStream } from '../attempt/other-format.ts'
+import type { StreamTranslation } from '../types.ts'
+import { type AnsweredAttempt, measured, replyFacts, servedId } from './answered-attempt.ts'
+import type { Recovery, Resumed } from './recovery.ts'
+
+/** An attempt whose answer is being streamed. `own` folds its events alone: what it is paid by. */
+type Serving = { answered: AnsweredAttempt; frames: AsyncIterable<StreamFrame[]>; own: Fold; resumed?: Resumed }
+
+/** The client's events of a streamed answer. The ledger row is on disk before the last one; a broken reply never gets it. */
+export function streamedReply(
+  answer: StreamedAnswer,
+  answered: AnsweredAttempt,
+  recovery?: Recovery,
+): AsyncGenerator<string, void> {
+  return new StreamedReply(answer, answered, recovery).events()
+}
+
+class StreamedReply {
+  /** What the client has got. */
+  readonly #shown: Fold
+  /** The same as the providers said it, of all attempts: without plugins, what the client has got. */
+  readonly #said: Fold
+  readonly #hooks: EventHooks | undefined
+  readonly #stream: StreamTranslation
+  readonly #recovery: Recovery | undefined
+  #serving: Serving
+  #firstEventMs: number | undefined
+  #isSettled = false
+  #isDamaged = false
+  /** What attempts that broke off have used. */
+  #earlier: Settled[] = []
+
+  constructor(answer: StreamedAnswer, answered: AnsweredAttempt, recovery: Recovery | undefined) {
+    const { target, translation, prepared } = answered
+    this.#recovery = recovery
+    this.#shown = new Fold(foldFacts(target.provider))
+    // The frames of another target, and those of a document, have no payload that could be edited.
+    this.#hooks = prepared.plugins?.events()
+    const isNeutral = recovery !== undefined || answer.document === true || this.#hooks !== undefined
+    const name = servedId(answered)
+    this.#stream = isNeutral ? neutralStream(prepared, name) : translation.stream(name)
+    this.#said = this.#hooks ? new Fold(foldFacts(target.provider)) : this.#shown
+    this.#serving = { answered, frames: answer.batches, own: this.#said }
+    if (recovery) this.#serving.own = new Fold(foldFacts(target.provider))
+  }
+
+  async *events(): AsyncGenerator<string, void> {
+    const { settlement, prepared } = this.#serving.answered
+    try {
+      for (let isOver = false; !isOver; ) {
+        const { frames, own, answered } = this.#serving
+        try {
+          for await (const batch of frames) {
+            const text = this.#write(batch)
+            if (text) yield text
+          }
+          requireWhole(own, answered.target)
+          isOver = true
+        } catch (thrown) {
+          if (!(await this.#resume(asRouterError(thrown)))) throw thrown
+          yield `: ${targetId(this.#serving.answered.target)} goes on\n\n`
+        }
+      }
+      const { answered, own } = this.#serving
+      const received = this.#received(true)
+      const last = this.#heldBack() + this.#stream.close(this.#shown)
+      answered.remember(own.reply())
+      const settled = await settlement.complete(received, (known) => {
+        const whole = prepared.turn.stores && this.#stream.reply?.(this.#facts(known))
+        return whole ? answered.translation.responseToStore(whole, JSON.stringify(whole)) : undefined
+      })
+      this.#isSettled = true
+      answered.passage.produced?.(completionTokens(settled.usage))
+      this.#tellPlugins(settled)
+      yield last + this.#stream.end(this.#explained(this.#facts(settled)))
+    } catch (thrown) {
+      const { target, passage } = this.#serving.answered
+      const error = withoutSecretsOf(target.provider, asRouterError(thrown))
+      // What no other target could go on with has been counted.
+      if (!this.#isSettled) passage.failed(error)
+      // If the ledger fails as well, it keeps the row for later: the client must be told that the stream broke.
+      await this.#settlePartial(error).catch(() => {})
+      if (error.code !== 'client_gone') yield this.#stream.fail(prepared.explanation?.addedTo(error) ?? error)
+    } finally {
+      this.#serving.answered.passage.ended()
+      // A client that disconnects ends this generator at a yield: the part that was received is still paid.
+      if (!this.#isSettled) await this.#settlePartial(new RouterError('client_gone', 'The client disconnected.'))
+    }
+  }
+
+  /** One batch of frames as the client's text. */
+  #write(batch: readonly StreamFrame[]): string {
+    const { answered, own, resumed } = this.#serving
+    this.#firstEventMs ??= answered.settlement.elapsed()
+    let text = ''
+    const said: StreamFrame[] | undefined = this.#hooks && []
+    for (const frame of batch) {
+      if (frame.damaged) this.#isDamaged = true
+      if (own !== this.#said) for (const event of frame.events) own.take(event)
+      const shown = resumed ? resumed.shown(frame) : frame
+      if (!shown) continue
+      if (said) said.push(shown)
+      else text += this.#stream.translate(shown, this.#shown)
+    }
+    if (said && this.#hooks) text = this.#seen(said, this.#hooks)
+    requireBounded(this.#said, answered.target, answered.prepared.answerBounds.bytes)
+    return text
+  }
+
+  /** Frames as plugins change them. */
+  #seen(frames: readonly StreamFrame[], hooks: EventHooks): string {
+    const given = frames.map(({ events }) => events)
+    try {
+      const seen = hooks.take(given, this.#said)
+      return seen.map((events) => this.#translate(events)).join('')
+    } finally {
+      // It is paid whatever becomes of it.
+      for (const events of given) for (const event of events) this.#said.take(event)
+    }
+  }
+
+  /** What plugins have held back of an answer that came whole. */
+  #heldBack(): string {
+    if (!this.#hooks) return ''
+    const text = this.#translate(this.#hooks.end(this.#said))
+    // A plugin may have taken the end itself out.
+    if (!this.#shown.complete) this.#shown.take({ finish: this.#said.reply().finish })
+    return text
+  }
+
+  #translate(events: Events): string {
+    return events.length > 0 ? this.#stream.translate({ events: events as readonly ProviderEvent[] }, this.#shown) : ''
+  }
+
+  #tellPlugins({ usage }: Settled): void {
+    this.#serving.answered.prepared.plugins?.streamed((plugin) => {
+      const reply = this.#hooks?.arrivedAt(plugin) ?? this.#said.reply()
+      return { operation: 'chat', chat: { ...reply, usage } }
+    })
+  }
+
+  /** Lets another target go on, where the rules of the name say so and it can. */
+  async #resume(error: RouterError): Promise<boolean> {
+    const { answered } = this.#serving
+    const { passage, settlement } = answered
+    const recovery = this.#recovery
+    if (!recovery?.canFollow(answered, error, this.#said.reply())) return false
+    passage.failed(error)
+    passage.ended()
+    const charged = settlement.cutAttempt(this.#received(false, error.billed), error)
+    this.#isSettled = true
+    let attempts = answered.attempts
+    try {
+      const resumed = await recovery.resume(answered, this.#said.reply())
+      if (resumed.answered) return this.#goOn(resumed, charged)
+      attempts = resumed.attempts
+    } finally {
+      // However the others ended, this is the row of the call, and the end of what it holds.
+      if (this.#isSettled) await settlement.charged({ ...answered, attempts }, error).catch(() => {})
+    }
+    return false
+  }
+
+  #goOn(resumed: Resumed, charged: Settled): true {
+    this.#isSettled = false
+    this.#earlier.push(charged)
+    const { target } = resumed.answered
+    const own = new Fold(foldFacts(target.provider))
+    this.#serving = { answered: resumed.answered, frames: resumed.answer.batches, own, resumed }
+    return true
+  }
+
+  #received(complete: boolean, billed?: Usage): ReceivedReply {
+    const { answered, own } = this.#serving
+    const reply = billed ? { ...own.reply(), usage: mergeUsage(own.usage, billed) } : own.reply()
+    const served = answered.served ?? answered.servedBy(answered.target, reply.model)
+    return {
+      ...answered,
+      served,
+      measured: measured(answered, reply, complete),
+      ...(this.#firstEventMs !== undefined && { firstEventMs: this.#firstEventMs }),
+      ...(this.#isDamaged && { damaged: true }),
+    }
+  }
+
+  async #settlePartial(error: RouterError): Promise<void> {
+    if (this.#isSettled) return
+    this.#isSettled = true
+    await this.#serving.answered.settlement.partial(this.#received(false, error.billed), error)
+  }
+
+  /** What the client is told at the end: what all attempts used. */
+  #facts(settled: Settled): ReplyFacts {
+    const { answered } = this.#serving
+    if (this.#earlier.length === 0) return replyFacts(answered, settled)
+    const usage = this.#earlier.reduce((sum, one) => addUsage(sum, one.usage), settled.usage)
+    const nanoUsd = this.#earlier.reduce((sum, { cost }) => sum + cost.nanoUsd, settled.cost.nanoUsd)
+    return replyFacts(answered, { usage, cost: { ...settled.cost, nanoUsd } })
+  }
+
+  /** With how the call was routed, where the client wants to know or several targets have served it. */
+  #explained(facts: ReplyFacts): ReplyFacts {
+    const { prepared, attempts } = this.#serving.answered
+    const router = prepared.explanation?.facts()
+    if (this.#earlier.length > 0) return { ...facts, router: { ...router, attempts } }
+    return router ? { ...facts, router } : facts
+  }
+}

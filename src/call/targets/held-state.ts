@@ -1,0 +1,27 @@
+import { dayMs } from '../../core/time.ts'
+import type { HeldStates } from '../../store/held-state.ts'
+
+/** Which state at providers (containers, threads) was made through this router, and by which organization. */
+export type HeldState = {
+  /** Never throws. */
+  remember(organization: string, provider: string, ids: readonly string[]): void
+  has(organization: string, provider: string, id: string): boolean
+}
+
+/** Providers keep such state for a month at most. */
+const rememberedMs = 30 * dayMs
+
+/** Opens the state in a table; `onError` is told what cannot be written: the reply goes on, the state cannot be used again. */
+export function openHeldState(table: Pick<HeldStates, 'add' | 'has'>, onError: (error: unknown) => void): HeldState {
+  return {
+    remember(organization, provider, ids) {
+      if (ids.length === 0) return
+      try {
+        table.add(organization, provider, ids, Date.now() + rememberedMs)
+      } catch (thrown) {
+        onError(thrown)
+      }
+    },
+    has: (organization, provider, id) => table.has(organization, provider, id),
+  }
+}

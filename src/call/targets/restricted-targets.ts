@@ -1,0 +1,136 @@
+import { type GovernedSearch, type GovernedUse, governedSearch } from '../../api/governed-fields.ts'
+import { RouterError } from '../../core/errors.ts'
+import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import type { Operation } from '../../core/operation.ts'
+import { entryAt } from '../../core/price-times.ts'
+import type { Api } from '../../core/request.ts'
+import { isPlainMode } from '../../core/usage.ts'
+import type { Provider } from '../../manifest/provider.ts'
+import { type Target, targetId } from '../../manifest/target.ts'
+import { tariffOf } from '../../money/rates.ts'
+import type { Explanation } from '../../routing/explanation.ts'
+import type { Targets } from '../../routing/resolve.ts'
+import type { HeldState } from './held-state.ts'
+
+/** A client's body, and what decides whether its governed fields may go on. `at` is Unix milliseconds. */
+export type GovernedCall = {
+  api: Api
+  /** What is asked for besides a conversation; then the body has what its API does not know. */
+  operation?: Operation
+  body: JsonObject
+  organization: string
+  /** Whether providers may keep conversations of the organization. */
+  mayStore: boolean
+  held: HeldState
+  at: number
+}
+
+/**
+ * The targets that may serve a body as it is: fields that decide who serves, what it costs or what is kept are read by the
+ * router, or lead to no other target and no unknown price, or the call is refused. Throws RouterError 400 when no target
+ * is left.
+ */
+export function governedTargets(targets: Targets, call: GovernedCall, explanation?: Explanation): Targets {
+  const refusals = targets.map((target) => refusalOf(target, call))
+  if (refusals.every((refusal) => refusal === undefined)) return targets
+  if (explanation) {
+    for (const [index, refusal] of refusals.entries()) {
+      if (refusal) explanation.skip(targets[index] as Target, 'governed', refusal.message)
+    }
+  }
+  const [first, ...others] = targets.filter((_, index) => refusals[index] === undefined)
+  if (first) return [first, ...others]
+  throw refusals[0]
+}
+
+function refusalOf(target: Target, call: GovernedCall): RouterError | undefined {
+  for (const use of searchFor(target.provider, call.api)(call.body)) {
+    const refusal = judges[use.field.rule](use, target, call)
+    if (refusal) return refusal
+  }
+  return undefined
+}
+
+type Judge = (use: GovernedUse, target: Target, call: GovernedCall) => RouterError | undefined
+
+const judges: { readonly [rule in GovernedUse['field']['rule']]: Judge } = {
+  read: () => undefined,
+  // What is inside was found by itself.
+  inside: () => undefined,
+  refuse: (use) => refused(use),
+  priced: ofUnknownPrice,
+  held: (use, target, call) => (use.path === 'thread' ? ofThread(use, target, call) : ofContainer(use, target, call)),
+}
+
+/** Each provider is searched for with one table, which is made once. */
+const searches = new WeakMap<Provider, { [api in Api]?: GovernedSearch }>()
+
+function searchFor(provider: Provider, api: Api): GovernedSearch {
+  const known = searches.get(provider) ?? {}
+  known[api] ??= governedSearch(api, provider.slug, provider.governed ?? [])
+  searches.set(provider, known)
+  return known[api]
+}
+
+function refused({ field: { instead }, path }: GovernedUse): RouterError {
+  const message = `'${path}' is not supported by this router${instead === undefined ? '.' : `: ${instead}.`}`
+  return new RouterError('invalid_request', message, { param: path })
+}
+
+/** A tier or speed that may cost more than the catalog says. */
+function ofUnknownPrice({ path, value }: GovernedUse, target: Target, call: GovernedCall): RouterError | undefined {
+  const { provider, entry } = target
+  const tariff = entry && tariffOf(entryAt(entry, call.at))
+  if (!tariff || typeof value !== 'string' || isPlainMode(value) || neverDearer.has(value)) return undefined
+  if (tariff.multipliers.has(value) || !reaches(provider, path, call)) return undefined
+  const message = `'${path}' is '${value}', and the price of '${targetId(target)}' for it is not known.`
+  return new RouterError('invalid_request', message, { param: path })
+}
+
+/** Ways of serving that no provider sells above its list price. */
+const neverDearer: ReadonlySet<string> = new Set(['flex', 'batch', 'standard_only'])
+
+/** Whether a field can reach a provider: in an edited body, unless it is always taken out, else by a mapping that reads it. */
+function reaches({ chat, sameAs, operations }: Provider, field: string, { api, operation }: GovernedCall): boolean {
+  if (operation) return operations?.[operation]?.request === undefined
+  if (chat?.losses.some((loss) => loss.field === field && !loss.when)) return false
+  return sameAs === api || chat?.request.support.has(field) === true
+}
+
+function ofContainer(use: GovernedUse, { provider }: Target, call: GovernedCall): RouterError | undefined {
+  const { path, value, field } = use
+  const id = isObject(value) ? value.id : value
+  if (typeof id !== 'string' || id === '') return undefined
+  if (provider.sameAs === field.format && call.held.has(call.organization, provider.slug, id)) return undefined
+  const message = `The container of '${path}' was not made through this router by your organization for '${provider.slug}', or more than 30 days ago. Let the provider make one, and name it in later calls.`
+  return new RouterError('invalid_request', message, { param: path })
+}
+
+/** What Anthropic's SDKs do depends on these details: they go on without a thread, or begin a new one. */
+function ofThread({ value, field }: GovernedUse, target: Target, call: GovernedCall): RouterError | undefined {
+  const { provider } = target
+  if (provider.sameAs !== field.format || !call.mayStore) {
+    const reason = call.mayStore ? `'${targetId(target)}' keeps none` : 'your organization lets no provider keep any'
+    const message = `'thread' is not supported here: ${reason}. Send the whole conversation without it.`
+    const details = { error_code: 'thread_unsupported_request', unsupported: null }
+    return new RouterError('invalid_request', message, { param: 'thread', details })
+  }
+  const unknown = isObject(value) ? Object.keys(value).find((name) => !threadMembers.has(name)) : undefined
+  if (unknown !== undefined) {
+    const message = `'thread.${unknown}' is not supported by this router: a thread has a \`type\` and a \`previous_message_id\`.`
+    return new RouterError('invalid_request', message, { param: `thread.${unknown}` })
+  }
+  const previous = previousMessage(value)
+  if (previous === undefined || call.held.has(call.organization, provider.slug, previous)) return undefined
+  const message = `The message '${previous}' does not end a thread of your organization. Send the whole conversation with thread: {"type": "create"}.`
+  const details = { error_code: 'thread_not_found' }
+  return new RouterError('not_found', message, { param: 'thread.previous_message_id', details })
+}
+
+/** What else names a thread would not be found in those of the organization. */
+const threadMembers: ReadonlySet<string> = new Set(['type', 'previous_message_id'])
+
+function previousMessage(thread: Json): string | undefined {
+  const id = isObject(thread) ? thread.previous_message_id : thread
+  return typeof id === 'string' ? id : undefined
+}

@@ -1,0 +1,248 @@
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { chat } from '../../src/api/chat/api.ts'
+import { responses } from '../../src/api/responses/api.ts'
+import { openConversations } from '../../src/call/open/conversations.ts'
+import type { Json, JsonObject } from '../../src/core/json.ts'
+import type { Provider } from '../../src/manifest/provider.ts'
+import type { Target } from '../../src/manifest/target.ts'
+import { openStore } from '../../src/store/open.ts'
+import type { StoredResponse } from '../../src/store/responses.ts'
+
+const here = { slug: 'here', sameAs: 'responses' } as Provider
+const there = { slug: 'there', sameAs: 'responses' } as Provider
+const foreign = { slug: 'foreign' } as Provider
+
+function opened() {
+  const store = openStore('sqlite::memory:')
+  onTestFinished(() => store.close())
+  const { id: organization } = store.organizations.create('acme')
+  const conversations = openConversations(store, store.organizations.retention)
+  const ask = (body: JsonObject) => conversations.open(responses, organization, { model: 'm', ...body })
+  /** Keeps a response, as after a call to a provider. */
+  const made = (id: string, { input = 'Hi', output = [], by = foreign, keptThere = false, ...body }: Made = {}) => {
+    const response = { id, object: 'response', status: 'completed', store: keptThere, output }
+    const target = { provider: by, model: 'm' } as Target
+    const sameFormat = by.sameAs === 'responses'
+    const storedResponse = ask({ input, ...body }).responseToStore(response, JSON.stringify(response), {
+      target,
+      sameFormat,
+      storesItself: keptThere,
+    })
+    store.responses.write(storedResponse as StoredResponse)
+    return storedResponse as StoredResponse
+  }
+  return { store, organization, conversations, ask, made }
+}
+
+type Made = { input?: Json; output?: Json[]; by?: Provider; keptThere?: boolean; previous_response_id?: string }
+
+const says = (text: string, id?: string): JsonObject => ({
+  ...(id !== undefined && { id }),
+  type: 'message',
+  role: 'assistant',
+  content: [{ type: 'output_text', text, annotations: [] }],
+})
+const thinks = (id: string, encrypted_content?: string): JsonObject => ({
+  id,
+  type: 'reasoning',
+  summary: [],
+  ...(encrypted_content !== undefined && { encrypted_content }),
+})
+
+/** The texts of all messages, in order. */
+function textsOf({ messages }: { messages: readonly { parts: readonly object[] }[] }): unknown[] {
+  return messages.flatMap(({ parts }) => parts.flatMap((part) => ('text' in part ? part.text : [])))
+}
+
+function failureOf(act: () => unknown): unknown {
+  try {
+    act()
+  } catch (thrown) {
+    return thrown
+  }
+  return undefined
+}
+
+describe('the request of a turn', () => {
+  test('begins with all turns before it, and its origin is the client’s body', () => {
+    const { ask, made } = opened()
+    made('resp_1', { input: 'One', output: [says('First')] })
+    made('resp_2', { input: 'Two', output: [says('Second')], previous_response_id: 'resp_1' })
+    const body = { model: 'm', input: 'Three', previous_response_id: 'resp_2' }
+    const { request } = ask(body)
+    expect(textsOf(request)).toEqual(['One', 'First', 'Two', 'Second', 'Three'])
+    expect(request.origin).toEqual({ api: 'responses', body })
+  })
+
+  test('may have no input of its own', () => {
+    const { ask, made } = opened()
+    made('resp_1', { input: 'One', output: [says('First')] })
+    expect(textsOf(ask({ previous_response_id: 'resp_1' }).request)).toEqual(['One', 'First'])
+  })
+
+  test('is refused when its input is none, or the earlier id no text', () => {
+    const { ask, made } = opened()
+    made('resp_1')
+    expect(failureOf(() => ask({ input: 5, previous_response_id: 'resp_1' }))).toMatchObject({ param: 'input' })
+    expect(failureOf(() => ask({ input: 'x', previous_response_id: 7 }))).toMatchObject({
+      param: 'previous_response_id',
+    })
+  })
+
+  test('is rejected when a turn in the middle is missing: the history would be another one', () => {
+    const { ask, made, store, organization } = opened()
+    made('resp_1')
+    made('resp_2', { previous_response_id: 'resp_1' })
+    store.responses.delete(organization, 'resp_1')
+    expect(failureOf(() => ask({ input: 'x', previous_response_id: 'resp_2' }))).toMatchObject({
+      code: 'previous_response_not_found',
+      message: expect.stringContaining("'resp_1'"),
+    })
+  })
+
+  test('is refused when more came before it than any model takes', () => {
+    const { ask, made, store } = opened()
+    const first = made('resp_0')
+    for (let index = 1; index <= 1_000; index++)
+      store.responses.write({ ...first, id: `resp_${index}`, previous: `resp_${index - 1}` })
+    const asking = (id: string) => () => ask({ input: 'x', previous_response_id: id })
+    expect(failureOf(asking('resp_999'))).toBeUndefined()
+    expect(failureOf(asking('resp_1000'))).toMatchObject({ code: 'invalid_request', param: 'previous_response_id' })
+    const large = JSON.stringify([says('x'.repeat(17 * 1024 * 1024))])
+    store.responses.write({ ...first, id: 'large_1', input: large })
+    store.responses.write({ ...first, id: 'large_2', input: large, previous: 'large_1' })
+    expect(failureOf(asking('large_1'))).toBeUndefined()
+    expect(failureOf(asking('large_2'))).toMatchObject({ code: 'invalid_request', param: 'previous_response_id' })
+  })
+
+  test('is refused when more values came before it than a request may have', () => {
+    const { ask, made, store } = opened()
+    const first = made('resp_0')
+    const many = JSON.stringify([{ ...says('x'), extra: Array.from({ length: 199_900 }, () => 1) }])
+    for (const [id, previous] of [
+      ['many_1', null],
+      ['many_2', 'many_1'],
+      ['many_3', 'many_2'],
+    ] as const) {
+      store.responses.write({ ...first, id, previous, input: many })
+    }
+    const asking = (id: string) => () => ask({ input: 'x', previous_response_id: id })
+    expect(failureOf(asking('many_2'))).toBeUndefined()
+    expect(failureOf(asking('many_3'))).toMatchObject({
+      code: 'invalid_request',
+      message: expect.stringMatching(/values/),
+    })
+  })
+
+  test('does not ask providers of other formats to store what is stored here, and passes on that nothing may be stored', () => {
+    const { ask } = opened()
+    expect(ask({ input: 'x', store: true }).request.store).toBeUndefined()
+    expect(ask({ input: 'x', store: false }).request.store).toBe(false)
+  })
+
+  test('is nothing but itself in an API without ids of conversations', () => {
+    const { conversations, organization } = opened()
+    const body = { model: 'm', messages: [{ role: 'user', content: 'x' }], store: true }
+    const turn = conversations.open(chat, organization, body)
+    expect([turn.request.store, turn.stores, turn.bodyFor(here)]).toEqual([true, false, body])
+  })
+})
+
+describe('the body for a provider of the same format', () => {
+  test('is the one of the client where the provider stores the response', () => {
+    const { ask, made } = opened()
+    made('resp_1', { by: here, keptThere: true })
+    const body = { model: 'm', input: 'Two', previous_response_id: 'resp_1' }
+    expect(ask(body).bodyFor(here)).toEqual(body)
+  })
+
+  test.each([
+    ['another provider', there, true],
+    ['the same one that did not keep it', here, false],
+  ])('has the turns in it for %s', (_, provider, keptThere) => {
+    const { ask, made } = opened()
+    const output = [thinks('rs_1'), thinks('rs_2', 'sealed'), says('First')]
+    made('resp_1', { input: 'One', output, by: here, keptThere })
+    const { input, previous_response_id } = ask({ input: 'Two', previous_response_id: 'resp_1' }).bodyFor(provider)
+    const signed = provider === here ? [thinks('rs_2', 'sealed')] : []
+    const text = (content: string) => ({
+      type: 'message',
+      role: 'user',
+      content: [{ type: 'input_text', text: content }],
+    })
+    expect(input).toEqual([text('One'), ...signed, says('First'), text('Two')])
+    expect(previous_response_id).toBeUndefined()
+  })
+
+  test('forbids storing where the organization stores nothing', () => {
+    const { ask, store, organization } = opened()
+    store.organizations.setRetention(organization, { stores: false })
+    expect(ask({ input: 'x', store: true }).bodyFor(here)).toEqual({ model: 'm', input: 'x', store: false })
+  })
+})
+
+describe('an item that is only named', () => {
+  const reference = (id: string) => ({ type: 'item_reference', id })
+
+  test('is the item of the stored response', () => {
+    const { ask, made } = opened()
+    made('resp_1', { output: [says('First', 'msg_1'), says('Second', 'msg_2')] })
+    const input = [{ role: 'user', content: 'One' }, reference('msg_1'), { id: 'msg_2' }]
+    const turn = ask({ input })
+    expect(textsOf(turn.request)).toEqual(['One', 'First', 'Second'])
+    expect(turn.bodyFor(here).input).toEqual([input[0], says('First', 'msg_1'), says('Second', 'msg_2')])
+  })
+
+  test('stays a reference for the provider that stores it', () => {
+    const { ask, made } = opened()
+    made('resp_1', { output: [thinks('rs_1'), says('First', 'msg_1')], by: here, keptThere: true })
+    const body = { model: 'm', input: [reference('rs_1'), reference('msg_1'), { role: 'user', content: 'x' }] }
+    expect(ask(body).bodyFor(here)).toEqual(body)
+    expect(ask(body).bodyFor(there).input).toEqual([says('First', 'msg_1'), body.input[2]])
+  })
+
+  test('is stored as the item, so that the conversation outlives its response', () => {
+    const { ask, made, store, organization } = opened()
+    made('resp_1', { output: [says('First', 'msg_1')] })
+    made('resp_2', { input: [reference('msg_1')], output: [says('Second')] })
+    store.responses.delete(organization, 'resp_1')
+    expect(textsOf(ask({ previous_response_id: 'resp_2' }).request)).toEqual(['First', 'Second'])
+  })
+
+  test('is rejected when it is missing, or of another organization', () => {
+    const { ask, made, store, organization, conversations } = opened()
+    made('resp_1', { output: [says('First', 'msg_1')] })
+    const input = [{ role: 'user', content: 'One' }, reference('msg_1')]
+    const refused = { code: 'invalid_request', param: 'input[1].id', message: expect.stringContaining("'msg_1'") }
+    const { id: other } = store.organizations.create('other')
+    expect(failureOf(() => conversations.open(responses, other, { model: 'm', input }))).toMatchObject(refused)
+    store.responses.delete(organization, 'resp_1')
+    expect(failureOf(() => ask({ input }))).toMatchObject(refused)
+  })
+})
+
+describe('the stored turn', () => {
+  test('are the items that were new in the turn, and the response as it was answered', () => {
+    const { made } = opened()
+    made('resp_1', { input: 'One' })
+    const storedResponse = made('resp_2', { input: [{ role: 'user', content: 'Two' }], previous_response_id: 'resp_1' })
+    expect(storedResponse).toMatchObject({ previous: 'resp_1', model: 'foreign/m', provider: 'foreign', native: false })
+    expect(JSON.parse(storedResponse.input)).toEqual([{ role: 'user', content: 'Two' }])
+  })
+
+  test.each([
+    [{ status: 'failed', id: 'resp_1' }, {}],
+    [{ status: 'in_progress', id: 'resp_1' }, {}],
+    [{ status: 'completed' }, {}],
+    [{ status: 'completed', id: 'resp_1' }, { store: false }],
+  ])('is not %j of %j', (response, body) => {
+    const turn = opened().ask({ input: 'x', ...body })
+    expect(
+      turn.responseToStore(response, JSON.stringify(response), {
+        target: { provider: here, model: 'm' },
+        sameFormat: true,
+        storesItself: true,
+      }),
+    ).toBeUndefined()
+  })
+})

@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest'
+import { chat } from '../../src/api/chat/api.ts'
+import { handle, type Services } from '../../src/call/handle-call.ts'
+import type { Call } from '../../src/call/types.ts'
+import { RouterError } from '../../src/core/errors.ts'
+import { Gate } from '../../src/routing/gate.ts'
+
+/** Handles a call, with these results of the checks before admission; returns their names in order. */
+async function handled(answers: { revalidate?: () => never; writeFailure?: () => string | undefined }) {
+  const requested: string[] = []
+  const asking =
+    <T>(name: string, answer: () => T) =>
+    () => {
+      requested.push(name)
+      return answer()
+    }
+  const key = { organization: 'o', labels: {} }
+  const services = {
+    gate: new Gate(() => ({ concurrent: 1, queue: 0 })),
+    authenticate: asking('authenticate', () => key),
+    revalidate: asking('revalidate', answers.revalidate ?? (() => key)),
+    admission: { writeFailure: asking('writeFailure', answers.writeFailure ?? (() => undefined)) },
+    conversations: {
+      open: asking('open', () => {
+        throw new RouterError('previous_response_not_found', 'It is not there.')
+      }),
+    },
+  } as unknown as Services
+  const readBody = asking('readBody', async () => ({}))
+  const call = { clientApi: chat, secret: 's', readBody, atEnd() {} } as unknown as Call
+  const code = await handle(call, services).catch(({ code }: RouterError) => code)
+  return { code, requested }
+}
+
+test('a key that was revoked during the upload is refused', async () => {
+  const revalidate = () => {
+    throw new RouterError('invalid_key', 'This API key is revoked.')
+  }
+  const { code, requested } = await handled({ revalidate })
+  expect(code).toBe('invalid_key')
+  expect(requested).toEqual(['authenticate', 'readBody', 'revalidate'])
+})
+
+test('a failing ledger is checked once, before a response that is not written yet could be found missing', async () => {
+  const { code, requested } = await handled({ writeFailure: () => 'The disk is full.' })
+  expect(code).toBe('unavailable')
+  expect(requested).toEqual(['authenticate', 'readBody', 'revalidate', 'writeFailure'])
+})
+
+test('the checks after the upload run without waiting, each once', async () => {
+  const { code, requested } = await handled({})
+  expect(code).toBe('previous_response_not_found')
+  expect(requested).toEqual(['authenticate', 'readBody', 'revalidate', 'writeFailure', 'open'])
+})
