@@ -15,7 +15,7 @@ import { Affinity } from '../src/routing/affinity.ts'
 import { tryTargets } from '../src/routing/attempts.ts'
 import { Gates } from '../src/routing/gates.ts'
 import { Health } from '../src/routing/health.ts'
-import { callKind, Measurements } from '../src/routing/measurements.ts'
+import { callClass, Measurements } from '../src/routing/measurements.ts'
 import type { Targets } from '../src/routing/resolve.ts'
 import { RetryBudget } from '../src/routing/retries.ts'
 import type { RoutingState } from '../src/routing/trial.ts'
@@ -52,7 +52,7 @@ function state(): RoutingState {
     affinity: new Affinity(),
     gates: new Gates(),
   }
-  const kind = callKind('chat', false, 100)
+  const kind = callClass('chat', false, 100)
   for (const target of targets) {
     for (let call = 0; call < 10; call++) {
       const passage = opened.health.enter(target)
@@ -114,7 +114,7 @@ told('choosing, sticky: cache, by how it begins', await smallest(chosen({ sticky
 const { signal } = new AbortController()
 const answered = { dropped: [] }
 const attempt = async (_target: Target, _limits: object) => answered
-const kind = callKind('chat', false, 100)
+const kind = callClass('chat', false, 100)
 const caller = { organization: 'o', isLow: false }
 const direct = await smallest(async () => await attempt(one, {}))
 const tried = await smallest(async () => {

@@ -1,11 +1,9 @@
 import type { Access } from './access/keys.ts'
 import type { OrganizationCache } from './access/organizations.ts'
-import type { AdmissionServices } from './call/admission/admission.ts'
-import type { CallLedger } from './call/admission/settlement.ts'
-import type { Services } from './call/handle-call.ts'
 import { openConversations } from './call/open/conversations.ts'
-import { UnderWay } from './call/open/in-flight.ts'
-import { type HeldState, openHeldState } from './call/targets/held-state.ts'
+import { InFlightCalls } from './call/open/in-flight.ts'
+import { openHeldState } from './call/targets/held-state.ts'
+import type { AdmissionServices, CallLedger, HeldState, Services } from './call/types.ts'
 import type { RefusedCall } from './core/refused-call.ts'
 import type { Sampling } from './core/trace.ts'
 import type { ServerContext } from './http/context.ts'
@@ -86,7 +84,7 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
   const gate = new Gate(gateLimits)
   const metrics = started.adopt(new LineMetrics(), (open) => open.close())
   const ofPlugins = openPluginServices(logOf(log, 'plugin'), started)
-  const underWay = new UnderWay()
+  const underWay = new InFlightCalls()
   const services = servicesOf(watch, {
     ofPlugins,
     tokenizer: started.adopt(openTokenizer(), (open) => open.close()),
@@ -156,7 +154,7 @@ function heldStateOf({ store, log, onThrown }: LineParts): HeldState {
 /** What a line says of itself. */
 function factsOf(own: {
   running: RunningRequests
-  underWay: UnderWay
+  underWay: InFlightCalls
   gate: Gate
   gates: Gates
   gateLimits: () => GateLimits

@@ -1,182 +1,200 @@
 import type { Key } from '../access/keys.ts'
-import { readRouting, withFirstModel } from '../api/routing-fields.ts'
+import type { OperationBody } from '../api/operation-api.ts'
+import { asRouterError, RouterError } from '../core/errors.ts'
 import { isRefusal, refusedCall } from '../core/refused-call.ts'
-import type { NeutralRequest } from '../core/request.ts'
-import type { RoutingRequest } from '../core/routing-request.ts'
 import { recordedTrace } from '../core/trace.ts'
 import { isLong, nextTurn } from '../core/turn.ts'
 import { withLoans } from '../lending/with-loans.ts'
-import type { CallPlugins } from '../plugin/call-plugins.ts'
+import { andThen } from '../manifest/run-mapping.ts'
+import type { MaybePromise } from '../plugin/contract.ts'
+import { tryTargets } from '../routing/attempts.ts'
 import { Explanation } from '../routing/explanation.ts'
-import type { Gate } from '../routing/gate.ts'
-import type { Directory, Route, Targets } from '../routing/resolve.ts'
-import type { SignatureCache } from '../routing/signature-cache.ts'
-import type { RoutingState } from '../routing/trial.ts'
-import type { OrganizationRules } from '../store/rules.ts'
-import type { Tokenizer } from '../tokenizer/tokenizer.ts'
-import type { AnswerBounds } from '../upstream/answer-bounds.ts'
-import type { HttpClient } from '../upstream/http-client.ts'
-import { type CallMedia, type MediaServices, openCallMedia } from '../upstream/inline.ts'
-import {
-  type Admission,
-  type AdmissionRequest,
-  type AdmissionServices,
-  admit,
-  requireLedger,
-} from './admission/admission.ts'
-import { countedPrompt } from './admission/counted-prompt.ts'
-import { type CallLedger, type CallStart, Settlement } from './admission/settlement.ts'
-import { answerCall } from './answer-call.ts'
-import { explained } from './explained.ts'
-import { refuseLargeArguments } from './open/call-arguments.ts'
-import type { Conversations, Turn } from './open/conversations.ts'
-import { readInTurn } from './open/read-after-admission.ts'
+import { servedModel } from '../routing/served-model.ts'
+import type { Trial, Tried } from '../routing/trial.ts'
+import { openCallMedia } from '../upstream/inline.ts'
+import { payer, requireLedger, requireMoney } from './admission/admission.ts'
+import { freeSettlement, Settlement } from './admission/settlement.ts'
+import { attemptClients, attemptOf } from './attempt/attempt.ts'
+import type { AttemptResult, CallKind, GoOn, ReadingServices, Serving } from './call-kind.ts'
+import { callerOf, readAfterAdmission } from './open/read-after-admission.ts'
+import { requireKnownFields } from './open/request-bounds.ts'
 import { recordedFor } from './open/tags.ts'
-import { refuseManyUnknown } from './open/unknown-fields.ts'
-import { pluginsOf, type RouterPlugins } from './plugins/plugins-of-call.ts'
-import { isSeen, withPlugins } from './plugins/with-plugins.ts'
-import { eligibleTargets } from './targets/find-targets.ts'
-import type { HeldState } from './targets/held-state.ts'
-import type { Call, CallResponse, PreparedCall } from './types.ts'
+import { orderedByPlugins } from './plugins/plugin-targets.ts'
+import { pluginsFor, withPlugins } from './plugins/with-plugins.ts'
+import { attemptHeaders } from './reply/attempt-headers.ts'
+import { earlyReply } from './reply/early-reply.ts'
+import { giveUp, otherTargets } from './reply/other-targets.ts'
+import { findTargets, routeForModel } from './targets/find-targets.ts'
+import { orderTargets } from './targets/order-targets.ts'
+import type {
+  Admission,
+  AdmittedCall,
+  Applicant,
+  Call,
+  CallResponse,
+  CallStart,
+  OpenedCall,
+  ReadCall,
+  Services,
+} from './types.ts'
 
-/** The services a call depends on. */
-export type Services = {
-  authenticate(secret: string | undefined): Key
-  revalidate(key: Key): Key
-  rulesOf(organization: string): OrganizationRules
-  directory: Directory
-  admission: AdmissionServices
-  tokenizer: Tokenizer
-  httpClient: HttpClient
-  /** How many calls may run at once. */
-  gate: Gate
-  /** What is known of the health of targets. */
-  routing: RoutingState
-  media: MediaServices
-  ledger: CallLedger
-  signatures: SignatureCache
-  conversations: Conversations
-  /** The most fields of a request that its API does not have. */
-  maxUnknownFields: number
-  /** The most values that a request may hold; in the arguments of its calls there may be as many again. */
-  maxValues: number
-  answerBounds: AnswerBounds
-  held: HeldState
-  /** Missing where there are none. */
-  plugins?: RouterPlugins
+/**
+ * Handles one call from the endpoint to the response: every kind of call takes these steps, in this order, and a kind says only what
+ * differs. Rejects with RouterError.
+ */
+export function handleCall<Read extends ReadCall, Answer extends object>(
+  call: Call,
+  kind: CallKind<Read, Answer>,
+  services: Services,
+): Promise<CallResponse> {
+  if (!call.explain) return openAndAnswer(call, kind, services)
+  return explained(new Explanation(), (explanation) => openAndAnswer(call, kind, services, explanation))
 }
 
-/** One call from the endpoint to the reply. Throws RouterError. */
-export function handle(call: Call, services: Services): Promise<CallResponse> {
-  if (!call.explain) return serve(call, services)
-  return explained(new Explanation(), (asked) => serve(call, services, asked))
-}
-
-/** The steps of a call, which are in the other files of this folder. */
-async function serve(call: Call, services: Services, explanation?: Explanation): Promise<CallResponse> {
+async function openAndAnswer<Read extends ReadCall, Answer extends object>(
+  call: Call,
+  kind: CallKind<Read, Answer>,
+  services: Services,
+  explanation?: Explanation,
+): Promise<CallResponse> {
   const authenticated = services.authenticate(call.secret)
-  const body = await readInTurn(authenticated, call, services)
+  if (call.uploads) await requireMoneyForUpload(authenticated, kind, services)
+  const onField = refuseModelEarly(authenticated, kind, { services, explanation })
+  const body = await readAfterAdmission(authenticated, call, { gate: services.gate, onField })
   // No `await` between here and admission, so each check stays valid. A slow upload must not outlive its key.
-  const key = services.revalidate(authenticated)
-  // Before a stored response is looked up: the stored response may still be in the write queue.
-  requireLedger(services.admission)
-  const turn = services.conversations.open(call.clientApi, key.organization, withFirstModel(body))
-  refuseManyUnknown(turn.request, services.maxUnknownFields)
-  refuseLargeArguments(turn.request, call.clientApi, services.maxValues)
-  const request = services.signatures.restore(key.organization, turn.request)
-  const start = startOf(call, key, request)
-  const routing = readRouting(request.origin.body, call.timeoutMs)
-  const { headers, signal } = call
-  const plugins = pluginsOf(start, { key, headers, signal, body: () => request.origin.body }, services)
-  const opened: OpenedCall = { call, authenticated, key, turn, request, routing, start, explanation, plugins }
+  let key = recheck(authenticated, kind, services)
+  const reading = readRequest(body, { call, key, kind, services })
+  const read = reading instanceof Promise ? await reading : reading
+  if (reading instanceof Promise) key = recheck(authenticated, kind, services)
+  const start = startOf(call, { kind, key, read })
+  const plugins = pluginsFor({ call, key, read, start }, kind, services)
+  const opened: OpenedCall<Read> = { call, authenticated, key, read, start, explanation, plugins }
   try {
-    if (!isSeen(opened)) return await answer(opened, services)
-    return await withPlugins(opened, services, (changed) => answer(changed, services))
+    return await withPlugins(opened, kind, { services, recheck, answer: (changed) => answer(changed, kind, services) })
   } catch (thrown) {
     if (isRefusal(thrown)) services.ledger.refused?.(refusedCall(start, thrown))
     throw thrown
   }
 }
 
-/** A call that has been read. */
-export type OpenedCall = {
-  call: Call
-  /** The key as it was before the body was read, and after. */
-  authenticated: Key
-  key: Key
-  turn: Turn
-  request: NeutralRequest
-  /** What the request says of how it is routed. */
-  routing: RoutingRequest | undefined
-  start: CallStart
-  explanation: Explanation | undefined
-  /** Those that see it. */
-  plugins: CallPlugins | undefined
-  /** A plugin has changed the request. */
-  isRewritten?: boolean
-  /** Only targets in the EU may serve it. */
-  inEurope?: boolean
+/** Checks again, after a wait, what may have changed meanwhile: the key, and that the call can be written to the ledger. */
+function recheck(authenticated: Key, { isFree }: CallKind, services: Services): Key {
+  const key = services.revalidate(authenticated)
+  // Before a stored response is looked up: it may still be in the write queue.
+  if (!isFree) requireLedger(services.admission)
+  return key
 }
 
-async function answer(opened: OpenedCall, services: Services): Promise<CallResponse> {
-  const { call, key, authenticated, turn, request, routing: asked, start, explanation, plugins, isRewritten } = opened
-  const { at } = start
-  const { clientApi, strict } = call
-  const apply = (caller: Key): Applicant => {
-    explanation?.begin(start.monotonicMs)
-    const conversation = { clientApi, strict, request, turn, asked, at, inEurope: opened.inEurope }
-    const { key, rules, targets, route } = eligibleTargets(caller, conversation, services, explanation)
-    return { key, rules, targets, route, request, at }
+/** An upload is not read to find out that its model costs nothing: who has no money left cannot send one. */
+async function requireMoneyForUpload(key: Key, { isFree }: CallKind, services: Services): Promise<void> {
+  if (!isFree) await withLoans(() => requireMoney({ ...payer(key, services), at: Date.now() }, services.admission))
+}
+
+/** Refuses a form as soon as it names a model that the key may not call. */
+function refuseModelEarly(
+  key: Key,
+  kind: CallKind,
+  { services, explanation }: { services: Services; explanation: Explanation | undefined },
+) {
+  let hasOthers = false
+  return (name: string, value: string) => {
+    hasOthers ||= name === 'models' || name.startsWith('models[')
+    if (name !== 'model' || value === '' || hasOthers) return
+    routeForModel(key, { model: value, kind, at: Date.now(), explanation }, services)
   }
-  const admitting = admitted(apply, { key, authenticated }, services)
-  const { admission, targets, route } = admitting instanceof Promise ? await admitting : admitting
-  const holds = (provider: string, ids: readonly string[]) => services.held.remember(key.organization, provider, ids)
-  const media = openMedia(call, services)
-  const prepared: PreparedCall = {
-    call: route.strict ? { ...call, strict: true } : call,
-    request,
-    turn,
-    explanation,
-    plugins,
-    isRewritten,
-    media,
-    answerBounds: services.answerBounds,
-    admission,
-    holds,
+}
+
+/** Reads a body as a request of its kind, within the bounds of this server. Throws RouterError 400. */
+export function readRequest<Read extends ReadCall>(
+  body: OperationBody,
+  {
+    call: { timeoutMs },
+    key,
+    kind,
+    services,
+  }: {
+    call: Pick<Call, 'timeoutMs'>
+    key: Key
+    kind: CallKind<Read>
+    services: ReadingServices & Pick<Services, 'maxUnknownFields' | 'maxValues'>
+  },
+): MaybePromise<Read> {
+  return andThen(kind.read(body, { key, services }), (read) => {
+    requireKnownFields(read, services.maxUnknownFields)
+    kind.requireBounds?.(read, services)
+    if (timeoutMs !== undefined) read.routing = { ...read.routing, totalMs: timeoutMs }
+    return read
+  })
+}
+
+/** The facts of a call before any provider is called. */
+function startOf(
+  { id, requestId, trace, tags = {} }: Call,
+  { kind: { api, operation }, key, read }: { kind: CallKind; key: Key; read: ReadCall },
+): CallStart {
+  return {
+    id,
+    ...(requestId !== undefined && { requestId }),
+    at: Date.now(),
+    monotonicMs: performance.now(),
+    organization: key.organization,
+    key: key.id,
+    ...(key.groupId !== null && { group: key.groupId }),
+    api,
+    operation,
+    requested: read.model,
+    stream: read.stream,
+    ...(trace && { trace: recordedTrace(trace) }),
+    ...recordedFor(read.described, tags),
   }
-  const settlement = new Settlement(start, { ledger: services.ledger, admission, explanation, plugins })
+}
+
+async function answer<Read extends ReadCall, Answer extends object>(
+  opened: OpenedCall<Read>,
+  kind: CallKind<Read, Answer>,
+  services: Services,
+): Promise<CallResponse> {
+  const { call, start, explanation, plugins } = opened
+  const admitting = admit(opened, kind, services)
+  const { admission, ...applicant } = admitting instanceof Promise ? await admitting : admitting
+  const media = openCallMedia(services.media, { param: kind.mediaParam, signal: call.signal })
+  const nextClient = attemptClients(services.httpClient, call.trace)
+  const admitted: AdmittedCall<Read> = { ...opened, ...applicant, admission, media, nextClient }
+  const settlement = kind.isFree
+    ? freeSettlement(start, admission)
+    : new Settlement(start, { ledger: services.ledger, admission, explanation, plugins })
   if (isLong(admission.promptTokens * charactersPerToken)) await nextTurn()
-  return await answerCall({ prepared, settlement, key, route, targets }, services)
+  return await askTargets(admitted, settlement, { kind, services })
 }
 
-/** A call as it may be admitted now. */
-type Applicant = AdmissionRequest & { targets: Targets; route: Omit<Route, 'targets'> }
-type Admitted = { admission: Admission } & Pick<Applicant, 'targets' | 'route'>
+/** An estimate, to find out how long a prompt is. */
+const charactersPerToken = 4
 
 /**
  * Admits a call, at once where this event loop has been lent enough; where only the bytes of its prompt do not fit, once
  * more when they have been counted as tokens.
  */
-function admitted(
-  apply: (key: Key) => Applicant,
-  { key, authenticated }: { key: Key; authenticated: Key },
+function admit<Read extends ReadCall>(
+  opened: OpenedCall<Read>,
+  kind: CallKind<Read>,
   services: Services,
-): Admitted | Promise<Admitted> {
-  let applicant = apply(key)
+): MaybePromise<Applicant<Read> & { admission: Admission }> {
+  const { authenticated, read, start, explanation } = opened
+  const apply = (key: Key): Applicant<Read> => {
+    explanation?.begin(start.monotonicMs)
+    return { ...findTargets(key, opened, kind, services), read, at: start.at }
+  }
+  let applicant = apply(opened.key)
   const admitNow = (counted?: number) =>
     withLoans((isRetry) => {
-      if (isRetry || counted !== undefined) {
-        // What was checked before the wait may have changed.
-        applicant = apply(services.revalidate(authenticated))
-        requireLedger(services.admission)
-      }
-      const { targets, route } = applicant
-      return { admission: admit({ ...applicant, counted }, services.admission), targets, route }
+      if (isRetry || counted !== undefined) applicant = apply(recheck(authenticated, kind, services))
+      return { ...applicant, admission: kind.reserve({ ...applicant, counted }, services.admission) }
     })
   const admitCounted = async (thrown: unknown) => {
-    const counted = await countedPrompt(thrown, applicant, services)
-    if (counted === undefined) throw thrown
-    return await admitNow(counted)
+    const isExhausted = thrown instanceof RouterError && thrown.code === 'budget_exhausted'
+    const texts = isExhausted ? kind.countable?.(applicant, services.admission) : undefined
+    if (!texts) throw thrown
+    return await admitNow(await services.tokenizer.count(texts))
   }
   try {
     const admission = admitNow()
@@ -186,28 +204,90 @@ function admitted(
   }
 }
 
-/** About so many, to know how long a prompt is. */
-const charactersPerToken = 4
-
-function openMedia({ clientApi, signal }: Call, { media }: Services): CallMedia {
-  return openCallMedia(media, { param: clientApi.wireNames('messages')[0] ?? '', signal })
+/** Asks the targets of an admitted call in their order, until one answers. */
+async function askTargets<Read extends ReadCall, Answer extends object>(
+  admitted: AdmittedCall<Read>,
+  settlement: Settlement,
+  { kind, services }: { kind: CallKind<Read, Answer>; services: Services },
+): Promise<CallResponse> {
+  const { call, read, key, route, admission, explanation, plugins } = admitted
+  const { routing } = services
+  const serving = kind.serve(admitted, services)
+  const order = orderTargets(admitted, kind, routing)
+  const ordering = plugins ? orderedByPlugins(order.targets, { plugins, settlement }) : order.targets
+  const trial: Trial<AttemptResult<Answer>> = {
+    targets: ordering instanceof Promise ? await ordering : ordering,
+    ...(order.kind && { kind: order.kind }),
+    rules: route.rules,
+    signal: call.signal,
+    caller: callerOf(key),
+    ...(serving.acts && { acts: true }),
+    explanation,
+    ...(serving.canTake && { canTake: serving.canTake }),
+    attempt: attemptOf(admitted, serving, services),
+    onFailed: (failed) => settlement.failAttempt(failed, failed.error),
+  }
+  const respond = async (trial: Trial<AttemptResult<Answer>>): Promise<CallResponse> => {
+    const begunMs = performance.now()
+    const tried = await tryTargets(trial, routing)
+    if (!tried.error) order.served(tried.target)
+    return await reply(tried, { trial, begunMs, admitted, settlement, serving, services, respond })
+  }
+  const { early, afterMs } = call.keepAlive
+  if (!read.stream || !serving.failEvent || !(early || route.rules.onCut === 'hold')) return await respond(trial)
+  return await earlyReply(respond(trial), afterMs, { headers: admission.headers, fail: serving.failEvent })
 }
 
-/** The facts of a call before any provider is called. */
-export function startOf(call: Call, key: Key, request: NeutralRequest): CallStart {
-  return {
-    id: call.id,
-    ...(call.requestId !== undefined && { requestId: call.requestId }),
-    at: Date.now(),
-    monotonicMs: performance.now(),
-    organization: key.organization,
-    key: key.id,
-    ...(key.groupId !== null && { group: key.groupId }),
-    api: call.clientApi.api,
-    operation: 'chat',
-    requested: request.model,
-    stream: request.stream === true,
-    ...(call.trace && { trace: recordedTrace(call.trace) }),
-    ...recordedFor({ ...request, requesty: request.origin.body.requesty }, call.tags ?? {}),
+/** Makes the response of a call whose attempts are over. Throws RouterError, with the same headers as a response. */
+async function reply<Answer extends object>(
+  tried: Tried<AttemptResult<Answer>>,
+  context: {
+    trial: Trial<AttemptResult<Answer>>
+    begunMs: number
+    admitted: AdmittedCall
+    settlement: Settlement
+    serving: Serving<Answer>
+    services: Services
+    respond(trial: Trial<AttemptResult<Answer>>): Promise<CallResponse>
+  },
+): Promise<CallResponse> {
+  const { trial, begunMs, admitted, settlement, serving, services, respond } = context
+  const served = tried.error
+    ? undefined
+    : servedModel(tried.target, serving.reportedModel(tried as Answer), services.directory)
+  const headers = { ...admitted.admission.headers, ...attemptHeaders(tried, served) }
+  let response: CallResponse | GoOn | undefined
+  try {
+    if (tried.error) {
+      await settlement.fail(tried, tried.error)
+      throw tried.error
+    }
+    const { target, attempts, dropped, times, passage, untried } = tried
+    const others = otherTargets(trial, { attempts, untried }, { begunMs, respond })
+    response = await serving.reply({
+      ...{ target, attempts, dropped, times, passage, untried, served, headers, settlement, trial, begunMs },
+      answer: tried as Answer,
+      servedBy: (target, reported) => servedModel(target, reported, services.directory),
+      giveUp: (received, thrown) => giveUp(received, thrown, { settlement, passage, others }),
+    })
+  } catch (thrown) {
+    const error = asRouterError(thrown).withHeaders(headers)
+    throw admitted.explanation?.addedTo(error) ?? error
+  } finally {
+    // What is streamed ends its attempt itself.
+    if (!tried.error && !(response && 'body' in response && typeof response.body !== 'string')) tried.passage.ended()
+  }
+  return typeof response === 'function' ? await response() : response
+}
+
+/** Answers a call that asks for an explanation; an error has it as well, once targets were looked for. Throws RouterError. */
+export async function explained<Result>(
+  explanation: Explanation,
+  answer: (explanation: Explanation) => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await answer(explanation)
+  } catch (thrown) {
+    throw explanation.addedTo(asRouterError(thrown))
   }
 }

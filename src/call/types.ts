@@ -1,35 +1,58 @@
+import type { Key } from '../access/keys.ts'
+import type { Limits } from '../access/limits.ts'
 import type { ClientApi, ReplyFacts } from '../api/client-api.ts'
+import type { OperationBody } from '../api/operation-api.ts'
+import type { CallRecord, Cost } from '../core/call.ts'
+import type { CallContents } from '../core/call-contents.ts'
 import type { RouterError } from '../core/errors.ts'
 import type { Fold } from '../core/fold.ts'
-import type { JsonObject } from '../core/json.ts'
-import type { NeutralRequest } from '../core/request.ts'
+import type { Json, JsonObject } from '../core/json.ts'
+import type { Operation } from '../core/operation.ts'
+import type { RefusedCall } from '../core/refused-call.ts'
+import type { Api, NeutralRequest } from '../core/request.ts'
+import type { RoutingRequest } from '../core/routing-request.ts'
 import type { TraceContext } from '../core/trace.ts'
+import type { Usage } from '../core/usage.ts'
+import type { Provider } from '../manifest/provider.ts'
+import type { NamedTarget, Target } from '../manifest/target.ts'
 import type { ProviderRequest } from '../manifest/translate.ts'
-import type { CallPlugins } from '../plugin/call-plugins.ts'
+import type { Budget, Reservation } from '../money/budget.ts'
+import type { LedgerQueue } from '../money/ledger.ts'
+import type { TokenBounds } from '../money/meter.ts'
+import type { CallPlugins, PluginServices } from '../plugin/call-plugins.ts'
 import type { CallFacts } from '../plugin/call-view.ts'
+import type { MaybePromise } from '../plugin/contract.ts'
+import type { LoadedPlugin } from '../plugin/loaded.ts'
 import type { Explanation } from '../routing/explanation.ts'
+import type { Gate } from '../routing/gate.ts'
+import type { Directory, Route, Targets } from '../routing/resolve.ts'
+import type { ServedModel } from '../routing/served-model.ts'
+import type { SignatureCache } from '../routing/signature-cache.ts'
+import type { Attempted, AttemptLimits, RoutingState } from '../routing/trial.ts'
 import type { StoredResponse } from '../store/responses.ts'
+import type { OrganizationRules } from '../store/rules.ts'
+import type { Tokenizer } from '../tokenizer/tokenizer.ts'
 import type { AnswerBounds } from '../upstream/answer-bounds.ts'
-import type { CallMedia } from '../upstream/inline.ts'
+import type { HttpClient } from '../upstream/http-client.ts'
+import type { CallMedia, MediaServices } from '../upstream/inline.ts'
 import type { WholeAnswer } from '../upstream/provider-answer.ts'
 import type { ForwardedHeader } from '../upstream/provider-request.ts'
 import type { StreamFrame } from '../upstream/stream-frames.ts'
-import type { Admission } from './admission/admission.ts'
-import type { Turn } from './open/conversations.ts'
-import type { CallTags } from './open/tags.ts'
 
-/** One client request. `signal` is aborted when the client disconnects or the process stops. */
+// --- The request of a client, and the response to it ---
+
+/** One client request, of any kind. `signal` is aborted when the client disconnects or the process stops. */
 export type Call = {
   id: string
   /** The client's own id of the request. */
   requestId?: string | undefined
-  clientApi: ClientApi
   secret: string | undefined
-  /** `onSlow` hears when it takes longer than bodies do that are sent at once. */
-  readBody(onSlow?: () => void): Promise<unknown>
+  /** The body is a form, which may be large: a caller who cannot pay for anything is refused before it is read. */
+  uploads?: boolean
+  readBody(progress: BodyProgress): Promise<OperationBody>
   /** Refuse the call, instead of only reporting the loss, when the provider does not support a part of the request. */
   strict: boolean
-  /** Say why which targets were asked. */
+  /** Explain which targets were asked and why. */
   explain?: boolean
   /** The time that a header gives to the whole call, in milliseconds. */
   timeoutMs?: number | undefined
@@ -37,34 +60,301 @@ export type Call = {
   forwardedHeaders?: readonly ForwardedHeader[]
   /** All headers of the client, by lower-case name. */
   headers?: CallFacts['headers']
-  /** Where the call is in a trace: providers are told, and spans are made of it. */
+  /** The call's place in a trace: it is passed to providers, and spans are made from it. */
   trace?: TraceContext
-  /** The session that a header tells: calls of one may be kept at one target. */
+  /** The session named in a header: calls of one session may be kept at one target. */
   session?: string | undefined
   /** What headers say about the call, stored with the ledger row. */
   tags?: CallTags
-  /** A stream that has nothing to say for so long gets something that keeps it alive; `early`: before its status is known. */
+  /** A stream that is silent for this long gets a comment; `early`: before its status is known. */
   keepAlive: { afterMs: number; early: boolean }
   signal: AbortSignal
-  /** Hears when the call has ended, however it did. */
+  /** Registers a function to be called when the call has ended, however it ended. */
   atEnd(ended: () => void): void
 }
 
-/** A call whose body has been read: everything that does not depend on the target. */
-export type PreparedCall = {
+/** Called while a body is read. */
+export type BodyProgress = {
+  /** The body takes longer than bodies do that are sent at once. */
+  onSlow(): void
+  /** A field of a form has arrived. Throws RouterError to refuse the rest. */
+  onField(name: string, value: string): void
+}
+
+/** What a client says about itself in headers, and the header `x-router-tags`. */
+export type CallTags = { origin?: JsonObject | undefined; header?: string | undefined }
+
+/**
+ * The response to a call: a text, or what is sent as it is produced. Without a media type a text is JSON, and what is produced are
+ * server-sent events.
+ */
+export type CallResponse = {
+  headers: Readonly<Record<string, string>>
+  body: string | AsyncGenerator<string | Uint8Array, void>
+  mediaType?: string
+}
+
+// --- What calls depend on ---
+
+/** The services a call depends on. */
+export type Services = {
+  authenticate(secret: string | undefined): Key
+  revalidate(key: Key): Key
+  rulesOf(organization: string): OrganizationRules
+  directory: Directory
+  admission: AdmissionServices
+  tokenizer: Tokenizer
+  httpClient: HttpClient
+  /** Limits how many calls run at once. */
+  gate: Gate
+  /** The known health of targets. */
+  routing: RoutingState
+  media: MediaServices
+  ledger: CallLedger
+  signatures: SignatureCache
+  conversations: Conversations
+  /** The maximum number of fields of a request that its API does not have. */
+  maxUnknownFields: number
+  /** The maximum number of values in a request; the arguments of its calls may hold as many again. */
+  maxValues: number
+  answerBounds: AnswerBounds
+  held: HeldState
+  /** Missing where there are none. */
+  plugins?: RouterPlugins
+}
+
+/** Limits, budget and ledger, as far as they decide whether a call may run. */
+export type AdmissionServices = {
+  limits: Limits
+  budget: Budget
+  /** The reason why the ledger cannot be written, as a message for clients; undefined while it can. */
+  writeFailure(): string | undefined
+  /** The minimum output, in tokens, that a call without an output limit gets. */
+  defaultOutputTokens: number
+  /** What a client pays that leaves before any output. */
+  abandoned: 'prompt' | 'nothing'
+}
+
+/** The part of the ledger that a call writes to; `detail` is what the log says of its error. */
+export type CallLedger = {
+  settle(...call: [...Parameters<LedgerQueue['settle']>, detail?: string]): Promise<void>
+  /** A call was refused before a provider was asked. */
+  refused?(call: RefusedCall): void
+  /** A call is in flight. Returns a function that reports that it is settled. */
+  begin?(call: Pick<CallRecord, 'organization' | 'stream'>): () => void
+}
+
+/** The plugins of a snapshot, and what they have in common with those of others. */
+export type RouterPlugins = PluginServices & { loaded: readonly LoadedPlugin[] }
+
+/** State at providers (containers, threads) that was made through this router, by the organization that made it. */
+export type HeldState = {
+  /** Never throws. */
+  remember(organization: string, provider: string, ids: readonly string[]): void
+  has(organization: string, provider: string, id: string): boolean
+}
+
+/** Conversations that continue by the id of a response, on any model. */
+export type Conversations = {
+  /**
+   * Reads a body, with the turns before it. Throws RouterError 400 when the body cannot be read, or the response that it
+   * continues is not there.
+   */
+  open(clientApi: ClientApi, organization: string, body: unknown): Turn
+}
+
+/** One turn of a conversation. */
+export type Turn = {
+  /** Its messages begin with those of the turns before; its origin is the client's own body. */
+  request: NeutralRequest
+  /** The model id and the provider that wrote the stored response which it continues. */
+  madeBy?: Pick<StoredResponse, 'model' | 'provider'> | undefined
+  /** The client's body for a provider of the same format, with the earlier turns unless that provider stored them. */
+  bodyFor(provider: Provider): JsonObject
+  /** The neutral names of what such a body leaves out of the earlier turns. */
+  lostFor?(provider: Provider): string[]
+  /**
+   * Whether a provider failed because it no longer has what it stored: from then on `bodyFor` returns the whole
+   * conversation. True once for each provider.
+   */
+  mustResend(error: RouterError, provider: Provider): boolean
+  /** A reply or event of a provider of the same format, with the response id that the client continued from. */
+  withPrevious(payload: JsonObject): JsonObject
+  /** Whether the response is to be stored when it is complete. */
+  stores: boolean
+  /** Whether the organization lets anybody store conversations. */
+  mayStore: boolean
+  /** A response in its stored form, `text` being its JSON; undefined when it is not to be stored or did not complete. */
+  responseToStore(response: JsonObject, text: string, by: Author): StoredResponse | undefined
+}
+
+/** The writer of a response: a target, whether its format is that of the client, and whether it stores the response itself. */
+export type Author = { target: NamedTarget; sameFormat: boolean; storesItself: boolean }
+
+// --- The steps of a call, one type for each ---
+
+/** A body that has been read, as far as every kind of call has it. */
+export type ReadCall = {
+  /** The model string of the client. */
+  model: string
+  stream: boolean
+  /** How the request asks to be routed. */
+  routing: RoutingRequest | undefined
+  /** The end user, the metadata and the field `requesty` of the body, for the ledger row. */
+  described: { user?: string | undefined; metadata?: JsonObject | undefined; requesty?: Json | undefined }
+  /** The names of fields that the API does not have. */
+  unknownFields: readonly string[]
+  /** The body as plugins see it. */
+  body(): JsonObject
+}
+
+/** The facts of a call before any provider is called. `at` is Unix milliseconds, `monotonicMs` of the monotonic clock. */
+export type CallStart = Pick<
+  CallRecord,
+  | 'id'
+  | 'requestId'
+  | 'at'
+  | 'organization'
+  | 'key'
+  | 'group'
+  | 'api'
+  | 'operation'
+  | 'requested'
+  | 'stream'
+  | 'user'
+  | 'metadata'
+  | 'trace'
+> & { monotonicMs: number }
+
+/** A call whose body has been read. */
+export type OpenedCall<Read extends ReadCall = ReadCall> = {
   call: Call
+  /** The key as it was before the body was read. */
+  authenticated: Key
+  /** The key as it was after the body was read. */
+  key: Key
+  read: Read
+  start: CallStart
+  explanation: Explanation | undefined
+  /** The plugins that see it. */
+  plugins: CallPlugins | undefined
+  /** A plugin has changed the request: the client's body no longer says what is asked. */
+  isRewritten?: boolean
+  /** Only targets in the EU may serve it. */
+  inEurope?: boolean
+}
+
+/** The targets that a call may go to, by the rules of its name, and whose rules those are. */
+export type Found = { key: Key; rules: OrganizationRules; targets: Targets; route: Route; strict: boolean }
+
+/** The limits and money that are reserved for an admitted call. */
+export type Admission = Pick<Reservation, 'charge' | 'mostNano'> & {
+  /** Ends the reservation with the call's cost in nano-USD and the tokens that it used. Later calls have no effect. */
+  settle(nanoUsd: bigint, tokens: number): void
+  /** To be called when the row of the settled call is in the ledger. */
+  recorded(): void
+  /** The output limit that the request to this target must have instead of the client's own; undefined where that stays. */
+  lengthAt(target: Target): number | undefined
+  /**
+   * Reserves what a call to this target can cost with this body, where that is more than is reserved. Throws RouterError
+   * `budget_exhausted`.
+   */
+  cover(target: Target, body: JsonObject): void | Promise<void>
+  /** From now on the prompt is longer than that of the client by so many bytes. */
+  grow(bytes: number): void
+  /** The maximum tokens that a call to this target can have used; `remote`: its reply shows that tools of the provider ran. */
+  mostAt(target: Target, remote: boolean): TokenBounds
+  /** The maximum cost of the call at a target, its prompt in the provider's cache or not; undefined where no price is known. */
+  costAt(target: Target, isCached: boolean): bigint | undefined
+  /** The longest lifetime in a provider's cache that is asked for. */
+  caches: '5m' | '1h' | undefined
+  /** Rate-limit headers for the client. */
+  headers: Readonly<Record<string, string>>
+  /** The estimated size of the prompt. */
+  promptTokens: number
+  /** The number of choices in the reply. */
+  choices: number
+  /** What is paid when the client leaves before any output; undefined where that is nothing. */
+  abandonedUsage: Usage | undefined
+}
+
+/** A call as it may be admitted: `counted` are the tokens of its prompt by a tokenizer, where its bytes did not fit. */
+export type Applicant<Read extends ReadCall = ReadCall> = Found & {
+  read: Read
+  at: number
+  counted?: number | undefined
+}
+
+/** A call that has been admitted to targets. */
+export type AdmittedCall<Read extends ReadCall = ReadCall> = Omit<OpenedCall<Read>, 'key'> &
+  Found & {
+    admission: Admission
+    media: CallMedia
+    /** Returns the HTTP client of the next attempt. */
+    nextClient(): HttpClient
+  }
+
+/** A body whose restricted fields decide which targets may serve it. */
+export type RestrictedBody = {
+  api: Api
+  /** Set for anything besides a conversation; the body is then what its API does not know. */
+  operation?: Operation
+  body: JsonObject
+  /** Whether providers may keep conversations of the organization. */
+  mayStore: boolean
+}
+
+/** How calls of a kind are put in order. */
+export type Ordering = {
+  /** The request by which calls belong together: its session, its user, the beginning of its prompt. */
+  request: NeutralRequest
+  /** Prompts are cached by providers, and replies are written token by token. */
+  generates: boolean
+  /** Finds out which targets can go on with what the request continues. */
+  continues?(targets: Targets): ((target: Target) => boolean) | undefined
+}
+
+// --- Attempts ---
+
+/** What every attempt has, whatever it asks for. */
+export type AttemptContext = {
+  limits: AttemptLimits
+  signal: AbortSignal
+  bounds: AnswerBounds
+  /** For providers that recognize requests which are sent again. */
+  idempotencyKey: string
+  /** The request is not sent twice where it may have been received. */
+  once: boolean
+  /** To be called when the provider has the whole request. */
+  onSent(): void
+  /** Reports the client's names of the fields that the request leaves out. */
+  report(dropped: readonly string[]): void
+  /**
+   * To be called with each body before it is sent: refuses losses where the call is strict, and reserves what the body can cost.
+   * Throws RouterError.
+   */
+  beforeSend(body: JsonObject): MaybePromise<void>
+  /** The HTTP client with the headers of plugins and of the trace. */
+  client(): MaybePromise<HttpClient>
+}
+
+// --- Conversations at one target ---
+
+/** A conversation whose body has been read: everything that does not depend on the target. */
+export type PreparedCall = {
+  call: Pick<Call, 'id' | 'requestId' | 'strict' | 'forwardedHeaders' | 'trace' | 'signal'> & { clientApi: ClientApi }
   request: NeutralRequest
   turn: Turn
   explanation?: Explanation | undefined
   /** The plugins that see the call. */
   plugins?: CallPlugins | undefined
-  /** A plugin has changed the request: the client's body does not say it any more. */
+  /** A plugin has changed the request: the client's body no longer says what is asked. */
   isRewritten?: boolean | undefined
   media: CallMedia
   answerBounds: AnswerBounds
   /** Remembers what a provider holds for the organization from now on, by the ids in its reply. */
   holds(provider: string, ids: readonly string[]): void
-  /** How long the reply of a target may be, and what is reserved for it. */
+  /** The length that the reply of a target may have, and what is reserved for it. */
   admission: Omit<Admission, 'settle' | 'recorded' | 'charge'>
 }
 
@@ -81,7 +371,7 @@ export type Translation = {
   edits: boolean
   /** A whole answer as the client's JSON. */
   whole(answer: WholeAnswer, facts: ReplyFacts): JsonObject
-  /** What writes a whole answer that plugins have changed. */
+  /** The translation that writes a whole answer which plugins have changed. */
   changed?(): Pick<Translation, 'whole' | 'responseToStore'>
   /** A writer for one streamed answer of a model, by its name for clients. */
   stream(model: string): StreamTranslation
@@ -103,12 +393,22 @@ export type StreamTranslation = {
   reply?(facts: ReplyFacts): JsonObject
 }
 
-/**
- * The response to a call: a text, or what is sent as it is produced. Without a media type a text is JSON, and what is produced are
- * server-sent events.
- */
-export type CallResponse = {
-  headers: Readonly<Record<string, string>>
-  body: string | AsyncGenerator<string | Uint8Array, void>
-  mediaType?: string
+// --- Settlement ---
+
+/** The target that answered, or whose failure is reported, and the fields that its request left out. */
+export type AttemptSummary = Attempted & { dropped: string[] }
+
+/** What a call used: as the provider counted it, or `estimated`; and what was said, where spans have it. */
+export type MeasuredUsage = { usage: Usage; estimated: boolean; contents?: CallContents }
+
+/** A reply as far as it was received, by what it used. */
+export type ReceivedReply = AttemptSummary & {
+  measured: MeasuredUsage
+  served?: ServedModel | undefined
+  firstEventMs?: number
+  /** Something in it could not be read, and was skipped. */
+  damaged?: boolean
 }
+
+/** The usage and the cost of a settled call. */
+export type Settled = { usage: Usage; cost: Cost }

@@ -1,32 +1,30 @@
 import { secretOf } from '../access/client-secret.ts'
 import type { ClientApi } from '../api/client-api.ts'
-import { handle, type Services } from '../call/handle-call.ts'
+import type { CallKind } from '../call/call-kind.ts'
+import { handleCall } from '../call/handle-call.ts'
 import { originOf } from '../call/open/tags.ts'
 import { sessionIn } from '../call/targets/affinity-key.ts'
-import type { Call, CallResponse } from '../call/types.ts'
+import type { BodyProgress, Call } from '../call/types.ts'
 import { RouterError } from '../core/errors.ts'
-import { type Sampling, traceOf } from '../core/trace.ts'
+import { traceOf } from '../core/trace.ts'
 import type { Request, Response } from './app.ts'
 import type { ServerContext } from './context.ts'
 import { isStrict, wantsExplanation } from './flag-headers.ts'
+import { type Form, readForm } from './form-body.ts'
 import { readJson } from './request-body.ts'
 import { headersOf } from './respond.ts'
 import { comment, deliver } from './response-body.ts'
+import type { RunningRequest } from './running-requests.ts'
 import { timeoutOf } from './timeout-header.ts'
 
-/** The path of a client API. */
-export type CallRoute = {
-  path: string
-  clientApi: ClientApi
-  /** Handles the calls of this path; the default is `handle`. */
-  handler?: (call: Call, services: Services) => Promise<CallResponse>
-}
+/** A path of the client APIs, and the kind of its calls. */
+export type CallRoute = { path: string; kind: CallKind }
 
 /** Answers one call. Rejects with RouterError. */
 export async function serveCall(
   request: Request,
   response: Response,
-  { clientApi, handler = handle }: CallRoute,
+  { kind }: CallRoute,
   context: ServerContext,
 ): Promise<void> {
   const { running, patienceMs: idleMs } = context
@@ -35,67 +33,87 @@ export async function serveCall(
     throw new RouterError('stopping', 'The router is stopping. Send the call to another instance.')
   }
   const own = running.begin(response)
-  const { signal } = own
+  let form: Form | undefined
   try {
-    const size = context.bodyLimits()
-    const readBody: Call['readBody'] = (onSlow) => readJson(request, response, { running: own, size, idleMs, onSlow })
-    const silence = { afterMs: context.keepAliveMs, early: context.keepsAliveEarly() }
-    const { sampling } = context
-    const call = callOf(request, response, {
-      clientApi,
-      readBody,
-      signal,
-      atEnd: own.atEnd,
-      keepAlive: silence,
-      sampling,
-    })
-    const answer = await handler(call, context.services())
+    const readBody: Call['readBody'] = async (progress) => {
+      const body = await readBodyOf(request, response, { kind, context, own, progress })
+      if ('files' in body) form = body
+      return body
+    }
+    const answer = await handleCall(
+      callOf(request, response, { kind, context, own, readBody }),
+      kind,
+      context.services(),
+    )
     if (typeof answer.body !== 'string') running.beginStream(own)
-    const keepAlive = { ms: context.keepAliveMs, text: clientApi.keepAlive ?? comment }
-    await deliver(response, answer, { signal, idleMs, keepAlive })
+    const keepAlive = { ms: context.keepAliveMs, text: kind.clientApi?.keepAlive ?? comment }
+    await deliver(response, answer, { signal: own.signal, idleMs, keepAlive })
   } finally {
+    await form?.dispose()
     running.end(own)
   }
 }
 
+type Arrived = { kind: CallKind; context: ServerContext; own: RunningRequest }
+
 function callOf(
-  { headers }: Request,
+  request: Request,
   { locals: { id, requestId } }: Response,
-  {
-    clientApi,
-    readBody,
-    signal,
-    atEnd,
-    keepAlive,
-    sampling,
-  }: Pick<Call, 'clientApi' | 'readBody' | 'signal' | 'atEnd' | 'keepAlive'> & { sampling: Sampling },
+  { kind, context, own, readBody }: Arrived & Pick<Call, 'readBody'>,
 ): Call {
+  const { headers } = request
   const secret = secretOf(headers)
   return {
     id,
     requestId,
-    clientApi,
     secret,
+    uploads: kind.form !== undefined && isForm(request),
     readBody,
     strict: isStrict(headers),
     explain: wantsExplanation(headers),
     timeoutMs: timeoutOf(headers),
-    forwardedHeaders: forwardedHeaders(clientApi, headers),
+    forwardedHeaders: forwardedHeaders(kind.clientApi, headers),
     headers,
-    trace: traceOf(headers, id, sampling),
+    trace: traceOf(headers, id, context.sampling),
     session: sessionIn(headers),
-    keepAlive,
+    keepAlive: { afterMs: context.keepAliveMs, early: context.keepsAliveEarly() },
     tags: { origin: originOf(headers, secret), header: textOf(headers['x-router-tags']) },
-    signal,
-    atEnd,
+    signal: own.signal,
+    atEnd: own.atEnd,
   }
 }
 
-/** The client's headers that its API forwards to providers of the same format. */
+/** Bytes of a form beside its files, and how many fields it may have. */
+const maxFieldBytes = 1_024 * 1_024
+const maxFields = 1_000
+
+function isForm({ headers }: Request): boolean {
+  return /^\s*multipart\/form-data/i.test(headers['content-type'] ?? '')
+}
+
+async function readBodyOf(
+  request: Request,
+  response: Response,
+  { kind, context, own, progress }: Arrived & { progress: BodyProgress },
+): Promise<{ json: unknown } | Form> {
+  const { onSlow, onField } = progress
+  const { patienceMs: idleMs } = context
+  if (kind.form && (isForm(request) || kind.json === false)) {
+    const { fileBytes, files, bytes = fileBytes * files } = kind.form
+    // It may be large, and is written to a file as it comes.
+    onSlow()
+    const limits = { running: own, idleMs, bytes: bytes + maxFieldBytes, fileBytes, files, onField }
+    return await readForm(request, response, { ...limits, fields: maxFields, fieldBytes: maxFieldBytes })
+  }
+  return { json: await readJson(request, response, { running: own, size: context.bodyLimits(), idleMs, onSlow }) }
+}
+
+/** Returns the client's headers that its API forwards to providers of the same format. */
 function forwardedHeaders(
-  { forwardedHeaders: names }: ClientApi,
+  clientApi: ClientApi | undefined,
   headers: Request['headers'],
 ): NonNullable<Call['forwardedHeaders']> {
+  const names = clientApi?.forwardedHeaders
   if (!names) return []
   return Object.entries(names).flatMap(([name, how]) => {
     const value = textOf(headers[name])?.trim()

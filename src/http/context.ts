@@ -1,4 +1,4 @@
-import type { Services } from '../call/handle-call.ts'
+import type { Services } from '../call/types.ts'
 import type { Sampling } from '../core/trace.ts'
 import type { Log } from '../observe/log.ts'
 import type { Origins } from './cors.ts'

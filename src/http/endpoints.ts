@@ -10,30 +10,31 @@ import { rerank } from '../api/operations/rerank.ts'
 import { speech } from '../api/operations/speech.ts'
 import { transcriptions } from '../api/operations/transcriptions.ts'
 import { responses } from '../api/responses/api.ts'
-import { compact } from '../call/kinds/compact.ts'
-import { countTokens } from '../call/kinds/count.ts'
+import { chatKind } from '../call/kinds/chat.ts'
+import { compactKind } from '../call/kinds/compact.ts'
+import { countKind } from '../call/kinds/count.ts'
+import { operationKind } from '../call/kinds/operation.ts'
 import type { Trouble } from '../routing/health.ts'
 import type { CallRoute } from './calls.ts'
-import type { OperationRoute } from './operations.ts'
 import type { JsonRequest, JsonRoute } from './server.ts'
 
 /** The paths of the client APIs. */
-export const callRoutes: readonly (CallRoute | OperationRoute)[] = [
-  { path: '/v1/chat/completions', clientApi: chat },
-  { path: '/v1/messages', clientApi: messages },
-  { path: '/v1/messages/count_tokens', clientApi: messages, handler: countTokens },
-  { path: '/v1/responses', clientApi: responses },
-  { path: '/v1/responses/input_tokens', clientApi: responses, handler: countTokens },
-  { path: '/v1/responses/compact', clientApi: responses, handler: compact },
-  { path: '/v1/images/generations', operation: images },
-  { path: '/v1/completions', operation: completions },
-  { path: '/v1/embeddings', operation: embeddings },
-  { path: '/v1/rerank', operation: rerank },
-  { path: '/v1/moderations', operation: moderations },
-  { path: '/v1/images/edits', operation: imageEdits },
-  { path: '/v1/audio/transcriptions', operation: transcriptions },
-  { path: '/v1/decisions', operation: decisions },
-  { path: '/v1/audio/speech', operation: speech },
+export const callRoutes: readonly CallRoute[] = [
+  { path: '/v1/chat/completions', kind: chatKind(chat) },
+  { path: '/v1/messages', kind: chatKind(messages) },
+  { path: '/v1/messages/count_tokens', kind: countKind(messages) },
+  { path: '/v1/responses', kind: chatKind(responses) },
+  { path: '/v1/responses/input_tokens', kind: countKind(responses) },
+  { path: '/v1/responses/compact', kind: compactKind(responses) },
+  { path: '/v1/images/generations', kind: operationKind(images) },
+  { path: '/v1/completions', kind: operationKind(completions) },
+  { path: '/v1/embeddings', kind: operationKind(embeddings) },
+  { path: '/v1/rerank', kind: operationKind(rerank) },
+  { path: '/v1/moderations', kind: operationKind(moderations) },
+  { path: '/v1/images/edits', kind: operationKind(imageEdits) },
+  { path: '/v1/audio/transcriptions', kind: operationKind(transcriptions) },
+  { path: '/v1/decisions', kind: operationKind(decisions) },
+  { path: '/v1/audio/speech', kind: operationKind(speech) },
 ]
 
 /** Whether the process can serve, why not, and the problems of the last refused reload. */

@@ -8,7 +8,6 @@ import type { ServerContext } from './context.ts'
 import { answerOptions, shareWithOrigins } from './cors.ts'
 import { isKnown } from './entity-tag.ts'
 import { failWith } from './failures.ts'
-import { type OperationRoute, serveOperation } from './operations.ts'
 import { readJson } from './request-body.ts'
 import { assignRequestId, speakAs } from './request-id.ts'
 import { headersOf, respond } from './respond.ts'
@@ -52,7 +51,7 @@ export type JsonAnswer = {
 /** The app: the call routes, the JSON routes, pages, and errors in the format of the client's API. */
 export function createApp(
   context: ServerContext,
-  calls: readonly (CallRoute | OperationRoute)[],
+  calls: readonly CallRoute[],
   routes: readonly JsonRoute[],
   pages: Handler,
 ): App {
@@ -67,7 +66,7 @@ export function createApp(
     shareWithOrigins(request, response, context.corsOrigins())
     refuseDoubledHeaders(request)
     const call = callAt.get(path) ?? calls.find((above) => path.startsWith(`${above.path}/`))
-    if (call && 'clientApi' in call) speakAs(call.clientApi, response)
+    if (call?.kind.clientApi) speakAs(call.kind.clientApi, response)
     if (!call || method !== 'POST' || !callAt.has(path)) return next()
     const failed = (thrown: unknown) => {
       context.onCallFailed?.(thrown)
@@ -76,11 +75,7 @@ export function createApp(
     const refused = refusedUnread(request, context)
     if (refused) return failed(refused)
     // The app would try every route before it handled the error.
-    const served =
-      'operation' in call
-        ? serveOperation(request, response, call, context)
-        : serveCall(request, response, call, context)
-    return served.catch(failed)
+    return serveCall(request, response, call, context).catch(failed)
   })
   for (const { path } of calls) endPath(app, path, ['POST'], context)
   for (const [path, methods] of Map.groupBy(routes, ({ path }) => path)) {

@@ -2,6 +2,7 @@ import { chat } from '../api/chat/api.ts'
 import { oneOf, optional } from '../api/check.ts'
 import { messages } from '../api/messages/api.ts'
 import { responses } from '../api/responses/api.ts'
+import { chatKind } from '../call/kinds/chat.ts'
 import { type ExplainServices, explainCall } from '../call/kinds/explain.ts'
 import { sessionIn } from '../call/targets/affinity-key.ts'
 import { isObject } from '../core/json.ts'
@@ -24,9 +25,9 @@ export function explainRoutes({ explaining, troubled }: ManagementContext): Mana
         const services = explaining()
         const { policies } = services.rulesOf(organization)
         if (!policies.has(id) && !services.directory.managed.has(id)) missing('policy', id)
-        const { clientApi, body } = requestFrom(sent, id)
+        const { kind, body } = requestFrom(sent, id)
         const ways = { strict: isStrict(headers), timeoutMs: timeoutOf(headers), session: sessionIn(headers) }
-        const call = { key, clientApi, body, ...ways, troubled: troubled() }
+        const call = { key, kind, body, ...ways, troubled: troubled() }
         // Who manages an organization has written its policies, but not those of the configuration.
         const ownName = policies.has(id) ? { ownName: String(body.model) } : {}
         return json({ policy: id, ...(await explainCall({ ...call, ...ownName }, withoutAlias(id, services))) })
@@ -35,16 +36,16 @@ export function explainRoutes({ explaining, troubled }: ManagementContext): Mana
   ]
 }
 
-const clientApis = { chat, messages, responses }
+const kinds = { chat: chatKind(chat), messages: chatKind(messages), responses: chatKind(responses) }
 
 /** A request as a client would send it; its `model` may be any name of the policy. */
 function requestFrom(sent: ManageRequest['body'], id: string) {
   if (!isObject(sent)) throw invalid('The body must be a JSON object: a request as a client would send it.')
   const { api, ...body } = sent
-  const clientApi = clientApis[optional(api, 'api', oneOf(['chat', 'messages', 'responses'])) ?? 'chat']
+  const kind = kinds[optional(api, 'api', oneOf(['chat', 'messages', 'responses'])) ?? 'chat']
   const { model } = body
   const isNamed = typeof model === 'string' && bareName(model) === id
-  return { clientApi, body: { ...body, model: isNamed ? model : id } }
+  return { kind, body: { ...body, model: isNamed ? model : id } }
 }
 
 /** An alias of the same name hides a policy from calls; here it is the policy that is asked for. */

@@ -3,6 +3,7 @@ import { chat } from '../api/chat/api.ts'
 import { filledText, oneOf, optional, required } from '../api/check.ts'
 import { messages } from '../api/messages/api.ts'
 import { responses } from '../api/responses/api.ts'
+import { chatKind } from '../call/kinds/chat.ts'
 import { tryRequest } from '../call/kinds/try.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'
@@ -66,24 +67,24 @@ export function providerRoutes(context: ManagementContext): ManageRoute[] {
       reads: true,
       async handle(request) {
         const { snapshot, known } = found(request)
-        const { model, body, clientApi } = triedIn(request.body)
+        const { model, body, kind } = triedIn(request.body)
         const targetFor = (asked: NeutralRequest) => targetOf(known, model, { snapshot, asked })
         const { key } = request
-        return json({ ...(await tryRequest({ key, clientApi, body, targetFor }, explaining())) })
+        return json({ ...(await tryRequest({ key, kind, body, targetFor }, explaining())) })
       },
     },
   ]
 }
 
-const clientApis = { chat, messages, responses }
+const kinds = { chat: chatKind(chat), messages: chatKind(messages), responses: chatKind(responses) }
 
 function triedIn(sent: ManageRequest['body']) {
   const members = membersOf(sent, ['model', 'request', 'api'])
   const model = required(members.model, 'model', "the provider's id of a model", filledText)
   const { request } = members
   if (!isObject(request)) throw invalid("'request' must be an object: a request as a client would send it.", 'request')
-  const clientApi = clientApis[optional(members.api, 'api', oneOf(['chat', 'messages', 'responses'])) ?? 'chat']
-  return { model, clientApi, body: { ...request, model } satisfies JsonObject }
+  const kind = kinds[optional(members.api, 'api', oneOf(['chat', 'messages', 'responses'])) ?? 'chat']
+  return { model, kind, body: { ...request, model } satisfies JsonObject }
 }
 
 /** Also of a provider that is not configured: nothing is sent. Throws RouterError 400. */

@@ -2,7 +2,7 @@ import type { RoutingRules } from '../core/routing-rules.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import type { Explanation } from './explanation.ts'
 import type { Gauge } from './gauge.ts'
-import type { CallKind, Speed } from './measurements.ts'
+import type { CallClass, Speed } from './measurements.ts'
 import type { Targets } from './resolve.ts'
 import type { RoutingState } from './trial.ts'
 import { byWeight, unitsOf, type Weights, weightOf } from './weights.ts'
@@ -13,7 +13,7 @@ export type Choosing = {
   weights?: Weights | undefined
   /** Targets of another rank come before or after, however they are sorted. */
   rank?: ReadonlyMap<Target, number> | undefined
-  kind: CallKind
+  kind: CallClass
   /** The most that the call can cost at a target, its prompt in the cache or not; undefined where no price is known. */
   costAt(target: Target, isCached: boolean): bigint | undefined
   /** Whose call it is. */

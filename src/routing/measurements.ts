@@ -7,16 +7,16 @@ import { Gauge } from './gauge.ts'
 import type { Passage } from './health.ts'
 
 /** Calls whose times can be compared, by the names of the gauges for the time to the first content and that for each token. */
-export type CallKind = { toContent: string; perToken: string; streams: boolean }
+export type CallClass = { toContent: string; perToken: string; streams: boolean }
 
 /** The kind of a call by what it is for and the size of its input. */
-export function callKind(operation: string, streams: boolean, promptTokens: number): CallKind {
+export function callClass(operation: string, streams: boolean, promptTokens: number): CallClass {
   const size = sizeOf(promptTokens)
-  if (operation === 'chat') return chatKinds[streams ? 'streamed' : 'whole'][size] as CallKind
+  if (operation === 'chat') return chatKinds[streams ? 'streamed' : 'whole'][size] as CallClass
   return kindOf(operation, streams, size)
 }
 
-function kindOf(operation: string, streams: boolean, size: number): CallKind {
+function kindOf(operation: string, streams: boolean, size: number): CallClass {
   const way = streams ? 'streamed' : 'whole'
   return { toContent: `${operation} ${way} ${size}`, perToken: way, streams }
 }
@@ -40,12 +40,12 @@ export class Speed {
   readonly #gauges = new Map<string, Gauge>()
 
   /** Milliseconds until the first content, or until the answer where it comes at once. */
-  toContent({ toContent }: CallKind): Gauge {
+  toContent({ toContent }: CallClass): Gauge {
     return this.gauge(toContent)
   }
 
   /** Milliseconds for each token of the answer. */
-  perToken({ perToken }: CallKind): Gauge {
+  perToken({ perToken }: CallClass): Gauge {
     return this.gauge(perToken)
   }
 
@@ -124,7 +124,7 @@ export class Measurements {
   }
 
   /** Measures an attempt, from now until its passage ends; one that fails counts as if it had taken until its time limit. */
-  begin(target: Target, { kind, limitMs }: { kind: CallKind; limitMs: number }, passage: Passage): Passage {
+  begin(target: Target, { kind, limitMs }: { kind: CallClass; limitMs: number }, passage: Passage): Passage {
     const id = targetId(target)
     return new MeasuredPassage(passage, { target: id, measurements: this, kind, limitMs }, this.#speedOf(id))
   }
@@ -142,7 +142,7 @@ export class Measurements {
 /** Where unknown models are allowed, clients may invent names. */
 const mostTargets = 2_000
 
-type Attempt = { target: string; measurements: Measurements; kind: CallKind; limitMs: number }
+type Attempt = { target: string; measurements: Measurements; kind: CallClass; limitMs: number }
 
 class MeasuredPassage implements Passage {
   readonly #passage: Passage

@@ -6,7 +6,7 @@ import type { Explanation } from './explanation.ts'
 import type { Caller } from './gate.ts'
 import type { Gates } from './gates.ts'
 import type { Health, Passage } from './health.ts'
-import type { CallKind, Measurements } from './measurements.ts'
+import type { CallClass, Measurements } from './measurements.ts'
 import type { Targets } from './resolve.ts'
 import type { RetryBudget } from './retries.ts'
 
@@ -42,7 +42,7 @@ export type Trial<Result> = {
   /** A provider may act for the caller: it is asked again only where it cannot have begun to. */
   acts?: boolean
   /** The calls with which its times are compared; without it nothing is measured. */
-  kind?: CallKind
+  kind?: CallClass
   /** Hears of everything, where the call asks for that. */
   explanation?: Explanation | undefined
   attempt(target: Target, limits: AttemptLimits): Promise<Result>

@@ -1,5 +1,5 @@
 import type { MessagePort } from 'node:worker_threads'
-import type { CallLedger } from '../call/admission/settlement.ts'
+import type { CallLedger } from '../call/types.ts'
 import type { CallRecord } from '../core/call.ts'
 import { asRouterError, RouterError } from '../core/errors.ts'
 import type { JsonAnswer, JsonRequest, JsonRoute } from '../http/server.ts'

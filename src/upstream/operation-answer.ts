@@ -21,15 +21,22 @@ import { outgoingBody } from './operation-body.ts'
 import { withFields } from './path-fields.ts'
 import { reportedFailure } from './provider-error.ts'
 import { sendRequest, type Timing, textOf } from './provider-request.ts'
+import { exhaustedMs } from './rate-limit-headers.ts'
 
 /**
  * A provider's answer to an operation: a whole reply in the client's words, or bytes or events of which the first have come.
  * `reported` is the provider's own usage object.
  */
-export type OperationAnswer =
+export type OperationAnswer = (
   | { kind: 'whole'; reply: JsonObject; usage: Usage; reported: Json | undefined }
   | { kind: 'bytes'; first: Uint8Array; bytes: AsyncIterable<Uint8Array>; mediaType: string; usage: Usage }
   | { kind: 'events'; batches: AsyncIterable<OperationEvent[]>; usage?: undefined }
+) & {
+  /** The model that served, in the words of the provider. */
+  model?: string | undefined
+  /** For so many milliseconds the provider gives no more than this. */
+  exhaustedMs?: number | undefined
+}
 
 /** What is sent, and how large the answer may be. */
 export type OutgoingOperation = {
@@ -39,6 +46,8 @@ export type OutgoingOperation = {
   bounds: AnswerBounds
   limits?: Pick<Timing, 'firstEventMs' | 'totalMs'>
   onSent?: () => void
+  once?: boolean
+  idempotencyKey?: string
 }
 
 /** Sends a request to the endpoint of a target, and waits for the answer or its beginning. Throws RouterError. */
@@ -52,17 +61,33 @@ export async function requestOperation(
   const streamed = stream || endpoint.answer === 'events' ? endpoint.stream : undefined
   const path = withFields(streamed?.path ?? endpoint.path, context.request.fields)
   const accept = acceptOf(context, streamed !== undefined)
-  const { signal, onSent, limits } = outgoing
+  const { signal, onSent, limits, once, idempotencyKey } = outgoing
   const timing = { ...limits, stream: streamed !== undefined || endpoint.answer === 'bytes' }
   const body = outgoingBody(context, written.body)
-  const sent = { path, query: written.query, accept, body, signal, timing, ...(onSent && { onSent }) }
+  const sent = { path, query: written.query, accept, body, signal, timing, onSent, once, idempotencyKey }
   const response = await sendRequest(target, sent, httpClient)
+  const answer = await readAnswer(context, response, {
+    target,
+    streamed: streamed !== undefined,
+    httpClient,
+    ...outgoing,
+  })
+  const exhausted = exhaustedMs(response.headers)
+  return exhausted === undefined ? answer : { ...answer, exhaustedMs: exhausted }
+}
+
+async function readAnswer(
+  context: OperationContext,
+  response: HttpResponse,
+  { streamed, ...outgoing }: JobOptions & { target: Target; streamed: boolean },
+): Promise<OperationAnswer> {
+  const { endpoint } = context
   if (streamed && !isOfType(response, /^(application\/json\b|audio\/)/i)) {
     return await readEvents(context, response, outgoing.bounds)
   }
   const isBytes = endpoint.answer === 'bytes' || isOfType(response, /^audio\//i)
   if (isBytes) return await readBytes(context, response, outgoing.bounds)
-  return await readJson(context, response, { target, httpClient, ...outgoing })
+  return await readJson(context, response, outgoing)
 }
 
 /** Some models have no events, whatever they are asked for. */
@@ -93,7 +118,8 @@ async function wholeOf(context: OperationContext, answer: JsonObject, headers: J
   const read = await readOperationReply(context, answer, headers)
   const failure = isObject(read.reply.error) ? reportedFailureOf(read.reply.error) : undefined
   if (failure) throw withBilled(reportedFailure(context.provider, failure), read.usage)
-  return { kind: 'whole', ...read }
+  const { model } = answer
+  return { kind: 'whole', ...read, ...(typeof model === 'string' && { model }) }
 }
 
 /** Bytes as they come; those that a mapping reads are gathered first. */

@@ -76,11 +76,12 @@ export async function requestJson(
   target: Target,
   outgoing: Outgoing & { path: string },
   httpClient: HttpClient,
-): Promise<JsonObject> {
+): Promise<{ body: JsonObject; exhaustedMs: number | undefined }> {
   const { bounds = defaultAnswerBounds, limits, ...rest } = outgoing
   const sent = { ...rest, accept: 'application/json', ...(limits && { timing: limits }) }
   const response = await sendRequest(target, sent, httpClient)
-  return parseObject(target.provider, await textOf(target.provider, response, bounds.bytes), bounds)
+  const text = await textOf(target.provider, response, bounds.bytes)
+  return { body: parseObject(target.provider, text, bounds), exhaustedMs: exhaustedMs(response.headers) }
 }
 
 /** A long answer leaves the event loop a turn before each step. */

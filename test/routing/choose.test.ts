@@ -6,7 +6,7 @@ import { type Target, targetId } from '../../src/manifest/target.ts'
 import { Affinity } from '../../src/routing/affinity.ts'
 import { type Choosing, chooseTargets } from '../../src/routing/choose.ts'
 import { Health } from '../../src/routing/health.ts'
-import { callKind, Measurements } from '../../src/routing/measurements.ts'
+import { callClass, Measurements } from '../../src/routing/measurements.ts'
 import type { Targets } from '../../src/routing/resolve.ts'
 
 const named = (slug: string): Target => ({
@@ -14,7 +14,7 @@ const named = (slug: string): Target => ({
   model: 'm',
 })
 const [a, b, c] = [named('a'), named('b'), named('c')]
-const chat = callKind('chat', true, 100)
+const chat = callClass('chat', true, 100)
 
 /** Numbers that look random and are the same in every run. */
 function seeded(seed = 1): () => number {
@@ -103,7 +103,7 @@ describe('latency', () => {
     const served = calls(state, 40, { sort: 'latency' }, (slug) => ({ ms: slug === 'a' ? 100 : 500 }))
     for (const slug of ['a', 'b']) expect(served.filter((one) => one === slug).length).toBeGreaterThanOrEqual(5)
     // Another size of input is measured by itself.
-    const large = callKind('chat', true, 50_000)
+    const large = callClass('chat', true, 50_000)
     const begun = Array.from({ length: 5 }, () => begin(state, b, large))
     for (let call = 0; call < 5; call++) begin(state, a, large).succeeded()
     const next = Array.from({ length: 20 }, () => order(state, { sort: 'latency', kind: large }))

@@ -4,7 +4,7 @@ import { RouterError } from '../../src/core/errors.ts'
 import { defaultHealth } from '../../src/core/routing-rules.ts'
 import type { Target } from '../../src/manifest/target.ts'
 import type { Finding } from '../../src/routing/findings.ts'
-import { callKind } from '../../src/routing/measurements.ts'
+import { callClass } from '../../src/routing/measurements.ts'
 import { openSharedState, type SharedState } from '../../src/routing/shared-state.ts'
 
 // What one event loop finds out about providers, the others know.
@@ -175,7 +175,7 @@ describe('kept keys', () => {
 })
 
 describe('measured times', () => {
-  const kind = callKind('chat', true, 100)
+  const kind = callClass('chat', true, 100)
   const measure = ({ measurements, health }: SharedState, world: { at: number }, ms: number) => {
     const entered = health.enter(target)
     if (!entered) throw new Error('no passage')

@@ -1,12 +1,13 @@
-import type { LimitReservation, Limits } from '../../access/limits.ts'
+import type { Key } from '../../access/keys.ts'
+import type { LimitReservation } from '../../access/limits.ts'
 import { RouterError } from '../../core/errors.ts'
-import type { JsonObject } from '../../core/json.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import { completionTokens, promptClasses, type Usage } from '../../core/usage.ts'
 import { sentLength } from '../../manifest/sent-length.ts'
 import type { Target } from '../../manifest/target.ts'
-import { type Budget, isLimited, type Reservation } from '../../money/budget.ts'
+import { isLimited } from '../../money/budget.ts'
 import { mostReported } from '../../money/charge.ts'
+import { promptTexts } from '../../money/estimate-tokens.ts'
 import {
   type BoundedCall,
   boundedCall,
@@ -21,57 +22,14 @@ import { operationBounds } from '../../money/operation-bounds.ts'
 import { type Allowance, type AskedLength, askedLength } from '../../money/output-length.ts'
 import { usesUnstated } from '../../money/remote-tools.ts'
 import { PricedTokenBounds } from '../../money/token-bounds.ts'
+import type { Admission, AdmissionServices, Services } from '../types.ts'
 import { leftOf, limitScopes, type PayingCall, payersOf, reserveBudgetOrRollBack } from './accounts.ts'
 
-/** Limits, budget and ledger, as far as they decide whether a call may run. */
-export type AdmissionServices = {
-  limits: Limits
-  budget: Budget
-  /** Why the ledger cannot be written, as a message for clients; undefined while it can. */
-  writeFailure(): string | undefined
-  /** How many output tokens a call without an output limit gets at least. */
-  defaultOutputTokens: number
-  /** What a client pays that leaves before any output. */
-  abandoned: 'prompt' | 'nothing'
-}
-
-/** A call to be admitted. */
-export type AdmissionRequest = PayingCall & {
+/** A conversation to be admitted; `counted` are the tokens of its prompt by a tokenizer, where its bytes did not fit. */
+export type ConversationToAdmit = PayingCall & {
   request: NeutralRequest
   targets: readonly Target[]
-  /** The tokens of the prompt by a tokenizer, where its bytes did not fit. */
   counted?: number | undefined
-}
-
-/** The limits and money that are reserved for an admitted call. */
-export type Admission = Pick<Reservation, 'charge' | 'mostNano'> & {
-  /** Ends the reservation with the call's cost in nano-USD and the tokens that it used. Later calls have no effect. */
-  settle(nanoUsd: bigint, tokens: number): void
-  /** To be called when the row of the settled call is in the ledger. */
-  recorded(): void
-  /** The output limit that the request to this target must have instead of the client's own; undefined where that stays. */
-  lengthAt(target: Target): number | undefined
-  /**
-   * Reserves what a call to this target can cost with this body, where that is more than is reserved. Throws RouterError
-   * `budget_exhausted`.
-   */
-  cover(target: Target, body: JsonObject): void | Promise<void>
-  /** From now on the prompt is longer than that of the client by so many bytes. */
-  grow(bytes: number): void
-  /** The most tokens that a call to this target can have used; `remote`: its reply shows that tools of the provider ran. */
-  mostAt(target: Target, remote: boolean): TokenBounds
-  /** The most that the call can cost at a target, its prompt in the provider's cache or not; undefined where no price is known. */
-  costAt(target: Target, isCached: boolean): bigint | undefined
-  /** The longest lifetime in a provider's cache that is asked for. */
-  caches: '5m' | '1h' | undefined
-  /** Rate-limit headers for the client. */
-  headers: Readonly<Record<string, string>>
-  /** The estimated size of the prompt. */
-  promptTokens: number
-  /** How many choices the reply has. */
-  choices: number
-  /** What is paid when the client leaves before any output; undefined where that is nothing. */
-  abandonedUsage: Usage | undefined
 }
 
 /**
@@ -80,7 +38,7 @@ export type Admission = Pick<Reservation, 'charge' | 'mostNano'> & {
  * `refuse-unpriced.ts`), `unavailable` while the current spending cannot be read. Only for calls that have passed `requireLedger`.
  */
 export function admit(
-  call: AdmissionRequest,
+  call: ConversationToAdmit,
   { limits, budget, defaultOutputTokens, abandoned }: Omit<AdmissionServices, 'writeFailure'>,
 ): Admission {
   const asked = boundedCall(call.request, call.at, call.counted)
@@ -143,7 +101,7 @@ export function admit(
 
 /** What a conversation would be held to cost if it were admitted now: nothing is reserved or counted. */
 export function foreseen(
-  call: AdmissionRequest,
+  call: ConversationToAdmit,
   { budget, defaultOutputTokens }: Pick<AdmissionServices, 'budget' | 'defaultOutputTokens'>,
 ): Pick<Admission, 'costAt' | 'caches' | 'promptTokens'> {
   const bounded = boundedCall(call.request, call.at)
@@ -160,7 +118,8 @@ export function foreseen(
 export type MostUsed = { usage: Usage; nanoUsd: bigint }
 
 /** A call for an operation to be admitted; `promptTokens` is an estimate. */
-export type OperationAdmissionRequest = Omit<AdmissionRequest, 'request' | 'counted'> & {
+export type OperationToAdmit = PayingCall & {
+  targets: readonly Target[]
   most(target: Target): MostUsed
   promptTokens: number
   /** What a client pays that leaves before the answer. */
@@ -169,7 +128,7 @@ export type OperationAdmissionRequest = Omit<AdmissionRequest, 'request' | 'coun
 
 /** Admits a call for an operation, as `admit` does one for a conversation. Throws RouterError. */
 export function admitOperation(
-  call: OperationAdmissionRequest,
+  call: OperationToAdmit,
   { limits, budget, abandoned }: Pick<AdmissionServices, 'limits' | 'budget' | 'abandoned'>,
 ): Admission {
   const { targets, promptTokens: prompt } = call
@@ -216,29 +175,36 @@ const askedClasses = [...promptClasses, 'characters', 'queries', 'input_images',
 /**
  * Throws RouterError `budget_exhausted` for a caller who can pay nothing any more: then an upload need not be read.
  */
-export function requireMoney(
-  call: Omit<AdmissionRequest, 'request' | 'targets' | 'counted'>,
-  { budget }: Pick<AdmissionServices, 'budget'>,
-): void {
+export function requireMoney(call: PayingCall, { budget }: Pick<AdmissionServices, 'budget'>): void {
   const payers = payersOf(call)
   if (leftOf(payers, budget) === 0n) budget.reserve({ ...payers, nanoUsd: 1n }).settle(0n)
 }
 
-/** Whether a call that does not fit would if its text had few tokens for its bytes. */
-export function fitsIfShort(
-  call: AdmissionRequest,
+/** The least that a conversation costs at a target, in nano-USD, by the least tokens that its prompt can have. */
+export type LeastCost = (bounded: BoundedCall, target: Target, allowance: Allowance) => bigint
+
+const leastOfConversation: LeastCost = (bounded, target, allowance) => holdAt(target, bounded, allowance).nanoUsd
+
+/**
+ * The texts of a prompt that does not fit into the budgets by its bytes, but would if it had few tokens for them: to be counted as
+ * tokens. Undefined where that would not help.
+ */
+export function countableTexts(
+  call: ConversationToAdmit,
   { budget, defaultOutputTokens }: Pick<AdmissionServices, 'budget' | 'defaultOutputTokens'>,
-): boolean {
-  const bounded = boundedCall(call.request, call.at)
+  leastCost = leastOfConversation,
+): readonly string[] | undefined {
   const leftNano = leftOf(payersOf(call), budget)
-  if (call.counted !== undefined || leftNano === undefined) return false
-  const short = { ...bounded, counted: bounded.size.text / mostBytesPerToken }
+  if (call.counted !== undefined || leftNano === undefined) return undefined
+  const bounded = boundedCall(call.request, call.at)
+  const short = { ...bounded, counted: bounded.size.text / maxBytesPerToken }
   const allowance = { leftNano, defaultLength: defaultOutputTokens }
-  return call.targets.every((target) => holdAt(target, short, allowance).nanoUsd <= leftNano)
+  const fits = call.targets.every((target) => leastCost(short, target, allowance) <= leftNano)
+  return fits ? promptTexts(call.request) : undefined
 }
 
 /** Few texts have longer tokens on average. */
-const mostBytesPerToken = 8
+const maxBytesPerToken = 8
 
 /** Throws RouterError `unavailable` while no call can be written to the ledger. */
 export function requireLedger({ writeFailure }: Pick<AdmissionServices, 'writeFailure'>): void {
@@ -249,10 +215,39 @@ export function requireLedger({ writeFailure }: Pick<AdmissionServices, 'writeFa
 
 /** Counts a request that uses no model: one request and one running call. Throws RouterError `rate_limited`. */
 export function admitUncharged(
-  call: Pick<AdmissionRequest, 'key' | 'rules'>,
+  call: Pick<PayingCall, 'key' | 'rules'>,
   { limits }: Pick<AdmissionServices, 'limits'>,
 ): LimitReservation {
   return limits.take(limitScopes(call), { prompt: 0, output: 0, hasOutputLimit: true })
+}
+
+/** Admits a call that generates nothing: limits count it, and nothing is reserved. Throws RouterError `rate_limited`. */
+export function admitFree(
+  call: Pick<PayingCall, 'key' | 'rules'> & { promptTokens: number },
+  services: Pick<AdmissionServices, 'limits'>,
+): Admission {
+  const { headers, settle } = admitUncharged(call, services)
+  return {
+    lengthAt: () => undefined,
+    cover() {},
+    grow() {},
+    mostAt: () => operationBounds({}, false),
+    costAt: () => undefined,
+    caches: undefined,
+    mostNano: () => 0n,
+    charge() {},
+    settle: () => settle(0),
+    recorded() {},
+    headers,
+    promptTokens: call.promptTokens,
+    choices: 1,
+    abandonedUsage: undefined,
+  }
+}
+
+/** Returns the accounts that pay for a call of a key. */
+export function payer(key: Key, { rulesOf }: Pick<Services, 'rulesOf'>): Pick<PayingCall, 'key' | 'rules'> {
+  return { key, rules: rulesOf(key.organization) }
 }
 
 /** What a call to one target holds. */

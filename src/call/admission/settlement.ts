@@ -2,74 +2,32 @@ import { randomUUIDv7 } from 'node:crypto'
 import type { CallRecord, Cost, Outcome } from '../../core/call.ts'
 import type { RouterError } from '../../core/errors.ts'
 import { recordedError } from '../../core/recorded-error.ts'
-import type { RefusedCall } from '../../core/refused-call.ts'
 import { withoutSecrets } from '../../core/secrets.ts'
 import { completionTokens, promptTokens, type Usage } from '../../core/usage.ts'
 import type { Target } from '../../manifest/target.ts'
 import { chargeOf } from '../../money/charge.ts'
-import type { LedgerQueue } from '../../money/ledger.ts'
 import { boundedUsage } from '../../money/meter.ts'
 import type { CallPlugins } from '../../plugin/call-plugins.ts'
 import type { Explanation } from '../../routing/explanation.ts'
 import { failureClass } from '../../routing/failure-class.ts'
 import type { ServedModel } from '../../routing/served-model.ts'
-import type { Attempted, AttemptTimes } from '../../routing/trial.ts'
+import type { AttemptTimes } from '../../routing/trial.ts'
 import { costNano } from '../../store/ledger-row.ts'
 import type { StoredResponse } from '../../store/responses.ts'
-import type { MeasuredUsage } from '../attempt/measured-reply.ts'
-import type { Admission } from './admission.ts'
-
-/** The facts of a call before any provider is called. `at` is Unix milliseconds, `monotonicMs` of the monotonic clock. */
-export type CallStart = Pick<
-  CallRecord,
-  | 'id'
-  | 'requestId'
-  | 'at'
-  | 'organization'
-  | 'key'
-  | 'group'
-  | 'api'
-  | 'operation'
-  | 'requested'
-  | 'stream'
-  | 'user'
-  | 'metadata'
-  | 'trace'
-> & { monotonicMs: number }
-
-/** The part of the ledger that a call writes to; `detail` is what the log says of its error. */
-export type CallLedger = {
-  settle(...call: [...Parameters<LedgerQueue['settle']>, detail?: string]): Promise<void>
-  /** A call was refused before a provider was asked. */
-  refused?(call: RefusedCall): void
-  /** A call is under way. Returns what says that it is settled. */
-  begin?(call: Pick<CallRecord, 'organization' | 'stream'>): () => void
-}
-
-/** The target that answered, or whose failure is told, and the fields that its request left out. */
-export type AttemptSummary = Attempted & { dropped: string[] }
-
-/** A reply as far as it was received, by what it used. */
-export type ReceivedReply = AttemptSummary & {
-  measured: MeasuredUsage
-  served?: ServedModel | undefined
-  firstEventMs?: number
-  /** Something in it could not be read, and was passed over. */
-  damaged?: boolean
-}
-
-/** The usage and the cost of a settled call. */
-export type Settled = { usage: Usage; cost: Cost }
+import type { Admission, AttemptSummary, CallLedger, CallStart, ReceivedReply, Settled } from '../types.ts'
 
 type SettlementOptions = {
   ledger: CallLedger
   admission: Admission
   explanation?: Explanation | undefined
-  /** They are shown the record of the call. */
+  /** The plugins that are sent the record of the call. */
   plugins?: Pick<CallPlugins, 'record'> | undefined
 }
 
-/** The ledger row of one call: written, and the admission closed, exactly once, however the call ends. */
+/**
+ * The ledger row of one call: written, and the admission closed, exactly once, however the call ends. Only `complete` rejects: where
+ * the ledger fails, it keeps the row for later, and a client whose call failed is told that failure.
+ */
 export class Settlement {
   readonly #start: CallStart
   readonly #ledger: CallLedger
@@ -108,7 +66,7 @@ export class Settlement {
   /** The reply broke off after its first event: the part that was received is charged. */
   async partial(received: ReceivedReply, error: RouterError): Promise<void> {
     if (this.#written) return
-    await this.#write(received, {
+    await this.#writeQuietly(received, {
       outcome: 'partial',
       status: error.status,
       settled: this.#price(received),
@@ -122,7 +80,7 @@ export class Settlement {
    */
   async fail(attempted: AttemptSummary & { sent?: boolean }, error: RouterError): Promise<void> {
     const settled = this.#priceFailure(attempted, error)
-    await this.#write(attempted, { outcome: 'failed', status: error.status, settled, error })
+    await this.#writeQuietly(attempted, { outcome: 'failed', status: error.status, settled, error })
   }
 
   /** An attempt failed whose failure the row of the call does not tell: it has a row of its own, and what it used is charged. */
@@ -140,7 +98,7 @@ export class Settlement {
 
   /** No other target could go on: the reply broke off, and what was received of it is charged already. */
   async charged(attempted: AttemptSummary, error: RouterError): Promise<void> {
-    await this.#write(attempted, { outcome: 'partial', status: error.status, settled: nothingUsed, error })
+    await this.#writeQuietly(attempted, { outcome: 'partial', status: error.status, settled: nothingUsed, error })
   }
 
   #writeAttempt(summary: RowFacts, end: SettledOutcome): void {
@@ -184,6 +142,10 @@ export class Settlement {
   #charge(usage: Usage, { entry, provider }: Target, served?: ServedModel): Cost {
     const byReport = provider.reports?.has('cost') ?? false
     return chargeOf(usage, { entry, served: served?.entry, byReport }, this.#start.at)
+  }
+
+  async #writeQuietly(summary: RowFacts, end: SettledOutcome): Promise<void> {
+    await this.#write(summary, end).catch(() => {})
   }
 
   async #write(summary: RowFacts, end: SettledOutcome): Promise<void> {
@@ -258,6 +220,13 @@ export class Settlement {
     if (measured?.contents) record.contents = measured.contents
   }
 }
+
+/** The settlement of a call that is free: its limits are released, and it has no row. */
+export function freeSettlement(start: CallStart, admission: Admission): Settlement {
+  return new Settlement(start, { ledger: noLedger, admission })
+}
+
+const noLedger: CallLedger = { settle: async () => {} }
 
 const nothingUsed: Settled = { usage: {}, cost: { nanoUsd: 0, parts: {}, priceVersion: '' } }
 

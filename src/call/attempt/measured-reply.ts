@@ -1,12 +1,7 @@
-import type { CallContents } from '../../core/call-contents.ts'
 import type { Reply } from '../../core/reply.ts'
-import type { Usage } from '../../core/usage.ts'
 import type { Target } from '../../manifest/target.ts'
 import { measuredUsage } from '../../money/meter.ts'
-import type { Admission } from '../admission/admission.ts'
-
-/** What a call used: as the provider counted it, or `estimated`; and what was said, where spans have it. */
-export type MeasuredUsage = { usage: Usage; estimated: boolean; contents?: CallContents }
+import type { Admission, MeasuredUsage } from '../types.ts'
 
 /** The usage of a reply as far as it was received; `complete` when it came to its end. */
 export function measuredReply(

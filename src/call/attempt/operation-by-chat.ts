@@ -6,13 +6,12 @@ import { endpointFor } from '../../manifest/operation.ts'
 import type { Target } from '../../manifest/target.ts'
 import { boundedCall, costBound, longestOutput, outputBound, promptBound } from '../../money/max-cost.ts'
 import { mostCost } from '../../money/most-cost.ts'
-import type { AttemptLimits } from '../../routing/trial.ts'
-import type { AnswerBounds } from '../../upstream/answer-bounds.ts'
-import type { HttpClient } from '../../upstream/http-client.ts'
 import type { CallMedia } from '../../upstream/inline.ts'
 import type { OperationAnswer } from '../../upstream/operation-answer.ts'
 import { requestAnswer } from '../../upstream/provider-answer.ts'
 import type { MostUsed } from '../admission/admission.ts'
+import type { Answered } from '../call-kind.ts'
+import type { AttemptContext } from '../types.ts'
 import { translatedRequest } from './other-format.ts'
 
 /** Whether a target has an endpoint of its own for an operation. */
@@ -52,31 +51,23 @@ function conversationFor(target: Target, byChat: OperationByChat, request: Opera
   return { ...asked, max_output_tokens: Math.min(asked.max_output_tokens, longestOutput(target)) }
 }
 
-/** A call that is asked for as a conversation; `onWritten` hears the client's names of what is lost, and may refuse it. */
-export type AskedByChat = {
-  byChat: OperationByChat
-  request: OperationRequest
-  media: CallMedia
-  signal: AbortSignal
-  bounds: AnswerBounds
-  limits: AttemptLimits
-  httpClient: HttpClient
-  onWritten(dropped: string[]): void
-  onSent(): void
-}
-
 /** Asks a target for an operation as a conversation. Throws RouterError. */
-export async function askByChat(target: Target, asked: AskedByChat): Promise<OperationAnswer> {
-  const { byChat, request, media, signal, bounds, limits, httpClient, onWritten, onSent } = asked
+export async function askByChat(
+  target: Target,
+  { byChat, request, media }: { byChat: OperationByChat; request: OperationRequest; media: CallMedia },
+  attempt: AttemptContext,
+): Promise<Answered<OperationAnswer>> {
   const conversation: NeutralRequest = conversationFor(target, byChat, request)
   const { body, dropped } = await translatedRequest(target, conversation, media)
-  onWritten([...Object.keys(request.unread), ...lostNames(dropped, byChat)])
-  const outgoing = { body, stream: false, signal, bounds, limits, onSent, forwardedHeaders: [] }
-  const answer = await requestAnswer(target, outgoing, httpClient)
+  attempt.report([...Object.keys(request.unread), ...lostNames(dropped, byChat)])
+  await attempt.beforeSend(body)
+  const outgoing = { ...attempt, body, stream: false, forwardedHeaders: [] }
+  const answer = await requestAnswer(target, outgoing, await attempt.client())
   if (answer.kind !== 'whole') throw new Error('an answer that nobody asked to be streamed')
-  const { usage } = answer.reply
+  const { exhaustedMs, reply } = answer
+  const { usage, model } = reply
   try {
-    return { kind: 'whole', reply: byChat.reply(answer.reply, request), usage, reported: undefined }
+    return { kind: 'whole', reply: byChat.reply(reply, request), usage, reported: undefined, model, exhaustedMs }
   } catch (thrown) {
     const error = asRouterError(thrown)
     error.billed ??= usage

@@ -3,81 +3,67 @@ import { asRouterError, RouterError } from '../../core/errors.ts'
 import type { Json, JsonObject } from '../../core/json.ts'
 import type { ModelEntry } from '../../core/model.ts'
 import type { OperationRequest } from '../../core/operation.ts'
-import { addUsage, type Usage } from '../../core/usage.ts'
+import { addUsage, mergeUsage, type Usage } from '../../core/usage.ts'
+import { yieldEach } from '../../core/yield-each.ts'
 import type { OperationEndpoint } from '../../manifest/operation.ts'
 import { type Target, targetId } from '../../manifest/target.ts'
-import { type OperationContext, operationContext, writeOperation } from '../../manifest/translate-operation.ts'
-import type { CallPlugins } from '../../plugin/call-plugins.ts'
-import type { AttemptLimits } from '../../routing/trial.ts'
+import {
+  type OperationContext,
+  type OperationEvent,
+  operationContext,
+  writeOperation,
+} from '../../manifest/translate-operation.ts'
 import type { AnswerBounds } from '../../upstream/answer-bounds.ts'
-import type { HttpClient } from '../../upstream/http-client.ts'
-import { type CallMedia, type MediaServices, openCallMedia } from '../../upstream/inline.ts'
+import type { CallMedia } from '../../upstream/inline.ts'
 import { type OperationAnswer, requestOperation } from '../../upstream/operation-answer.ts'
-import { withoutSecretsOf } from '../../upstream/secrets.ts'
-import type { Admission } from '../admission/admission.ts'
-import { clientByPlugins } from '../plugins/plugin-targets.ts'
+import type { Answered } from '../call-kind.ts'
+import type { AttemptContext } from '../types.ts'
 import { askByChat, isAskedByChat } from './operation-by-chat.ts'
 import { inputsFor } from './operation-inputs.ts'
 import { withinTime } from './within-time.ts'
 
-/** The result of asking one target: its answer or an error, and the client's names of the fields that were left out. */
-export type OperationResult = { dropped: string[] } & (
-  | { answer: OperationAnswer; error?: undefined }
-  /** `sent`: the provider has the whole request. */
-  | { error: RouterError; sent: boolean }
-)
-
-/** A call as every target gets it; `inputs` fetches files for all of them. */
+/** An operation as every target gets it; `inputs` fetches the pictures of the request, `media` what a conversation needs. */
 export type AskedOperation = {
   request: OperationRequest
   api: OperationApi
-  strict: boolean
-  signal: AbortSignal
   inputs: CallMedia
-  admission: Pick<Admission, 'cover'>
-  plugins: CallPlugins | undefined
-  limits: AttemptLimits
+  media: CallMedia
+  /** A stream is read to its end before any of it is sent on. */
+  holds: boolean
 }
 
-type Upstream = { httpClient: HttpClient; answerBounds: AnswerBounds; media: MediaServices }
-
-/** Asks one target. */
-export function callOperation(target: Target, asked: AskedOperation, upstream: Upstream): Promise<OperationResult> {
-  const { signal, limits } = asked
-  return withinTime(target, { signal, totalMs: limits.totalMs }, (signal) =>
-    call(target, { ...asked, signal }, upstream),
-  )
+/** Asks one target, maybe with several requests. Throws RouterError. */
+export function callOperation(
+  target: Target,
+  asked: AskedOperation,
+  attempt: AttemptContext,
+): Promise<Answered<OperationAnswer>> {
+  const { signal, limits } = attempt
+  return withinTime(target, { signal, totalMs: limits.totalMs }, async (signal) => {
+    const answer = await call(target, asked, { ...attempt, signal })
+    return asked.holds ? await wholeStream(answer) : answer
+  })
 }
 
 async function call(
   target: Target,
   asked: AskedOperation,
-  { answerBounds, media, ...upstream }: Upstream,
-): Promise<OperationResult> {
-  const progress: Progress = { dropped: [], sent: false }
-  try {
-    // A target that failed may have spent what was reserved.
-    await asked.admission.cover(target, {})
-    const httpClient = await clientByPlugins(upstream.httpClient, target, asked.plugins)
-    if (isAskedByChat(target, asked.api)) {
-      const answer = await askConversation(target, { asked, bounds: answerBounds, httpClient, progress }, media)
-      return { dropped: progress.dropped, answer }
-    }
-    const found = operationContext(target.provider, asked.request, target)
-    if (!found) throw new RouterError('model_not_found', `'${targetId(target)}' cannot be asked for this.`)
-    const request = await inputsFor(asked.request, found.endpoint, asked.inputs)
-    const streams = streamsAt(target, found)
-    const context = { ...found, request: streams ? request : wholeOf(request) }
-    const bounds = boundsOf(asked.request, answerBounds)
-    const pieces = piecesOf(context.request, context.endpoint, target.entry)
-    const ask = (request: OperationRequest, signal: AbortSignal) =>
-      askOnce(target, { ...context, request }, { asked: { ...asked, signal }, bounds, httpClient, progress })
-    const { signal } = asked
-    const answer = pieces ? await askInPieces(pieces, asked, ask) : await ask(context.request, signal)
-    return { dropped: progress.dropped, answer }
-  } catch (thrown) {
-    return { ...progress, error: withoutSecretsOf(target.provider, asRouterError(thrown)) }
+  attempt: AttemptContext,
+): Promise<Answered<OperationAnswer>> {
+  const { request: given, api, media } = asked
+  if (api.byChat && isAskedByChat(target, api)) {
+    return await askByChat(target, { byChat: api.byChat, request: given, media }, attempt)
   }
+  const found = operationContext(target.provider, given, target)
+  if (!found) throw new RouterError('model_not_found', `'${targetId(target)}' cannot be asked for this.`)
+  const request = await inputsFor(given, found.endpoint, asked.inputs)
+  const context = { ...found, request: streamsAt(target, found) ? request : wholeOf(request) }
+  const bounded = { ...attempt, bounds: boundsOf(given, attempt.bounds) }
+  const ask = (request: OperationRequest, signal: AbortSignal) =>
+    askOnce(target, { ...context, request }, { api, attempt: { ...bounded, signal } })
+  const pieces = piecesOf(context.request, context.endpoint, target.entry)
+  const { signal } = attempt
+  return pieces ? await askInPieces(pieces, { api, signal }, ask) : await ask(context.request, signal)
 }
 
 function streamsAt({ entry }: Target, { endpoint, request }: OperationContext): boolean {
@@ -90,49 +76,44 @@ function wholeOf(request: OperationRequest): OperationRequest {
   return { ...request, fields, stream: false }
 }
 
-type Progress = { dropped: string[]; sent: boolean }
-
-type Asking = { asked: AskedOperation; bounds: AnswerBounds; httpClient: HttpClient; progress: Progress }
-
 async function askOnce(
   target: Target,
   context: OperationContext,
-  { asked, bounds, httpClient, progress }: Asking,
-): Promise<OperationAnswer> {
+  { api, attempt }: { api: OperationApi; attempt: AttemptContext },
+): Promise<Answered<OperationAnswer>> {
   const written = await writeOperation(context, target.model)
-  progress.dropped = written.dropped
-  refuseWithoutNeeds(written.dropped, asked.api, target)
-  if (asked.strict && written.dropped.length > 0) throw lossRefused(written.dropped, target)
-  const onSent = () => {
-    progress.sent = true
-  }
+  attempt.report(written.dropped)
+  refuseWithoutNeeds(written.dropped, api, target)
+  await attempt.beforeSend(written.body)
   const { stream } = context.request
-  return await requestOperation(
-    target,
-    context,
-    { written, stream, signal: asked.signal, bounds, onSent, limits: asked.limits },
-    httpClient,
-  )
+  return await requestOperation(target, context, { ...attempt, written, stream }, await attempt.client())
 }
 
-async function askConversation(
-  target: Target,
-  { asked, bounds, httpClient, progress }: Asking,
-  media: MediaServices,
-): Promise<OperationAnswer> {
-  const { request, api, strict, signal, limits } = asked
-  if (!api.byChat) throw new Error('this operation is no conversation')
-  return await askByChat(target, {
-    ...{ byChat: api.byChat, request, signal, bounds, limits, httpClient },
-    media: openCallMedia(media, { param: 'input', signal }),
-    onWritten(dropped) {
-      progress.dropped = dropped
-      if (strict && dropped.length > 0) throw lossRefused(dropped, target)
-    },
-    onSent() {
-      progress.sent = true
-    },
-  })
+/** Reads a streamed answer to its end, so that another target can be asked where it breaks off. */
+async function wholeStream(answer: Answered<OperationAnswer>): Promise<Answered<OperationAnswer>> {
+  if (answer.kind === 'whole') return answer
+  if (answer.kind === 'bytes') return { ...answer, bytes: yieldEach(await collected(answer.bytes, answer.usage)) }
+  const batches: OperationEvent[][] = []
+  let usage: Usage = {}
+  try {
+    for await (const batch of answer.batches) {
+      for (const event of batch) usage = mergeUsage(usage, event.usage ?? {})
+      batches.push(batch)
+    }
+  } catch (thrown) {
+    throw billedWith(thrown, usage)
+  }
+  return { ...answer, batches: yieldEach(batches) }
+}
+
+async function collected(bytes: AsyncIterable<Uint8Array>, usage: Usage): Promise<Uint8Array[]> {
+  const pieces: Uint8Array[] = []
+  try {
+    for await (const piece of bytes) pieces.push(piece)
+  } catch (thrown) {
+    throw billedWith(thrown, usage)
+  }
+  return pieces
 }
 
 /** A request whose list is longer than the model takes at once, in pieces; undefined when it is not. */
@@ -174,14 +155,16 @@ function isTokens(list: readonly Json[]): boolean {
  */
 async function askInPieces(
   { requests, offsets }: Pieces,
-  { api: { join }, signal }: Pick<AskedOperation, 'api' | 'signal'>,
-  ask: (request: OperationRequest, signal: AbortSignal) => Promise<OperationAnswer>,
-): Promise<OperationAnswer> {
+  { api: { join }, signal }: { api: OperationApi; signal: AbortSignal },
+  ask: (request: OperationRequest, signal: AbortSignal) => Promise<Answered<OperationAnswer>>,
+): Promise<Answered<OperationAnswer>> {
   if (!join) throw new Error('this operation cannot be split')
   const replies: JsonObject[] = []
   const others = new AbortController()
   const until = AbortSignal.any([signal, others.signal])
   let usage: Usage = {}
+  let model: string | undefined
+  let exhaustedMs: number | undefined
   let next = 0
   let failure: unknown
   const work = async () => {
@@ -191,6 +174,8 @@ async function askInPieces(
         const answer = await ask(requests[index] as OperationRequest, until)
         if (answer.kind !== 'whole') throw new Error('an answer to a piece of a request must be whole')
         replies[index] = answer.reply
+        model ??= answer.model
+        exhaustedMs = answer.exhaustedMs ?? exhaustedMs
         usage = addUsage(usage, answer.usage)
       } catch (thrown) {
         // Those that are ended have not counted anything.
@@ -202,7 +187,7 @@ async function askInPieces(
   await Promise.all(Array.from({ length: piecesAtOnce }, work))
   if (failure !== undefined) throw billedWith(failure, usage)
   try {
-    return { kind: 'whole', reply: join(replies, offsets), usage, reported: undefined }
+    return { kind: 'whole', reply: join(replies, offsets), usage, reported: undefined, model, exhaustedMs }
   } catch (thrown) {
     throw billedWith(thrown, usage)
   }
@@ -232,10 +217,4 @@ function refuseWithoutNeeds(dropped: readonly string[], { needs = [] }: Operatio
   if (field === undefined) return
   const message = `${targetId(target)} cannot take '${field}' as it is: send it as text.`
   throw new RouterError('invalid_request', message, { param: field })
-}
-
-function lossRefused(dropped: readonly string[], target: Target): RouterError {
-  const fields = dropped.join(', ')
-  const message = `${targetId(target)} does not support: ${fields}. Remove the fields, or send the request without x-router-strict and provider.require_parameters.`
-  return new RouterError('loss_refused', message, { param: dropped[0] ?? '' })
 }

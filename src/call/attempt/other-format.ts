@@ -24,11 +24,12 @@ export function otherFormatTranslation(target: Target, { call, request, turn, me
   }
 }
 
+type StreamedCall = Pick<TargetedCall, 'request'> & {
+  call: Pick<TargetedCall['call'], 'id' | 'requestId' | 'clientApi'>
+}
+
 /** Writes a streamed answer from its neutral events, of whatever format its frames are. */
-export function neutralStream(
-  { call, request }: Pick<TargetedCall, 'call' | 'request'>,
-  model: string,
-): StreamTranslation {
+export function neutralStream({ call, request }: StreamedCall, model: string): StreamTranslation {
   const { id, requestId, clientApi } = call
   const writer = clientApi.openStream(request, { model, id, requestId })
   return {

@@ -1,47 +1,47 @@
 import type { ClientApi } from '../../api/client-api.ts'
 import { namesInBody } from '../../api/wire-fields.ts'
-import { letsProviderAct } from '../../core/acting.ts'
 import { asRouterError, RouterError } from '../../core/errors.ts'
 import type { JsonObject } from '../../core/json.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import { deniedFields } from '../../manifest/abilities.ts'
 import { unreadableFile } from '../../manifest/losses.ts'
 import { type Target, targetId } from '../../manifest/target.ts'
-import type { AttemptLimits } from '../../routing/trial.ts'
-import type { HttpClient } from '../../upstream/http-client.ts'
 import { type ProviderAnswer, requestAnswer } from '../../upstream/provider-answer.ts'
-import { withoutSecretsOf } from '../../upstream/secrets.ts'
-import { clientByPlugins } from '../plugins/plugin-targets.ts'
-import type { PreparedCall, TargetedCall, Translation } from '../types.ts'
+import type { Answered } from '../call-kind.ts'
+import type { AttemptContext, PreparedCall, TargetedCall, Translation, Turn } from '../types.ts'
 import { translationOf } from './choose-translation.ts'
 import { heldAnswer } from './held-answer.ts'
 
-/** The result of calling one target: its answer or an error, and the client's names of the fields that were left out. */
-export type ProviderResult = { dropped: string[] } & (
-  | { translation: Translation; answer: ProviderAnswer; exhaustedMs: number | undefined; error?: undefined }
-  /** `sent`: the provider has the whole request. */
-  | { error: RouterError; sent: boolean }
-)
+/** The answer of a target to a conversation, and what translates it for the client. */
+export type ProviderResult = { translation: Translation; answer: ProviderAnswer }
 
-/** How a target is called. `translate`: in place of the usual translation; `holds`: a stream is read to its end first. */
-type ProviderCallOptions = {
-  httpClient: HttpClient
-  limits: AttemptLimits
-  translate?: typeof translationOf
-  holds?: boolean | undefined
-}
+/** `translate`: in place of the usual translation; `holds`: a stream is read to its end first. */
+type ProviderCallOptions = { translate?: typeof translationOf; holds?: boolean | undefined }
 
 /** Calls one target. Retries once with the full conversation if the provider no longer has its stored copy. */
 export async function callProvider(
   target: Target,
   prepared: PreparedCall,
-  { httpClient, limits, holds, translate = translationOf }: ProviderCallOptions,
-): Promise<ProviderResult> {
+  attempt: AttemptContext,
+  { holds, translate = translationOf }: ProviderCallOptions = {},
+): Promise<Answered<ProviderResult>> {
   const translation = translate(target, targeted(target, prepared))
-  const how = { translation, httpClient, limits, holds }
-  const result = await callOnce(target, prepared, how)
-  if (!result.error || !prepared.turn.mustResend(result.error, target.provider)) return result
-  return await callOnce(target, prepared, how)
+  const call = () => callOnce(target, prepared, { translation, attempt, holds })
+  return await resending(prepared.turn, target, call)
+}
+
+/** Asks once more, with the full conversation, where the provider no longer has its stored copy. */
+export async function resending<Result>(
+  turn: Pick<Turn, 'mustResend'>,
+  { provider }: Target,
+  ask: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await ask()
+  } catch (thrown) {
+    if (!turn.mustResend(asRouterError(thrown), provider)) throw thrown
+    return await ask()
+  }
 }
 
 /** The call with the output limit that this target gets. */
@@ -54,54 +54,45 @@ function targeted(target: Target, prepared: PreparedCall): TargetedCall {
 async function callOnce(
   target: Target,
   prepared: PreparedCall,
-  { translation, httpClient, limits, holds }: Omit<ProviderCallOptions, 'translate'> & { translation: Translation },
-): Promise<ProviderResult> {
-  const { call, request, admission, plugins, answerBounds: bounds } = prepared
-  const { clientApi, signal } = call
-  let dropped: string[] = []
-  let sent = false
-  try {
-    const writing = translation.request()
-    const written = writing instanceof Promise ? await writing : writing
-    dropped = wireNames(clientApi, lostFields(written.dropped, target, prepared), request.origin.body)
-    const fileId = unreadableFile(request, written.dropped)
-    if (fileId !== undefined) throw fileRefused(fileId, dropped, target)
-    if (call.strict && dropped.length > 0) throw lossRefused(dropped, target)
-    const stream = request.stream === true
-    const { body } = written
-    const covering = admission.cover(target, body)
-    if (covering) await covering
-    const { forwardedHeaders, edits } = translation
-    // What spans say of a reply is read of all of it.
-    const edited = edits && call.trace?.hasContents !== true
-    const onSent = () => {
-      sent = true
-    }
-    const choosing = plugins ? clientByPlugins(httpClient, target, plugins) : httpClient
-    const client = choosing instanceof Promise ? await choosing : choosing
-    const outgoing = {
-      body,
-      stream,
-      edited,
-      signal,
-      forwardedHeaders,
-      onSent,
-      bounds,
-      limits,
-      idempotencyKey: call.id,
-      once: letsProviderAct(request),
-      choices: admission.choices,
-    }
-    const answer = await requestAnswer(target, outgoing, client)
-    const isHeld = holds === true && answer.kind === 'stream'
-    const { exhaustedMs } = answer
-    return { dropped, translation, exhaustedMs, answer: isHeld ? await heldAnswer(answer, target, prepared) : answer }
-  } catch (thrown) {
-    return { dropped, error: withoutSecretsOf(target.provider, asRouterError(thrown)), sent }
-  }
+  { translation, attempt, holds }: { translation: Translation; attempt: AttemptContext; holds: boolean | undefined },
+): Promise<Answered<ProviderResult>> {
+  const { call, request, admission } = prepared
+  const body = await bodyToSend(target, prepared, { translation, attempt })
+  const making = attempt.client()
+  const client = making instanceof Promise ? await making : making
+  const { forwardedHeaders, edits } = translation
+  const stream = request.stream === true
+  // Spans quote a reply: then all of it is read.
+  const edited = edits && call.trace?.hasContents !== true
+  const outgoing = { ...attempt, body, stream, edited, forwardedHeaders, choices: admission.choices }
+  const answer = await requestAnswer(target, outgoing, client)
+  const { exhaustedMs } = answer
+  const isHeld = holds === true && answer.kind === 'stream'
+  return { translation, exhaustedMs, answer: isHeld ? await heldAnswer(answer, target, prepared) : answer }
 }
 
-/** What a request loses at a target; who is strict hears as well of what is sent although the model's entry denies it. */
+/** Writes the body for a target, and reports what it leaves out. Throws RouterError where that is too much. */
+export async function bodyToSend(
+  target: Target,
+  prepared: PreparedCall,
+  {
+    translation,
+    attempt,
+  }: { translation: Pick<Translation, 'request'>; attempt: Pick<AttemptContext, 'report' | 'beforeSend'> },
+): Promise<JsonObject> {
+  const { call, request } = prepared
+  const writing = translation.request()
+  const written = writing instanceof Promise ? await writing : writing
+  const dropped = wireNames(call.clientApi, lostFields(written.dropped, target, prepared), request.origin.body)
+  attempt.report(dropped)
+  const fileId = unreadableFile(request, written.dropped)
+  if (fileId !== undefined) throw fileRefused(fileId, dropped, target)
+  const covering = attempt.beforeSend(written.body)
+  if (covering) await covering
+  return written.body
+}
+
+/** Lists what a request loses at a target; a strict call also what is sent although the model's entry denies it. */
 function lostFields(dropped: string[], target: Target, { call, request, admission }: PreparedCall): string[] {
   const denied = call.strict && target.entry ? deniedFields(target.entry, request) : []
   const lowered = isLowered(target, request, admission) ? ['max_output_tokens'] : []
@@ -126,10 +117,4 @@ export function wireNames(clientApi: ClientApi, fields: readonly string[], body:
 function fileRefused(fileId: string, dropped: readonly string[], target: Target): RouterError {
   const message = `${targetId(target)} cannot read the file '${fileId.slice(0, 100)}' by its id. Send the file as data or by URL, or call the provider that it was uploaded to.`
   return new RouterError('invalid_request', message, { param: dropped.find((name) => name.endsWith('file_id')) })
-}
-
-function lossRefused(dropped: readonly string[], target: Target): RouterError {
-  const fields = dropped.join(', ')
-  const message = `${targetId(target)} does not support: ${fields}. Remove the fields, or send the request without x-router-strict and provider.require_parameters.`
-  return new RouterError('loss_refused', message, { param: dropped[0] ?? '' })
 }

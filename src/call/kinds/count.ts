@@ -1,107 +1,73 @@
 import type { ClientApi, Counting } from '../../api/client-api.ts'
-import { readRouting, withFirstModel } from '../../api/routing-fields.ts'
-import { asRouterError, RouterError } from '../../core/errors.ts'
+import { RouterError } from '../../core/errors.ts'
 import { isObject, type JsonObject } from '../../core/json.ts'
-import { withLoans } from '../../lending/with-loans.ts'
-import type { Target } from '../../manifest/target.ts'
 import { estimatePromptTokens } from '../../money/meter.ts'
-import { forChat } from '../../routing/resolve.ts'
-import { routeForRequest } from '../../routing/route-for-request.ts'
-import { openCallMedia } from '../../upstream/inline.ts'
 import { requestJson } from '../../upstream/provider-answer.ts'
-import { withoutSecretsOf } from '../../upstream/secrets.ts'
-import { admitUncharged } from '../admission/admission.ts'
-import { speaksSameFormat } from '../attempt/choose-translation.ts'
-import { conversationBody } from '../attempt/conversation-body.ts'
-import { type OpenedCall, type Services, startOf } from '../handle-call.ts'
-import { readInTurn } from '../open/read-after-admission.ts'
-import { refuseManyUnknown } from '../open/unknown-fields.ts'
-import { clientByPlugins } from '../plugins/plugin-targets.ts'
-import { pluginsOf } from '../plugins/plugins-of-call.ts'
-import { changedByPlugins } from '../plugins/with-plugins.ts'
-import { governedTargets } from '../targets/restricted-targets.ts'
-import type { Call, CallResponse } from '../types.ts'
+import { admitFree } from '../admission/admission.ts'
+import { speaksSameFormat, translationOf } from '../attempt/choose-translation.ts'
+import { bodyToSend, resending } from '../attempt/provider-call.ts'
+import { comparing } from '../targets/unable-targets.ts'
+import { unstreamed } from './compact.ts'
+import { type ConversationKind, conversationIn, preparedFor } from './conversation.ts'
+
+/** The tokens of a prompt, as the provider counts them or by our own estimate. */
+type Count = { count: JsonObject & { input_tokens: number; estimated?: true } }
 
 /**
- * Counts the input tokens of a request: `{input_tokens}` as the provider counts them if it can, else our estimate with
+ * Conversations whose input tokens are counted: `{input_tokens}` as the provider counts them if it can, else our estimate with
  * `estimated: true`. Nothing is generated, so nothing is charged and no row is written, but rate limits count the request.
- * Throws RouterError.
  */
-export async function countTokens(call: Call, services: Services): Promise<CallResponse> {
-  const authenticated = services.authenticate(call.secret)
-  const body = await readInTurn(authenticated, call, services)
-  // A slow upload must not outlive its key.
-  const key = services.revalidate(authenticated)
-  const turn = services.conversations.open(countable(call.clientApi), key.organization, withFirstModel(body))
-  refuseManyUnknown(turn.request, services.maxUnknownFields)
-  const request = services.signatures.restore(key.organization, turn.request)
-  const routing = readRouting(request.origin.body)
-  const start = startOf(call, key, request)
-  const { headers, signal } = call
-  const told = { key, headers, signal, body: () => request.origin.body, isCounted: true }
-  const plugins = pluginsOf(start, told, services)
-  const opened = { call, authenticated, key, turn, request, routing, start, explanation: undefined, plugins }
-  return await count(await changedByPlugins(opened, services), services)
-}
-
-async function count(opened: OpenedCall, services: Services): Promise<CallResponse> {
-  const { call, key, turn, request, routing, start, plugins, inEurope } = opened
-  const { organization } = key
-  const rules = services.rulesOf(organization)
-  const scope = { rules, accessList: key.accessList }
-  const { held, directory } = services
-  const { at } = start
-  const purpose = { ...forChat(request), ...(inEurope && { inEurope }) }
-  const context = { directory, scope, purpose, at, promptTokens: () => estimatePromptTokens(request) }
-  const { targets } = routeForRequest(request.model, routing, context)
-  const governed = { ...request.origin, organization, mayStore: turn.mayStore, held, at }
-  const [target] = governedTargets(targets, governed)
-  const { headers, settle } = await withLoans(() => admitUncharged({ key, rules }, services.admission))
-  try {
-    const httpClient = await clientByPlugins(services.httpClient, target, plugins)
-    const counted = await countAt(target, opened, { ...services, httpClient })
-    return {
-      headers: { ...plugins?.headers, ...headers },
-      body: JSON.stringify(countingOf(call.clientApi).write(counted)),
-    }
-  } catch (thrown) {
-    throw withoutSecretsOf(target.provider, asRouterError(thrown)).withHeaders(headers)
-  } finally {
-    settle(0)
+export function countKind(clientApi: ClientApi): ConversationKind<Count> {
+  const counting = countingOf(clientApi)
+  const shared = conversationIn(countable(clientApi, counting))
+  return {
+    ...shared,
+    operation: 'chat',
+    isFree: true,
+    read: async (body, context) => unstreamed(await shared.read(body, context)),
+    reserve: ({ key, rules, read }, services) =>
+      admitFree({ key, rules, promptTokens: estimatePromptTokens(read.request) }, services),
+    serve(admitted, services) {
+      const { call, read, admission, explanation } = admitted
+      const prepared = preparedFor(admitted, clientApi, services)
+      const { forwardedHeaders = [] } = call
+      return {
+        canTake: comparing(read.request, admission.promptTokens),
+        async ask(target, attempt) {
+          const { provider } = target
+          if (!provider.count || !speaksSameFormat(target, clientApi)) {
+            return { count: { input_tokens: admission.promptTokens, estimated: true } }
+          }
+          const { path } = provider.count
+          return await resending(read.turn, target, async () => {
+            const translation = translationOf(target, prepared)
+            const body = counting.body(await bodyToSend(target, prepared, { translation, attempt }))
+            const outgoing = { ...attempt, path, body, forwardedHeaders }
+            const answer = await requestJson(target, outgoing, await attempt.client())
+            return { count: countIn(answer.body, provider.slug), exhaustedMs: answer.exhaustedMs }
+          })
+        },
+        reportedModel: () => undefined,
+        async reply({ answer, settlement, headers, ...attempt }) {
+          await settlement.complete({ ...attempt, measured: { usage: {}, estimated: false } })
+          const written = counting.write(answer.count)
+          return { headers, body: JSON.stringify(explanation ? { ...written, router: explanation.facts() } : written) }
+        },
+      }
+    },
+    plugins: { ...shared.plugins, operation: 'count' },
   }
 }
 
-async function countAt(
-  target: Target,
-  { call, request, turn, isRewritten }: OpenedCall,
-  { httpClient, answerBounds: bounds, media: fetching }: Pick<Services, 'httpClient' | 'answerBounds' | 'media'>,
-): Promise<JsonObject & { input_tokens: number; estimated?: true }> {
-  const { provider } = target
-  const { clientApi, signal, forwardedHeaders = [], timeoutMs } = call
-  const limits = timeoutMs === undefined ? {} : { totalMs: timeoutMs }
-  if (!provider.count || !speaksSameFormat(target, clientApi)) {
-    return { input_tokens: estimatePromptTokens(request), estimated: true }
-  }
-  const { path } = provider.count
-  const media = openCallMedia(fetching, { param: 'messages', signal })
-  const ask = async () => {
-    const body = await conversationBody(target, { call, request, turn, media, isRewritten })
-    const counted = countingOf(clientApi).body(body)
-    return await requestJson(target, { path, body: counted, signal, forwardedHeaders, bounds, limits }, httpClient)
-  }
-  const counted = await ask().catch((thrown: unknown) => {
-    if (!turn.mustResend(asRouterError(thrown), provider)) throw thrown
-    return ask()
-  })
-  const { input_tokens } = counted
-  if (typeof input_tokens === 'number') return { ...counted, input_tokens }
+function countIn(body: JsonObject, provider: string): Count['count'] {
+  const { input_tokens } = body
+  if (typeof input_tokens === 'number') return { ...body, input_tokens }
   const message = 'The provider sent a count without `input_tokens`.'
-  throw new RouterError('provider_unreadable', message, { provider: provider.slug })
+  throw new RouterError('provider_unreadable', message, { provider })
 }
 
 /** The API for requests that are only counted: they may leave out what only generating needs. */
-function countable(clientApi: ClientApi): ClientApi {
-  const { defaults } = countingOf(clientApi)
+function countable(clientApi: ClientApi, { defaults }: Counting): ClientApi {
   const read = (body: unknown) => {
     if (!isObject(body)) return clientApi.read(body)
     return { ...clientApi.read({ ...defaults, ...body }), origin: { api: clientApi.api, body } }

@@ -1,20 +1,18 @@
 import type { Key } from '../../access/keys.ts'
-import type { ClientApi } from '../../api/client-api.ts'
-import { readRouting } from '../../api/routing-fields.ts'
 import type { JsonObject } from '../../core/json.ts'
 import { withLoans } from '../../lending/with-loans.ts'
 import { skipClosed, skipTroubled } from '../../routing/closed-reason.ts'
 import { Explanation } from '../../routing/explanation.ts'
 import type { Trouble } from '../../routing/health.ts'
-import { type AdmissionServices, foreseen } from '../admission/admission.ts'
-import { explained } from '../explained.ts'
-import type { Services } from '../handle-call.ts'
-import { refuseLargeArguments } from '../open/call-arguments.ts'
-import { refuseManyUnknown } from '../open/unknown-fields.ts'
-import { eligibleTargets } from '../targets/find-targets.ts'
+import { foreseen } from '../admission/admission.ts'
+import type { CallKind } from '../call-kind.ts'
+import { explained, readRequest } from '../handle-call.ts'
+import { findTargets } from '../targets/find-targets.ts'
 import { orderTargets } from '../targets/order-targets.ts'
+import type { AdmissionServices, Services } from '../types.ts'
+import type { ReadConversation } from './conversation.ts'
 
-/** What a route is explained by. */
+/** The services by which a route is explained. */
 export type ExplainServices = Pick<
   Services,
   'directory' | 'rulesOf' | 'held' | 'conversations' | 'signatures' | 'maxUnknownFields' | 'maxValues' | 'routing'
@@ -23,44 +21,44 @@ export type ExplainServices = Pick<
 /** A conversation as a client would send it with this key. */
 export type SupposedCall = {
   key: Key
-  clientApi: ClientApi
+  kind: CallKind<ReadConversation>
   body: JsonObject
   strict: boolean
   timeoutMs?: number | undefined
   session?: string | undefined
-  /** A name whose targets whoever asks may know of, also those that the key may not use. */
+  /** A name whose targets the asker may know of, also those that the key may not use. */
   ownName?: string
-  /** What takes no calls, or not all. */
+  /** The targets that take no calls, or not all. */
   troubled: readonly Trouble[]
 }
 
 /**
- * Where a call would go if it came now, and why: nothing is sent, reserved, counted or remembered. Throws the RouterError of a call
- * that would be refused, with what is known by then.
+ * Explains where a call would go if it came now, by the steps of a real one up to the order of its targets: nothing is sent, reserved,
+ * counted or remembered. Throws the RouterError of a call that would be refused, with what is known by then.
  */
 export async function explainCall(call: SupposedCall, services: ExplainServices): Promise<JsonObject> {
   const { ownName } = call
   const explanation = new Explanation({ ...(ownName !== undefined && { ownName }) })
-  return await explained(explanation, async () => withLoans(() => planned(call, services, explanation)))
+  return await explained(explanation, async () => {
+    const read = await readRequest({ json: call.body }, { call, key: call.key, kind: call.kind, services })
+    return await withLoans(() => planned(call, read, { services, explanation }))
+  })
 }
 
-function planned(call: SupposedCall, services: ExplainServices, explanation: Explanation): JsonObject {
-  const { key, clientApi, body, strict, session, troubled } = call
+function planned(
+  { key, kind, strict, session, troubled }: SupposedCall,
+  read: ReadConversation,
+  { services, explanation }: { services: ExplainServices; explanation: Explanation },
+): JsonObject {
   const { routing, admission } = services
   const { organization } = key
-  const turn = services.conversations.open(clientApi, organization, body)
-  refuseManyUnknown(turn.request, services.maxUnknownFields)
-  refuseLargeArguments(turn.request, clientApi, services.maxValues)
-  const request = services.signatures.restore(organization, turn.request)
-  const asked = readRouting(request.origin.body, call.timeoutMs)
   const at = Date.now()
   explanation.begin(performance.now())
-  const eligible = eligibleTargets(key, { clientApi, request, turn, asked, strict, at }, services, explanation)
-  const costs = foreseen({ ...eligible, request, at }, admission)
-  const { targets, route } = eligible
-  const affine = { organization, key: key.id, request, session }
-  orderTargets({ ...affine, targets, route, turn, admission: costs, explanation, looksOnly: true }, routing)
-  for (const target of targets) {
+  const call = { strict, session }
+  const found = findTargets(key, { call, read, start: { at }, explanation }, kind, services)
+  const expected = foreseen({ ...found, request: read.request, at }, admission)
+  orderTargets({ ...found, call, read, admission: expected, explanation, looksOnly: true }, kind, routing)
+  for (const target of found.targets) {
     const isClosed = skipClosed(explanation, target, { ...routing, organization })
     if (!isClosed) skipTroubled(explanation, target, { organization, troubled })
   }

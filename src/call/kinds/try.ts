@@ -4,6 +4,7 @@ import { RouterError } from '../../core/errors.ts'
 import type { JsonObject } from '../../core/json.ts'
 import { chatEndpoint } from '../../manifest/run-mapping.ts'
 import type { Target } from '../../manifest/target.ts'
+import type { SignatureCache } from '../../routing/signature-cache.ts'
 import { defaultAnswerBounds } from '../../upstream/answer-bounds.ts'
 import type { HttpClient, HttpRequest } from '../../upstream/http-client.ts'
 import type { CallMedia } from '../../upstream/inline.ts'
@@ -12,10 +13,11 @@ import { shownOf } from '../../upstream/secrets.ts'
 import { shownCredential } from '../../upstream/shown-credential.ts'
 import { speaksSameFormat, translationOf } from '../attempt/choose-translation.ts'
 import { wireNames } from '../attempt/provider-call.ts'
-import { refuseLargeArguments } from '../open/call-arguments.ts'
+import type { CallKind } from '../call-kind.ts'
+import { readRequest } from '../handle-call.ts'
 import { openConversations, type StoredTurns } from '../open/conversations.ts'
-import { refuseManyUnknown } from '../open/unknown-fields.ts'
 import type { TargetedCall } from '../types.ts'
+import type { ReadConversation } from './conversation.ts'
 import type { ExplainServices } from './explain.ts'
 
 /** A request to a provider as it would be sent: without secrets; `edited`: its body is the client's own, edited. */
@@ -28,32 +30,28 @@ export type TriedRequest = {
   edited: boolean
 }
 
-type Tried = { key: Key; clientApi: ClientApi; body: JsonObject; targetFor(request: TargetedCall['request']): Target }
+type Tried = {
+  key: Key
+  kind: CallKind<ReadConversation> & { clientApi: ClientApi }
+  body: JsonObject
+  targetFor(request: TargetedCall['request']): Target
+}
 
 /**
- * What a provider would be sent for a conversation. Nothing is sent or fetched, nothing is read of stored conversations, and plugins
- * do not see it. Throws RouterError.
+ * Shows what a provider would be sent for a conversation, by the steps of a real call. Nothing is sent or fetched, nothing is read of
+ * stored conversations, and plugins do not see it. Throws RouterError.
  */
 export async function tryRequest(
-  { key, clientApi, body, targetFor }: Tried,
-  { rulesOf, maxUnknownFields, maxValues }: Pick<ExplainServices, 'rulesOf' | 'maxUnknownFields' | 'maxValues'>,
+  { key, kind, body, targetFor }: Tried,
+  { rulesOf, ...bounds }: Pick<ExplainServices, 'rulesOf' | 'maxUnknownFields' | 'maxValues'>,
 ): Promise<TriedRequest> {
-  const turn = openConversations(nothingStored, (id) => rulesOf(id).retention).open(clientApi, key.organization, body)
-  const { request } = turn
-  refuseManyUnknown(request, maxUnknownFields)
-  refuseLargeArguments(request, clientApi, maxValues)
+  const conversations = openConversations(nothingStored, (id) => rulesOf(id).retention)
+  const services = { ...bounds, conversations, signatures: noSignatures }
+  const { request, turn } = await readRequest({ json: body }, { call: {}, key, kind, services })
   const target = targetFor(request)
+  const clientApi = kind.clientApi
   const { signal } = new AbortController()
-  const call: TargetedCall['call'] = {
-    id: 'tried',
-    clientApi,
-    secret: undefined,
-    readBody: async () => body,
-    strict: false,
-    keepAlive: { afterMs: 0, early: false },
-    signal,
-    atEnd() {},
-  }
+  const call: TargetedCall['call'] = { id: 'tried', clientApi, strict: false, signal }
   const media = noFiles(clientApi.wireNames('messages')[0] ?? '')
   const prepared = { call, request, turn, media, answerBounds: defaultAnswerBounds, holds() {} }
   const written = await translationOf(target, prepared).request()
@@ -68,6 +66,8 @@ export async function tryRequest(
     edited: speaksSameFormat(target, clientApi),
   }
 }
+
+const noSignatures: Pick<SignatureCache, 'restore'> = { restore: (_, request) => request }
 
 const nothingStored: StoredTurns = { responses: { find: () => undefined, findByItem: () => undefined } }
 

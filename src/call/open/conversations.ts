@@ -7,47 +7,11 @@ import { valuesIn } from '../../core/json-bounds.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import { dayMs } from '../../core/time.ts'
 import type { Provider } from '../../manifest/provider.ts'
-import { type NamedTarget, targetId } from '../../manifest/target.ts'
+import { targetId } from '../../manifest/target.ts'
 import type { Store } from '../../store/open.ts'
 import type { StoredResponse } from '../../store/responses.ts'
 import type { Retention } from '../../store/rules.ts'
-
-/** Conversations that continue by the id of a response, on any model. */
-export type Conversations = {
-  /**
-   * Reads a body, with the turns before it. Throws RouterError 400 when the body cannot be read, or the response that it
-   * continues is not there.
-   */
-  open(clientApi: ClientApi, organization: string, body: unknown): Turn
-}
-
-/** One turn of a conversation. */
-export type Turn = {
-  /** Its messages begin with those of the turns before; its origin is the client's own body. */
-  request: NeutralRequest
-  /** Who wrote the stored response that it continues: the id of the model, and the provider. */
-  madeBy?: Pick<StoredResponse, 'model' | 'provider'> | undefined
-  /** The client's body for a provider of the same format, with the earlier turns unless that provider stored them. */
-  bodyFor(provider: Provider): JsonObject
-  /** The neutral names of what such a body leaves out of the earlier turns. */
-  lostFor?(provider: Provider): string[]
-  /**
-   * Whether a provider failed because it no longer has what it stored: from then on `bodyFor` returns the whole
-   * conversation. True once for each provider.
-   */
-  mustResend(error: RouterError, provider: Provider): boolean
-  /** A reply or event of a provider of the same format, with the response id that the client continued from. */
-  withPrevious(payload: JsonObject): JsonObject
-  /** Whether the response is to be stored when it is complete. */
-  stores: boolean
-  /** Whether the organization lets anybody store conversations. */
-  mayStore: boolean
-  /** A response in its stored form, `text` being its JSON; undefined when it is not to be stored or did not complete. */
-  responseToStore(response: JsonObject, text: string, by: Author): StoredResponse | undefined
-}
-
-/** Who wrote a response: a target, whether its format is that of the client, and whether it stores the response itself. */
-export type Author = { target: NamedTarget; sameFormat: boolean; storesItself: boolean }
+import type { Conversations, Turn } from '../types.ts'
 
 /** Input items of one origin: an earlier response, or the client's present body. */
 type Segment = { items: Json[]; from?: Pick<StoredResponse, 'model' | 'provider' | 'native'> }

@@ -1,11 +1,11 @@
 import type { CallRecord } from '../../core/call.ts'
 import type { CallsUnderWay } from '../../observe/line-metrics.ts'
 
-/** The admitted calls of one event loop that are not settled yet, by organization. */
-export class UnderWay {
+/** Counts the admitted calls of one event loop that are not settled yet, by organization. */
+export class InFlightCalls {
   readonly #running = new Map<string, CallsUnderWay>()
 
-  /** Returns what ends it; called once. */
+  /** Counts a call. Returns the function that ends it, to be called once. */
   readonly begin = ({ organization, stream }: Pick<CallRecord, 'organization' | 'stream'>): (() => void) => {
     this.#add(organization, 1, stream ? 1 : 0)
     return () => this.#add(organization, -1, stream ? -1 : 0)

@@ -1,31 +1,32 @@
 import type { Key } from '../../access/keys.ts'
-import type { Caller } from '../../routing/gate.ts'
-import type { Services } from '../handle-call.ts'
-import type { Call } from '../types.ts'
+import type { OperationBody } from '../../api/operation-api.ts'
+import type { Caller, Gate } from '../../routing/gate.ts'
+import type { BodyProgress, Call } from '../types.ts'
 
 /**
- * Waits until one call more may run, which it does until its end, and reads its body: who is refused is refused unread. A call whose
- * body is slow gives its place to others until the body has come. Rejects with RouterError `rate_limited`.
+ * Waits until one more call may run, which it does until its end, and reads its body: a call that is refused is refused unread. A call
+ * whose body is slow gives its place to others until the body has arrived. Rejects with RouterError `rate_limited`.
  */
-export async function readInTurn<Body>(
+export async function readAfterAdmission(
   key: Pick<Key, 'organization' | 'labels'>,
-  { signal, atEnd, readBody }: Pick<Call, 'signal' | 'atEnd'> & { readBody(onSlow: () => void): Promise<Body> },
-  { gate }: Pick<Services, 'gate'>,
-): Promise<Body> {
+  { signal, atEnd, readBody }: Pick<Call, 'signal' | 'atEnd' | 'readBody'>,
+  { gate, onField }: { gate: Gate } & Pick<BodyProgress, 'onField'>,
+): Promise<OperationBody> {
   const caller = callerOf(key)
   const entering = gate.enter(caller, signal)
   const leave = entering instanceof Promise ? await entering : entering
   atEnd(leave)
   let isSlow = false
-  const body = await readBody(() => {
+  const onSlow = () => {
     isSlow = true
     leave()
-  })
+  }
+  const body = await readBody({ onSlow, onField })
   if (isSlow) atEnd(await gate.enter(caller, signal))
   return body
 }
 
-/** Whose call it is. Keys with the label `priority: low` are the first whose calls are refused. */
+/** The caller, for limits of concurrency. Calls of keys with the label `priority: low` are refused first. */
 export function callerOf({ organization, labels }: Pick<Key, 'organization' | 'labels'>): Caller {
   return { organization, isLow: labels.priority === 'low' }
 }

@@ -3,15 +3,13 @@ import { type Check, defined, filledText, listOf, object, optional, refuse, text
 import { RouterError } from '../../core/errors.ts'
 import type { Json, JsonObject } from '../../core/json.ts'
 import { withoutSecrets } from '../../core/secrets.ts'
-
-/** What a client says about itself in headers, and the header `x-router-tags`. */
-export type CallTags = { origin?: JsonObject | undefined; header?: string | undefined }
+import type { CallTags } from '../types.ts'
 
 /** The user and the metadata of a ledger row. */
 export type Recorded = { user?: string; metadata?: JsonObject }
 
 /** What a body says of the call itself. */
-type Described = { user?: string; metadata?: JsonObject; requesty?: Json | undefined }
+type Described = { user?: string | undefined; metadata?: JsonObject | undefined; requesty?: Json | undefined }
 
 /**
  * Who made a call and what for, as a ledger row records it: what the client's headers say of it, overridden by the metadata

@@ -1,66 +1,102 @@
+import type { Key } from '../../access/keys.ts'
 import type { CallRecord } from '../../core/call.ts'
 import { asRouterError, type RouterError } from '../../core/errors.ts'
-import type { NeutralRequest } from '../../core/request.ts'
+import { withLoans } from '../../lending/with-loans.ts'
 import { andThen } from '../../manifest/run-mapping.ts'
-import type { AskedPlugins, CallPlugins } from '../../plugin/call-plugins.ts'
+import { type NamedTarget, targetId } from '../../manifest/target.ts'
+import { CallPlugins } from '../../plugin/call-plugins.ts'
 import type { MaybePromise, PluginRequest } from '../../plugin/contract.ts'
-import { SeenChat } from '../../plugin/seen-chat.ts'
+import { pluginsFor as loadedFor } from '../../plugin/loaded.ts'
 import { promisesEurope } from '../../routing/resolve.ts'
-import { requireLedger } from '../admission/admission.ts'
-import type { CallStart } from '../admission/settlement.ts'
-import type { OpenedCall, Services } from '../handle-call.ts'
-import type { CallResponse } from '../types.ts'
-import { answerOfPlugin } from './plugin-answer.ts'
+import { admitUncharged, payer } from '../admission/admission.ts'
+import type { AnswerEnd, CallKind, PluginAnswer, SeenCall } from '../call-kind.ts'
+import { routeOf } from '../targets/find-targets.ts'
+import type { CallResponse, CallStart, OpenedCall, ReadCall, Services } from '../types.ts'
 
-/** A call that plugins see. */
-type SeenCall = OpenedCall & { plugins: CallPlugins }
-
-export function isSeen(call: OpenedCall): call is SeenCall {
-  return call.plugins !== undefined
+/** Returns the plugins that see a call; undefined where none does. */
+export function pluginsFor(
+  { call, key, read, start }: Pick<OpenedCall, 'call' | 'key' | 'read' | 'start'>,
+  { plugins: { operation } }: CallKind,
+  { plugins, rulesOf }: Pick<Services, 'plugins' | 'rulesOf'>,
+): CallPlugins | undefined {
+  if (!plugins) return undefined
+  const { organization } = key
+  const seeing = loadedFor(plugins.loaded, {
+    organization,
+    rules: rulesOf(organization).plugins,
+    keyRules: key.plugins,
+  })
+  if (seeing.length === 0) return undefined
+  const { headers = {}, signal } = call
+  return new CallPlugins(
+    seeing,
+    { ...start, operation: operation ?? start.operation, headers, body: () => read.body(), signal },
+    plugins,
+  )
 }
 
-/** Answers a call that plugins see: as they change it, unless one of them refuses or answers it. Throws RouterError. */
-export function withPlugins(
-  opened: SeenCall,
-  services: Services,
-  answer: (call: OpenedCall) => Promise<CallResponse>,
+/** What follows the plugins, and what has to be checked again after them. */
+type Following<Read extends ReadCall> = {
+  services: Services
+  recheck(authenticated: Key, kind: CallKind<Read>, services: Services): Key
+  answer(call: OpenedCall<Read>): Promise<CallResponse>
+}
+
+/** Answers a call as the plugins that see it change it, unless one of them refuses or answers it. Throws RouterError. */
+export function withPlugins<Read extends ReadCall>(
+  opened: OpenedCall<Read>,
+  kind: CallKind<Read>,
+  following: Following<Read>,
 ): Promise<CallResponse> {
-  const { plugins, start } = opened
-  return toldByPlugins(plugins, start, () => {
-    if (!plugins.have('request')) return answer(opened)
-    return andThen(ask(opened, services), (asked) =>
-      asked.answer ? answerOfPlugin(asked.answer, asked.call, services) : answer(asked.call),
+  if (!isSeen(opened)) return following.answer(opened)
+  return reportedToPlugins(opened, () => {
+    if (!opened.plugins.have('request')) return following.answer(opened)
+    return andThen(changedByPlugins(opened, kind, following), ({ call, answer }) =>
+      answer && kind.plugins.answer
+        ? answerOfPlugin(answer, call, { kind, ...following, respond: kind.plugins.answer })
+        : following.answer(call),
     )
   })
 }
 
-/** A conversation that is made shorter, or counted, as plugins change it. Throws RouterError. */
-export async function changedByPlugins(opened: OpenedCall, services: Services): Promise<OpenedCall> {
-  return isSeen(opened) && opened.plugins.have('request') ? (await ask(opened, services)).call : opened
+function isSeen<Read extends ReadCall>(call: OpenedCall<Read>): call is SeenCall<Read> {
+  return call.plugins !== undefined
 }
 
-function ask(opened: SeenCall, services: Services): MaybePromise<{ call: SeenCall; answer?: AskedPlugins['answer'] }> {
-  const given = askedOf(opened.request)
-  const asking = opened.plugins.request(given)
-  const isWaiting = asking instanceof Promise
+function changedByPlugins<Read extends ReadCall>(
+  opened: SeenCall<Read>,
+  kind: CallKind<Read>,
+  { services, recheck }: Following<Read>,
+): MaybePromise<{ call: SeenCall<Read>; answer?: PluginAnswer }> {
+  const given = kind.plugins.given(opened.read)
+  const asking = opened.plugins.request(given, kind.plugins.accept?.(opened))
+  const hasWaited = asking instanceof Promise
   return andThen(asking, ({ request, answer }) => {
-    const current = isWaiting ? checkedAgain(opened, services) : opened
-    const call = request === given ? current : changed(current, request, services)
+    const current = hasWaited ? { ...opened, key: recheck(opened.authenticated, kind, services) } : opened
+    const call = request === given ? current : changed(current, request, { kind, services })
     return answer ? { call, answer } : { call }
   })
 }
 
-/** A call after a wait: what was checked before it may have changed. Throws RouterError. */
-function checkedAgain(call: SeenCall, services: Services): SeenCall {
-  const key = services.revalidate(call.authenticated)
-  requireLedger(services.admission)
-  return { ...call, key }
+/** The call as plugins changed it: of several names none is asked that the plugin has not chosen. */
+function changed<Read extends ReadCall>(
+  opened: SeenCall<Read>,
+  request: PluginRequest,
+  { kind, services }: { kind: CallKind<Read>; services: Pick<Services, 'rulesOf'> },
+): SeenCall<Read> {
+  const before = opened.read.model
+  const read = kind.plugins.changed(opened.read, request)
+  if (read === opened.read) return opened
+  const call = { ...opened, read, isRewritten: true }
+  if (read.model === before) return call
+  const { models: _, ...routing } = read.routing ?? {}
+  const inEurope = promisesEurope(before, services.rulesOf(opened.key.organization))
+  return { ...call, read: { ...read, routing: read.routing && routing }, inEurope }
 }
 
-/** Adds what plugins tell the client, and shows them how a call ended that has no row. Throws RouterError. */
-export async function toldByPlugins(
-  plugins: CallPlugins,
-  start: CallStart,
+/** Adds what plugins send the client, and reports to them how a call ended that has no row. Throws RouterError. */
+async function reportedToPlugins(
+  { plugins, start }: SeenCall,
   answer: () => MaybePromise<CallResponse>,
 ): Promise<CallResponse> {
   try {
@@ -74,36 +110,68 @@ export async function toldByPlugins(
   }
 }
 
-/** A conversation as plugins see it. */
-function askedOf(request: NeutralRequest): PluginRequest {
-  return new SeenChat(() => {
-    const { origin: _, ...chat } = request
-    return chat
+function recordOfRefused(start: CallStart, { status, code }: RouterError): CallRecord {
+  return recordOf(start, { target: { provider: { slug: '' }, model: '' }, outcome: 'failed', status, error: code })
+}
+
+type Answering<Read extends ReadCall> = Following<Read> & {
+  kind: CallKind<Read>
+  respond: NonNullable<CallKind<Read>['plugins']['answer']>
+}
+
+/**
+ * The response to a call that a plugin answers: it costs nothing, counts against the limits, and has its row. A caller who may not use
+ * the model that was asked for is refused all the same. Throws RouterError.
+ */
+async function answerOfPlugin<Read extends ReadCall>(
+  answer: PluginAnswer,
+  opened: SeenCall<Read>,
+  { kind, services, recheck, respond }: Answering<Read>,
+): Promise<CallResponse> {
+  const { plugins, explanation, start } = opened
+  const { plugin } = answer
+  const limits = await withLoans((isRetry) => {
+    const key = isRetry ? recheck(opened.authenticated, kind, services) : opened.key
+    routeOf(key, opened, kind, services)
+    return admitUncharged(payer(key, services), services.admission)
   })
+  Object.assign(plugins.headers, answer.headers)
+  explanation?.begin(start.monotonicMs)
+  explanation?.answeredByPlugin(plugin)
+  let hasEnded = false
+  const end: AnswerEnd = async (how, response) => {
+    if (hasEnded) return
+    hasEnded = true
+    limits.settle(0)
+    const row = recordOf(start, { target: pluginAsTarget(plugin), ...how })
+    await services.ledger.settle(explanation ? { ...row, explanation: explanation.told() } : row, response)
+    plugins.record(row)
+  }
+  try {
+    const response = await respond(answer, opened, end)
+    const headers = { 'x-router-model': targetId(pluginAsTarget(plugin)), 'x-router-attempts': '0' }
+    return { ...response, headers: { ...limits.headers, ...headers, ...response.headers } }
+  } catch (thrown) {
+    limits.settle(0)
+    throw thrown
+  }
 }
 
-/** The call as plugins changed it. What the caller may do, and how it wants to be answered, stays. */
-function changed(call: SeenCall, asked: PluginRequest, { rulesOf }: Services): SeenCall {
-  if (!('chat' in asked)) return call
-  const { origin, unread, stream, model } = call.request
-  const { stream: _, unread: __, ...chat } = asked.chat
-  const kept = { origin, ...(unread && { unread }), ...(stream !== undefined && { stream }) }
-  const request: NeutralRequest = { ...chat, ...kept }
-  if (request.model === model) return { ...call, request, isRewritten: true }
-  // Of several names none is asked that the plugin has not chosen.
-  const { models: ___, ...routing } = call.routing ?? {}
-  const inEurope = promisesEurope(model, rulesOf(call.key.organization))
-  return { ...call, request, isRewritten: true, routing: call.routing && routing, inEurope }
+/** A plugin, where others name a target. */
+export function pluginAsTarget(plugin: string): NamedTarget {
+  return { provider: { slug: 'plugin' }, model: plugin }
 }
 
-function recordOfRefused({ monotonicMs, ...start }: CallStart, { status, code }: RouterError): CallRecord {
+/** The row of a call for which no provider was asked. */
+function recordOf(
+  { monotonicMs, ...start }: CallStart,
+  { target, ...how }: { target: NamedTarget } & Parameters<AnswerEnd>[0],
+): CallRecord {
   return {
     ...start,
-    provider: '',
-    model: '',
-    outcome: 'failed',
-    status,
-    error: code,
+    provider: target.provider.slug,
+    model: target.model,
+    ...how,
     usage: {},
     cost: { nanoUsd: 0, parts: {}, priceVersion: '' },
     dropped: [],

@@ -5,30 +5,27 @@ import { mergeUsage, type Usage } from '../../core/usage.ts'
 import type { OperationAnswer } from '../../upstream/operation-answer.ts'
 import { withoutSecretsOf } from '../../upstream/secrets.ts'
 import type { CallResponse } from '../types.ts'
-import { type Answered, costHeader, measure } from './operation-facts.ts'
+import { type AnsweredOperation, bytesType, costHeader, measure } from './operation-facts.ts'
 
 type Streamed = Exclude<OperationAnswer, { kind: 'whole' }>
 
-/** Clients are told the type of the bytes by what they asked for. */
-export const bytesType = 'application/octet-stream'
-
 /** The response of bytes that come piece by piece. What they cost is told where it does not depend on them. */
-export function bytesResponse(
-  answer: Streamed,
-  answered: Answered,
-  { api, headers }: { api: OperationBytes; headers: CallResponse['headers'] },
-): CallResponse {
+export function bytesResponse(answer: Streamed, answered: AnsweredOperation, api: OperationBytes): CallResponse {
   const { request } = answered.prepared
   const expected = { ...answered, measured: measure(answered, answer.usage ?? {}, undefined, true) }
   const cost = expected.measured.estimated ? {} : costHeader(answered.settlement.costOf(expected))
   const told = answer.kind === 'bytes' ? api.headers(answer.first, answer.mediaType, request) : {}
-  return { headers: { ...headers, ...cost, ...told }, mediaType: bytesType, body: byteStream(answer, answered, api) }
+  return {
+    headers: { ...answered.headers, ...cost, ...told },
+    mediaType: bytesType,
+    body: byteStream(answer, answered, api),
+  }
 }
 
 /** Bytes as they come, but for the last one, which leaves when the row is on disk. */
 async function* byteStream(
   answer: Streamed,
-  answered: Answered,
+  answered: AnsweredOperation,
   api: OperationBytes,
 ): AsyncGenerator<Uint8Array, void> {
   const { settlement, target } = answered
@@ -51,7 +48,7 @@ async function* byteStream(
     const error = withoutSecretsOf(target.provider, asRouterError(thrown))
     answered.passage.failed(error)
     if (error.billed) state.usage = mergeUsage(state.usage, error.billed)
-    if (!state.isSettled) await settlement.partial(received(answered, state, false), error).catch(() => {})
+    if (!state.isSettled) await settlement.partial(received(answered, state, false), error)
     state.isSettled = true
     // The client sees that the response breaks off.
     throw error
@@ -67,7 +64,7 @@ async function* byteStream(
 /** How much of an answer has come. */
 type Received = { usage: Usage; known: JsonObject; isSettled: boolean; firstEventMs?: number }
 
-function received(answered: Answered, { usage, known, firstEventMs }: Received, complete: boolean) {
+function received(answered: AnsweredOperation, { usage, known, firstEventMs }: Received, complete: boolean) {
   const measured = measure(answered, usage, known, complete)
   return { ...answered, measured, ...(firstEventMs !== undefined && { firstEventMs }) }
 }
@@ -86,7 +83,7 @@ function withoutLast(piece: Uint8Array, held: number | undefined): Uint8Array {
 /** The pieces of an answer, none of them empty; those of events are decoded. */
 async function* piecesOf(
   answer: Streamed,
-  { target }: Answered,
+  { target }: AnsweredOperation,
   { api, state }: { api: OperationBytes; state: Received },
 ): AsyncGenerator<Uint8Array, void> {
   if (answer.kind === 'bytes') {
@@ -107,7 +104,7 @@ async function* piecesOf(
   throw new RouterError('provider_cut', 'The provider ended its stream in the middle.', { provider })
 }
 
-function empty({ target }: Answered): RouterError {
+function empty({ target }: AnsweredOperation): RouterError {
   const { slug: provider } = target.provider
   return new RouterError('provider_unreadable', 'The provider sent an empty answer.', { provider })
 }

@@ -3,11 +3,11 @@ import { asRouterError, RouterError } from '../../core/errors.ts'
 import type { JsonObject } from '../../core/json.ts'
 import type { OperationRequest } from '../../core/operation.ts'
 import { mergeUsage, type Usage } from '../../core/usage.ts'
-import { targetId } from '../../manifest/target.ts'
 import type { OperationEvent } from '../../manifest/translate-operation.ts'
 import type { OperationAnswer } from '../../upstream/operation-answer.ts'
 import { withoutSecretsOf } from '../../upstream/secrets.ts'
-import { type Answered, factsOf, measure, withRouter } from './operation-facts.ts'
+import { servedId } from './attempt-headers.ts'
+import { type AnsweredOperation, eventText, factsOf, measure, withRouter } from './operation-facts.ts'
 import { seenEvents } from './operation-seen.ts'
 
 /** The events of an answer of any kind. Throws RouterError for a whole one that lacks what it must have. */
@@ -41,10 +41,10 @@ async function* eventsOfBytes(
 export async function* eventStream(
   batches: AsyncIterable<OperationEvent[]>,
   events: OperationEvents,
-  answered: Answered,
+  answered: AnsweredOperation,
 ): AsyncGenerator<string, void> {
   const { settlement, prepared, target } = answered
-  const facts = { id: prepared.call.id, model: targetId(target), request: prepared.request }
+  const facts = { id: prepared.call.id, model: servedId(answered), request: prepared.request }
   const asked = withoutDropped(prepared.request, answered.dropped)
   let usage: Usage = {}
   let known: JsonObject = {}
@@ -96,7 +96,7 @@ export async function* eventStream(
     const error = withoutSecretsOf(target.provider, asRouterError(thrown))
     answered.passage.failed(error)
     if (error.billed) usage = mergeUsage(usage, error.billed)
-    await settlement.partial(received(false), error).catch(() => {})
+    await settlement.partial(received(false), error)
     isSettled = true
     if (error.code !== 'client_gone') yield text(events.fail(prepared.explanation?.addedTo(error) ?? error))
   } finally {
@@ -111,9 +111,4 @@ function withoutDropped(request: OperationRequest, dropped: readonly string[]): 
   if (dropped.length === 0) return request
   const kept = Object.entries(request.fields).filter(([name]) => !dropped.includes(name))
   return { ...request, fields: Object.fromEntries(kept) }
-}
-
-export function eventText(event: JsonObject, named: boolean): string {
-  const name = named && typeof event.type === 'string' ? `event: ${event.type}\n` : ''
-  return `${name}data: ${JSON.stringify(event)}\n\n`
 }

@@ -1,35 +1,32 @@
-import type { OperationFacts } from '../../api/operation-api.ts'
+import type { OperationApi, OperationFacts } from '../../api/operation-api.ts'
 import type { Json, JsonObject } from '../../core/json.ts'
+import type { OperationRequest } from '../../core/operation.ts'
 import type { Usage } from '../../core/usage.ts'
-import { targetId } from '../../manifest/target.ts'
 import { measuredOperation } from '../../money/measured-operation.ts'
 import { boundedUsage } from '../../money/meter.ts'
 import type { CallPlugins } from '../../plugin/call-plugins.ts'
 import type { Explanation } from '../../routing/explanation.ts'
-import type { Passage } from '../../routing/health.ts'
-import type { Attempted } from '../../routing/trial.ts'
-import type { Admission } from '../admission/admission.ts'
-import type { Settled, Settlement } from '../admission/settlement.ts'
-import type { MeasuredUsage } from '../attempt/measured-reply.ts'
-import type { ReplyDownloads } from './downloads.ts'
+import type { MediaServices } from '../../upstream/inline.ts'
+import type { OperationAnswer } from '../../upstream/operation-answer.ts'
+import type { AnsweredCall } from '../call-kind.ts'
+import type { Admission, MeasuredUsage, Settled } from '../types.ts'
+import { servedId } from './attempt-headers.ts'
 
-/** What the reply to a call is made of, beside the answer of a target. */
-export type OperationReplyContext = {
-  prepared: ReplyDownloads & {
-    call: { id: string }
-    admission: Admission
-    explanation?: Explanation | undefined
-    plugins?: CallPlugins | undefined
+/** An operation that a target has answered, and the context of its reply. */
+export type AnsweredOperation = Omit<AnsweredCall<OperationAnswer>, 'answer' | 'trial'> & {
+  prepared: {
+    call: { id: string; api: OperationApi; signal: AbortSignal }
+    request: OperationRequest
+    admission: Pick<Admission, 'mostAt'>
+    explanation: Explanation | undefined
+    plugins: CallPlugins | undefined
+    media: MediaServices
   }
-  settlement: Settlement
 }
 
-/** A call that a target has answered. */
-export type Answered = Attempted & { dropped: string[]; passage: Passage } & OperationReplyContext
-
-/** What a call used, of which the provider counted `usage`; `reply` is as much of the answer as is known. */
+/** Measures what a call used, of which the provider counted `usage`; `reply` is as much of the answer as is known. */
 export function measure(
-  { prepared, target }: Answered,
+  { prepared, target }: AnsweredOperation,
   usage: Usage,
   reply: JsonObject | undefined,
   complete: boolean,
@@ -46,15 +43,15 @@ export function measure(
   }
 }
 
-/** What a settled call is told with; `reported` is the provider's own usage object. */
+/** Returns what a reply says beside its content; `reported` is the provider's own usage object. */
 export function factsOf(
-  { prepared, target }: Answered,
+  { prepared, target, served }: AnsweredOperation,
   { usage, cost }: Settled,
   answer?: { reported: Json | undefined },
 ): OperationFacts {
   return {
     id: prepared.call.id,
-    model: targetId(target),
+    model: servedId({ target, served }),
     request: prepared.request,
     usage,
     ...(!cost.unpriced && { costUsd: cost.nanoUsd / 1e9 }),
@@ -63,8 +60,11 @@ export function factsOf(
   }
 }
 
-/** A JSON answer, or the last event of one, with what the router did for it, where the call asks for that. */
-export function withRouter(made: JsonObject, { prepared: { explanation } }: Pick<Answered, 'prepared'>): JsonObject {
+/** Adds what the router did to a JSON answer, or to its last event, where the call asks for that. */
+export function withRouter(
+  made: JsonObject,
+  { prepared: { explanation } }: Pick<AnsweredOperation, 'prepared'>,
+): JsonObject {
   return explanation ? { ...made, router: explanation.facts() } : made
 }
 
@@ -72,3 +72,12 @@ export function withRouter(made: JsonObject, { prepared: { explanation } }: Pick
 export function costHeader({ cost }: Settled): { 'x-router-cost'?: string } {
   return cost.unpriced ? {} : { 'x-router-cost': String(cost.nanoUsd / 1e9) }
 }
+
+/** The text of a server-sent event. */
+export function eventText(event: JsonObject, named: boolean): string {
+  const name = named && typeof event.type === 'string' ? `event: ${event.type}\n` : ''
+  return `${name}data: ${JSON.stringify(event)}\n\n`
+}
+
+/** The media type of bytes: their kind is what the client asked for. */
+export const bytesType = 'application/octet-stream'

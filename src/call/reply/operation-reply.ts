@@ -1,64 +1,30 @@
-import type { OperationApi, OperationBytes, OperationEvents } from '../../api/operation-api.ts'
-import { asRouterError, type RouterError } from '../../core/errors.ts'
-import { withoutSecrets } from '../../core/secrets.ts'
+import type { OperationApi, OperationBytes } from '../../api/operation-api.ts'
+import { asRouterError } from '../../core/errors.ts'
 import { yieldEach } from '../../core/yield-each.ts'
-import { targetId } from '../../manifest/target.ts'
 import type { PluginReply } from '../../plugin/contract.ts'
-import type { Tried } from '../../routing/trial.ts'
 import type { OperationAnswer } from '../../upstream/operation-answer.ts'
 import { withoutSecretsOf } from '../../upstream/secrets.ts'
-import type { Settled } from '../admission/settlement.ts'
-import type { OperationResult } from '../attempt/operation-call.ts'
-import type { CallResponse } from '../types.ts'
+import type { GoOn } from '../call-kind.ts'
+import type { CallResponse, Settled } from '../types.ts'
 import { downloadedReply } from './downloads.ts'
-import { bytesResponse, bytesType } from './operation-bytes.ts'
+import { bytesResponse } from './operation-bytes.ts'
 import { eventStream, eventsOf } from './operation-events.ts'
-import {
-  type Answered,
-  costHeader,
-  factsOf,
-  measure,
-  type OperationReplyContext,
-  withRouter,
-} from './operation-facts.ts'
+import { type AnsweredOperation, bytesType, costHeader, factsOf, measure, withRouter } from './operation-facts.ts'
 
-/** The response to a call whose attempts are over. Throws RouterError, with the same headers as a response. */
+/** The response to an operation that a target has answered; or, where it cannot be made, what asks the remaining targets. */
 export async function operationReply(
-  attempted: Tried<OperationResult>,
-  context: OperationReplyContext,
-): Promise<CallResponse> {
-  const { target, attempts, dropped } = attempted
-  const headers = {
-    ...context.prepared.admission.headers,
-    'x-router-model': withoutSecrets(targetId(target)).slice(0, 512).toWellFormed(),
-    'x-router-attempts': String(attempts),
-    ...(dropped.length > 0 && { 'x-router-dropped': dropped.join(',') }),
-  }
+  answer: OperationAnswer,
+  answered: AnsweredOperation,
+): Promise<CallResponse | GoOn> {
   try {
-    if (attempted.error) {
-      await context.settlement.fail(attempted, attempted.error).catch(() => {})
-      throw attempted.error
-    }
-    const response = await respond(attempted.answer, { ...attempted, ...context }, headers)
-    // What is streamed ends its passage itself.
-    if (typeof response.body === 'string') attempted.passage.ended()
-    return response
+    return await respond(answer, answered)
   } catch (thrown) {
-    const error = asRouterError(thrown)
-    if (!attempted.error) {
-      attempted.passage.ended()
-      await giveUp(attempted.answer, { ...attempted, ...context }, error)
-    }
-    const told = error.withHeaders(headers)
-    throw context.prepared.explanation?.addedTo(told) ?? told
+    await discard(answer).catch(() => {})
+    const reply = answer.kind === 'whole' ? answer.reply : undefined
+    const measured = measure(answered, answer.usage ?? {}, reply, true)
+    const error = withoutSecretsOf(answered.target.provider, asRouterError(thrown))
+    return await answered.giveUp({ ...answered, measured }, error)
   }
-}
-
-/** Closes an answer that there is no reply from, and settles its call, unless that is done. */
-async function giveUp(answer: OperationAnswer, answered: Answered, error: RouterError): Promise<void> {
-  await discard(answer).catch(() => {})
-  error.billed ??= answer.usage
-  await answered.settlement.fail({ ...answered, sent: true }, error).catch(() => {})
 }
 
 /** Ends a stream that nobody reads: one that has not begun would not close its connection. */
@@ -70,110 +36,68 @@ async function discard(answer: OperationAnswer): Promise<void> {
   await reader.return?.()
 }
 
-/** What the client wants, of what the provider gave. */
-async function respond(
-  given: OperationAnswer,
-  answered: Answered,
-  headers: CallResponse['headers'],
-): Promise<CallResponse> {
-  const { api } = answered.prepared.call
-  const { request } = answered.prepared
+/** Makes what the client wants of what the provider gave. */
+async function respond(given: OperationAnswer, answered: AnsweredOperation): Promise<CallResponse> {
+  const { headers, prepared } = answered
+  const { request, call } = prepared
+  const { api } = call
   const wanted = api.wants(request)
-  const answer = given.kind === 'whole' ? await withDownloads(given, answered) : given
+  const answer = given.kind === 'whole' ? { ...given, reply: await downloadedReply(given.reply, prepared) } : given
   if (wanted === 'events' && api.events) {
-    const batches = await eventsOrSettled(answer, answered, api.events)
-    return { headers, body: eventStream(batches, api.events, answered) }
+    return { headers, body: eventStream(eventsOf(answer, api.events, request), api.events, answered) }
   }
   if (wanted === 'bytes' && api.bytes) {
-    if (answer.kind === 'whole') return await wholeBytes(answer, answered, { api: api.bytes, headers })
-    return bytesResponse(answer, answered, { api: api.bytes, headers })
+    return answer.kind === 'whole'
+      ? await wholeBytes(answer, answered, api.bytes)
+      : bytesResponse(answer, answered, api.bytes)
   }
   const { write } = api
   if (answer.kind !== 'whole' || !write) throw new Error(`an answer in ${answer.kind} that nobody asked for`)
-  const { reply } = answered.prepared.plugins ? await seenByPlugins(answer, answered, write) : answer
+  const { reply } = prepared.plugins ? await seenByPlugins(answer, answered, write) : answer
   const settled = await settleWhole(answer, answered, (known) => write(reply, factsOf(answered, known, answer)))
   const text = typeof settled.made === 'string' ? settled.made : JSON.stringify(withRouter(settled.made, answered))
   const mediaType = typeof settled.made === 'string' ? { mediaType: 'text/plain; charset=utf-8' } : {}
   return { headers: { ...headers, ...costHeader(settled) }, body: text, ...mediaType }
 }
 
-/** The events of an answer; the whole one that has none is paid all the same. */
-async function eventsOrSettled(answer: OperationAnswer, answered: Answered, events: OperationEvents) {
-  try {
-    return eventsOf(answer, events, answered.prepared.request)
-  } catch (thrown) {
-    const measured = measure(answered, answer.usage ?? {}, undefined, true)
-    await answered.settlement.partial({ ...answered, measured }, asRouterError(thrown))
-    throw withoutSecretsOf(answered.target.provider, asRouterError(thrown))
-  }
-}
-
 type Whole = Extract<OperationAnswer, { kind: 'whole' }>
 
-/** An answer with the files that the client wants of it; one that cannot be fetched is paid all the same. */
-async function withDownloads(answer: Whole, answered: Answered): Promise<Whole> {
-  const { settlement, target } = answered
-  try {
-    return { ...answer, reply: await downloadedReply(answer.reply, answered.prepared) }
-  } catch (thrown) {
-    const error = withoutSecretsOf(target.provider, asRouterError(thrown))
-    const received = { ...answered, measured: measure(answered, answer.usage, answer.reply, true) }
-    await settlement.partial(received, error).catch(() => {})
-    throw error
-  }
-}
-
-/** An answer as plugins change it; one that a plugin refuses is paid all the same. */
+/** Lets plugins change an answer. */
 async function seenByPlugins(
   answer: Whole,
-  answered: Answered,
+  answered: AnsweredOperation,
   write: NonNullable<OperationApi['write']>,
 ): Promise<Pick<Whole, 'reply'>> {
-  const { settlement, prepared } = answered
+  const { prepared } = answered
   const { operation } = prepared.request
   const facts = factsOf(answered, { usage: {}, cost: { nanoUsd: 0, parts: {}, priceVersion: '' } }, answer)
   const readable = (reply: PluginReply) => void ('json' in reply && write(reply.json, facts))
-  try {
-    const shown = await prepared.plugins?.reply({ operation, json: answer.reply }, readable)
-    return shown && 'json' in shown ? { reply: shown.json } : answer
-  } catch (thrown) {
-    const received = { ...answered, measured: measure(answered, answer.usage, answer.reply, true) }
-    await settlement.partial(received, asRouterError(thrown)).catch(() => {})
-    throw thrown
-  }
+  const shown = await prepared.plugins?.reply({ operation, json: answer.reply }, readable)
+  return shown && 'json' in shown ? { reply: shown.json } : answer
 }
 
-/** Makes something of a whole answer, and settles the call with it; what cannot be made is paid all the same. */
+/** Makes something of a whole answer, and settles the call with it. */
 async function settleWhole<Made>(
   answer: Whole,
-  answered: Answered,
+  answered: AnsweredOperation,
   make: (settled: Settled) => Made,
 ): Promise<Settled & { made: Made }> {
-  const { settlement } = answered
   const received = { ...answered, measured: measure(answered, answer.usage, answer.reply, true) }
   let made: Made | undefined
-  try {
-    const settled = await settlement.complete(received, (known) => {
-      made = make(known)
-      return undefined
-    })
-    return { ...settled, made: made as Made }
-  } catch (thrown) {
-    await settlement.partial(received, asRouterError(thrown))
-    throw withoutSecretsOf(answered.target.provider, asRouterError(thrown))
-  }
+  const settled = await answered.settlement.complete(received, (known) => {
+    made = make(known)
+    return undefined
+  })
+  return { ...settled, made: made as Made }
 }
 
 /** The bytes of a whole answer, which have no place for the cost. */
-async function wholeBytes(
-  answer: Whole,
-  answered: Answered,
-  { api, headers }: { api: OperationBytes; headers: CallResponse['headers'] },
-): Promise<CallResponse> {
+async function wholeBytes(answer: Whole, answered: AnsweredOperation, api: OperationBytes): Promise<CallResponse> {
   const { request } = answered.prepared
   const settled = await settleWhole(answer, answered, () => api.ofWhole(answer.reply, request))
   const { bytes, mediaType } = settled.made
   answered.passage.ended()
   const told = api.headers(bytes, mediaType, request)
-  return { headers: { ...headers, ...costHeader(settled), ...told }, mediaType: bytesType, body: yieldEach([bytes]) }
+  const headers = { ...answered.headers, ...costHeader(settled), ...told }
+  return { headers, mediaType: bytesType, body: yieldEach([bytes]) }
 }

@@ -1,30 +1,47 @@
-import type { RouterError } from '../../core/errors.ts'
+import { asRouterError, type RouterError } from '../../core/errors.ts'
 import { mayTryAgain } from '../../routing/attempts.ts'
 import { failureClass } from '../../routing/failure-class.ts'
-import type { Trial } from '../../routing/trial.ts'
-import type { ProviderResult } from '../attempt/provider-call.ts'
-import type { CallResponse } from '../types.ts'
-import type { AnsweredAttempt } from './answered-attempt.ts'
+import type { Passed, Trial } from '../../routing/trial.ts'
+import type { Settlement } from '../admission/settlement.ts'
+import type { GoOn } from '../call-kind.ts'
+import type { CallResponse, ReceivedReply } from '../types.ts'
 
-/** What asks the targets that are left after an answer that failed when it was to be written; undefined where none may be asked. */
-export type OtherTargets = (
-  failed: Pick<AnsweredAttempt, 'untried' | 'attempts'>,
-  error: RouterError,
-) => (() => Promise<CallResponse>) | undefined
+/** Returns what asks the remaining targets after an error; undefined where none may be asked. */
+export type OtherTargets = (error: RouterError) => GoOn | undefined
 
-/** An answer that cannot be read is a failure of its target as any other, also where it is read only because plugins look at it. */
-export function otherTargets(
-  trial: Trial<ProviderResult>,
-  respond: (trial: Trial<ProviderResult>) => Promise<CallResponse>,
+/** An answer that cannot be read is a failure of its target as any other, also where that shows only when the reply is made. */
+export function otherTargets<Result>(
+  trial: Trial<Result>,
+  tried: Pick<Passed, 'untried'> & { attempts: number },
+  { begunMs, respond }: { begunMs: number; respond(trial: Trial<Result>): Promise<CallResponse> },
 ): OtherTargets {
-  const begun = performance.now()
-  return ({ untried, attempts }, error) => {
+  const { untried, attempts } = tried
+  return (error) => {
     const [first, ...others] = untried
     const { rules, acts } = trial
-    const leftMs = (rules.totalMs ?? Infinity) - (performance.now() - begun)
+    const leftMs = (rules.totalMs ?? Infinity) - (performance.now() - begunMs)
     const mayFollow = error.code === 'provider_unreadable' && failureClass(error).next === 'any' && acts !== true
     if (!first || !mayFollow || !mayTryAgain(attempts, leftMs)) return undefined
     const left = { ...rules, ...(rules.totalMs !== undefined && { totalMs: leftMs }) }
     return () => respond({ ...trial, targets: [first, ...others], rules: left, before: attempts })
   }
+}
+
+/** Charges an answer of which no reply can be made. Returns what asks the remaining targets; throws the error where none may be asked. */
+export async function giveUp(
+  received: ReceivedReply,
+  thrown: unknown,
+  { settlement, passage, others }: { settlement: Settlement; passage: Passed['passage']; others: OtherTargets },
+): Promise<GoOn> {
+  // The provider has answered and must be paid, even if the client cannot get the answer.
+  const error = asRouterError(thrown)
+  const next = others(error)
+  if (!next) {
+    await settlement.partial(received, error)
+    throw thrown
+  }
+  passage.failed(error)
+  error.billed = received.measured.usage
+  settlement.failAttempt(received, error)
+  return next
 }

@@ -9,11 +9,11 @@ import { estimateOutputTokens } from '../../money/estimate-tokens.ts'
 import { mayTryAgain, tryTargets } from '../../routing/attempts.ts'
 import { failureClass } from '../../routing/failure-class.ts'
 import type { RoutingState, Trial } from '../../routing/trial.ts'
-import type { HttpClient } from '../../upstream/http-client.ts'
 import type { StreamedAnswer } from '../../upstream/provider-stream.ts'
 import type { StreamFrame } from '../../upstream/stream-frames.ts'
 import { otherFormatTranslation } from '../attempt/other-format.ts'
 import { callProvider, type ProviderResult } from '../attempt/provider-call.ts'
+import type { AttemptResult, Serving } from '../call-kind.ts'
 import type { PreparedCall } from '../types.ts'
 import type { AnsweredAttempt } from './answered-attempt.ts'
 import { OwnRepetition } from './own-repetition.ts'
@@ -40,21 +40,22 @@ export type Resumed = {
 }
 
 export type RecoveryOptions = {
-  trial: Omit<Trial<ProviderResult>, 'attempt' | 'rules'> & { rules: RoutingRules }
+  trial: Omit<Trial<AttemptResult<ProviderResult>>, 'rules'> & { rules: RoutingRules }
   prepared: PreparedCall
-  /** The client of the next attempt. */
-  nextClient(): HttpClient
+  /** Makes the attempts that ask targets in this way. */
+  attempts(ask: Serving<ProviderResult>['ask']): Trial<AttemptResult<ProviderResult>>['attempt']
   routing: RoutingState
+  /** The time at which the first target was asked, in milliseconds of the monotonic clock. */
+  begunMs: number
 }
 
-/** How answers of this call are gone on with; undefined where the rules say that a failure is an error. */
+/** Finds out how answers of this call are continued; undefined where the rules say that a failure is an error. */
 export function recoveryFor(options: RecoveryOptions): Recovery | undefined {
-  const { trial, prepared } = options
+  const { trial, prepared, begunMs } = options
   const { onCut } = trial.rules
   const isPossible = prepared.request.stream === true && prepared.admission.choices === 1 && trial.acts !== true
   if (!isPossible || (onCut !== 'continue' && onCut !== 'restart')) return undefined
-  const begun = performance.now()
-  const leftMs = () => (trial.rules.totalMs ?? Infinity) - (performance.now() - begun)
+  const leftMs = () => (trial.rules.totalMs ?? Infinity) - (performance.now() - begunMs)
   return {
     canFollow: ({ attempts, untried }, error, { parts }) =>
       error.provider !== undefined &&
@@ -75,7 +76,7 @@ function isOpen({ signature, encrypted }: { signature?: string; encrypted?: stri
 async function resume(
   cut: AnsweredAttempt,
   shown: Reply,
-  { trial, prepared, nextClient, routing, leftMs }: RecoveryOptions & { leftMs: number },
+  { trial, prepared, attempts, routing, leftMs }: RecoveryOptions & { leftMs: number },
 ): Promise<Resumed | NotResumed> {
   const { rules } = trial
   const continues = rules.onCut === 'continue'
@@ -83,18 +84,15 @@ async function resume(
   if (!first || !mayTryAgain(cut.attempts, leftMs)) return { attempts: cut.attempts }
   const said = textOf(shown, 'text')
   const next = continues ? continuing(prepared, said) : prepared
-  const attempted = await tryTargets<ProviderResult>(
+  const attempted = await tryTargets<AttemptResult<ProviderResult>>(
     {
       ...trial,
       targets: [first, ...others],
       rules: { ...rules, ...(rules.totalMs !== undefined && { totalMs: leftMs }) },
       before: cut.attempts,
-      attempt: (target, limits) =>
-        callProvider(target, next, {
-          httpClient: nextClient(),
-          limits,
-          ...(continues && { translate: otherFormatTranslation }),
-        }),
+      attempt: attempts((target, attempt) =>
+        callProvider(target, next, attempt, continues ? { translate: otherFormatTranslation } : {}),
+      ),
     },
     routing,
   )

@@ -9,11 +9,11 @@ import { foldFacts } from '../../upstream/fold-facts.ts'
 import type { StreamedAnswer } from '../../upstream/provider-stream.ts'
 import { withoutSecretsOf } from '../../upstream/secrets.ts'
 import type { StreamFrame } from '../../upstream/stream-frames.ts'
-import type { ReceivedReply, Settled } from '../admission/settlement.ts'
 import { requireBounded, requireWhole } from '../attempt/broken-stream.ts'
 import { neutralStream } from '../attempt/other-format.ts'
-import type { StreamTranslation } from '../types.ts'
-import { type AnsweredAttempt, measured, replyFacts, servedId } from './answered-attempt.ts'
+import type { ReceivedReply, Settled, StreamTranslation } from '../types.ts'
+import { type AnsweredAttempt, measured, replyFacts } from './answered-attempt.ts'
+import { servedId } from './attempt-headers.ts'
 import type { Recovery, Resumed } from './recovery.ts'
 
 /** An attempt whose answer is being streamed. `own` folds its events alone: what it is paid by. */
@@ -91,8 +91,7 @@ class StreamedReply {
       const error = withoutSecretsOf(target.provider, asRouterError(thrown))
       // What no other target could go on with has been counted.
       if (!this.#isSettled) passage.failed(error)
-      // If the ledger fails as well, it keeps the row for later: the client must be told that the stream broke.
-      await this.#settlePartial(error).catch(() => {})
+      await this.#settlePartial(error)
       if (error.code !== 'client_gone') yield this.#stream.fail(prepared.explanation?.addedTo(error) ?? error)
     } finally {
       this.#serving.answered.passage.ended()
@@ -169,7 +168,7 @@ class StreamedReply {
       attempts = resumed.attempts
     } finally {
       // However the others ended, this is the row of the call, and the end of what it holds.
-      if (this.#isSettled) await settlement.charged({ ...answered, attempts }, error).catch(() => {})
+      if (this.#isSettled) await settlement.charged({ ...answered, attempts }, error)
     }
     return false
   }

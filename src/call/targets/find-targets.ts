@@ -1,54 +1,87 @@
 import type { Key } from '../../access/keys.ts'
-import type { ClientApi } from '../../api/client-api.ts'
-import type { NeutralRequest } from '../../core/request.ts'
 import type { RoutingRequest } from '../../core/routing-request.ts'
-import { estimatePromptTokens } from '../../money/meter.ts'
 import type { Explanation } from '../../routing/explanation.ts'
-import { forChat, type Route, type Targets } from '../../routing/resolve.ts'
+import type { Purpose, Route } from '../../routing/resolve.ts'
 import { routeForRequest } from '../../routing/route-for-request.ts'
 import type { OrganizationRules } from '../../store/rules.ts'
-import type { Services } from '../handle-call.ts'
-import type { Turn } from '../open/conversations.ts'
-import { governedTargets } from './restricted-targets.ts'
-import { withoutUnable } from './unable-targets.ts'
+import type { CallKind } from '../call-kind.ts'
+import type { Found, OpenedCall, ReadCall, Services } from '../types.ts'
+import { restrictedTargets } from './restricted-targets.ts'
 import { withoutUnpriced } from './unpriced-targets.ts'
 
-/** A conversation whose targets are looked for. `at` is Unix milliseconds. */
-export type Conversation = {
-  clientApi: Pick<ClientApi, 'wireNames'>
-  request: NeutralRequest
-  turn: Pick<Turn, 'mayStore'>
-  /** What the request says of how it is routed. */
-  asked: RoutingRequest | undefined
-  strict: boolean
-  /** Only targets in the EU may serve it. */
-  inEurope?: boolean | undefined
-  at: number
+/** A call as far as its targets depend on it. `at` is Unix milliseconds. */
+export type FindingCall<Read extends ReadCall> = Pick<OpenedCall<Read>, 'read' | 'explanation' | 'inEurope'> & {
+  call: { strict: boolean }
+  start: { at: number }
 }
 
-/** The targets that a conversation of a key may go to and that can take it, as far as that is known now, in the order of its names. */
-export type Eligible = { key: Key; rules: OrganizationRules; targets: Targets; route: Route }
+/** The services by which targets are found. */
+export type FindingServices = Pick<Services, 'directory' | 'rulesOf' | 'held'>
 
-/** Finds them. Throws RouterError 400, 402, 403, 404 where there are none. */
-export function eligibleTargets(
+/**
+ * Finds the targets that a call of a key may go to and that can take it, as far as that is known now, in the order of its names.
+ * Throws RouterError 400, 402, 403, 404 where there are none.
+ */
+export function findTargets<Read extends ReadCall>(
   key: Key,
-  { clientApi, request, turn, asked, at, inEurope, strict: isStrict }: Conversation,
-  { directory, rulesOf, held }: Pick<Services, 'directory' | 'rulesOf' | 'held'>,
-  explanation?: Explanation,
-): Eligible {
+  call: FindingCall<Read>,
+  kind: CallKind<Read>,
+  services: FindingServices,
+): Found {
+  const { read, explanation, start } = call
+  const { at } = start
+  const rules = services.rulesOf(key.organization)
+  const route = routeOf(key, call, kind, services)
+  const priced = kind.isFree ? route.targets : withoutUnpriced(route.targets, { key, rules, at }, explanation)
   const { organization } = key
-  const rules = rulesOf(organization)
+  const { held, directory } = services
+  const restricted = restrictedTargets(priced, { ...kind.restricted(read), organization, held, at }, explanation)
+  const strict = call.call.strict || route.strict === true
+  const targets = kind.able?.(restricted, read, { strict, directory, explanation }) ?? restricted
+  return { key, rules, targets, route, strict }
+}
+
+/** Resolves the names of a call, whatever it costs and says. Throws RouterError 400, 403, 404. */
+export function routeOf<Read extends ReadCall>(
+  key: Key,
+  { read, explanation, inEurope, start: { at } }: FindingCall<Read>,
+  kind: CallKind<Read>,
+  services: FindingServices,
+): Route {
+  const promptTokens = () => kind.promptTokens(read)
+  const purpose = kind.purpose(read, explanation)
+  return resolveNames(
+    key,
+    { ...read, promptTokens, purpose: inEurope ? { ...purpose, inEurope } : purpose, at },
+    services,
+  )
+}
+
+/** Resolves a model that a form names before all of it has arrived. Throws RouterError 400, 402, 403, 404. */
+export function routeForModel(
+  key: Key,
+  { model, kind, at, explanation }: { model: string; kind: CallKind; at: number; explanation: Explanation | undefined },
+  services: FindingServices,
+): void {
+  const purpose = kind.purpose(undefined, explanation)
+  const { targets } = resolveNames(key, { model, routing: undefined, promptTokens: () => 0, purpose, at }, services)
+  if (!kind.isFree) withoutUnpriced(targets, { key, rules: services.rulesOf(key.organization), at }, explanation)
+}
+
+function resolveNames(
+  key: Key,
+  { model, routing, purpose, at, promptTokens }: Named,
+  { directory, rulesOf }: Pick<FindingServices, 'directory' | 'rulesOf'>,
+): Route {
+  const rules: OrganizationRules = rulesOf(key.organization)
   const scope = { rules, accessList: key.accessList }
-  const forThis = forChat(request, explanation)
-  const purpose = inEurope ? { ...forThis, inEurope } : forThis
-  const promptTokens = () => estimatePromptTokens(request)
-  const route = routeForRequest(request.model, asked, { directory, scope, purpose, at, promptTokens })
-  const priced = withoutUnpriced(route.targets, { key, rules, at }, explanation)
-  const { api, body } = request.origin
-  const governing = { api, body, organization, mayStore: turn.mayStore, held, at }
-  const governed = governedTargets(priced, governing, explanation)
-  const strict = isStrict || route.strict === true
-  const { targets, skipped } = withoutUnable(governed, { clientApi, strict, request })
-  if (explanation) for (const { target, reason } of skipped) explanation.skip(target, 'able', reason)
-  return { key, rules, targets, route }
+  return routeForRequest(model, routing, { directory, scope, purpose, at, promptTokens })
+}
+
+type Named = {
+  model: string
+  routing: RoutingRequest | undefined
+  purpose: Purpose
+  at: number
+  promptTokens(): number
 }

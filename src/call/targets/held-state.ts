@@ -1,12 +1,6 @@
 import { dayMs } from '../../core/time.ts'
 import type { HeldStates } from '../../store/held-state.ts'
-
-/** Which state at providers (containers, threads) was made through this router, and by which organization. */
-export type HeldState = {
-  /** Never throws. */
-  remember(organization: string, provider: string, ids: readonly string[]): void
-  has(organization: string, provider: string, id: string): boolean
-}
+import type { HeldState } from '../types.ts'
 
 /** Providers keep such state for a month at most. */
 const rememberedMs = 30 * dayMs

@@ -1,109 +1,95 @@
-import type { OperationRequest } from '../../core/operation.ts'
+import type { Key } from '../../access/keys.ts'
 import type { Part } from '../../core/parts.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import type { RoutingRules } from '../../core/routing-rules.ts'
 import { type Target, targetId } from '../../manifest/target.ts'
 import { cacheLifetimeMs } from '../../routing/cache-lifetime.ts'
-import { type Choice, type Choosing, chooseTargets } from '../../routing/choose.ts'
-import type { Explanation } from '../../routing/explanation.ts'
-import { type CallKind, callKind } from '../../routing/measurements.ts'
-import type { Route, Targets } from '../../routing/resolve.ts'
+import { type Choice, chooseTargets } from '../../routing/choose.ts'
+import { type CallClass, callClass } from '../../routing/measurements.ts'
+import type { Targets } from '../../routing/resolve.ts'
 import type { RoutingState } from '../../routing/trial.ts'
-import type { Admission } from '../admission/admission.ts'
-import type { Turn } from '../open/conversations.ts'
-import { type AffineCall, affinityKey } from './affinity-key.ts'
+import type { CallKind } from '../call-kind.ts'
+import type { Admission, AdmittedCall, Call, ReadCall, Turn } from '../types.ts'
+import { affinityKey } from './affinity-key.ts'
 
-/** A call that has been admitted to targets which can take it. */
-type AdmittedCall = {
-  targets: Targets
-  explanation?: Explanation | undefined
+/** A call whose targets are to be put in order, admitted or only supposed. */
+export type OrderedCall<Read extends ReadCall = ReadCall> = Pick<
+  AdmittedCall<Read>,
+  'read' | 'targets' | 'route' | 'explanation'
+> & {
+  call: Pick<Call, 'session'>
+  key: Pick<Key, 'id' | 'organization'>
+  admission: Pick<Admission, 'costAt' | 'caches' | 'promptTokens'>
   /** The order is only asked for: nothing is remembered of it. */
   looksOnly?: boolean
-  route: Omit<Route, 'targets'>
-  admission: Pick<Admission, 'costAt' | 'caches' | 'promptTokens'>
 }
 
-/** A conversation whose targets are to be put in order. */
-export type OrderedChat = AdmittedCall & AffineCall & { turn: Pick<Turn, 'madeBy'> }
-
-/** The order in which targets are tried. */
+/** The order in which targets are tried. `kind`: the calls with which its times are compared; missing where nothing is measured. */
 export type Order = Choice & {
-  kind: CallKind
+  kind: CallClass | undefined
   /** Remembers which target has served the call. */
   served(target: Target): void
 }
 
-/** Puts the targets of a conversation in order, as the rules of its name say. */
-export function orderTargets(call: OrderedChat, state: RoutingState): Order {
-  const { targets, route, request, admission } = call
-  const { rules } = route
-  const kind = callKind('chat', request.stream === true, admission.promptTokens)
-  if (targets.length === 1) return only(call, kind, rules)
-  const key = affinityKey(rules.sticky, call)
-  const isLong = admission.caches === '1h'
-  const idleMs = (target: Target) => (rules.sticky === 'cache' ? cacheLifetimeMs(target, isLong) : idleSessionMs)
-  const kept = key === undefined ? undefined : { key, idleMs }
-  return ordered(call, { rules, kind, organization: call.organization, kept, continues: continuing(call) }, state)
-}
-
-/** An operation whose targets are to be put in order. */
-export type OrderedOperation = AdmittedCall & { request: OperationRequest; organization: string; key: string }
-
-/** Puts the targets of an operation in order. Nothing of it is cached, and its answer is not written token by token. */
-export function orderForOperation(call: OrderedOperation, state: RoutingState): Order {
-  const { targets, route, request, admission } = call
-  const { sort, sticky } = route.rules
-  const kind = callKind(request.operation, request.stream, admission.promptTokens)
-  if (targets.length === 1) return only(call, kind, route.rules)
-  const rules = {
-    sort: sort === 'throughput' ? 'latency' : sort,
-    sticky: sticky === 'cache' ? 'none' : sticky,
-  } as const
-  const { model, user } = request
-  const asked: NeutralRequest = {
-    model,
-    messages: [],
-    origin: { api: 'chat', body: {} },
-    ...(user !== undefined && { user }),
-  }
-  const key = affinityKey(rules.sticky, { ...call, request: asked, session: route.sessionId })
-  const kept = key === undefined ? undefined : { key, idleMs: () => idleSessionMs }
-  return ordered(call, { rules, kind, organization: call.organization, kept }, state)
-}
-
-/** There is nothing to be chosen. */
-function only({ targets, explanation, admission }: AdmittedCall, kind: CallKind, rules: Ordering): Order {
-  explanation?.ordered(targets, { rules, costOf: (target) => admission.costAt(target, false) })
-  return { targets, kind, by: rules.sort, served: nothing }
-}
-
-type Ordering = Pick<RoutingRules, 'sort' | 'sticky'>
-
-function ordered(
-  { targets, explanation, looksOnly, route: { weights, rank, onlyFirst }, admission: { costAt } }: AdmittedCall,
-  choosing: Pick<Choosing, 'rules' | 'kind' | 'organization' | 'kept' | 'continues'>,
+/** Puts the targets of a call in order, as the rules of its name say. */
+export function orderTargets<Read extends ReadCall>(
+  ordered: OrderedCall<Read>,
+  { operation, isFree, ordering }: Pick<CallKind<Read>, 'operation' | 'isFree' | 'ordering'>,
   state: RoutingState,
 ): Order {
-  const { kind, kept, rules } = choosing
-  const chosen = chooseTargets(targets, { ...choosing, weights, rank, costAt, looksOnly, explanation }, state)
+  const { call, key, read, targets, route, admission, explanation } = ordered
+  const looksOnly = isFree === true || ordered.looksOnly === true
+  const measured = callClass(operation, read.stream, admission.promptTokens)
+  const kind = isFree ? undefined : measured
+  const { request, generates, continues } = ordering(read)
+  const rules = generates ? route.rules : withoutTokens(route.rules)
+  if (targets.length === 1) {
+    explanation?.ordered(targets, { rules, costOf: (target) => admission.costAt(target, false) })
+    return { targets, kind, by: rules.sort, served: nothing }
+  }
+  const { organization } = key
+  const session = route.sessionId ?? call.session
+  const affinity = affinityKey(rules.sticky, { organization, key: key.id, request, session })
+  const isLong = admission.caches === '1h'
+  const idleMs = (target: Target) => (rules.sticky === 'cache' ? cacheLifetimeMs(target, isLong) : idleSessionMs)
+  const kept = affinity === undefined ? undefined : { key: affinity, idleMs }
+  const choosing = {
+    rules,
+    kind: measured,
+    organization,
+    kept,
+    continues: continues?.(targets),
+    looksOnly,
+    explanation,
+  }
+  const { weights, rank, onlyFirst } = route
+  const chosen = chooseTargets(targets, { ...choosing, weights, rank, costAt: admission.costAt }, state)
   if (onlyFirst && explanation) {
     for (const other of chosen.targets.slice(1)) explanation.skip(other, 'fallbacks', noFallbacks)
   }
   const choice = onlyFirst ? { ...chosen, targets: [chosen.targets[0]] as const } : chosen
-  if (!kept || rules.sticky === 'hash') return { ...choice, kind, served: nothing }
+  if (!kept || looksOnly || rules.sticky === 'hash') return { ...choice, kind, served: nothing }
   return { ...choice, kind, served: (target) => state.affinity.keep(kept.key, targetId(target), kept.idleMs(target)) }
+}
+
+/** The rules for calls of which nothing is cached, and whose answers are not written token by token. */
+function withoutTokens({ sort, sticky }: RoutingRules): Pick<RoutingRules, 'sort' | 'sticky'> {
+  return { sort: sort === 'throughput' ? 'latency' : sort, sticky: sticky === 'cache' ? 'none' : sticky }
 }
 
 const noFallbacks = '`allow_fallbacks` is false, and another target stands first'
 
 function nothing(): void {}
 
-/** How long after its last call a conversation is kept that no cache holds. */
+/** The time after its last call for which a conversation is kept that no cache holds. */
 const idleSessionMs = 3_600_000
 
-/** The targets that can go on with a stored response, or with what only its maker can read. */
-function continuing({ turn, targets, request }: OrderedChat): ((target: Target) => boolean) | undefined {
-  const { madeBy } = turn
+/** Finds the targets that can go on with a stored response, or with what only its signer can read. */
+export function continuing(
+  { madeBy }: Pick<Turn, 'madeBy'>,
+  request: NeutralRequest,
+  targets: Targets,
+): ((target: Target) => boolean) | undefined {
   if (madeBy) {
     const isThere = targets.some((target) => targetId(target) === madeBy.model)
     return (target) => (isThere ? targetId(target) === madeBy.model : target.provider.slug === madeBy.provider)
@@ -112,7 +98,7 @@ function continuing({ turn, targets, request }: OrderedChat): ((target: Target) 
   return maker === undefined ? undefined : (target) => target.provider.maker === maker
 }
 
-/** Who made the last part that only its maker can read. */
+/** Returns the signer of the last part that only its signer can read. */
 function sealedBy({ messages }: NeutralRequest): string | undefined {
   for (let place = messages.length - 1; place >= 0; place--) {
     const { role, parts = [] } = messages[place] ?? {}

@@ -1,7 +1,6 @@
 import { type GovernedSearch, type GovernedUse, governedSearch } from '../../api/governed-fields.ts'
 import { RouterError } from '../../core/errors.ts'
-import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import type { Operation } from '../../core/operation.ts'
+import { isObject, type Json } from '../../core/json.ts'
 import { entryAt } from '../../core/price-times.ts'
 import type { Api } from '../../core/request.ts'
 import { isPlainMode } from '../../core/usage.ts'
@@ -10,27 +9,17 @@ import { type Target, targetId } from '../../manifest/target.ts'
 import { tariffOf } from '../../money/rates.ts'
 import type { Explanation } from '../../routing/explanation.ts'
 import type { Targets } from '../../routing/resolve.ts'
-import type { HeldState } from './held-state.ts'
+import type { HeldState, RestrictedBody } from '../types.ts'
 
-/** A client's body, and what decides whether its governed fields may go on. `at` is Unix milliseconds. */
-export type GovernedCall = {
-  api: Api
-  /** What is asked for besides a conversation; then the body has what its API does not know. */
-  operation?: Operation
-  body: JsonObject
-  organization: string
-  /** Whether providers may keep conversations of the organization. */
-  mayStore: boolean
-  held: HeldState
-  at: number
-}
+/** A body, and what decides whether its restricted fields may go on. `at` is Unix milliseconds. */
+export type RestrictedCall = RestrictedBody & { organization: string; held: HeldState; at: number }
 
 /**
  * The targets that may serve a body as it is: fields that decide who serves, what it costs or what is kept are read by the
  * router, or lead to no other target and no unknown price, or the call is refused. Throws RouterError 400 when no target
  * is left.
  */
-export function governedTargets(targets: Targets, call: GovernedCall, explanation?: Explanation): Targets {
+export function restrictedTargets(targets: Targets, call: RestrictedCall, explanation?: Explanation): Targets {
   const refusals = targets.map((target) => refusalOf(target, call))
   if (refusals.every((refusal) => refusal === undefined)) return targets
   if (explanation) {
@@ -43,7 +32,7 @@ export function governedTargets(targets: Targets, call: GovernedCall, explanatio
   throw refusals[0]
 }
 
-function refusalOf(target: Target, call: GovernedCall): RouterError | undefined {
+function refusalOf(target: Target, call: RestrictedCall): RouterError | undefined {
   for (const use of searchFor(target.provider, call.api)(call.body)) {
     const refusal = judges[use.field.rule](use, target, call)
     if (refusal) return refusal
@@ -51,7 +40,7 @@ function refusalOf(target: Target, call: GovernedCall): RouterError | undefined 
   return undefined
 }
 
-type Judge = (use: GovernedUse, target: Target, call: GovernedCall) => RouterError | undefined
+type Judge = (use: GovernedUse, target: Target, call: RestrictedCall) => RouterError | undefined
 
 const judges: { readonly [rule in GovernedUse['field']['rule']]: Judge } = {
   read: () => undefined,
@@ -78,7 +67,7 @@ function refused({ field: { instead }, path }: GovernedUse): RouterError {
 }
 
 /** A tier or speed that may cost more than the catalog says. */
-function ofUnknownPrice({ path, value }: GovernedUse, target: Target, call: GovernedCall): RouterError | undefined {
+function ofUnknownPrice({ path, value }: GovernedUse, target: Target, call: RestrictedCall): RouterError | undefined {
   const { provider, entry } = target
   const tariff = entry && tariffOf(entryAt(entry, call.at))
   if (!tariff || typeof value !== 'string' || isPlainMode(value) || neverDearer.has(value)) return undefined
@@ -91,13 +80,13 @@ function ofUnknownPrice({ path, value }: GovernedUse, target: Target, call: Gove
 const neverDearer: ReadonlySet<string> = new Set(['flex', 'batch', 'standard_only'])
 
 /** Whether a field can reach a provider: in an edited body, unless it is always taken out, else by a mapping that reads it. */
-function reaches({ chat, sameAs, operations }: Provider, field: string, { api, operation }: GovernedCall): boolean {
+function reaches({ chat, sameAs, operations }: Provider, field: string, { api, operation }: RestrictedCall): boolean {
   if (operation) return operations?.[operation]?.request === undefined
   if (chat?.losses.some((loss) => loss.field === field && !loss.when)) return false
   return sameAs === api || chat?.request.support.has(field) === true
 }
 
-function ofContainer(use: GovernedUse, { provider }: Target, call: GovernedCall): RouterError | undefined {
+function ofContainer(use: GovernedUse, { provider }: Target, call: RestrictedCall): RouterError | undefined {
   const { path, value, field } = use
   const id = isObject(value) ? value.id : value
   if (typeof id !== 'string' || id === '') return undefined
@@ -107,7 +96,7 @@ function ofContainer(use: GovernedUse, { provider }: Target, call: GovernedCall)
 }
 
 /** What Anthropic's SDKs do depends on these details: they go on without a thread, or begin a new one. */
-function ofThread({ value, field }: GovernedUse, target: Target, call: GovernedCall): RouterError | undefined {
+function ofThread({ value, field }: GovernedUse, target: Target, call: RestrictedCall): RouterError | undefined {
   const { provider } = target
   if (provider.sameAs !== field.format || !call.mayStore) {
     const reason = call.mayStore ? `'${targetId(target)}' keeps none` : 'your organization lets no provider keep any'

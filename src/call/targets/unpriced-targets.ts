@@ -3,7 +3,7 @@ import { type Target, targetId } from '../../manifest/target.ts'
 import { isPriced } from '../../money/max-cost.ts'
 import type { Explanation } from '../../routing/explanation.ts'
 import type { Targets } from '../../routing/resolve.ts'
-import type { AdmissionRequest } from '../admission/admission.ts'
+import type { Applicant } from '../types.ts'
 
 /**
  * The targets that a call may go to when its caller has a limit in money: those with a price, since nothing can be reserved
@@ -11,7 +11,7 @@ import type { AdmissionRequest } from '../admission/admission.ts'
  */
 export function withoutUnpriced(
   targets: Targets,
-  { key, rules, at }: Pick<AdmissionRequest, 'key' | 'rules' | 'at'>,
+  { key, rules, at }: Pick<Applicant, 'key' | 'rules' | 'at'>,
   explanation?: Explanation,
 ): Targets {
   if (!hasMoneyLimit({ key, rules })) return targets
@@ -26,7 +26,7 @@ export function withoutUnpriced(
   throw unpriced(targets[0])
 }
 
-function hasMoneyLimit({ key, rules }: Pick<AdmissionRequest, 'key' | 'rules'>): boolean {
+function hasMoneyLimit({ key, rules }: Pick<Applicant, 'key' | 'rules'>): boolean {
   const group = key.groupId === null ? undefined : rules.groupLimits.get(key.groupId)
   return key.monthlyLimitNano !== null || (group?.limitNano ?? null) !== null || rules.enforcesBalance
 }

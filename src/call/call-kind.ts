@@ -1,0 +1,152 @@
+import type { Key } from '../access/keys.ts'
+import type { ClientApi } from '../api/client-api.ts'
+import type { FormBounds, OperationBody } from '../api/operation-api.ts'
+import type { CallRecord } from '../core/call.ts'
+import type { RouterError } from '../core/errors.ts'
+import type { Target } from '../manifest/target.ts'
+import type { AskedPlugins, CallPlugins } from '../plugin/call-plugins.ts'
+import type { MaybePromise, PluginRequest } from '../plugin/contract.ts'
+import type { Explanation } from '../routing/explanation.ts'
+import type { Passage } from '../routing/health.ts'
+import type { Directory, Purpose, Targets } from '../routing/resolve.ts'
+import type { ServedModel } from '../routing/served-model.ts'
+import type { Trial } from '../routing/trial.ts'
+import type { StoredResponse } from '../store/responses.ts'
+import type { Settlement } from './admission/settlement.ts'
+import type {
+  Admission,
+  AdmissionServices,
+  AdmittedCall,
+  Applicant,
+  AttemptContext,
+  AttemptSummary,
+  CallResponse,
+  OpenedCall,
+  Ordering,
+  ReadCall,
+  ReceivedReply,
+  RestrictedBody,
+  Services,
+} from './types.ts'
+
+/**
+ * One kind of call: only what differs. `handleCall` contains the steps that all kinds take, in their order. `Read` is a body of this
+ * kind that has been read, `Answer` what one target answers. Methods throw, or reject with, RouterError where the call is refused.
+ */
+export type CallKind<Read extends ReadCall = ReadCall, Answer extends object = object> = {
+  /** The name of the API in the ledger. */
+  api: CallRecord['api']
+  /** The name of the operation in the ledger. */
+  operation: CallRecord['operation']
+  /** Nothing is generated: the call needs no price and no money, and has no ledger row. Rate limits count it. */
+  isFree?: true
+  /** The client API whose errors, headers and keep-alive text this kind has; those of OpenAI where it is missing. */
+  clientApi?: ClientApi
+  /** The bounds of forms, where they are accepted; `json` is false where nothing else is. */
+  form?: FormBounds | undefined
+  json?: boolean
+  /** The field that errors about files name. */
+  mediaParam: string
+  read(body: OperationBody, context: { key: Key; services: ReadingServices }): MaybePromise<Read>
+  /** Refuses a request that is too large in a way that only this kind knows. */
+  requireBounds?(read: Read, services: Pick<Services, 'maxValues'>): void
+  /** The abilities that targets must have; `read` is missing while only the model of a form is known. */
+  purpose(read: Read | undefined, explanation: Explanation | undefined): Purpose
+  promptTokens(read: Read): number
+  restricted(read: Read): RestrictedBody
+  /** Leaves out the targets that cannot take the request. */
+  able?(targets: Targets, read: Read, context: AbleContext): Targets
+  /** Reserves limits and money for a call, or nothing at all. */
+  reserve(applicant: Applicant<Read>, services: AdmissionServices): Admission
+  /** The texts of a prompt to be counted as tokens because its bytes do not fit; undefined where that would not help. */
+  countable?(applicant: Applicant<Read>, services: AdmissionServices): readonly string[] | undefined
+  ordering(read: Read): Ordering
+  serve(admitted: AdmittedCall<Read>, services: Services): Serving<Answer>
+  plugins: PluginSide<Read>
+}
+
+/** The services by which bodies are read. */
+export type ReadingServices = {
+  conversations: Services['conversations']
+  signatures: Pick<Services['signatures'], 'restore'>
+}
+
+export type AbleContext = {
+  strict: boolean
+  directory: Directory
+  explanation: Explanation | undefined
+}
+
+/** How targets are asked for one admitted call, and how the answer of one becomes the response. */
+export type Serving<Answer extends object = object> = {
+  /** Asks one target. An error that it rejects with is the failure of that target. */
+  ask(target: Target, attempt: AttemptContext): Promise<Answered<Answer>>
+  /** The model that served, in the words of the provider. */
+  reportedModel(answer: Answer): string | undefined
+  /** Whether providers may act for the caller: they are asked again only where they cannot have begun to. */
+  acts?: boolean
+  canTake?: NonNullable<Trial<unknown>['canTake']>
+  /** Makes the response and settles the call; or returns what `giveUp` does. */
+  reply(answered: AnsweredCall<Answer>): Promise<CallResponse | GoOn>
+  /** Writes the event of an error in a stream that has begun before its status was known. */
+  failEvent?(error: RouterError): string
+}
+
+/** Asks the remaining targets. */
+export type GoOn = () => Promise<CallResponse>
+
+/** The answer of a target; for `exhaustedMs` it gives no more than this one. */
+export type Answered<Answer> = Answer & { exhaustedMs?: number | undefined }
+
+/** The result of an attempt. `sent`: the provider has the whole request. */
+export type AttemptResult<Answer> = { dropped: string[] } & (
+  | (Answered<Answer> & { error?: undefined })
+  | { error: RouterError; sent: boolean }
+)
+
+/** A call that a target has answered. */
+export type AnsweredCall<Answer extends object = object> = AttemptSummary & {
+  answer: Answer
+  passage: Passage
+  /** The targets that have not been asked. */
+  untried: readonly Target[]
+  /** Another model than the target's, where the provider's answer names one. */
+  served: ServedModel | undefined
+  servedBy(target: Target, reported: string | undefined): ServedModel | undefined
+  /** The headers of the response. */
+  headers: CallResponse['headers']
+  settlement: Settlement
+  trial: Trial<AttemptResult<Answer>>
+  /** The time at which the first of its targets was asked, in milliseconds of the monotonic clock. */
+  begunMs: number
+  /**
+   * Gives up an answer of which no reply can be made, before anything of it was sent: it is charged. Returns what asks the remaining
+   * targets where they may be asked after this error, which is thrown otherwise.
+   */
+  giveUp(received: ReceivedReply, thrown: unknown): Promise<GoOn>
+}
+
+/** The requests and replies of a kind of call as plugins see them. */
+export type PluginSide<Read extends ReadCall = ReadCall> = {
+  /** The operation that plugins are told, where it is not that of the ledger. */
+  operation?: 'count'
+  /** The request as the first plugin sees it. */
+  given(read: Read): PluginRequest
+  /** Checks what a plugin returns. */
+  accept?(opened: OpenedCall<Read>): NonNullable<Parameters<CallPlugins['request']>[1]>
+  /** The request as plugins changed it; what the caller may do, and how it wants to be answered, stays. */
+  changed(read: Read, request: PluginRequest): Read
+  /** The response to a call that a plugin answers. Missing where plugins cannot answer. */
+  answer?(answer: PluginAnswer, opened: SeenCall<Read>, end: AnswerEnd): Promise<CallResponse>
+}
+
+/** A call that plugins see. */
+export type SeenCall<Read extends ReadCall = ReadCall> = OpenedCall<Read> & { plugins: CallPlugins }
+
+export type PluginAnswer = NonNullable<AskedPlugins['answer']>
+
+/** Writes the row of a call that a plugin answers, and releases its limits, once: later calls have no effect. */
+export type AnswerEnd = (
+  end: Pick<CallRecord, 'outcome' | 'status'> & Partial<Pick<CallRecord, 'error'>>,
+  response?: StoredResponse,
+) => Promise<void>

@@ -1,0 +1,99 @@
+import type { ClientApi } from '../../api/client-api.ts'
+import { readRouting, withFirstModel } from '../../api/routing-fields.ts'
+import type { NeutralRequest } from '../../core/request.ts'
+import { estimatePromptTokens } from '../../money/meter.ts'
+import type { PluginRequest } from '../../plugin/contract.ts'
+import { SeenChat } from '../../plugin/seen-chat.ts'
+import { forChat } from '../../routing/resolve.ts'
+import type { CallKind } from '../call-kind.ts'
+import { refuseLargeArguments } from '../open/request-bounds.ts'
+import { continuing } from '../targets/order-targets.ts'
+import { withoutUnable } from '../targets/unable-targets.ts'
+import type { AdmittedCall, PreparedCall, ReadCall, Services, Turn } from '../types.ts'
+
+/** A conversation that has been read. */
+export type ReadConversation = ReadCall & { request: NeutralRequest; turn: Turn }
+
+/** A kind of calls about conversations. */
+export type ConversationKind<Answer extends object> = CallKind<ReadConversation, Answer> & { clientApi: ClientApi }
+
+type Shared = Omit<ConversationKind<object>, 'operation' | 'reserve' | 'serve'>
+
+/** What all kinds of calls about a conversation in a client API have in common. */
+export function conversationIn(clientApi: ClientApi): Shared {
+  return {
+    api: clientApi.api,
+    clientApi,
+    mediaParam: clientApi.wireNames('messages')[0] ?? '',
+    read(body, { key, services }) {
+      const json = 'json' in body ? body.json : undefined
+      const turn = services.conversations.open(clientApi, key.organization, withFirstModel(json))
+      const request = services.signatures.restore(key.organization, turn.request)
+      return { ...readingOf(request), turn }
+    },
+    requireBounds: ({ request }, { maxValues }) => refuseLargeArguments(request, clientApi, maxValues),
+    purpose: (read, explanation) => {
+      if (!read) throw new Error('conversations are not read from forms')
+      return forChat(read.request, explanation)
+    },
+    promptTokens: ({ request }) => estimatePromptTokens(request),
+    restricted: ({ request: { origin }, turn: { mayStore } }) => ({ api: origin.api, body: origin.body, mayStore }),
+    able(targets, { request }, { strict, explanation }) {
+      const { targets: able, skipped } = withoutUnable(targets, { clientApi, strict, request })
+      if (explanation) for (const { target, reason } of skipped) explanation.skip(target, 'able', reason)
+      return able
+    },
+    ordering: ({ request, turn }) => ({
+      request,
+      generates: true,
+      continues: (targets) => continuing(turn, request, targets),
+    }),
+    plugins: { given: ({ request }) => seenBy(request), changed },
+  }
+}
+
+function readingOf(request: NeutralRequest) {
+  const { model, stream, user, metadata, extensions, origin } = request
+  return {
+    model,
+    stream: stream === true,
+    routing: readRouting(origin.body),
+    described: { user, metadata, requesty: origin.body.requesty },
+    unknownFields: extensions ? Object.keys(extensions) : [],
+    body: () => origin.body,
+    request,
+  }
+}
+
+/** A conversation as plugins see it. */
+function seenBy(request: NeutralRequest): PluginRequest {
+  return new SeenChat(() => {
+    const { origin: _, ...chat } = request
+    return chat
+  })
+}
+
+/** The conversation as plugins changed it. The way in which the caller wants to be answered stays. */
+function changed(read: ReadConversation, asked: PluginRequest): ReadConversation {
+  if (!('chat' in asked)) return read
+  const { origin, unread, stream } = read.request
+  const { stream: _, unread: __, ...chat } = asked.chat
+  const kept = { origin, ...(unread && { unread }), ...(stream !== undefined && { stream }) }
+  const request: NeutralRequest = { ...chat, ...kept }
+  return { ...read, model: request.model, request }
+}
+
+/** A conversation as it is translated for targets. */
+export function preparedFor(
+  admitted: AdmittedCall<ReadConversation>,
+  clientApi: ClientApi,
+  { held, answerBounds }: Pick<Services, 'held' | 'answerBounds'>,
+): PreparedCall {
+  const { call, read, key, strict, explanation, plugins, isRewritten, media, admission } = admitted
+  const { request, turn } = read
+  return {
+    call: { ...call, clientApi, strict },
+    ...{ request, turn, explanation, plugins, isRewritten, media, answerBounds, admission },
+    holds: (provider, ids) => held.remember(key.organization, provider, ids),
+  }
+}
