@@ -7,9 +7,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openLimits } from '../src/access/limits.ts'
 import { chat } from '../src/api/chat/api.ts'
-import type { AdmissionServices } from '../src/call/admission/admission.ts'
-import { handle, type Services } from '../src/call/handle-call.ts'
+import { handleCall } from '../src/call/handle-call.ts'
+import { chatKind } from '../src/call/kinds/chat.ts'
 import { openConversations } from '../src/call/open/conversations.ts'
+import type { AdmissionServices, Services } from '../src/call/types.ts'
 import { deepest, exceeded, mostMembers } from '../src/core/json-bounds.ts'
 import { openBudget, type Reservation } from '../src/money/budget.ts'
 import { Affinity } from '../src/routing/affinity.ts'
@@ -29,6 +30,8 @@ const rounds = Number(process.argv[3] ?? 5)
 const pairs = 40
 const calls = 200
 const chunks = 200
+
+const chatCalls = chatKind(chat)
 
 type State = 'with' | 'without'
 type Kind = 'whole' | 'stream'
@@ -152,12 +155,11 @@ function readBody(kind: Kind, state: State, values: number): unknown {
 async function slice(kind: Kind, state: State, services: Services, values: number): Promise<number> {
   const begun = process.cpuUsage()
   for (let call = 0; call < calls; call++) {
-    const { body } = await handle(
+    const { body } = await handleCall(
       {
         id: `c${call}`,
-        clientApi: chat,
         secret: 's',
-        readBody: async () => readBody(kind, state, values),
+        readBody: async () => ({ json: readBody(kind, state, values) }),
         strict: false,
         headers: {},
         tags: {},
@@ -165,6 +167,7 @@ async function slice(kind: Kind, state: State, services: Services, values: numbe
         atEnd() {},
         signal: new AbortController().signal,
       },
+      chatCalls,
       services,
     )
     let length = typeof body === 'string' ? body.length : 0

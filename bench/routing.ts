@@ -4,6 +4,8 @@
  * process, garbage collection included: the smallest of the rounds.
  */
 import { chat } from '../src/api/chat/api.ts'
+import { chatKind } from '../src/call/kinds/chat.ts'
+import type { ReadConversation } from '../src/call/kinds/conversation.ts'
 import { orderTargets } from '../src/call/targets/order-targets.ts'
 import { withoutUnable } from '../src/call/targets/unable-targets.ts'
 import type { NeutralRequest } from '../src/core/request.ts'
@@ -90,6 +92,7 @@ const admission = {
   promptTokens: 200,
 }
 
+const chatCalls = chatKind(chat)
 const opened = state()
 const { cache: _key, ...keyless } = keyed
 const chosen =
@@ -97,8 +100,9 @@ const chosen =
   () => {
     const route = { rules: { ...defaultRouting, ...rules } }
     const able = withoutUnable(targets, { request, strict: false, clientApi: chat })
-    const call = { organization: 'o', key: 'k', request, session: undefined, turn: {}, route, admission }
-    orderTargets({ ...call, targets: able.targets }, opened)
+    const read = { stream: false, request, turn: {} } as ReadConversation
+    const call = { call: {}, key: { id: 'k', organization: 'o' }, read, route, admission, explanation: undefined }
+    orderTargets({ ...call, targets: able.targets }, chatCalls, opened)
   }
 
 for (const sort of ['order', 'weighted', 'price', 'latency', 'throughput'] as const) {

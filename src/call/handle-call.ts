@@ -193,8 +193,9 @@ function admit<Read extends ReadCall>(
   const admitCounted = async (thrown: unknown) => {
     const isExhausted = thrown instanceof RouterError && thrown.code === 'budget_exhausted'
     const texts = isExhausted ? kind.countable?.(applicant, services.admission) : undefined
-    if (!texts) throw thrown
-    return await admitNow(await services.tokenizer.count(texts))
+    const counted = texts && (await services.tokenizer.count(texts))
+    if (counted === undefined) throw thrown
+    return await admitNow(counted)
   }
   try {
     const admission = admitNow()

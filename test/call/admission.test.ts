@@ -2,16 +2,10 @@ import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
 import { openLimits } from '../../src/access/limits.ts'
-import {
-  type Admission,
-  type AdmissionRequest,
-  type AdmissionServices,
-  admit,
-  admitUncharged,
-  requireLedger,
-} from '../../src/call/admission/admission.ts'
-import { type CallLedger, Settlement } from '../../src/call/admission/settlement.ts'
+import { admit, admitUncharged, type ConversationToAdmit, requireLedger } from '../../src/call/admission/admission.ts'
+import { Settlement } from '../../src/call/admission/settlement.ts'
 import { measuredReply } from '../../src/call/attempt/measured-reply.ts'
+import type { Admission, AdmissionServices, CallLedger } from '../../src/call/types.ts'
 import type { CallRecord } from '../../src/core/call.ts'
 import { RouterError } from '../../src/core/errors.ts'
 import type { ModelEntry } from '../../src/core/model.ts'
@@ -81,14 +75,14 @@ type Open = { settlement: Settlement; admission: Admission; payers: string[]; ma
 /** One process after another on the same tables, and beside it a model of the expected spend and reservations. */
 function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit: bigint; credit: bigint }) {
   const id = randomUUID()
-  const rules: AdmissionRequest['rules'] = {
+  const rules: ConversationToAdmit['rules'] = {
     id: `organization ${id}`,
     limits: noLimits,
     groupLimits: new Map([[`group ${id}`, { name: 'lab', limitNano: groupLimit }]]),
     creditNano: credit,
     enforcesBalance: true,
   }
-  const key = (name: string, groupId: string | null, monthlyLimitNano: bigint | null): AdmissionRequest['key'] => ({
+  const key = (name: string, groupId: string | null, monthlyLimitNano: bigint | null): ConversationToAdmit['key'] => ({
     id: `${name} ${id}`,
     groupId,
     limits: noLimits,
@@ -119,16 +113,20 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
   }
 
   /** The accounts of a call by name, each with its limit. */
-  const payersOf = ({ id: keyId, groupId, monthlyLimitNano }: AdmissionRequest['key']): [string, bigint | null][] => [
+  const payersOf = ({
+    id: keyId,
+    groupId,
+    monthlyLimitNano,
+  }: ConversationToAdmit['key']): [string, bigint | null][] => [
     [`key ${keyId} ${at}`, monthlyLimitNano],
     ...(groupId === null ? [] : ([[`group ${at}`, groupLimit]] as [string, bigint][])),
     ['organization', credit],
   ]
-  const inTables = (name: string, { id: keyId, groupId }: AdmissionRequest['key']): bigint => {
+  const inTables = (name: string, { id: keyId, groupId }: ConversationToAdmit['key']): bigint => {
     if (name === 'organization') return store.spend.totalOfOrganization(rules.id)
     return name.startsWith('group') ? store.spend.ofGroup(groupId as string, at) : store.spend.ofKey(keyId, at)
   }
-  const spent = (name: string, of: AdmissionRequest['key']): bigint => {
+  const spent = (name: string, of: ConversationToAdmit['key']): bigint => {
     const known = process.settled.get(name) ?? inTables(name, of)
     process.settled.set(name, known)
     return known
@@ -139,7 +137,7 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
   return {
     keys,
     call(which: number, maxTokens: number | undefined) {
-      const chosen = keys[which] as AdmissionRequest['key']
+      const chosen = keys[which] as ConversationToAdmit['key']
       const payers = payersOf(chosen)
       const lefts = payers.flatMap(([name, limit]) =>
         limit === null ? [] : [limit - spent(name, chosen) - heldBy(name)],
@@ -247,7 +245,7 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
     },
     /** With nothing in flight, the rest may be spent to the last nano-USD, and not one more. */
     checkRest(which: number) {
-      const chosen = keys[which] as AdmissionRequest['key']
+      const chosen = keys[which] as ConversationToAdmit['key']
       const rests = payersOf(chosen).flatMap(([name, limit]) =>
         limit === null ? [] : [limit - inTables(name, chosen)],
       )
@@ -319,7 +317,7 @@ describe('a call', () => {
     limits = noLimits,
     monthlyLimitNano: bigint | null = null,
     maxTokens?: number,
-  ): AdmissionRequest => ({
+  ): ConversationToAdmit => ({
     key: { id: randomUUID(), groupId: null, limits, monthlyLimitNano },
     rules: { id: randomUUID(), limits: noLimits, groupLimits: new Map(), creditNano: 0n, enforcesBalance: false },
     request: requestOf(maxTokens),

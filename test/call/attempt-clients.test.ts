@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { attemptClients } from '../../src/call/attempt/attempt-clients.ts'
+import { attemptClients } from '../../src/call/attempt/attempt.ts'
 import type { HttpClient, HttpRequest } from '../../src/upstream/http-client.ts'
 import { tokensOf } from '../../src/upstream/tokens.ts'
 

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { chat } from '../../src/api/chat/api.ts'
-import type { Admission } from '../../src/call/admission/admission.ts'
 import { Settlement } from '../../src/call/admission/settlement.ts'
 import type { AnsweredAttempt } from '../../src/call/reply/answered-attempt.ts'
-import { clientReply, wholeReply } from '../../src/call/reply/client-reply.ts'
+import { wholeReply } from '../../src/call/reply/client-reply.ts'
+import { giveUp } from '../../src/call/reply/other-targets.ts'
 import { streamedReply } from '../../src/call/reply/streamed-reply.ts'
-import type { StreamTranslation, Translation } from '../../src/call/types.ts'
+import type { Admission, StreamTranslation, Translation } from '../../src/call/types.ts'
 import type { CallRecord } from '../../src/core/call.ts'
 import { RouterError } from '../../src/core/errors.ts'
 import type { ModelEntry } from '../../src/core/model.ts'
@@ -57,12 +57,14 @@ function answeredWith(translation: Partial<Translation>) {
     stream: false,
   }
   const ledger = { settle: async (record: CallRecord) => void rows.push(record) }
+  const settlement = new Settlement(start, { ledger, admission })
+  const passage = { succeeded() {}, failed() {}, ended() {} }
   const answered: AnsweredAttempt = {
     target,
     attempts: 1,
     dropped: [],
     untried: [],
-    passage: { succeeded() {}, failed() {}, ended() {} },
+    passage,
     translation: translation as Translation,
     prepared: {
       answerBounds: { bytes: 1_000_000, eventBytes: 1_000_000, values: 1_000_000 },
@@ -71,8 +73,11 @@ function answeredWith(translation: Partial<Translation>) {
       request,
       turn: {},
     } as unknown as AnsweredAttempt['prepared'],
-    settlement: new Settlement(start, { ledger, admission }),
+    settlement,
+    served: undefined,
     servedBy: () => undefined,
+    begunMs: 0,
+    giveUp: (received, thrown) => giveUp(received, thrown, { settlement, passage, others: () => undefined }),
     remember() {},
   }
   return { answered, settled, rows }
@@ -156,27 +161,5 @@ test('a stream whose reader has left is settled with the part so far: its row is
   expect(settled).toEqual([6_000n])
   expect(rows).toMatchObject([
     { outcome: 'partial', status: 499, error: 'client_gone', usage: { output: 3 }, cost: { estimated: true } },
-  ])
-})
-
-test('a call that fails names the target whose failure it tells, in the error and in the row', async () => {
-  const { answered, settled, rows } = answeredWith({})
-  const { prepared, settlement, servedBy, remember } = answered
-  const error = new RouterError('provider_failed', 'It failed.', { headers: { 'x-own': '1' } })
-  const failed = { target, attempts: 2, dropped: ['seed', 'top_k'], error, sent: true, hasRows: false }
-  const context = { prepared, settlement, servedBy, remember, limitHeaders: { 'x-ratelimit-limit-requests': '5' } }
-  await expect(clientReply(failed, context)).rejects.toMatchObject({
-    code: 'provider_failed',
-    headers: {
-      'x-own': '1',
-      'x-ratelimit-limit-requests': '5',
-      'x-router-model': 'maker/m1',
-      'x-router-attempts': '2',
-      'x-router-dropped': 'seed,top_k',
-    },
-  })
-  expect(settled).toEqual([0n])
-  expect(rows).toMatchObject([
-    { outcome: 'failed', provider: 'maker', model: 'm1', attempts: 2, dropped: ['seed', 'top_k'] },
   ])
 })

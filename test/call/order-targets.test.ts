@@ -1,6 +1,10 @@
 import { describe, expect, test } from 'vitest'
+import { chat } from '../../src/api/chat/api.ts'
+import { chatKind } from '../../src/call/kinds/chat.ts'
+import type { ReadConversation } from '../../src/call/kinds/conversation.ts'
 import { type AffineCall, affinityKey } from '../../src/call/targets/affinity-key.ts'
-import { type OrderedChat, orderTargets } from '../../src/call/targets/order-targets.ts'
+import { type OrderedCall, orderTargets } from '../../src/call/targets/order-targets.ts'
+import type { Turn } from '../../src/call/types.ts'
 import type { Json } from '../../src/core/json.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
 import { defaultHealth, defaultRouting, type RoutingRules } from '../../src/core/routing-rules.ts'
@@ -44,20 +48,22 @@ function world() {
   }
 }
 
-type Options = Partial<Omit<OrderedChat, 'route'>> & { rules?: Partial<RoutingRules> }
+type Options = Partial<Pick<OrderedCall, 'targets' | 'admission'>> &
+  Partial<Pick<ReadConversation, 'request'>> & { turn?: Pick<Turn, 'madeBy'>; rules?: Partial<RoutingRules> }
 
-function order(state: ReturnType<typeof world>, { rules, ...call }: Options = {}) {
+function order(state: ReturnType<typeof world>, { rules, request = plain, turn = {}, ...call }: Options = {}) {
   return orderTargets(
     {
       targets: [a, b, c],
       route: { rules: { ...defaultRouting, ...rules } },
-      request: plain,
-      organization: 'o',
-      key: 'k',
-      turn: {},
+      call: {},
+      key: { id: 'k', organization: 'o' },
+      read: { stream: false, request, turn } as ReadConversation,
+      explanation: undefined,
       admission: { costAt: () => undefined, caches: undefined, promptTokens: 10 },
       ...call,
     },
+    chatKind(chat),
     state,
   )
 }

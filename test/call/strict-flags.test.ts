@@ -3,12 +3,14 @@ import { chat } from '../../src/api/chat/api.ts'
 import type { ClientApi } from '../../src/api/client-api.ts'
 import { messages } from '../../src/api/messages/api.ts'
 import { responses } from '../../src/api/responses/api.ts'
+import { attemptOf } from '../../src/call/attempt/attempt.ts'
 import { callProvider } from '../../src/call/attempt/provider-call.ts'
-import type { PreparedCall } from '../../src/call/types.ts'
+import type { AdmittedCall, PreparedCall } from '../../src/call/types.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 import { abilities } from '../../src/core/model.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { servedBy, type Target } from '../../src/manifest/target.ts'
+import { defaultAnswerBounds } from '../../src/upstream/answer-bounds.ts'
 import type { HttpClient } from '../../src/upstream/http-client.ts'
 import { shippedFiles } from '../helpers/shipped.ts'
 
@@ -134,7 +136,19 @@ async function isRefused({ id, served }: Model, clientApi: ClientApi, given: Jso
     holds() {},
     admission: { lengthAt() {}, cover() {}, choices: 1 },
   } as unknown as PreparedCall
-  const { error } = await callProvider(target, prepared, { httpClient, limits: {} })
+  const admitted = {
+    call: prepared.call,
+    route: {},
+    strict: true,
+    admission: prepared.admission,
+    nextClient: () => httpClient,
+  }
+  const attempt = attemptOf(
+    admitted as unknown as AdmittedCall,
+    { ask: (asked, context) => callProvider(asked, prepared, context) },
+    { answerBounds: defaultAnswerBounds },
+  )
+  const { error } = await attempt(target, {})
   const refused = error?.code === 'loss_refused'
   expect([id, tried || error?.message]).toEqual([id, refused ? error.message : true])
   return refused

@@ -91,12 +91,13 @@ beforeEach(() => {
 
 /** The kinds of models that an endpoint is for. */
 function kindsOf(route: (typeof callRoutes)[number]): readonly string[] {
-  return 'operation' in route ? operations[route.operation.operation].models : ['chat']
+  const { operation } = route.kind
+  return operation in operations ? operations[operation as keyof typeof operations].models : ['chat']
 }
 
 async function call(route: (typeof callRoutes)[number], model: string): Promise<Response> {
-  const { path } = route
-  const isForm = 'operation' in route && route.operation.form !== undefined && !route.operation.json
+  const { path, kind } = route
+  const isForm = kind.form !== undefined && kind.json === false
   if (!isForm) return await router.call(path, { model, ...(bodies[path] ?? otherBody) })
   const form = new FormData()
   form.set('model', model)

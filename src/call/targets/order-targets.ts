@@ -6,7 +6,7 @@ import { type Target, targetId } from '../../manifest/target.ts'
 import { cacheLifetimeMs } from '../../routing/cache-lifetime.ts'
 import { type Choice, chooseTargets } from '../../routing/choose.ts'
 import { type CallClass, callClass } from '../../routing/measurements.ts'
-import type { Targets } from '../../routing/resolve.ts'
+import type { Route, Targets } from '../../routing/resolve.ts'
 import type { RoutingState } from '../../routing/trial.ts'
 import type { CallKind } from '../call-kind.ts'
 import type { Admission, AdmittedCall, Call, ReadCall, Turn } from '../types.ts'
@@ -15,8 +15,9 @@ import { affinityKey } from './affinity-key.ts'
 /** A call whose targets are to be put in order, admitted or only supposed. */
 export type OrderedCall<Read extends ReadCall = ReadCall> = Pick<
   AdmittedCall<Read>,
-  'read' | 'targets' | 'route' | 'explanation'
+  'read' | 'targets' | 'explanation'
 > & {
+  route: Omit<Route, 'targets'>
   call: Pick<Call, 'session'>
   key: Pick<Key, 'id' | 'organization'>
   admission: Pick<Admission, 'costAt' | 'caches' | 'promptTokens'>

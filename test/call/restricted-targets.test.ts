@@ -8,8 +8,9 @@ import { type GovernedField, governedFields, governedSearch } from '../../src/ap
 import { messages } from '../../src/api/messages/api.ts'
 import { responses } from '../../src/api/responses/api.ts'
 import { editedRequest } from '../../src/call/attempt/same-format.ts'
-import { type HeldState, openHeldState } from '../../src/call/targets/held-state.ts'
-import { type GovernedCall, governedTargets } from '../../src/call/targets/restricted-targets.ts'
+import { openHeldState } from '../../src/call/targets/held-state.ts'
+import { type RestrictedCall, restrictedTargets } from '../../src/call/targets/restricted-targets.ts'
+import type { HeldState } from '../../src/call/types.ts'
 import { RouterError } from '../../src/core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
@@ -79,13 +80,13 @@ function using(api: ClientApi['api'], { name }: GovernedField, value: Json): Jso
 
 const nothingHeld: HeldState = { remember() {}, has: () => false }
 
-const call = (api: ClientApi['api'], body: JsonObject, facts: Partial<GovernedCall> = {}): GovernedCall => {
+const call = (api: ClientApi['api'], body: JsonObject, facts: Partial<RestrictedCall> = {}): RestrictedCall => {
   return { api, body, organization: 'o', mayStore: true, held: nothingHeld, at: 0, ...facts }
 }
 
-function refusal(target: Target, governed: GovernedCall): RouterError | undefined {
+function refusal(target: Target, governed: RestrictedCall): RouterError | undefined {
   try {
-    governedTargets([target], governed)
+    restrictedTargets([target], governed)
     return undefined
   } catch (thrown) {
     if (thrown instanceof RouterError) return thrown
@@ -201,7 +202,7 @@ describe('state at a provider', () => {
   const held = openHeldState(store.held, () => {})
   held.remember('o', 'anthropic', ['c1', 'msg_1'])
   held.remember('o', 'openai-responses', ['cntr_1'])
-  const ask = (slug: string, api: ClientApi['api'], own: JsonObject, facts: Partial<GovernedCall> = {}) =>
+  const ask = (slug: string, api: ClientApi['api'], own: JsonObject, facts: Partial<RestrictedCall> = {}) =>
     refusal(provider(slug), call(api, { ...bodies[api], ...own }, { held, ...facts }))
 
   test('goes on where the organization made it through this router, and nowhere else', () => {
@@ -246,7 +247,7 @@ describe('state at a provider', () => {
 
   test('decides which targets of a policy may serve', () => {
     const body = { ...bodies.messages, container: 'c1' }
-    const [first, ...others] = governedTargets(
+    const [first, ...others] = restrictedTargets(
       [provider('openai'), provider('anthropic')],
       call('messages', body, { held }),
     )

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import { chat } from '../../src/api/chat/api.ts'
-import { handle, type Services } from '../../src/call/handle-call.ts'
-import type { Call } from '../../src/call/types.ts'
+import { handleCall } from '../../src/call/handle-call.ts'
+import { chatKind } from '../../src/call/kinds/chat.ts'
+import type { Call, Services } from '../../src/call/types.ts'
 import { RouterError } from '../../src/core/errors.ts'
 import { Gate } from '../../src/routing/gate.ts'
 
@@ -26,9 +27,9 @@ async function handled(answers: { revalidate?: () => never; writeFailure?: () =>
       }),
     },
   } as unknown as Services
-  const readBody = asking('readBody', async () => ({}))
-  const call = { clientApi: chat, secret: 's', readBody, atEnd() {} } as unknown as Call
-  const code = await handle(call, services).catch(({ code }: RouterError) => code)
+  const readBody = asking('readBody', async () => ({ json: {} }))
+  const call = { secret: 's', readBody, atEnd() {} } as unknown as Call
+  const code = await handleCall(call, chatKind(chat), services).catch(({ code }: RouterError) => code)
   return { code, requested }
 }
 
