@@ -53,6 +53,7 @@ const variants: { readonly [variant: string]: object } = {
   '-unpriced': { context_window: 100_000, price: null },
   '-european': { geolocation: 'eu', data_retention: false, data_used_for_training: false },
   '-small': { context_window: 1 },
+  '-larger': { context_window: 200_000 },
 }
 
 function modelsOf(slot: Slot): JsonObject {
@@ -99,7 +100,7 @@ function policies(): JsonObject {
   const made: JsonObject = {}
   for (const format of Object.keys(dialects) as Format[]) {
     for (const api of modelApis) {
-      const targets = [`one-${format}/${api}`, `two-${format}/${api}`]
+      const targets: [string, string] = [`one-${format}/${api}`, `two-${format}/${api}`]
       made[`both-${format}-${api}`] = { targets }
       made[`price-${format}-${api}`] = { targets, sort: 'price' }
       made[`session-${format}-${api}`] = { targets, sticky: 'session' }
@@ -129,6 +130,8 @@ export type Asking = {
   secret?: string
   signal?: AbortSignal
   stream?: boolean
+  /** A text in place of the body of the example. */
+  raw?: { text: string; type?: string }
 }
 
 export type Answer = {
@@ -221,9 +224,15 @@ export async function read(response: Response): Promise<Answer> {
 }
 
 /** The body of a call: JSON, or the form of a route with a file. */
-export function bodyOf(route: Route, asking: Asking): { body: string | FormData; type?: string } {
-  const { model = idOf(route), stream } = asking
-  const all: JsonObject = { model, ...route.body, ...(stream && route.stream), ...asking.body }
+export function bodyOf(
+  route: Route,
+  asking: Asking,
+): { body: string | FormData | Uint8Array<ArrayBuffer>; type?: string } {
+  const { model = idOf(route), stream, raw } = asking
+  // Without a type of its own, a text would get one.
+  if (raw) return { body: new TextEncoder().encode(raw.text), ...(raw.type !== undefined && { type: raw.type }) }
+  // In a form further names come before the first one, which is read as soon as it comes.
+  const all: JsonObject = { models: undefined, model, ...route.body, ...(stream && route.stream), ...asking.body }
   const { file } = route
   if (!file) return { body: JSON.stringify(all), type: 'application/json' }
   const form = new FormData()
