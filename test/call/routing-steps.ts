@@ -7,7 +7,7 @@ import { type Asking, callWorld, failing, idOf, type Keyed, policyOf, type World
 // Where a call may go and where it goes.
 
 /** The slots and models of the providers that were asked, in the order of their slots. */
-function asked(world: World): string[] {
+export function asked(world: World): string[] {
   return (['one', 'two'] as const).flatMap((slot) => world.providers[slot].received.map(() => slot))
 }
 

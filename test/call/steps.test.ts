@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { whatABodyIs, whoMayCall } from './access-steps.ts'
 import { paths, routeAt, routes } from './examples.ts'
+import { whatItMayUse } from './money-steps.ts'
 import { whereItGoes, whereItMayGo } from './routing-steps.ts'
 import { type Scenario, staleExceptions, tests } from './table.ts'
 
 // Every step of a call crossed with every route for calls: no kind of call may lack a step that the others have.
 
-const scenarios: readonly Scenario[] = [whoMayCall, whatABodyIs, whereItMayGo, whereItGoes]
+const scenarios: readonly Scenario[] = [whoMayCall, whatABodyIs, whereItMayGo, whereItGoes, whatItMayUse]
 
 describe('the routes of the table', () => {
   test.each(paths)('%s has an example', (path) => {
