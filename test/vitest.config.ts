@@ -14,7 +14,7 @@ export default defineConfig({
     // helper thread of V8 for each worker: with four, they wait for each other on the same cores.
     execArgv: ['--max-semi-space-size=64', '--min-semi-space-size=64', '--v8-pool-size=1'],
     setupFiles: ['test/helpers/fixed-seed.ts'],
-    globalSetup: ['test/helpers/temporary-folder.ts'],
+    globalSetup: ['test/helpers/temporary-folder.ts', 'test/helpers/optional-data.ts'],
     // These bound hanging tests; tests of speed have limits of their own.
     testTimeout: 120_000 * timeFactor,
     hookTimeout: 60_000 * timeFactor,

@@ -1,7 +1,7 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { priceOf } from '../../src/money/price.ts'
+import { dataPath, missingData } from '../helpers/optional-data.ts'
 import { type LoopbackProvider, loopbackProvider } from '../helpers/provider.ts'
 import { type Recording, recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { alone, type TestRouter, testRouter } from '../helpers/router.ts'
@@ -12,11 +12,9 @@ import { type Answer, isStreamed, recordedAnswer } from './replay-answers.ts'
 
 type Row = { case: string; provider: string; reported_cost_usd: number; computed_cost_usd?: number; verdict: string }
 
-const path = resolve(process.env.FACTS ?? join(import.meta.dirname, '../../../shared/facts'), 'cost-checks.json')
-const missing = recordingsMissing ?? (existsSync(path) ? undefined : `no ${path} (set FACTS)`)
-if (missing && !recordingsMissing) console.warn(`skipped: ${missing}`)
+const missing = recordingsMissing ?? missingData('FACTS', 'cost-checks.json')
 
-const rows = missing ? [] : (JSON.parse(readFileSync(path, 'utf8')).rows as Row[])
+const rows = missing ? [] : (JSON.parse(readFileSync(dataPath('FACTS', 'cost-checks.json'), 'utf8')).rows as Row[])
 /** The rows that can be reproduced by the prices of today. */
 const exact = rows.filter(({ verdict }) => verdict.startsWith('exact'))
 

@@ -1,5 +1,7 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'vitest'
+import { dataPath, missingData } from './optional-data.ts'
 
 /** One recorded exchange with a provider. */
 export type Recording = {
@@ -26,18 +28,21 @@ export type Recording = {
   }
 }
 
-const folder = resolve(process.env.RECORDINGS ?? join(import.meta.dirname, '../../../shared/recordings'))
-
-/** Why recorded exchanges cannot be read here; undefined when they can. */
-export const recordingsMissing = existsSync(folder) ? undefined : `no recordings at ${folder} (set RECORDINGS)`
-if (recordingsMissing) console.warn(`skipped: ${recordingsMissing}`)
+/** The reason why recorded exchanges cannot be read; undefined when they can. */
+export const recordingsMissing = missingData('RECORDINGS')
 
 const known = new Map<string, Recording[]>()
 
-/** All recorded exchanges of a wire format, sorted by name, read once per worker; none when the folder is missing. */
+/**
+ * All recorded exchanges of a wire format, sorted by name, read once per worker. Without the folder there are none, and the
+ * suite that asks for them gets a skipped test that says so: `test.each` over an empty list would leave it without any.
+ */
 export function recordings(dialect: string): Recording[] {
-  if (recordingsMissing) return []
-  const read = known.get(dialect) ?? readRecordings(join(folder, dialect))
+  if (recordingsMissing) {
+    test.skip(`recordings of ${dialect}: ${recordingsMissing}`, () => {})
+    return []
+  }
+  const read = known.get(dialect) ?? readRecordings(dataPath('RECORDINGS', dialect))
   known.set(dialect, read)
   return [...read]
 }

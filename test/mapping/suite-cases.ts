@@ -1,5 +1,6 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { dataPath, missingData } from '../helpers/optional-data.ts'
 
 /** One case of JSONata's own suite. */
 export type Case = {
@@ -13,17 +14,13 @@ export type Case = {
   depth: number | undefined
 }
 
-/** Where the suite lies: beside the repository by default; JSONATA_SUITE overrides it. */
-export const suiteFolder = resolve(
-  process.env.JSONATA_SUITE ?? join(import.meta.dirname, '../../../shared/jsonata-suite'),
-)
+const groups = dataPath('JSONATA_SUITE', 'groups')
 
-/** Whether the suite is there. */
-export const suiteIsThere = existsSync(join(suiteFolder, 'groups'))
+/** The reason why the suite cannot be read; undefined when it can. */
+export const suiteMissing = missingData('JSONATA_SUITE', 'groups')
 
 /** All cases of the suite. */
 export function suiteCases(): Case[] {
-  const groups = join(suiteFolder, 'groups')
   return readdirSync(groups).flatMap((group) =>
     readdirSync(join(groups, group)).flatMap((file) => {
       const content = read(join(groups, group, file)) as RawCase | RawCase[]
@@ -52,7 +49,7 @@ function readCase(name: string, raw: RawCase): Case {
     name,
     expr: raw.expr,
     // Each case has an input of its own, as the library may mark lists of its input.
-    input: raw.dataset ? read(join(suiteFolder, 'datasets', `${raw.dataset}.json`)) : raw.data,
+    input: raw.dataset ? read(dataPath('JSONATA_SUITE', `datasets/${raw.dataset}.json`)) : raw.data,
     bindings: raw.bindings ?? {},
     expected: code === undefined ? { result: raw.result } : { code },
     unordered: raw.unordered ?? false,

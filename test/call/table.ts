@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, beforeEach, describe, test } from 'vitest'
+import { type Route, routes } from './examples.ts'
+import type { World } from './world.ts'
+
+// The table: a row for each route, a column for each step of a call. A cell is a test, or says why there is none.
+
+/** A step that every kind of call has, as the fact that holds at every route. */
+export type Step = {
+  holds: string
+  check(route: Route, world: World): Promise<void>
+  /** Where it is otherwise. */
+  except?: readonly Exception[]
+}
+
+/** Routes to which a step does not apply, with the reason; `instead` checks what holds there. */
+export type Exception = {
+  at(route: Route): boolean
+  because: string
+  instead?(route: Route, world: World): Promise<void>
+}
+
+/** Steps that are checked with one router. */
+export type Scenario = { name: string; start(): Promise<World>; steps: readonly Step[] }
+
+/** An exception for routes that only count tokens. */
+export function counting(because: string, instead?: Exception['instead']): Exception {
+  return { at: ({ isFree }) => isFree === true, because, ...(instead && { instead }) }
+}
+
+/** An exception for routes that have not what a step is about. */
+export function without(member: 'file' | 'stream' | 'lost' | 'isConversation', because: string): Exception {
+  return { at: (route) => route[member] === undefined, because }
+}
+
+/** An exception for routes whose body is a form. */
+export function forms(because: string, instead?: Exception['instead']): Exception {
+  return { at: ({ file }) => file !== undefined, because, ...(instead && { instead }) }
+}
+
+/** Makes a test of each cell. */
+export function tests({ name, start, steps }: Scenario): void {
+  describe(name, () => {
+    let world: World
+    beforeAll(async () => {
+      world = await start()
+    })
+    beforeEach(() => world.clear())
+    afterAll(async () => await world?.end())
+
+    for (const { holds, check, except = [] } of steps) {
+      describe(holds, () => {
+        for (const route of routes) {
+          const exception = except.find(({ at }) => at(route))
+          if (!exception) test(route.path, () => check(route, world))
+          else if (exception.instead) {
+            const { instead, because } = exception
+            test(`${route.path}: ${because}`, () => instead(route, world))
+          }
+        }
+      })
+    }
+  })
+}
+
+/** The exceptions that are about no route, by the step that has them: they must go. */
+export function staleExceptions(scenarios: readonly Scenario[]): string[] {
+  const steps = scenarios.flatMap(({ steps }) => steps)
+  return steps.flatMap(({ holds, except = [] }) =>
+    except.filter(({ at }) => !routes.some(at)).map(({ because }) => `${holds}: ${because}`),
+  )
+}
