@@ -38,6 +38,8 @@ export type OperationApi = {
   checkModel?(request: OperationRequest, entry: ModelEntry): void
   /** The most that a call can use at a model. */
   most(request: OperationRequest, entry: ModelEntry | undefined): Usage
+  /** The texts whose tokens `most` bounds by their bytes: each as often as it is read. */
+  texts?(request: OperationRequest): string[]
   /** What the router counts itself: characters, images, seconds. `reply` is missing when none came, or only a part of it. */
   count(request: OperationRequest, reply?: JsonObject): Usage
   /** The tokens, and the seconds, of a call whose provider counted none. */

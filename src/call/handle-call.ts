@@ -59,7 +59,7 @@ async function openAndAnswer<Read extends ReadCall, Answer extends object>(
 ): Promise<CallResponse> {
   const authenticated = services.authenticate(call.secret)
   if (call.uploads) await requireMoneyForUpload(authenticated, kind, services)
-  const onField = refuseModelEarly(authenticated, kind, { services, explanation })
+  const onField = refuseModelEarly(call, { authenticated, kind, services, explanation })
   const body = await readAfterAdmission(authenticated, call, { gate: services.gate, onField })
   // No `await` between here and admission, so each check stays valid. A slow upload must not outlive its key.
   let key = recheck(authenticated, kind, services)
@@ -92,15 +92,25 @@ async function requireMoneyForUpload(key: Key, { isFree }: CallKind, services: S
 
 /** Refuses a form as soon as it names a model that the key may not call. */
 function refuseModelEarly(
-  key: Key,
-  kind: CallKind,
-  { services, explanation }: { services: Services; explanation: Explanation | undefined },
+  call: Call,
+  {
+    authenticated: key,
+    kind,
+    services,
+    explanation,
+  }: { authenticated: Key; kind: CallKind; services: Services; explanation: Explanation | undefined },
 ) {
   let hasOthers = false
-  return (name: string, value: string) => {
+  return (name: string, model: string) => {
     hasOthers ||= name === 'models' || name.startsWith('models[')
-    if (name !== 'model' || value === '' || hasOthers) return
-    routeForModel(key, { model: value, kind, at: Date.now(), explanation }, services)
+    if (name !== 'model' || model === '' || hasOthers) return
+    try {
+      routeForModel(key, { model, kind, at: Date.now(), explanation }, services)
+    } catch (thrown) {
+      const start = startOf(call, { kind, key, read: { model, stream: false, described: {} } })
+      services.ledger.refused?.(refusedCall(start, thrown))
+      throw thrown
+    }
   }
 }
 
@@ -130,7 +140,11 @@ export function readRequest<Read extends ReadCall>(
 /** The facts of a call before any provider is called. */
 function startOf(
   { id, requestId, trace, tags = {} }: Call,
-  { kind: { api, operation }, key, read }: { kind: CallKind; key: Key; read: ReadCall },
+  {
+    kind: { api, operation },
+    key,
+    read,
+  }: { kind: CallKind; key: Key; read: Pick<ReadCall, 'model' | 'stream' | 'described'> },
 ): CallStart {
   return {
     id,

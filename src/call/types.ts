@@ -1,11 +1,10 @@
 import type { Key } from '../access/keys.ts'
 import type { Limits } from '../access/limits.ts'
-import type { ClientApi, ReplyFacts } from '../api/client-api.ts'
+import type { ClientApi } from '../api/client-api.ts'
 import type { OperationBody } from '../api/operation-api.ts'
 import type { CallRecord, Cost } from '../core/call.ts'
 import type { CallContents } from '../core/call-contents.ts'
 import type { RouterError } from '../core/errors.ts'
-import type { Fold } from '../core/fold.ts'
 import type { Json, JsonObject } from '../core/json.ts'
 import type { Operation } from '../core/operation.ts'
 import type { RefusedCall } from '../core/refused-call.ts'
@@ -15,7 +14,6 @@ import type { TraceContext } from '../core/trace.ts'
 import type { Usage } from '../core/usage.ts'
 import type { Provider } from '../manifest/provider.ts'
 import type { NamedTarget, Target } from '../manifest/target.ts'
-import type { ProviderRequest } from '../manifest/translate.ts'
 import type { Budget, Reservation } from '../money/budget.ts'
 import type { LedgerQueue } from '../money/ledger.ts'
 import type { TokenBounds } from '../money/meter.ts'
@@ -35,9 +33,7 @@ import type { Tokenizer } from '../tokenizer/tokenizer.ts'
 import type { AnswerBounds } from '../upstream/answer-bounds.ts'
 import type { HttpClient } from '../upstream/http-client.ts'
 import type { CallMedia, MediaServices } from '../upstream/inline.ts'
-import type { WholeAnswer } from '../upstream/provider-answer.ts'
 import type { ForwardedHeader } from '../upstream/provider-request.ts'
-import type { StreamFrame } from '../upstream/stream-frames.ts'
 
 // --- The request of a client, and the response to it ---
 
@@ -336,61 +332,6 @@ export type AttemptContext = {
   beforeSend(body: JsonObject): MaybePromise<void>
   /** The HTTP client with the headers of plugins and of the trace. */
   client(): MaybePromise<HttpClient>
-}
-
-// --- Conversations at one target ---
-
-/** A conversation whose body has been read: everything that does not depend on the target. */
-export type PreparedCall = {
-  call: Pick<Call, 'id' | 'requestId' | 'strict' | 'forwardedHeaders' | 'trace' | 'signal'> & { clientApi: ClientApi }
-  request: NeutralRequest
-  turn: Turn
-  explanation?: Explanation | undefined
-  /** The plugins that see the call. */
-  plugins?: CallPlugins | undefined
-  /** A plugin has changed the request: the client's body no longer says what is asked. */
-  isRewritten?: boolean | undefined
-  media: CallMedia
-  answerBounds: AnswerBounds
-  /** Remembers what a provider holds for the organization from now on, by the ids in its reply. */
-  holds(provider: string, ids: readonly string[]): void
-  /** The length that the reply of a target may have, and what is reserved for it. */
-  admission: Omit<Admission, 'settle' | 'recorded' | 'charge'>
-}
-
-/** A call as it is translated for one target; `length` is an output limit in place of the client's own. */
-export type TargetedCall = Omit<PreparedCall, 'admission'> & { length?: number }
-
-/** Both directions between a client's call and one target: the request, and the answer whole or streamed. */
-export type Translation = {
-  /** The provider's body, and the neutral names of what it leaves out. Throws RouterError. */
-  request(): ProviderRequest | Promise<ProviderRequest>
-  /** The client's headers to forward to the provider. */
-  forwardedHeaders: readonly ForwardedHeader[]
-  /** Whether the client gets the provider's own body, edited: then the neutral form of a reply is for the call itself. */
-  edits: boolean
-  /** A whole answer as the client's JSON. */
-  whole(answer: WholeAnswer, facts: ReplyFacts): JsonObject
-  /** The translation that writes a whole answer which plugins have changed. */
-  changed?(): Pick<Translation, 'whole' | 'responseToStore'>
-  /** A writer for one streamed answer of a model, by its name for clients. */
-  stream(model: string): StreamTranslation
-  /** A response in its stored form, `text` being its JSON; undefined when it is not to be stored. */
-  responseToStore(response: JsonObject, text: string): StoredResponse | undefined
-}
-
-/** Writes one streamed answer as the text of server-sent events. */
-export type StreamTranslation = {
-  /** Folds the events of one frame and writes it; empty when the client gets nothing of it. */
-  translate(frame: StreamFrame, fold: Fold): string
-  /** Closes the parts that are still open. */
-  close(fold: Fold): string
-  /** The end of a complete reply: usage, cost, terminator. */
-  end(facts: ReplyFacts): string
-  /** The end of a broken reply: an error, and no success terminator. */
-  fail(error: RouterError): string
-  /** The whole reply as it was streamed, in APIs that store replies. */
-  reply?(facts: ReplyFacts): JsonObject
 }
 
 // --- Settlement ---

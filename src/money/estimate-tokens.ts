@@ -73,6 +73,13 @@ function takeRest(size: Walk, { web_search, prediction, unread, origin }: Neutra
   if (unread) takeJson(size, origin.body)
 }
 
+/** The bytes of texts, and how many of their characters are not ASCII. */
+export function sizeOfTexts(texts: readonly string[]): Pick<PromptSize, 'text' | 'other'> {
+  const size = emptyWalk()
+  for (const text of texts) takeText(size, text)
+  return { text: size.text, other: size.other }
+}
+
 /** The estimated tokens of a model's output, visible or not; results of the provider's own tools are not output. */
 export function estimateOutputTokens(parts: readonly Part[]): number {
   const size = emptyWalk()

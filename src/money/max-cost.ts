@@ -67,8 +67,14 @@ function promptWith(call: BoundedCall, target: PricedTarget, uses: RemoteUses): 
   return Math.max(textBound(call, target) + bytesOfTemplate + media, size.tokens) + uses.passes * context + uses.tokens
 }
 
-/** No text has more tokens than bytes; where it has been counted, other tokenizers than the one that did may need more. */
-function textBound({ size, counted }: BoundedCall, target: PricedTarget): number {
+/**
+ * The maximum tokens of a text: no more than it has bytes; where they have been counted (`o200k_base`), no more than other tokenizers
+ * may make of as many.
+ */
+export function textBound(
+  { size, counted }: { size: Pick<PromptSize, 'bytes' | 'text' | 'other'>; counted?: number | undefined },
+  target: PricedTarget,
+): number {
   if (counted === undefined) return size.bytes
   const { token_factor: stated } = factsOf(target)
   const factor = typeof stated === 'number' ? stated : factorUnstated

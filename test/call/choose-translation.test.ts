@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { responses } from '../../src/api/responses/api.ts'
 import { translationOf } from '../../src/call/attempt/choose-translation.ts'
-import type { PreparedCall } from '../../src/call/types.ts'
+import type { PreparedCall } from '../../src/call/attempt/types.ts'
 import { Fold } from '../../src/core/fold.ts'
 import { readEvent } from '../../src/manifest/translate.ts'
 import { eventsIn } from '../api/responses-order.ts'

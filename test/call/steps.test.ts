@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { howItIsAsked, howManyAtOnce, whatIsKnown } from './attempt-steps.ts'
 import { whatABodyIs, whoMayCall } from './access-steps.ts'
+import { howItIsAsked, howManyAtOnce, whatIsKnown } from './attempt-steps.ts'
 import { paths, routeAt, routes } from './examples.ts'
 import { whatItMayUse } from './money-steps.ts'
 import { whereItGoes, whereItMayGo } from './routing-steps.ts'
@@ -8,7 +8,16 @@ import { type Scenario, staleExceptions, tests } from './table.ts'
 
 // Every step of a call crossed with every route for calls: no kind of call may lack a step that the others have.
 
-const scenarios: readonly Scenario[] = [whoMayCall, whatABodyIs, whereItMayGo, whereItGoes, whatItMayUse, howItIsAsked, whatIsKnown, howManyAtOnce]
+const scenarios: readonly Scenario[] = [
+  whoMayCall,
+  whatABodyIs,
+  whereItMayGo,
+  whereItGoes,
+  whatItMayUse,
+  howItIsAsked,
+  whatIsKnown,
+  howManyAtOnce,
+]
 
 describe('the routes of the table', () => {
   test.each(paths)('%s has an example', (path) => {

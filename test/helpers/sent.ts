@@ -1,7 +1,7 @@
 import type { ClientApi } from '../../src/api/client-api.ts'
 import { namesInBody } from '../../src/api/wire-fields.ts'
 import { translationOf } from '../../src/call/attempt/choose-translation.ts'
-import type { PreparedCall } from '../../src/call/types.ts'
+import type { PreparedCall } from '../../src/call/attempt/types.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
 import { unreadableFile } from '../../src/manifest/losses.ts'

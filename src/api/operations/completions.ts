@@ -5,7 +5,7 @@ import type { OperationRequest } from '../../core/operation.ts'
 import { type Check, fieldsOf, flag, integer, list, listOf, number, object, refuse, required, text } from '../check.ts'
 import type { OperationApi, OperationFacts } from '../operation-api.ts'
 import { choiceOf, choicesAsked, completionEvents, completionUsage, textsIn } from './completion-events.ts'
-import { inputsIn, isTokens, mostTokensIn, tokensIn } from './embedding-input.ts'
+import { inputsIn, isTokens, mostTokensIn, textsIn as textsOf, tokensIn } from './embedding-input.ts'
 import { jsonOf, readFields, tokensOfText, unreadableReply } from './shared.ts'
 
 /** Legacy completions: a text goes on, or what is missing in its middle is filled in. */
@@ -25,6 +25,7 @@ export const completions: OperationApi = {
     input: mostTokensIn(request.fields.prompt) + mostTokensIn(request.fields.suffix),
     output: lengthOf(request, entry) * choicesMade(request),
   }),
+  texts: ({ fields }) => [...textsOf(fields.prompt), ...textsOf(fields.suffix)],
   count: () => ({}),
   estimate: ({ fields }, reply) => ({
     input: tokensIn(fields.prompt) + tokensIn(fields.suffix),

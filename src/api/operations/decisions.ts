@@ -29,6 +29,7 @@ export const decisions: OperationApi = {
   },
   wants: () => 'json',
   most: ({ fields }) => ({ input: bytesOf(fields), output: mostOutput(questionsOf(fields)) }),
+  texts: ({ fields }) => [textOf(fields)],
   count: () => ({}),
   estimate: ({ fields }, reply) => ({
     input: tokensOfText(textOf(fields)),

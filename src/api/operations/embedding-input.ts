@@ -54,6 +54,13 @@ export function mostTokensIn(input: Json | undefined): number {
   return sumOver(input, (text) => Buffer.byteLength(text) + 8)
 }
 
+/** The texts of an input. */
+export function textsIn(input: Json | undefined): string[] {
+  const texts: string[] = []
+  sumOver(input, (text) => texts.push(text))
+  return texts
+}
+
 /** The estimated tokens of the texts of an input. */
 export function tokensIn(input: Json | undefined): number {
   return sumOver(input, tokensOfText)

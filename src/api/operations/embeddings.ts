@@ -4,7 +4,7 @@ import type { ModelEntry } from '../../core/model.ts'
 import type { OperationRequest } from '../../core/operation.ts'
 import { fieldsOf, integer, oneOf, required, text } from '../check.ts'
 import type { OperationApi, OperationFacts } from '../operation-api.ts'
-import { embeddingInput, imagesIn, inputsIn, mostTokensIn, tokensIn } from './embedding-input.ts'
+import { embeddingInput, imagesIn, inputsIn, mostTokensIn, textsIn, tokensIn } from './embedding-input.ts'
 import { jsonOf, promptCounts, readFields, unreadableReply, usageBlock } from './shared.ts'
 import { encodedVector } from './vectors.ts'
 
@@ -26,6 +26,7 @@ export const embeddings: OperationApi = {
     const tokens = mostTokensIn(input) + images * (entry?.context_window ?? mostTokensOfImage)
     return { input: tokens, ...(images > 0 && { input_images: images }) }
   },
+  texts: ({ fields: { input } }) => textsIn(input),
   count({ fields: { input } }) {
     const images = imagesIn(input)
     return images > 0 ? { input_images: images } : {}

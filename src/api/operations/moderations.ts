@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import { type Check, filledText, list, refuse, required } from '../check.ts'
 import type { OperationApi, OperationFacts } from '../operation-api.ts'
-import { contentPart, imagesIn, mostTokensIn, tokensIn } from './embedding-input.ts'
+import { contentPart, imagesIn, mostTokensIn, textsIn, tokensIn } from './embedding-input.ts'
 import { jsonOf, promptCounts, readFields, unreadableReply, usageBlock } from './shared.ts'
 
 /** Moderations: texts or images in, categories of harm out. */
@@ -19,6 +19,7 @@ export const moderations: OperationApi = {
     const contents = contentsOf(fields.input)
     return { input: mostTokensIn(contents) + imagesIn(contents) * (entry?.context_window ?? mostTokensOfImage) }
   },
+  texts: ({ fields }) => textsIn(contentsOf(fields.input)),
   count: () => ({}),
   estimate: ({ fields }) => ({ input: tokensIn(contentsOf(fields.input)) }),
   write,

@@ -36,6 +36,7 @@ export const rerank: OperationApi = {
     throw new RouterError('invalid_request', message, { param: 'documents' })
   },
   most: (request) => ({ input: tokensBy(request, mostTokensOf), queries: mostQueries(request) }),
+  texts: textsRead,
   count: ({ fields }) => ({ queries: queriesFor(textsOf(fields.documents).length) }),
   estimate: (request) => ({ input: tokensBy(request, tokensOfText) }),
   write,
@@ -70,10 +71,13 @@ function mostTokensOf(text: string): number {
   return Buffer.byteLength(text) + 8
 }
 
+function tokensBy(request: OperationRequest, measure: (text: string) => number): number {
+  return textsRead(request).reduce((sum, text) => sum + measure(text), 0)
+}
+
 /** The query is read with each document. */
-function tokensBy({ fields }: OperationRequest, measure: (text: string) => number): number {
-  const texts = textsOf(fields.documents)
-  return texts.reduce((sum, text) => sum + measure(text), measure(String(fields.query)) * texts.length)
+function textsRead({ fields }: OperationRequest): string[] {
+  return textsOf(fields.documents).flatMap((text) => [String(fields.query), text])
 }
 
 /** A query is paid once for each hundred documents that are begun. */
@@ -118,7 +122,7 @@ type Ranked = { index: number; relevance_score: number }
 
 /** The best first. Throws RouterError for what cannot be said of so many documents. */
 function ranked({ results }: JsonObject, documents: number): Ranked[] {
-  if (!Array.isArray(results)) throw unreadableReply('no list of results')
+  if (!Array.isArray(results) || results.length === 0) throw unreadableReply('no list of results')
   const seen = new Set<number>()
   for (const result of results) {
     if (!isRanked(result) || result.index >= documents || seen.has(result.index)) {

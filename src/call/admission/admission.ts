@@ -7,7 +7,7 @@ import { sentLength } from '../../manifest/sent-length.ts'
 import type { Target } from '../../manifest/target.ts'
 import { isLimited } from '../../money/budget.ts'
 import { mostReported } from '../../money/charge.ts'
-import { promptTexts } from '../../money/estimate-tokens.ts'
+import { promptTexts, sizeOfTexts } from '../../money/estimate-tokens.ts'
 import {
   type BoundedCall,
   boundedCall,
@@ -180,27 +180,38 @@ export function requireMoney(call: PayingCall, { budget }: Pick<AdmissionService
   if (leftOf(payers, budget) === 0n) budget.reserve({ ...payers, nanoUsd: 1n }).settle(0n)
 }
 
-/** The least that a conversation costs at a target, in nano-USD, by the least tokens that its prompt can have. */
-export type LeastCost = (bounded: BoundedCall, target: Target, allowance: Allowance) => bigint
-
-const leastOfConversation: LeastCost = (bounded, target, allowance) => holdAt(target, bounded, allowance).nanoUsd
+/** A prompt whose bytes bound its tokens until they are counted. */
+export type CountablePrompt = {
+  texts: readonly string[]
+  /** The maximum cost of the call at a target, in nano-USD, if its texts have so many tokens. */
+  costAt(target: Target, counted: number, leftNano: bigint): bigint
+}
 
 /**
  * The texts of a prompt that does not fit into the budgets by its bytes, but would if it had few tokens for them: to be counted as
  * tokens. Undefined where that would not help.
  */
 export function countableTexts(
-  call: ConversationToAdmit,
-  { budget, defaultOutputTokens }: Pick<AdmissionServices, 'budget' | 'defaultOutputTokens'>,
-  leastCost = leastOfConversation,
+  call: PayingCall & { targets: readonly Target[]; counted?: number | undefined },
+  { texts, costAt }: CountablePrompt,
+  { budget }: Pick<AdmissionServices, 'budget'>,
 ): readonly string[] | undefined {
   const leftNano = leftOf(payersOf(call), budget)
   if (call.counted !== undefined || leftNano === undefined) return undefined
-  const bounded = boundedCall(call.request, call.at)
-  const short = { ...bounded, counted: bounded.size.text / maxBytesPerToken }
-  const allowance = { leftNano, defaultLength: defaultOutputTokens }
-  const fits = call.targets.every((target) => leastCost(short, target, allowance) <= leftNano)
-  return fits ? promptTexts(call.request) : undefined
+  const least = sizeOfTexts(texts).text / maxBytesPerToken
+  return call.targets.every((target) => costAt(target, least, leftNano) <= leftNano) ? texts : undefined
+}
+
+/** A conversation as `countableTexts` takes it. */
+export function countableConversation(
+  { request, at }: ConversationToAdmit,
+  { defaultOutputTokens: defaultLength }: Pick<AdmissionServices, 'defaultOutputTokens'>,
+): CountablePrompt {
+  const bounded = boundedCall(request, at)
+  return {
+    texts: promptTexts(request),
+    costAt: (target, counted, leftNano) => holdAt(target, { ...bounded, counted }, { leftNano, defaultLength }).nanoUsd,
+  }
 }
 
 /** Few texts have longer tokens on average. */

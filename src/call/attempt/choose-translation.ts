@@ -1,8 +1,8 @@
 import type { ClientApi } from '../../api/client-api.ts'
 import type { Target } from '../../manifest/target.ts'
-import type { TargetedCall, Translation } from '../types.ts'
 import { otherFormatTranslation } from './other-format.ts'
 import { sameFormatTranslation } from './same-format.ts'
+import type { TargetedCall, Translation } from './types.ts'
 
 /** The translation for one attempt: bodies of the same format are edited, all others are translated by mappings. */
 export function translationOf(target: Target, prepared: TargetedCall): Translation {

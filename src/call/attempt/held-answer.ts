@@ -6,9 +6,9 @@ import type { Target } from '../../manifest/target.ts'
 import { foldFacts } from '../../upstream/fold-facts.ts'
 import type { StreamedAnswer } from '../../upstream/provider-stream.ts'
 import type { StreamFrame } from '../../upstream/stream-frames.ts'
-import type { PreparedCall } from '../types.ts'
 import { requireBounded, requireWhole } from './broken-stream.ts'
 import { measuredReply } from './measured-reply.ts'
+import type { PreparedCall } from './types.ts'
 
 /** A streamed answer that is held back until it is whole. Throws RouterError, with what was received to be paid, when it breaks. */
 export async function heldAnswer(

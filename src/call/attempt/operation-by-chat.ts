@@ -2,9 +2,11 @@ import type { OperationApi, OperationByChat } from '../../api/operation-api.ts'
 import { asRouterError } from '../../core/errors.ts'
 import type { OperationRequest } from '../../core/operation.ts'
 import type { NeutralRequest } from '../../core/request.ts'
+import type { Usage } from '../../core/usage.ts'
 import { endpointFor } from '../../manifest/operation.ts'
 import type { Target } from '../../manifest/target.ts'
-import { boundedCall, costBound, longestOutput, outputBound, promptBound } from '../../money/max-cost.ts'
+import { sizeOfTexts } from '../../money/estimate-tokens.ts'
+import { boundedCall, costBound, longestOutput, outputBound, promptBound, textBound } from '../../money/max-cost.ts'
 import { mostCost } from '../../money/most-cost.ts'
 import type { CallMedia } from '../../upstream/inline.ts'
 import type { OperationAnswer } from '../../upstream/operation-answer.ts'
@@ -30,19 +32,34 @@ export function isAskedByChat(target: Pick<Target, 'provider' | 'entry'>, api: O
   return api.byChat !== undefined && converses && !hasEndpoint(target, api)
 }
 
-/** The most that a call can use at a target, and what that can cost. `at` is Unix milliseconds. */
-export function mostAt(
-  target: Target,
-  { api, request, at }: { api: OperationApi; request: OperationRequest; at: number },
-): MostUsed {
+/** An operation whose cost is bounded. `at` is Unix milliseconds; `counted` are the tokens of its texts by a tokenizer. */
+export type BoundedOperation = {
+  api: OperationApi
+  request: OperationRequest
+  at: number
+  counted?: number | undefined
+}
+
+/** The maximum usage of a call at a target, and what that can cost. */
+export function mostAt(target: Target, operation: BoundedOperation): MostUsed {
+  const { api, request, at, counted } = operation
   if (!api.byChat || !isAskedByChat(target, api)) {
-    const usage = api.most(request, target.entry)
+    const usage = countedUsage(api.most(request, target.entry), target, operation)
     return { usage, nanoUsd: mostCost(usage, target.entry, at) }
   }
   const asked = conversationFor(target, api.byChat, request)
-  const call = boundedCall(asked, at)
+  const call = boundedCall(asked, at, counted)
   const output = outputBound(call, target, asked.max_output_tokens)
   return { usage: { input: promptBound(call, target), output }, nanoUsd: costBound(call, target, output) }
+}
+
+/** A usage whose input is bounded by the bytes of its texts, bounded by their tokens instead where they have been counted. */
+function countedUsage(usage: Usage, target: Target, { api, request, counted }: BoundedOperation): Usage {
+  const { input } = usage
+  const texts = counted === undefined ? undefined : api.texts?.(request)
+  if (input === undefined || !texts) return usage
+  const size = { ...sizeOfTexts(texts), bytes: input }
+  return { ...usage, input: textBound({ size, counted }, target) }
 }
 
 /** The conversation, no longer than the model can write. */

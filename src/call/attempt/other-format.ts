@@ -5,7 +5,7 @@ import { chatEndpoint } from '../../manifest/run-mapping.ts'
 import type { Target } from '../../manifest/target.ts'
 import { type ProviderRequest, writeRequest } from '../../manifest/translate.ts'
 import { type CallMedia, inlineMedia } from '../../upstream/inline.ts'
-import type { StreamTranslation, TargetedCall, Translation } from '../types.ts'
+import type { StreamTranslation, TargetedCall, Translation } from './types.ts'
 
 /**
  * For a provider of another format, through the neutral form: `readFrame` in `manifest/translate.ts` has made events of each

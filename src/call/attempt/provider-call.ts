@@ -8,9 +8,10 @@ import { unreadableFile } from '../../manifest/losses.ts'
 import { type Target, targetId } from '../../manifest/target.ts'
 import { type ProviderAnswer, requestAnswer } from '../../upstream/provider-answer.ts'
 import type { Answered } from '../call-kind.ts'
-import type { AttemptContext, PreparedCall, TargetedCall, Translation, Turn } from '../types.ts'
+import type { AttemptContext, Turn } from '../types.ts'
 import { translationOf } from './choose-translation.ts'
 import { heldAnswer } from './held-answer.ts'
+import type { PreparedCall, TargetedCall, Translation } from './types.ts'
 
 /** The answer of a target to a conversation, and what translates it for the client. */
 export type ProviderResult = { translation: Translation; answer: ProviderAnswer }

@@ -10,8 +10,8 @@ import type { Target } from '../../manifest/target.ts'
 import { targetFacts } from '../../manifest/target-facts.ts'
 import { type ProviderRequest, patchRequest, usedLosses } from '../../manifest/translate.ts'
 import { fetchMedia } from '../../upstream/inline.ts'
-import type { TargetedCall, Translation } from '../types.ts'
 import { Repetitions } from './repetitions.ts'
+import type { TargetedCall, Translation } from './types.ts'
 
 /** For a provider of the client's own format: bodies are edited, so fields unknown to the router survive both ways. */
 export function sameFormatTranslation(target: Target, prepared: TargetedCall): Translation {

@@ -1,6 +1,6 @@
 import type { ClientApi } from '../../api/client-api.ts'
 import { letsProviderAct } from '../../core/acting.ts'
-import { admit, countableTexts } from '../admission/admission.ts'
+import { admit, countableConversation, countableTexts } from '../admission/admission.ts'
 import { attemptOf } from '../attempt/attempt.ts'
 import { neutralStream } from '../attempt/other-format.ts'
 import { callProvider, type ProviderResult } from '../attempt/provider-call.ts'
@@ -21,7 +21,10 @@ export function chatKind(clientApi: ClientApi): ConversationKind<ProviderResult>
     ...shared,
     operation: 'chat',
     reserve: (applicant, services) => admit(conversationOf(applicant), services),
-    countable: (applicant, services) => countableTexts(conversationOf(applicant), services),
+    countable(applicant, services) {
+      const conversation = conversationOf(applicant)
+      return countableTexts(conversation, countableConversation(conversation, services), services)
+    },
     serve: (admitted, services) => servingOf(admitted, clientApi, services),
     plugins: {
       ...shared.plugins,

@@ -5,6 +5,7 @@ import { isObject, type JsonObject } from '../../core/json.ts'
 import { mergeUsage, type Usage } from '../../core/usage.ts'
 import { readUsage } from '../../manifest/read-usage.ts'
 import { type Target, targetId } from '../../manifest/target.ts'
+import { promptTexts } from '../../money/estimate-tokens.ts'
 import { type BoundedCall, boundedCall, costBound, longestOutput, promptBound } from '../../money/max-cost.ts'
 import { measuredOperation } from '../../money/measured-operation.ts'
 import { estimatePromptTokens } from '../../money/meter.ts'
@@ -16,7 +17,6 @@ import { admitOperation, countableTexts, type MostUsed } from '../admission/admi
 import { translationOf } from '../attempt/choose-translation.ts'
 import { bodyToSend, resending } from '../attempt/provider-call.ts'
 import { comparing } from '../targets/unable-targets.ts'
-import type { Applicant } from '../types.ts'
 import { type ConversationKind, conversationIn, preparedFor, type ReadConversation } from './conversation.ts'
 
 /** A conversation made shorter by a provider, and what that used. */
@@ -43,8 +43,11 @@ export function compactKind(clientApi: ClientApi): ConversationKind<Compacted> {
       const most = (target: Target) => mostAt(bounded, target)
       return admitOperation({ ...applicant, most, promptTokens, abandoned: { input: promptTokens } }, services)
     },
-    countable: (applicant, services) =>
-      countableTexts(conversationOf(applicant), services, (bounded, target) => mostAt(bounded, target).nanoUsd),
+    countable(applicant, services) {
+      const { read, at } = applicant
+      const costAt = (target: Target, counted: number) => mostAt(boundedCall(read.request, at, counted), target).nanoUsd
+      return countableTexts(applicant, { texts: promptTexts(read.request), costAt }, services)
+    },
     serve(admitted, services) {
       const { call, read, admission, explanation } = admitted
       const prepared = preparedFor(admitted, clientApi, services)
@@ -79,10 +82,6 @@ export function compactKind(clientApi: ClientApi): ConversationKind<Compacted> {
 /** A conversation whose answer comes whole, whatever its body says. */
 export function unstreamed(read: ReadConversation): ReadConversation {
   return { ...read, stream: false, request: { ...read.request, stream: false } }
-}
-
-function conversationOf(applicant: Applicant<ReadConversation>) {
-  return { ...applicant, request: applicant.read.request }
 }
 
 /** Leaves out the targets that cannot compact. */

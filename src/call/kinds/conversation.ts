@@ -5,11 +5,12 @@ import { estimatePromptTokens } from '../../money/meter.ts'
 import type { PluginRequest } from '../../plugin/contract.ts'
 import { SeenChat } from '../../plugin/seen-chat.ts'
 import { forChat } from '../../routing/resolve.ts'
+import type { PreparedCall } from '../attempt/types.ts'
 import type { CallKind } from '../call-kind.ts'
 import { refuseLargeArguments } from '../open/request-bounds.ts'
 import { continuing } from '../targets/order-targets.ts'
 import { withoutUnable } from '../targets/unable-targets.ts'
-import type { AdmittedCall, PreparedCall, ReadCall, Services, Turn } from '../types.ts'
+import type { AdmittedCall, ReadCall, Services, Turn } from '../types.ts'
 
 /** A conversation that has been read. */
 export type ReadConversation = ReadCall & { request: NeutralRequest; turn: Turn }

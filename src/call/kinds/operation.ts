@@ -7,10 +7,11 @@ import type { Target } from '../../manifest/target.ts'
 import type { PluginRequest } from '../../plugin/contract.ts'
 import { openCallMedia } from '../../upstream/inline.ts'
 import type { OperationAnswer } from '../../upstream/operation-answer.ts'
-import { admitOperation } from '../admission/admission.ts'
+import { admitOperation, countableTexts } from '../admission/admission.ts'
 import { hasEndpoint, isAskedByChat, mostAt } from '../attempt/operation-by-chat.ts'
 import { callOperation } from '../attempt/operation-call.ts'
 import type { CallKind, Serving } from '../call-kind.ts'
+import { refuseLargeTexts } from '../open/request-bounds.ts'
 import { operationAnswerOfPlugin, readableReply } from '../plugins/operation-answer.ts'
 import { eventText } from '../reply/operation-facts.ts'
 import { operationReply } from '../reply/operation-reply.ts'
@@ -33,6 +34,7 @@ export function operationKind(api: OperationApi): CallKind<ReadOperation, Operat
       const request = api.read(body)
       return readingOf(api.measure ? await api.measure(request) : request)
     },
+    requireBounds: ({ request }, { maxValues }) => refuseLargeTexts(request, maxValues),
     // Some operations can be done by models for conversations as well.
     purpose: (_, explanation) => ({
       apis: models,
@@ -61,12 +63,19 @@ export function operationKind(api: OperationApi): CallKind<ReadOperation, Operat
       return [first, ...others]
     },
     reserve(applicant, services) {
-      const { read, at } = applicant
+      const { read, at, counted } = applicant
       const { request } = read
-      const most = (target: Target) => mostAt(target, { api, request, at })
+      const most = (target: Target) => mostAt(target, { api, request, at, counted })
       const estimated = promptTokens(api.estimate(request))
       const abandoned = sentUsage(api, request)
       return admitOperation({ ...applicant, most, promptTokens: estimated, abandoned }, services)
+    },
+    countable(applicant, services) {
+      const { read, at } = applicant
+      const { request } = read
+      const costAt = (target: Target, counted: number) => mostAt(target, { api, request, at, counted }).nanoUsd
+      const texts = api.texts?.(request)
+      return texts && countableTexts(applicant, { texts, costAt }, services)
     },
     ordering({ request: { model, user } }) {
       const request = { model, messages: [], origin: { api: 'chat' as const, body: {} } }

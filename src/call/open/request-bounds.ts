@@ -1,6 +1,8 @@
 import type { ClientApi } from '../../api/client-api.ts'
 import { RouterError } from '../../core/errors.ts'
-import { deepest, type JsonBounds, mostMembers } from '../../core/json-bounds.ts'
+import { isObject, type Json } from '../../core/json.ts'
+import { deepest, exceededTogether, type JsonBounds, mostMembers } from '../../core/json-bounds.ts'
+import type { OperationRequest } from '../../core/operation.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import { exceededByCalls } from '../../core/tool-arguments.ts'
 import type { ReadCall } from '../types.ts'
@@ -21,8 +23,29 @@ export function refuseLargeArguments(
   const bound = exceededByCalls(messages, max)
   if (bound === undefined) return
   const [param] = wireNames('messages')
-  const message = `The arguments of the calls in '${param}' ${excesses[bound](max)}.`
-  throw new RouterError('invalid_request', message, { param })
+  throw tooLarge(`The arguments of the calls in '${param}'`, { bound, max, param })
+}
+
+/** Throws RouterError 400 for JSON inside of texts, in a body or in the fields of a form, that is beyond a bound. */
+export function refuseLargeTexts({ fields, files }: OperationRequest, max: number): void {
+  for (const [param, value] of Object.entries(fields)) {
+    const texts = files.length > 0 && typeof value === 'object' ? [JSON.stringify(value)] : argumentsIn(value)
+    const bound = exceededTogether(texts, { values: max, depth: deepest, members: mostMembers })
+    if (bound !== undefined) throw tooLarge(`The JSON in '${param}'`, { bound, max, param })
+  }
+}
+
+/** The arguments of the calls in a list of items. */
+function argumentsIn(value: Json | undefined): string[] {
+  const items = Array.isArray(value) ? value.filter(isObject) : []
+  return items.flatMap(({ arguments: text }) => (typeof text === 'string' ? [text] : []))
+}
+
+function tooLarge(
+  what: string,
+  { bound, max, param }: { bound: keyof JsonBounds; max: number; param: string | undefined },
+): RouterError {
+  return new RouterError('invalid_request', `${what} ${excesses[bound](max)}.`, { param })
 }
 
 const excesses: Readonly<Record<keyof JsonBounds, (max: number) => string>> = {

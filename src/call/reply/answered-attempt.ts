@@ -3,8 +3,9 @@ import { contentsOf } from '../../core/call-contents.ts'
 import type { Reply } from '../../core/reply.ts'
 import { measuredReply } from '../attempt/measured-reply.ts'
 import type { ProviderResult } from '../attempt/provider-call.ts'
+import type { PreparedCall, Translation } from '../attempt/types.ts'
 import type { AnsweredCall } from '../call-kind.ts'
-import type { MeasuredUsage, PreparedCall, Settled, Translation } from '../types.ts'
+import type { MeasuredUsage, Settled } from '../types.ts'
 import { servedId } from './attempt-headers.ts'
 
 /** A conversation that a target has answered, and the context of its reply. */
