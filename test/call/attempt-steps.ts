@@ -220,10 +220,7 @@ const answers: readonly Step[] = [
       expect(cost).toBe(usually * 50)
       expect(world.rows(key)).toMatchObject([{ served }])
     },
-    except: [
-      noRow,
-      { at: ({ isBytes }) => isBytes === true, because: 'an answer in bytes names no model' },
-    ],
+    except: [noRow, { at: ({ isBytes }) => isBytes === true, because: 'an answer in bytes names no model' }],
   },
 ]
 

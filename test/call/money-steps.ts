@@ -3,7 +3,17 @@ import { within } from '../helpers/provider.ts'
 import type { Route } from './examples.ts'
 import { asked, refusalsOf } from './routing-steps.ts'
 import { counting, type Scenario, type Step } from './table.ts'
-import { type Act, type Asking, answering, callWorld, failing, idOf, type Keyed, policyOf, type World } from './world.ts'
+import {
+  type Act,
+  type Asking,
+  answering,
+  callWorld,
+  failing,
+  idOf,
+  type Keyed,
+  policyOf,
+  type World,
+} from './world.ts'
 
 // What a call may use: requests, calls at once, tokens, money.
 
@@ -124,7 +134,10 @@ const money: readonly Step[] = [
     holds: 'a model without a price is a 402 for a key with a limit in money',
     async check(route, world) {
       const key = world.key({ monthlyLimitNano: amount })
-      await expectListed(route, world, key, { model: idOf(route, 'one', '-unpriced'), expected: [402, 'unpriced_model'] })
+      await expectListed(route, world, key, {
+        model: idOf(route, 'one', '-unpriced'),
+        expected: [402, 'unpriced_model'],
+      })
     },
     except: [
       counting('it costs nothing, whatever the model', async (route, world) => {
