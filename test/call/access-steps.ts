@@ -21,7 +21,8 @@ async function expectRefused(world: World, asked: Promise<Answer>, status: numbe
   expect(world.received).toEqual([])
 }
 
-async function revoke(world: World, id: string): Promise<void> {
+/** Revokes a key. */
+export async function revoke(world: World, id: string): Promise<void> {
   const response = await fetch(`${world.router.url}/v1/manage/apikey/${id}`, {
     method: 'DELETE',
     headers: { authorization: `Bearer ${testKey}` },

@@ -32,7 +32,7 @@ const image = { b64_json: 'UEk=' }
 const imageUsage = { ...tokens, input_tokens_details: { text_tokens: 10, image_tokens: 0 } }
 
 /** Whole answers, by the end of the path. */
-const answers: { readonly [path: string]: Answering } = {
+export const answers: { readonly [path: string]: Answering } = {
   '/chat/completions': (_, said) => ({
     ...{ id: 'c1', created: 1, object: 'chat.completion', model: said.model },
     choices: [{ index: 0, message, finish_reason: 'stop' }],
@@ -74,6 +74,7 @@ const answers: { readonly [path: string]: Answering } = {
   '/images/generations': (_, said) => ({ created: 1, model: said.model, data: [image], ...usageOf(imageUsage, said) }),
   '/images/edits': (_, said) => ({ created: 1, model: said.model, data: [image], ...usageOf(imageUsage, said) }),
   '/audio/transcriptions': (_, said) => ({ text: 'Hi.', model: said.model, ...usageOf({ ...tokens }, said) }),
+  '/audio/speech': () => ({ audio: 'c291bmQ=' }),
   '/decisions': (_, said) => ({
     ...{ model: said.model, answers: [{ type: 'predicate', probability: 0.9 }] },
     ...usageOf(tokens, said),

@@ -3,7 +3,9 @@ import { whatABodyIs, whoMayCall } from './access-steps.ts'
 import { howItIsAsked, howManyAtOnce, whatIsKnown } from './attempt-steps.ts'
 import { paths, routeAt, routes } from './examples.ts'
 import { whatItMayUse } from './money-steps.ts'
+import { whatPluginsSee } from './plugin-steps.ts'
 import { whereItGoes, whereItMayGo } from './routing-steps.ts'
+import { howStreamsBegin, howStreamsEnd, whatIsLeft } from './row-steps.ts'
 import { type Scenario, staleExceptions, tests } from './table.ts'
 
 // Every step of a call crossed with every route for calls: no kind of call may lack a step that the others have.
@@ -17,6 +19,10 @@ const scenarios: readonly Scenario[] = [
   howItIsAsked,
   whatIsKnown,
   howManyAtOnce,
+  whatIsLeft,
+  howStreamsEnd,
+  howStreamsBegin,
+  whatPluginsSee,
 ]
 
 describe('the routes of the table', () => {

@@ -105,6 +105,7 @@ function policies(): JsonObject {
       made[`price-${format}-${api}`] = { targets, sort: 'price' }
       made[`session-${format}-${api}`] = { targets, sticky: 'session' }
       made[`larger-${format}-${api}`] = { targets: [`one-${format}/${api}-small`, targets[1]] }
+      made[`whole-${format}-${api}`] = { targets, on_cut: 'hold' }
       made[`priced-${format}-${api}`] = { targets: [`one-${format}/${api}-unpriced`, targets[1]] }
       made[`region-${format}-${api}@eu`] = { targets: [targets[0], `two-${format}/${api}-european`] }
     }
