@@ -203,7 +203,9 @@ const root = join(import.meta.dirname, '../..')
 
 /** Files whose prose is checked: code and pages, but no tests, whose names and comments speak of their cases. */
 export function proseFiles(): Source[] {
-  const code = ['src', 'console', 'plugins', 'examples', 'tools'].flatMap((folder) => filesBelow(folder, /(?<!\.test)\.(?:ts|js)$/))
+  const code = ['src', 'console', 'plugins', 'examples', 'tools'].flatMap((folder) =>
+    filesBelow(folder, /(?<!\.test)\.(?:ts|js)$/),
+  )
   const pages = ['docs', 'examples'].flatMap((folder) => filesBelow(folder, /\.md$/))
   const loose = filesBelow('.', /^[A-Z]+\.md$/, false)
   return [...code, ...pages, ...loose].map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }))
