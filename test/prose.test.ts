@@ -9,8 +9,8 @@ const bounds: Readonly<Record<Rule, number>> = {
   name: 113,
   'comment start': 829,
   'comment start, other': 327,
-  phrase: 173,
-  'word in a page': 60,
+  phrase: 174,
+  'word in a page': 62,
   'word in code': 241,
 }
 
