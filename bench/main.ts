@@ -5,6 +5,7 @@ const benches: Record<string, { file: string; about: string }> = {
     file: './profile.ts',
     about: '[way] [scenario] [svg file]: the CPU of a call by room and by function, and a flame graph of it',
   },
+  journeys: { file: './journeys.ts', about: '[list] [folder]: the files and functions that run in one warm call' },
   start: {
     file: './start.ts',
     about: '[rounds]: start to the first answered call, and memory: at rest, under load, with slow streams',

@@ -82,9 +82,24 @@ const messageChunks = [
   named({ type: 'message_stop' }),
 ]
 
+const image = JSON.stringify({
+  created: 1_700_000_000,
+  data: [{ b64_json: Buffer.alloc(1_000, 85).toString('base64') }],
+  usage: {
+    input_tokens: 300,
+    output_tokens: 1_056,
+    total_tokens: 1_356,
+    input_tokens_details: { text_tokens: 10, image_tokens: 290 },
+  },
+})
+
 const server = createServer(async (request, response) => {
   let body = ''
   for await (const bytes of request) body += bytes
+  if (request.url?.endsWith('/images/edits')) {
+    response.writeHead(200, { 'content-type': 'application/json' }).end(image)
+    return
+  }
   if (request.url?.endsWith('/audio/speech')) return await speak(response, body.includes(longSpeech) ? 800 : 2)
   const streamed = /"stream":\s*true/.test(body)
   const messages = request.url?.endsWith('/messages')
