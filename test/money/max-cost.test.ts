@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import type { JsonObject } from '../../src/core/json.ts'
 import type { ModelEntry, PricingTier } from '../../src/core/model.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
 import type { Usage } from '../../src/core/usage.ts'
@@ -169,6 +170,68 @@ describe('the maximum cost of a call', () => {
     expect(nanoOf(asking('', { ...files, extensions: { max_tool_calls: 3 } }), searcher)).toBe(7_500_000)
     expect(nanoOf(asking('', { web_search: {}, extensions: { max_tool_calls: 3 } }), searcher)).toBe(30_000_000)
     expect(nanoOf(asking('', { tools: tools('code_interpreter') }), searcher)).toBe(0)
+  })
+})
+
+describe('the longest prompt', () => {
+  /** What providers put before a prompt, and around its one message and part. */
+  const around = 1_024 + 64
+  const provider = (facts?: JsonObject) =>
+    ({ traits: facts ? [{ match: /./, facts }] : [], maker: 'm' }) as unknown as Provider
+  const longest = (text: string, counted: number | undefined, facts?: JsonObject) => {
+    const target = { model: 'm', entry: model({}), provider: provider(facts) }
+    return maxCost(asking(text), [target], { ...unstated, ...(counted !== undefined && { counted }) }).promptTokens
+  }
+  // 10,000 bytes, of which 100 characters that are not ASCII have 300.
+  const mixed = `${'x'.repeat(9_700)}${'漢'.repeat(100)}`
+
+  test('has a token for each byte of a text that is not counted', () => {
+    expect(longest(mixed, undefined)).toBe(10_000 + around)
+    expect(longest(mixed, undefined, { token_factor: 1 })).toBe(10_000 + around)
+  })
+
+  test('has as many as are counted for a model of the same tokenizer', () => {
+    expect(longest(mixed, 3_000, { token_factor: 1 })).toBe(3_000 + around)
+  })
+
+  test.each([
+    ['half as many more', { token_factor: 1.5 }, 4_500],
+    ['twice as many', { token_factor: 2 }, 6_000],
+    ['twice as many where nothing is stated', undefined, 6_000],
+  ])('of another tokenizer has %s, and two for each character that is not ASCII', (_, facts, tokens) => {
+    expect(longest(mixed, 3_000, facts)).toBe(tokens + 200 + around)
+    expect(longest('x'.repeat(10_000), 3_000, facts)).toBe(tokens + around)
+  })
+
+  test('has no more than a token for each byte, nor fewer than are estimated', () => {
+    expect(longest(mixed, 9_000)).toBe(10_000 + around)
+    // Four ASCII characters are a token, and so is each other one; the markup of a message is four.
+    expect(longest(mixed, 0, { token_factor: 1 })).toBe(9_700 / 4 + 100 + 4)
+  })
+})
+
+describe('the length of a reply that is left open', () => {
+  const thousand = model({ input_price: million(1), output_price: million(4) })
+  /** A prompt of 10,000 tokens at most, which cost 10,000,000 nano-USD. */
+  const prompt = asking('x'.repeat(8_912))
+  const asked = (leftNano: bigint) => maxCost(prompt, [{ entry: thousand }], { defaultOutputTokens: 50, at, leftNano })
+
+  test.each([
+    ['an eighth of what is left, where the prompt leaves more', 20_000_000n, 625],
+    ['all that the prompt leaves, where that is less than an eighth', 10_400_000n, 100],
+    ['the configured length, where an eighth is less', 10_000_000n, 50],
+    ['the configured length, where the prompt does not fit either', 1_000n, 50],
+  ])('is paid by %s', (_, left, length) => {
+    expect(asked(left)).toMatchObject({ lengths: [length], nanoUsd: 10_000_000n + BigInt(length) * 4_000n })
+  })
+
+  test('fits into what is left, down to the configured length', () => {
+    for (let left = 10_200_000n; left <= 12_000_000n; left += 7_000n)
+      expect(asked(left).nanoUsd).toBeLessThanOrEqual(left)
+  })
+
+  test('is that of the model where an eighth pays more', () => {
+    expect(asked(80_000_000n)).toMatchObject({ lengths: [undefined], nanoUsd: 14_000_000n })
   })
 })
 
