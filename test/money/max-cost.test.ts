@@ -59,7 +59,15 @@ describe('the maximum cost of a call', () => {
   })
 
   test('counts every requested choice', () => {
-    expect(nanoOf(asking('', { max_output_tokens: 10, n: 3 }), answers)).toBe(30 * 4_000)
+    const asked = (n: number | undefined, best?: unknown) => {
+      const extensions = best === undefined ? {} : { extensions: { best_of: best as number } }
+      return nanoOf(asking('', { max_output_tokens: 10, ...(n !== undefined && { n }), ...extensions }), answers)
+    }
+    expect(asked(3)).toBe(30 * 4_000)
+    // Of so many only the best ones are returned.
+    expect([asked(2, 5), asked(5, 2), asked(undefined, 4), asked(3, 'x')]).toEqual(
+      [50, 50, 40, 30].map((tokens) => tokens * 4_000),
+    )
   })
 
   test('adds a thinking budget that exceeds the output limit', () => {
@@ -69,11 +77,18 @@ describe('the maximum cost of a call', () => {
     expect(nanoOf(asking('', { ...thinking, reasoning: { budget: 2_000 } }), larger)).toBe(2_600 * 4_000)
     expect(nanoOf(asking('', { ...thinking, reasoning: { effort: 'none' } }), larger)).toBe(600 * 4_000)
     expect(nanoOf(asking('', { ...thinking, max_output_tokens: 4_000 }), larger)).toBe(4_000 * 4_000)
+    // No budget is smaller than 1,024, and an answer is written after it.
+    expect(nanoOf(asking('', { ...thinking, reasoning: { budget: 500 } }), larger)).toBe((600 + 1_024) * 4_000)
+    expect(nanoOf(asking('', { ...thinking, max_output_tokens: 1_024 }), larger)).toBe(2_048 * 4_000)
+    expect(nanoOf(asking('', { ...thinking, max_output_tokens: 1_025 }), larger)).toBe(1_025 * 4_000)
   })
 
   test('knows the smallest limit that an API accepts', () => {
     const target = { entry: answers, provider: { sameAs: 'responses' } as Provider }
-    expect(maxCost(asking('', { max_output_tokens: 1 }), [target], unstated).outputTokens).toBe(16)
+    const most = (length: number, of = target) =>
+      maxCost(asking('', { max_output_tokens: length }), [of], unstated).outputTokens
+    expect([most(1), most(16), most(100)]).toEqual([16, 16, 100])
+    expect(most(1, { ...target, provider: { sameAs: 'chat' } as Provider })).toBe(1)
   })
 
   test('is that of the most expensive target', () => {
@@ -201,6 +216,20 @@ describe('the longest prompt', () => {
   ])('of another tokenizer has %s, and two for each character that is not ASCII', (_, facts, tokens) => {
     expect(longest(mixed, 3_000, facts)).toBe(tokens + 200 + around)
     expect(longest('x'.repeat(10_000), 3_000, facts)).toBe(tokens + around)
+  })
+
+  test.each([
+    ['the whole context, where that is more than the images beside it have', 50_000, 1, 50_000],
+    ['what the images beside it have, where that is more than the context', 10_000, 2, 2 * 16_384],
+    ['the whole context without images', 10_000, 0, 10_000],
+  ])('counts for a file of unknown length %s', (_, context, images, tokens) => {
+    const image = { type: 'image' as const, url: 'https://example.com/a.png' }
+    const parts = [{ type: 'file' as const, url: 'https://example.com/a.pdf' }, ...Array(images).fill(image)]
+    const request = asking('', { messages: [{ role: 'user', parts }] })
+    const entry = model({}, { context_window: context })
+    const { promptTokens } = maxCost(request, [{ entry }], unstated)
+    // A message, and each of its parts.
+    expect(promptTokens).toBe(1_024 + 32 + 32 * parts.length + tokens)
   })
 
   test('has no more than a token for each byte, nor fewer than are estimated', () => {
