@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../src/core/json.ts'
 import type { ModelEntry, PricingTier } from '../../src/core/model.ts'
+import type { Part } from '../../src/core/parts.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
 import type { Usage } from '../../src/core/usage.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
@@ -137,6 +138,32 @@ describe('the maximum cost of a call', () => {
     expect(nanoOf(asking('', { messages: [{ role: 'user', parts }] }), hearing)).toBe((1_024 + 64 + 1_001) * 40_000)
   })
 
+  test.each<[fact: string, parts: Part[], nano: number]>([
+    ['an image at that of images', [{ type: 'image', url: 'https://example.com/a.png' }], 20_000],
+    ['a file of unknown content at the most expensive one', [{ type: 'file', url: 'https://example.com/a' }], 40_000],
+    ['text at that of text', [{ type: 'text', text: 'Hi' }], 1_000],
+  ])('takes the price of what may be in the prompt: %s', (_, parts, nano) => {
+    const prices = { input_image_token: million(20), input_audio_token: million(40) }
+    const request = asking('', { messages: [{ role: 'user', parts }] })
+    const of = (other_prices: Record<string, number>) =>
+      maxCost(request, [{ entry: model({ input_price: million(1) }, { other_prices }) }], unstated)
+    expect(Number(of(prices).nanoUsd) / of(prices).promptTokens).toBe(nano)
+    const images = { input_image_token: million(60) }
+    expect(Number(of(images).nanoUsd) / of(images).promptTokens).toBe(nano === 1_000 ? 1_000 : 60_000)
+  })
+
+  test.each<[fact: string, more: Partial<NeutralRequest>, draws: boolean, nano: number]>([
+    ['a model that draws may draw where nothing is said', {}, true, 30_000],
+    ['a model that draws is asked for text alone', { modalities: ['text'] }, true, 2_000],
+    ['images are asked for', { modalities: ['text', 'image'] }, false, 30_000],
+    ['a model that does not draw is asked', {}, false, 2_000],
+    ['a voice is asked for', { audio: { voice: 'a', format: 'wav' } }, false, 64_000],
+  ])('takes the price of what may be in the reply: %s', (_, more, draws, nano) => {
+    const other_prices = { output_image_token: million(30), output_audio_token: million(64) }
+    const entry = model({ output_price: million(2) }, { other_prices, supports_image_generation: draws })
+    expect(nanoOf(asking('', { max_output_tokens: 10, ...more }), entry)).toBe(10 * nano)
+  })
+
   test('takes the tier that the prompt reaches, and a lower one that is dearer', () => {
     const pricing = [
       { prompt_tokens_threshold: 0, input_price: million(1), output_price: 0 },
@@ -165,6 +192,15 @@ describe('the maximum cost of a call', () => {
     expect(nanoOf(asking('', { ...bound, service_tier: 'priority' }), served)).toBe(700_000)
     expect(nanoOf(asking('', { ...bound, service_tier: 'flex' }), served)).toBe(400_000)
     expect(nanoOf(asking('', { ...bound, extensions: { speed: 'fast', inference_geo: 'us' } }), served)).toBe(880_000)
+  })
+
+  test('assumes the most expensive of the raised modes where the requested one has no price', () => {
+    const asked = (tier: string, multipliers: Record<string, number>) =>
+      nanoOf(asking('', { max_output_tokens: 100, service_tier: tier }), { ...answers, multipliers })
+    expect(asked('fast', { priority: 2, reserved: 3, batch: 9 })).toBe(1_200_000)
+    expect(asked('fast', { reserved: 2, priority: 3 })).toBe(1_200_000)
+    expect(asked('fast', { priority: 3, fast: 2 })).toBe(800_000)
+    expect(asked('scale', { priority: 3 })).toBe(400_000)
   })
 
   test('counts the allowed searches, ten by default, and the price of the request', () => {
@@ -239,6 +275,61 @@ describe('the longest prompt', () => {
   })
 })
 
+describe('tools that run at the provider', () => {
+  const entry = model({}, { context_window: 10_000, other_prices: { web_search_per_call: 0.01 } })
+  type Asked = Partial<NeutralRequest>
+  const used = (asked: Asked, facts: JsonObject = {}, sameAs = 'messages') => {
+    const provider = { traits: [{ match: /./, facts }], maker: 'm', sameAs } as unknown as Provider
+    const target = { model: 'm', entry, provider }
+    const plain = maxCost(asking(''), [{ model: 'm', entry }], unstated)
+    const { promptTokens, nanoUsd } = maxCost(asking('', asked), [target], unstated)
+    // What is asked for is a part of the prompt as well.
+    const tokens = promptTokens - plain.promptTokens
+    return { contexts: Math.floor(tokens / 10_000), tokens, searches: Number(nanoUsd) / 10_000_000 }
+  }
+  const search = (web_search: object): Asked => ({ web_search })
+  const tool = (kind: string, definition: JsonObject = {}, by = 'messages'): Asked => ({
+    tools: [{ kind, by, definition: { type: kind, ...definition } }] as NonNullable<NeutralRequest['tools']>,
+  })
+
+  test.each<[fact: string, asked: Asked, facts: JsonObject, searches: number]>([
+    ['ten of them, where nothing says how many', search({}), {}, 10],
+    ['as many as the manifest says', search({}), { search_uses: 3 }, 3],
+    ['as many as the request says, whatever the manifest does', search({ max_uses: 2 }), { search_uses: 3 }, 2],
+    ['one at least', search({ max_uses: 0 }), {}, 1],
+    ['one at least, whatever the manifest says', search({}), { search_uses: 0 }, 1],
+  ])('may search: %s', (_, asked, facts, searches) => {
+    expect(used(asked, facts)).toMatchObject({ searches, contexts: searches })
+  })
+
+  test('read no more after a search than the manifest says', () => {
+    const few = used(search({ max_uses: 4 }), { search_tokens: 500 })
+    expect(few).toMatchObject({ searches: 4, contexts: 0 })
+    expect(few.tokens).toBeGreaterThanOrEqual(2_000)
+    expect(few.tokens).toBeLessThan(2_200)
+  })
+
+  test('are bounded all together at Responses, and only there', () => {
+    const bounded = { ...search({}), extensions: { max_tool_calls: 4 } }
+    expect(used(bounded, {}, 'responses')).toMatchObject({ searches: 4, contexts: 4 })
+    expect(used(bounded)).toMatchObject({ searches: 10, contexts: 10 })
+    expect(used({ ...bounded, ...search({ max_uses: 2 }) }, {}, 'responses')).toMatchObject({ searches: 2 })
+  })
+
+  test.each<[fact: string, asked: Asked, facts: JsonObject, contexts: number]>([
+    ['ten times, where nothing says how often', tool('code_execution'), {}, 10],
+    ['as often as the tool says', tool('code_execution', { max_uses: 3 }), {}, 3],
+    ['once at least', tool('code_execution', { max_uses: 0 }), {}, 1],
+    ['as often as the manifest says without a tool', {}, { remote_uses: 2 }, 2],
+    ['as often as both say together', tool('code_execution', { max_uses: 3 }), { remote_uses: 2 }, 5],
+    ['never, where the client runs it', tool('bash'), {}, 0],
+    ['never, where it is of another API', tool('code_execution', {}, 'responses'), {}, 0],
+    ['ten times for the servers of MCP', { extensions: { mcp_servers: [] } }, {}, 10],
+  ])('may read everything again: %s', (_, asked, facts, contexts) => {
+    expect(used(asked, facts)).toMatchObject({ contexts, searches: 0 })
+  })
+})
+
 describe('the length of a reply that is left open', () => {
   const thousand = model({ input_price: million(1), output_price: million(4) })
   /** A prompt of 10,000 tokens at most, which cost 10,000,000 nano-USD. */
@@ -257,6 +348,33 @@ describe('the length of a reply that is left open', () => {
   test('fits into what is left, down to the configured length', () => {
     for (let left = 10_200_000n; left <= 12_000_000n; left += 7_000n)
       expect(asked(left).nanoUsd).toBeLessThanOrEqual(left)
+  })
+
+  test.each<[fact: string, more: Partial<NeutralRequest>, entry: Partial<ModelEntry>, length: number]>([
+    ['at the price of output', {}, {}, 625],
+    ['shared by all choices', { n: 5 }, {}, 125],
+    ['at the price of thinking, where that is higher', {}, { other_prices: { reasoning_token: million(10) } }, 250],
+    ['at the price of the mode that is asked for', { service_tier: 'priority' }, { multipliers: { priority: 2 } }, 312],
+    ['at that of no cheaper mode', { service_tier: 'flex' }, { multipliers: { flex: 0.5 } }, 625],
+  ])('is paid %s', (_, more, entry, length) => {
+    // An eighth of what is left is 2,500,000 nano-USD. A prompt costs nothing here.
+    const priced = { ...model({ output_price: million(4) }), ...entry }
+    const { lengths } = maxCost(asking('', more), [{ entry: priced }], {
+      ...{ defaultOutputTokens: 50, at, leftNano: 20_000_000n },
+    })
+    expect(lengths).toEqual([length])
+  })
+
+  test.each([
+    ['rise', [million(2), million(8)]],
+    ['fall', [million(8), million(2)]],
+  ])('is paid at the highest price of any tier where they %s', (_, [first = 0, second = 0]) => {
+    const pricing = [
+      { prompt_tokens_threshold: 0, input_price: 0, output_price: first },
+      { prompt_tokens_threshold: 100, input_price: 0, output_price: second },
+    ]
+    const left = { defaultOutputTokens: 50, at, leftNano: 20_000_000n }
+    expect(maxCost(asking(''), [{ entry: model({}, { pricing }) }], left).lengths).toEqual([312])
   })
 
   test('is that of the model where an eighth pays more', () => {
