@@ -174,6 +174,9 @@ describe('the maximum cost of a call', () => {
     expect(nanoOf(asking(text.slice(1), limit), { api: 'chat', pricing })).toBe(9_999_000)
     const falling = pricing.map((tier, place) => ({ ...tier, input_price: million(3 - place * 2) }))
     expect(nanoOf(asking(text, limit), { api: 'chat', pricing: falling })).toBe(9_999 * 3_000)
+    // A prompt of as many tokens as the threshold is in the higher tier here: one less is in the lower one.
+    const inclusive: ModelEntry = { api: 'chat', tier_from: 'at', pricing: falling }
+    expect(nanoOf(asking(text, limit), inclusive)).toBe(9_998 * 3_000)
   })
 
   test('uses the most expensive class for each slice of a prompt', () => {
@@ -266,6 +269,20 @@ describe('the longest prompt', () => {
     const { promptTokens } = maxCost(request, [{ entry }], unstated)
     // A message, and each of its parts.
     expect(promptTokens).toBe(1_024 + 32 + 32 * parts.length + tokens)
+  })
+
+  test.each<[fact: string, body: JsonObject, sameAs: string, contexts: number]>([
+    ['an earlier response', { previous_response_id: 'r' }, 'responses', 1],
+    ['a conversation', { conversation: { id: 'c' } }, 'responses', 1],
+    ['a stored prompt', { prompt: { id: 'p' } }, 'responses', 1],
+    ['a thread', { thread: 't' }, 'responses', 1],
+    ['nothing', { previous_response_id: null }, 'responses', 0],
+    ['what a provider of another API does not hear of', { previous_response_id: 'r' }, 'chat', 0],
+  ])('has the whole context where the provider continues %s', (_, body, sameAs, contexts) => {
+    const request = { ...asking('Hi'), origin: { api: 'responses', body } } as NeutralRequest
+    const target = { entry: model({}, { context_window: 50_000 }), provider: { sameAs } as Provider }
+    const { promptTokens } = maxCost(request, [target], unstated)
+    expect(promptTokens).toBe(around + 2 + contexts * 50_000)
   })
 
   test('has no more than a token for each byte, nor fewer than are estimated', () => {
