@@ -137,6 +137,23 @@ describe('a key that is known', () => {
     expect(thrownBy(() => access.authenticate(secret)).code).toBe('invalid_key')
   })
 
+  test('is reread when the clock was set back: a key that another process revoked does not work until it is right again', () => {
+    const url = `sqlite:${temporaryFile('router.sqlite')}`
+    const { store, makeKey } = open(url)
+    const { secret, record } = makeKey()
+    let now = 10_000_000
+    const access = openAccess(store, { now: () => now })
+    const key = access.authenticate(secret)
+    const other = openStore(url)
+    onTestFinished(() => other.close())
+    now -= 3_600_000
+    expect(access.authenticate(secret)).toBe(key)
+    other.keys.revoke(record.id)
+    now += 2_000
+    expect(thrownBy(() => access.authenticate(secret))).toMatchObject({ code: 'invalid_key' })
+    expect(thrownBy(() => access.revalidate(key))).toMatchObject({ code: 'invalid_key' })
+  })
+
   test('is not pushed out by secrets that are not known', () => {
     const { store, makeKey } = open()
     const { secret } = makeKey()

@@ -365,6 +365,42 @@ describe('a call', () => {
     }
   })
 
+  type Ending = 'complete' | 'partial' | 'failed'
+
+  /** Ends calls of many organizations, of one key each, and returns how many accounts are in memory then. */
+  async function accountsAfter(calls: number, ending: Ending, ledger: CallLedger): Promise<number> {
+    const here = services({ budget: openBudget(store.spend, { mostIdle: 1 }) })
+    for (let call = 0; call < calls; call++) {
+      const { key, rules, ...asked } = applicant(noLimits, null, 10)
+      const admission = admit({ key, rules, ...asked }, here)
+      const own = { id: randomUUID(), at: asked.at, monotonicMs: 0, organization: rules.id, key: key.id }
+      const start = { ...own, api: 'chat', operation: 'chat', requested: 'maker/m1', stream: false } as const
+      const settlement = new Settlement(start, { ledger, admission })
+      const received = { ...tried, measured: { usage: { input: 5, output: 3 }, estimated: false } }
+      const failure = new RouterError('provider_failed', 'No.')
+      if (ending === 'complete') void settlement.complete(received)
+      else if (ending === 'partial') void settlement.partial(received, failure)
+      else void settlement.fail(tried, failure)
+      await new Promise(setImmediate)
+    }
+    expect(here.budget.totals().reservedNano).toBe(0n)
+    return here.budget.totals().accounts
+  }
+
+  test.each<Ending>(['complete', 'partial', 'failed'])(
+    'that is %s leaves no account in memory once its row is written',
+    async (ending) => {
+      expect(await accountsAfter(100, ending, { settle: async () => {} })).toBeLessThan(20)
+    },
+  )
+
+  test.each<Ending>(['complete', 'partial'])(
+    'that is %s keeps its accounts until its row is written',
+    async (ending) => {
+      expect(await accountsAfter(100, ending, { settle: () => new Promise(() => {}) })).toBe(200)
+    },
+  )
+
   test('that failed gives back its tokens, not its request', () => {
     const here = services()
     const limited = applicant({ requestsPerMinute: 2, tokensPerMinute: 100, concurrentCalls: null }, null, 90)

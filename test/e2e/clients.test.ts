@@ -24,13 +24,15 @@ const counts = { near: { prompt_tokens: 1e300, completion_tokens: 2 } }
 
 let provider: LoopbackProvider
 let router: TestRouter
+/** How many chunks the last endless stream had. */
+let endlessChunks = 0
 
 beforeAll(async () => {
   provider = await loopbackProvider(async ({ body }, response) => {
     const prompt = body.messages.at(-1).content as string
     if (prompt === 'endless') {
       beginStream(response)
-      while (!response.destroyed) {
+      for (endlessChunks = 0; !response.destroyed; endlessChunks++) {
         if (!response.write(chunk({ content: 'x'.repeat(10_000) }))) await pause(1)
       }
     } else if (prompt === 'much') {
@@ -192,8 +194,14 @@ describe('a client that stalls', () => {
       'the row',
       until(() => rows(router).length > before),
     )
-    expect(rows(router).at(-1)).toMatchObject({ outcome: 'partial', status: 499, estimated: 1 })
-    await within(5_000, 'leaving', provider.received.at(-1)?.left ?? Promise.resolve())
+    const row = rows(router).at(-1)
+    expect(row).toMatchObject({ outcome: 'partial', status: 499, estimated: 1 })
+    await within(5_000, 'leaving', provider.received.at(-1)?.left ?? Promise.reject(new Error('no call')))
+    // A chunk is 2,500 tokens, 2,000 nano-USD each, beside the six tokens of the prompt for 1,000 each.
+    const chunks = ((row?.cost ?? 0) - 6_000) / 5_000_000
+    expect(chunks).toBeGreaterThanOrEqual(1)
+    expect(Number.isInteger(chunks)).toBe(true)
+    expect(chunks).toBeLessThanOrEqual(endlessChunks)
   })
 
   test('for a while does not make the provider a silent one', async () => {

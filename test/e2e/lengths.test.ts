@@ -3,7 +3,7 @@ import type { JsonObject } from '../../src/core/json.ts'
 import type { Store } from '../../src/store/open.ts'
 import { answerJson, type LoopbackProvider, loopbackProvider } from '../helpers/provider.ts'
 import { type TestRouter, testRouter } from '../helpers/router.ts'
-import { newKey, storeIn } from './budget-world.ts'
+import { callOnce, newKey, pricedManifest, pricedProvider, storeIn, tenTokens } from './budget-world.ts'
 
 // How long a reply may be: what is asked for is what is held, and what is held fits into what is left.
 
@@ -106,6 +106,13 @@ describe('a caller that states no length', () => {
     expect((await ask('/v1/responses', onResponses, usd(1.2))).sent).toMatchObject({ max_output_tokens: 15_000 })
   })
 
+  test('with a limit gets no more than its prompt leaves, where that is less than an eighth', async () => {
+    // With its markup and what providers put before it no more than 146,000 tokens at 3 USD per million: 0.062 USD of 0.50 are left.
+    const messages = [{ role: 'user', content: 'x'.repeat(144_912) }]
+    const { status, sent } = await ask('/v1/chat/completions', { model: claude, messages }, usd(0.5))
+    expect([status, sent.max_tokens]).toEqual([200, 4_133])
+  })
+
   test('with a limit gets all that the model can give, where that is less: nothing is sent', async () => {
     expect((await ask('/v1/chat/completions', chat(claude), usd(100))).sent.max_tokens).toBe(64_000)
     expect(
@@ -142,6 +149,41 @@ describe('a length that the provider does not take', () => {
     const thinking = chat(claude, { max_tokens: 600, reasoning: { max_tokens: 8_000 } })
     expect((await ask('/v1/chat/completions', thinking, usd(10))).sent.max_tokens).toBe(8_600)
     expect((await ask('/v1/chat/completions', thinking, usd(0.1))).status).toBe(402)
+  })
+})
+
+describe('a manifest that sends a longer length than is asked for', () => {
+  let longer: LoopbackProvider
+  let own: TestRouter
+  let ownStore: Store
+
+  beforeAll(async () => {
+    longer = await pricedProvider({ wait: async () => {} })
+    const patch = `endpoints: { chat: { patch: { request: '$merge([$, { "max_tokens": max_tokens * 4 }])' } } }`
+    own = await testRouter({ files: { 'providers/priced.yaml': `${pricedManifest(longer.url)}${patch}\n` } })
+    ownStore = storeIn(own.folder)
+  })
+
+  afterAll(async () => {
+    ownStore?.close()
+    await own?.end()
+    await longer?.close()
+  })
+
+  // 10 tokens are asked for, 40 are sent, and each costs 100,000 nano-USD.
+  test.each([
+    ['one choice', {}, 4_000_000n],
+    ['each of three choices', { n: 3 }, 12_000_000n],
+  ])('is held to what it sends, for %s', async (_, more, nano) => {
+    const call = async (monthlyLimitNano: bigint) => {
+      const { secret } = newKey(ownStore, { monthlyLimitNano })
+      return (await callOnce(own.url, secret, { ...tenTokens, ...more })).status
+    }
+    const before = longer.received.length
+    expect(await call(nano - 1n)).toBe(402)
+    expect(longer.received).toHaveLength(before)
+    expect(await call(nano)).toBe(200)
+    expect(longer.received.at(-1)?.body).toMatchObject({ max_tokens: 40, ...more })
   })
 })
 
@@ -184,6 +226,15 @@ describe('a stated length above what the model can give', () => {
     expect(dropped).toContain('max_tokens')
     const smaller = { max_tokens: 20_000, max_completion_tokens: 10 }
     expect((await ask('/v1/chat/completions', chat('openai/gpt-5', smaller), usd(0.15))).status).toBe(402)
+  })
+
+  test('of two fields the larger one is held for each choice', async () => {
+    // 60,000 tokens at 10 USD per million, and 0.002 USD at most for the prompt.
+    const three = chat('openai/gpt-5', { max_tokens: 20_000, max_completion_tokens: 10, n: 3 })
+    provider.received.length = 0
+    expect((await ask('/v1/chat/completions', three, usd(0.59))).status).toBe(402)
+    expect(provider.received).toEqual([])
+    expect((await ask('/v1/chat/completions', three, usd(0.61))).status).toBe(200)
   })
 })
 

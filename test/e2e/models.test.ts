@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { answerJson, type LoopbackProvider, loopbackProvider } from '../helpers/provider.ts'
 import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
 
 type Entry = { id: string; api: string; pricing: { prompt_tokens_threshold: number }[]; [field: string]: unknown }
@@ -174,7 +175,7 @@ ${models.join('')}  chat: { api: chat }
 describe('a key', () => {
   const entry = (api: string, geolocation: string) =>
     `{ api: ${api}, geolocation: ${geolocation}, pricing: [{ prompt_tokens_threshold: 0, input_price: 1, output_price: 2 }] }`
-  const files = {
+  const filesFor = (url: string) => ({
     'config.yaml': `
 server: { port: 0 }
 policies:
@@ -183,7 +184,7 @@ policies:
 `,
     'providers/a.yaml': `slug: a
 name: A
-base_url: http://127.0.0.1:9
+base_url: ${url}
 auth: { scheme: none }
 dialect: openai-chat
 models:
@@ -192,7 +193,9 @@ models:
   decides: ${entry('decision', 'eu')}
   embeds: ${entry('embedding', 'eu')}
 `,
-  }
+  })
+  let provider: LoopbackProvider
+  let files: ReturnType<typeof filesFor>
   let own: TestRouter
   let limited: { api_key_id: string; api_key: string }
 
@@ -210,13 +213,27 @@ models:
   }
 
   beforeAll(async () => {
+    const message = { role: 'assistant', content: 'Hi' }
+    const choices = [{ index: 0, message, finish_reason: 'stop' }]
+    provider = await loopbackProvider((_, response) =>
+      answerJson(response, { id: 'c', object: 'chat.completion', created: 1, model: 'm', choices }),
+    )
+    files = filesFor(provider.url)
     own = await testRouter({ files })
     await manage('POST', '/alias', { name: 'quick', target: 'a/chat-us' })
     await manage('POST', '/alias', { name: 'judge', target: 'a/decides' })
     await manage('POST', '/policy', { id: 'mine', targets: ['a/chat-eu', 'a/chat-us'] })
     limited = (await manage('POST', '/apikey', { name: 'limited' })) as typeof limited
   })
-  afterAll(() => own.end())
+  afterEach(async () => {
+    await manage('POST', `/apikey/${limited.api_key_id}/access`, { models: null })
+    await manage('PUT', '/org/models', { approved_models: null })
+    await manage('PUT', '/org/rules', { geolocation: null })
+  })
+  afterAll(async () => {
+    await own.end()
+    await provider.close()
+  })
 
   test('sees the aliases and policies of its organization among the models, which are not listed without a key', async () => {
     expect(await ids('/v1/models')).toEqual(['a/chat-eu', 'a/chat-us'])
@@ -296,7 +313,6 @@ models:
   test('sees the models that the data rules of its organization allow', async () => {
     await manage('PUT', '/org/rules', { geolocation: ['eu'] })
     expect(await ids('/v1/models', testKey)).toEqual(['a/chat-eu', 'best', 'best@eu', 'mine'])
-    await manage('PUT', '/org/rules', { geolocation: null })
   })
 
   test('in the form of the Messages API sees the same', async () => {
@@ -310,15 +326,18 @@ models:
     const call = async (model: string) => {
       const headers = { 'x-api-key': limited.api_key, 'content-type': 'application/json' }
       const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'hi' }] })
+      provider.received.length = 0
       const response = await fetch(`${own.url}/v1/chat/completions`, { method: 'POST', headers, body })
-      return [response.status, await response.json()]
+      const asked = provider.received.map(({ body }) => body.model)
+      return [response.status, await response.json(), asked]
     }
+    expect(await call('quick')).toMatchObject([200, { model: 'a/chat-us' }, ['chat-us']])
     await manage('POST', `/apikey/${limited.api_key_id}/access`, { models: ['a/chat-eu'] })
-    expect(await call('quick')).toMatchObject([403, { error: { code: 'forbidden', param: 'model' } }])
-    expect(await call('policy/best@eu')).toMatchObject([502, {}])
+    expect(await call('quick')).toMatchObject([403, { error: { code: 'forbidden', param: 'model' } }, []])
+    expect(await call('policy/best@eu')).toMatchObject([200, { model: 'a/chat-eu' }, ['chat-eu']])
     await manage('PUT', '/org/models', { approved_models: ['a/chat-eu'] })
-    expect(await call('quick')).toMatchObject([404, { error: { code: 'model_not_found' } }])
-    await manage('PUT', '/org/models', { approved_models: null })
+    expect(await call('quick')).toMatchObject([404, { error: { code: 'model_not_found' } }, []])
+    expect(await call('policy/best@eu')).toMatchObject([200, { model: 'a/chat-eu' }, ['chat-eu']])
   })
 
   test('that is revoked, has expired or was never one sees nothing: 403', async () => {

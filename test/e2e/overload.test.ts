@@ -1,8 +1,9 @@
 import { Agent, request as httpRequest } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { answerJson, type LoopbackProvider, loopbackProvider } from '../helpers/provider.ts'
 import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
+import { eventually } from '../helpers/time.ts'
 
 const body = (model: string) => ({ model, messages: [{ role: 'user', content: 'Hi' }], max_tokens: 5 })
 const reply = {
@@ -52,6 +53,13 @@ afterAll(async () => {
   await provider?.close()
 })
 
+/** The sum of a metric over its samples, or over those with a label of this value. */
+function metricValue(text: string, metric: string, label?: string): number {
+  const samples = text.split('\n').filter((line) => line.startsWith(`${metric} `) || line.startsWith(`${metric}{`))
+  const wanted = label === undefined ? samples : samples.filter((line) => line.includes(`"${label}"`))
+  return wanted.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0)
+}
+
 async function burst(count: number, model: string) {
   most = { narrow: 0, wide: 0, all: 0 }
   const answers = await Promise.all(
@@ -62,17 +70,85 @@ async function burst(count: number, model: string) {
   return { answers, statuses }
 }
 
-test('a target gets no more calls at once than its limit; those that do not fit are told when to come again', async () => {
-  const { answers, statuses } = await burst(15, 'narrow/m1')
-  expect(most.narrow).toBeLessThanOrEqual(3)
-  // Six may wait, the others may not; on a slow machine some of the six wait too long, or the others come later.
-  expect((statuses[200] ?? 0) + (statuses[429] ?? 0)).toBe(15)
-  expect(statuses[429]).toBeGreaterThanOrEqual(1)
-  expect(statuses[200]).toBeGreaterThanOrEqual(3)
-  const refused = answers.find(({ status }) => status === 429)
-  expect(refused?.headers.get('retry-after')).toBe('1')
-  expect(refused?.headers.get('x-should-retry')).toBeNull()
-  expect((await refused?.json()) as object).toMatchObject({ error: { origin: 'router', code: 'rate_limited' } })
+describe('a target that is full', () => {
+  let held: LoopbackProvider
+  let own: TestRouter
+  /** Ends the calls that the provider has. */
+  let release: () => void
+  let released: Promise<void>
+  const begun: Promise<unknown>[] = []
+
+  beforeAll(async () => {
+    held = await loopbackProvider(async (_, response) => {
+      await released
+      answerJson(response, reply)
+    })
+    own = await testRouter({
+      files: { 'providers/narrow.yaml': manifest('narrow', held.url) },
+      providers: { narrow: { limits: { concurrent: 3, queue: 6 } } },
+      // Each thread has its share of a limit.
+      threads: 1,
+    })
+  })
+
+  beforeEach(() => {
+    held.received.length = 0
+    ;({ promise: released, resolve: release } = Promise.withResolvers<void>())
+  })
+
+  afterEach(async () => {
+    release()
+    await Promise.all(begun.splice(0))
+  })
+
+  afterAll(async () => {
+    await own?.end()
+    await held?.close()
+  })
+
+  function calls(count: number) {
+    const ended: Response[] = []
+    const all = Array.from({ length: count }, async () => {
+      const response = await own.call('/v1/chat/completions', body('narrow/m1'))
+      ended.push(response)
+      return response.status
+    })
+    begun.push(...all)
+    return { ended, statuses: Promise.all(all) }
+  }
+
+  /** How many calls wait for the target. */
+  async function waiting(): Promise<number> {
+    return metricValue(await (await own.call('/metrics')).text(), 'inference_router_limit_waiting', 'narrow/m1')
+  }
+
+  test('is asked by as many calls as its limit; the others are told when to come again, after a second at most', async () => {
+    const { ended, statuses } = calls(15)
+    await eventually(() => expect(ended).toHaveLength(12))
+    expect(held.received).toHaveLength(3)
+    for (const refused of ended) {
+      expect(refused.status).toBe(429)
+      expect([refused.headers.get('retry-after'), refused.headers.get('x-should-retry')]).toEqual(['1', null])
+      expect(await refused.json()).toMatchObject({ error: { origin: 'router', code: 'rate_limited' } })
+    }
+    release()
+    expect((await statuses).toSorted()).toEqual([...Array(3).fill(200), ...Array(12).fill(429)])
+    expect(held.received).toHaveLength(3)
+  })
+
+  // Calls wait a second at most: a machine that takes longer than that shows nothing.
+  test('has its queue, and what does not fit in is refused at once', { retry: 5 }, async () => {
+    const running = calls(3)
+    await eventually(() => expect(held.received).toHaveLength(3))
+    const queued = calls(6)
+    await eventually(async () => expect(await waiting()).toBe(6))
+    expect(await calls(1).statuses).toEqual([429])
+    expect([running.ended, queued.ended]).toEqual([[], []])
+    release()
+    expect(await running.statuses).toEqual(Array(3).fill(200))
+    expect(await queued.statuses).toEqual(Array(6).fill(200))
+    expect(held.received).toHaveLength(9)
+  })
 })
 
 test('calls that have another target go there instead of waiting', async () => {
@@ -108,7 +184,12 @@ function stalledUploads(count: number, size: number) {
 test('uploads that stall take no places from other calls', async () => {
   const uploads = stalledUploads(60, 1_000)
   try {
-    await pause(400)
+    // As many as there are places have begun, and have given their places back.
+    await eventually(async () => {
+      const text = await (await router.call('/metrics')).text()
+      expect(metricValue(text, 'inference_router_requests_running')).toBeGreaterThanOrEqual(40)
+      expect(metricValue(text, 'inference_router_limit_running', 'server')).toBe(0)
+    })
     expect((await burst(40, 'wide/m1')).statuses).toEqual({ 200: 40 })
   } finally {
     uploads.end()

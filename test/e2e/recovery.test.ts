@@ -1,8 +1,9 @@
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { answerJson, beginStream, type LoopbackProvider, loopbackProvider } from '../helpers/provider.ts'
-import { type TestRouter, testRouter } from '../helpers/router.ts'
+import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
+import { newKey, storeIn } from './budget-world.ts'
 
 // Streams that break off where no other target goes on: they fail as they are, have one row of their own, and hold nothing.
 
@@ -23,6 +24,7 @@ const models = [
 ] as const
 const targets = (...names: (typeof models)[number][]) => names.map((name) => `maker/${name}`)
 const price = '[{ prompt_tokens_threshold: 0, input_price: 0, output_price: 0.000001 }]'
+const inputPrice = '[{ prompt_tokens_threshold: 0, input_price: 0.000001, output_price: 0 }]'
 
 let provider: LoopbackProvider
 let router: TestRouter
@@ -33,6 +35,7 @@ beforeAll(async () => {
     beginStream(response)
     if (model.startsWith('cut')) response.write(chunk('One '), () => response.destroy())
     else if (model === 'stalls') response.write(chunk('One '))
+    else if (model === 'long') response.write(chunk('x'.repeat(30_000)), () => response.destroy())
     else response.end(`${chunk(model === 'differs' ? 'Two.' : 'One two.', 'stop')}data: [DONE]\n\n`)
   })
   router = await testRouter({
@@ -45,6 +48,14 @@ dialect: openai-chat
 traits: [{ match: ".*", facts: { prefill: true } }]
 models: { ${models.map((id) => `${id}: { api: chat, pricing: ${price} }`).join(', ')} }
 `,
+      'providers/reader.yaml': `slug: reader
+name: Reader
+base_url: ${provider.url}
+auth: { scheme: none }
+dialect: openai-chat
+traits: [{ match: ".*", facts: { prefill: true } }]
+models: { long: { api: chat, pricing: ${inputPrice} }, ok: { api: chat, pricing: ${inputPrice} } }
+`,
     },
     // Each thread counts failures by itself.
     threads: 1,
@@ -52,6 +63,7 @@ models: { ${models.map((id) => `${id}: { api: chat, pricing: ${price} }`).join('
       health: { in_a_row: 100, share: 0.5, of: 6 },
       policies: {
         going: { targets: targets('cut', 'ok'), on_cut: 'continue' },
+        longer: { targets: ['reader/long', 'reader/ok'], on_cut: 'continue' },
         six: { targets: targets('fails1', 'fails2', 'fails3', 'fails4', 'fails5', 'cut', 'ok'), on_cut: 'continue' },
         late: { targets: targets('stalls', 'ok'), on_cut: 'continue', total: '300ms' },
         down: { targets: targets('cut', 'fails1', 'fails2'), on_cut: 'restart' },
@@ -74,10 +86,11 @@ beforeEach(() => {
 })
 
 /** The event that ends a stream, and the rows of the call. */
-async function ask(model: string) {
+async function ask(model: string, secret = testKey) {
   const body = { model, stream: true, max_tokens: 50, messages: [{ role: 'user', content: 'Hi' }] }
   const id = `call-${model}-${Math.random()}`
-  const response = await router.call('/v1/chat/completions', body, { 'x-request-id': id })
+  const headers = { 'x-request-id': id, authorization: `Bearer ${secret}` }
+  const response = await router.call('/v1/chat/completions', body, headers)
   const events = (await response.text()).trim().split('\n\n')
   const books = new Database(join(router.folder, 'data/router.sqlite'), { readonly: true })
   const columns = 'model, outcome, error, attempts, attempt_of'
@@ -91,6 +104,20 @@ test('what was said counts towards the length of the answer', async () => {
   await ask('going')
   const [first, second] = provider.received.map(({ body }) => body)
   expect([first.max_tokens, second.max_tokens, second.messages.at(-1).content]).toEqual([50, 49, 'One'])
+})
+
+test('what was said is a part of the prompt that is reserved for the next target', async () => {
+  const store = storeIn(router.folder)
+  onTestFinished(() => store.close())
+  // A prompt of five tokens is charged for the first one; what the second one gets has 31,090 at most, 1,000 nano-USD each.
+  const limitNano = 5_000n + 31_090_000n
+  const short = await ask('longer', newKey(store, { monthlyLimitNano: limitNano - 1n }).secret)
+  expect(short.error).toMatchObject({ code: 'provider_cut' })
+  expect(short.rows.at(-1)).toMatchObject({ model: 'long', outcome: 'partial' })
+  expect(provider.received).toHaveLength(1)
+  const enough = await ask('longer', newKey(store, { monthlyLimitNano: limitNano }).secret)
+  expect(enough.error).toBeUndefined()
+  expect(enough.rows.at(-1)).toMatchObject({ model: 'ok', outcome: 'complete', attempts: 2 })
 })
 
 test('after six attempts no other one follows', async () => {

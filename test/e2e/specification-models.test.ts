@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { chat as chatApi } from '../../src/api/chat/api.ts'
 import { schemaOf } from '../helpers/openapi.ts'
-import { testKey } from '../helpers/router.ts'
+import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
 import { sentTo } from '../helpers/sent.ts'
 import { shippedFiles } from '../helpers/shipped.ts'
 import type { Body } from './sdk-wire.ts'
@@ -169,6 +169,78 @@ describe('Model entry', () => {
 
 const ask = (model: string, more: object = {}, headers: Record<string, string> = {}) =>
   world.ask('/v1/chat/completions', { model, messages: [{ role: 'user', content: 'Hi' }], ...more }, { headers })
+
+describe('The entry of a model', () => {
+  const flags = [
+    ...[
+      'supports_caching',
+      'supports_vision',
+      'supports_computer_use',
+      'supports_reasoning',
+      'supports_image_generation',
+    ],
+    ...['supports_tool_calling', 'supports_role_developer', 'supports_web_search', 'supports_output_json_object'],
+    'supports_output_json_schema',
+  ]
+  const all = (value: boolean) => Object.fromEntries(flags.map((name) => [name, value]))
+  const stated = {
+    ...{ api: 'chat', created: 1_700_000_000, updated: 1_750_000_000, max_output_tokens: 123, context_window: 4_567 },
+    ...{ description: 'It is stated.', data_retention: true, data_retention_days: 7, data_used_for_training: false },
+    ...{ privacy_comments: 'Seven days.', geolocation: 'us', open_weights: true, model_lab: 'A lab' },
+    ...{ model_canonical_name: 'the-model', ...all(true) },
+  }
+  const denied = {
+    ...{ api: 'chat', created: 5, open_weights: false, data_retention: false, data_used_for_training: true },
+    ...all(false),
+  }
+  const pricing = [
+    {
+      ...{ prompt_tokens_threshold: 0, input_price: 1e-6, caching_price: 1.25e-6, caching_5m_price: 1.5e-6 },
+      ...{ caching_1h_price: 2e-6, cached_price: 1e-7, output_price: 4e-6 },
+    },
+    { prompt_tokens_threshold: 1_000, input_price: 2e-6, output_price: 8e-6 },
+  ]
+  const models = { stated: { ...stated, pricing }, denied, silent: { api: 'chat' } }
+  const provider = { slug: 'one', name: 'One', base_url: 'http://127.0.0.1:9', auth: { scheme: 'none' }, models }
+
+  let own: TestRouter
+  let entries: { [id: string]: Body }
+  let flat: { [id: string]: Body }
+  beforeAll(async () => {
+    own = await testRouter({ files: { 'providers/one.yaml': JSON.stringify({ ...provider, dialect: 'openai-chat' }) } })
+    const read = async (path: string) => {
+      const { data } = (await (await own.call(path)).json()) as { data: Body[] }
+      return Object.fromEntries(data.map((entry) => [entry.id, entry]))
+    }
+    entries = await read('/v1/models')
+    flat = await read('/v1/models/all')
+  })
+  afterAll(() => own.end())
+
+  test('2.2 to 2.6, 2.14, 2.15, 2.26 to 2.32: has what is stated of it', () => {
+    const { pricing: _, ...entry } = entries['one/stated']
+    expect(entry).toEqual({ id: 'one/stated', object: 'model', owned_by: 'system', ...stated })
+    expect(entries['one/denied']).toMatchObject({ ...denied, updated: 5 })
+  })
+  test.each(flags)('2.16 to 2.25: %s is true, false or missing, as it is stated', (flag) => {
+    expect(['stated', 'denied', 'silent'].map((name) => entries[`one/${name}`][flag])).toEqual([true, false, undefined])
+  })
+  test('2.4, 2.5, 2.27 to 2.32: has what a careful reader assumes where nothing is stated', () => {
+    expect(entries['one/silent']).toEqual({
+      ...{ api: 'chat', id: 'one/silent', object: 'model', created: 0, updated: 0, owned_by: 'system', pricing: [] },
+      ...{ description: 'one/silent', data_retention: true, data_retention_days: 0, data_used_for_training: true },
+      ...{ privacy_comments: 'Not stated.', geolocation: 'global', open_weights: false, model_lab: 'unknown' },
+      model_canonical_name: 'silent',
+    })
+  })
+  test('2.8 to 2.12, 2.33 to 2.40: has its prices, those of the lowest tier as flat ones; gaps are billed as input or output', () => {
+    const second = { caching_price: 2e-6, caching_5m_price: 2e-6, caching_1h_price: 2e-6, cached_price: 2e-6 }
+    expect(entries['one/stated'].pricing).toEqual([pricing[0], { ...pricing[1], ...second }])
+    const { input_price, caching_price, cached_price, output_price } = flat['one/stated']
+    expect([input_price, caching_price, cached_price, output_price]).toEqual([1e-6, 1.25e-6, 1e-7, 4e-6])
+    expect(flat['one/silent']).toMatchObject({ input_price: 0, caching_price: 0, cached_price: 0, output_price: 0 })
+  })
+})
 
 describe('Flags', () => {
   const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='

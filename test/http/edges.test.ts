@@ -252,7 +252,11 @@ describe('OPTIONS', () => {
       expect([refused.status, refused.headers['access-control-allow-origin']]).toEqual([405, undefined])
       const read = await send('GET', '/v1/models', { headers: { origin }, to: shared })
       expect([read.status, read.headers['access-control-allow-origin']]).toEqual([200, undefined])
+      // A cache that keeps this answer must not give it to a page of a listed origin.
+      expect(read.headers.vary).toBe('Origin')
     }
+    const unstated = await send('GET', '/v1/models', { to: shared })
+    expect([unstated.headers['access-control-allow-origin'], unstated.headers.vary]).toEqual([undefined, 'Origin'])
     const plain = await send('OPTIONS', '/v1/models', { to: shared })
     expect([plain.status, plain.headers.allow]).toEqual([204, 'GET, HEAD'])
   })

@@ -265,6 +265,26 @@ test('an account that something is on its way to is not forgotten', async () => 
   expect(answered).toMatchObject({ isGranted: false })
 })
 
+test('a purse that closes an account keeps what is on its way to it', () => {
+  const bank = openBank({ readSpent: () => 0n, recall: () => Promise.resolve([]) })
+  for (const purse of [1, 2]) bank.join(purse)
+  const lend = (least: bigint) => {
+    let came = 0n
+    bank.lend(1, [{ account: 'organization o', kind: 'money', limit: 100n, least, wish: least }], (answer) => {
+      const [standing] = answer instanceof Error ? [] : answer.standings
+      came = (standing?.granted ?? 0n) + (standing?.extra ?? 0n)
+    })
+    return came
+  }
+  const first = lend(10n)
+  const onItsWay = lend(30n)
+  bank.giveBack(1, 'organization o', first, true)
+  expect(bank.totals().lent).toBe(onItsWay)
+  expect(onItsWay).toBeGreaterThanOrEqual(30n)
+  bank.giveBack(1, 'organization o', onItsWay, true)
+  expect(bank.totals().lent).toBe(0n)
+})
+
 test('a recall that is heard while a call is being admitted takes nothing that the call was granted', async () => {
   const need = { account: 'organization o', kind: 'money', limit: 100n, least: 10n, wish: 10n } as const
   const bank = openBank({ readSpent: () => 0n, recall: () => Promise.resolve([]) })

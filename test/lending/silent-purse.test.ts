@@ -38,6 +38,14 @@ function withSilent(options: Pick<BankOptions, 'patienceMs' | 'longestMs' | 'mos
     answers,
     lendAll,
     lend: (purse: number, least: bigint, wanted: Wanted = {}) => lendAll(purse, { ...wanted, least }),
+    /** The answer, where it comes at once. */
+    lendNow(purse: number, least: bigint, { account = 'organization o', limit = 100n }: Wanted = {}) {
+      let answered: Answer | Error | undefined
+      bank.lend(purse, [{ account, kind: 'money', limit, least, wish: least }], (answer) => {
+        answered = answer
+      })
+      return answered
+    },
     /** It has been asked so often. */
     asked: (times: number) => expect.poll(() => answers.length, { interval: 1 }).toBeGreaterThanOrEqual(times),
     answer() {
@@ -182,6 +190,14 @@ describe('a call that does not need what it may hold', () => {
     await lend(2, 10n, { limit: 950n })
     expect(await lend(2, 10n, { limit })).toMatchObject(granted)
     expect(await lend(2, 0n, { limit })).toMatchObject(granted)
+  })
+
+  test('is granted at once when a limit is removed under which others waited for it', async () => {
+    const { lend, lendNow } = withSilent({ patienceMs: 1, longestMs: 1 })
+    await lend(1, 0n, { limit: null })
+    expect(await lend(2, 10n, { limit: 100n })).toEqual(noAnswer)
+    expect(lendNow(2, 10n, { limit: null })).toMatchObject(granted)
+    expect(lendNow(3, 10n, { limit: null })).toMatchObject(granted)
   })
 
   test('is refused for another limit, whatever it holds without one', async () => {

@@ -140,6 +140,15 @@ test.each([
   expect(wantsCsv({ accept })).toBe(wanted)
 })
 
+test.each(['=1', '+1', '-1', '@x', ' =1', '\tx', '\rx', '\nx', ' \tx'])('the text %j is marked as text', (text) => {
+  const [, shown] = /^"?(.*?)"?\r\n$/s.exec(csvLine([text])) ?? []
+  expect(shown).toBe(`'${text}`)
+})
+
+test.each(['x=1', 'x', ' x', "'=1"])('the text %j needs no mark', (text) => {
+  expect(csvLine([text])).toBe(`${text}\r\n`)
+})
+
 test('numbers have no exponents', () => {
   expect(csvLine([1e-9, 1.5e-7, 0, 1e9, -2, null, undefined, true])).toBe(
     '0.000000001,0.00000015,0,1000000000,-2,,,true\r\n',

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { newSecret } from '../../src/access/secret.ts'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { newSecret, storedSecret } from '../../src/access/secret.ts'
+import { openStore } from '../../src/store/open.ts'
 import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
 import { administration } from './administration.ts'
 
@@ -288,9 +289,22 @@ describe('self', () => {
       expect((await manage.delete(`/apikey/${id}`)).status).toBe(204)
     }
     await manage.newKey({ permissions: { manage: 'read' } })
+    // Another one that may manage has expired.
+    const store = openStore(`sqlite:${router.folder}/data/router.sqlite`)
+    onTestFinished(() => store.close())
+    store.keys.create({
+      ...storedSecret(newSecret()),
+      organization: store.organizations.list()[0]?.id ?? '',
+      name: 'expired',
+      permissions: { manage: 'write' },
+      createdBy: { id: 'test', email: '' },
+      expiresAt: Date.now() - 1,
+    })
     const refused = await manage.delete('/apikey/self')
     expect(refused.status).toBe(400)
-    expect((refused.body.error as { message: string }).message).toMatch(/last active key.*create another one first/)
+    expect((refused.body.error as { message: string }).message).toMatch(
+      /last active key that may manage .*create another one first/,
+    )
     expect((await call(testKey)).status).toBe(200)
   })
 })

@@ -236,6 +236,41 @@ describe('a failure', () => {
   })
 })
 
+describe('the spill file', () => {
+  test('has the rows while the database fails, and is emptied once all of them are written', async () => {
+    const { ledger, next, writer } = open()
+    const spilled: CallRecord[] = []
+    writer.spill = {
+      append: async (rows) => void spilled.push(...rows),
+      clear: async () => void spilled.splice(0),
+      close: async () => {},
+    }
+    const [first, second] = [plainRecord(), plainRecord()]
+    const settling = ledger.settle(first)
+    ;(await next()).fail('busy')
+    await settling
+    expect(spilled).toEqual([first])
+    const again = await next()
+    const later = ledger.settle(second)
+    again.fail('busy')
+    await later
+    expect(spilled).toEqual([first, second])
+    ;(await next()).done()
+    await eventually(() => expect(ledger.backlog()).toBe(0))
+    expect(spilled).toEqual([])
+  })
+
+  test('is not touched where nothing has failed', async () => {
+    const { ledger, next, writer } = open()
+    const clear = vi.fn(async () => {})
+    writer.spill = { append: async () => {}, clear, close: async () => {} }
+    const settling = ledger.settle(plainRecord())
+    ;(await next()).done()
+    await settling
+    expect(clear).not.toHaveBeenCalled()
+  })
+})
+
 describe('rows that another thread has sent', () => {
   const textOf = (rows: readonly CallRecord[]) => ({ text: JSON.stringify(rows), count: rows.length })
 

@@ -1,6 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import type { JsonObject } from '../../src/core/json.ts'
 import type { ModelEntry, PricingTier } from '../../src/core/model.ts'
+import type { Part } from '../../src/core/parts.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
 import type { Usage } from '../../src/core/usage.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
@@ -58,7 +60,15 @@ describe('the maximum cost of a call', () => {
   })
 
   test('counts every requested choice', () => {
-    expect(nanoOf(asking('', { max_output_tokens: 10, n: 3 }), answers)).toBe(30 * 4_000)
+    const asked = (n: number | undefined, best?: unknown) => {
+      const extensions = best === undefined ? {} : { extensions: { best_of: best as number } }
+      return nanoOf(asking('', { max_output_tokens: 10, ...(n !== undefined && { n }), ...extensions }), answers)
+    }
+    expect(asked(3)).toBe(30 * 4_000)
+    // Of so many only the best ones are returned.
+    expect([asked(2, 5), asked(5, 2), asked(undefined, 4), asked(3, 'x')]).toEqual(
+      [50, 50, 40, 30].map((tokens) => tokens * 4_000),
+    )
   })
 
   test('adds a thinking budget that exceeds the output limit', () => {
@@ -68,11 +78,18 @@ describe('the maximum cost of a call', () => {
     expect(nanoOf(asking('', { ...thinking, reasoning: { budget: 2_000 } }), larger)).toBe(2_600 * 4_000)
     expect(nanoOf(asking('', { ...thinking, reasoning: { effort: 'none' } }), larger)).toBe(600 * 4_000)
     expect(nanoOf(asking('', { ...thinking, max_output_tokens: 4_000 }), larger)).toBe(4_000 * 4_000)
+    // No budget is smaller than 1,024, and an answer is written after it.
+    expect(nanoOf(asking('', { ...thinking, reasoning: { budget: 500 } }), larger)).toBe((600 + 1_024) * 4_000)
+    expect(nanoOf(asking('', { ...thinking, max_output_tokens: 1_024 }), larger)).toBe(2_048 * 4_000)
+    expect(nanoOf(asking('', { ...thinking, max_output_tokens: 1_025 }), larger)).toBe(1_025 * 4_000)
   })
 
   test('knows the smallest limit that an API accepts', () => {
     const target = { entry: answers, provider: { sameAs: 'responses' } as Provider }
-    expect(maxCost(asking('', { max_output_tokens: 1 }), [target], unstated).outputTokens).toBe(16)
+    const most = (length: number, of = target) =>
+      maxCost(asking('', { max_output_tokens: length }), [of], unstated).outputTokens
+    expect([most(1), most(16), most(100)]).toEqual([16, 16, 100])
+    expect(most(1, { ...target, provider: { sameAs: 'chat' } as Provider })).toBe(1)
   })
 
   test('is that of the most expensive target', () => {
@@ -121,6 +138,32 @@ describe('the maximum cost of a call', () => {
     expect(nanoOf(asking('', { messages: [{ role: 'user', parts }] }), hearing)).toBe((1_024 + 64 + 1_001) * 40_000)
   })
 
+  test.each<[fact: string, parts: Part[], nano: number]>([
+    ['an image at that of images', [{ type: 'image', url: 'https://example.com/a.png' }], 20_000],
+    ['a file of unknown content at the most expensive one', [{ type: 'file', url: 'https://example.com/a' }], 40_000],
+    ['text at that of text', [{ type: 'text', text: 'Hi' }], 1_000],
+  ])('takes the price of what may be in the prompt: %s', (_, parts, nano) => {
+    const prices = { input_image_token: million(20), input_audio_token: million(40) }
+    const request = asking('', { messages: [{ role: 'user', parts }] })
+    const of = (other_prices: Record<string, number>) =>
+      maxCost(request, [{ entry: model({ input_price: million(1) }, { other_prices }) }], unstated)
+    expect(Number(of(prices).nanoUsd) / of(prices).promptTokens).toBe(nano)
+    const images = { input_image_token: million(60) }
+    expect(Number(of(images).nanoUsd) / of(images).promptTokens).toBe(nano === 1_000 ? 1_000 : 60_000)
+  })
+
+  test.each<[fact: string, more: Partial<NeutralRequest>, draws: boolean, nano: number]>([
+    ['a model that draws may draw where nothing is said', {}, true, 30_000],
+    ['a model that draws is asked for text alone', { modalities: ['text'] }, true, 2_000],
+    ['images are asked for', { modalities: ['text', 'image'] }, false, 30_000],
+    ['a model that does not draw is asked', {}, false, 2_000],
+    ['a voice is asked for', { audio: { voice: 'a', format: 'wav' } }, false, 64_000],
+  ])('takes the price of what may be in the reply: %s', (_, more, draws, nano) => {
+    const other_prices = { output_image_token: million(30), output_audio_token: million(64) }
+    const entry = model({ output_price: million(2) }, { other_prices, supports_image_generation: draws })
+    expect(nanoOf(asking('', { max_output_tokens: 10, ...more }), entry)).toBe(10 * nano)
+  })
+
   test('takes the tier that the prompt reaches, and a lower one that is dearer', () => {
     const pricing = [
       { prompt_tokens_threshold: 0, input_price: million(1), output_price: 0 },
@@ -131,6 +174,9 @@ describe('the maximum cost of a call', () => {
     expect(nanoOf(asking(text.slice(1), limit), { api: 'chat', pricing })).toBe(9_999_000)
     const falling = pricing.map((tier, place) => ({ ...tier, input_price: million(3 - place * 2) }))
     expect(nanoOf(asking(text, limit), { api: 'chat', pricing: falling })).toBe(9_999 * 3_000)
+    // A prompt of as many tokens as the threshold is in the higher tier here: one less is in the lower one.
+    const inclusive: ModelEntry = { api: 'chat', tier_from: 'at', pricing: falling }
+    expect(nanoOf(asking(text, limit), inclusive)).toBe(9_998 * 3_000)
   })
 
   test('uses the most expensive class for each slice of a prompt', () => {
@@ -151,6 +197,15 @@ describe('the maximum cost of a call', () => {
     expect(nanoOf(asking('', { ...bound, extensions: { speed: 'fast', inference_geo: 'us' } }), served)).toBe(880_000)
   })
 
+  test('assumes the most expensive of the raised modes where the requested one has no price', () => {
+    const asked = (tier: string, multipliers: Record<string, number>) =>
+      nanoOf(asking('', { max_output_tokens: 100, service_tier: tier }), { ...answers, multipliers })
+    expect(asked('fast', { priority: 2, reserved: 3, batch: 9 })).toBe(1_200_000)
+    expect(asked('fast', { reserved: 2, priority: 3 })).toBe(1_200_000)
+    expect(asked('fast', { priority: 3, fast: 2 })).toBe(800_000)
+    expect(asked('scale', { priority: 3 })).toBe(400_000)
+  })
+
   test('counts the allowed searches, ten by default, and the price of the request', () => {
     const searcher = model(
       {},
@@ -169,6 +224,178 @@ describe('the maximum cost of a call', () => {
     expect(nanoOf(asking('', { ...files, extensions: { max_tool_calls: 3 } }), searcher)).toBe(7_500_000)
     expect(nanoOf(asking('', { web_search: {}, extensions: { max_tool_calls: 3 } }), searcher)).toBe(30_000_000)
     expect(nanoOf(asking('', { tools: tools('code_interpreter') }), searcher)).toBe(0)
+  })
+})
+
+describe('the longest prompt', () => {
+  /** What providers put before a prompt, and around its one message and part. */
+  const around = 1_024 + 64
+  const provider = (facts?: JsonObject) =>
+    ({ traits: facts ? [{ match: /./, facts }] : [], maker: 'm' }) as unknown as Provider
+  const longest = (text: string, counted: number | undefined, facts?: JsonObject) => {
+    const target = { model: 'm', entry: model({}), provider: provider(facts) }
+    return maxCost(asking(text), [target], { ...unstated, ...(counted !== undefined && { counted }) }).promptTokens
+  }
+  // 10,000 bytes, of which 100 characters that are not ASCII have 300.
+  const mixed = `${'x'.repeat(9_700)}${'漢'.repeat(100)}`
+
+  test('has a token for each byte of a text that is not counted', () => {
+    expect(longest(mixed, undefined)).toBe(10_000 + around)
+    expect(longest(mixed, undefined, { token_factor: 1 })).toBe(10_000 + around)
+  })
+
+  test('has as many as are counted for a model of the same tokenizer', () => {
+    expect(longest(mixed, 3_000, { token_factor: 1 })).toBe(3_000 + around)
+  })
+
+  test.each([
+    ['half as many more', { token_factor: 1.5 }, 4_500],
+    ['twice as many', { token_factor: 2 }, 6_000],
+    ['twice as many where nothing is stated', undefined, 6_000],
+  ])('of another tokenizer has %s, and two for each character that is not ASCII', (_, facts, tokens) => {
+    expect(longest(mixed, 3_000, facts)).toBe(tokens + 200 + around)
+    expect(longest('x'.repeat(10_000), 3_000, facts)).toBe(tokens + around)
+  })
+
+  test.each([
+    ['the whole context, where that is more than the images beside it have', 50_000, 1, 50_000],
+    ['what the images beside it have, where that is more than the context', 10_000, 2, 2 * 16_384],
+    ['the whole context without images', 10_000, 0, 10_000],
+  ])('counts for a file of unknown length %s', (_, context, images, tokens) => {
+    const image = { type: 'image' as const, url: 'https://example.com/a.png' }
+    const parts = [{ type: 'file' as const, url: 'https://example.com/a.pdf' }, ...Array(images).fill(image)]
+    const request = asking('', { messages: [{ role: 'user', parts }] })
+    const entry = model({}, { context_window: context })
+    const { promptTokens } = maxCost(request, [{ entry }], unstated)
+    // A message, and each of its parts.
+    expect(promptTokens).toBe(1_024 + 32 + 32 * parts.length + tokens)
+  })
+
+  test.each<[fact: string, body: JsonObject, sameAs: string, contexts: number]>([
+    ['an earlier response', { previous_response_id: 'r' }, 'responses', 1],
+    ['a conversation', { conversation: { id: 'c' } }, 'responses', 1],
+    ['a stored prompt', { prompt: { id: 'p' } }, 'responses', 1],
+    ['a thread', { thread: 't' }, 'responses', 1],
+    ['nothing', { previous_response_id: null }, 'responses', 0],
+    ['what a provider of another API does not hear of', { previous_response_id: 'r' }, 'chat', 0],
+  ])('has the whole context where the provider continues %s', (_, body, sameAs, contexts) => {
+    const request = { ...asking('Hi'), origin: { api: 'responses', body } } as NeutralRequest
+    const target = { entry: model({}, { context_window: 50_000 }), provider: { sameAs } as Provider }
+    const { promptTokens } = maxCost(request, [target], unstated)
+    expect(promptTokens).toBe(around + 2 + contexts * 50_000)
+  })
+
+  test('has no more than a token for each byte, nor fewer than are estimated', () => {
+    expect(longest(mixed, 9_000)).toBe(10_000 + around)
+    // Four ASCII characters are a token, and so is each other one; the markup of a message is four.
+    expect(longest(mixed, 0, { token_factor: 1 })).toBe(9_700 / 4 + 100 + 4)
+  })
+})
+
+describe('tools that run at the provider', () => {
+  const entry = model({}, { context_window: 10_000, other_prices: { web_search_per_call: 0.01 } })
+  type Asked = Partial<NeutralRequest>
+  const used = (asked: Asked, facts: JsonObject = {}, sameAs = 'messages') => {
+    const provider = { traits: [{ match: /./, facts }], maker: 'm', sameAs } as unknown as Provider
+    const target = { model: 'm', entry, provider }
+    const plain = maxCost(asking(''), [{ model: 'm', entry }], unstated)
+    const { promptTokens, nanoUsd } = maxCost(asking('', asked), [target], unstated)
+    // What is asked for is a part of the prompt as well.
+    const tokens = promptTokens - plain.promptTokens
+    return { contexts: Math.floor(tokens / 10_000), tokens, searches: Number(nanoUsd) / 10_000_000 }
+  }
+  const search = (web_search: object): Asked => ({ web_search })
+  const tool = (kind: string, definition: JsonObject = {}, by = 'messages'): Asked => ({
+    tools: [{ kind, by, definition: { type: kind, ...definition } }] as NonNullable<NeutralRequest['tools']>,
+  })
+
+  test.each<[fact: string, asked: Asked, facts: JsonObject, searches: number]>([
+    ['ten of them, where nothing says how many', search({}), {}, 10],
+    ['as many as the manifest says', search({}), { search_uses: 3 }, 3],
+    ['as many as the request says, whatever the manifest does', search({ max_uses: 2 }), { search_uses: 3 }, 2],
+    ['one at least', search({ max_uses: 0 }), {}, 1],
+    ['one at least, whatever the manifest says', search({}), { search_uses: 0 }, 1],
+  ])('may search: %s', (_, asked, facts, searches) => {
+    expect(used(asked, facts)).toMatchObject({ searches, contexts: searches })
+  })
+
+  test('read no more after a search than the manifest says', () => {
+    const few = used(search({ max_uses: 4 }), { search_tokens: 500 })
+    expect(few).toMatchObject({ searches: 4, contexts: 0 })
+    expect(few.tokens).toBeGreaterThanOrEqual(2_000)
+    expect(few.tokens).toBeLessThan(2_200)
+  })
+
+  test('are bounded all together at Responses, and only there', () => {
+    const bounded = { ...search({}), extensions: { max_tool_calls: 4 } }
+    expect(used(bounded, {}, 'responses')).toMatchObject({ searches: 4, contexts: 4 })
+    expect(used(bounded)).toMatchObject({ searches: 10, contexts: 10 })
+    expect(used({ ...bounded, ...search({ max_uses: 2 }) }, {}, 'responses')).toMatchObject({ searches: 2 })
+  })
+
+  test.each<[fact: string, asked: Asked, facts: JsonObject, contexts: number]>([
+    ['ten times, where nothing says how often', tool('code_execution'), {}, 10],
+    ['as often as the tool says', tool('code_execution', { max_uses: 3 }), {}, 3],
+    ['once at least', tool('code_execution', { max_uses: 0 }), {}, 1],
+    ['as often as the manifest says without a tool', {}, { remote_uses: 2 }, 2],
+    ['as often as both say together', tool('code_execution', { max_uses: 3 }), { remote_uses: 2 }, 5],
+    ['never, where the client runs it', tool('bash'), {}, 0],
+    ['never, where it is of another API', tool('code_execution', {}, 'responses'), {}, 0],
+    ['ten times for the servers of MCP', { extensions: { mcp_servers: [] } }, {}, 10],
+  ])('may read everything again: %s', (_, asked, facts, contexts) => {
+    expect(used(asked, facts)).toMatchObject({ contexts, searches: 0 })
+  })
+})
+
+describe('the length of a reply that is left open', () => {
+  const thousand = model({ input_price: million(1), output_price: million(4) })
+  /** A prompt of 10,000 tokens at most, which cost 10,000,000 nano-USD. */
+  const prompt = asking('x'.repeat(8_912))
+  const asked = (leftNano: bigint) => maxCost(prompt, [{ entry: thousand }], { defaultOutputTokens: 50, at, leftNano })
+
+  test.each([
+    ['an eighth of what is left, where the prompt leaves more', 20_000_000n, 625],
+    ['all that the prompt leaves, where that is less than an eighth', 10_400_000n, 100],
+    ['the configured length, where an eighth is less', 10_000_000n, 50],
+    ['the configured length, where the prompt does not fit either', 1_000n, 50],
+  ])('is paid by %s', (_, left, length) => {
+    expect(asked(left)).toMatchObject({ lengths: [length], nanoUsd: 10_000_000n + BigInt(length) * 4_000n })
+  })
+
+  test('fits into what is left, down to the configured length', () => {
+    for (let left = 10_200_000n; left <= 12_000_000n; left += 7_000n)
+      expect(asked(left).nanoUsd).toBeLessThanOrEqual(left)
+  })
+
+  test.each<[fact: string, more: Partial<NeutralRequest>, entry: Partial<ModelEntry>, length: number]>([
+    ['at the price of output', {}, {}, 625],
+    ['shared by all choices', { n: 5 }, {}, 125],
+    ['at the price of thinking, where that is higher', {}, { other_prices: { reasoning_token: million(10) } }, 250],
+    ['at the price of the mode that is asked for', { service_tier: 'priority' }, { multipliers: { priority: 2 } }, 312],
+    ['at that of no cheaper mode', { service_tier: 'flex' }, { multipliers: { flex: 0.5 } }, 625],
+  ])('is paid %s', (_, more, entry, length) => {
+    // An eighth of what is left is 2,500,000 nano-USD. A prompt costs nothing here.
+    const priced = { ...model({ output_price: million(4) }), ...entry }
+    const { lengths } = maxCost(asking('', more), [{ entry: priced }], {
+      ...{ defaultOutputTokens: 50, at, leftNano: 20_000_000n },
+    })
+    expect(lengths).toEqual([length])
+  })
+
+  test.each([
+    ['rise', [million(2), million(8)]],
+    ['fall', [million(8), million(2)]],
+  ])('is paid at the highest price of any tier where they %s', (_, [first = 0, second = 0]) => {
+    const pricing = [
+      { prompt_tokens_threshold: 0, input_price: 0, output_price: first },
+      { prompt_tokens_threshold: 100, input_price: 0, output_price: second },
+    ]
+    const left = { defaultOutputTokens: 50, at, leftNano: 20_000_000n }
+    expect(maxCost(asking(''), [{ entry: model({}, { pricing }) }], left).lengths).toEqual([312])
+  })
+
+  test('is that of the model where an eighth pays more', () => {
+    expect(asked(80_000_000n)).toMatchObject({ lengths: [undefined], nanoUsd: 14_000_000n })
   })
 })
 

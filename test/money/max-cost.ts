@@ -2,13 +2,21 @@ import type { NeutralRequest } from '../../src/core/request.ts'
 import { boundedCall, costBound, type PricedTarget, promptBound } from '../../src/money/max-cost.ts'
 import { askedLength } from '../../src/money/output-length.ts'
 
-/** What a call at these targets holds, and of what; `leftNano` is what a caller with a limit can still pay. */
+/**
+ * What a call at these targets holds, and of what; `leftNano` is what a caller with a limit can still pay, `counted` the tokens of the
+ * text where a tokenizer has counted them.
+ */
 export function maxCost(
   request: NeutralRequest,
   targets: readonly PricedTarget[],
-  { defaultOutputTokens, at, leftNano }: { defaultOutputTokens: number; at: number; leftNano?: bigint },
+  {
+    defaultOutputTokens,
+    at,
+    leftNano,
+    counted,
+  }: { defaultOutputTokens: number; at: number; leftNano?: bigint; counted?: number },
 ) {
-  const call = boundedCall(request, at)
+  const call = boundedCall(request, at, counted)
   const holds = targets.map((target) => {
     const asked = askedLength(call, target, { leftNano, defaultLength: defaultOutputTokens })
     return { ...asked, nanoUsd: costBound(call, target, asked.output), promptTokens: promptBound(call, target) }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { Part } from '../../src/core/parts.ts'
 import type { Reply } from '../../src/core/reply.ts'
 import type { Usage } from '../../src/core/usage.ts'
-import { measuredUsage } from '../../src/money/meter.ts'
+import { boundedUsage, measuredUsage } from '../../src/money/meter.ts'
 
 const most = { prompt: 1_000, output: 1_000 }
 const whole = { promptTokens: 103, complete: true, choices: 1, most }
@@ -79,6 +79,30 @@ describe('the usage of a call', () => {
     expect(measuredUsage(replied([words(20)], { input: 9 }), { ...cut, choices: 3 }).usage.output).toBe(60)
     const short = { ...cut, choices: 3, most: { prompt: 1_000, output: 50 } }
     expect(measuredUsage(replied([words(20)], { input: 9 }), short).usage.output).toBe(50)
+  })
+
+  test('is the count of the provider up to the most that there can be', () => {
+    const usage = { input: 1_000, output: 1_000 }
+    expect(measuredUsage(replied([], usage), whole)).toEqual({ usage, estimated: false })
+    expect(measuredUsage(replied([], { input: 1_001, output: 1 }), whole)).toEqual({
+      usage: { input: 1_000, output: 1, corrected: true },
+      estimated: true,
+    })
+    expect(measuredUsage(replied([], { input: 1, output: 1_001 }), whole)).toEqual({
+      usage: { input: 1, output: 1_000, corrected: true },
+      estimated: true,
+    })
+    const reported = { ...whole, most: { ...most, reportedUsd: 2 } }
+    const dear = { input: 1, output: 1, reported_cost: 2 }
+    expect(measuredUsage(replied([], dear), reported)).toEqual({ usage: dear, estimated: false })
+  })
+
+  test('is bounded by unit: each class that is too much becomes its most, the others stay', () => {
+    const bounds = { ...most, units: { images: 2, characters: 50 } }
+    const counts = { images: 3, characters: 40, seconds: 1_000, input: 5 }
+    expect(boundedUsage(counts, bounds)).toEqual({ usage: { ...counts, images: 2, corrected: true }, bounded: true })
+    const exact = { images: 2, characters: 50 }
+    expect(boundedUsage(exact, bounds)).toEqual({ usage: exact, bounded: false })
   })
 
   test('is bounded where the provider counts what cannot be', () => {

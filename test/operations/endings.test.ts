@@ -11,7 +11,7 @@ import {
   type Received,
   within,
 } from '../helpers/provider.ts'
-import { type TestRouter, testRouter } from '../helpers/router.ts'
+import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
 import { until } from './speech-world.ts'
 
 // How calls for operations end, whatever their providers do: one row each, nothing reserved, no success that was none.
@@ -125,6 +125,32 @@ describe('pieces of a request', () => {
     expect(rows()).toMatchObject([{ outcome: 'failed', usage: { input: 10 }, cost: { nanoUsd: 10_000_000 } }])
     await until(() => ended >= 2)
     expect(ended).toBe(one.received.length - 2)
+  })
+
+  test.each([
+    ['what was sent, where less was counted', 2, { input: 10 }, true],
+    ['what was counted, where that is more', 50, { input: 50 }, undefined],
+  ])('a client that leaves while some are counted pays for %s', async (_, counted, usage, estimated) => {
+    // The fifth is sent once the first has been counted, since four are sent at once.
+    await begin(({ body }, response) => {
+      if (body.input[0] === 'counted.') answerJson(response, vectors(counted))
+    })
+    const leaving = new AbortController()
+    const gone = fetch(`${router.url}/v1/embeddings`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${testKey}`, 'content-type': 'application/json' },
+      // Two tokens each, four characters to the token.
+      body: JSON.stringify({ model: 'one/vectors', input: ['counted.', ...Array(4).fill('waiting.')] }),
+      signal: leaving.signal,
+    }).catch(() => {})
+    await until(() => one.received.length === 5)
+    leaving.abort()
+    await gone
+    await until(() => rows().length === 1)
+    const [row] = rows()
+    expect(row).toMatchObject({ outcome: 'failed', status: 499, error: 'client_gone', usage })
+    expect(row?.cost).toMatchObject({ nanoUsd: usage.input * 1_000_000 })
+    expect(row?.cost.estimated).toBe(estimated)
   })
 
   test('what a failed target has spent is reserved again for the next one', async () => {

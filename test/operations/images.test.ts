@@ -163,13 +163,63 @@ describe('the reply', () => {
     says({ created: 1, ...body })
     expect((await asked({ model: 'openai/by-image' })).status).toBe(502)
   })
-  test('19.6 errors of the provider', async () => {
-    world.answer((_, response) => answerJson(response, { error: { message: 'No.', code: 'bad' } }, 400))
-    expect((await asked({ model: gpt })).body.error).toMatchObject({ origin: 'provider' })
-    world.answer((_, response) => answerJson(response, { error: { message: 'Later.' } }, 429))
-    expect((await asked({ model: gpt })).status).toBe(429)
-    world.answer((_, response) => void response.writeHead(200).end('<html>'))
-    expect((await asked({ model: gpt })).status).toBe(502)
+  type Failing = { status: number; answer: object | string; seen: object; row: object; wait?: string }
+  test.each<[fact: string, failing: Failing]>([
+    [
+      '19.1 a request that the provider refuses',
+      {
+        ...{ status: 400, answer: { error: { message: 'No.', code: 'bad' } } },
+        seen: { type: 'invalid_request_error', code: 'bad', message: 'No.' },
+        row: { status: 400, error: 'invalid_request', providerCode: 'bad' },
+      },
+    ],
+    [
+      '19.6 a limit of the provider, without a time',
+      {
+        ...{ status: 429, answer: { error: { message: 'Later.' } }, wait: '1' },
+        seen: { type: 'rate_limit_error', code: 'rate_limited', message: 'Later.' },
+        row: { status: 429, error: 'rate_limited' },
+      },
+    ],
+    [
+      '19.7 a key that the provider refuses',
+      {
+        ...{ status: 401, answer: { error: { message: 'Who?' } } },
+        seen: { type: 'api_error', code: 'provider_refused' },
+        row: { status: 502, error: 'provider_refused' },
+      },
+    ],
+    [
+      '19.7 a failure of the provider',
+      {
+        ...{ status: 500, answer: { error: { message: 'Broken.' } } },
+        seen: { type: 'api_error', code: 'provider_failed', message: 'Broken.' },
+        row: { status: 502, error: 'provider_failed' },
+      },
+    ],
+    [
+      '19.7 an answer that is none',
+      {
+        ...{ status: 200, answer: '<html>' },
+        seen: { type: 'api_error', code: 'provider_unreadable' },
+        row: { status: 502, error: 'provider_unreadable' },
+      },
+    ],
+  ])('%s has its status, its error and its row, and costs nothing', async (_, { status, answer, seen, row, wait }) => {
+    world.answer((_request, response) => {
+      if (typeof answer === 'string') response.writeHead(status).end(answer)
+      else answerJson(response, answer, status)
+    })
+    const came = await asked({ model: gpt })
+    expect([came.status, came.headers.get('retry-after')]).toEqual([(row as { status: number }).status, wait ?? null])
+    expect(came.body.error).toMatchObject({ origin: 'provider', provider: 'openai', ...seen })
+    const written = [...world.store.ledger.each({})].at(-1)
+    expect(written).toMatchObject({ outcome: 'failed', ...row, usage: {}, cost: { nanoUsd: 0 } })
+  })
+  test('19.6 a limit of the provider with a time: the client is told that one', async () => {
+    world.answer((_, response) => answerJson(response, { error: { message: 'Later.' } }, 429, { 'retry-after': '7' }))
+    const { status, headers } = await asked({ model: gpt })
+    expect([status, headers.get('retry-after')]).toEqual([429, '7'])
   })
 })
 

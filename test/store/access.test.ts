@@ -74,6 +74,32 @@ describe('a key', () => {
     expect(store.keys.any()).toBe(true)
   })
 
+  test.each(['manage', 'operate'] as const)(
+    'that may change what %s has counts for another one while it is active',
+    (area) => {
+      const { store, aKey } = open()
+      const { id, organization } = aKey({ permissions: { [area]: 'write' } })
+      const now = 1_000_000
+      const another = (at = now) => store.keys.anotherMay(area, { id, organization }, at)
+      expect(another()).toBe(false)
+      const elsewhere = store.organizations.create('elsewhere').id
+      aKey({ organization: elsewhere, permissions: { [area]: 'write' } })
+      aKey({ permissions: { [area]: 'read' } })
+      aKey({ permissions: { [area === 'manage' ? 'operate' : 'manage']: 'write' } })
+      expect(another()).toBe(false)
+      const other = aKey({ permissions: { [area]: 'write' }, expiresAt: now })
+      expect([another(now - 1), another(now), another(now + 1)]).toEqual([true, false, false])
+      store.keys.update(other.id, { expiresAt: null })
+      expect(another()).toBe(true)
+      store.keys.revoke(other.id)
+      expect(another()).toBe(false)
+      const last = aKey({ permissions: { [area]: 'write' } })
+      expect(another()).toBe(true)
+      store.keys.remove(last.id)
+      expect(another()).toBe(false)
+    },
+  )
+
   test('notifies caches with its hash, after the commit', () => {
     const { store, aKey } = open()
     const made = aKey()

@@ -123,6 +123,20 @@ describe.each(['memory', 'file'] as const)('a ledger (%s)', (where) => {
     expect(store.spend.ofKey('key-1', at)).toBe(2_000n)
   })
 
+  test('counts a record that is known already once, also in a batch with one that can never be written', async () => {
+    const { store, writer } = open(where)
+    const known = plainRecord({ at, group: 'group-1' })
+    await writer.write([known])
+    const bad = plainRecord({ provider: null as never })
+    const refused = await writer.write([known, bad, plainRecord({ at, group: 'group-1' })])
+    expect(refused.map(({ index }) => index)).toEqual([1])
+    expect([...store.ledger.each({ key: 'key-1' })]).toHaveLength(2)
+    expect(store.spend.ofKey('key-1', at)).toBe(2_000n)
+    expect(store.spend.ofGroup('group-1', at)).toBe(2_000n)
+    expect(store.spend.ofOrganization('org-1', at)).toBe(2_000n)
+    expect(store.verifySums(1_000)).toMatchObject({ wrong: 0 })
+  })
+
   test('refuses records of JSON texts, whose index counts on through the texts', async () => {
     const { store, writer } = open(where)
     const bad = () => plainRecord({ provider: null as never })
