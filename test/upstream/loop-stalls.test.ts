@@ -1,9 +1,10 @@
 import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { Timeouts } from '../../src/manifest/provider.ts'
 import { type HttpClient, openHttpClient } from '../../src/upstream/http-client.ts'
+import { LoopStalls } from '../../src/upstream/loop-stalls.ts'
 
 const patient: Timeouts = {
   connectMs: 60_000,
@@ -64,6 +65,66 @@ function holdLoop(ms: number): void {
   const begun = performance.now()
   while (performance.now() - begun < ms);
 }
+
+describe('the time in which a loop stood still', () => {
+  /** A loop whose timers run when they are told to, by a clock that goes on all the same. */
+  function openLoop() {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    let now = 1_000
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now)
+    const stalls = new LoopStalls()
+    const tick = (ms: number) => {
+      now += ms
+      vi.advanceTimersByTime(250)
+    }
+    const hold = (ms: number) => {
+      now += ms
+    }
+    onTestFinished(() => {
+      stalls.stop()
+      clock.mockRestore()
+      vi.useRealTimers()
+    })
+    return { stalls, tick, hold }
+  }
+
+  test('is none while its timers are in time, or a little late, however long it runs', () => {
+    const { stalls, tick } = openLoop()
+    for (let at = 0; at < 2_000; at++) {
+      tick(at % 2 === 0 ? 250 : 450)
+      expect(stalls.totalMs).toBe(0)
+      expect(stalls.catchingUp).toBeUndefined()
+    }
+  })
+
+  test('is that of all stalls together, each counted once', () => {
+    const { stalls, tick, hold } = openLoop()
+    let total = 0
+    for (const ms of [500, 2_000, 700, 60_000]) {
+      tick(250)
+      // Until the next tick is due it is not late.
+      hold(250 + ms)
+      total += ms
+      expect(stalls.totalMs).toBe(total)
+      expect(stalls.totalMs).toBe(total)
+      tick(0)
+      for (let at = 0; at < 5; at++) tick(250)
+      expect(stalls.totalMs).toBe(total)
+    }
+  })
+
+  test('is caught up with once all that waited has been read', async () => {
+    const { stalls, tick, hold } = openLoop()
+    for (let round = 0; round < 3; round++) {
+      tick(250)
+      hold(1_000)
+      const { catchingUp } = stalls
+      expect(catchingUp).toBeInstanceOf(Promise)
+      await catchingUp
+      expect(stalls.catchingUp).toBeUndefined()
+    }
+  })
+})
 
 test('a connection that the provider closed while the loop stood still is not used', async () => {
   const send = await open()
