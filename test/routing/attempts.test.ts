@@ -334,7 +334,7 @@ describe('health', () => {
     const once = async (organization = 'o') =>
       (await call(['provider_failed', 'provider_failed'], { targets: [a], organization }, state)).requested
     const asked = []
-    for (let at = 0; at < 30; at++) asked.push(await once())
+    for (let at = 0; at < 29; at++) asked.push(await once())
     // Ten are saved, and each call earns a fifth of one.
     expect(asked.filter((one) => one === 'a a')).toHaveLength(15)
     // Nobody uses up those of another organization.

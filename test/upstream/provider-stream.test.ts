@@ -28,9 +28,9 @@ function responseOf(chunks: readonly number[]): HttpResponse {
   return { status: 200, headers: {}, bytes: bytes(), progressed() {}, discard() {} } as unknown as HttpResponse
 }
 
-/** Reads it all. Returns the number of events, and how many of them were mapped without a turn of the event loop for others. */
-async function readAll(chunks: readonly number[]): Promise<{ events: number; inOneTurn: number }> {
-  let [events, inOneTurn, sinceTurn] = [0, 0, 0]
+/** Reads it all. Returns the number of events, how many of them were mapped without a turn of the event loop for others, and those turns. */
+async function readAll(chunks: readonly number[]): Promise<{ events: number; inOneTurn: number; turns: number }> {
+  let [events, inOneTurn, sinceTurn, turns] = [0, 0, 0, 0]
   const map = (input: unknown) => {
     sinceTurn += 1
     inOneTurn = Math.max(inOneTurn, sinceTurn)
@@ -39,13 +39,14 @@ async function readAll(chunks: readonly number[]): Promise<{ events: number; inO
   let turn: NodeJS.Immediate
   const others = () => {
     sinceTurn = 0
+    turns += 1
     turn = setImmediate(others)
   }
   turn = setImmediate(others)
   const { batches } = await readStream({ model: 'm', provider: providerOf(map) }, responseOf(chunks), { bounds })
   for await (const batch of batches) for (const { payload } of batch) if (payload) events += 1
   clearImmediate(turn)
-  return { events, inOneTurn }
+  return { events, inOneTurn, turns }
 }
 
 test('events that come at once, in one chunk or many, leave others their turns', async () => {
@@ -55,9 +56,11 @@ test('events that come at once, in one chunk or many, leave others their turns',
     fc.constant(Array<number>(4_000).fill(1)),
   )
   const property = fc.asyncProperty(chunks, async (sizes) => {
-    const { events, inOneTurn } = await readAll(sizes)
+    const { events, inOneTurn, turns } = await readAll(sizes)
     expect(events).toBe(sizes.reduce((sum, size) => sum + size, 0))
     expect(inOneTurn).toBeLessThanOrEqual(mostInOneTurn)
+    // They are left now and then, not after every event: that would take longer than the events.
+    expect(turns).toBeLessThanOrEqual(10 + events / 100)
   })
   await fc.assert(property, { numRuns: 12 })
 })
@@ -107,6 +110,7 @@ describe('after the finish reason', () => {
     expect(await next()).toEqual([{ finish: 'stop' }])
     end()
     expect(await next()).toBeUndefined()
+    expect(vi.getTimerCount()).toBe(0)
   })
 
   test('a provider has two seconds for counts and the end, then its connection is closed', async () => {

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { expect, test } from 'vitest'
 import { openTokens, type Token } from '../../src/upstream/tokens.ts'
 
@@ -126,6 +128,29 @@ test('a token that is being requested is requested once, also while others are a
   const replaced = [get('first'), get('third'), get('first')]
   answer()
   expect(await Promise.all(replaced)).toEqual(['t3', 't4', 't3'])
+})
+
+test('a credential that nobody uses any more is forgotten when its token has expired', async () => {
+  setFlagsFromString('--expose-gc')
+  const collectGarbage = runInNewContext('gc') as () => void
+  const { clock, tokens, fetchToken } = bench()
+  const references: WeakRef<Token>[] = []
+  const fetchWatched = async () => {
+    const token = await fetchToken()
+    references.push(new WeakRef(token))
+    return token
+  }
+  await tokens.get('replaced', fetchWatched, patient)
+  await tokens.get('used', fetchWatched, patient)
+  await settled()
+  collectGarbage()
+  expect(references.map((one) => one.deref()?.text)).toEqual(['t1', 't2'])
+  clock.now = 61 * minute
+  await tokens.get('used', fetchWatched, patient)
+  await tokens.get('new', fetchWatched, patient)
+  await settled()
+  collectGarbage()
+  expect(references.map((one) => one.deref()?.text)).toEqual([undefined, undefined, 't3', 't4'])
 })
 
 test('a token is replaced in time, day after day, with one request for each', async () => {
