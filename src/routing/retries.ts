@@ -6,7 +6,7 @@ import { type Target, targetId } from '../manifest/target.ts'
  * has its own: who sends what always fails uses up nobody else's.
  */
 export class RetryBudget {
-  /** Retries less what first attempts have earned; without an entry all are left. */
+  /** What retries have cost, less what first attempts have earned back; without an entry all are left. */
   readonly #spent = new Map<string, number>()
   readonly #waiting = new Map<string, number>()
 
@@ -16,18 +16,18 @@ export class RetryBudget {
     const id = `${targetId(target)} ${caller}`
     const spent = this.#spent.get(id)
     if (spent === undefined) return
-    if (spent <= earned) this.#spent.delete(id)
-    else this.#spent.set(id, spent - earned)
+    if (spent <= 1) this.#spent.delete(id)
+    else this.#spent.set(id, spent - 1)
   }
 
   /** Whether a target may be asked again; that is counted. */
   take(target: Target, caller: string): boolean {
     const id = `${targetId(target)} ${caller}`
     const spent = this.#spent.get(id) ?? 0
-    if (spent + 1 > mostSaved) return false
+    if (spent + attemptsPerRetry > mostSaved) return false
     // Where unknown models are allowed, clients may invent names.
     if (this.#spent.size >= mostTargets) this.#spent.clear()
-    this.#spent.set(id, spent + 1)
+    this.#spent.set(id, spent + attemptsPerRetry)
     return true
   }
 
@@ -48,9 +48,10 @@ export class RetryBudget {
   }
 }
 
-/** Of one retry. */
-const earned = 0.2
-const mostSaved = 10
+/** First attempts that earn one retry. Each earns 1 and a retry costs this many: fractions would not add up to a whole one. */
+const attemptsPerRetry = 5
+/** The cost of ten retries. */
+const mostSaved = 10 * attemptsPerRetry
 const mostTargets = 10_000
 
 /** How long to wait before the retry of this number, counted from 0: anything up to a bound that doubles. Milliseconds. */

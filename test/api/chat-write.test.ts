@@ -147,6 +147,31 @@ describe('a reply written as a chat completion', () => {
     })
   })
 
+  it('has one call in the former way, the first, whole or in pieces', () => {
+    const functions = [{ name: 'f' }, { name: 'g' }]
+    const request = chat.read({ model, messages: [question], functions })
+    const reply = replyOf(
+      [
+        { type: 'tool_call', id: '1', name: 'f', arguments: '{"a":1}' },
+        { type: 'tool_call', id: '2', name: 'g', arguments: '{"b":2}' },
+      ],
+      { finish: 'tool_calls' },
+    )
+    const function_call = { name: 'f', arguments: '{"a":1}' }
+    expect(choiceOf(completion(reply, { request })).message).toMatchObject({ function_call })
+    expect(streamed(reply, { functions })).toMatchObject({ message: { function_call } })
+    const interleaved: ProviderEvent[] = [
+      { at: 0, tool: { id: 'a', name: 'f' } },
+      { at: 1, tool: { id: 'b', name: 'g' } },
+      { at: 0, tool: { arguments: '{"a"' } },
+      { at: 1, tool: { arguments: '{"b":2}' } },
+      { at: 0, tool: { arguments: ':1}' } },
+      { finish: 'tool_calls' },
+    ]
+    const { chunks } = dataOf(streamText(interleaved, writerFor({ functions })))
+    expect(gathered(chunks)).toMatchObject({ message: { function_call } })
+  })
+
   it('places citations in the joined content, in code points', () => {
     const parts: Part[] = [
       { type: 'text', text: '😀 ' },

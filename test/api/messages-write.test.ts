@@ -352,6 +352,23 @@ describe('a streamed reply', () => {
     })
   })
 
+  it('begins no second block for a call that has ended, whatever comes of it later', () => {
+    const call = { type: 'tool_call', id: 'a', name: 'f', arguments: '{"a":1}' } as const
+    const late = { type: 'delta', index: 0, part: 'tool_call', arguments: '{"a":1}' } as const
+    const text = writerFor().events([
+      { type: 'open', index: 0, part: { ...call, arguments: '' } },
+      late,
+      { type: 'open', index: 1, part: { type: 'text', text: '' } },
+      { type: 'close', index: 0, part: call },
+      { type: 'delta', index: 1, part: 'text', text: 'so' },
+      late,
+      { type: 'close', index: 1, part: { type: 'text', text: 'so' } },
+      { type: 'close', index: 0, part: call },
+    ])
+    const begun = eventsIn(text).filter(({ type }) => type === 'content_block_start')
+    expect(begun.map((event) => (event.content_block as JsonObject).type)).toEqual(['tool_use', 'text'])
+  })
+
   it('goes on with text after a call without arguments, and does not wait for its end', () => {
     const folding = new Fold(foldFacts)
     const writer = writerFor()

@@ -133,6 +133,21 @@ test('events that differ in their text alone are mapped once', async () => {
   expect(reply).toMatchObject({ parts: [{ type: 'text', text }] })
 })
 
+test('a stream of many texts is read so from its first to its last', async () => {
+  const { provider, mapped } = providerOf('anthropic-messages', true)
+  const blocks = Array.from({ length: 50 }, (_, index) =>
+    Array.from({ length: 20 }, (_, word) => ({
+      type: 'content_block_delta',
+      index,
+      delta: { type: 'text_delta', text: `word ${word} ` },
+    })),
+  )
+  const { reply } = await answered(messages, provider, [begun, ...blocks.flat()], 7)
+  // The beginning, and the first piece of each text.
+  expect(mapped()).toBe(1 + blocks.length)
+  expect(reply).toMatchObject({ parts: Array(blocks.length).fill({ type: 'text' }) })
+})
+
 test('events that never repeat are not looked at for long', async () => {
   const { provider, mapped } = providerOf('openai-chat', true)
   const events = Array.from({ length: 100 }, (_, at) => ({
@@ -140,6 +155,6 @@ test('events that never repeat are not looked at for long', async () => {
     created: at,
     choices: [choice({ content: 'word' })],
   }))
-  await answered(chat, provider, [...events, ...events.slice(-1), ...events.slice(-1)], 10)
-  expect(mapped()).toBe(102)
+  await answered(chat, provider, [...events, ...events, ...events.slice(-1), ...events.slice(-1)], 10)
+  expect(mapped()).toBe(202)
 })

@@ -330,15 +330,34 @@ test('a copy made anywhere goes on by itself', () => {
       const begun = new Fold(facts)
       for (const event of events.slice(0, at % events.length)) begun.take(event)
       const copy = begun.copy()
+      expect(copy.size).toBe(begun.size)
       for (const event of eventsOf(other)) copy.take(event)
       copy.end()
       for (const event of events.slice(at % events.length)) begun.take(event)
       begun.end()
       expect(begun.reply()).toEqual(whole)
       const both = [...events.slice(0, at % events.length), ...eventsOf(other)]
+      const folding = new Fold(facts)
+      for (const event of both) folding.take(event)
       expect(copy.reply()).toEqual(fold(both, facts))
+      expect(copy.size).toBe(folding.size)
     }),
   )
+})
+
+test('the size of a reply is that of all its parts and texts, however many pieces they came in', () => {
+  const folding = new Fold(facts)
+  const sizes = [folding.size]
+  for (let piece = 0; piece < 1_000; piece++) {
+    folding.take({ text: 'four' })
+    sizes.push(folding.size)
+  }
+  const ofPart = (sizes[1] ?? 0) - 4
+  expect(sizes.slice(1)).toEqual(Array.from({ length: 1_000 }, (_, at) => ofPart + 4 * (at + 1)))
+  folding.take({ tool: { id: 'a', name: 'f', arguments: '{}' } })
+  folding.take({ tool: { arguments: 'x'.repeat(500) } })
+  expect(folding.size).toBeGreaterThan(2 * ofPart + 4_000 + 500)
+  expect(folding.size).toBeLessThan(2 * ofPart + 4_000 + 700)
 })
 
 test('a text cut into deltas anywhere folds to the same reply', () => {

@@ -141,6 +141,22 @@ traits: [{ match: free, facts: { free: true } }]
   })
 })
 
+test.each([
+  ['"custom" in tools.kind', true],
+  ['tools.kind', true],
+  ['[false, true]', true],
+  ['[[false], [0, "x"]]', true],
+  ['[false, false]', false],
+  ['[]', false],
+  ['tools[kind = "none"]', false],
+  ['seed > 6', true],
+  ['seed > 7', false],
+])('a loss is met where its condition %s is true of one item', async (when, isMet) => {
+  const more = `    losses: [{ field: seed, when: '${when}' }]\n`
+  const { body, dropped } = await written(request, { takes: all, more })
+  expect([dropped.includes('seed'), body.seed]).toEqual(isMet ? [true, undefined] : [false, 7])
+})
+
 test('groups name several losses at once', async () => {
   const text = `${acme}groups: { few: [seed, web_search] }\nendpoints: { chat: { request: { body: '${all}' }, losses: [few] } }\n`
   const { loaded, problems } = loadAcme(text)

@@ -2,7 +2,7 @@ import jsonata from 'jsonata'
 import { expect, test } from 'vitest'
 import { readMapping } from '../../src/mapping/mapping.ts'
 
-/** Paths that begin with a list that is made there, or keep a list that a step finds. */
+/** Paths that begin with a list that is made there, keep a list that a step finds, or choose from one. */
 const texts = [
   '[a, b][c].d',
   '[a, b][c = 1].d',
@@ -26,6 +26,15 @@ const texts = [
   'a[].b',
   'a.b[]',
   'a[].b[]',
+  // An empty list is grouped like no item at all.
+  '[[]].{ "k" & "": $count($) }',
+  'a.{ "k" & "": 1, "l" & "": $count($) }',
+  // A position is rounded down, also from the end.
+  '[1, 2, 3][-1.5]',
+  '[1, 2, 3][-0.5]',
+  '[1, 2, 3][1.5]',
+  '[1, 2, 3][[-2.5, 0.5]]',
+  'a[-1.5]',
 ]
 const inputs = [
   {},

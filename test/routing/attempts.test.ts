@@ -124,6 +124,15 @@ describe('the table of failures', () => {
     expect((await call(twice('provider_failed'), { targets: [a] })).requested).toBe('a a')
   })
 
+  test('a busy target that names a short time again and again is asked as often as the rules say', async () => {
+    const busy: End = ['rate_limited', { retryAfterMs: 20 }]
+    for (const retries of [0, 1, 3]) {
+      const { requested, result } = await call(Array(9).fill(busy), { rules: { retries }, targets: [a] })
+      expect(requested.split(' ')).toHaveLength(1 + retries)
+      expect(result.error?.code).toBe('rate_limited')
+    }
+  })
+
   test('what a provider may have done for the caller is asked again only where it cannot have begun', async () => {
     expect((await call(all('provider_failed'), { acts: true })).requested).toBe('a')
     expect((await call(all('provider_timeout'), { acts: true })).requested).toBe('a')
@@ -209,6 +218,13 @@ describe('time', () => {
     const closed = fresh()
     for (const _ of Array(5)) closed.health.enter(b)?.failed(new RouterError('provider_failed', 'x', { provider: 'b' }))
     expect((await call([undefined], { targets: [a, b] }, closed)).limits).toEqual([{}])
+  })
+
+  test('the last attempt that a call may make takes all the time, although another target is left', async () => {
+    const targets = ['a', 'b', 'c', 'd', 'e', 'f', 'g'].map(named) as [Target, ...Target[]]
+    const { requested, limits } = await call(Array(7).fill('provider_timeout'), { targets })
+    expect(requested).toBe('a b c d e f')
+    expect(limits).toEqual([...Array(5).fill({ firstEventMs: 10_000 }), {}])
   })
 
   test('attempts get what is left of the time of the call, and none is begun without', async () => {
@@ -318,7 +334,7 @@ describe('health', () => {
     const once = async (organization = 'o') =>
       (await call(['provider_failed', 'provider_failed'], { targets: [a], organization }, state)).requested
     const asked = []
-    for (let at = 0; at < 30; at++) asked.push(await once())
+    for (let at = 0; at < 29; at++) asked.push(await once())
     // Ten are saved, and each call earns a fifth of one.
     expect(asked.filter((one) => one === 'a a')).toHaveLength(15)
     // Nobody uses up those of another organization.

@@ -108,3 +108,118 @@ test('names that a client invents do not pile up', () => {
   expect(health.troubled().length).toBeLessThanOrEqual(10_000)
   expect(isOpen('other')).toBe(true)
 })
+
+describe('a circuit over a long time', () => {
+  test('is not opened by failures that are older than its window', () => {
+    // Half of the calls fail, but there are never enough of them within half a minute.
+    for (let round = 0; round < 20; round++) {
+      for (let pair = 0; pair < 4; pair++) {
+        meets('one', 'fails', 1)
+        succeeds('one')
+      }
+      meets('one', 'fails', 1)
+      expect(isOpen('one')).toBe(true)
+      succeeds('other')
+      at += 2 * defaultHealth.windowMs
+    }
+  })
+
+  test('counts failures in a row from the last success on', () => {
+    for (let round = 0; round < 20; round++) {
+      meets('one', 'fails', 4)
+      expect(isOpen('one')).toBe(true)
+      succeeds('one')
+      at += 2 * defaultHealth.windowMs
+    }
+    meets('one', 'fails', 5)
+    expect(isOpen('one')).toBe(false)
+  })
+
+  test('is open for longer each time a trial fails, but never for more than `open_most`', () => {
+    for (const organization of ['a', 'b', 'c', 'd', 'e']) meets(organization, 'fails', 1)
+    const times: number[] = []
+    for (let trial = 0; trial < 200; trial++) {
+      const ms = health.closedFor(target)?.ms ?? 0
+      times.push(Math.round(ms))
+      at += ms
+      expect(health.closedFor(target)).toBeUndefined()
+      meets('a', 'fails', 1)
+    }
+    expect(times.slice(0, 3)).toEqual([5_000, 6_500, 8_450])
+    expect(times).toEqual(times.toSorted((one, other) => one - other))
+    expect(times.at(-1)).toBe(defaultHealth.openMostMs)
+  })
+
+  test('begins anew once it has closed: old failures do not count, and the first open time is the shortest', () => {
+    for (let round = 0; round < 5; round++) {
+      for (const organization of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j']) meets(organization, 'fails', 1)
+      expect(health.closedFor(target)).toEqual({ ms: defaultHealth.openMs, isBusy: false })
+      for (let trial = 0; trial < 3; trial++) {
+        at += health.closedFor(target)?.ms ?? 0
+        meets('a', 'fails', 1)
+      }
+      at += health.closedFor(target)?.ms ?? 0
+      succeeds('a')
+      succeeds('b')
+      meets('a', 'fails', 4)
+      expect(health.closedFor(target)).toBeUndefined()
+      succeeds('a')
+      at += defaultHealth.rampMs
+      expect(health.troubled()).toEqual([])
+    }
+  })
+
+  test('needs two successes each time it has opened', () => {
+    for (const organization of ['a', 'b', 'c', 'd', 'e']) meets(organization, 'fails', 1)
+    for (let round = 0; round < 3; round++) {
+      at += health.closedFor(target)?.ms ?? 0
+      succeeds('a')
+      expect(health.troubled()).toMatchObject([{ state: 'half_open' }])
+      meets('b', 'fails', 1)
+      expect(health.troubled()).toMatchObject([{ state: 'open' }])
+    }
+    at += health.closedFor(target)?.ms ?? 0
+    succeeds('a')
+    expect(health.troubled()).toMatchObject([{ state: 'half_open' }])
+    succeeds('b')
+    expect(health.troubled()).toMatchObject([{ state: 'recovering' }])
+  })
+
+  test('takes a growing share of calls while it recovers, and all of them from then on', () => {
+    let random = 0
+    health = new Health({ settings: () => defaultHealth, now: () => at, random: () => random })
+    for (const organization of ['a', 'b', 'c', 'd', 'e']) meets(organization, 'fails', 1)
+    at += 60_000
+    succeeds('a')
+    succeeds('b')
+    const began = at
+    const takes = (share: number) => {
+      random = share
+      return health.isOpen(target, true)
+    }
+    for (const [passed, share] of [
+      [0, 0.1],
+      [defaultHealth.rampMs / 3, 0.4],
+      [(defaultHealth.rampMs * 2) / 3, 0.7],
+    ] as const) {
+      at = began + passed
+      expect([takes(share - 0.01), takes(share + 0.01)]).toEqual([true, false])
+      // A call without another target is not held back.
+      expect(health.isOpen(target, false)).toBe(true)
+    }
+    at = began + defaultHealth.rampMs
+    expect(takes(0.999)).toBe(true)
+  })
+
+  test('lets one trial at a time through, however often earlier ones have ended', () => {
+    for (const organization of ['a', 'b', 'c', 'd', 'e']) meets(organization, 'fails', 1)
+    for (let trial = 0; trial < 20; trial++) {
+      at += health.closedFor(target)?.ms ?? 0
+      const passage = health.enter(target, 'a')
+      expect([health.isOpen(target, true), health.enter(target, 'b')]).toEqual([false, undefined])
+      passage?.failed(errors.fails)
+      passage?.ended()
+      passage?.ended()
+    }
+  })
+})

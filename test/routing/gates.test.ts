@@ -12,3 +12,43 @@ test('only targets that calls go to are told of: clients may have invented the n
   leave?.()
   expect(gates.standings()).toEqual([])
 })
+
+const { signal } = new AbortController()
+const caller = { organization: 'a', isLow: false }
+const limited = (model: string, concurrent: number, queue: number) =>
+  ({ provider: { slug: 'p', limits: { concurrent, queue } }, model }) as unknown as Target
+
+test('a gate keeps its calls when its limits are read again', async () => {
+  const gates = new Gates()
+  const leave = await gates.of(limited('m', 1, 0))?.enter(caller, signal)
+  expect(gates.of(limited('m', 1, 0))?.isOpen).toBe(false)
+  expect(gates.of(limited('m', 2, 0))?.isOpen).toBe(true)
+  const other = await gates.of(limited('m', 2, 0))?.enter(caller, signal)
+  expect(gates.standings()).toEqual([{ name: 'p/m', running: 2, waiting: 0, most: 2 }])
+  expect(gates.of(limited('m', 1, 0))?.isOpen).toBe(false)
+  leave?.()
+  expect(gates.of(limited('m', 1, 0))?.isOpen).toBe(false)
+  other?.()
+  expect(gates.of(limited('m', 1, 0))?.isOpen).toBe(true)
+})
+
+test('each of several event loops lets its part in', () => {
+  const gates = new Gates(4)
+  const gate = gates.of(limited('m', 10, 5))
+  // Ten and five are three and two for each of four.
+  for (let call = 0; call < 3; call++) gate?.enter(caller, signal)
+  expect(gate?.isOpen).toBe(false)
+  expect(gates.standings()).toEqual([{ name: 'p/m', running: 3, waiting: 0, most: 3 }])
+  for (let call = 0; call < 2; call++) void Promise.resolve(gate?.enter(caller, signal)).catch(() => {})
+  expect(gate?.hasRoom).toBe(false)
+})
+
+test('of too many gates those without calls are forgotten, and no others', async () => {
+  const gates = new Gates()
+  const running = gates.of(limited('running', 1, 1))
+  await running?.enter(caller, signal)
+  const empty = gates.of(limited('empty', 1, 1))
+  for (let name = 0; name < 10_000; name++) gates.of(limited(`invented-${name}`, 1, 1))
+  expect(gates.of(limited('running', 1, 1))).toBe(running)
+  expect(gates.of(limited('empty', 1, 1))).not.toBe(empty)
+})

@@ -1,5 +1,7 @@
 import type { ServerResponse } from 'node:http'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { syncBuiltinESMExports } from 'node:module'
+import timers from 'node:timers/promises'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 import type { Job } from '../../src/manifest/operation.ts'
@@ -95,6 +97,46 @@ describe('a job', () => {
     }
     expect(await wait(pending)).toEqual({ n: 4 })
     expect(asked).toBe(3)
+  })
+})
+
+describe('the pace of a job', () => {
+  /** The waits before each question, none of which takes any time. */
+  function watchWaits(): number[] {
+    const waits: number[] = []
+    const spy = vi.spyOn(timers, 'setTimeout').mockImplementation(async (ms = 0) => void waits.push(ms))
+    syncBuiltinESMExports()
+    onTestFinished(() => {
+      spy.mockRestore()
+      syncBuiltinESMExports()
+    })
+    return waits
+  }
+
+  test('doubles with each failure in a row, and is its own again after any answer', async () => {
+    const waits = watchWaits()
+    const fails = [1, 2, 3, 4, 6, 7, 8, 9, 12, 14, 16]
+    answer = (_, response, times) => {
+      if (fails.includes(times)) answerJson(response, {}, 503)
+      else answerJson(response, times < 18 ? pending : { status: 'ready', result: { n: 5 } })
+    }
+    expect(await wait(pending, { everyMs: 100, withinMs: 1_000_000 })).toEqual({ n: 5 })
+    expect(waits).toEqual([
+      ...[100, 200, 400, 800, 1_600],
+      ...[100, 200, 400, 800, 1_600],
+      ...[100, 100, 200, 100, 200, 100, 200, 100],
+    ])
+  })
+
+  test('is at least what a busy provider asks for', async () => {
+    const waits = watchWaits()
+    answer = (_, response, times) => {
+      if (times === 1) answerJson(response, {}, 429, { 'retry-after': '7' })
+      else if (times === 2) answerJson(response, {}, 429, { 'retry-after-ms': '1' })
+      else answerJson(response, { status: 'ready', result: { n: 6 } })
+    }
+    expect(await wait(pending, { everyMs: 100, withinMs: 1_000_000 })).toEqual({ n: 6 })
+    expect(waits).toEqual([100, 7_000, 400])
   })
 })
 

@@ -1,8 +1,11 @@
+import { PassThrough } from 'node:stream'
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { RouterError } from '../../src/core/errors.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import type { HttpResponse } from '../../src/upstream/http-client.ts'
 import { readStream } from '../../src/upstream/provider-stream.ts'
+import type { StreamFrame } from '../../src/upstream/stream-frames.ts'
 
 const bounds = { bytes: 1e7, eventBytes: 1e6, values: 1e6 }
 /** More events in a row than this make others wait. */
@@ -25,9 +28,9 @@ function responseOf(chunks: readonly number[]): HttpResponse {
   return { status: 200, headers: {}, bytes: bytes(), progressed() {}, discard() {} } as unknown as HttpResponse
 }
 
-/** Reads it all. Returns the number of events, and how many of them were mapped without a turn of the event loop for others. */
-async function readAll(chunks: readonly number[]): Promise<{ events: number; inOneTurn: number }> {
-  let [events, inOneTurn, sinceTurn] = [0, 0, 0]
+/** Reads it all. Returns the number of events, how many of them were mapped without a turn of the event loop for others, and those turns. */
+async function readAll(chunks: readonly number[]): Promise<{ events: number; inOneTurn: number; turns: number }> {
+  let [events, inOneTurn, sinceTurn, turns] = [0, 0, 0, 0]
   const map = (input: unknown) => {
     sinceTurn += 1
     inOneTurn = Math.max(inOneTurn, sinceTurn)
@@ -36,13 +39,14 @@ async function readAll(chunks: readonly number[]): Promise<{ events: number; inO
   let turn: NodeJS.Immediate
   const others = () => {
     sinceTurn = 0
+    turns += 1
     turn = setImmediate(others)
   }
   turn = setImmediate(others)
   const { batches } = await readStream({ model: 'm', provider: providerOf(map) }, responseOf(chunks), { bounds })
   for await (const batch of batches) for (const { payload } of batch) if (payload) events += 1
   clearImmediate(turn)
-  return { events, inOneTurn }
+  return { events, inOneTurn, turns }
 }
 
 test('events that come at once, in one chunk or many, leave others their turns', async () => {
@@ -52,9 +56,74 @@ test('events that come at once, in one chunk or many, leave others their turns',
     fc.constant(Array<number>(4_000).fill(1)),
   )
   const property = fc.asyncProperty(chunks, async (sizes) => {
-    const { events, inOneTurn } = await readAll(sizes)
+    const { events, inOneTurn, turns } = await readAll(sizes)
     expect(events).toBe(sizes.reduce((sum, size) => sum + size, 0))
     expect(inOneTurn).toBeLessThanOrEqual(mostInOneTurn)
+    // They are left now and then, not after every event: that would take longer than the events.
+    expect(turns).toBeLessThanOrEqual(10 + events / 100)
   })
   await fc.assert(property, { numRuns: 12 })
+})
+
+describe('after the finish reason', () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
+  afterEach(() => void vi.useRealTimers())
+
+  /** A stream whose events come when they are sent; its connection breaks when it is discarded. */
+  async function openStream() {
+    const arriving = new PassThrough()
+    const state = { isDiscarded: false }
+    const response = {
+      status: 200,
+      headers: {},
+      bytes: arriving,
+      progressed() {},
+      discard() {
+        state.isDiscarded = true
+        arriving.destroy(new RouterError('provider_cut', 'The connection broke.', { provider: 'maker' }))
+      },
+    } as unknown as HttpResponse
+    const send = (event: object) => arriving.write(`data: ${JSON.stringify(event)}\n\n`)
+    send({ text: 'a' })
+    const { batches } = await readStream({ model: 'm', provider: providerOf((input) => input) }, response, { bounds })
+    const reader = batches[Symbol.asyncIterator]()
+    await reader.next()
+    const next = async () => {
+      const { value }: { value?: StreamFrame[] } = await reader.next()
+      return value?.flatMap(({ events }) => events)
+    }
+    return { state, send, next, end: () => arriving.end() }
+  }
+
+  test('content ends the wait for counts and the end: what comes later is read as well', async () => {
+    const { state, send, next, end } = await openStream()
+    for (const text of ['b', 'c', 'd']) {
+      send({ finish: 'stop' })
+      expect(await next()).toEqual([{ finish: 'stop' }])
+      vi.advanceTimersByTime(1_500)
+      send({ text })
+      expect(await next()).toEqual([{ text }])
+    }
+    vi.advanceTimersByTime(60_000)
+    expect(state.isDiscarded).toBe(false)
+    send({ finish: 'stop' })
+    expect(await next()).toEqual([{ finish: 'stop' }])
+    end()
+    expect(await next()).toBeUndefined()
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  test('a provider has two seconds for counts and the end, then its connection is closed', async () => {
+    const { state, send, next } = await openStream()
+    send({ finish: 'stop' })
+    await next()
+    vi.advanceTimersByTime(1_900)
+    const usage = { output: 3 }
+    send({ usage })
+    expect(await next()).toEqual([{ usage }])
+    expect(state.isDiscarded).toBe(false)
+    vi.advanceTimersByTime(100)
+    expect(state.isDiscarded).toBe(true)
+    expect(await next()).toBeUndefined()
+  })
 })

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { expect, test } from 'vitest'
 import { openTokens, type Token } from '../../src/upstream/tokens.ts'
 
@@ -106,4 +108,58 @@ test('a rejected token is not used again; one that has replaced it stays', async
   expect(await get()).toBe('t2')
   tokens.forget('credential', 't1')
   expect(await get()).toBe('t2')
+})
+
+test('a token that is being requested is requested once, also while others are asked for', async () => {
+  const { clock, issuer, tokens, fetchToken } = bench()
+  let answer = () => {}
+  issuer.answer = new Promise((resolve) => {
+    answer = resolve
+  })
+  const get = (credential: string) => tokens.get(credential, fetchToken, patient)
+  const [first, other, again] = [get('first'), get('other'), get('first')]
+  answer()
+  expect(await Promise.all([first, other, again])).toEqual(['t1', 't2', 't1'])
+  // One whose token has expired, and is being replaced.
+  clock.now = 61 * minute
+  issuer.answer = new Promise((resolve) => {
+    answer = resolve
+  })
+  const replaced = [get('first'), get('third'), get('first')]
+  answer()
+  expect(await Promise.all(replaced)).toEqual(['t3', 't4', 't3'])
+})
+
+test('a credential that nobody uses any more is forgotten when its token has expired', async () => {
+  setFlagsFromString('--expose-gc')
+  const collectGarbage = runInNewContext('gc') as () => void
+  const { clock, tokens, fetchToken } = bench()
+  const references: WeakRef<Token>[] = []
+  const fetchWatched = async () => {
+    const token = await fetchToken()
+    references.push(new WeakRef(token))
+    return token
+  }
+  await tokens.get('replaced', fetchWatched, patient)
+  await tokens.get('used', fetchWatched, patient)
+  await settled()
+  collectGarbage()
+  expect(references.map((one) => one.deref()?.text)).toEqual(['t1', 't2'])
+  clock.now = 61 * minute
+  await tokens.get('used', fetchWatched, patient)
+  await tokens.get('new', fetchWatched, patient)
+  await settled()
+  collectGarbage()
+  expect(references.map((one) => one.deref()?.text)).toEqual([undefined, undefined, 't3', 't4'])
+})
+
+test('a token is replaced in time, day after day, with one request for each', async () => {
+  const { clock, issuer, get } = bench()
+  for (let minutes = 0; minutes < 3 * 24 * 60; minutes += 10) {
+    clock.now = minutes * minute
+    await get()
+    await settled()
+  }
+  // Every fifty minutes.
+  expect(issuer.requested).toBe(1 + Math.floor((3 * 24 * 60 - 10) / 50))
 })

@@ -1,0 +1,78 @@
+import { describe, expect, test } from 'vitest'
+import type { Target } from '../../src/manifest/target.ts'
+import { backoffMs, RetryBudget, spreadMs } from '../../src/routing/retries.ts'
+
+const named = (slug: string) => ({ provider: { slug }, model: 'm' }) as unknown as Target
+const [a, b] = [named('a'), named('b')]
+
+/** How many retries are left, which are used up by this. */
+function takeAll(retries: RetryBudget, target: Target, caller: string): number {
+  let taken = 0
+  while (retries.take(target, caller)) taken++
+  return taken
+}
+
+describe('retries', () => {
+  test('are ten at first, and one for each five first attempts, of each target and organization', () => {
+    const retries = new RetryBudget()
+    expect(takeAll(retries, a, 'one')).toBe(10)
+    expect([takeAll(retries, b, 'one'), takeAll(retries, a, 'other')]).toEqual([10, 10])
+    for (let round = 0; round < 20; round++) {
+      for (let attempt = 0; attempt < 4; attempt++) retries.earn(a, 'one')
+      expect(retries.take(a, 'one')).toBe(false)
+      retries.earn(a, 'one')
+      expect(takeAll(retries, a, 'one')).toBe(1)
+    }
+    expect(takeAll(retries, b, 'one')).toBe(0)
+  })
+
+  test('are never more than ten, however many calls go well', () => {
+    const retries = new RetryBudget()
+    for (let round = 0; round < 3; round++) {
+      expect(takeAll(retries, a, 'one')).toBe(10)
+      for (let attempt = 0; attempt < 1_000; attempt++) retries.earn(a, 'one')
+    }
+    retries.take(a, 'one')
+    for (let attempt = 0; attempt < 3; attempt++) retries.earn(a, 'one')
+    expect(takeAll(retries, a, 'one')).toBe(9)
+  })
+
+  test('of names that a client invents do not pile up', () => {
+    const retries = new RetryBudget()
+    takeAll(retries, a, 'one')
+    for (let name = 0; name < 10_001; name++) retries.take(named(`invented-${name}`), 'one')
+    // All of them begin anew then, which lets some more retries through.
+    expect(takeAll(retries, a, 'one')).toBe(10)
+  })
+})
+
+test('so many calls wait for one busy target at once, and others again when they have waited', async () => {
+  const retries = new RetryBudget()
+  for (let round = 0; round < 3; round++) {
+    const { promise: over, resolve: end } = Promise.withResolvers<void>()
+    const waiting = [1, 2, 3].map(() => retries.wait(a, 3, () => over))
+    expect(await retries.wait(a, 3, () => over)).toBe(false)
+    const other = retries.wait(b, 3, () => over)
+    end()
+    expect(await Promise.all([...waiting, other])).toEqual([true, true, true, true])
+  }
+  // Also when their calls have ended meanwhile.
+  for (let call = 0; call < 10; call++) {
+    const gone = retries.wait(a, 1, () => Promise.reject(new Error('gone')))
+    await expect(gone).rejects.toThrow('gone')
+  }
+  expect(await retries.wait(a, 1, async () => {})).toBe(true)
+})
+
+describe('waits', () => {
+  test('before a retry double up to a bound, and may be nothing', () => {
+    const longest = Array.from({ length: 8 }, (_, retry) => backoffMs(retry, () => 1))
+    expect(longest).toEqual([250, 500, 1_000, 2_000, 4_000, 4_000, 4_000, 4_000])
+    expect(backoffMs(3, () => 0)).toBe(0)
+    expect(backoffMs(3, () => 0.5)).toBe(1_000)
+  })
+
+  test('for a busy target are never shorter than it says, and at most a fifth longer', () => {
+    expect([0, 0.5, 1].map((random) => spreadMs(1_000, () => random))).toEqual([1_000, 1_100, 1_200])
+  })
+})
