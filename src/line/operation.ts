@@ -100,7 +100,7 @@ async function serve(
   const key = services.revalidate(authenticated)
   requireLedger(services.admission)
   const read = readRequest(api, body, services.maxUnknownFields)
-  const request = api.measure ? await api.measure(read) : read
+  const request = api.measure ? await api.measure(read, call.signal) : read
   const routing = withTimeout(request.routing, call.timeoutMs)
   const start = startOf(call, { key, request, at, monotonicMs })
   const opened: OpenedOperation = { call, authenticated, key, request, routing, start, explanation }
