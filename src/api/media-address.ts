@@ -21,9 +21,12 @@ export const base64: Check<string> = (value, path) => {
   return isOther ? refuse(path, 'base64 text, without `data:` and no URL', value) : value
 }
 
+/** Characters of a data URL before its data: a media type and its parameters. */
+const maxHeadLength = 1_000
+
 /** The contents of a data URL. Throws RouterError 400. */
 export function dataOf(url: string, path: string): FileData {
-  const comma = url.indexOf(',')
+  const comma = url.slice(0, maxHeadLength).indexOf(',')
   if (comma < 0) refuse(path, 'a data URL of the form data:<type>;base64,<data>', url)
   const [type, ...parameters] = url.slice('data:'.length, comma).split(';')
   const body = url.slice(comma + 1)
@@ -33,6 +36,7 @@ export function dataOf(url: string, path: string): FileData {
 
 /** RFC 2397 data without `;base64` is percent-encoded. */
 function percentDecoded(body: string): string {
+  if (!body.includes('%')) return Buffer.from(body).toString('base64')
   try {
     return Buffer.from(decodeURIComponent(body)).toString('base64')
   } catch {

@@ -30,8 +30,8 @@ export type OperationApi = {
   needs?: readonly string[]
   /** Checks a body. Throws RouterError 400, 413. */
   read(body: OperationBody): OperationRequest
-  /** The request with what its files must be read for before it is admitted. */
-  measure?(request: OperationRequest): Promise<OperationRequest>
+  /** The request with what its files must be read for before it is admitted. Rejects with the reason of an aborted signal. */
+  measure?(request: OperationRequest, signal: AbortSignal): Promise<OperationRequest>
   /** What the client is to get: one JSON text, bytes as they come, or server-sent events. */
   wants(request: OperationRequest): 'json' | 'bytes' | 'events'
   /** Throws RouterError 400 for what this model cannot do, as far as the catalog knows. */

@@ -118,18 +118,18 @@ function refuseModelEarly(
 export function readRequest<Read extends ReadCall>(
   body: OperationBody,
   {
-    call: { timeoutMs },
+    call: { timeoutMs, signal },
     key,
     kind,
     services,
   }: {
-    call: Pick<Call, 'timeoutMs'>
+    call: Pick<Call, 'timeoutMs'> & { signal?: AbortSignal }
     key: Key
     kind: CallKind<Read>
     services: ReadingServices & Pick<Services, 'maxUnknownFields' | 'maxValues'>
   },
 ): MaybePromise<Read> {
-  return andThen(kind.read(body, { key, services }), (read) => {
+  return andThen(kind.read(body, { key, services, signal }), (read) => {
     requireKnownFields(read, services.maxUnknownFields)
     kind.requireBounds?.(read, services)
     if (timeoutMs !== undefined) read.routing = { ...read.routing, totalMs: timeoutMs }

@@ -20,18 +20,20 @@ import { type Files, loadCatalog, readFiles } from '../snapshot/load-files.ts'
 import { proveFiles } from '../snapshot/snapshot.ts'
 import { parseArguments, runCommand, UsageError } from './args.ts'
 import { isDialect, loadOne, readInput } from './load-one.ts'
-import { interpretedWarnings, mappingsIn, type PlacedMapping, treatmentOf } from './mappings.ts'
+import { interpretedWarnings, mappingsIn, type PlacedMapping, printedMapping, treatmentOf } from './mappings.ts'
 import { jsonText, type Out, problemLine, relativePath } from './output.ts'
 
 /** The text of `inference-router check --help`. */
 export const help = `Checks configuration, manifests, dialects, catalog and plugins; runs their examples, and sets the plugins up.
 
-  inference-router check [path…] [--mappings] [--config FILE] [--json]
+  inference-router check [path…] [--mappings [--print]] [--config FILE] [--json]
 
   path            a file or folder to check (default: the configuration and all files it refers to)
   --mappings      list every mapping: compiled, or interpreted because of which construct
+  --print         with --mappings: print the JavaScript that each mapping of the paths is compiled to, below its
+                  place and the URL by which stack traces and CPU profiles name it
   --config FILE   the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
-  --json          print JSON: {checked, mappings: [{file, line, column, name, compiled, construct?}],
+  --json          print JSON: {checked, mappings: [{file, line, column, name, compiled, construct?, url?, code?}],
                   not_taken: [{file, names}], problems: [{file, line, column, message, severity}]}
 
 Each problem is one line, file:line:column: message. For each named file, a line lists the request fields that
@@ -39,12 +41,14 @@ never reach the provider. Exit code 1 when there is an error. Variables that are
 are not errors here: inference-router providers lists them. An interpreted mapping works, but slowly: a warning.
 `
 
-const options = { config: { type: 'string' }, json: { type: 'boolean' }, mappings: { type: 'boolean' } } as const
+const flags = { json: { type: 'boolean' }, mappings: { type: 'boolean' }, print: { type: 'boolean' } } as const
+const options = { config: { type: 'string' }, ...flags } as const
 
 /** Runs `inference-router check`. Returns the exit code. */
 export function run(args: string[], out: Out): Promise<number> {
   return runCommand(args, { help, out }, async () => {
     const { positionals: paths, text, flag } = parseArguments(args, { options, positionals: Number.POSITIVE_INFINITY })
+    if (flag('print') && !flag('mappings')) throw new UsageError('--print is for --mappings: name both.')
     const plugin = paths.find((path) => path.endsWith('.ts'))
     if (plugin !== undefined)
       throw new UsageError(`${plugin} is checked with the configuration that lists it: name no path.`)
@@ -56,11 +60,12 @@ export function run(args: string[], out: Out): Promise<number> {
     const checked = paths.length === 0 ? await checkConfig(configPath, env) : await checkPaths(paths, configPath, env)
     const problems = inOrder([...checked.problems, ...interpretedWarnings(checked.mappings)]).map(withoutKeysIn)
     if (flag('json')) {
-      const mappings = checked.mappings.map(({ mapping, ...placed }) => ({ ...placed, ...treatmentOf(mapping) }))
+      const mappings = checked.mappings.map((placed) => mappingEntry(placed, flag('print')))
       const not_taken = checked.notTaken
       out.stdout(jsonText({ checked: countsOf(checked), mappings, not_taken, problems }))
     } else {
-      if (flag('mappings')) for (const placed of checked.mappings) out.stdout(mappingLine(placed))
+      const shown = flag('print') ? (placed: PlacedMapping) => `${printedMapping(placed)}\n` : mappingLine
+      if (flag('mappings')) for (const placed of checked.mappings) out.stdout(shown(placed))
       for (const problem of problems) out.stdout(problemLine(problem))
       for (const line of checked.notTaken) out.stdout(notTakenLine(line))
       out.stdout(summary(checked, problems))
@@ -231,6 +236,11 @@ function inOrder(problems: readonly Problem[]): Problem[] {
       one.line - other.line ||
       one.column - other.column,
   )
+}
+
+function mappingEntry({ mapping, ...placed }: PlacedMapping, isPrinted: boolean) {
+  const { url, compiled } = mapping
+  return { ...placed, ...treatmentOf(mapping), ...(isPrinted && compiled && { url, code: mapping.explain() }) }
 }
 
 function mappingLine({ file, line, column, name, mapping }: PlacedMapping): string {

@@ -1,6 +1,7 @@
 import type { Layer } from '../manifest/layer.ts'
 import type { Problem } from '../manifest/problem.ts'
 import type { Mapping } from '../mapping/mapping.ts'
+import { relativePath } from './output.ts'
 
 /** A mapping and its position. `name` is its path in the file. */
 export type PlacedMapping = { file: string; line: number; column: number; name: string; mapping: Mapping }
@@ -23,6 +24,16 @@ export function mappingsIn(layers: readonly Layer[]): PlacedMapping[] {
 /** Whether a mapping was compiled to JavaScript and, when not, the construct that prevented it. */
 export function treatmentOf({ compiled, fallback }: Mapping): { compiled: boolean; construct?: string } {
   return { compiled, ...(fallback !== undefined && { construct: fallback }) }
+}
+
+/**
+ * The JavaScript that a mapping is compiled to, or why there is none, after its place and its URL. With these lines in front, the
+ * numbers of the lines are those of stack traces.
+ */
+export function printedMapping({ file, line, column, name, mapping }: PlacedMapping): string {
+  const place = `// ${relativePath(file)}:${line}:${column}: ${name}`
+  if (!mapping.compiled) return `${place}\n${mapping.explain()}\n`
+  return `${place}\n// ${mapping.url}\n"use strict"\n${mapping.explain()}\n`
 }
 
 /** A warning for each mapping that is not compiled. */

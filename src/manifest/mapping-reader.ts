@@ -1,3 +1,4 @@
+import { relative } from 'node:path'
 import type { Mapping } from '../mapping/mapping.ts'
 import type { OwnFunctions } from '../mapping/own-functions.ts'
 import type { Path } from './position.ts'
@@ -54,11 +55,25 @@ export class MappingReader {
   private compose(path: Path, fragments: readonly Fragment[], variables?: readonly string[]): Mapping | undefined {
     if (this.isBroken) return undefined
     const { pieces, problems, functions, source } = this
-    const given = { functions, ...(variables && { variables }) }
+    const given = { functions, url: () => mappingUrl(source, path), ...(variables && { variables }) }
     const mapping = compose(fragments, { pieces, problems, sound: source.sound !== undefined, ...given })
     if (mapping) this.places.set(mapping, path)
     return mapping
   }
+}
+
+/**
+ * The URL of the code of a mapping: `mapping://providers/acme.yaml/endpoints.chat.request`. Files outside of the working directory
+ * have their whole path.
+ */
+export function mappingUrl({ file, path: place }: Pick<Source, 'file' | 'path'>, path: Path): string {
+  const inside = relative('', file)
+  const steps = (inside.startsWith('..') ? file : inside).split(/[\\/]/)
+  return `mapping://${[...steps, [...place, ...path].join('.')].map(encoded).join('/')}`
+}
+
+function encoded(step: string): string {
+  return encodeURIComponent(step.toWellFormed())
 }
 
 /** The text of definitions; empty where there are none. */

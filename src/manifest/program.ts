@@ -27,6 +27,7 @@ export function compose(
     variables?: readonly string[]
     functions: OwnFunctions | undefined
     sound?: boolean
+    url?: () => string
   },
 ): Mapping | undefined {
   const joined = join(fragments)

@@ -7,6 +7,8 @@ import { readYaml } from './read-yaml.ts'
 export type Source = {
   file: string
   text: string
+  /** Where the value stands in the file; empty for a whole file. */
+  path: Path
   /** Plain JSON; undefined when the text is not YAML. */
   value: unknown
   /** The syntax errors of the text. */
@@ -46,6 +48,7 @@ export function readSource(file: string, text: string, known?: KnownValue): Sour
   return {
     file,
     text,
+    path: [],
     value,
     problems,
     sound: known?.seen,
@@ -64,6 +67,7 @@ export function memberOf(source: Source, path: Path): Source {
   const whole = (inner: Path): Path => [...path, ...inner]
   return {
     ...source,
+    path: whole([]),
     value,
     at: (inner, what) => source.at(whole(inner), what),
     inText: (inner, offset) => source.inText(whole(inner), offset),

@@ -26,6 +26,8 @@ export type Mapping = {
   readonly compiled: boolean
   /** The construct that has to be interpreted, if the expression is not compiled. */
   readonly fallback?: string | undefined
+  /** The URL of the generated JavaScript in stack traces and CPU profiles, if the mapping was read with one. */
+  readonly url?: string | undefined
   /**
    * Takes and returns plain JSON (undefined when nothing matched). The result may share objects with the input, so
    * neither may be mutated afterwards. Throws MappingError; an interpreted mapping rejects with it instead.
@@ -40,23 +42,27 @@ export type Mapping = {
 export type Variables = Readonly<Record<string, unknown>>
 
 /**
- * The names of the variables that each run gives a mapping, functions that are not the router's, bounds other than the defaults, and
- * whether the text parsed before.
+ * The names of the variables that each run gives a mapping, functions that are not the router's, bounds other than the defaults,
+ * whether the text parsed before, and the URL of the generated code, which is only asked for when the mapping is compiled.
  */
 export type ReadOptions = {
   bounds?: Readonly<Bounds>
   variables?: readonly string[]
   functions?: OwnFunctions | undefined
   sound?: boolean
+  url?: () => string
 }
 
-/** A mapping that does not parse, or that failed on an input. `position` is a zero-based offset into the text. */
+/**
+ * A mapping that does not parse, or that failed on an input. `position` is a zero-based offset into the text; the stack of the
+ * `cause` names the line of the generated code.
+ */
 export class MappingError extends Error {
   readonly code: string
   readonly position: number | undefined
 
-  constructor(message: string, code: string, position?: number) {
-    super(message)
+  constructor(message: string, code: string, position?: number, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause })
     this.name = 'MappingError'
     this.code = code
     this.position = position
@@ -104,6 +110,9 @@ export function readMapping(text: string, options: ReadOptions = {}): Mapping {
     get fallback() {
       return prepare().fallback
     },
+    get url() {
+      return options.url?.()
+    },
     run: (input, variables) => (executable ?? prepare()).run(input, variables),
     explain: () => prepare().explain(),
   }
@@ -125,19 +134,25 @@ export function narrowMapping(mapping: Mapping, wanted: PathTree): Mapping {
       return mapping.unbound
     },
     compiled: true,
+    url: narrowUrl(mapping),
     run: runner(program, {}),
     explain: () => program.source,
   }
 }
 
 /** Compiled without the whole mapping, which may never be needed. */
-function narrowProgram({ tree, functions }: Mapping, wanted: PathTree): Program | undefined {
+function narrowProgram(mapping: Mapping, wanted: PathTree): Program | undefined {
+  const { tree, functions } = mapping
   try {
-    return compileTree(narrowed(tree as Node, wanted), functions?.library ?? library)
+    return compileTree(narrowed(tree as Node, wanted), functions?.library ?? library, { url: narrowUrl(mapping) })
   } catch (error) {
     if (error instanceof Uncompilable) return undefined
     throw error
   }
+}
+
+function narrowUrl({ url }: Mapping): string | undefined {
+  return url === undefined ? undefined : `${url}#narrowed`
 }
 
 /** An expression that is ready to run; `fallback` is the construct that has to be interpreted. */
@@ -145,8 +160,9 @@ type Executable = Pick<Mapping, 'run' | 'explain'> & { fallback: string | undefi
 
 function compile(expression: Jsonata.Expression, options: ReadOptions): Executable {
   try {
-    const { functions, variables } = options
-    const program = compileTree(expression.ast(), functions?.library ?? library, new Set(variables))
+    const { functions, variables, url } = options
+    const compiling = { bindings: new Set(variables), url: url?.() }
+    const program = compileTree(expression.ast(), functions?.library ?? library, compiling)
     return { fallback: undefined, run: runner(program, options), explain: () => program.source }
   } catch (error) {
     return error instanceof Uncompilable ? interpreted(expression, error.construct, options) : fail(error)
@@ -186,13 +202,13 @@ function runner({ run }: Program, { bounds = defaultBounds }: ReadOptions): Mapp
 }
 
 function fail(error: unknown): never {
-  if (error instanceof RangeError) return failByLimit(/stack/i.test(error.message) ? 'D1011' : 'D1014')
+  if (error instanceof RangeError) return failByLimit(/stack/i.test(error.message) ? 'D1011' : 'D1014', error)
   const { message, code, position } = error as { message?: string; code?: string; position?: number }
-  if (code === 'D1011' || code === 'D1012') return failByLimit(code, position)
-  throw new MappingError(message ?? String(error), code ?? 'mapping', position)
+  if (code === 'D1011' || code === 'D1012') return failByLimit(code, error, position)
+  throw new MappingError(message ?? String(error), code ?? 'mapping', position, error)
 }
 
 /** The same message whether the limit was that of the compiled code, the interpreter or the JavaScript engine. */
-function failByLimit(code: string, position?: number): never {
-  throw new MappingError(describe(code, { value: defaultBounds.text }), code, position)
+function failByLimit(code: string, cause: unknown, position?: number): never {
+  throw new MappingError(describe(code, { value: defaultBounds.text }), code, position, cause)
 }

@@ -1,17 +1,23 @@
 import type { AudioLength } from '../core/operation.ts'
 import type { UploadedFile } from '../core/upload.ts'
 import { type AudioFormat, audioFormatOf } from './audio-format.ts'
-import { ByteReader } from './byte-reader.ts'
-import { mp4Seconds } from './mp4.ts'
-import { mpegSeconds } from './mpeg-audio.ts'
-import { oggSeconds } from './ogg.ts'
-import { flacSeconds, wavSeconds } from './wav-flac.ts'
-import { webmSeconds } from './webm.ts'
+import { type AudioParser, parseElements } from './audio-parser.ts'
+import { mp4Parser } from './mp4.ts'
+import { mpegParser } from './mpeg-audio.ts'
+import { oggParser } from './ogg.ts'
+import { flacParser, wavParser } from './wav-flac.ts'
+import { webmParser } from './webm.ts'
 
-/** How long the sound of a file is, read from the file piece by piece; by its size where the file does not tell. */
-export async function audioLength(file: Pick<UploadedFile, 'head' | 'size' | 'read'>): Promise<AudioLength> {
+/** What is read of a file to measure it. */
+export type MeasuredFile = Pick<UploadedFile, 'head' | 'size' | 'read'>
+
+/**
+ * How long the sound of a file is, read from the file piece by piece; by its size where the file does not tell, or has more elements
+ * than a recording has. Rejects with the reason of a signal that is aborted.
+ */
+export async function audioLength(file: MeasuredFile, signal?: AbortSignal): Promise<AudioLength> {
   const format = audioFormatOf(file.head)
-  const seconds = format && (await secondsOf(format, file))
+  const seconds = format && (await secondsOf(format, file, signal))
   if (seconds !== undefined && isPlausible(seconds, file.size)) return { seconds, most: seconds, exact: true }
   return { seconds: file.size / usualBytes, most: file.size / fewestBytes, exact: false }
 }
@@ -29,21 +35,20 @@ const pieceBytes = 32 * 1024
 const mostBytes = 6_000_000
 const silentBytes = 25
 
-async function secondsOf(
-  format: AudioFormat,
-  { head, size, read }: Pick<UploadedFile, 'head' | 'size' | 'read'>,
-): Promise<number | undefined> {
+const parsers: { readonly [format in AudioFormat]?: (file: Pick<UploadedFile, 'head' | 'size'>) => AudioParser } = {
+  flac: ({ head }) => flacParser(head),
+  mp3: mpegParser,
+  mp4: mp4Parser,
+  ogg: oggParser,
+  wav: ({ size }) => wavParser(size),
+  webm: webmParser,
+}
+
+async function secondsOf(format: AudioFormat, file: MeasuredFile, signal?: AbortSignal): Promise<number | undefined> {
+  const parser = parsers[format]?.(file)
+  if (!parser) return undefined
   // Many files that are read at once must not leave their pieces to the garbage collector.
-  const pieces = read(Buffer.allocUnsafeSlow(pieceBytes))
-  if (format === 'mp3') return await mpegSeconds(pieces)
-  const reader = new ByteReader(pieces)
-  try {
-    if (format === 'wav') return await wavSeconds(reader, size)
-    if (format === 'flac') return await flacSeconds(reader, head)
-    if (format === 'ogg') return await oggSeconds(reader)
-    if (format === 'mp4') return await mp4Seconds(reader)
-    return format === 'webm' ? await webmSeconds(reader) : undefined
-  } finally {
-    await reader.close()
-  }
+  const pieces = file.read(Buffer.allocUnsafeSlow(pieceBytes))
+  const isRead = await parseElements({ size: file.size, pieces }, parser, signal)
+  return isRead ? parser.seconds() : undefined
 }

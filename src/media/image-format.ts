@@ -31,10 +31,13 @@ const readers: { [format in ImageFormat]: (bytes: Buffer) => ImageSize | undefin
   webp: webpSize,
 }
 
+/** Segments of a JPEG before its frame header: a real one has some ten. */
+const maxSegments = 1_000
+
 /** The first frame header tells it; segments before it are skipped. */
 function jpegSize(bytes: Buffer): ImageSize | undefined {
   let at = 2
-  while (bytes.readUInt8(at) === 0xff) {
+  for (let segment = 0; segment < maxSegments && bytes.readUInt8(at) === 0xff; segment++) {
     const marker = bytes.readUInt8(at + 1)
     if (isFrame(marker)) return { width: bytes.readUInt16BE(at + 7), height: bytes.readUInt16BE(at + 5) }
     // Fill bytes may stand before a marker.

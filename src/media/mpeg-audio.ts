@@ -1,45 +1,33 @@
 import { id3Length } from './audio-format.ts'
+import { type AudioParser, finished, maxTimedElements, needsMore } from './audio-parser.ts'
 
 /** The length of MPEG audio (MP3), which is the sum of its frames. Seconds; 0 where there is none, or too much else. */
-export async function mpegSeconds(pieces: AsyncIterable<Uint8Array>): Promise<number> {
+export function mpegParser(): AudioParser {
   let seconds = 0
-  let skipped = 0
   let lost = 0
-  let isBegin = true
   let kind: number | undefined
-  let rest: Uint8Array = new Uint8Array()
-  for await (const piece of pieces) {
-    if (skipped >= piece.length) {
-      skipped -= piece.length
-      continue
-    }
-    const own = piece.subarray(skipped)
-    const bytes = rest.length > 0 ? Buffer.concat([rest, own]) : own
-    skipped = 0
-    if (isBegin && bytes.length < 10) {
-      rest = Buffer.from(bytes)
-      continue
-    }
-    let at = isBegin ? id3Length(bytes) : 0
-    isBegin = false
-    while (at + 4 <= bytes.length) {
+  return {
+    maxElements: maxTimedElements,
+    parse(bytes, at, position) {
+      if (position === 0) {
+        if (bytes.length < 10) return needsMore
+        const tag = id3Length(bytes)
+        if (tag > 0) return tag
+      }
+      if (bytes.length < at + 4) return needsMore
       const frame = frameAt(bytes, at)
-      // What is no frame is passed over; frames of another kind are not believed.
-      if (!frame || (kind !== undefined && frame.kind !== kind)) {
-        const next = nextSync(bytes, at + 1)
-        lost += next - at
-        at = next
-      } else {
+      if (frame && (kind === undefined || frame.kind === kind)) {
         kind = frame.kind
         seconds += frame.seconds
-        at += frame.length
+        return frame.length
       }
-    }
-    if (lost > mostLost) return 0
-    skipped = Math.max(at - bytes.length, 0)
-    rest = Buffer.from(bytes.subarray(at))
+      // What is no frame is passed over; frames of another kind are not believed.
+      const length = nextSync(bytes, at + 1) - at
+      lost += length
+      return lost > mostLost ? finished : length
+    },
+    seconds: () => (lost > mostLost ? 0 : seconds),
   }
-  return seconds
 }
 
 /** Bytes a second of MPEG audio by its first frame, which is like the others of speech; undefined where it does not begin with one. */

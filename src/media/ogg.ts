@@ -1,28 +1,36 @@
-import type { ByteReader } from './byte-reader.ts'
+import { type AudioParser, finished, hasBytes, maxTimedElements, needsMore } from './audio-parser.ts'
 
 /** The length of an Ogg file: the last position of its sound, of several streams after each other the sum. Seconds. */
-export async function oggSeconds(reader: ByteReader): Promise<number | undefined> {
+export function oggParser(): AudioParser {
   let seconds = 0
   let sound: Sound | undefined
-  for (;;) {
-    const page = await reader.take(27)
-    if (!page) return sound && seconds + secondsOf(sound)
-    if (page.toString('latin1', 0, 4) !== 'OggS') return undefined
-    const table = await reader.take(page[26] ?? 0)
-    const length = table?.reduce((sum, segment) => sum + segment, 0) ?? 0
-    const serial = page.readUInt32LE(14)
-    const isFirst = ((page[5] ?? 0) & 2) !== 0
-    const body = isFirst ? await reader.take(length) : undefined
-    const begun = body && soundOf(body, serial)
-    if (begun) {
-      if (sound) seconds += secondsOf(sound)
-      sound = begun
-    } else if (sound && serial === sound.serial) {
-      const position = page.readBigInt64LE(6)
-      // A page on which no packet ends has none.
-      if (position >= 0n) sound.samples = Number(position)
-    }
-    if (!body && !(await reader.skip(length))) return sound && seconds + secondsOf(sound)
+  let isBroken = false
+  return {
+    maxElements: maxTimedElements,
+    parse(bytes, at) {
+      if (bytes.length < at + 27) return needsMore
+      isBroken = !hasBytes(bytes, at, 'OggS')
+      if (isBroken) return finished
+      const bodyAt = at + 27 + (bytes[at + 26] ?? 0)
+      if (bytes.length < bodyAt) return needsMore
+      let length = 0
+      for (let segment = at + 27; segment < bodyAt; segment++) length += bytes[segment] ?? 0
+      const serial = bytes.readUInt32LE(at + 14)
+      const isFirst = ((bytes[at + 5] ?? 0) & 2) !== 0
+      const packetBytes = isFirst ? Math.min(length, maxPacketBytes) : 0
+      if (bytes.length < bodyAt + packetBytes) return needsMore
+      const begun = isFirst ? soundOf(bytes, bodyAt, packetBytes, serial) : undefined
+      if (begun) {
+        if (sound) seconds += secondsOf(sound)
+        sound = begun
+      } else if (sound && serial === sound.serial) {
+        const high = bytes.readInt32LE(at + 10)
+        // A page on which no packet ends has none.
+        if (high >= 0) sound.samples = high * 2 ** 32 + bytes.readUInt32LE(at + 6)
+      }
+      return bodyAt - at + length
+    },
+    seconds: () => (isBroken || !sound ? undefined : seconds + secondsOf(sound)),
   }
 }
 
@@ -32,13 +40,14 @@ function secondsOf({ rate, before, samples }: Sound): number {
   return Math.max(samples - before, 0) / rate
 }
 
-/** What the first packet of a stream says. */
-function soundOf(packet: Buffer, serial: number): Sound | undefined {
-  const text = packet.toString('latin1', 0, 8)
+/** Of the first packet of a stream, which says what it is. */
+const maxPacketBytes = 40
+
+function soundOf(bytes: Buffer, at: number, length: number, serial: number): Sound | undefined {
   const sound = (rate: number, before = 0) => (rate > 0 ? { serial, rate, before, samples: 0 } : undefined)
-  if (text === 'OpusHead' && packet.length >= 12) return sound(48_000, packet.readUInt16LE(10))
-  if (text.startsWith('\x01vorbis') && packet.length >= 16) return sound(packet.readUInt32LE(12))
-  if (text.startsWith('Speex   ') && packet.length >= 40) return sound(packet.readUInt32LE(36))
-  if (text.startsWith('\x7fFLAC') && packet.length >= 30) return sound(packet.readUIntBE(27, 3) >> 4)
+  if (length >= 12 && hasBytes(bytes, at, 'OpusHead')) return sound(48_000, bytes.readUInt16LE(at + 10))
+  if (length >= 16 && hasBytes(bytes, at, '\x01vorbis')) return sound(bytes.readUInt32LE(at + 12))
+  if (length >= 40 && hasBytes(bytes, at, 'Speex   ')) return sound(bytes.readUInt32LE(at + 36))
+  if (length >= 30 && hasBytes(bytes, at, '\x7fFLAC')) return sound(bytes.readUIntBE(at + 27, 3) >> 4)
   return undefined
 }

@@ -1,25 +1,47 @@
-import type { ByteReader } from './byte-reader.ts'
+import { type AudioParser, finished, maxTimedElements, needsMore } from './audio-parser.ts'
 
 /** The length of a WebM file: as its header says it, else where its last block begins. Seconds. */
-export async function webmSeconds(reader: ByteReader): Promise<number | undefined> {
+export function webmParser(): AudioParser {
   // Nanoseconds.
   let scale = 1_000_000
   let cluster = 0
   let last: number | undefined
-  for (;;) {
-    const element = await nextElement(reader)
-    if (!element) return last === undefined ? undefined : (last * scale) / 1e9
-    const { id, length } = element
-    // What they contain follows at once; some do not say how long they are.
-    if (masters.has(id)) continue
-    const wanted = id === simpleBlock || id === block ? Math.min(length, 12) : values.has(id) ? length : 0
-    const body = wanted <= 12 ? await reader.take(wanted) : undefined
-    if (!body) return undefined
-    if (id === timestampScale) scale = unsigned(body)
-    if (id === duration && length > 0) return (floating(body) * scale) / 1e9
-    if (id === clusterTime) cluster = unsigned(body)
-    if (id === simpleBlock || id === block) last = Math.max(last ?? 0, cluster + blockTime(body))
-    if (!(await reader.skip(length - wanted))) return last === undefined ? undefined : (last * scale) / 1e9
+  let stated: number | undefined
+  let isBroken = false
+  return {
+    maxElements: maxTimedElements,
+    parse(bytes, at) {
+      const idBytes = numberBytes(bytes[at])
+      if (idBytes > 4) return finished
+      const sizeAt = at + idBytes
+      if (sizeAt >= bytes.length) return needsMore
+      const sizeBytes = numberBytes(bytes[sizeAt])
+      if (sizeBytes > 8) return finished
+      const bodyAt = sizeAt + sizeBytes
+      if (bodyAt > bytes.length) return needsMore
+      const id = unsigned(bytes, at, sizeAt)
+      // What they contain follows at once; some do not say how long they are.
+      if (isMaster(id)) return bodyAt - at
+      const length = sizeOf(bytes, sizeAt, bodyAt)
+      const isBlock = id === simpleBlock || id === block
+      const isValue = id === timestampScale || id === duration || id === clusterTime
+      isBroken = isValue && length > maxValueBytes
+      if (isBroken) return finished
+      const end = bodyAt + (isValue ? length : isBlock ? Math.min(length, maxValueBytes) : 0)
+      if (end > bytes.length) return needsMore
+      if (isBlock) last = Math.max(last ?? 0, cluster + blockTime(bytes, bodyAt, end))
+      else if (id === clusterTime) cluster = unsigned(bytes, bodyAt, end)
+      else if (id === timestampScale) scale = unsigned(bytes, bodyAt, end)
+      else if (id === duration && length > 0) {
+        stated = floating(bytes, bodyAt, length)
+        return finished
+      }
+      return bodyAt - at + length
+    },
+    seconds() {
+      const count = stated ?? (isBroken ? undefined : last)
+      return count === undefined ? undefined : (count * scale) / 1e9
+    },
   }
 }
 
@@ -28,38 +50,37 @@ const duration = 0x44_89
 const clusterTime = 0xe7
 const simpleBlock = 0xa3
 const block = 0xa1
-const values: ReadonlySet<number> = new Set([timestampScale, duration, clusterTime])
+/** Of a number, and of what is read of a block. */
+const maxValueBytes = 12
+
 /** Segment, Info, Cluster, BlockGroup. */
-const masters: ReadonlySet<number> = new Set([0x18_53_80_67, 0x15_49_a9_66, 0x1f_43_b6_75, 0xa0])
-
-async function nextElement(reader: ByteReader): Promise<{ id: number; length: number } | undefined> {
-  const id = await number(reader, 4, true)
-  const length = id === undefined ? undefined : await number(reader, 8, false)
-  return id === undefined || length === undefined ? undefined : { id, length }
+function isMaster(id: number): boolean {
+  return id === 0xa0 || id === 0x1f_43_b6_75 || id === 0x15_49_a9_66 || id === 0x18_53_80_67
 }
 
-/** A number whose first byte tells its length: the zeros before its first one. */
-async function number(reader: ByteReader, longest: number, withMark: boolean): Promise<number | undefined> {
-  const [first] = (await reader.take(1)) ?? []
-  if (first === undefined) return undefined
-  const length = Math.clz32(first) - 23
-  if (length > longest) return undefined
-  const rest = await reader.take(length - 1)
-  if (!rest) return undefined
-  const own = withMark ? first : first & (2 ** (8 - length) - 1)
-  return rest.reduce((sum, byte) => sum * 256 + byte, own)
+/** How long a number is by its first byte: the zeros before its first one. */
+function numberBytes(first = 0): number {
+  return Math.clz32(first) - 23
 }
 
-function unsigned(body: Buffer): number {
-  return body.reduce((sum, byte) => sum * 256 + byte, 0)
+/** A size without the bit that tells how long it is. */
+function sizeOf(bytes: Buffer, from: number, to: number): number {
+  const mark = 2 ** (8 - (to - from))
+  return unsigned(bytes, from + 1, to, (bytes[from] ?? 0) & (mark - 1))
 }
 
-function floating(body: Buffer): number {
-  return body.length === 8 ? body.readDoubleBE(0) : body.length === 4 ? body.readFloatBE(0) : 0
+function unsigned(bytes: Buffer, from: number, to: number, before = 0): number {
+  let sum = before
+  for (let at = from; at < to; at++) sum = sum * 256 + (bytes[at] ?? 0)
+  return sum
+}
+
+function floating(bytes: Buffer, at: number, length: number): number {
+  return length === 8 ? bytes.readDoubleBE(at) : length === 4 ? bytes.readFloatBE(at) : 0
 }
 
 /** Where a block begins, counted from its cluster: after the number of its track. */
-function blockTime(body: Buffer): number {
-  const at = Math.clz32(body[0] ?? 0) - 23
-  return body.length >= at + 2 ? body.readInt16BE(at) : 0
+function blockTime(bytes: Buffer, from: number, to: number): number {
+  const at = from + numberBytes(bytes[from])
+  return to >= at + 2 ? bytes.readInt16BE(at) : 0
 }

@@ -199,6 +199,36 @@ test('the mappings of variants are among them', async () => {
   expect(stdout).toMatch(/^\S+acme\.yaml:6:\d+: endpoints\.chat\.patch\.reply: interpreted \(\$eval\)\n/)
 })
 
+test('--print prints the JavaScript of each mapping below its place, with the lines of stack traces', async () => {
+  const patch = `patch: { reply: '$eval("$")' }`
+  const { config, at } = project({ 'providers/acme.yaml': `${acme}endpoints: { chat: { ${patch} } }\n` })
+  const printed = async (...args: string[]) =>
+    (await ran(run, ...args, '--mappings', '--print', '--config', config)).stdout
+  const all = await printed(at('providers'))
+  const blocks = all.split('\n\n')
+  const block = blocks.find((one) => one.includes('plain.yaml:7:7: endpoints.chat.request\n'))?.split('\n') ?? []
+  expect(block.slice(0, 3)).toEqual([
+    expect.stringMatching(/^\/\/ .*providers\/dialects\/plain\.yaml:7:7: endpoints\.chat\.request$/),
+    `// mapping://${at('providers/dialects/plain.yaml')}/endpoints.chat.request`,
+    '"use strict"',
+  ])
+  expect(block.at(-1)).toBe('}')
+  expect(() => new Function(block.join('\n'))).not.toThrow()
+  expect(all).toMatch(/acme\.yaml:6:38: endpoints\.chat\.patch\.reply\n\/\/ Interpreted: \$eval is not compiled\.\n\n/)
+
+  const some = await printed(at('providers/acme.yaml'))
+  expect(some).toContain('endpoints.chat.patch.reply')
+  expect(some).not.toContain('plain.yaml')
+
+  const { mappings } = JSON.parse(await printed(at('providers/dialects'), '--json'))
+  expect(mappings[0]).toMatchObject({
+    name: 'endpoints.chat.request',
+    url: expect.stringMatching(/^mapping:.*plain\.yaml\/endpoints\.chat\.request$/),
+    code: expect.stringContaining('return (input, bindings) => {'),
+  })
+  expect(await ran(run, '--print')).toMatchObject({ code: 2, stderr: expect.stringContaining('--mappings') })
+})
+
 test('lists the fields that never reach a provider, for named files', async () => {
   const { config, at } = project({ 'providers/acme.yaml': `${acme}endpoints: { chat: { losses: [system] } }\n` })
   const { stdout } = await ran(run, at('providers/acme.yaml'), '--config', config)

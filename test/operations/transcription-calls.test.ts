@@ -3,8 +3,9 @@ import { readdirSync, readlinkSync } from 'node:fs'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { answerJson, pause, within } from '../helpers/provider.ts'
 import { testKey } from '../helpers/router.ts'
+import { limit, processorTime } from '../helpers/time.ts'
 import { administration } from '../management/administration.ts'
-import { wav } from '../media/sounds.ts'
+import { wav, webm } from '../media/sounds.ts'
 import { type FormFields, type TranscriptionWorld, transcriptionWorld } from './transcription-world.ts'
 
 const whisper = 'openai/whisper-1'
@@ -143,6 +144,18 @@ describe('money', () => {
     const response = await world.ask([file, ...asked], rich.secret)
     expect(await response.json()).toEqual({ text: 'Hello.', usage: { type: 'duration', seconds: 10, cost: 0.001 } })
     expect(rowsOf(rich.id)).toMatchObject([{ usage: { seconds: 10 }, cost: { estimated: true, nanoUsd: 1_000_000 } }])
+  })
+  test('a file of millions of elements is read for a moment only, and pays an estimate', async () => {
+    world.answer((_, response) => answerJson(response, { text: 'Hello.' }))
+    const film = Buffer.alloc(31 * 1024 * 1024, Buffer.from([0xec, 0x80]))
+    webm(1, { live: true }).copy(film, 0, 0, 44)
+    const { id, secret } = await manage.newKey()
+    const file = ['file', { bytes: film, filename: 'a.webm', type: 'audio/webm' }] as const
+    const { result, ms } = await processorTime(() => world.ask([file, ...asked], secret))
+    expect(result.status).toBe(200)
+    // Most of it goes into sending the file twice, which this process does too.
+    expect(ms).toBeLessThan(limit(5_000))
+    expect(rowsOf(id)).toMatchObject([{ usage: { seconds: film.length / 8_000 }, cost: { estimated: true } }])
   })
   test('a model that is billed for some seconds at least', async () => {
     world.answer((_, response) => answerJson(response, { text: 'Hello.', duration: 2 }))

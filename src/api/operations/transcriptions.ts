@@ -34,9 +34,9 @@ export const transcriptions: OperationApi = {
   form: { fileBytes: 32 * 1024 * 1024, files: 1 },
   json: false,
   read: readTranscription,
-  async measure(request) {
+  async measure(request, signal) {
     const [file] = request.files
-    return file ? { ...request, audio: await audioLength(file) } : request
+    return file ? { ...request, audio: await audioLength(file, signal) } : request
   },
   wants: ({ stream }) => (stream ? 'events' : 'json'),
   checkModel: checkTranscriptionModel,

@@ -30,9 +30,9 @@ export function operationKind(api: OperationApi): CallKind<ReadOperation, Operat
     form: api.form,
     json: api.json,
     mediaParam: 'images',
-    async read(body) {
+    async read(body, { signal }) {
       const request = api.read(body)
-      return readingOf(api.measure ? await api.measure(request) : request)
+      return readingOf(api.measure ? await api.measure(request, signal) : request)
     },
     requireBounds: ({ request }, { maxValues }) => refuseLargeTexts(request, maxValues),
     // Some operations can be done by models for conversations as well.

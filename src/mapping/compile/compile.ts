@@ -21,11 +21,23 @@ export type Program = {
   run(input: unknown, bindings: object | undefined): unknown
 }
 
+/** The names of the variables that are passed to each run, and the URL that stack traces and profiles show for the code. */
+export type CompileOptions = { bindings?: ReadonlySet<string>; url?: string | undefined }
+
 /** Compiles a syntax tree to JavaScript. Throws Uncompilable for a construct that has to be interpreted. */
-export function compileTree(tree: unknown, library: Library, bindings: ReadonlySet<string> = new Set()): Program {
+export function compileTree(
+  tree: unknown,
+  library: Library,
+  { bindings = new Set(), url }: CompileOptions = {},
+): Program {
   const source = generate(tree as Node, library, bindings)
-  const build = new Function('$', 'library', `"use strict"\n${source}`)
+  const build = new Function('$', 'library', `"use strict"\n${source}${sourceUrl(url)}`)
   return { source, run: build(runtime, library) }
+}
+
+/** A comment that names a script. V8 ignores names with quotes or white space, and a line break would end the comment. */
+function sourceUrl(url: string | undefined): string {
+  return url === undefined ? '' : `\n//# sourceURL=${url.replace(/[^!-~]|["'`]/g, '_')}`
 }
 
 function generate(tree: Node, library: Library, bindings: ReadonlySet<string>): string {

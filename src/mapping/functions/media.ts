@@ -6,9 +6,12 @@ export function dataUrl(part?: unknown, defaultType = 'application/octet-stream'
   return data ? `data:${mediaType(part) ?? defaultType};base64,${data}` : text(part, 'url')
 }
 
+/** Characters of a data URL before its data: a media type and its parameters. */
+const maxHeadLength = 1_000
+
 /** The media type and the base64 text of a data URL. */
 export function parseDataUrl(url?: string): { type: string; body: string } | undefined {
-  const match = /^data:([^;,]*)(?:;[^;,]*)*;base64,/i.exec(url ?? '')
+  const match = /^data:([^;,]*)(?:;[^;,]*)*;base64,/i.exec(url?.slice(0, maxHeadLength) ?? '')
   return match && url !== undefined ? { type: match[1] || 'text/plain', body: url.slice(match[0].length) } : undefined
 }
 

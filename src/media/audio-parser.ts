@@ -1,0 +1,80 @@
+/** What a parser returns instead of a length: the element goes on behind these bytes, or nothing more has to be read. */
+export const needsMore = -1
+export const finished = -2
+
+/** Finds out how long the sound of a file is, element by element: frames, pages, blocks, boxes, chunks. */
+export type AudioParser = {
+  /** A file with more elements is no recording. */
+  maxElements: number
+  /**
+   * Reads the element that begins at `at`, which is at `position` in the file. Returns the bytes to the next one, which may be more
+   * than are here, `needsMore` or `finished`.
+   */
+  parse(bytes: Buffer, at: number, position: number): number
+  /** The length as far as it has been read; undefined where the elements do not tell it. */
+  seconds(): number | undefined
+}
+
+/** More than recordings of the accepted size have, with a packet or frame of 20 ms in each. They take some 50 ms to read. */
+export const maxTimedElements = 1_000_000
+/** More than recordings have of boxes or chunks, which describe the sound. */
+export const maxDescriptions = 10_000
+
+/** Bytes of an element that are read at once, at most. */
+const maxHeaderBytes = 1_024
+
+/** A file as a parser reads it. */
+export type ParsedFile = { size: number; pieces: AsyncIterable<Uint8Array> }
+
+/**
+ * Reads a file until its parser has finished, or to its end. Returns false where it has too many elements. Elements within one piece
+ * are read without a promise for each: there may be millions. Rejects with the reason of a signal that is aborted.
+ */
+export async function parseElements(
+  { size, pieces }: ParsedFile,
+  parser: AudioParser,
+  signal?: AbortSignal,
+): Promise<boolean> {
+  let position = 0
+  let elements = 0
+  let skipped = 0
+  let rest: Buffer = empty
+  signal?.throwIfAborted()
+  for await (const piece of pieces) {
+    signal?.throwIfAborted()
+    if (skipped >= piece.length) {
+      skipped -= piece.length
+      continue
+    }
+    const bytes = joined(rest, piece.subarray(skipped))
+    let at = 0
+    while (at < bytes.length) {
+      if (++elements > parser.maxElements) return false
+      const length = parser.parse(bytes, at, position)
+      if (length === finished) return true
+      if (length === needsMore) break
+      at += length
+      position += length
+    }
+    if (position >= size) return true
+    if (bytes.length - at > maxHeaderBytes) return false
+    skipped = Math.max(at - bytes.length, 0)
+    // The piece may be overwritten by the next one.
+    rest = Buffer.from(bytes.subarray(at))
+  }
+  return true
+}
+
+const empty = Buffer.alloc(0)
+
+function joined(rest: Buffer, piece: Uint8Array): Buffer {
+  return rest.length > 0 ? Buffer.concat([rest, piece]) : Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength)
+}
+
+/** Whether these bytes are at a place, one for each character. */
+export function hasBytes(bytes: Buffer, at: number, latin1: string): boolean {
+  for (let index = 0; index < latin1.length; index++) {
+    if (bytes[at + index] !== latin1.charCodeAt(index)) return false
+  }
+  return true
+}
