@@ -44,6 +44,8 @@ export type OperationApi = {
   count(request: OperationRequest, reply?: JsonObject): Usage
   /** The tokens, and the seconds, of a call whose provider counted none. */
   estimate(request: OperationRequest, reply?: JsonObject): Usage
+  /** Checks that a whole reply has what it must have. Throws RouterError `provider_unreadable`: another target may have it. */
+  check?(reply: JsonObject, request: OperationRequest): void
   /** A whole reply as the client gets it. Throws RouterError `provider_unreadable` for one that lacks what it must have. */
   write?(reply: JsonObject, facts: OperationFacts): JsonObject | string
   /** The replies to the pieces of a request that was split, as one; `offsets` say where each piece began. */

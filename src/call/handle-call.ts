@@ -123,7 +123,7 @@ export function readRequest<Read extends ReadCall>(
     kind,
     services,
   }: {
-    call: Pick<Call, 'timeoutMs'> & { signal?: AbortSignal }
+    call: Pick<Call, 'timeoutMs' | 'signal'>
     key: Key
     kind: CallKind<Read>
     services: ReadingServices & Pick<Services, 'maxUnknownFields' | 'maxValues'>

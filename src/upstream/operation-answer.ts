@@ -173,7 +173,8 @@ async function readEvents(
   const batches = readBatches(context, response, bounds)
   const first = await batches.next()
   if (first.done) throw cut(context.provider, 'ended its stream before the first event')
-  return { kind: 'events', batches: startingWith(first.value, batches) }
+  const model = first.value.map(({ event }) => event?.model).find((name) => typeof name === 'string')
+  return { kind: 'events', batches: startingWith(first.value, batches), ...(model !== undefined && { model }) }
 }
 
 async function* startingWith<T>(first: T, rest: AsyncIterator<T, unknown>): AsyncGenerator<T, void> {

@@ -31,6 +31,7 @@ export const completions: OperationApi = {
     input: tokensIn(fields.prompt) + tokensIn(fields.suffix),
     output: tokensOfText(textsIn(reply)),
   }),
+  check: (reply) => void choicesIn(reply),
   write,
   events: completionEvents,
 }
@@ -94,21 +95,23 @@ function choicesMade(request: OperationRequest): number {
 }
 
 function write(reply: JsonObject, facts: OperationFacts): JsonObject {
-  const { choices, usage: _, model: __, ...others } = reply
-  if (!Array.isArray(choices) || choices.length === 0 || !choices.every(isChoice)) {
-    throw unreadableReply('no list of choices')
-  }
+  const { choices: _, usage: __, model: ___, ...others } = reply
   return {
     id: `cmpl-${facts.id}`,
     created: facts.now,
     ...others,
     object: 'text_completion',
     model: facts.model,
-    choices: choices.map((choice, index) => choiceOf(choice as JsonObject, index)),
+    choices: choicesIn(reply).map((choice, index) => choiceOf(choice, index)),
     usage: completionUsage(facts),
   }
 }
 
-function isChoice(choice: Json): boolean {
+function choicesIn({ choices }: JsonObject): JsonObject[] {
+  if (Array.isArray(choices) && choices.length > 0 && choices.every(isChoice)) return choices
+  throw unreadableReply('no list of choices')
+}
+
+function isChoice(choice: Json): choice is JsonObject {
   return isObject(choice) && typeof choice.text === 'string'
 }

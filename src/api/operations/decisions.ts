@@ -35,6 +35,7 @@ export const decisions: OperationApi = {
     input: tokensOfText(textOf(fields)),
     ...(reply && { output: tokensOfText(JSON.stringify(reply.answers ?? [])) }),
   }),
+  check: (reply, { fields }) => void checkedAnswers(reply, questionsOf(fields)),
   write,
   byChat,
 }

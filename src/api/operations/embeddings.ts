@@ -32,6 +32,7 @@ export const embeddings: OperationApi = {
     return images > 0 ? { input_images: images } : {}
   },
   estimate: ({ fields }) => ({ input: tokensIn(fields.input) }),
+  check: (reply, request) => void vectorsIn(reply, request),
   write,
   join: (replies, offsets) => ({
     ...replies[0],
@@ -66,17 +67,22 @@ function refuseDimensions(dimensions: number, expected: string): never {
 }
 
 function write(reply: JsonObject, facts: OperationFacts): JsonObject {
-  const { encoding_format: format = 'float', input } = facts.request.fields
-  const vectors = inOrder(reply)
-  const expected = inputsIn(input)
-  if (vectors.length !== expected) throw unreadableReply(`${vectors.length} vectors for ${expected} inputs`)
-  const data = vectors.map(({ embedding }, index) => ({
+  const { encoding_format: format = 'float' } = facts.request.fields
+  const data = vectorsIn(reply, facts.request).map(({ embedding }, index) => ({
     object: 'embedding',
     index,
     embedding: encodedVector(embedding, format),
   }))
   const { object: _, data: __, model: ___, usage: ____, ...others } = reply
   return { object: 'list', data, model: facts.model, ...others, usage: usageBlock(facts, promptCounts) }
+}
+
+/** One vector for each input, in their order. Throws RouterError. */
+function vectorsIn(reply: JsonObject, { fields: { input } }: OperationRequest): JsonObject[] {
+  const vectors = inOrder(reply)
+  const expected = inputsIn(input)
+  if (vectors.length !== expected) throw unreadableReply(`${vectors.length} vectors for ${expected} inputs`)
+  return vectors
 }
 
 /** The vectors in the order of their inputs. Throws RouterError. */

@@ -6,14 +6,19 @@ import { imageAs } from './image-data.ts'
 import { itemsOf, sizeOf } from './image-usage.ts'
 import { unreadableReply } from './shared.ts'
 
+/** The images of a reply. Throws RouterError for one without images. */
+export function imagesIn(reply: JsonObject): JsonObject[] {
+  const images = itemsOf(reply)
+  if (images.length === 0) throw unreadableReply('no images')
+  return images
+}
+
 /** A reply with its images as the client wants them. Throws RouterError for one without images. */
 export function writeImages(reply: JsonObject, facts: OperationFacts): JsonObject {
   const { created, data: _, usage: __, model: ___, ...others } = reply
-  const images = itemsOf(reply)
-  if (images.length === 0) throw unreadableReply('no images')
   return {
     created: typeof created === 'number' ? created : facts.now,
-    data: images.map((image) => imageAs(image, facts.request.fields.response_format)),
+    data: imagesIn(reply).map((image) => imageAs(image, facts.request.fields.response_format)),
     ...others,
     usage: imageUsage(facts.usage, facts.costUsd),
   }
@@ -40,8 +45,7 @@ export function imageEvents(name: 'image_generation' | 'image_edit'): OperationE
   return {
     ofWhole: (reply, { fields }) => {
       const { created, data: _, usage: __, model: ___, ...others } = reply
-      const images = itemsOf(reply)
-      if (images.length === 0) throw unreadableReply('no images')
+      const images = imagesIn(reply)
       const { size = 'auto', quality = 'auto', background = 'auto', output_format = 'png' } = fields
       const facts = { created_at: created ?? null, size, quality, background, output_format, ...others }
       return images.map((image) => ({ type: completed, ...imageAs(image, 'b64_json'), ...facts }))

@@ -1,7 +1,7 @@
 import type { OperationApi } from '../operation-api.ts'
 import { linksIn, withFetched } from './image-data.ts'
 import { checkImageModel, readImageFields } from './image-fields.ts'
-import { imageEvents, writeImages } from './image-reply.ts'
+import { imageEvents, imagesIn, writeImages } from './image-reply.ts'
 import { countImages, estimateImages, itemsOf, mostOfImages } from './image-usage.ts'
 import { jsonOf, readFields } from './shared.ts'
 
@@ -13,6 +13,7 @@ export const imageApi: Omit<OperationApi, 'operation' | 'read' | 'events'> = {
   most: mostOfImages,
   count: countImages,
   estimate: estimateImages,
+  check: (reply) => void imagesIn(reply),
   write: writeImages,
   join: (replies) => ({ ...replies[0], data: replies.flatMap(itemsOf) }),
   downloads: {

@@ -22,6 +22,7 @@ export const moderations: OperationApi = {
   texts: ({ fields }) => textsIn(contentsOf(fields.input)),
   count: () => ({}),
   estimate: ({ fields }) => ({ input: tokensIn(contentsOf(fields.input)) }),
+  check,
   write,
 }
 
@@ -41,11 +42,14 @@ function contentsOf(input: Json | undefined): Json {
   return Array.isArray(input) && isObject(input[0]) ? [{ content: input }] : (input ?? [])
 }
 
-function write(reply: JsonObject, facts: OperationFacts): JsonObject {
-  const { results } = reply
+function check({ results }: JsonObject): void {
   if (!Array.isArray(results) || results.length === 0 || !results.every(isVerdict)) {
     throw unreadableReply('no list of results')
   }
+}
+
+function write(reply: JsonObject, facts: OperationFacts): JsonObject {
+  check(reply)
   const { model: _, usage: __, ...others } = reply
   return { id: facts.id, ...others, model: facts.model, usage: usageBlock(facts, promptCounts) }
 }

@@ -39,6 +39,7 @@ export const rerank: OperationApi = {
   texts: textsRead,
   count: ({ fields }) => ({ queries: queriesFor(textsOf(fields.documents).length) }),
   estimate: (request) => ({ input: tokensBy(request, tokensOfText) }),
+  check: (reply, { fields: { documents } }) => void ranked(reply, textsOf(documents).length),
   write,
 }
 

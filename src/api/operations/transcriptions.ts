@@ -43,6 +43,7 @@ export const transcriptions: OperationApi = {
   most,
   count: ({ audio }) => (audio?.exact ? { seconds: audio.seconds } : {}),
   estimate,
+  check: (reply) => void textOf(reply),
   write: writeTranscript,
   events,
 }

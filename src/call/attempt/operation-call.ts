@@ -41,8 +41,23 @@ export function callOperation(
   const { signal, limits } = attempt
   return withinTime(target, { signal, totalMs: limits.totalMs }, async (signal) => {
     const answer = await call(target, asked, { ...attempt, signal })
+    if (answer.kind === 'whole') requireReadable(target, answer, asked)
     return asked.holds ? await wholeStream(answer) : answer
   })
+}
+
+/** An answer from which no reply can be made is a failure of its target, and what it used is paid. Throws RouterError. */
+function requireReadable(
+  { provider: { slug: provider } }: Target,
+  { reply, usage }: Extract<OperationAnswer, { kind: 'whole' }>,
+  { api, request }: AskedOperation,
+): void {
+  try {
+    api.check?.(reply, request)
+  } catch (thrown) {
+    const { code, message } = asRouterError(thrown)
+    throw billedWith(new RouterError(code, message, { provider, cause: thrown }), usage)
+  }
 }
 
 async function call(

@@ -3,7 +3,7 @@ import { RouterError } from '../../core/errors.ts'
 import { isObject, type JsonObject } from '../../core/json.ts'
 import { estimatePromptTokens } from '../../money/meter.ts'
 import { requestJson } from '../../upstream/provider-answer.ts'
-import { admitFree } from '../admission/admission.ts'
+import { admitFree, foreseen } from '../admission/admission.ts'
 import { speaksSameFormat, translationOf } from '../attempt/choose-translation.ts'
 import { bodyToSend, resending } from '../attempt/provider-call.ts'
 import { comparing } from '../targets/unable-targets.ts'
@@ -25,8 +25,12 @@ export function countKind(clientApi: ClientApi): ConversationKind<Count> {
     operation: 'chat',
     isFree: true,
     read: async (body, context) => unstreamed(await shared.read(body, context)),
-    reserve: ({ key, rules, read }, services) =>
-      admitFree({ key, rules, promptTokens: estimatePromptTokens(read.request) }, services),
+    reserve(applicant, services) {
+      const { request } = applicant.read
+      const free = admitFree({ ...applicant, promptTokens: estimatePromptTokens(request) }, services)
+      // The target that would serve the call counts its tokens.
+      return { ...free, ...foreseen({ ...applicant, request }, services) }
+    },
     serve(admitted, services) {
       const { call, read, admission, explanation } = admitted
       const prepared = preparedFor(admitted, clientApi, services)
@@ -36,7 +40,7 @@ export function countKind(clientApi: ClientApi): ConversationKind<Count> {
         async ask(target, attempt) {
           const { provider } = target
           if (!provider.count || !speaksSameFormat(target, clientApi)) {
-            return { count: { input_tokens: admission.promptTokens, estimated: true } }
+            return { count: { input_tokens: estimatePromptTokens(read.request), estimated: true } }
           }
           const { path } = provider.count
           return await resending(read.turn, target, async () => {

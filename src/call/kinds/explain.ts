@@ -40,7 +40,8 @@ export async function explainCall(call: SupposedCall, services: ExplainServices)
   const { ownName } = call
   const explanation = new Explanation({ ...(ownName !== undefined && { ownName }) })
   return await explained(explanation, async () => {
-    const read = await readRequest({ json: call.body }, { call, key: call.key, kind: call.kind, services })
+    const { signal } = new AbortController()
+    const read = await readRequest({ json: call.body }, { call: { ...call, signal }, key: call.key, kind: call.kind, services })
     return await withLoans(() => planned(call, read, { services, explanation }))
   })
 }

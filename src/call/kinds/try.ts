@@ -47,10 +47,10 @@ export async function tryRequest(
 ): Promise<TriedRequest> {
   const conversations = openConversations(nothingStored, (id) => rulesOf(id).retention)
   const services = { ...bounds, conversations, signatures: noSignatures }
-  const { request, turn } = await readRequest({ json: body }, { call: {}, key, kind, services })
+  const { signal } = new AbortController()
+  const { request, turn } = await readRequest({ json: body }, { call: { signal }, key, kind, services })
   const target = targetFor(request)
   const clientApi = kind.clientApi
-  const { signal } = new AbortController()
   const call: TargetedCall['call'] = { id: 'tried', clientApi, strict: false, signal }
   const media = noFiles(clientApi.wireNames('messages')[0] ?? '')
   const prepared = { call, request, turn, media, answerBounds: defaultAnswerBounds, holds() {} }
