@@ -47,10 +47,7 @@ export type CallKind<Read extends ReadCall = ReadCall, Answer extends object = o
   json?: boolean
   /** The field that errors about files name. */
   mediaParam: string
-  read(
-    body: OperationBody,
-    context: { key: Key; services: ReadingServices; signal: AbortSignal },
-  ): MaybePromise<Read>
+  read(body: OperationBody, context: { key: Key; services: ReadingServices; signal: AbortSignal }): MaybePromise<Read>
   /** Refuses a request that is too large in a way that only this kind knows. */
   requireBounds?(read: Read, services: Pick<Services, 'maxValues'>): void
   /** The abilities that targets must have; `read` is missing while only the model of a form is known. */

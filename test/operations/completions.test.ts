@@ -202,7 +202,8 @@ describe('money', () => {
     const world = reserving.begin((__, response) => answerJson(response, whole))
     const prompts = 'prompt' in fields ? 2 : 1
     const nano = BigInt(prompts * 10_000 + tokens * 2_000)
-    const poor = newKey(world.store, { monthlyLimitNano: nano - 1n })
+    // The prompt alone does not fit, however few tokens it has.
+    const poor = newKey(world.store, { monthlyLimitNano: BigInt(tokens * 2_000) })
     const rich = newKey(world.store, { monthlyLimitNano: nano })
     const call = { model: `openai/${model}`, prompt: 'ab', ...fields }
     expect((await world.ask('/v1/completions', call, poor)).status).toBe(402)

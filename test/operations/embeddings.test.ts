@@ -23,7 +23,7 @@ beforeAll(async () => {
         object: 'list',
         // Their order is said by their index.
         data: data.reverse(),
-        model: 'small',
+        model: body.model,
         usage: { prompt_tokens: inputs.length, total_tokens: inputs.length },
       })
     },

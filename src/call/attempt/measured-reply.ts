@@ -1,6 +1,11 @@
+import type { OperationApi } from '../../api/operation-api.ts'
+import type { JsonObject } from '../../core/json.ts'
+import type { OperationRequest } from '../../core/operation.ts'
 import type { Reply } from '../../core/reply.ts'
+import type { Usage } from '../../core/usage.ts'
 import type { Target } from '../../manifest/target.ts'
-import { measuredUsage } from '../../money/meter.ts'
+import { measuredOperation } from '../../money/measured-operation.ts'
+import { boundedUsage, measuredUsage } from '../../money/meter.ts'
 import type { Admission, MeasuredUsage } from '../types.ts'
 
 /** The usage of a reply as far as it was received; `complete` when it came to its end. */
@@ -15,6 +20,32 @@ export function measuredReply(
   } catch {
     // Providers may send anything: a call whose reply cannot be counted must still be settled.
     return { usage: reply.usage, estimated: true }
+  }
+}
+
+/** An operation that a target has answered, as far as its usage depends on it; `reply` is as much of the answer as is known. */
+export type MeasuredAnswer = {
+  target: Target
+  api: OperationApi
+  request: OperationRequest
+  admission: Pick<Admission, 'mostAt'>
+  reply: JsonObject | undefined
+  complete: boolean
+}
+
+/** Measures what an operation used, of which the provider counted `usage`. */
+export function measureOperation(
+  usage: Usage,
+  { target, api, request, admission, reply, complete }: MeasuredAnswer,
+): MeasuredUsage {
+  const most = admission.mostAt(target, false)
+  try {
+    const counted = api.count(request, reply)
+    const estimate = api.estimate(request, reply)
+    return measuredOperation(usage, { counted, estimate, complete, entry: target.entry, most })
+  } catch {
+    // Providers may send anything: a call whose answer cannot be counted must still be settled.
+    return { usage: boundedUsage(usage, most).usage, estimated: true }
   }
 }
 

@@ -17,7 +17,8 @@ import type { AnswerBounds } from '../../upstream/answer-bounds.ts'
 import type { CallMedia } from '../../upstream/inline.ts'
 import { type OperationAnswer, requestOperation } from '../../upstream/operation-answer.ts'
 import type { Answered } from '../call-kind.ts'
-import type { AttemptContext } from '../types.ts'
+import type { Admission, AttemptContext } from '../types.ts'
+import { measureOperation } from './measured-reply.ts'
 import { askByChat, isAskedByChat } from './operation-by-chat.ts'
 import { inputsFor } from './operation-inputs.ts'
 import { withinTime } from './within-time.ts'
@@ -28,6 +29,7 @@ export type AskedOperation = {
   api: OperationApi
   inputs: CallMedia
   media: CallMedia
+  admission: Pick<Admission, 'mostAt'>
   /** A stream is read to its end before any of it is sent on. */
   holds: boolean
 }
@@ -48,15 +50,16 @@ export function callOperation(
 
 /** An answer from which no reply can be made is a failure of its target, and what it used is paid. Throws RouterError. */
 function requireReadable(
-  { provider: { slug: provider } }: Target,
+  target: Target,
   { reply, usage }: Extract<OperationAnswer, { kind: 'whole' }>,
-  { api, request }: AskedOperation,
+  { api, request, admission }: AskedOperation,
 ): void {
   try {
     api.check?.(reply, request)
   } catch (thrown) {
     const { code, message } = asRouterError(thrown)
-    throw billedWith(new RouterError(code, message, { provider, cause: thrown }), usage)
+    const error = new RouterError(code, message, { provider: target.provider.slug, cause: thrown })
+    throw billedWith(error, measureOperation(usage, { target, api, request, admission, reply, complete: true }).usage)
   }
 }
 

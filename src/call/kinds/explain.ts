@@ -41,7 +41,10 @@ export async function explainCall(call: SupposedCall, services: ExplainServices)
   const explanation = new Explanation({ ...(ownName !== undefined && { ownName }) })
   return await explained(explanation, async () => {
     const { signal } = new AbortController()
-    const read = await readRequest({ json: call.body }, { call: { ...call, signal }, key: call.key, kind: call.kind, services })
+    const read = await readRequest(
+      { json: call.body },
+      { call: { ...call, signal }, key: call.key, kind: call.kind, services },
+    )
     return await withLoans(() => planned(call, read, { services, explanation }))
   })
 }

@@ -128,7 +128,7 @@ function servingOf(
   const isEvents = events !== undefined && api.wants(request) === 'events'
   return {
     canTake: (other, refusedBy, how) => how === 'larger' && isLarger(other, refusedBy, admission.promptTokens),
-    ask: (target, attempt) => callOperation(target, { request, api, inputs, media, holds }, attempt),
+    ask: (target, attempt) => callOperation(target, { request, api, inputs, media, admission, holds }, attempt),
     reportedModel: ({ model }) => model,
     reply: (answered) => operationReply(answered.answer, { ...answered, prepared }),
     ...(isEvents && { failEvent: (error) => eventText(events.fail(error), events.named) }),

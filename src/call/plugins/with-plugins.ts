@@ -49,7 +49,7 @@ export function withPlugins<Read extends ReadCall>(
   following: Following<Read>,
 ): Promise<CallResponse> {
   if (!isSeen(opened)) return following.answer(opened)
-  return reportedToPlugins(opened, () => {
+  return reportedToPlugins(opened, kind, () => {
     if (!opened.plugins.have('request')) return following.answer(opened)
     return andThen(changedByPlugins(opened, kind, following), ({ call, answer }) =>
       answer && kind.plugins.answer
@@ -97,6 +97,7 @@ function changed<Read extends ReadCall>(
 /** Adds what plugins send the client, and reports to them how a call ended that has no row. Throws RouterError. */
 async function reportedToPlugins(
   { plugins, start }: SeenCall,
+  { isFree }: CallKind,
   answer: () => MaybePromise<CallResponse>,
 ): Promise<CallResponse> {
   try {
@@ -105,7 +106,7 @@ async function reportedToPlugins(
     return { ...response, headers: { ...plugins.headers, ...response.headers } }
   } catch (thrown) {
     const error = asRouterError(thrown)
-    plugins.record(recordOfRefused(start, error))
+    if (!isFree) plugins.record(recordOfRefused(start, error))
     throw error.withHeaders(plugins.headers)
   }
 }

@@ -2,12 +2,11 @@ import type { OperationApi, OperationFacts } from '../../api/operation-api.ts'
 import type { Json, JsonObject } from '../../core/json.ts'
 import type { OperationRequest } from '../../core/operation.ts'
 import type { Usage } from '../../core/usage.ts'
-import { measuredOperation } from '../../money/measured-operation.ts'
-import { boundedUsage } from '../../money/meter.ts'
 import type { CallPlugins } from '../../plugin/call-plugins.ts'
 import type { Explanation } from '../../routing/explanation.ts'
 import type { MediaServices } from '../../upstream/inline.ts'
 import type { OperationAnswer } from '../../upstream/operation-answer.ts'
+import { measureOperation } from '../attempt/measured-reply.ts'
 import type { AnsweredCall } from '../call-kind.ts'
 import type { Admission, MeasuredUsage, Settled } from '../types.ts'
 import { servedId } from './attempt-headers.ts'
@@ -32,15 +31,7 @@ export function measure(
   complete: boolean,
 ): MeasuredUsage {
   const { call, request, admission } = prepared
-  const most = admission.mostAt(target, false)
-  try {
-    const counted = call.api.count(request, reply)
-    const estimate = call.api.estimate(request, reply)
-    return measuredOperation(usage, { counted, estimate, complete, entry: target.entry, most })
-  } catch {
-    // Providers may send anything: a call whose answer cannot be counted must still be settled.
-    return { usage: boundedUsage(usage, most).usage, estimated: true }
-  }
+  return measureOperation(usage, { target, api: call.api, request, admission, reply, complete })
 }
 
 /** Returns what a reply says beside its content; `reported` is the provider's own usage object. */

@@ -19,17 +19,22 @@ export async function operationReply(
   try {
     return await respond(answer, answered)
   } catch (thrown) {
-    await discard(answer).catch(() => {})
-    const reply = answer.kind === 'whole' ? answer.reply : undefined
-    const measured = measure(answered, answer.usage ?? {}, reply, true)
     const error = withoutSecretsOf(answered.target.provider, asRouterError(thrown))
-    return await answered.giveUp({ ...answered, measured }, error)
+    if (answer.kind === 'whole') {
+      return await answered.giveUp(
+        { ...answered, measured: measure(answered, answer.usage, answer.reply, true) },
+        error,
+      )
+    }
+    await discard(answer).catch(() => {})
+    error.billed ??= answer.usage
+    await answered.settlement.fail({ ...answered, sent: true }, error)
+    throw error
   }
 }
 
 /** Ends a stream that nobody reads: one that has not begun would not close its connection. */
-async function discard(answer: OperationAnswer): Promise<void> {
-  if (answer.kind === 'whole') return
+async function discard(answer: Exclude<OperationAnswer, { kind: 'whole' }>): Promise<void> {
   const pieces: AsyncIterable<unknown> = answer.kind === 'bytes' ? answer.bytes : answer.batches
   const reader = pieces[Symbol.asyncIterator]()
   await reader.next()
