@@ -63,7 +63,7 @@ export async function answerCall(
     onFailed: (failed) => settlement.failAttempt(failed, failed.error),
   }
   const recovery = recoveryFor({ trial, prepared, nextClient, routing })
-  const remember = (reply: Reply) => signatures.remember(organization, reply)
+  const remember = (reply: Reply) => signatures.remember(key, turn.request, reply)
   const servedBy = (target: Target, reported?: string) => servedModel(target, reported, directory)
   const limitHeaders = admission.headers
   const context = { prepared, settlement, servedBy, remember, recovery, limitHeaders }

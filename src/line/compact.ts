@@ -61,7 +61,7 @@ async function serve(call: Call, services: Services, explanation?: Explanation):
   requireLedger(services.admission)
   const turn = services.conversations.open(call.clientApi, key.organization, withFirstModel(body))
   refuseManyUnknown(turn.request, services.maxUnknownFields)
-  const request = services.signatures.restore(key.organization, turn.request)
+  const request = services.signatures.restore(key, turn.request)
   const routing = readRouting(request.origin.body, call.timeoutMs)
   const start = { ...startOf(call, key, request), operation: 'compact' as const, stream: false }
   const { headers, signal } = call

@@ -34,7 +34,7 @@ export async function countTokens(call: Call, services: Services): Promise<CallR
   const key = services.revalidate(authenticated)
   const turn = services.conversations.open(countable(call.clientApi), key.organization, withFirstModel(body))
   refuseManyUnknown(turn.request, services.maxUnknownFields)
-  const request = services.signatures.restore(key.organization, turn.request)
+  const request = services.signatures.restore(key, turn.request)
   const routing = readRouting(request.origin.body)
   const start = startOf(call, key, request)
   const { headers, signal } = call

@@ -51,7 +51,7 @@ function planned(call: SupposedCall, services: ExplainServices, explanation: Exp
   const turn = services.conversations.open(clientApi, organization, body)
   refuseManyUnknown(turn.request, services.maxUnknownFields)
   refuseLargeArguments(turn.request, clientApi, services.maxValues)
-  const request = services.signatures.restore(organization, turn.request)
+  const request = services.signatures.restore(key, turn.request)
   const asked = readRouting(request.origin.body, call.timeoutMs)
   const at = Date.now()
   explanation.begin(performance.now())

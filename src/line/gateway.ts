@@ -77,7 +77,7 @@ async function serve(call: Call, services: Services, explanation?: Explanation):
   const turn = services.conversations.open(call.clientApi, key.organization, withFirstModel(body))
   refuseManyUnknown(turn.request, services.maxUnknownFields)
   refuseLargeArguments(turn.request, call.clientApi, services.maxValues)
-  const request = services.signatures.restore(key.organization, turn.request)
+  const request = services.signatures.restore(key, turn.request)
   const start = startOf(call, key, request)
   const routing = readRouting(request.origin.body, call.timeoutMs)
   const { headers, signal } = call
