@@ -58,7 +58,7 @@ export function openSignatureCache(onRemember: (remembered: RememberedSignatures
       // The same turn may have been answered with signatures before.
       if (!entry && !families.has(keys.family(calls))) return
       const key = keys.key(messages.length, calls)
-      if (!entry && !known.has(key)) return
+      if (key === undefined || (!entry && !known.has(key))) return
       const remembered = { key, ...(entry && { entry }) }
       adopt(remembered)
       onRemember(remembered)
@@ -66,12 +66,15 @@ export function openSignatureCache(onRemember: (remembered: RememberedSignatures
     restore({ id }, request) {
       if (known.size === 0 || !request.messages.some(lacksSignatures)) return request
       const keys = new TurnKeys(id, request.messages)
-      const messages = request.messages.map((message, index) => {
-        const calls = lacksSignatures(message) ? callsIn(message.parts) : []
-        const isKnown = calls.length > 0 && families.has(keys.family(calls))
-        const entry = isKnown ? known.get(keys.key(index, calls)) : undefined
-        return entry ? withSignatures(message, entry) : message
-      })
+      const messages = [...request.messages]
+      // The last turns are those that providers need most.
+      for (const [index, message] of [...messages.entries()].reverse()) {
+        if (!lacksSignatures(message)) continue
+        const calls = callsIn(message.parts)
+        const key = families.has(keys.family(calls)) ? keys.key(index, calls) : undefined
+        const entry = key === undefined ? undefined : known.get(key)
+        if (entry) messages[index] = withSignatures(message, entry)
+      }
       return { ...request, messages }
     },
   }

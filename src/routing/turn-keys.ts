@@ -9,6 +9,9 @@ export function callsIn(parts: readonly Part[]): ToolCallPart[] {
   return parts.filter((part) => part.type === 'tool_call')
 }
 
+/** Characters that are compared of one conversation, the last turns first: more than most contexts hold of arguments. */
+const maxCompared = 1_000_000
+
 /**
  * The turns of one conversation with tool calls, identified by what clients send back unchanged: the API key, the calls, and the text of
  * the user's message before them. Clients rewrite everything else: instructions, cache marks, earlier turns.
@@ -18,6 +21,7 @@ export class TurnKeys {
   readonly #messages: readonly Message[]
   /** Digests of user messages by their index: many turns may follow one message. */
   readonly #digests = new Map<number, string>()
+  #left = maxCompared
 
   constructor(keyId: string, messages: readonly Message[]) {
     this.#keyId = keyId
@@ -30,18 +34,28 @@ export class TurnKeys {
     return `${this.#keyId} ${ids.reduce((least, id) => (id < least ? id : least))}`
   }
 
-  /** The key of the turn that has these calls, which follows the first `before` messages. */
-  key(before: number, calls: readonly ToolCallPart[]): string {
+  /**
+   * The key of the turn that has these calls, which follows the first `before` messages; undefined where that would be too much work
+   * after all that was compared before.
+   */
+  key(before: number, calls: readonly ToolCallPart[]): string | undefined {
+    for (const { arguments: text } of calls) this.#left -= text.length
+    if (this.#left < 0) return undefined
+    const user = this.#userDigest(before)
+    if (user === undefined) return undefined
     const named = calls.map(({ id, name, arguments: text }) => JSON.stringify([id, name, canonicalArguments(text)]))
-    return `${digest([this.#userDigest(before), ...named.sort()])} ${this.family(calls)}`
+    return `${digest([user, ...named.sort()])} ${this.family(calls)}`
   }
 
-  #userDigest(before: number): string {
+  #userDigest(before: number): string | undefined {
     let index = before - 1
     while (index >= 0 && !isOfUser(this.#messages[index] as Message)) index--
     let known = this.#digests.get(index)
     if (known === undefined) {
-      known = digest([textOf(this.#messages[index])])
+      const text = textOf(this.#messages[index])
+      this.#left -= text.length
+      if (this.#left < 0) return undefined
+      known = digest([text])
       this.#digests.set(index, known)
     }
     return known

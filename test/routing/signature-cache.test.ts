@@ -221,6 +221,23 @@ test('no thought crosses keys, conversations, functions or arguments that differ
   )
 })
 
+test('of a conversation that is too long to compare the last turns are restored', () => {
+  const cache = openSignatureCache()
+  const long = `{"text":"${'x'.repeat(240_000)}"}`
+  const turn = (index: number): Message => ({
+    role: 'assistant',
+    parts: [{ type: 'tool_call', id: `call_${index}`, name: 'f', arguments: long }],
+  })
+  const turns = Array.from({ length: 8 }, (_, index) => turn(index))
+  for (const { parts } of turns) cache.remember(key, asked, { ...reply, parts: [thought, ...parts] })
+  const { messages } = cache.restore(key, conversation(user('x'), ...turns))
+  expect(messages.map(({ parts }) => parts.length)).toEqual([1, 1, 1, 1, 1, 2, 2, 2, 2])
+  const larger: Part = { type: 'tool_call', id: 'call_0', name: 'f', arguments: `{"text":"${'x'.repeat(1_000_000)}"}` }
+  cache.remember(key, asked, { ...reply, parts: [thought, larger] })
+  const sent = request([larger])
+  expect(cache.restore(key, sent).messages).toEqual(sent.messages)
+})
+
 test('arguments are the same however a client writes them', () => {
   const same = [
     ['{"b":1,"a":{"d":2,"c":[1,{"f":1,"e":2}]}}', ' { "a": {"c": [1.0, {"e": 2e0, "f": 1}], "d": 2},\n "b": 1 } '],
