@@ -2,8 +2,8 @@ import type { Part, ReasoningPart } from './parts.ts'
 import type { Message, NeutralRequest } from './request.ts'
 
 /**
- * A request for a provider that accepts the signatures of one maker. Reasoning that the router restored replaces what the client sent of
- * it, for that maker alone: nobody else gets a text that the client did not send.
+ * Prepares a request for a provider that accepts the signatures of one maker. Reasoning that the router restored replaces what the
+ * client sent of it for that maker alone: nobody else gets a text that the client did not send.
  */
 export function withReasoningFor(request: NeutralRequest, maker: string): NeutralRequest {
   return withMessages(request, ({ parts, ...message }) => {
@@ -12,7 +12,7 @@ export function withReasoningFor(request: NeutralRequest, maker: string): Neutra
   })
 }
 
-/** A request as the client sent it, without the reasoning that the router restored. */
+/** Returns a request as the client sent it, without the reasoning that the router restored. */
 export function withoutRestoredReasoning(request: NeutralRequest): NeutralRequest {
   return withMessages(request, ({ parts, ...message }) => ({
     ...message,

@@ -12,15 +12,15 @@ export type SignatureCache = {
   /** Remembers the signatures that the provider needs back with the calls of a reply to this request. */
   remember(caller: Caller, request: Conversation, reply: Reply): void
   /**
-   * The request with the signatures that the client left out, where a turn is the same in all that `TurnKeys` compares. Reasoning whose
-   * text the client did not send is marked as `restored`. The client's own object is not changed.
+   * Restores the signatures that the client left out, where a turn is the same in all that `TurnKeys` compares. Reasoning whose text the
+   * client did not send is marked as `restored`. The client's own object is not changed.
    */
   restore(caller: Caller, request: NeutralRequest): NeutralRequest
   /** Remembers what another cache has remembered. */
   adopt(remembered: RememberedSignatures): void
 }
 
-/** The API key of a call: what one has been answered is nothing to another, even of the same organization. */
+/** The API key of a call: replies to one key are never used for another, even of the same organization. */
 type Caller = { id: string }
 type Conversation = Pick<NeutralRequest, 'messages'>
 
@@ -80,7 +80,7 @@ export function openSignatureCache(onRemember: (remembered: RememberedSignatures
   }
 }
 
-/** How many entries there are of each family: most turns have none, and are not compared any further. */
+/** Counts of entries by family: most turns have none, and are not compared any further. */
 class Families {
   readonly #counts = new Map<string, number>()
 
@@ -133,7 +133,7 @@ function withSignatures(message: Message, { reasoning, calls }: Entry): Message 
   return { ...message, parts: [...reasoning.map((part) => ({ ...part, restored: true as const })), ...signed] }
 }
 
-/** What can be read of reasoning. */
+/** Joins what can be read of reasoning. */
 function textOf(parts: readonly Part[]): string {
   const texts = parts.flatMap((part) => (part.type === 'reasoning' ? [part.text, part.summary] : []))
   return texts.filter(Boolean).join('\n')

@@ -4,7 +4,7 @@ import { deepest } from '../core/json-bounds.ts'
 import type { Part, ToolCallPart } from '../core/parts.ts'
 import type { Message } from '../core/request.ts'
 
-/** The calls of a message or reply. */
+/** Returns the calls of a message or reply. */
 export function callsIn(parts: readonly Part[]): ToolCallPart[] {
   return parts.filter((part) => part.type === 'tool_call')
 }
@@ -28,15 +28,15 @@ export class TurnKeys {
     this.#messages = messages
   }
 
-  /** The part of `key` that needs no digest. Some providers repeat the ids of calls in every conversation. */
+  /** Returns the part of `key` that needs no digest. Some providers repeat the ids of calls in every conversation. */
   family(calls: readonly ToolCallPart[]): string {
     const ids = calls.map(({ id }) => id)
     return `${this.#keyId} ${ids.reduce((least, id) => (id < least ? id : least))}`
   }
 
   /**
-   * The key of the turn that has these calls, which follows the first `before` messages; undefined where that would be too much work
-   * after all that was compared before.
+   * Returns the key of the turn that has these calls and follows the first `before` messages; undefined where too much has been compared
+   * already.
    */
   key(before: number, calls: readonly ToolCallPart[]): string | undefined {
     for (const { arguments: text } of calls) this.#left -= text.length
@@ -62,12 +62,12 @@ export class TurnKeys {
   }
 }
 
-/** The family of a key; undefined for what is no key, such as those of other versions. */
+/** Returns the family of a key; undefined for keys of other versions. */
 export function familyOf(key: string): string | undefined {
   return /^[\w-]{43} (.+)$/s.exec(key)?.[1]
 }
 
-/** Results of tools are user messages too, but not of the user. */
+/** Tells messages of the user from tool results, which are user messages too. */
 function isOfUser({ role, parts }: Message): boolean {
   return role === 'user' && parts.some(({ type }) => type !== 'tool_result')
 }
@@ -82,8 +82,8 @@ function digest(texts: readonly string[]): string {
 }
 
 /**
- * The arguments of a call as clients may write them differently: with other white space, members in another order, or, where an API has
- * objects, `{}` for nothing and `{input}` for what is none.
+ * Writes arguments in one form, however a client wrote them: with other white space, with members in another order, or, where an API has
+ * objects, as `{}` for none and `{input}` for what is not an object.
  */
 export function canonicalArguments(text: string): string {
   if (text.trim() === '') return '{}'
@@ -93,7 +93,7 @@ export function canonicalArguments(text: string): string {
   return found ?? canonical({ input: text }, 1) ?? ''
 }
 
-/** Undefined for a value that is nested too deeply. */
+/** Writes a value with sorted members; undefined for one that is nested too deeply. */
 function canonical(value: Json | undefined, depth: number): string | undefined {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value ?? null)
   if (depth === 0) return undefined
