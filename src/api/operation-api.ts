@@ -30,7 +30,7 @@ export type OperationApi = {
   needs?: readonly string[]
   /** Checks a body. Throws RouterError 400, 413. */
   read(body: OperationBody): OperationRequest
-  /** The request with what its files must be read for before it is admitted. Rejects with the reason of an aborted signal. */
+  /** Adds what the files must be read for before the call is admitted. Rejects with the reason of an aborted signal. */
   measure?(request: OperationRequest, signal: AbortSignal): Promise<OperationRequest>
   /** What the client is to get: one JSON text, bytes as they come, or server-sent events. */
   wants(request: OperationRequest): 'json' | 'bytes' | 'events'

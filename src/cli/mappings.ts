@@ -27,8 +27,8 @@ export function treatmentOf({ compiled, fallback }: Mapping): { compiled: boolea
 }
 
 /**
- * The JavaScript that a mapping is compiled to, or why there is none, after its place and its URL. With these lines in front, the
- * numbers of the lines are those of stack traces.
+ * Prints the JavaScript that a mapping is compiled to, or why there is none, below its place and URL. With these lines in front, line
+ * numbers are those of stack traces.
  */
 export function printedMapping({ file, line, column, name, mapping }: PlacedMapping): string {
   const place = `// ${relativePath(file)}:${line}:${column}: ${name}`

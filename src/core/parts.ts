@@ -43,7 +43,10 @@ export type MediaPart = {
   cache?: CacheHint
 }
 
-/** Reasoning of the provider `by`; `signature` and `encrypted` go back to that provider only. */
+/**
+ * Reasoning of the provider `by`; `signature` and `encrypted` go back to that provider only, and so does all of it where the router
+ * `restored` it: the client did not send it.
+ */
 export type ReasoningPart = {
   type: 'reasoning'
   text?: string
@@ -52,6 +55,7 @@ export type ReasoningPart = {
   encrypted?: string
   id?: string
   by?: string
+  restored?: true
 }
 
 /** A tool call. `arguments` is JSON text exactly as the model wrote it (a custom tool's input: free text). */

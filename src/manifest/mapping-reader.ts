@@ -63,8 +63,8 @@ export class MappingReader {
 }
 
 /**
- * The URL of the code of a mapping: `mapping://providers/acme.yaml/endpoints.chat.request`. Files outside of the working directory
- * have their whole path.
+ * Builds the URL of the code of a mapping: `mapping://providers/acme.yaml/endpoints.chat.request`. Files outside the working directory
+ * appear with their absolute path.
  */
 export function mappingUrl({ file, path: place }: Pick<Source, 'file' | 'path'>, path: Path): string {
   const inside = relative('', file)

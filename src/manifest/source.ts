@@ -7,7 +7,7 @@ import { readYaml } from './read-yaml.ts'
 export type Source = {
   file: string
   text: string
-  /** Where the value stands in the file; empty for a whole file. */
+  /** The place of the value in the file; empty for a whole file. */
   path: Path
   /** Plain JSON; undefined when the text is not YAML. */
   value: unknown

@@ -2,6 +2,7 @@ import type { ProviderEvent, ProviderFailure } from '../core/events.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import { repairHistory } from '../core/repair-history.ts'
 import type { NeutralRequest, TargetFacts } from '../core/request.ts'
+import { withoutRestoredReasoning, withReasoningFor } from '../core/restored-reasoning.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import { demandsTool, inferredLosses, supportedOnly, supportFor, withoutIdleChoice } from './inferred-losses.ts'
 import {
@@ -52,10 +53,11 @@ export async function writeFor(
 /** As `writeFor`, before the manifest's `patch.request`. */
 export async function mapRequest(
   provider: Provider,
-  request: NeutralRequest,
+  whole: NeutralRequest,
   model: string,
   facts: TargetFacts,
 ): Promise<ProviderRequest> {
+  const request = withReasoningFor(whole, facts.maker)
   const chat = chatEndpoint(provider)
   const { mapping, sections } = chat.request
   let own: object | undefined
@@ -92,7 +94,8 @@ export function usedLosses(
 ): string[] | Promise<string[]> {
   const chosen = target ?? { model: request.model }
   const facts = targetFacts(provider, chosen)
-  return declaredFor(provider, request, facts, () => mappingInput(request, chosen.model, facts))
+  const sent = withoutRestoredReasoning(request)
+  return declaredFor(provider, sent, facts, () => mappingInput(sent, chosen.model, facts))
 }
 
 /** What the manifest declares, and what the model lacks. `input` is made only for losses with a condition. */

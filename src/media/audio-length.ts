@@ -8,12 +8,12 @@ import { oggParser } from './ogg.ts'
 import { flacParser, wavParser } from './wav-flac.ts'
 import { webmParser } from './webm.ts'
 
-/** What is read of a file to measure it. */
+/** A file as far as it is read to be measured. */
 export type MeasuredFile = Pick<UploadedFile, 'head' | 'size' | 'read'>
 
 /**
- * How long the sound of a file is, read from the file piece by piece; by its size where the file does not tell, or has more elements
- * than a recording has. Rejects with the reason of a signal that is aborted.
+ * Measures how long the sound of a file is, piece by piece; estimates it by the size where the file does not say, or has more elements
+ * than a recording. Rejects with the reason of an aborted signal.
  */
 export async function audioLength(file: MeasuredFile, signal?: AbortSignal): Promise<AudioLength> {
   const format = audioFormatOf(file.head)

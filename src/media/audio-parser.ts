@@ -1,8 +1,8 @@
-/** What a parser returns instead of a length: the element goes on behind these bytes, or nothing more has to be read. */
+/** Results of a parser other than a length: the element continues beyond these bytes, or nothing more has to be read. */
 export const needsMore = -1
 export const finished = -2
 
-/** Finds out how long the sound of a file is, element by element: frames, pages, blocks, boxes, chunks. */
+/** A reader of one format, which measures the sound element by element: frames, pages, blocks, boxes or chunks. */
 export type AudioParser = {
   /** A file with more elements is no recording. */
   maxElements: number
@@ -15,12 +15,12 @@ export type AudioParser = {
   seconds(): number | undefined
 }
 
-/** More than recordings of the accepted size have, with a packet or frame of 20 ms in each. They take some 50 ms to read. */
+/** More elements than a recording of the accepted size has with 20 ms of sound in each. Reading them takes about 50 ms. */
 export const maxTimedElements = 1_000_000
-/** More than recordings have of boxes or chunks, which describe the sound. */
+/** More boxes or chunks, which describe the sound, than a recording has. */
 export const maxDescriptions = 10_000
 
-/** Bytes of an element that are read at once, at most. */
+/** The most bytes of one element that a parser reads. */
 const maxHeaderBytes = 1_024
 
 /** A file as a parser reads it. */
@@ -28,7 +28,7 @@ export type ParsedFile = { size: number; pieces: AsyncIterable<Uint8Array> }
 
 /**
  * Reads a file until its parser has finished, or to its end. Returns false where it has too many elements. Elements within one piece
- * are read without a promise for each: there may be millions. Rejects with the reason of a signal that is aborted.
+ * take no promise each: there may be millions. Rejects with the reason of an aborted signal.
  */
 export async function parseElements(
   { size, pieces }: ParsedFile,
@@ -71,7 +71,7 @@ function joined(rest: Buffer, piece: Uint8Array): Buffer {
   return rest.length > 0 ? Buffer.concat([rest, piece]) : Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength)
 }
 
-/** Whether these bytes are at a place, one for each character. */
+/** Checks that these bytes are at a place, one for each character. */
 export function hasBytes(bytes: Buffer, at: number, latin1: string): boolean {
   for (let index = 0; index < latin1.length; index++) {
     if (bytes[at + index] !== latin1.charCodeAt(index)) return false

@@ -30,10 +30,10 @@ export function mp4Parser(): AudioParser {
   }
 }
 
-/** What is read of a header. */
+/** The most bytes of a header that are read. */
 const maxBodyBytes = 32
 
-/** Where the contents of a box begin, and how many bytes of them there are; undefined where its header is not all here. */
+/** Finds the contents of a box and their length; undefined where its header is not all here. */
 function boxAt(bytes: Buffer, at: number): { bodyAt: number; length: number } | undefined {
   if (bytes.length < at + 8) return undefined
   const short = bytes.readUInt32BE(at)
@@ -57,7 +57,7 @@ function extendedDuration(bytes: Buffer, from: number, to: number): Duration | u
   return count === undefined ? undefined : { count }
 }
 
-/** 0 where the file says that it does not know. */
+/** Reads a count; 0 where the file says that it is unknown. */
 function countAt(bytes: Buffer, { at, to, isLong }: { at: number; to: number; isLong: boolean }): number | undefined {
   if (to < at + (isLong ? 8 : 4)) return undefined
   const count = isLong ? uint64(bytes, at) : bytes.readUInt32BE(at)

@@ -40,7 +40,7 @@ function secondsOf({ rate, before, samples }: Sound): number {
   return Math.max(samples - before, 0) / rate
 }
 
-/** Of the first packet of a stream, which says what it is. */
+/** The most bytes that are read of the first packet of a stream, which identifies it. */
 const maxPacketBytes = 40
 
 function soundOf(bytes: Buffer, at: number, length: number, serial: number): Sound | undefined {

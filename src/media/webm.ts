@@ -50,7 +50,7 @@ const duration = 0x44_89
 const clusterTime = 0xe7
 const simpleBlock = 0xa3
 const block = 0xa1
-/** Of a number, and of what is read of a block. */
+/** The most bytes of a number, and of a block as far as it is read. */
 const maxValueBytes = 12
 
 /** Segment, Info, Cluster, BlockGroup. */
@@ -58,12 +58,12 @@ function isMaster(id: number): boolean {
   return id === 0xa0 || id === 0x1f_43_b6_75 || id === 0x15_49_a9_66 || id === 0x18_53_80_67
 }
 
-/** How long a number is by its first byte: the zeros before its first one. */
+/** Returns the length of a number by its first byte: the zeros before its first one. */
 function numberBytes(first = 0): number {
   return Math.clz32(first) - 23
 }
 
-/** A size without the bit that tells how long it is. */
+/** Reads a size without the bit that marks its own length. */
 function sizeOf(bytes: Buffer, from: number, to: number): number {
   const mark = 2 ** (8 - (to - from))
   return unsigned(bytes, from + 1, to, (bytes[from] ?? 0) & (mark - 1))

@@ -43,6 +43,7 @@ const partMembers: { readonly [type: string]: Members } = {
     encrypted: 'text',
     id: 'text',
     by: 'text',
+    restored: 'flag',
   },
   tool_call: {
     type: 'text!',

@@ -60,7 +60,8 @@ function servingOf(
         ...answered,
         prepared,
         translation,
-        remember: (reply) => services.signatures.remember(key.organization, reply),
+        // Of the request as the client sent it: plugins may have changed the text of the turn.
+        remember: (reply) => services.signatures.remember(key, read.turn.request, reply),
       }
       if (answer.kind === 'stream') {
         const attempts = (ask: Serving<ProviderResult>['ask']) => attemptOf(admitted, { ask, acts }, services)

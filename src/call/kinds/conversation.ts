@@ -29,7 +29,7 @@ export function conversationIn(clientApi: ClientApi): Shared {
     read(body, { key, services }) {
       const json = 'json' in body ? body.json : undefined
       const turn = services.conversations.open(clientApi, key.organization, withFirstModel(json))
-      const request = services.signatures.restore(key.organization, turn.request)
+      const request = services.signatures.restore(key, turn.request)
       return { ...readingOf(request), turn }
     },
     requireBounds: ({ request }, { maxValues }) => refuseLargeArguments(request, clientApi, maxValues),

@@ -35,7 +35,7 @@ export function compileTree(
   return { source, run: build(runtime, library) }
 }
 
-/** A comment that names a script. V8 ignores names with quotes or white space, and a line break would end the comment. */
+/** Writes a comment that names a script. V8 ignores names with quotes or white space, and a line break would end the comment. */
 function sourceUrl(url: string | undefined): string {
   return url === undefined ? '' : `\n//# sourceURL=${url.replace(/[^!-~]|["'`]/g, '_')}`
 }
