@@ -58,6 +58,19 @@ describe('the rules of an organization', () => {
     expect(rulesOf(acme)).toMatchObject({ creditNano: 7n, enforcesBalance: true })
   })
 
+  test('that another process changes apply a moment later, also after the clock was set back', () => {
+    const file = `sqlite:${temporaryFile('router.sqlite')}`
+    const [{ store, acme }, other] = [open(file), open(file)]
+    let now = 10_000
+    const { rulesOf } = openOrganizations(store, { now: () => now, rereadMs: 100 })
+    const first = rulesOf(acme)
+    now = 5_000
+    expect(rulesOf(acme)).toBe(first)
+    other.store.organizations.credit(acme, 7n)
+    now = 5_100
+    expect(rulesOf(acme)).toMatchObject({ creditNano: 7n })
+  })
+
   test('are not there for an organization that is not', () => {
     const { store } = open()
     expect(() => openOrganizations(store).rulesOf('nobody')).toThrow('nobody')

@@ -25,6 +25,11 @@ models:
     context_window: 10000
     max_output_tokens: 1000
     pricing: [{ prompt_tokens_threshold: 0, input_price: 1e-6, output_price: 2e-6 }]
+  small:
+    api: chat
+    context_window: 500
+    max_output_tokens: 1000
+    pricing: [{ prompt_tokens_threshold: 0, input_price: 1e-6, output_price: 2e-6 }]
 `
 
 type World = { provider: LoopbackProvider; router: TestRouter; store: Store; answer(answer: Answer): void }
@@ -283,5 +288,48 @@ describe('usage that cannot be', () => {
     expect(shown).toMatchObject(expected)
     expect(shown.prompt_tokens_details?.cached_tokens ?? 0).toBeLessThanOrEqual(shown.prompt_tokens)
     expect(shown.completion_tokens_details?.reasoning_tokens ?? 0).toBeLessThanOrEqual(shown.completion_tokens)
+  })
+})
+
+describe('usage that the catalog denies', () => {
+  // The prompt has 5,088 tokens at most by its bytes; the catalog says that the model reads and writes 500 in all.
+  test.each([
+    ['more than the context, and no more than the bytes', { max_tokens: 100 }, [3_000, 50], [3_000, 50]],
+    ['more than the context and the bytes', { max_tokens: 100 }, [6_000, 50], [5_088, 50]],
+    ['more than was asked for, and no more than the context', { max_tokens: 100 }, [900, 400], [900, 400]],
+    ['more than the context, and no more than was asked for', { max_tokens: 1_000 }, [900, 900], [900, 900]],
+    ['more than both', { max_tokens: 600 }, [900, 700], [900, 600]],
+    ['as much for each choice', { max_tokens: 100, n: 3 }, [900, 1_400], [900, 1_400]],
+    ['more for all choices', { max_tokens: 100, n: 3 }, [900, 1_600], [900, 1_500]],
+  ] as const)(
+    'is believed as far as it can be: %s',
+    async (_, more, [prompt_tokens, completion_tokens], [input, output]) => {
+      const counts = { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens }
+      begin((__, response) => answerJson(response, { ...good, usage: counts }))
+      const key = newKey(store)
+      expect((await call(ask('chat/small', more), key.secret)).status).toBe(200)
+      const [row] = rowsOf(key.id)
+      expect(row?.usage).toMatchObject({ input, output })
+      expect(row?.cost.nanoUsd).toBe(input * 1_000 + output * 2_000)
+      expect(row?.cost.estimated).toBe(prompt_tokens === input && completion_tokens === output ? undefined : true)
+    },
+  )
+
+  test('may be eleven contexts of a reply that shows that tools of the provider ran, and one of any other', async () => {
+    const searched = [
+      { type: 'server_tool_use', id: 's', name: 'web_search', input: { query: 'q' } },
+      { type: 'web_search_tool_result', tool_use_id: 's', content: [] },
+    ]
+    const text = { type: 'text', text: 'Hi' }
+    const reply = { id: 'm', type: 'message', role: 'assistant', model: 'm1', stop_reason: 'end_turn' }
+    const inputOf = async (content: object[], input_tokens: number) => {
+      begin((_, response) => answerJson(response, { ...reply, content, usage: { input_tokens, output_tokens: 5 } }))
+      const key = newKey(store)
+      expect((await call(ask('messages/m1'), key.secret)).status).toBe(200)
+      return rowsOf(key.id)[0]?.usage.input
+    }
+    expect(await inputOf([...searched, text], 110_000)).toBe(110_000)
+    expect(await inputOf([...searched, text], 110_001)).toBe(110_000)
+    expect(await inputOf([text], 110_000)).toBe(10_000)
   })
 })

@@ -3,6 +3,7 @@ import Database from 'better-sqlite3'
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { answerJson, beginStream, type LoopbackProvider, loopbackProvider } from '../helpers/provider.ts'
 import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
+import { eventually } from '../helpers/time.ts'
 import { newKey, storeIn } from './budget-world.ts'
 
 // Streams that break off where no other target goes on: they fail as they are, have one row of their own, and hold nothing.
@@ -86,8 +87,8 @@ beforeEach(() => {
 })
 
 /** The event that ends a stream, and the rows of the call. */
-async function ask(model: string, secret = testKey) {
-  const body = { model, stream: true, max_tokens: 50, messages: [{ role: 'user', content: 'Hi' }] }
+async function ask(model: string, secret = testKey, content = 'Hi') {
+  const body = { model, stream: true, max_tokens: 50, messages: [{ role: 'user', content }] }
   const id = `call-${model}-${Math.random()}`
   const headers = { 'x-request-id': id, authorization: `Bearer ${secret}` }
   const response = await router.call('/v1/chat/completions', body, headers)
@@ -118,6 +119,22 @@ test('what was said is a part of the prompt that is reserved for the next target
   const enough = await ask('longer', newKey(store, { monthlyLimitNano: limitNano }).secret)
   expect(enough.error).toBeUndefined()
   expect(enough.rows.at(-1)).toMatchObject({ model: 'ok', outcome: 'complete', attempts: 2 })
+})
+
+test('what was said is reserved as well where the prompt was counted, since its bytes did not fit', async () => {
+  const store = storeIn(router.folder)
+  onTestFinished(() => store.close())
+  const prompt = 'The quick brown fox jumps over the lazy dog. '.repeat(1_000)
+  // 45,000 bytes do not fit into 0.04 USD, at most 20,000 tokens do; what is charged for them and 30,000 bytes more do not.
+  // The first count waits for a thread that starts.
+  await eventually(async () => {
+    provider.received.length = 0
+    const short = await ask('longer', newKey(store, { monthlyLimitNano: 40_000_000n }).secret, prompt)
+    expect(short.error).toMatchObject({ code: 'provider_cut' })
+    expect(provider.received).toHaveLength(1)
+  })
+  const enough = await ask('longer', newKey(store, { monthlyLimitNano: 100_000_000n }).secret, prompt)
+  expect(enough.error).toBeUndefined()
 })
 
 test('after six attempts no other one follows', async () => {

@@ -394,6 +394,13 @@ describe('the length of a reply that is left open', () => {
     expect(maxCost(asking(''), [{ entry: model({}, { pricing }) }], left).lengths).toEqual([312])
   })
 
+  test('is sent where the catalog does not say how long a reply can be: the provider may give more than the context', () => {
+    const entry: ModelEntry = { api: 'chat', context_window: 900, pricing: model({ output_price: million(4) }).pricing ?? [] }
+    expect(maxCost(asking(''), [{ entry }], { defaultOutputTokens: 50, at, leftNano: 1_000_000_000n })).toMatchObject({
+      ...{ lengths: [900], outputTokens: 900 },
+    })
+  })
+
   test('is that of the model where an eighth pays more', () => {
     expect(asked(80_000_000n)).toMatchObject({ lengths: [undefined], nanoUsd: 14_000_000n })
   })

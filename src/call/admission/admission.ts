@@ -75,7 +75,8 @@ export function admit(
     },
     grow(bytes) {
       const { size } = asked
-      bounded = { ...asked, size: { ...size, bytes: size.bytes + bytes, text: size.text + bytes } }
+      // Not as text: where that has been counted, this has not.
+      bounded = { ...asked, size: { ...size, bytes: size.bytes + bytes } }
       call.targets.forEach((target, index) => {
         const hold = holds[index]
         if (hold) hold.nanoUsd = costBound(bounded, target, hold.output)
