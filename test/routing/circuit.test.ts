@@ -84,6 +84,19 @@ describe.each(all)('a target that %s', (how) => {
   })
 })
 
+test.each(all.filter((how) => how !== 'fails' && how !== 'times_out'))(
+  'a target that %s again is closed to all when another organization meets it, though calls went well before',
+  (how) => {
+    for (let round = 0; round < 2; round++) {
+      meets('one', how, 1)
+      succeeds('third')
+    }
+    meets('one', how, 1)
+    meets('other', how, 1)
+    expect([isOpen('one'), isOpen('other'), isOpen('third')]).toEqual([false, false, false])
+  },
+)
+
 test('one organization whose calls fail among those of others closes the target to itself alone', () => {
   for (let round = 0; round < 20; round++) {
     meets('one', 'fails', 3)
@@ -166,6 +179,19 @@ describe('a circuit over a long time', () => {
       succeeds('a')
       at += defaultHealth.rampMs
       expect(health.troubled()).toEqual([])
+    }
+  })
+
+  test('that has closed counts nothing of what was before, though it is still within its window', () => {
+    for (let round = 0; round < 3; round++) {
+      for (const organization of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j']) meets(organization, 'fails', 1)
+      at += defaultHealth.openMs
+      succeeds('a')
+      succeeds('b')
+      meets('a', 'fails', 4)
+      expect(health.troubled()).toMatchObject([{ state: 'recovering' }])
+      succeeds('a')
+      at += defaultHealth.rampMs
     }
   })
 

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import { describe, expect, test, vi } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
 import { type Caller, Gate, type Leave } from '../../src/routing/gate.ts'
@@ -85,6 +86,43 @@ describe('a gate', () => {
       left.abort(new RouterError('client_gone', 'The client disconnected.'))
       await vi.advanceTimersByTimeAsync(1_001)
       expect([seen.sort(), gate.waiting]).toEqual([['first', 'gone client_gone', 'late rate_limited'], 0])
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
+  test('gives an organization that has had its turn the next one after those that wait already', async () => {
+    const { seen, enter, leave } = watched(1, 10)
+    enter('first', of('a'))
+    enter('a1', of('a'))
+    await leave()
+    enter('b1', of('b'))
+    enter('a2', of('a'))
+    enter('c1', of('c'))
+    for (let at = 0; at < 3; at++) await leave()
+    expect(seen).toEqual(['first', 'a1', 'b1', 'a2', 'c1'])
+  })
+
+  test('has as much room as at first after any number of calls, and nothing is left of them', async () => {
+    vi.useFakeTimers()
+    try {
+      const { gate, seen, enter, leave } = watched(1, 2)
+      const client = new AbortController()
+      for (let round = 0; round < 5; round++) {
+        enter('runs', of('a'), client.signal)
+        enter('waits', of('b', round % 2 === 0), client.signal)
+        enter('is late', of('c'), client.signal)
+        enter('is refused', of('d', true), client.signal)
+        await vi.advanceTimersByTimeAsync(500)
+        await leave()
+        await vi.advanceTimersByTimeAsync(500)
+        await leave()
+        await leave()
+        expect([gate.running, gate.waiting, vi.getTimerCount()]).toEqual([0, 0, 0])
+        expect(getEventListeners(client.signal, 'abort')).toEqual([])
+      }
+      expect(seen.filter((name) => name === 'is refused rate_limited')).toHaveLength(5)
+      expect(seen.filter((name) => name === 'runs')).toHaveLength(5)
     } finally {
       vi.useRealTimers()
     }

@@ -93,6 +93,25 @@ describe('circuits', () => {
     ])
   })
 
+  test('what another event loop has closed again begins anew: own failures of before do not count', () => {
+    const { world, one, two, deliver } = twoLoops()
+    for (let round = 0; round < 3; round++) {
+      fail(one, defaultHealth.of)
+      deliver()
+      world.at += 2 * defaultHealth.openMs
+      succeed(two)
+      deliver()
+      succeed(two)
+      deliver()
+      expect(one.health.troubled()).toMatchObject([{ state: 'recovering' }])
+      // Neither as many in a row as open it, nor a share of enough calls.
+      fail(one, defaultHealth.inARow - 1)
+      expect(one.health.troubled()).toMatchObject([{ state: 'recovering' }])
+      succeed(one)
+      world.at += defaultHealth.windowMs * 2
+    }
+  })
+
   test('what is found in one event loop counts as what another one meets', () => {
     const { one, two, deliver } = twoLoops()
     const gone = new RouterError('model_not_found', 'No.', { provider: 'maker' })

@@ -132,6 +132,14 @@ describe('the files of a call', () => {
     await expect(inlineMedia(user(image(a)), true, media(usual, { maxFiles: 0 }))).rejects.toThrow('more than 0')
   })
 
+  test('are counted together, whichever target they are for', async () => {
+    const files = media(usual, { maxFiles: 3 })
+    await inlineMedia(user(image(a), image(b)), true, files)
+    await inlineMedia(user(image(a), image('https://c.test/')), true, files)
+    await expect(inlineMedia(user(image('https://d.test/')), true, files)).rejects.toThrow('more than 3 URLs')
+    expect(requested).toEqual([a, b, 'https://c.test/'])
+  })
+
   test('are stopped when together they are too large', async () => {
     const large: FetchMedia = async (_url, _signal, spend) => {
       for (let index = 0; index < 6; index++) spend?.(10)

@@ -83,7 +83,8 @@ describe('after the finish reason', () => {
         arriving.destroy(new RouterError('provider_cut', 'The connection broke.', { provider: 'maker' }))
       },
     } as unknown as HttpResponse
-    const send = (event: object) => arriving.write(`data: ${JSON.stringify(event)}\n\n`)
+    const send = (event: object | string) =>
+      arriving.write(`data: ${typeof event === 'string' ? event : JSON.stringify(event)}\n\n`)
     send({ text: 'a' })
     const { batches } = await readStream({ model: 'm', provider: providerOf((input) => input) }, response, { bounds })
     const reader = batches[Symbol.asyncIterator]()
@@ -125,5 +126,34 @@ describe('after the finish reason', () => {
     vi.advanceTimersByTime(100)
     expect(state.isDiscarded).toBe(true)
     expect(await next()).toBeUndefined()
+  })
+
+  test('a second finish reason begins no second wait', async () => {
+    const { state, send, next, end } = await openStream()
+    send({ finish: 'stop' })
+    await next()
+    vi.advanceTimersByTime(1_500)
+    send({ finish: 'stop' })
+    await next()
+    expect(vi.getTimerCount()).toBe(1)
+    end()
+    expect(await next()).toBeUndefined()
+    expect([state.isDiscarded, vi.getTimerCount()]).toEqual([false, 0])
+  })
+
+  test('and the end marker the connection is read to its end, or closed when it stays open', async () => {
+    for (const ends of [true, false]) {
+      const { state, send, next, end } = await openStream()
+      send({ finish: 'stop' })
+      send('[DONE]')
+      expect(await next()).toEqual([{ finish: 'stop' }, { done: true }])
+      const last = next()
+      await vi.advanceTimersByTimeAsync(49)
+      expect(state.isDiscarded).toBe(false)
+      if (ends) end()
+      else await vi.advanceTimersByTimeAsync(1)
+      expect(await last).toBeUndefined()
+      expect([state.isDiscarded, vi.getTimerCount()]).toEqual([!ends, 0])
+    }
   })
 })
