@@ -246,6 +246,16 @@ export function bodyOf(
   return { body: form }
 }
 
+/** The bytes of a body, and their type. */
+export async function bytesOf(route: Route): Promise<{ bytes: Buffer; type: string }> {
+  const { body, type } = bodyOf(route, {})
+  const whole = new Response(body)
+  return {
+    bytes: Buffer.from(await whole.arrayBuffer()),
+    type: type ?? whole.headers.get('content-type') ?? '',
+  }
+}
+
 /** The id of a model for a route: of a slot, and a variant such as `-unpriced`. */
 export function idOf({ format, models }: Route, slot: Slot = 'one', variant = ''): string {
   return `${slot}-${format}/${models}${variant}`
@@ -290,4 +300,9 @@ export async function callWorld({ settings = {}, files = {}, threads = 1, keepAl
     ...(keepAliveMs !== undefined && { keepAliveMs }),
   })
   return new World({ router, store: storeIn(router.folder), providers, acts })
+}
+
+/** A world whose settings are the usual ones. */
+export function plainWorld(): Promise<World> {
+  return callWorld()
 }
