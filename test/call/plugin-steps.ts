@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
 import { within } from '../helpers/provider.ts'
+import { limit } from '../helpers/time.ts'
 import { revoke } from './access-steps.ts'
 import { answers } from './answers.ts'
 import type { Route } from './examples.ts'
@@ -90,7 +91,9 @@ export const isCompact: Exception['at'] = ({ path }) => path.endsWith('/compact'
 
 /** Expects that the plugin has been shown how the call ended, once. */
 async function expectRecord(outcome: string, status: number): Promise<void> {
-  await expect.poll(() => notes('record')).toEqual([['record', expect.anything(), expect.anything(), outcome, status]])
+  await expect
+    .poll(() => notes('record'), { timeout: limit(3_000) })
+    .toEqual([['record', expect.anything(), expect.anything(), outcome, status]])
 }
 
 const hooks: readonly Step[] = [
