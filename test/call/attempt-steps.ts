@@ -147,12 +147,10 @@ const failures: readonly Step[] = [
   {
     holds: 'a call has failed with a 502 when its provider is silent for longer than x-router-timeout',
     async check(route, world) {
-      const left = Promise.withResolvers<void>()
-      const silent: Act = (_, request) => void request.left.then(left.resolve)
+      const silent: Act = () => {}
       const headers = { 'x-router-timeout': `${limit(200)}ms` }
       const { status, json, key } = await callBoth(route, world, [silent], { model: idOf(route), headers })
       expect([status, json?.error?.code]).toEqual([502, 'provider_timeout'])
-      await within(10_000, 'to leave the provider', left.promise)
       if (!route.isFree) expect(world.rows(key)).toMatchObject([{ outcome: 'failed', error: 'provider_timeout' }])
     },
   },

@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { type Agent, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { pause, within } from '../helpers/provider.ts'
 import { testKey } from '../helpers/router.ts'
-import { limit } from '../helpers/time.ts'
+import { eventually, limit } from '../helpers/time.ts'
 import { answers } from './answers.ts'
 import { type Route, routes } from './examples.ts'
 import { isCompact, lastPath } from './plugin-steps.ts'
@@ -18,6 +18,8 @@ import { callWorld, type Keyed, type World } from './world.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'quota-'))
 const flag = join(folder, 'busy')
+/** Is there while a thread is busy. */
+const sign = join(folder, 'is-busy')
 
 /** What the plugin answers, by path. */
 const replies = Object.fromEntries(
@@ -25,13 +27,17 @@ const replies = Object.fromEntries(
 )
 
 /** A plugin that keeps its thread busy as long as a file is there, and one that answers calls. */
-export const plugins = {
+const plugins = {
   'plugins/busy.ts': `
-import { existsSync } from 'node:fs'
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { definePlugin } from 'inference-router/plugin'
 const sleeper = new Int32Array(new SharedArrayBuffer(4))
 export default definePlugin<any>({ setup: () => ({
-  request() { while (existsSync(${JSON.stringify(flag)})) Atomics.wait(sleeper, 0, 0, 5) },
+  request() {
+    writeFileSync(${JSON.stringify(sign)}, '')
+    while (existsSync(${JSON.stringify(flag)})) Atomics.wait(sleeper, 0, 0, 5)
+    rmSync(${JSON.stringify(sign)})
+  },
 }) as any })
 `,
   'plugins/answers.ts': `
@@ -50,11 +56,12 @@ export default definePlugin<any>({ setup: () => ({
 type Threads = { busy: Agent[]; other: Agent[] }
 
 /** Keeps a thread busy until it is let go. */
-export async function keepBusy(agent: Agent, world: World): Promise<{ letGo(): Promise<void> }> {
+async function keepBusy(agent: Agent, world: World): Promise<{ letGo(): Promise<void> }> {
   writeFileSync(flag, '')
   const { secret } = world.key({ plugins: { busy: true } })
   const [route] = routes
   const call = callOver(agent, world, route as Route, secret)
+  await eventually(() => expect(existsSync(sign)).toBe(true))
   return {
     async letGo() {
       rmSync(flag)
@@ -72,124 +79,116 @@ async function isAnswered(agent: Agent, world: World): Promise<boolean> {
   return await Promise.race([promise, pause(limit(300)).then(() => false)])
 }
 
-/** Connections to both threads, as many as there are routes to the one that is not kept busy. */
-export async function connections(world: World): Promise<Threads> {
-  const agents = await Promise.all(Array.from({ length: 4 * routes.length }, () => connected(world)))
+/** Connections to both threads: the system gives each of them about half. */
+async function connections(world: World): Promise<Threads> {
+  const agents = await Promise.all(Array.from({ length: 8 * routes.length }, () => connected(world)))
   const [first, ...others] = agents as [Agent, ...Agent[]]
   const { letGo } = await keepBusy(first, world)
-  await pause(limit(100))
   const open = await Promise.all(others.map((agent) => isAnswered(agent, world)))
   await letGo()
   const busy = [first, ...others.filter((_, index) => !open[index])]
   const other = others.filter((_, index) => open[index])
-  expect(other.length).toBeGreaterThan(routes.length)
-  expect(busy.length).toBeGreaterThan(1)
+  expect(Math.min(busy.length, other.length)).toBeGreaterThan(2 * routes.length)
   return { busy, other }
 }
 
-type Round = { keys: Map<string, Keyed>; ended: Map<string, Status> }
+/** How calls end that wait: those that providers are to answer, and those that a plugin answers, by path. */
+type Round = { asked: Map<string, Status>; answered: Map<string, Status> }
+type Waiting = { route: Route; key: Keyed; isAnswered: boolean }
 
 /** Calls all routes with keys that may make one call at a time, which the busy thread has, and does something while they wait. */
 async function round(
   world: World,
   { busy, other }: Threads,
-  {
-    plugins = {},
-    meanwhile,
-  }: { plugins?: Record<string, boolean>; meanwhile(keys: Map<string, Keyed>): Promise<void> },
+  meanwhile: (keys: readonly Keyed[]) => Promise<void> = async () => {},
 ): Promise<Round> {
   const limits = { requestsPerMinute: null, tokensPerMinute: null, concurrentCalls: 1 }
-  const keys = new Map(routes.map(({ path }) => [path, world.key({ limits, plugins })] as const))
-  const secretOf = ({ path }: Route) => keys.get(path)?.secret ?? ''
-  const [blocker, caller] = busy as [Agent, Agent]
-  const call = (agent: Agent, route: Route) =>
-    callOver(agent, world, route, secretOf(route), { 'x-path': lastPath(route) })
+  const waiting = [false, true].flatMap((isAnswered) =>
+    routes.map(
+      (route): Waiting => ({ route, isAnswered, key: world.key({ limits, plugins: { answers: isAnswered } }) }),
+    ),
+  )
+  const [blocker, ...callers] = busy as [Agent, ...Agent[]]
+  const callAll = (agents: readonly Agent[]) =>
+    Promise.all(
+      waiting.map(({ route, key }, index) =>
+        callOver(agents[index] as Agent, world, route, key.secret, { 'x-path': lastPath(route) }),
+      ),
+    )
   // Both threads know the key and have quota of its money; the one that is kept busy then has the only place as well.
-  for (const route of routes) {
-    await call(other[0] as Agent, route)
-    await call(caller, route)
-  }
+  await callAll(other)
+  await callAll(callers)
   const { letGo } = await keepBusy(blocker, world)
-  await pause(limit(100))
   world.clear()
-  const calls = routes.map(async (route, index) => {
-    return [route.path, await call(other[index] as Agent, route)] as const
-  })
+  const calls = callAll(other)
   await pause(limit(200))
-  await meanwhile(keys)
+  await meanwhile(waiting.map(({ key }) => key))
   await letGo()
-  return { keys, ended: new Map(await within(20_000, 'the calls that waited', Promise.all(calls))) }
+  const ended = await within(20_000, 'the calls that waited', calls)
+  const all = waiting.map(({ route, isAnswered }, index) => ({ isAnswered, of: [route.path, ended[index]] as const }))
+  const endedOf = (which: boolean) =>
+    new Map(all.flatMap(({ isAnswered, of: [path, end] }) => (isAnswered === which && end ? [[path, end]] : [])))
+  return { asked: endedOf(false), answered: endedOf(true) }
 }
 
-export const seen: { [name in 'served' | 'revoked' | 'answeredRevoked' | 'unrecorded' | 'answeredUnrecorded']: Round } =
-  {} as never
+const seen: { [name in 'served' | 'revoked' | 'unrecorded']: Round } = {} as never
 
 async function waitForQuota(): Promise<World> {
   const settings = {
-    plugins: Object.keys(plugins).map((path) => ({ name: nameOf(path), enabled: false, timeout: '60s' })),
+    plugins: ['busy', 'answers'].map((name) => ({ name, enabled: false, timeout: '60s' })),
   }
   const world = await callWorld({ files: plugins, settings, threads: 2 })
   const threads = await connections(world)
-  const answering = { answers: true }
-  // The last one has no call that waits.
+  // No call that waits has it.
   const free = threads.other.at(-1) as Agent
-  const revokeAll = async (keys: Map<string, Keyed>) => {
+  seen.served = await round(world, threads)
+  seen.revoked = await round(world, threads, async (keys) => {
     const headers = { authorization: `Bearer ${testKey}` }
-    for (const { id } of keys.values()) {
+    for (const { id } of keys) {
       const url = `${world.router.url}/v1/manage/apikey/${id}`
       expect(await requestOver(free, url, { method: 'DELETE', headers })).toMatchObject({ status: 204 })
     }
-  }
+  })
   let giveBack = async () => {}
-  const takeAway = async () => {
+  seen.unrecorded = await round(world, threads, async () => {
     giveBack = await takeLedgerAway(world, () => callOver(free, world, routes[0] as Route, testKey))
-  }
-  seen.served = await round(world, threads, { meanwhile: async () => {} })
-  seen.revoked = await round(world, threads, { meanwhile: revokeAll })
-  seen.answeredRevoked = await round(world, threads, { plugins: answering, meanwhile: revokeAll })
-  seen.unrecorded = await round(world, threads, { meanwhile: takeAway })
-  await giveBack()
-  seen.answeredUnrecorded = await round(world, threads, { plugins: answering, meanwhile: takeAway })
+  })
   await giveBack()
   for (const agent of [...threads.busy, ...threads.other]) agent.destroy()
   rmSync(folder, { recursive: true, force: true })
   return world
 }
 
-export function nameOf(path: string): string {
-  return path.slice('plugins/'.length, -'.ts'.length)
-}
-
 const unanswered = { at: isCompact, because: 'what a plugin answers to it is not used' }
-const unrecorded = (round: () => Round) =>
+const unrecorded = (round: () => Map<string, Status>) =>
   counting('it has no row that would have to be written', async ({ path }) => {
-    expect(round().ended.get(path)).toMatchObject({ status: 200 })
+    expect(round().get(path)).toMatchObject({ status: 200 })
   })
 
 const steps: readonly Step[] = [
   {
     holds: 'a call that has waited for quota is served',
-    check: async ({ path }) => expect(seen.served.ended.get(path)).toMatchObject({ status: 200 }),
+    check: async ({ path }) => expect(seen.served.asked.get(path)).toMatchObject({ status: 200 }),
   },
   {
     holds: 'a key that is revoked while its call waits for quota is refused with 403',
-    check: async ({ path }) => expect(seen.revoked.ended.get(path)).toMatchObject({ status: 403 }),
+    check: async ({ path }) => expect(seen.revoked.asked.get(path)).toMatchObject({ status: 403 }),
   },
   {
     holds: 'a key that is revoked while a call that a plugin answers waits for quota is refused with 403',
-    check: async ({ path }) => expect(seen.answeredRevoked.ended.get(path)).toMatchObject({ status: 403 }),
+    check: async ({ path }) => expect(seen.revoked.answered.get(path)).toMatchObject({ status: 403 }),
     except: [unanswered, counting('what a plugin answers to it is not used')],
   },
   {
     holds: 'a call that has waited for quota is refused with 503 when its row could not be written any more',
-    check: async ({ path }) => expect(seen.unrecorded.ended.get(path)).toMatchObject({ status: 503 }),
-    except: [unrecorded(() => seen.unrecorded)],
+    check: async ({ path }) => expect(seen.unrecorded.asked.get(path)).toMatchObject({ status: 503 }),
+    except: [unrecorded(() => seen.unrecorded.asked)],
   },
   {
     holds:
       'a call that a plugin answers and that has waited is refused with 503 when its row could not be written any more',
-    check: async ({ path }) => expect(seen.answeredUnrecorded.ended.get(path)).toMatchObject({ status: 503 }),
-    except: [unanswered, unrecorded(() => seen.answeredUnrecorded)],
+    check: async ({ path }) => expect(seen.unrecorded.answered.get(path)).toMatchObject({ status: 503 }),
+    except: [unanswered, unrecorded(() => seen.unrecorded.answered)],
   },
 ]
 

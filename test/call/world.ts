@@ -144,7 +144,8 @@ export type Answer = {
   json: any
 }
 
-export type Keyed = { id: string; secret: string; organization: string }
+/** A key; it has made no call before `since`, in Unix milliseconds. */
+export type Keyed = { id: string; secret: string; organization: string; since: number }
 
 export class World {
   readonly router: TestRouter
@@ -172,7 +173,7 @@ export class World {
   /** A key of the first organization, or of another one. */
   key(changes: Partial<NewKey> = {}): Keyed {
     const organization = changes.organization ?? this.store.organizations.list()[0]?.id ?? ''
-    return { ...newKey(this.store, { ...changes, organization }), organization }
+    return { ...newKey(this.store, { ...changes, organization }), organization, since: Date.now() }
   }
 
   /** A key of an organization of its own, which nobody has called with yet. */
@@ -181,8 +182,8 @@ export class World {
     return this.key({ ...changes, organization: id })
   }
 
-  rows(key: Pick<Keyed, 'id'>): CallRecord[] {
-    return [...this.store.ledger.each({ key: key.id })]
+  rows({ id, organization, since }: Keyed): CallRecord[] {
+    return [...this.store.ledger.each({ organization, key: id, from: since })]
   }
 
   /** The requests that providers received, `one` first. */
