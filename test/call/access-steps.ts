@@ -4,7 +4,7 @@ import { within } from '../helpers/provider.ts'
 import { testKey } from '../helpers/router.ts'
 import type { Route } from './examples.ts'
 import { forms, type Scenario, type Step } from './table.ts'
-import { type Answer, bodyOf, callWorld, type World } from './world.ts'
+import { type Answer, bodyOf, bytesOf, callWorld, plainWorld, type World } from './world.ts'
 
 // Who may call, and what a body may be.
 
@@ -28,16 +28,6 @@ export async function revoke(world: World, id: string): Promise<void> {
     headers: { authorization: `Bearer ${testKey}` },
   })
   expect(response.status).toBe(204)
-}
-
-/** The bytes of a body, and their type. */
-async function bytesOf(route: Route): Promise<{ bytes: Buffer; type: string }> {
-  const { body, type } = bodyOf(route, {})
-  const whole = new Response(body)
-  return {
-    bytes: Buffer.from(await whole.arrayBuffer()),
-    type: type ?? whole.headers.get('content-type') ?? '',
-  }
 }
 
 const who: readonly Step[] = [
@@ -106,7 +96,7 @@ const who: readonly Step[] = [
   },
 ]
 
-export const whoMayCall: Scenario = { name: 'who may call', start: () => callWorld(), steps: who }
+export const whoMayCall: Scenario = { name: 'who may call', start: plainWorld, steps: who }
 
 const values = (count: number) => Array.from({ length: count }, () => 0)
 const nested = (levels: number) => JSON.parse('['.repeat(levels) + ']'.repeat(levels))

@@ -7,10 +7,10 @@ import {
   type Act,
   type Asking,
   answering,
-  callWorld,
   failing,
   idOf,
   type Keyed,
+  plainWorld,
   policyOf,
   type World,
 } from './world.ts'
@@ -260,6 +260,6 @@ function withText({ body }: Route, text: string): NonNullable<Asking['body']> {
 
 export const whatItMayUse: Scenario = {
   name: 'what a call may use',
-  start: () => callWorld(),
+  start: plainWorld,
   steps: [...limits, ...money],
 }

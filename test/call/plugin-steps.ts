@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
 import { within } from '../helpers/provider.ts'
+import { limit } from '../helpers/time.ts'
 import { revoke } from './access-steps.ts'
 import { answers } from './answers.ts'
 import type { Route } from './examples.ts'
@@ -17,7 +18,7 @@ type Shared = {
   replyTo(path: unknown): unknown
 }
 
-const shared: Shared = {
+export const shared: Shared = {
   notes: [],
   gate: Promise.resolve(),
   asked() {},
@@ -58,6 +59,12 @@ export default definePlugin<any>({ setup: () => ({
 }) as any })
 `
 
+/** A world with the plugin; what goes wrong in it refuses the call. */
+export const acting = {
+  files: { 'plugins/acts.ts': source },
+  settings: { plugins: [{ name: 'acts', on_error: 'closed', timeout: '60s' }] },
+}
+
 /** Calls with a key of its own; `act` is what the plugin is to do. */
 async function act(
   route: Route,
@@ -71,7 +78,7 @@ async function act(
 }
 
 /** The end of the path that a provider is asked at, as `answers` has it. */
-function lastPath({ path }: Route): string {
+export function lastPath({ path }: Route): string {
   return path.replace('/v1', '')
 }
 
@@ -79,11 +86,14 @@ function notes(hook: string): unknown[] {
   return shared.notes.filter(([name]) => name === hook)
 }
 
-const isCompact: Exception['at'] = ({ path }) => path.endsWith('/compact')
+/** Whether a conversation is compacted: what a plugin answers to that is not used. */
+export const isCompact: Exception['at'] = ({ path }) => path.endsWith('/compact')
 
 /** Expects that the plugin has been shown how the call ended, once. */
 async function expectRecord(outcome: string, status: number): Promise<void> {
-  await expect.poll(() => notes('record')).toEqual([['record', expect.anything(), expect.anything(), outcome, status]])
+  await expect
+    .poll(() => notes('record'), { timeout: limit(3_000) })
+    .toEqual([['record', expect.anything(), expect.anything(), outcome, status]])
 }
 
 const hooks: readonly Step[] = [
@@ -294,10 +304,6 @@ const failed: readonly Step[] = [
 
 export const whatPluginsSee: Scenario = {
   name: 'what plugins see and change',
-  start: () =>
-    callWorld({
-      files: { 'plugins/acts.ts': source },
-      settings: { plugins: [{ name: 'acts', on_error: 'closed', timeout: '30s' }] },
-    }),
+  start: () => callWorld(acting),
   steps: [...hooks, ...failed],
 }

@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import type { DataRules } from '../../src/core/names.ts'
 import type { Route } from './examples.ts'
 import { counting, forms, type Scenario, type Step, without } from './table.ts'
-import { type Asking, callWorld, failing, idOf, type Keyed, policyOf, type World } from './world.ts'
+import { type Asking, failing, idOf, type Keyed, plainWorld, policyOf, type World } from './world.ts'
 
 // Where a call may go and where it goes.
 
@@ -354,12 +354,14 @@ const able: readonly Step[] = [
   },
 ]
 
-const start = () => callWorld()
-
-export const whereItMayGo: Scenario = { name: 'where a call may go', start, steps: [...allowed, ...governed] }
+export const whereItMayGo: Scenario = {
+  name: 'where a call may go',
+  start: plainWorld,
+  steps: [...allowed, ...governed],
+}
 
 export const whereItGoes: Scenario = {
   name: 'where a call goes',
-  start,
+  start: plainWorld,
   steps: [...resolved, ...preferred, ...unsupported, ...able],
 }

@@ -4,7 +4,7 @@ import { limit } from '../helpers/time.ts'
 import { eventsFor } from './answers.ts'
 import { asked } from './routing-steps.ts'
 import { counting, type Scenario, type Step, without } from './table.ts'
-import { type Act, answering, callWorld, failing, idOf, policyOf, read, type World } from './world.ts'
+import { type Act, answering, callWorld, failing, idOf, plainWorld, policyOf, read, type World } from './world.ts'
 
 // What is left of a call: its row, its metrics; and how streams end.
 
@@ -116,7 +116,7 @@ const rows: readonly Step[] = [
   },
 ]
 
-export const whatIsLeft: Scenario = { name: 'what is left of a call', start: () => callWorld(), steps: rows }
+export const whatIsLeft: Scenario = { name: 'what is left of a call', start: plainWorld, steps: rows }
 
 /** Streams that begin and go no further: the provider says so many events, then does something else. */
 const begins =

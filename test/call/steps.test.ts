@@ -1,11 +1,14 @@
 import { describe, expect, test } from 'vitest'
+import { simulatorOnly, testRouter } from '../helpers/router.ts'
 import { whatABodyIs, whoMayCall } from './access-steps.ts'
-import { howItIsAsked, howManyAtOnce, whatIsKnown } from './attempt-steps.ts'
+import { howItIsAsked, howItIsAskedAgain, howManyAtOnce, whatIsKnown } from './attempt-steps.ts'
 import { paths, routeAt, routes } from './examples.ts'
 import { whatItMayUse } from './money-steps.ts'
 import { whatPluginsSee } from './plugin-steps.ts'
+import { whileItWaits } from './quota-steps.ts'
 import { whereItGoes, whereItMayGo } from './routing-steps.ts'
 import { howStreamsBegin, howStreamsEnd, whatIsLeft } from './row-steps.ts'
+import { whileItStops, withoutALedger } from './state-steps.ts'
 import { type Scenario, staleExceptions, tests } from './table.ts'
 
 // Every step of a call crossed with every route for calls: no kind of call may lack a step that the others have.
@@ -17,12 +20,16 @@ const scenarios: readonly Scenario[] = [
   whereItGoes,
   whatItMayUse,
   howItIsAsked,
+  howItIsAskedAgain,
   whatIsKnown,
   howManyAtOnce,
   whatIsLeft,
   howStreamsEnd,
   howStreamsBegin,
   whatPluginsSee,
+  withoutALedger,
+  whileItStops,
+  whileItWaits,
 ]
 
 describe('the routes of the table', () => {
@@ -30,8 +37,11 @@ describe('the routes of the table', () => {
     expect(routeAt(path).path).toBe(path)
   })
 
-  test('are all that there are', () => {
-    expect(routes.map(({ path }) => path)).toEqual(paths)
+  test('are all that a router serves', async () => {
+    const router = await testRouter({ files: simulatorOnly })
+    const served = router.endpoints.filter(({ method, path }) => method === 'POST' && !/:|\/manage\//.test(path))
+    await router.end()
+    expect(routes.map(({ path }) => path).toSorted()).toEqual(served.map(({ path }) => path).toSorted())
   })
 
   test('are what exceptions are about', () => {
@@ -39,4 +49,4 @@ describe('the routes of the table', () => {
   })
 })
 
-for (const scenario of scenarios) tests(scenario)
+tests(scenarios)

@@ -37,29 +37,56 @@ export function forms(because: string, instead?: Exception['instead']): Exceptio
   return { at: ({ file }) => file !== undefined, because, ...(instead && { instead }) }
 }
 
-/** Makes a test of each cell. */
-export function tests({ name, start, steps }: Scenario): void {
-  describe(name, () => {
-    let world: World
-    beforeAll(async () => {
-      world = await start()
-    })
-    beforeEach(() => world.clear())
-    afterAll(async () => await world?.end())
+/** The worlds of scenarios: those that are started in the same way are one, as long as a scenario is left that needs it. */
+class Worlds {
+  readonly #left: Map<Scenario['start'], number>
+  readonly #started = new Map<Scenario['start'], Promise<World>>()
 
-    for (const { holds, check, except = [] } of steps) {
-      describe(holds, () => {
-        for (const route of routes) {
-          const exception = except.find(({ at }) => at(route))
-          if (!exception) test(route.path, () => check(route, world))
-          else if (exception.instead) {
-            const { instead, because } = exception
-            test(`${route.path}: ${because}`, () => instead(route, world))
-          }
-        }
+  constructor(scenarios: readonly Scenario[]) {
+    const groups = Map.groupBy(scenarios, ({ start }) => start)
+    this.#left = new Map([...groups].map(([start, { length }]) => [start, length]))
+  }
+
+  of(start: Scenario['start']): Promise<World> {
+    const started = this.#started.get(start) ?? start()
+    this.#started.set(start, started)
+    return started
+  }
+
+  async leave(start: Scenario['start']): Promise<void> {
+    const left = (this.#left.get(start) ?? 1) - 1
+    this.#left.set(start, left)
+    if (left === 0) await (await this.#started.get(start))?.end()
+  }
+}
+
+/** Makes a test of each cell. */
+export function tests(scenarios: readonly Scenario[]): void {
+  const worlds = new Worlds(scenarios)
+  for (const { name, start, steps } of scenarios) {
+    describe(name, () => {
+      let world: World
+      beforeAll(async () => {
+        world = await worlds.of(start)
       })
+      beforeEach(() => world.clear())
+      afterAll(() => worlds.leave(start))
+
+      for (const step of steps) describe(step.holds, () => cells(step, () => world))
+    })
+  }
+}
+
+function cells({ check, except = [] }: Step, world: () => World): void {
+  for (const route of routes) {
+    const exception = except.find(({ at }) => at(route))
+    if (!exception) {
+      test(route.path, () => check(route, world()))
+    } else if (exception.instead) {
+      const { instead, because } = exception
+      test(`${route.path}: ${because}`, () => instead(route, world()))
     }
-  })
+  }
 }
 
 /** The exceptions that are about no route, by the step that has them: they must go. */

@@ -144,7 +144,8 @@ export type Answer = {
   json: any
 }
 
-export type Keyed = { id: string; secret: string; organization: string }
+/** A key; it has made no call before `since`, in Unix milliseconds. */
+export type Keyed = { id: string; secret: string; organization: string; since: number }
 
 export class World {
   readonly router: TestRouter
@@ -172,7 +173,7 @@ export class World {
   /** A key of the first organization, or of another one. */
   key(changes: Partial<NewKey> = {}): Keyed {
     const organization = changes.organization ?? this.store.organizations.list()[0]?.id ?? ''
-    return { ...newKey(this.store, { ...changes, organization }), organization }
+    return { ...newKey(this.store, { ...changes, organization }), organization, since: Date.now() }
   }
 
   /** A key of an organization of its own, which nobody has called with yet. */
@@ -181,8 +182,8 @@ export class World {
     return this.key({ ...changes, organization: id })
   }
 
-  rows(key: Pick<Keyed, 'id'>): CallRecord[] {
-    return [...this.store.ledger.each({ key: key.id })]
+  rows({ id, organization, since }: Keyed): CallRecord[] {
+    return [...this.store.ledger.each({ organization, key: id, from: since })]
   }
 
   /** The requests that providers received, `one` first. */
@@ -246,6 +247,16 @@ export function bodyOf(
   return { body: form }
 }
 
+/** The bytes of a body, and their type. */
+export async function bytesOf(route: Route): Promise<{ bytes: Buffer; type: string }> {
+  const { body, type } = bodyOf(route, {})
+  const whole = new Response(body)
+  return {
+    bytes: Buffer.from(await whole.arrayBuffer()),
+    type: type ?? whole.headers.get('content-type') ?? '',
+  }
+}
+
 /** The id of a model for a route: of a slot, and a variant such as `-unpriced`. */
 export function idOf({ format, models }: Route, slot: Slot = 'one', variant = ''): string {
   return `${slot}-${format}/${models}${variant}`
@@ -290,4 +301,9 @@ export async function callWorld({ settings = {}, files = {}, threads = 1, keepAl
     ...(keepAliveMs !== undefined && { keepAliveMs }),
   })
   return new World({ router, store: storeIn(router.folder), providers, acts })
+}
+
+/** A world whose settings are the usual ones. */
+export function plainWorld(): Promise<World> {
+  return callWorld()
 }
