@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
 import { catalogue } from '../../src/core/errors.ts'
+import { renamedKeys } from '../../src/manifest/renamed-keys.ts'
 
 export type Schema = {
   $ref?: string
@@ -53,7 +54,7 @@ const sectionTitles: { [pointer: string]: string } = {
   'provider.schema.json#/$defs/auth': 'Authentication',
   'provider.schema.json#/$defs/timeouts': 'Time limits',
   'provider.schema.json#/$defs/traits/items': 'Traits',
-  'provider.schema.json#/$defs/governed/additionalProperties': 'Governed fields',
+  'provider.schema.json#/$defs/restricted/additionalProperties': 'Restricted fields',
   'provider.schema.json#/$defs/variant': 'Variants',
   'provider.schema.json#/$defs/endpoints': 'Endpoints',
   'provider.schema.json#/$defs/chat': 'Endpoint for conversations',
@@ -88,7 +89,7 @@ export function described({ schema, pointer }: Pick<Field, 'schema' | 'pointer'>
 
 /** The whole page, in Markdown. */
 export function manifestPage(): string {
-  return `${[introduction, ...sections.map(sectionText), errorCodes()].join('\n\n')}\n`
+  return `${[introduction, ...sections.map(sectionText), errorCodes(), formerNames()].join('\n\n')}\n`
 }
 
 const introduction = `# Manifest reference
@@ -96,6 +97,20 @@ const introduction = `# Manifest reference
 Made by \`npm run docs:manifest\` from \`schemas/provider.schema.json\` and \`schemas/dialect.schema.json\`, which editors read too, by the first line
 \`# yaml-language-server: $schema=../schemas/provider.schema.json\`. Fields in bold are required. How to write a manifest: [add a provider](add-a-provider.md);
 what stands in mappings: [mappings](mapping.md); models and their prices: [catalog](add-a-provider.md#models-and-prices).`
+
+/** The fields that had another name before. */
+function formerNames(): string {
+  const ofManifests = renamedKeys.filter(({ in: [top] }) => top !== 'health')
+  const names = new Map(ofManifests.map(({ from, to }) => [from, to]))
+  const rows = [...names].map(([from, to]) => `| \`${from}\` | \`${to}\` |`)
+  return `## Former names
+
+These fields were renamed. Files that use a former name still work in this release, with a warning at its place; a file must not have both names.
+
+| former name | name |
+| --- | --- |
+${rows.join('\n')}`
+}
 
 function sectionText({ title, pointer, schema, fields }: Section): string {
   const about = schema.description ?? described({ schema: at(parentOf(pointer)), pointer }).description ?? schema.title

@@ -49,7 +49,7 @@ models: { ${models.map((id) => `${id}: { api: chat, pricing: ${price} }`).join('
     // Each thread counts failures by itself.
     threads: 1,
     settings: {
-      health: { in_a_row: 100, share: 0.5, of: 6 },
+      health: { consecutive_failures: 100, share: 0.5, min_calls: 6 },
       policies: {
         going: { targets: targets('cut', 'ok'), on_cut: 'continue' },
         six: { targets: targets('fails1', 'fails2', 'fails3', 'fails4', 'fails5', 'cut', 'ok'), on_cut: 'continue' },
