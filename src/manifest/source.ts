@@ -47,30 +47,40 @@ export function readSource(file: string, text: string, known?: KnownValue): Sour
   const read = known ? { value: known.value, problems: [] } : readValue(file, text)
   // What is known to be sound has no old names.
   const { value, found } = known ? { value: read.value, found: [] } : withNewNames(read.value)
-  const written = writtenPaths(found)
-  const at: Source['at'] = (path, what = 'value') => positions().placeOf(nodes(), written(path), what)
-  const problem: Source['problem'] = (path, message, what) => ({ file, ...at(path, what), message, severity: 'error' })
-  const doubled = found.filter(({ isDouble }) => isDouble)
-  const renamed = found.filter(({ isDouble }) => !isDouble)
-  return {
+  const at: Source['at'] = (path, what = 'value') => positions().placeOf(nodes(), path, what)
+  const asWritten: Source = {
     file,
     text,
     value,
-    problems: [...read.problems, ...doubled.map((one) => problem([...one.in, one.from], oldNameMessage(one), 'name'))],
-    warnings: renamed.map((one) => ({
-      ...problem([...one.in, one.to], oldNameMessage(one), 'name'),
-      severity: 'warning',
-    })),
+    problems: read.problems,
+    warnings: [],
     sound: known?.seen,
     at,
-    inText: (path, offset) => positions().placeInText(nodes(), text, written(path), offset),
-    problem,
+    inText: (path, offset) => positions().placeInText(nodes(), text, path, offset),
+    problem: (path, message, what) => ({ file, ...at(path, what), message, severity: 'error' }),
+  }
+  return found.length === 0 ? asWritten : withOldNames(asWritten, found)
+}
+
+/** Returns a source whose value has new names of keys for those in its text, with what is to be said about the old ones. */
+export function withOldNames(source: Source, found: readonly FoundOldName[]): Source {
+  const about = found.map((one) => ({
+    ...source.problem([...one.in, one.from], oldNameMessage(one), 'name'),
+    severity: one.isDouble ? ('error' as const) : ('warning' as const),
+  }))
+  const written = writtenPaths(found)
+  return {
+    ...source,
+    problems: [...source.problems, ...about.filter(({ severity }) => severity === 'error')],
+    warnings: [...source.warnings, ...about.filter(({ severity }) => severity === 'warning')],
+    at: (path, what) => source.at(written(path), what),
+    inText: (path, offset) => source.inText(written(path), offset),
+    problem: (path, message, what) => source.problem(written(path), message, what),
   }
 }
 
 /** Returns a function from a path of the value to the path in the text, where keys may have their old names. */
 function writtenPaths(found: readonly FoundOldName[]): (path: Path) => Path {
-  if (found.length === 0) return (path) => path
   const key = (path: Path) => JSON.stringify(path.map(String))
   const oldNames = new Map(found.flatMap((one) => (one.isDouble ? [] : [[key([...one.in, one.to]), one.from]])))
   return (path) => path.map((step, index) => oldNames.get(key(path.slice(0, index + 1))) ?? step)
