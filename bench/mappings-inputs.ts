@@ -43,7 +43,7 @@ export const conversation = {
   temperature: 0.5,
   stop: ['END'],
   stream: true,
-  target: { maker: 'anthropic', traits: {} },
+  target: { signer: 'anthropic', traits: {} },
 }
 
 /** A reply of the Gemini API: text and a call. */

@@ -84,7 +84,7 @@ let hasBegun = false
 const router = await startRouter(here, `http://127.0.0.1:${port}`, {
   // All streams are tried, whatever fails, and silence does not last as long as the soak.
   timeouts: '{ first_event: 10s, between_events: 10s }',
-  lines: 'health: { in_a_row: 1000000, of: 1000000 }\n',
+  lines: 'health: { consecutive_failures: 1000000, min_calls: 1000000 }\n',
 })
 let dispatcher: Agent
 const counts = { whole: 0, failed: 0, left: 0, refused: 0 }

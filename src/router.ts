@@ -85,6 +85,7 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   const { services } = plugins
   const { snapshot, problems } = await buildSnapshot(configPath, environment, { ...earlier, services })
   if (!snapshot) throw new StartRefused(problems)
+  logWarnings(problems, logOf(log, 'files'))
   const { server, store: stored } = snapshot.config
   const { takeOver: mayHandOver = false } = options
   const count = threadCount(snapshot.config, mayHandOver)
@@ -183,6 +184,11 @@ export class StartRefused extends Error {
     this.name = 'StartRefused'
     this.problems = problems
   }
+}
+
+/** Logs the warnings about files that are in use nevertheless, such as keys with an old name. */
+function logWarnings(problems: readonly Problem[], log: Log): void {
+  for (const problem of problems) log.warn({ problem: formatProblem(problem) }, 'the files have a warning')
 }
 
 function reloadListeners(log: Log, holder: LinesHolder): WatchListeners {

@@ -2,7 +2,13 @@ import { definePlugin, type PluginCall, type PluginRequest } from 'inference-rou
 import { blocksOf, type Chat, hasHints, withHints } from './blocks.ts'
 import { chosenBlocks } from './choose.ts'
 
-type Options = { models: string[]; min_characters: number; most: number; ttl?: '5m' | '1h'; unasked: boolean }
+type Options = {
+  models: string[]
+  min_characters: number
+  max_breakpoints: number
+  ttl?: '5m' | '1h'
+  by_default: boolean
+}
 
 export default definePlugin<Options>({
   description: 'Asks providers to cache the parts of a prompt that stay the same from call to call',
@@ -10,23 +16,24 @@ export default definePlugin<Options>({
     properties: {
       models: { type: 'array', items: { type: 'string', minLength: 1 }, default: ['*claude*'] },
       min_characters: { type: 'integer', minimum: 1, default: 5_000 },
-      most: { type: 'integer', minimum: 1, maximum: 4, default: 4 },
+      max_breakpoints: { type: 'integer', minimum: 1, maximum: 4, default: 4 },
       ttl: { enum: ['5m', '1h'] },
-      unasked: { type: 'boolean', default: true },
+      by_default: { type: 'boolean', default: true },
     },
   },
-  setup({ models, min_characters, most, ttl, unasked }) {
+  renamedOptions: { most: 'max_breakpoints', unasked: 'by_default' },
+  setup({ models, min_characters, max_breakpoints, ttl, by_default }) {
     const patterns = models.map(patternOf)
     const hint = ttl === undefined ? {} : { ttl }
     return {
       request(request: PluginRequest, { body, operation }: PluginCall) {
         if (!('chat' in request) || operation !== 'chat') return undefined
         const { chat } = request
-        const wish = wishOf(body)
-        if (!(wish ?? unasked) || hasOwn(chat, body) || !patterns.some((pattern) => pattern.test(chat.model)))
+        const asked = autoCacheIn(body)
+        if (!(asked ?? by_default) || hasOwn(chat, body) || !patterns.some((pattern) => pattern.test(chat.model)))
           return undefined
-        // The router has the whole prompt cached for those who wish: that is one more.
-        const left = most - (wish === true ? 1 : 0)
+        // For requests with auto_cache the router has the whole prompt cached: that is one more breakpoint.
+        const left = max_breakpoints - (asked === true ? 1 : 0)
         const chosen = chosenBlocks(blocksOf(chat), { least: min_characters, most: left })
         return chosen.length === 0 ? undefined : { request: { ...request, chat: withHints(chat, chosen, hint) } }
       },
@@ -40,10 +47,10 @@ function patternOf(text: string): RegExp {
   return new RegExp(`^${parts.join('.*')}$`, 'i')
 }
 
-/** What `requesty.auto_cache` says. */
-function wishOf({ requesty }: PluginCall['body']): boolean | undefined {
-  const wish = (requesty as { auto_cache?: unknown } | null | undefined)?.auto_cache
-  return typeof wish === 'boolean' ? wish : undefined
+/** Reads `requesty.auto_cache`. */
+function autoCacheIn({ requesty }: PluginCall['body']): boolean | undefined {
+  const value = (requesty as { auto_cache?: unknown } | null | undefined)?.auto_cache
+  return typeof value === 'boolean' ? value : undefined
 }
 
 /** Whether the client says itself what is cached, or its body has what would be lost if it were written anew. */

@@ -116,6 +116,7 @@ async function checkConfig(path: string, env: Environment): Promise<Checked> {
     plugins: files.plugins.length,
     mappings: mappingsIn(layers),
     problems: [
+      ...problems,
       ...files.problems,
       ...(await proveFiles(files)),
       ...gapsInCatalog(files),

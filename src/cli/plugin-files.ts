@@ -46,9 +46,9 @@ const options = { word: 'plum' }
 
 test('refuses what says the word', async () => {
   await using tested = await openPlugin(plugin, { options })
-  const { refusal, asked } = await tested.call({ text: 'A plum, please.' })
+  const { refusal, forwarded } = await tested.call({ text: 'A plum, please.' })
   assert.equal(refusal?.status, 403)
-  assert.equal(asked, undefined)
+  assert.equal(forwarded, undefined)
 })
 
 test('writes it in capitals where a model does', async () => {

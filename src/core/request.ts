@@ -120,7 +120,9 @@ export type Effort = (typeof efforts)[number]
 /** Facts about the model that a request goes to; mappings read them as `target`. */
 export type TargetFacts = {
   /** Whose signatures this provider accepts: `by` of signed parts. Its slug, unless the manifest shares another's. */
-  maker: string
+  signer: string
+  /** The former name of `signer`, for mappings that still read it. */
+  maker?: string
   max_output_tokens?: number
   context_window?: number
   /** Neutral fields that the model cannot take, by the flags of its entry. */

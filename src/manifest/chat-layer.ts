@@ -36,7 +36,7 @@ export type ChatFile = {
   reply?: string
   events?: { [name: string]: string }
   patch?: { request?: string; reply?: string; event?: string }
-  losses?: (string | { field: string; when?: string })[]
+  unsupported?: (string | { field: string; when?: string })[]
   history?: HistoryFile
 }
 
@@ -61,7 +61,7 @@ export function readChat(reader: MappingReader, chat: ChatFile): PartialChat {
     stream: readStream(chat.stream ?? {}),
     events,
     patch: readPatch(reader, chat.patch ?? {}),
-    losses: readLosses(reader, chat.losses ?? []),
+    losses: readLosses(reader, chat.unsupported ?? []),
     history: readHistory(reader, chat.history ?? {}),
     broken: Object.entries({ request, reply, events: events.size > 0 || undefined }).flatMap(([name, made]) =>
       Object.keys(chat[name as 'request' | 'reply' | 'events'] ?? {}).length > 0 && made === undefined ? [name] : [],
@@ -146,9 +146,9 @@ function readStream({ event_field, text, ...stream }: NonNullable<ChatFile['stre
   }
 }
 
-function readLosses(reader: MappingReader, losses: NonNullable<ChatFile['losses']>): Loss[] {
+function readLosses(reader: MappingReader, losses: NonNullable<ChatFile['unsupported']>): Loss[] {
   return losses.map((loss, index) => {
-    const path: Path = [...at, 'losses', index]
+    const path: Path = [...at, 'unsupported', index]
     const { field, when } = typeof loss === 'string' ? { field: loss } : loss
     const mapping = reader.read([...path, 'when'], when)
     if (mapping) reader.problems.push(...targetProblems(mapping, reader.source, [...path, 'when']))

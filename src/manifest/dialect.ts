@@ -19,9 +19,10 @@ export type Dialects = ReadonlyMap<string, Dialect | 'unusable'>
 export function loadDialect(source: Source, functions?: OwnFunctions): { dialect?: Dialect; problems: Problem[] } {
   if (source.problems.length > 0) return { problems: source.problems }
   const form = checkSchema(source, 'dialect')
-  if (form.length > 0) return { problems: form }
+  if (form.length > 0) return { problems: [...source.warnings, ...form] }
   const { dialect: name } = source.value as { dialect: string }
   const { layer, problems } = readLayer(source, { functions })
+  problems.push(...source.warnings)
   const file = basename(source.file, '.yaml')
   if (name !== file) {
     problems.push(source.problem(['dialect'], `the dialect \`${name}\` must stand in ${name}.yaml, not ${file}.yaml`))

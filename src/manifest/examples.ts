@@ -177,7 +177,8 @@ function factsOf(provider: Provider, { request, target }: Example): TargetFacts 
   const model = request?.model ?? 'model'
   const entry = provider.models[model]
   const known = targetFacts(provider, { model, ...(entry && { entry }) })
-  return { ...known, ...target, traits: { ...known.traits, ...target?.traits } }
+  const signer = target?.signer ?? known.signer
+  return { ...known, ...target, signer, maker: signer, traits: { ...known.traits, ...target?.traits } }
 }
 
 async function proveReply({ provider, example }: Run, answers: JsonObject, means: JsonObject) {
@@ -208,7 +209,7 @@ function meaningDifference(means: JsonObject, reply: JsonObject): Difference | u
 
 /** Facts that make replies comparable. */
 function foldFacts(provider: Provider, { target }: Example): FoldFacts {
-  return { maker: target?.maker ?? provider.maker, newId: () => 'made-up-id', now: () => 0 }
+  return { maker: target?.signer ?? provider.maker, newId: () => 'made-up-id', now: () => 0 }
 }
 
 /** A difference is told where the expectation stands, a failure where its mapping stands. */

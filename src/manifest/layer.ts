@@ -92,7 +92,7 @@ export type LayerFile = {
     [operation in Operation]?: OperationFile | boolean
   }
   errors?: { [name: string]: ErrorCode }
-  governed?: { [name: string]: Omit<GovernedField, 'name' | 'rule'> & { rule?: 'refuse' | 'inside' } }
+  restricted?: { [name: string]: Omit<GovernedField, 'name' | 'rule'> & { rule?: 'refuse' | 'inside' } }
   traits?: { match: string; facts: Trait['facts'] }[]
   examples?: Example[]
 }
@@ -114,7 +114,7 @@ export function readLayer(source: Source, around: Around = {}): { layer: Layer; 
     headers: file.headers ?? {},
     errors: file.errors ?? {},
     groups: file.groups ?? {},
-    governed: Object.entries(file.governed ?? {}).map(([name, field]) => ({ name, rule: 'refuse', ...field })),
+    governed: Object.entries(file.restricted ?? {}).map(([name, field]) => ({ name, rule: 'refuse', ...field })),
     traits: readTraits(reader, file.traits ?? []),
     examples: file.examples ?? [],
     places: reader.places,

@@ -33,13 +33,17 @@ export function loadManifest(source: Source, around: Surroundings): { loaded?: L
   if (source.problems.length > 0) return { problems: source.problems }
   if (source.sound !== seenOf(source, around)) source.sound = undefined
   const form = checkSchema(source, 'provider')
-  if (form.length > 0) return { problems: form }
+  if (form.length > 0) return { problems: [...source.warnings, ...form] }
   const file = source.value as ManifestFile
   const { layer, problems } = readLayer(source, {
     given: exportsOf(file.dialect, around),
     functions: around.extensions?.functions,
   })
-  problems.push(...slugProblems(source, file.slug), ...authProblems(source, file.auth, around.extensions?.schemes))
+  problems.push(
+    ...source.warnings,
+    ...slugProblems(source, file.slug),
+    ...authProblems(source, file.auth, around.extensions?.schemes),
+  )
   const below = foundation(source, file, around)
   problems.push(...below.problems, ...modelsOfProblems(source, file, around))
   if (below.problems.length > 0) return { problems }
@@ -60,7 +64,7 @@ export function loadManifest(source: Source, around: Surroundings): { loaded?: L
   const provider: Provider = {
     slug: file.slug,
     name: file.name,
-    maker: file.maker ?? file.slug,
+    maker: file.signer ?? file.slug,
     ...resolved.values,
     timeouts: timeoutsOf(file.timeouts, around.settings?.value.timeouts),
     ...limitsOf(around.settings?.value.limits),

@@ -1,6 +1,6 @@
 import type { Path } from './position.ts'
 
-/** A path as people write it: `endpoints.chat.losses[2]`. */
+/** A path as people write it: `endpoints.chat.unsupported[2]`. */
 export function named(path: Path): string {
   return path.reduce<string>((text, step) => {
     if (/^\d+$/.test(String(step))) return `${text}[${step}]`

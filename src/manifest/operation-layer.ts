@@ -37,7 +37,7 @@ export type OperationFile = {
     done?: string
     events?: { [name: string]: string }
   }
-  losses?: (string | { field: string; when?: string })[]
+  unsupported?: (string | { field: string; when?: string })[]
   batch?: { field: string; size: number }
   job?: {
     id?: string
@@ -94,7 +94,7 @@ function readOperation(reader: MappingReader, at: Path, file: OperationFile): Pa
     ...(usage && { usage }),
     patch: readPatch(reader, [...at, 'patch'], file.patch ?? {}),
     ...(file.stream && { stream: readStream(reader, [...at, 'stream'], file.stream) }),
-    losses: readLosses(reader, [...at, 'losses'], file.losses ?? []),
+    losses: readLosses(reader, [...at, 'unsupported'], file.unsupported ?? []),
     ...(batch && { batch }),
     ...(file.job && { job: readJob(reader, [...at, 'job'], file.job) }),
   }
@@ -167,7 +167,7 @@ function readStream(
   }
 }
 
-function readLosses(reader: MappingReader, at: Path, losses: NonNullable<OperationFile['losses']>): Loss[] {
+function readLosses(reader: MappingReader, at: Path, losses: NonNullable<OperationFile['unsupported']>): Loss[] {
   return losses.map((loss, index) => {
     const path = [...at, index]
     const { field, when } = typeof loss === 'string' ? { field: loss } : loss

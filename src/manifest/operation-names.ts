@@ -6,14 +6,14 @@ import type { Path } from './position.ts'
 import type { Problem } from './problem.ts'
 import type { Source } from './source.ts'
 
-/** Names in an endpoint for an operation that mean nothing: its losses, the field of its batch, the places in its paths. */
+/** Names in an endpoint for an operation that mean nothing: its unsupported fields, the field of its batch, the places in its paths. */
 export function operationNameProblems(source: Source, operation: Operation, file: OperationFile): Problem[] {
   if (source.sound !== undefined) return []
   const known = fieldNames[operation]
   const places = ['model', '+model', ...known]
-  const { losses = [], batch, path, stream, job = {} } = file
-  const named: (readonly [Path, string])[] = losses.map((loss, index) => [
-    ['losses', index],
+  const { unsupported = [], batch, path, stream, job = {} } = file
+  const named: (readonly [Path, string])[] = unsupported.map((loss, index) => [
+    ['unsupported', index],
     typeof loss === 'string' ? loss : loss.field,
   ])
   if (batch) named.push([['batch', 'field'], batch.field])

@@ -40,7 +40,7 @@ export type ManifestFile = Omit<ProviderSettings, 'enabled' | 'secret'> & {
   base_url: string
   auth: AuthFile
   dialect?: string
-  maker?: string
+  signer?: string
   models_of?: string
   model_ids?: ModelIdsFile
   reports?: ('model' | 'cost')[]
@@ -58,7 +58,7 @@ export type VariantFile = {
   when?: VariantNeed | VariantNeed[]
   dialect?: string
   base_url?: string
-  maker?: string
+  signer?: string
   traits_of?: string
 }
 

@@ -4,9 +4,10 @@ import { didYouMean } from './did-you-mean.ts'
 import { unknownLoss } from './fields.ts'
 import type { Path } from './position.ts'
 import type { Problem } from './problem.ts'
+import { oldNameMessage } from './renamed-keys.ts'
 import type { Source } from './source.ts'
 
-/** Names in a request mapping that mean nothing: losses in `dropped`, and members of `target`. */
+/** Names in a request mapping that mean nothing: fields in `dropped`, and members of `target`. */
 export function nameProblems(mapping: Mapping, source: Source, path: Path): Problem[] {
   if (source.sound !== undefined) return []
   const { tree } = mapping
@@ -23,13 +24,20 @@ export function nameProblems(mapping: Mapping, source: Source, path: Path): Prob
 /** Members of `target`, or of the variable `$target` in patches, that do not exist. */
 export function targetProblems(mapping: Mapping, source: Source, path: Path): Problem[] {
   if (source.sound !== undefined) return []
-  const members = [...targetMembers(mapping.tree)].filter((name) => !knownMembers.includes(name))
-  return members.map((name) =>
-    source.problem(path, `\`target\` has no \`${name}\`${didYouMean(name, knownMembers)}`, 'name'),
-  )
+  return [...targetMembers(mapping.tree)].flatMap((name): Problem[] => {
+    if (knownMembers.includes(name)) return []
+    const to = renamedMembers.get(name)
+    if (to === undefined) {
+      return [source.problem(path, `\`target\` has no \`${name}\`${didYouMean(name, knownMembers)}`, 'name')]
+    }
+    const message = oldNameMessage({ from: `target.${name}`, to: `target.${to}`, isDouble: false })
+    return [{ ...source.problem(path, message, 'name'), severity: 'warning' }]
+  })
 }
 
-const knownMembers = ['maker', 'max_output_tokens', 'context_window', 'traits']
+const knownMembers = ['signer', 'max_output_tokens', 'context_window', 'traits']
+/** Members that mappings may still read under their former names. */
+const renamedMembers: ReadonlyMap<string, string> = new Map([['maker', 'signer']])
 
 /** The texts that an expression can give: itself, items of lists, branches of conditions. */
 function textsIn(node: Node): string[] {

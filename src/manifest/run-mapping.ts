@@ -62,7 +62,7 @@ function tooMuch({ slug }: Provider, name: string, error: MappingError): RouterE
 }
 
 function isOfRequest(name: string): boolean {
-  return name.endsWith('request') || name.startsWith('losses.')
+  return name.endsWith('request') || name.startsWith('unsupported.')
 }
 
 /** The error for a mapping that cannot make sense of its input. */

@@ -2,6 +2,7 @@ import { createRequire } from 'node:module'
 import type { Parsed, Path, Place } from './position.ts'
 import type { Problem } from './problem.ts'
 import { readYaml } from './read-yaml.ts'
+import { type FoundOldName, oldNameMessage, withNewNames } from './renamed-keys.ts'
 
 /** A parsed YAML file: its value, and the positions of everything in it. */
 export type Source = {
@@ -9,10 +10,12 @@ export type Source = {
   text: string
   /** The place of the value in the file; empty for a whole file. */
   path: Path
-  /** Plain JSON; undefined when the text is not YAML. */
+  /** Plain JSON, with the new names of keys that were renamed; undefined when the text is not YAML. */
   value: unknown
-  /** The syntax errors of the text. */
+  /** The syntax errors of the text, and keys that have both their old and their new name. */
   problems: Problem[]
+  /** Keys with an old name. */
+  warnings: readonly Problem[]
   /**
    * What the mappings of this very text saw of its dialects when it passed all checks of its own: its schema, its mappings. They need not
    * run again while that is the same. Undefined when they did not pass.
@@ -43,19 +46,47 @@ export function readSource(file: string, text: string, known?: KnownValue): Sour
     parsed ??= positions().parseNodes(text)
     return parsed
   }
-  const { value, problems } = known ? { value: known.value, problems: [] } : readValue(file, text)
+  const read = known ? { value: known.value, problems: [] } : readValue(file, text)
+  // What is known to be sound has no old names.
+  const { value, found } = known ? { value: read.value, found: [] } : withNewNames(read.value)
   const at: Source['at'] = (path, what = 'value') => positions().placeOf(nodes(), path, what)
-  return {
+  const asWritten: Source = {
     file,
     text,
     path: [],
     value,
-    problems,
+    problems: read.problems,
+    warnings: [],
     sound: known?.seen,
     at,
     inText: (path, offset) => positions().placeInText(nodes(), text, path, offset),
     problem: (path, message, what) => ({ file, ...at(path, what), message, severity: 'error' }),
   }
+  return found.length === 0 ? asWritten : withOldNames(asWritten, found)
+}
+
+/** Returns a source whose value has new names of keys for those in its text, with what is to be said about the old ones. */
+export function withOldNames(source: Source, found: readonly FoundOldName[]): Source {
+  const about = found.map((one) => ({
+    ...source.problem([...one.in, one.from], oldNameMessage(one), 'name'),
+    severity: one.isDouble ? ('error' as const) : ('warning' as const),
+  }))
+  const written = writtenPaths(found)
+  return {
+    ...source,
+    problems: [...source.problems, ...about.filter(({ severity }) => severity === 'error')],
+    warnings: [...source.warnings, ...about.filter(({ severity }) => severity === 'warning')],
+    at: (path, what) => source.at(written(path), what),
+    inText: (path, offset) => source.inText(written(path), offset),
+    problem: (path, message, what) => source.problem(written(path), message, what),
+  }
+}
+
+/** Returns a function from a path of the value to the path in the text, where keys may have their old names. */
+function writtenPaths(found: readonly FoundOldName[]): (path: Path) => Path {
+  const key = (path: Path) => JSON.stringify(path.map(String))
+  const oldNames = new Map(found.flatMap((one) => (one.isDouble ? [] : [[key([...one.in, one.to]), one.from]])))
+  return (path) => path.map((step, index) => oldNames.get(key(path.slice(0, index + 1))) ?? step)
 }
 
 /** A member of a file as a source of its own; its problems have positions in the whole file. */

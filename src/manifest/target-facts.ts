@@ -28,6 +28,7 @@ function factsOf(provider: Provider, entry: ModelEntry | undefined, model: strin
   const lacks = entry ? lackedFields(entry) : []
   const matching = provider.traits.filter(({ match }) => match.test(model))
   return {
+    signer: provider.maker,
     maker: provider.maker,
     ...(max_output_tokens !== undefined && { max_output_tokens }),
     ...(context_window !== undefined && { context_window }),

@@ -149,7 +149,7 @@ async function declaredLosses({ provider, endpoint, request, facts }: OperationC
   for (const { field, when } of endpoint.losses) {
     const isUsed = request.fields[field] !== undefined || request.unread[field] !== undefined
     if (!isUsed) continue
-    if (!when || (await runMapping(provider, `losses.${field}`, when, input)) === true) lost.push(field)
+    if (!when || (await runMapping(provider, `unsupported.${field}`, when, input)) === true) lost.push(field)
   }
   return lost
 }

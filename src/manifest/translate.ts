@@ -76,7 +76,7 @@ export async function mapRequest(
   const lost = [
     ...declared,
     ...inferredLosses(request, support),
-    ...foreignOpaque(request, facts.maker),
+    ...foreignOpaque(request, facts.signer),
     ...(demandsTool(request) && !demandsTool(supported) ? ['tool_choice'] : []),
   ]
   const reported = namesInRequest(namesIn(result.dropped), request)
@@ -108,7 +108,7 @@ function declaredFor(
   let made: unknown
   return declaredLosses(lossesFor(chatEndpoint(provider), lacks), request, (when, field) => {
     made ??= input()
-    return runMapping(provider, `losses.${field}`, when, made)
+    return runMapping(provider, `unsupported.${field}`, when, made)
   })
 }
 

@@ -62,7 +62,7 @@ function loadVariant(manifest: Manifest, said: VariantFile, source: Source) {
     ...resolved.values,
     // One and the same credential: what is known of it by identity, such as a token, is shared.
     auth: base.auth,
-    maker: said.maker ?? base.maker,
+    maker: said.signer ?? base.maker,
     ...mergedTables(layers),
     ...(sameAs && { sameAs }),
     ...besideChat(layers),

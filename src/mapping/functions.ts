@@ -49,7 +49,7 @@ export const functions: Readonly<Record<string, RouterFunction>> = {
   mediaFormat: { signature: '<x-:s>', run: mediaFormat, takes: ['media_type', 'filename'] },
   /** `$narrowSchema({"type": "integer", "minimum": 0})` is `{"schema": {"type": "integer", "description": "(minimum: 0)"}, "narrowed": true, "open": false}`. */
   narrowSchema: { signature: '<x-o?:o>', run: narrowSchema },
-  /** `$toolSchema({"name": "f", "strict": true}, false)` is `{"schema": {"properties": {}, "type": "object"}, "lost": "tools.strict"}`. */
+  /** `$toolSchema({"name": "f", "strict": true}, false)` is `{"schema": {"properties": {}, "type": "object"}, "dropped": "tools.strict", "lost": "tools.strict"}`. */
   toolSchema: { signature: '<x-b?:o>', run: toolSchema },
   /** `$partEvent({"type": "reasoning", "text": "Hm."})` is `{"reasoning": {"text": "Hm."}}`. */
   partEvent: { signature: '<x-:o>', run: partEvent },

@@ -9,84 +9,85 @@ import type { Api, NeutralRequest } from '../core/request.ts'
 export type { CallRecord, Json, JsonObject, NeutralRequest, Operation, Part, ProviderEvent, Reply }
 
 /**
- * What a plugin file exports as its default. A plugin is set up once in each thread and for each change of its files or options;
- * calls that are under way keep the one they began with.
+ * The default export of a plugin file. A plugin is set up once in each thread, and again whenever its files or options change; calls in
+ * flight keep the one they started with.
  */
 export type Plugin<Options = Record<string, never>> = {
-  /** What it does, in one line. */
+  /** One line about what the plugin does. */
   description?: string
-  /** JSON schema of its options in config.yaml. Without one it has no options. */
+  /** JSON schema of the plugin's options in config.yaml. Without a schema it has no options. */
   options?: JsonObject
-  /** How long a hook may take where config.yaml does not say; one second by default. Milliseconds. */
+  /** New names of options by their former ones, which config.yaml may still use, with a warning. */
+  renamedOptions?: Readonly<Record<string, string>>
+  /** Time limit of a hook in milliseconds, unless config.yaml sets one; one second by default. */
   timeoutMs?: number
-  /** What becomes of a call when it fails, where config.yaml does not say; `open` by default. */
+  /** What happens to a call when the plugin fails, unless config.yaml says so; `open` by default. */
   onError?: 'open' | 'closed'
   setup(options: Options, kit: Kit): Hooks | Promise<Hooks>
 }
 
-/** Gives a plugin its types: returns what it is given. */
+/** Returns the plugin as it is, with its types inferred. */
 export function definePlugin<Options>(plugin: Plugin<Options>): Plugin<Options> {
   return plugin
 }
 
 /**
- * What a plugin does, hook by hook. Whatever a hook gets is frozen: it returns what is to be different, or nothing. A hook that
- * throws, takes too long or returns what it may not has failed: with `on_error: open` the call goes on without it, with `closed` it
- * is refused.
+ * Hooks of a plugin. Everything a hook receives is frozen: it returns what should change, or nothing. A hook that throws, takes too long
+ * or returns something invalid has failed: with `on_error: open` the call continues without it, with `closed` it is refused.
  */
 export type Hooks = {
-  /** Before a call is routed: changes it, refuses it (throws `Refusal`) or answers it. */
+  /** Called before a call is routed: changes it, refuses it (throws `Refusal`) or answers it. */
   request?(request: PluginRequest, call: PluginCall): MaybePromise<RequestResult | undefined>
-  /** Before the first attempt: the targets in the order in which they are tried, or fewer of them. */
+  /** Called before the first attempt: returns the targets in the order in which they are tried, or fewer of them. */
   targets?(targets: readonly PluginTarget[], call: PluginCall): MaybePromise<readonly PluginTarget[] | undefined>
-  /** Before each attempt: headers for the provider, beside those of its manifest. */
+  /** Called before each attempt: returns headers for the provider, in addition to those of its manifest. */
   send?(target: PluginTarget, call: PluginCall): MaybePromise<Readonly<Record<string, string>> | undefined>
   /**
-   * Each event of a streamed answer, at once: what takes its place, nothing (`[]`), or undefined for the event as it is. The last
-   * event of every answer that came whole is `{ done: true }`: what a plugin has held back, it returns before that one.
+   * Called for each event of a streamed answer, synchronously: returns the events that replace it, none (`[]`), or undefined to leave it
+   * as it is. The last event of every complete answer is `{ done: true }`: a plugin that has buffered events returns them before it.
    */
   event?(event: StreamedEvent, call: PluginCall): readonly StreamedEvent[] | undefined
   /**
-   * A whole answer: what the client gets in its place. Of a streamed conversation the answer as its events came to the plugin, when
-   * it has ended: what is returned is not used.
+   * Called with a whole answer: returns what the client gets in its place. For a streamed conversation it is called at the end, with the
+   * answer as the plugin received its events; then the result is ignored.
    */
   reply?(reply: PluginReply, call: PluginCall): MaybePromise<ReplyResult | undefined>
-  /** After the end of a call, however it ended: the client does not wait for it. */
+  /** Called after the end of a call, however it ended; the client does not wait for it. */
   record?(record: CallRecord, call: PluginCall): MaybePromise<void>
-  /** Functions for mappings, by the names by which they are called there: `$name(...)`. They are pure and answer at once. */
+  /** Functions that mappings can call, by name: `$name(...)`. They are pure and synchronous. */
   functions?: Readonly<Record<string, (...values: Json[]) => Json | undefined>>
-  /** Ways to authenticate at providers, by the names that manifests give as `auth.scheme`. */
+  /** Authentication schemes for providers, by the names that manifests give as `auth.scheme`. */
   auth?: Readonly<Record<string, AuthScheme>>
-  /** Ends what the plugin has open, when no call uses it any more. */
+  /** Called when no call uses the plugin any more: closes what it has open. */
   [Symbol.asyncDispose]?(): Promise<void>
 }
 
 export type MaybePromise<Value> = Value | Promise<Value>
 
 /**
- * A request for a conversation in the neutral form, or for another operation in the words of its API. `unread` names what the neutral
- * form does not have of the client's body; another one that a plugin returns is not used.
+ * A request for a conversation in the neutral form, or for another operation in the fields of its API. `unread` names the fields of the
+ * client's body that the neutral form does not have; a plugin cannot change it.
  */
 export type PluginRequest =
   | { operation: 'chat'; chat: Omit<NeutralRequest, 'origin'> }
   | { operation: Operation; model: string; fields: JsonObject }
 
-/** A reply to a conversation, or the JSON of another operation. Answers in bytes have none. */
+/** A reply to a conversation, or the JSON of another operation. Binary answers are not passed to plugins. */
 export type PluginReply = { operation: 'chat'; chat: Reply } | { operation: Operation; json: JsonObject }
 
-/** An event of a streamed conversation in the neutral form, or of another operation in the words of its API. */
+/** An event of a streamed conversation in the neutral form, or of another operation in the fields of its API. */
 export type StreamedEvent = ProviderEvent | { operation: Operation; json: JsonObject }
 
 /**
- * What a `request` hook returns. `request` is what is asked in place of it; `reply` answers the call, which costs nothing and asks
- * no provider; `headers` (names that begin with `x-`) are in the response.
+ * The result of a `request` hook. `request` replaces the client's request; `reply` answers the call without asking a provider, at no
+ * cost; `headers` (names that begin with `x-`) are added to the response.
  */
 export type RequestResult = { request?: PluginRequest; reply?: PluginReply; headers?: Readonly<Record<string, string>> }
 
-/** What a `reply` hook returns: the answer, and `headers` (names that begin with `x-`) for the response. */
+/** The result of a `reply` hook: the answer, and `headers` (names that begin with `x-`) for the response. */
 export type ReplyResult = PluginReply & { headers?: Readonly<Record<string, string>> }
 
-/** The call that a hook is about. */
+/** The call that a hook is called for. */
 export type PluginCall = {
   /** The id of the call, as in the ledger. */
   id: string
@@ -96,26 +97,26 @@ export type PluginCall = {
   group?: string
   api: Api | string
   /**
-   * What is asked for. `compact` and `count`: a conversation that is to be made shorter, or whose tokens are counted; its request is
-   * that of a conversation, which no plugin answers.
+   * The operation. `compact` and `count`: a conversation that is compacted, or whose tokens are counted; its request is that of a
+   * conversation, and plugins cannot answer it.
    */
   operation: 'chat' | 'compact' | 'count' | Operation
-  /** The model string of the client. */
+  /** The model string as the client sent it. */
   requested: string
   stream: boolean
   user?: string
   metadata?: JsonObject
   /** The client's headers that begin with `x-` or `anthropic-`, in lower case. */
   headers: Readonly<Record<string, string>>
-  /** The client's own body, for options that only its API has. */
+  /** The client's original body, for options that only its API has. */
   body: JsonObject
-  /** Aborted when the client leaves, or the time of the hook is over. */
+  /** Aborted when the client disconnects or the hook's time limit is reached. */
   signal: AbortSignal
-  /** What the plugin keeps of this call, from hook to hook: its own, empty at first. */
+  /** The plugin's own state for this call, shared by its hooks; empty at first. */
   state: Record<string, unknown>
 }
 
-/** A target as plugins see it. `id` is `provider/model`; prices are in US dollars a token; missing where none is known. */
+/** A target as plugins see it. `id` is `provider/model`; prices are in US dollars per token, and absent where none is known. */
 export type PluginTarget = {
   id: string
   provider: string
@@ -125,27 +126,27 @@ export type PluginTarget = {
   context_window?: number
 }
 
-/** A way to authenticate: the headers for a request, of the values that a manifest names under `auth`. */
+/** An authentication scheme: returns the headers for a request, from the values that a manifest has under `auth`. */
 export type AuthScheme = (
   request: { method: string; url: string; headers: Readonly<Record<string, string>>; body: string | undefined },
   values: Readonly<Record<string, string>>,
 ) => MaybePromise<Readonly<Record<string, string>>>
 
-/** What the router lends a plugin. */
+/** Services that the router gives a plugin. */
 export type Kit = {
   log: PluginLog
   values: PluginValues
-  /** The budgets that calls of a key (its id) are paid from, as they are in the database now: a call counts when its row is written. */
+  /** Returns the budgets that calls of a key (its id) are charged to, as the database has them now: a call counts once its row is written. */
   budgets(key: string): Promise<readonly PluginBudget[]>
-  /** As the platform's `fetch`, to public addresses and the hosts that config.yaml allows the plugin. */
+  /** Works like the platform's `fetch`, for public addresses and the hosts that config.yaml allows the plugin. */
   fetch(url: string | URL, init?: RequestInit): Promise<Response>
-  /** The secret that the plugin's options name, such as `$WEBHOOK_SECRET`: a variable of the environment. Throws if it is not set. */
+  /** Returns the secret that an option names, such as `$WEBHOOK_SECRET`: an environment variable. Throws if it is not set. */
   secret(reference: string): string
 }
 
 /**
- * A key, its group or their organization: what was spent in this calendar month (UTC), its monthly limit if it has one, and of an
- * organization that was given credit what is left of it. US dollars.
+ * The budget of a key, its group or their organization: the spend of this calendar month (UTC), the monthly limit if there is one, and the
+ * remaining credit of an organization that was given credit. US dollars.
  */
 export type PluginBudget = {
   owner: 'key' | 'group' | 'organization'
@@ -156,26 +157,26 @@ export type PluginBudget = {
   balance_usd?: number
 }
 
-/** Lines of the router's log that name the plugin. */
+/** Writes to the router's log, with the name of the plugin. */
 export type PluginLog = Readonly<
   Record<'debug' | 'info' | 'warn' | 'error', (facts: Record<string, unknown>, message: string) => void>
 >
 
-/** Small values of a plugin, which all threads see and which outlive the process. A value is at most 64 KiB of JSON. */
+/** Small values of a plugin, shared by all threads and kept across restarts. A value is at most 64 KiB of JSON. */
 export type PluginValues = {
   get(key: string): Promise<Json | undefined>
-  /** `ttlMs`: how long it is kept; at most 90 days, which is the default. */
+  /** Sets a value. `ttlMs` is how long it is kept: at most 90 days, which is the default. */
   set(key: string, value: Json, ttlMs?: number): Promise<void>
-  /** Sets a value that is not there, and says whether it did: of all who try at once, one. */
+  /** Sets a value unless there is one, and returns whether it did: only one of several concurrent callers succeeds. */
   add(key: string, value: Json, ttlMs?: number): Promise<boolean>
   delete(key: string): Promise<void>
 }
 
-/** Refuses a call: thrown by a `request` hook. */
+/** An error that a `request` hook throws to refuse a call. */
 export class Refusal extends Error {
   override readonly name = 'Refusal'
   readonly status: RefusalStatus
-  /** The field of the request that is at fault. */
+  /** The field of the request that caused the refusal. */
   readonly param: string | undefined
 
   constructor(status: RefusalStatus, message: string, { param }: { param?: string } = {}) {
@@ -185,5 +186,5 @@ export class Refusal extends Error {
   }
 }
 
-/** The statuses that a plugin may refuse with. */
+/** The HTTP statuses that a plugin may refuse with. */
 export type RefusalStatus = 400 | 402 | 403 | 404 | 429

@@ -4,7 +4,7 @@ import type { JsonObject } from '../core/json.ts'
 import { didYouMean } from '../manifest/did-you-mean.ts'
 import type { Texts } from '../manifest/folder.ts'
 import { checkOptions } from '../manifest/options.ts'
-import type { Problem } from '../manifest/problem.ts'
+import { hasErrors, type Problem } from '../manifest/problem.ts'
 import { memberOf, type Source } from '../manifest/source.ts'
 import { problemAt, problemOf } from './blame.ts'
 import type { Hooks, Plugin } from './contract.ts'
@@ -38,28 +38,30 @@ export async function loadPlugins(
   const problems: Problem[] = []
   for (const [index, one] of settings.entries()) {
     const loaded = await loadPlugin(one, index, settings, options)
-    if ('file' in loaded) problems.push(loaded)
-    else if (Array.isArray(loaded)) problems.push(...loaded)
-    else instances.push(loaded)
+    problems.push(...loaded.problems)
+    if (loaded.instance) instances.push(loaded.instance)
   }
   return { instances, problems }
 }
+
+/** A plugin that is set up, if it could be, and what is wrong with it. */
+type Loaded = { instance?: PluginInstance; problems: Problem[] }
 
 async function loadPlugin(
   settings: PluginSettings,
   index: number,
   all: readonly PluginSettings[],
   { folders, source, lent, previous = [], texts, mostMs = usualMostMs }: LoadOptions,
-): Promise<PluginInstance | Problem | Problem[]> {
+): Promise<Loaded> {
   const { name, options, fetch } = settings
-  const blameName = (message: string) => source.problem(['plugins', index, 'name'], message)
-  if (all.findIndex((one) => one.name === name) < index) return blameName(`the plugin \`${name}\` stands here twice`)
+  const refused = (message: string) => ({ problems: [source.problem(['plugins', index, 'name'], message)] })
+  if (all.findIndex((one) => one.name === name) < index) return refused(`the plugin \`${name}\` stands here twice`)
   const found = entryOf(name, folders, texts)
-  if (found === undefined) return blameName(absent(name, folders))
+  if (found === undefined) return refused(absent(name, folders))
   const { file: entry, folder } = found
   const about = JSON.stringify([options, fetch])
   const same = previous.find((one) => one.name === name && one.entry === entry && one.about === about)
-  if (same && (await isUnchanged(same.files, texts))) return same
+  if (same && (await isUnchanged(same.files, texts))) return { instance: same, problems: [] }
   const modules = openModules(folder, texts)
   const { files } = modules
   let plugin: Plugin<JsonObject>
@@ -70,16 +72,18 @@ async function loadPlugin(
       `it was not loaded within ${mostMs} ms`,
     )
     const wrong = pluginProblem(exported)
-    if (wrong) return problemAt(entry, files.get(entry) ?? '', wrong.at, wrong.message)
+    if (wrong) return { problems: [problemAt(entry, files.get(entry) ?? '', wrong.at, wrong.message)] }
     plugin = exported as Plugin<JsonObject>
   } catch (thrown) {
-    return problemOf(thrown, entry, files)
+    return { problems: [problemOf(thrown, entry, files)] }
   }
   const place = memberOf(source, ['plugins', index, 'options'])
   const blame = (message: string) => problemAt(entry, files.get(entry) ?? '', /\boptions\b/, message)
-  const checked = checkOptions(options, { schema: plugin.options, source: place, name, blame })
-  if (checked.problems.length > 0) return checked.problems
-  return await setUp(plugin, { name, entry, files, about, fetch, options: checked.options, lent, mostMs })
+  const { renamedOptions: renamed, options: schema } = plugin
+  const checked = checkOptions(options, { schema, renamed, source: place, name, blame })
+  if (hasErrors(checked.problems)) return { problems: checked.problems }
+  const made = await setUp(plugin, { name, entry, files, about, fetch, options: checked.options, lent, mostMs })
+  return { problems: [...checked.problems, ...made.problems], ...(made.instance && { instance: made.instance }) }
 }
 
 type SetUp = Pick<PluginInstance, 'name' | 'entry' | 'files' | 'about'> & {
@@ -89,7 +93,7 @@ type SetUp = Pick<PluginInstance, 'name' | 'entry' | 'files' | 'about'> & {
   mostMs: number
 }
 
-async function setUp(plugin: Plugin<JsonObject>, own: SetUp): Promise<PluginInstance | Problem> {
+async function setUp(plugin: Plugin<JsonObject>, own: SetUp): Promise<Loaded> {
   const { name, entry, files, about, fetch, options, lent, mostMs } = own
   const { kit, close: closeKit } = openKit(name, fetch, lent)
   const end = async (hooks?: Hooks) => {
@@ -114,12 +118,12 @@ async function setUp(plugin: Plugin<JsonObject>, own: SetUp): Promise<PluginInst
     const wrong = hooksProblem(hooks)
     if (wrong) {
       await end()
-      return problemAt(entry, files.get(entry) ?? '', wrong.at, wrong.message)
+      return { problems: [problemAt(entry, files.get(entry) ?? '', wrong.at, wrong.message)] }
     }
   } catch (thrown) {
     // What is ready after all is not used.
     setting.then(end, () => end())
-    return problemOf(thrown, entry, files, '`setup`: ')
+    return { problems: [problemOf(thrown, entry, files, '`setup`: ')] }
   }
   let ended: Promise<void> | undefined
   const close = () => {
@@ -127,7 +131,7 @@ async function setUp(plugin: Plugin<JsonObject>, own: SetUp): Promise<PluginInst
     return ended
   }
   const { timeoutMs = usualTimeoutMs, onError = 'open' } = plugin
-  return { name, hooks, timeoutMs, onError, entry, files, about, close }
+  return { instance: { name, hooks, timeoutMs, onError, entry, files, about, close }, problems: [] }
 }
 
 const usualMostMs = 5_000

@@ -10,7 +10,7 @@ export type ShapeProblem = { message: string; at: RegExp }
 /** The hooks that a plugin may return. */
 export const hookNames = ['request', 'targets', 'send', 'event', 'reply', 'record'] as const
 const otherMembers = ['functions', 'auth']
-const pluginMembers = ['description', 'options', 'timeoutMs', 'onError', 'setup']
+const pluginMembers = ['description', 'options', 'renamedOptions', 'timeoutMs', 'onError', 'setup']
 const topOfFile = /^/
 const exported = /\bexport default\b/
 
@@ -18,11 +18,13 @@ const exported = /\bexport default\b/
 export function pluginProblem(plugin: unknown): ShapeProblem | undefined {
   if (plugin === undefined) return { message: 'the file needs `export default definePlugin({ … })`', at: topOfFile }
   if (!isObject(plugin)) return { message: 'the default export must be a plugin: an object with `setup`', at: exported }
-  const { setup, options, timeoutMs, onError } = plugin as { [member: string]: unknown }
+  const { setup, options, renamedOptions = {}, timeoutMs, onError } = plugin as { [member: string]: unknown }
   const unknown = unknownMember(plugin, pluginMembers)
   if (unknown) return unknown
   if (typeof setup !== 'function') return { message: 'the plugin needs a function `setup`', at: exported }
   if (options !== undefined && !isObject(options)) return wrong('options', 'a JSON schema')
+  const areNames = isObject(renamedOptions) && Object.values(renamedOptions).every((name) => typeof name === 'string')
+  if (!areNames) return wrong('renamedOptions', 'an object of names')
   if (onError !== undefined && onError !== 'open' && onError !== 'closed') return wrong('onError', "'open' or 'closed'")
   const isTime =
     timeoutMs === undefined || (typeof timeoutMs === 'number' && timeoutMs > 0 && timeoutMs <= longestTimeoutMs)

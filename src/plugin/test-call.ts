@@ -18,17 +18,17 @@ import { sentHeaders } from './sent-headers.ts'
 import { targetsResult } from './targets-result.ts'
 import { callOf, cut, recordOf, replyOf, requestOf, textOf, usualTargets } from './test-facts.ts'
 
-/** A call: what is not said is that of a short conversation which is answered with a short text. */
+/** A call for a test: everything that is not given is that of a short conversation with a short answer. */
 export type TestCall = {
-  /** What the user says. */
+  /** The text of the user. */
   text?: string
   /** The whole request. */
   request?: PluginRequest
-  /** What is answered: a text, a reply, or the JSON of another operation. */
+  /** The provider's answer: a text, a reply, or the JSON of another operation. */
   answer?: string | Partial<Reply> | { json: JsonObject }
-  /** Whether it is answered as a stream; of texts in pieces of these lengths, the last one for all the rest. */
+  /** Whether the answer is streamed; texts in pieces of these lengths, the last length for all the rest. */
   stream?: boolean | readonly number[]
-  /** The events of the stream in place of those of `answer`. */
+  /** The events of the stream, instead of those of `answer`. */
   events?: readonly StreamedEvent[]
   targets?: readonly PluginTarget[]
   /** Other facts of the call, as hooks see them. */
@@ -36,11 +36,13 @@ export type TestCall = {
   record?: Partial<CallRecord>
 }
 
-/** What became of a call. */
+/** The result of a call for a test. */
 export type TestedCall = {
-  /** What the plugin refused it with: then the rest is empty. */
+  /** The plugin's refusal: then the rest is empty. */
   refusal?: Refusal
-  /** What a provider is asked; nothing where the plugin refused or answered the call. */
+  /** The request as it goes to a provider; absent where the plugin refused or answered the call. */
+  forwarded?: PluginRequest
+  /** The former name of `forwarded`. */
   asked?: PluginRequest
   /** Headers for the client, and for the provider. */
   headers: Readonly<Record<string, string>>
@@ -60,14 +62,15 @@ export async function runCall(hooks: Hooks, given: TestCall): Promise<TestedCall
   const isStream = (given.stream ?? given.events !== undefined) !== false
   const call = callOf(request, { stream: isStream, ...given.facts })
   const ended = await refusable(async () => {
-    const { headers, request: asked, reply } = await ask(hooks, request, call)
+    const { headers, request: forwarded, reply } = await ask(hooks, request, call)
     if (reply) return { ...nothing, headers, reply, text: textOf(reply) }
     const routed = await route(hooks, given, call)
     return {
       ...nothing,
-      asked,
+      forwarded,
+      asked: forwarded,
       ...routed,
-      ...(await answer(hooks, given, { request: asked, call, isStream, headers })),
+      ...(await answer(hooks, given, { request: forwarded, call, isStream, headers })),
     }
   })
   await hooks.record?.(freezeData(recordOf(call, ended, given.record)), call)

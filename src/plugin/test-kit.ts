@@ -1,6 +1,6 @@
 import type { JsonObject } from '../core/json.ts'
 import { checkOptions } from '../manifest/options.ts'
-import { formatProblem } from '../manifest/problem.ts'
+import { formatProblem, hasErrors } from '../manifest/problem.ts'
 import { readSource } from '../manifest/source.ts'
 import { noBudgets } from './budgets.ts'
 import type { Hooks, Kit, Plugin, PluginLog } from './contract.ts'
@@ -11,28 +11,28 @@ import { valuesInMemory } from './values.ts'
 
 export type { TestCall, TestedCall } from './test-call.ts'
 
-/** What a plugin under test is set up with: its options, the secrets, budgets and the `fetch` that it is lent. */
+/** Options, secrets, budgets and `fetch` for a plugin under test. */
 export type TestSetup<Options> = {
   options?: Partial<Options>
   /** Variables of the environment, by name. */
   secrets?: { readonly [name: string]: string }
-  /** The budgets of a key; without this it has none. */
+  /** Returns the budgets of a key; by default there are none. */
   budgets?: Kit['budgets']
-  /** Without one every `fetch` fails. */
+  /** By default every `fetch` fails. */
   fetch?: Kit['fetch']
 }
 
 /** A plugin that is set up for a test. */
 export type TestedPlugin = AsyncDisposable & {
   hooks: Hooks
-  /** What it was lent. */
+  /** The services that the plugin was set up with. */
   kit: Kit
   logged: { level: keyof PluginLog; facts: Record<string, unknown>; message: string }[]
-  /** Runs a call through all hooks. Rejects with what a hook throws, and where it returns what it may not. */
+  /** Runs a call through all hooks. Rejects with what a hook throws, and when a hook returns something invalid. */
   call(call?: TestCall): Promise<TestedCall>
 }
 
-/** Sets a plugin up for a test, as the router does. Rejects with an Error that says what is wrong with it or its options. */
+/** Sets a plugin up for a test, as the router does. Rejects with an Error that says what is wrong with the plugin or its options. */
 export async function openPlugin<Options>(
   plugin: Plugin<Options>,
   { options = {}, secrets = {}, budgets = noBudgets, fetch = unreachable }: TestSetup<Options> = {},
@@ -68,14 +68,17 @@ export async function openPlugin<Options>(
   }
 }
 
-function checkedOptions({ options: schema }: Pick<Plugin, 'options'>, given: JsonObject): JsonObject {
+function checkedOptions(
+  { options: schema, renamedOptions }: Pick<Plugin, 'options' | 'renamedOptions'>,
+  given: JsonObject,
+): JsonObject {
   const source = readSource('options', JSON.stringify(given))
   const blame = (message: string) => source.problem([], message)
-  const { options, problems } = checkOptions(given, { name: 'tested', schema, source, blame })
-  if (problems.length > 0) throw new Error(problems.map(formatProblem).join('\n'))
+  const { options, problems } = checkOptions(given, { name: 'tested', schema, renamed: renamedOptions, source, blame })
+  if (hasErrors(problems)) throw new Error(problems.map(formatProblem).join('\n'))
   return options
 }
 
 const unreachable: Kit['fetch'] = async (url) => {
-  throw new TypeError(`a plugin under test reaches nothing: give openPlugin a \`fetch\` that answers ${url}`)
+  throw new TypeError(`no network in tests: give openPlugin a \`fetch\` that answers ${url}`)
 }

@@ -118,7 +118,7 @@ export function findConfig(named: string | undefined, env: Environment): string 
 
 /**
  * Reads a configuration file; a `known` source with the same text is not parsed again. Only the project's own file may
- * be missing: then everything has its default.
+ * be missing: then everything has its default. Problems beside a configuration are warnings.
  */
 export async function loadConfig(
   path: string,
@@ -130,8 +130,8 @@ export async function loadConfig(
   const { value, problems: unresolved } = resolveReferences(source, env)
   // The schema would report missing variables a second time.
   const wrong = unresolved.length > 0 ? unresolved : checkOnce(source, value, cache)
-  if (wrong.length > 0) return { source, problems: wrong }
-  return { config: configOf(path, (value ?? {}) as ConfigFile), source, problems: [] }
+  if (wrong.length > 0) return { source, problems: [...source.warnings, ...wrong] }
+  return { config: configOf(path, (value ?? {}) as ConfigFile), source, problems: [...source.warnings] }
 }
 
 /** Checks settings with the values of the environment in them, unless the very same ones passed before. */

@@ -4,13 +4,13 @@ import { type PolicyFile, policyOf } from '../core/policy-file.ts'
 import { defaultHealth, type HealthSettings } from '../core/routing-rules.ts'
 
 export type HealthFile = {
-  in_a_row?: number
+  consecutive_failures?: number
   share?: number
-  of?: number
+  min_calls?: number
   window?: string
-  open?: string
-  open_most?: string
-  ramp?: string
+  open_for?: string
+  max_open?: string
+  ramp_up?: string
 }
 
 /** Policies by id, of a file that has passed its schema. */
@@ -20,16 +20,16 @@ export function policiesOf(file: { [id: string]: PolicyFile }): Map<string, Poli
 
 /** The settings of health that a file states, with the defaults of the others. */
 export function healthOf(file: HealthFile): HealthSettings {
-  const { in_a_row, share, of, window, open, open_most, ramp } = file
+  const { consecutive_failures, share, min_calls, window, open_for, max_open, ramp_up } = file
   const base = defaultHealth
   return {
-    inARow: in_a_row ?? base.inARow,
+    inARow: consecutive_failures ?? base.inARow,
     share: share ?? base.share,
-    of: of ?? base.of,
+    of: min_calls ?? base.of,
     windowMs: ms(window) ?? base.windowMs,
-    openMs: ms(open) ?? base.openMs,
-    openMostMs: ms(open_most) ?? base.openMostMs,
-    rampMs: ms(ramp) ?? base.rampMs,
+    openMs: ms(open_for) ?? base.openMs,
+    openMostMs: ms(max_open) ?? base.openMostMs,
+    rampMs: ms(ramp_up) ?? base.rampMs,
   }
 }
 

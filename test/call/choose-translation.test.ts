@@ -19,7 +19,7 @@ test('what one event of a provider says is written together: log probabilities w
   for (const token of ['It', ' rains', '.']) {
     const logprobs = { content: [{ token, logprob: -0.1, bytes: null, top_logprobs: [] }] }
     const payload = { id: 'c1', choices: [{ index: 0, delta: { content: token }, logprobs, finish_reason: null }] }
-    const events = await readEvent(provider, undefined, payload, { maker: 'p', traits: {} })
+    const events = await readEvent(provider, undefined, payload, { signer: 'p', traits: {} })
     text += writer.translate({ payload, events }, fold)
   }
   const deltas = eventsIn(text).filter(({ type }) => type === 'response.output_text.delta')

@@ -229,8 +229,29 @@ test('--print prints the JavaScript of each mapping below its place, with the li
   expect(await ran(run, '--print')).toMatchObject({ code: 2, stderr: expect.stringContaining('--mappings') })
 })
 
+test('a key with an old name is a warning at its place, and the exit code is 0', async () => {
+  const { config, at } = project({
+    'config.yaml': 'health:\n  share: 0.4\n  open_most: 20s\n',
+    'providers/acme.yaml': `${acme}governed: { boost: { effect: cost } }\n`,
+  })
+  const problems = [
+    [at('config.yaml'), 3, 3, '`open_most` has been renamed to `max_open`: '],
+    [at('providers/acme.yaml'), 6, 1, '`governed` has been renamed to `restricted`: '],
+  ].map(([file, line, column, message]) => {
+    return { file, line, column, severity: 'warning', message: expect.stringContaining(String(message)) }
+  })
+  const { code, stdout } = await ran(run, '--config', config, '--json')
+  expect(JSON.parse(stdout).problems).toEqual(problems)
+  expect(code).toBe(0)
+  for (const { file, line, column } of problems) {
+    const printed = await ran(run, String(file), '--config', config)
+    expect(printed.stdout).toMatch(new RegExp(`:${line}:${column}: warning: \`\\w+\` has been renamed to \`\\w+\``))
+    expect(printed.code).toBe(0)
+  }
+})
+
 test('lists the fields that never reach a provider, for named files', async () => {
-  const { config, at } = project({ 'providers/acme.yaml': `${acme}endpoints: { chat: { losses: [system] } }\n` })
+  const { config, at } = project({ 'providers/acme.yaml': `${acme}endpoints: { chat: { unsupported: [system] } }\n` })
   const { stdout } = await ran(run, at('providers/acme.yaml'), '--config', config)
   const [line = ''] = stdout.split('\n')
   expect(line).toMatch(/acme\.yaml does not take: .*\bseed\b.*\bparts\.image\b.*\bsystem$/)

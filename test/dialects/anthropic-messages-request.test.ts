@@ -10,7 +10,7 @@ const bench = benchDialect('anthropic-messages')
 
 /** One model of each family, with the facts that its manifest declares. */
 function modelFacts(model: string): Partial<TargetFacts> {
-  return { maker: 'anthropic', max_output_tokens: 64_000, traits: traitsOf('anthropic', model) }
+  return { signer: 'anthropic', max_output_tokens: 64_000, traits: traitsOf('anthropic', model) }
 }
 
 function requestWith(more: Partial<NeutralRequest> = {}): NeutralRequest {

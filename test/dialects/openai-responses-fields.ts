@@ -10,7 +10,7 @@ export const bench = benchDialect('openai-responses')
 
 /** One model of each family, with the facts that its manifest declares. */
 export function modelFacts(model: string): Partial<TargetFacts> {
-  return { maker: 'openai', traits: traitsOf('openai-responses', model) }
+  return { signer: 'openai', traits: traitsOf('openai-responses', model) }
 }
 
 function requestWith(more: Partial<NeutralRequest> = {}): NeutralRequest {

@@ -87,7 +87,7 @@ function pathOf(file: string): string {
 }
 
 function factsOf(target: Partial<TargetFacts> = {}): TargetFacts {
-  return { maker: foldFacts.maker, ...target, traits: target.traits ?? {} }
+  return { signer: foldFacts.maker, ...target, traits: target.traits ?? {} }
 }
 
 async function readWhole(provider: Provider, answer: JsonObject): Promise<Replayed> {

@@ -101,7 +101,7 @@ beforeAll(async () => {
       'providers/one.yaml': manifest('one', providers.one.url),
       'providers/two.yaml': manifest('two', providers.two.url),
     },
-    settings: { routing: {}, health: { in_a_row: 1_000, of: 1_000 }, policies },
+    settings: { routing: {}, health: { consecutive_failures: 1_000, min_calls: 1_000 }, policies },
     threads: 1,
   })
 })

@@ -24,7 +24,7 @@ beforeAll(async () => {
       blind: { targets: ['one/blind', 'two/blind'] },
       vectors: { targets: ['one/vectors'] },
     },
-    { routing: { retries: 0 }, health: { in_a_row: 1_000, of: 1_000 } },
+    { routing: { retries: 0 }, health: { consecutive_failures: 1_000, min_calls: 1_000 } },
   )
   all = ['one', 'two'].flatMap((slug) => ['m1', 'blind', 'small', 'european'].map((model) => `${slug}/${model}`))
 })

@@ -29,7 +29,7 @@ beforeAll(async () => {
       vectors: { targets: ['one/vectors', 'two/vectors'] },
       pictures: { targets: ['one/pictures', 'two/pictures'] },
     },
-    { routing: { retries: 1 }, health: { in_a_row: 2, ramp: '1ms' } },
+    { routing: { retries: 1 }, health: { consecutive_failures: 2, ramp_up: '1ms' } },
   )
 })
 

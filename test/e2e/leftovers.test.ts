@@ -209,7 +209,7 @@ async function routerWith(threads: number): Promise<TestRouter> {
     settings: {
       server: { host: '127.0.0.1', port: 0, threads, keep_alive: 'early', limits: { concurrent: 12, queue: 5 } },
       routing: { retries: 1 },
-      health: { in_a_row: 3, open: '50ms', open_most: '100ms', ramp: '50ms' },
+      health: { consecutive_failures: 3, open_for: '50ms', max_open: '100ms', ramp_up: '50ms' },
       policies: Object.fromEntries([
         ...policies.map((on_cut) => [on_cut, { targets: targetsOf('m1'), on_cut, ...times }]),
         ...['e1', 's1'].map((id) => [id, { targets: targetsOf(id), ...times }]),

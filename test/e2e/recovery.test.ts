@@ -61,7 +61,7 @@ models: { long: { api: chat, pricing: ${inputPrice} }, ok: { api: chat, pricing:
     // Each thread counts failures by itself.
     threads: 1,
     settings: {
-      health: { in_a_row: 100, share: 0.5, of: 6 },
+      health: { consecutive_failures: 100, share: 0.5, min_calls: 6 },
       policies: {
         going: { targets: targets('cut', 'ok'), on_cut: 'continue' },
         longer: { targets: ['reader/long', 'reader/ok'], on_cut: 'continue' },

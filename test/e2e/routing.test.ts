@@ -72,7 +72,7 @@ beforeAll(async () => {
     settings: {
       routing: {},
       // One that is well again has all calls at once: nothing is left to chance.
-      health: { in_a_row: 1_000, of: 1_000, ramp: '1ms' },
+      health: { consecutive_failures: 1_000, min_calls: 1_000, ramp_up: '1ms' },
       policies: { both: { targets: ['one/m1', 'two/m1'], first_event: '300ms' } },
     },
   })

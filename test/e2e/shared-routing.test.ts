@@ -44,7 +44,7 @@ afterAll(() => provider.close())
 
 async function start({ health, port = 0 }: { health?: object; port?: number } = {}): Promise<Router> {
   if (running.length === 0) {
-    const settings = { health: health ?? { in_a_row: 1, open: '60s', open_most: '60s' } }
+    const settings = { health: health ?? { consecutive_failures: 1, open_for: '60s', max_open: '60s' } }
     made = routerFolder({ files: { 'providers/maker.yaml': manifest(provider.url) }, settings, threads: 2 })
   }
   const env = { INFERENCE_ROUTER_ADMIN_KEY: testKey }
@@ -82,7 +82,7 @@ test('a target that failed for one thread is asked by none, and those who ask fo
 })
 
 test('a session stays where it had to go, whichever thread gets the call', async () => {
-  const router = await start({ health: { in_a_row: 1_000_000, of: 1_000_000 } })
+  const router = await start({ health: { consecutive_failures: 1_000_000, min_calls: 1_000_000 } })
   expect(await askedBy(router, 16, { session_id: 'a session' })).toEqual({ fails: 1, works: 16 })
 })
 

@@ -39,7 +39,7 @@ models:
 `,
     },
     providers: { maker: { limits: { concurrent: 50, queue: 200 } } },
-    settings: { routing: {}, health: { in_a_row: 1_000, of: 10_000 } },
+    settings: { routing: {}, health: { consecutive_failures: 1_000, min_calls: 10_000 } },
   })
   const body = { model: 'maker/m1', stream: true, max_tokens: 100, messages: [{ role: 'user', content: 'Hi' }] }
   const endings: { [how: string]: number } = {}

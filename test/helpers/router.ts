@@ -82,7 +82,7 @@ export function routerFolder(
       media: options.media ?? {},
       providers: options.providers ?? {},
       routing: { retries: 0 },
-      health: { in_a_row: 1_000_000, of: 1_000_000 },
+      health: { consecutive_failures: 1_000_000, min_calls: 1_000_000 },
       ...options.settings,
     }),
   )

@@ -146,9 +146,9 @@ test('an example may define its target', async () => {
 traits: [{ match: ., facts: { a: 1, b: 1 } }]
 examples:
   - name: facts
-    target: { maker: other, max_output_tokens: 7, traits: { b: 2 } }
+    target: { signer: other, max_output_tokens: 7, traits: { b: 2 } }
     request: { messages: [] }
-    sends: { t: { maker: other, max_output_tokens: 7, traits: { a: 1, b: 2 } }, all: [] }
+    sends: { t: { signer: other, maker: other, max_output_tokens: 7, traits: { a: 1, b: 2 } }, all: [] }
 `
   const { loaded, problems } = loadAcme(acme + text)
   expect(formatted(problems)).toEqual([])

@@ -40,7 +40,7 @@ const all =
 
 test('a declared loss never reaches the mapping: fields, members, kinds of tools, types of parts', async () => {
   const left = async (...losses: string[]) => {
-    const { body, dropped } = await written(request, { takes: all, more: `    losses: [${losses.join(', ')}]\n` })
+    const { body, dropped } = await written(request, { takes: all, more: `    unsupported: [${losses.join(', ')}]\n` })
     for (const loss of losses) expect(dropped).toContain(loss)
     return body as { [name: string]: unknown }
   }
@@ -158,7 +158,7 @@ test.each([
 })
 
 test('groups name several losses at once', async () => {
-  const text = `${acme}groups: { few: [seed, web_search] }\nendpoints: { chat: { request: { body: '${all}' }, losses: [few] } }\n`
+  const text = `${acme}groups: { few: [seed, web_search] }\nendpoints: { chat: { request: { body: '${all}' }, unsupported: [few] } }\n`
   const { loaded, problems } = loadAcme(text)
   expect(formatted(problems)).toEqual([])
   const { body, dropped } = (loaded && (await writeRequest(loaded.provider, request, { model: 'm' }))) ?? {}
@@ -234,7 +234,7 @@ test('a cache hint of the instructions is lost like one of a message', async () 
 
 test('losses after which nothing sensible is left are refused when the file is loaded', () => {
   const said = (loss: string) => {
-    const text = `${acme}endpoints: { chat: { request: { body: '${all}' }, losses: [${loss}] } }\n`
+    const text = `${acme}endpoints: { chat: { request: { body: '${all}' }, unsupported: [${loss}] } }\n`
     return formatted(loadAcme(text).problems)
   }
   expect(said('parts.text')).toEqual([

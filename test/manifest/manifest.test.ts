@@ -55,7 +55,7 @@ describe('a manifest on a dialect', () => {
 
   test('its single values win, its tables join by name, its lists add up', () => {
     const dialect = loadedDialect(
-      `${plainDialect}    losses: [top_k]\nerrors: { 429: rate_limited, busy: provider_failed }\ntraits: [{ match: a, facts: { x: 1 } }]\nheaders: { one: a, two: b }\n`,
+      `${plainDialect}    unsupported: [top_k]\nerrors: { 429: rate_limited, busy: provider_failed }\ntraits: [{ match: a, facts: { x: 1 } }]\nheaders: { one: a, two: b }\n`,
     )
     const text = `${acme}headers: { two: c }
 errors: { busy: rate_limited }
@@ -66,7 +66,7 @@ endpoints:
     path: /other
     stream: { path: /streamed }
     events: { piece: '{ "text": "changed" }', more: '{}' }
-    losses: [messages.name]
+    unsupported: [messages.name]
     history: { alternate: true }
 `
     const { loaded } = loadManifest(readSource('acme.yaml', text), { dialects: new Map([['plain', dialect]]), env: {} })
@@ -214,14 +214,14 @@ describe('sections of a request', () => {
   })
 })
 
-test('a request mapping names only losses and facts that exist', () => {
+test('a request mapping names only fields and facts that exist', () => {
   const own = (sections: string) => problems(`${acme}endpoints: { chat: { request: { ${sections} } } }\n`)
   expect(
     own(
       `a: '{ "m": model, "n": target.max_output_tokens }', dropped: '[1 > 0 ? "seed" : "tools.mcp", "extensions.x"]'`,
     ),
   ).toEqual([])
-  expect(own(`a: '{ "m": target.trait.x, "k": $$.target.maker }', dropped: '[model ? "sed"]'`)).toEqual([
+  expect(own(`a: '{ "m": target.trait.x, "k": $$.target.signer }', dropped: '[model ? "sed"]'`)).toEqual([
     expect.stringContaining('`sed` is neither a field of the neutral request nor a group; did you mean `seed`?'),
     expect.stringContaining('`target` has no `trait`; did you mean `traits`?'),
   ])
@@ -241,7 +241,7 @@ test('what an endpoint cannot mean is told', () => {
   expect(chat('stream: { data: text, text: say }')).toEqual([
     expect.stringContaining('texts have no use for `stream.text`'),
   ])
-  expect(chat(`losses: [{ field: seed, when: 'target.trait.x' }, web_search.max_use, messages.nam]`)).toEqual([
+  expect(chat(`unsupported: [{ field: seed, when: 'target.trait.x' }, web_search.max_use, messages.nam]`)).toEqual([
     expect.stringContaining('`target` has no `trait`'),
     expect.stringContaining('`web_search` has no `max_use`; did you mean `max_uses`?'),
     expect.stringContaining('`messages` has no `nam`; did you mean `name`?'),
@@ -260,7 +260,7 @@ describe('a mapping that is not JSONata', () => {
   })
 
   test('is reported inside quotes and lists too', () => {
-    const text = `${acme}endpoints:\n  chat:\n    losses:\n      - { field: seed, when: 'seed = ' }\n    events: { x: "{ (" }\n`
+    const text = `${acme}endpoints:\n  chat:\n    unsupported:\n      - { field: seed, when: 'seed = ' }\n    events: { x: "{ (" }\n`
     expect(problems(text)).toEqual([
       expect.stringMatching(/^10:2\d not JSONata: /),
       expect.stringMatching(/^9:3\d not JSONata: /),
@@ -268,19 +268,19 @@ describe('a mapping that is not JSONata', () => {
   })
 })
 
-test('traits, losses and tool ids are checked', () => {
+test('traits, unsupported fields and tool ids are checked', () => {
   const text = `${acme}traits: [{ match: "(", facts: {} }]
 endpoints:
   chat:
-    losses: [sed, parts.vidio, parts.cache, tools.custom]
+    unsupported: [sed, parts.vidio, parts.cache, tools.custom]
     history: { tool_id: { pattern: "[" }, inline_media: { except: "(" } }
 `
   expect(problems(text)).toEqual([
     expect.stringMatching(/^6:19 not a regular expression: /),
     expect.stringMatching(/^10:36 not a regular expression: /),
     expect.stringMatching(/^10:67 not a regular expression: /),
-    '9:14 `sed` is neither a field of the neutral request nor a group; did you mean `seed`?',
-    '9:19 parts have no `vidio`; did you mean `video`?',
+    '9:19 `sed` is neither a field of the neutral request nor a group; did you mean `seed`?',
+    '9:24 parts have no `vidio`; did you mean `video`?',
   ])
 })
 
@@ -288,7 +288,7 @@ describe('patterns that texts of clients are searched with', () => {
   const chat = (history: object) => `endpoints: { chat: { history: ${JSON.stringify(history)} } }\n`
   const places: [string, (pattern: string) => string][] = [
     ['traits', (match) => `traits: [${JSON.stringify({ match, facts: {} })}]\n`],
-    ['variants', (match) => `variants: [${JSON.stringify({ match, maker: 'x' })}]\n`],
+    ['variants', (match) => `variants: [${JSON.stringify({ match, signer: 'x' })}]\n`],
     ['tool_id', (pattern) => chat({ tool_id: { pattern } })],
     ['inline_media', (except) => chat({ inline_media: { except } })],
   ]

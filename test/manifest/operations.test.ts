@@ -62,13 +62,13 @@ describe('an endpoint that cannot work', () => {
 
 describe('names in an endpoint that mean nothing', () => {
   test.each([
-    ['a loss', 'embed: { path: /x, losses: [dimension] }', /no field `dimension`; did you mean `dimensions`/],
+    ['a loss', 'embed: { path: /x, unsupported: [dimension] }', /no field `dimension`; did you mean `dimensions`/],
     [
       'a loss with a condition',
-      "rerank: { path: /x, losses: [{ field: input_typ, when: 'true' }] }",
+      "rerank: { path: /x, unsupported: [{ field: input_typ, when: 'true' }] }",
       /no field `input_typ`/,
     ],
-    ['a field of another API', 'rerank: { path: /x, losses: [dimensions] }', /the API has no field `dimensions`/],
+    ['a field of another API', 'rerank: { path: /x, unsupported: [dimensions] }', /the API has no field `dimensions`/],
     ['a batch', 'embed: { path: /x, batch: { field: inputs, size: 3 } }', /no field `inputs`; did you mean `input`/],
     ['a path', 'speech: { path: "/x/{voices}/{model}" }', /`{voices}` means nothing; did you mean `voice`/],
     ['a path of a stream', 'speech: { path: /x, stream: { path: "/{+modell}" } }', /`{\+modell}` means nothing/],
@@ -88,7 +88,7 @@ describe('names in an endpoint that mean nothing', () => {
     for (const [operation, names] of Object.entries(fieldNames)) {
       const losses = JSON.stringify(names)
       const path = JSON.stringify(`/{model}/{+model}/${names.map((name) => `{${name}}`).join('/')}`)
-      const { problems } = loadAcme(`${acme}endpoints:\n  ${operation}: { path: ${path}, losses: ${losses} }\n`)
+      const { problems } = loadAcme(`${acme}endpoints:\n  ${operation}: { path: ${path}, unsupported: ${losses} }\n`)
       expect([operation, formatted(problems)]).toEqual([operation, []])
     }
   })

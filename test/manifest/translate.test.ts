@@ -23,7 +23,7 @@ const request = (more: Partial<NeutralRequest> = {}): NeutralRequest => ({
 })
 
 const facts = { maker: 'acme', newId: () => 'id', now: () => 1 }
-const about = { maker: 'acme', traits: {} }
+const about = { signer: 'acme', traits: {} }
 const target = { model: 'm1' }
 
 describe('a request that is rebuilt', () => {
@@ -57,7 +57,7 @@ describe('a request that is rebuilt', () => {
   })
 
   test('loses parts, kinds and members at any depth', async () => {
-    const made = chat('    losses: [tools.custom, messages.name, response_format.json]\n')
+    const made = chat('    unsupported: [tools.custom, messages.name, response_format.json]\n')
     const { dropped } = await writeRequest(
       made,
       request({
@@ -80,7 +80,7 @@ describe('a request that is rebuilt', () => {
     const made = provider(`traits: [{ match: ^big, facts: { penalties: true } }]
 endpoints:
   chat:
-    losses: [{ field: max_output_tokens, when: '$not(target.traits.penalties = true) and max_output_tokens > 10' }]
+    unsupported: [{ field: max_output_tokens, when: '$not(target.traits.penalties = true) and max_output_tokens > 10' }]
 `)
     const requested = request({ max_output_tokens: 20 })
     expect((await writeRequest(made, requested, { model: 'small' })).dropped).toEqual(['max_output_tokens'])
@@ -91,7 +91,7 @@ endpoints:
   test('loses parts that only another provider understands', async () => {
     const opaque = (by: string) =>
       request({ messages: [{ role: 'assistant', parts: [{ type: 'opaque', by, body: 1 }] }] })
-    const made = provider(`maker: makers
+    const made = provider(`signer: makers
 endpoints: { chat: { request: { m: '[messages.parts[type = "opaque"].body]' } } }
 `)
     expect((await writeRequest(made, opaque('other'), target)).dropped).toEqual(['parts.opaque'])
@@ -100,12 +100,12 @@ endpoints: { chat: { request: { m: '[messages.parts[type = "opaque"].body]' } } 
 
   test('has its history repaired first and its patch applied last', async () => {
     const made = chat(`    history: { alternate: true, no_empty_text: true }
-    patch: { request: '$ ~> |$|{ "patched": $count(lines), "maker": $target.maker }|' }
+    patch: { request: '$ ~> |$|{ "patched": $count(lines), "signer": $target.signer }|' }
 `)
     const user = (text: string) => ({ role: 'user' as const, parts: [{ type: 'text' as const, text }] })
     const { body } = await writeRequest(made, request({ messages: [user('a'), user(''), user('b')] }), target)
-    expect(body).toMatchObject({ lines: ['a', 'b'], patched: 2, maker: 'acme' })
-    expect(await patchRequest(made, { lines: [1] }, about)).toEqual({ lines: [1], patched: 1, maker: 'acme' })
+    expect(body).toMatchObject({ lines: ['a', 'b'], patched: 2, signer: 'acme' })
+    expect(await patchRequest(made, { lines: [1] }, about)).toEqual({ lines: [1], patched: 1, signer: 'acme' })
   })
 
   test('never sees the client\u2019s own JSON', async () => {
@@ -122,6 +122,7 @@ test('the facts of a target are its limits and the traits of its name, later one
   )
   const entry = { api: 'chat', context_window: 9, max_output_tokens: 5 }
   expect(targetFacts(made, { model: 'x1', entry })).toEqual({
+    signer: 'acme',
     maker: 'acme',
     context_window: 9,
     max_output_tokens: 5,

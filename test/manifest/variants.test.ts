@@ -34,7 +34,7 @@ endpoints: { chat: { patch: { request: '$merge([$, {"patched": true}])' } } }
 variants:
   - match: ^claude-
     dialect: other
-    maker: claudia
+    signer: claudia
     base_url: http://127.0.0.1:8/other
     headers: { x-all: "2" }
     traits: [{ match: '', facts: { mine: true } }]
@@ -109,13 +109,13 @@ describe('a variant', () => {
     const wrong = variants
       .replace('^claude-', '"("')
       .replace('dialect: other', 'dialect: othr')
-      .replace('path: /big', 'losses: [sed], reply: "{ ("')
+      .replace('path: /big', 'unsupported: [sed], reply: "{ ("')
     expect(problems(acme + wrong)).toEqual([
       expect.stringMatching(/^11:12 not a regular expression: /),
       '12:14 there is no dialect `othr`; did you mean `other`?',
       expect.stringMatching(/^19:\d+ not JSONata: /),
       expect.stringMatching(
-        /^19:35 `sed` is neither a field of the neutral request nor a group; did you mean `seed`\?/,
+        /^19:40 `sed` is neither a field of the neutral request nor a group; did you mean `seed`\?/,
       ),
     ])
     expect(problems(`${acme}variants: [{ match: a, dialetc: b }]\n`)).toEqual([
@@ -142,7 +142,7 @@ variants:
 
 describe('a variant for requests', () => {
   const text = `${acme}unknown_models: pass
-endpoints: { chat: { losses: [web_search] } }
+endpoints: { chat: { unsupported: [web_search] } }
 variants:
   - match: ^old-
     when: parts.file
@@ -193,7 +193,7 @@ variants:
     const problems = (given: string) => formatted(load(`${acme}variants: [${given}]\n`).problems)
     expect(problems('{ when: web_serch }')).toEqual([expect.stringContaining('did you mean `web_search`?')])
     expect(problems('{ when: [] }')).toEqual([expect.stringContaining('must not be empty')])
-    expect(problems('{ maker: x }')).toEqual([expect.stringContaining('a variant needs `match` or `when`')])
+    expect(problems('{ signer: x }')).toEqual([expect.stringContaining('a variant needs `match` or `when`')])
     const { $defs } = readSchema('provider') as { $defs: { variantNeed: { enum: string[] } } }
     expect($defs.variantNeed.enum).toEqual(variantNeeds)
   })

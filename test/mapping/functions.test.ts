@@ -342,17 +342,19 @@ describe('$distinctNames', () => {
 })
 
 describe('$toolSchema', () => {
+  /** Under its name, and under the former one. */
+  const both = (dropped: string) => ({ dropped, lost: dropped })
   const closed = { type: 'object', properties: { n: { type: 'integer' } }, additionalProperties: false }
 
   test.each([
     [{ parameters: { description: 'd' } }, true, { schema: { properties: {}, description: 'd', type: 'object' } }],
     [{ strict: false, parameters: closed }, true, { schema: closed }],
     [{ strict: true, parameters: closed }, true, { schema: closed, strict: true }],
-    [{ strict: true, parameters: closed }, undefined, { schema: closed, lost: 'tools.strict' }],
+    [{ strict: true, parameters: closed }, undefined, { schema: closed, ...both('tools.strict') }],
     [
       { strict: true, parameters: { additionalProperties: true } },
       true,
-      { schema: { properties: {}, additionalProperties: true, type: 'object' }, lost: 'tools.strict' },
+      { schema: { properties: {}, additionalProperties: true, type: 'object' }, ...both('tools.strict') },
     ],
     [
       { strict: true, parameters: { minProperties: 1 } },
@@ -360,7 +362,7 @@ describe('$toolSchema', () => {
       {
         schema: { properties: {}, type: 'object', description: '(minProperties: 1)', additionalProperties: false },
         strict: true,
-        lost: 'tools.parameters',
+        ...both('tools.parameters'),
       },
     ],
   ])('of %j where schemas bind: %j', async (tool, takesStrict, made) => {

@@ -58,8 +58,9 @@ const setup = { options: { word: 'plum' }, secrets: { HOOK: 's3' }, fetch: async
 test('a call goes through all hooks, in the order of the router', async () => {
   await using tested = await openPlugin(seen, setup)
   const targets = ['a/m', 'b/m'].map((id) => ({ id, provider: id, model: 'm' }))
-  const { asked, ...ended } = await tested.call({ text: 'Hi', answer: 'A plum.', targets })
-  expect(asked).toMatchObject({ chat: { temperature: 0, messages: [{ parts: [{ text: 'Hi' }] }] } })
+  const { forwarded, asked, ...ended } = await tested.call({ text: 'Hi', answer: 'A plum.', targets })
+  expect(asked).toBe(forwarded)
+  expect(forwarded).toMatchObject({ chat: { temperature: 0, messages: [{ parts: [{ text: 'Hi' }] }] } })
   expect(ended).toMatchObject({ text: 'A plum.', headers: { 'x-seen': '1' }, sent: { 'x-target': 'b/m' }, events: [] })
   expect(ended.targets.map(({ id }) => id)).toEqual(['b/m', 'a/m'])
   expect(tested.logged).toEqual([
@@ -86,7 +87,7 @@ test('a plugin may refuse a call, answer it, and change its answer', async () =>
   expect(refused).toMatchObject({ refusal: { status: 403, message: 'No.', param: 'messages' }, text: '' })
   expect(tested.logged.at(-1)?.facts).toMatchObject({ outcome: 'failed', status: 403 })
   const answered = await tested.call({ text: 'answer' })
-  expect([answered.text, answered.asked, answered.headers]).toEqual(['plum', undefined, { 'x-by': 'me' }])
+  expect([answered.text, answered.forwarded, answered.headers]).toEqual(['plum', undefined, { 'x-by': 'me' }])
   expect((await tested.call({ answer: { model: 'other', parts: [{ type: 'text', text: 'x' }] } })).text).toBe('')
 })
 
@@ -107,8 +108,8 @@ test('a stream is cut anywhere, and ends with what was held back', async () => {
 test('other operations go through as well', async () => {
   await using tested = await openPlugin(seen, setup)
   const request = { operation: 'embed' as const, model: 'demo/embed', fields: { input: 'a' } }
-  const { asked, reply } = await tested.call({ request, answer: { json: { data: [] } } })
-  expect([asked, reply]).toEqual([request, { operation: 'embed', json: { data: [] } }])
+  const { forwarded, reply } = await tested.call({ request, answer: { json: { data: [] } } })
+  expect([forwarded, reply]).toEqual([request, { operation: 'embed', json: { data: [] } }])
 })
 
 test('what a hook may not do fails the test', async () => {
@@ -120,7 +121,7 @@ test('what a hook may not do fails the test', async () => {
     request.chat.model = 'other'
   }
   await expect((await withHooks({ request: mutates })).call()).rejects.toThrow(/read only/)
-  await expect((await openPlugin(seen, { options: { word: 'a' } })).call()).rejects.toThrow('reaches nothing')
+  await expect((await openPlugin(seen, { options: { word: 'a' } })).call()).rejects.toThrow('no network in tests')
   await expect(withHooks({ requests() {} })).rejects.toThrow('unknown member `requests`')
   await expect(openPlugin(seen)).rejects.toThrow('`options` needs `word`')
 })

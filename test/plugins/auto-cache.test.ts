@@ -20,8 +20,8 @@ const chatOf = (changes: Partial<Chat>): Chat => ({
 async function marks(changes: Partial<Chat>, options: object = {}, facts: TestCall['facts'] = {}) {
   const tested = await openPlugin(autoCache, { options })
   const request = { operation: 'chat' as const, chat: chatOf(changes) }
-  const { asked } = await tested.call({ request, facts })
-  const chat = asked && 'chat' in asked ? asked.chat : request.chat
+  const { forwarded } = await tested.call({ request, facts })
+  const chat = forwarded && 'chat' in forwarded ? forwarded.chat : request.chat
   return [
     ...(chat.tools?.some(({ cache }) => cache) ? ['tools'] : []),
     ...(chat.system?.some((part) => 'cache' in part) ? ['system'] : []),
@@ -52,7 +52,7 @@ describe('auto-cache', () => {
     const turns = [1, 2, 3, 2, 3].map((times, index) => message(index % 2 ? 'assistant' : 'user', long.repeat(times)))
     const messages = [...turns, message('user', 'And?')]
     expect(await marks({ tools: [tool(long)], system, messages })).toEqual([1, 2, 3, 4])
-    expect(await marks({ tools: [tool(long)], system, messages }, { most: 2 })).toEqual([2, 4])
+    expect(await marks({ tools: [tool(long)], system, messages }, { max_breakpoints: 2 })).toEqual([2, 4])
   })
 
   test.each<[string, Partial<Chat>, TestCall['facts']]>([
@@ -69,14 +69,14 @@ describe('auto-cache', () => {
 
   test('may wait for the wish of a client, who has the whole prompt cached as well', async () => {
     const wish = { body: { requesty: { auto_cache: true } } }
-    expect(await marks({ system }, { unasked: false })).toEqual([])
-    expect(await marks({ system }, { unasked: false }, wish)).toEqual(['system'])
+    expect(await marks({ system }, { by_default: false })).toEqual([])
+    expect(await marks({ system }, { by_default: false }, wish)).toEqual(['system'])
     const messages = [message('user', long), message('assistant', long), message('user', 'And?')]
     expect(await marks({ tools: [tool(long)], system, messages }, {}, wish)).toHaveLength(3)
   })
 
   test('says what is wrong with its options', async () => {
-    await expect(openPlugin(autoCache, { options: { most: 5 } })).rejects.toThrow('`most`')
+    await expect(openPlugin(autoCache, { options: { max_breakpoints: 5 } })).rejects.toThrow('`max_breakpoints`')
   })
 })
 

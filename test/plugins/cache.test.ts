@@ -25,7 +25,7 @@ describe('the cache', () => {
   test('answers an equal request with the reply that was given, whole or streamed', async () => {
     expect(state(await call())).toBe('MISS')
     const hit = await call({ answer: 'Second.' })
-    expect([state(hit), hit.text, hit.asked]).toEqual(['HIT', 'First.', undefined])
+    expect([state(hit), hit.text, hit.forwarded]).toEqual(['HIT', 'First.', undefined])
     expect((await call({ answer: 'Second.', stream: true })).text).toBe('First.')
     expect((await call({ text: 'Other', request: chat({ seed: 1 }), answer: 'Streamed.', stream: [2] })).text).toBe(
       'Streamed.',

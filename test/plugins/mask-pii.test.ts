@@ -37,11 +37,11 @@ describe('a request', () => {
         },
       ],
     })
-    const { asked } = await tested.call({ request })
-    const text = JSON.stringify(asked)
+    const { forwarded } = await tested.call({ request })
+    const text = JSON.stringify(forwarded)
     expect(text).not.toMatch(/corp\.example|1234567|4111/)
-    if (!asked || !('chat' in asked)) throw new Error('no conversation')
-    const { system, messages } = asked.chat
+    if (!forwarded || !('chat' in forwarded)) throw new Error('no conversation')
+    const { system, messages } = forwarded.chat
     expect(system).toEqual([{ type: 'text', text: 'The boss is <EMAIL_1>.' }])
     const call = messages[1]?.parts[1]
     expect(call).toMatchObject({ arguments: '{"to":"<EMAIL_2>","card":"<CARD_1>"}' })
@@ -51,14 +51,14 @@ describe('a request', () => {
   test('without such data stays the one it was', async () => {
     await using tested = await openPlugin(maskPii)
     const request = chatOf({ messages: [user('Order 4711, version 1.2.3')] })
-    expect((await tested.call({ request })).asked).toBe(request)
+    expect((await tested.call({ request })).forwarded).toBe(request)
   })
 
   test('keeps placeholders that the client wrote itself', async () => {
     await using tested = await openPlugin(maskPii)
     const request = chatOf({ messages: [user('What is <EMAIL_1>? Mail ann@corp.example.')] })
-    const { asked, text } = await tested.call({ request, answer: '<EMAIL_1> is a name, <EMAIL_2> an address' })
-    expect(JSON.stringify(asked)).toContain('Mail <EMAIL_2>.')
+    const { forwarded, text } = await tested.call({ request, answer: '<EMAIL_1> is a name, <EMAIL_2> an address' })
+    expect(JSON.stringify(forwarded)).toContain('Mail <EMAIL_2>.')
     expect(text).toBe('<EMAIL_1> is a name, ann@corp.example an address')
   })
 
@@ -69,8 +69,8 @@ describe('a request', () => {
       model: 'acme/e',
       fields: { input: ['ann@corp.example', 'plum'], n: 1 },
     }
-    const { asked } = await tested.call({ request, answer: { json: { data: [] } } })
-    expect(asked).toMatchObject({ fields: { input: ['<EMAIL_1>', 'plum'], n: 1 } })
+    const { forwarded } = await tested.call({ request, answer: { json: { data: [] } } })
+    expect(forwarded).toMatchObject({ fields: { input: ['<EMAIL_1>', 'plum'], n: 1 } })
   })
 })
 

@@ -46,6 +46,19 @@ function plain({ snapshot }: Awaited<ReturnType<typeof buildSnapshot>>): string 
   })
 }
 
+test('old names of keys are warnings at every start, whatever the cache keeps', async () => {
+  const { folder, build } = project(`${acme}governed: { boost: { effect: cost } }\n`)
+  writeIn(folder, 'config.yaml', 'health: { ramp: 1s }\n')
+  writeIn(folder, 'providers/dialects/plain.yaml', `${plainDialect}    losses: [top_k]\n`)
+  const first = await build()
+  expect(first.problems.map(({ severity }) => severity)).toEqual(['warning', 'warning', 'warning'])
+  for (const again of [await build(), await build()]) {
+    expect(again.problems).toEqual(first.problems)
+    expect(again.snapshot?.config.health.rampMs).toBe(1_000)
+    expect(again.snapshot?.providers.get('acme')?.governed).toMatchObject([{ name: 'boost' }])
+  }
+})
+
 test('a snapshot from the cache is the one from the files', async () => {
   const folder = folderOf({})
   const build = () => builtWith(join(root, 'config.yaml'), join(folder, 'cache'))

@@ -30,7 +30,7 @@ function limitsFor(time: number): object {
     Object.fromEntries(Object.entries(limits).map(([name, seconds]) => [name, duration(seconds * time)]))
   return {
     routing: scaled({ first_event: 10, total: 300, retry_after: 5 }),
-    health: scaled({ window: 30, open: 5, open_most: 60, ramp: 30 }),
+    health: scaled({ window: 30, open_for: 5, max_open: 60, ramp_up: 30 }),
   }
 }
 
