@@ -57,7 +57,7 @@ export async function mapRequest(
   model: string,
   facts: TargetFacts,
 ): Promise<ProviderRequest> {
-  const request = withReasoningFor(whole, facts.maker)
+  const request = withReasoningFor(whole, facts.signer)
   const chat = chatEndpoint(provider)
   const { mapping, sections } = chat.request
   let own: object | undefined

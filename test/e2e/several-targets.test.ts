@@ -112,9 +112,13 @@ describe.each(['up', 'down'])('lengths that go %s', (order) => {
   })
 
   test('a refusal names the longest reply that was assumed', async () => {
-    const { status, text } = await call('/v1/chat/completions', { model: `policy/chat-${order}`, messages }, {
-      monthlyLimitNano: 1n,
-    })
+    const { status, text } = await call(
+      '/v1/chat/completions',
+      { model: `policy/chat-${order}`, messages },
+      {
+        monthlyLimitNano: 1n,
+      },
+    )
     expect([status, text]).toEqual([402, expect.stringContaining('so 4000 output tokens are assumed')])
   })
 

@@ -395,7 +395,11 @@ describe('the length of a reply that is left open', () => {
   })
 
   test('is sent where the catalog does not say how long a reply can be: the provider may give more than the context', () => {
-    const entry: ModelEntry = { api: 'chat', context_window: 900, pricing: model({ output_price: million(4) }).pricing ?? [] }
+    const entry: ModelEntry = {
+      api: 'chat',
+      context_window: 900,
+      pricing: model({ output_price: million(4) }).pricing ?? [],
+    }
     expect(maxCost(asking(''), [{ entry }], { defaultOutputTokens: 50, at, leftNano: 1_000_000_000n })).toMatchObject({
       ...{ lengths: [900], outputTokens: 900 },
     })

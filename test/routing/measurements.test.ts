@@ -3,12 +3,12 @@ import { type ErrorCode, RouterError } from '../../src/core/errors.ts'
 import type { Target } from '../../src/manifest/target.ts'
 import { Gauge } from '../../src/routing/gauge.ts'
 import type { Passage } from '../../src/routing/health.ts'
-import { callKind, Measurements } from '../../src/routing/measurements.ts'
+import { callClass, Measurements } from '../../src/routing/measurements.ts'
 
 const target = { provider: { slug: 'maker' }, model: 'm' } as unknown as Target
 const id = 'maker/m'
-const streamed = callKind('chat', true, 100)
-const whole = callKind('chat', false, 100)
+const streamed = callClass('chat', true, 100)
+const whole = callClass('chat', false, 100)
 
 /** Measurements under a clock that is moved by hand, and attempts of so many milliseconds. */
 function underClock() {
@@ -151,9 +151,9 @@ describe('an attempt', () => {
 
 test('calls are compared with those whose input has a size of the same class', () => {
   const sizes = [1, 1_000, 1_001, 4_000, 4_001, 16_000, 64_000, 64_001, 1e9]
-  const names = sizes.map((tokens) => callKind('chat', true, tokens).toContent.replace('chat streamed ', ''))
+  const names = sizes.map((tokens) => callClass('chat', true, tokens).toContent.replace('chat streamed ', ''))
   expect(names).toEqual(['0', '0', '1', '1', '2', '2', '3', '4', '4'])
-  expect(callKind('embeddings', false, 5)).toEqual({
+  expect(callClass('embeddings', false, 5)).toEqual({
     toContent: 'embeddings whole 0',
     perToken: 'whole',
     streams: false,
