@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { startRouter } from '../src/router.ts'
+import { startRouter } from '../src/app/router.ts'
 import { announce } from './measured.ts'
 
 const upstream = process.env.BENCH_UPSTREAM ?? ''

@@ -10,7 +10,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { parseArgs } from 'node:util'
 import type { CallRecord } from '../src/core/call.ts'
 import { openStore } from '../src/store/open.ts'
-import type { UsageQuery } from '../src/store/usage-query.ts'
+import type { UsageQuery } from '../src/store/queries/usage-query.ts'
 import { percentile } from './load.ts'
 import { busy, keyHash, keyId, large, makeDatabase, organizationId, type Size } from './store-data.ts'
 

@@ -80,8 +80,9 @@ function entryOf(project: string): string {
 async function serverOptions(
   project: string,
 ): Promise<{ serverFlags?: readonly string[]; serverVariables?: Record<string, string> }> {
-  const file = join(project, 'src/cli/restart.ts')
-  return existsSync(file) ? await import(file) : {}
+  const places = ['src/runtime/restart.ts', 'src/cli/restart.ts'].map((path) => join(project, path))
+  const file = places.find((path) => existsSync(path))
+  return file ? await import(file) : {}
 }
 
 /** A folder with the shipped files and settings that name the upstream, and the port that they name. */

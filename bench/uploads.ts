@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { setTimeout } from 'node:timers/promises'
 import { Agent, request } from 'undici'
-import { lateFlags, serverFlags, serverVariables } from '../src/cli/restart.ts'
+import { lateFlags, serverFlags, serverVariables } from '../src/runtime/restart.ts'
 import { startMeasured } from './measured.ts'
 
 const calls = Number(process.argv[3] ?? 100)

@@ -1,7 +1,7 @@
-import { keepCode } from './cli/keep-code.js'
-import { restartAsServer } from './cli/restart.ts'
 import { version } from './cli/version.ts'
-import { resolveSources } from './core/resolve-sources.ts'
+import { keepCode } from './runtime/keep-code.js'
+import { resolveSources } from './runtime/resolve-sources.ts'
+import { restartAsServer } from './runtime/restart.ts'
 
 // Also where this file itself is started.
 keepCode()
@@ -24,14 +24,17 @@ const commands: Record<string, { about: string; load: () => Promise<Command> }> 
   key: { about: 'keys: create, list, revoke', load: () => import('./cli/key.ts') },
   ledger: {
     about: 'settled calls: recount by prices, compare with bills',
-    load: () => import('./cli/ledger.ts'),
+    load: () => import('./cli/ledger/ledger.ts'),
   },
   models: {
     about: 'the models that can be called, with capabilities and prices',
     load: () => import('./cli/models.ts'),
   },
-  catalog: { about: 'compares the catalog with public price lists', load: () => import('./cli/catalog.ts') },
-  discover: { about: 'asks a provider for its own list of models', load: () => import('./cli/discover.ts') },
+  catalog: { about: 'compares the catalog with public price lists', load: () => import('../tools/catalog/catalog.ts') },
+  discover: {
+    about: 'asks a provider for its own list of models',
+    load: () => import('../tools/discover/discover.ts'),
+  },
   providers: { about: 'the providers that are loaded', load: () => import('./cli/providers.ts') },
   plugin: { about: 'plugins: a new one, and their tests', load: () => import('./cli/plugin.ts') },
   try: { about: 'shows the input and the output of a mapping side by side', load: () => import('./cli/try.ts') },

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // JavaScript, as what it imports first: Node finds kept code of TypeScript without its compiler, which takes 50 ms to load.
-import { keepCode } from './cli/keep-code.js'
+import { keepCode } from './runtime/keep-code.js'
 
 keepCode()
 await import('./main.ts')

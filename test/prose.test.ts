@@ -54,7 +54,7 @@ describe('finds', () => {
   })
 
   test('nothing in code that is redesigned with accounts', () => {
-    for (const path of ['src/lending/purse.ts', 'src/threads/port.ts', 'src/app/handover.ts'])
+    for (const path of ['src/lending/purse.ts', 'src/workers/threads/port.ts', 'src/app/handover.ts'])
       expect(rulesOf('/** What the books tell. */\nexport class Purse {}', path)).toEqual([])
   })
 

@@ -8,7 +8,7 @@ import {
   priceKinds,
   type RoutingRequest,
   requestedSorts,
-} from '../core/routing-request.ts'
+} from '../core/routing/request.ts'
 import {
   type Check,
   defined,

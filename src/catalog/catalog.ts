@@ -1,5 +1,5 @@
-import type { ModelEntry } from '../core/model.ts'
-import { isShutDown } from '../core/shutdown.ts'
+import type { ModelEntry } from '../core/models/model.ts'
+import { isShutDown } from '../core/models/shutdown.ts'
 import { comparableId, exactIds, idInside, type ModelIds } from './model-ids.ts'
 
 /** The known models of all providers. */

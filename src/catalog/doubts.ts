@@ -1,4 +1,4 @@
-import type { ModelEntry, PricingTier } from '../core/model.ts'
+import type { ModelEntry, PricingTier } from '../core/models/model.ts'
 import type { Finding } from './findings.ts'
 
 type Models = { readonly [model: string]: ModelEntry }

@@ -1,7 +1,7 @@
-import type { ModelEntry, PriceChange } from '../core/model.ts'
-import { otherPrices } from '../core/other-prices.ts'
-import { hoursOf } from '../core/price-times.ts'
+import type { ModelEntry, PriceChange } from '../core/models/model.ts'
+import { hoursOf } from '../core/models/price-times.ts'
 import { parseTime } from '../core/time.ts'
+import { otherPrices } from './other-prices.ts'
 
 /** Something that is wrong with a list of models although it matches the schema; `path` leads to it from the list. */
 export type Finding = { path: (string | number)[]; message: string }

@@ -1,5 +1,5 @@
-import { chatFacts, type ModelEntry } from '../core/model.ts'
-import { isShutDown } from '../core/shutdown.ts'
+import { chatFacts, type ModelEntry } from '../core/models/model.ts'
+import { isShutDown } from '../core/models/shutdown.ts'
 import type { Finding } from './findings.ts'
 
 /** What every chat model states; flags may be missing. */

@@ -1,4 +1,4 @@
-import type { ModelEntry, PriceChange, PricingTier } from '../core/model.ts'
+import type { ModelEntry, PriceChange, PricingTier } from '../core/models/model.ts'
 import { mergeEntries } from './catalog.ts'
 import { type Finding, findingsIn } from './findings.ts'
 

@@ -1,12 +1,12 @@
 import { RouterError } from '../core/errors.ts'
 import type { Json } from '../core/json.ts'
-import type { RateLimits } from '../core/limits.ts'
 import type { ModelDirectory } from '../management/names.ts'
 import { pluginsFrom } from '../management/plugins.ts'
 import { nanoOf } from '../money/usd.ts'
 import type { PluginRules } from '../plugin/loaded.ts'
 import type { Store } from '../store/open.ts'
 import type { Organization } from '../store/organizations.ts'
+import type { RateLimits } from '../store/rate-limits.ts'
 import { type Args, CommandError, UsageError } from './args.ts'
 
 /** The organization of a name or an id. Throws CommandError. */

@@ -1,5 +1,5 @@
-import type { Layer } from '../manifest/layer.ts'
-import type { Problem } from '../manifest/problem.ts'
+import type { Problem } from '../manifest/check/problem.ts'
+import type { Layer } from '../manifest/read/layer.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import { relativePath } from './output.ts'
 

@@ -1,6 +1,6 @@
 import type { CatalogedModel } from '../catalog/catalog.ts'
-import type { ModelEntry } from '../core/model.ts'
-import { entryAt } from '../core/price-times.ts'
+import type { ModelEntry } from '../core/models/model.ts'
+import { entryAt } from '../core/models/price-times.ts'
 import type { Snapshot } from '../snapshot/snapshot.ts'
 import { CommandError, parseArguments, runCommand } from './args.ts'
 import { jsonText, type Out, problemLine, table } from './output.ts'

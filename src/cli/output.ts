@@ -1,5 +1,5 @@
 import { relative } from 'node:path'
-import { formatProblem, type Problem } from '../manifest/problem.ts'
+import { formatProblem, type Problem } from '../manifest/check/problem.ts'
 
 /** Where a command prints. */
 export type Out = { stdout: (text: string) => void; stderr: (text: string) => void }

@@ -1,10 +1,10 @@
+import { providersPage } from '../../tools/providers-page.ts'
 import { anyModel } from '../catalog/catalog.ts'
 import type { Provider } from '../manifest/provider.ts'
 import type { Snapshot } from '../snapshot/snapshot.ts'
-import { redact } from '../upstream/secrets.ts'
+import { redact } from '../upstream/auth/secrets.ts'
 import { parseArguments, runCommand } from './args.ts'
 import { jsonText, type Out, problemLine, table } from './output.ts'
-import { providersPage } from './providers-page.ts'
 import { readSnapshot } from './read-snapshot.ts'
 import { servedModels } from './served-models.ts'
 

@@ -1,14 +1,14 @@
 import { flushCompileCache } from 'node:module'
 import { setFlagsFromString } from 'node:v8'
-import { holdYoungGeneration, leaveThreadsTheirSizes, restoreStartFlags, usualMb } from '../core/young-generation.ts'
-import { formatProblem } from '../manifest/problem.ts'
+import { type Router, type RouterOptions, StartRefused, startRouter } from '../app/router.ts'
+import { formatProblem } from '../manifest/check/problem.ts'
 import { logFormat, openLog } from '../observe/log.ts'
 import { logLevels } from '../observe/log-levels.ts'
-import { type Router, type RouterOptions, StartRefused, startRouter } from '../router.ts'
+import { lateFlags } from '../runtime/restart.ts'
+import { holdYoungGeneration, leaveThreadsTheirSizes, restoreStartFlags, usualMb } from '../runtime/young-generation.ts'
 import { parseArguments, runCommand, UsageError } from './args.ts'
 import { earlierFiles } from './earlier-files.ts'
 import type { Out } from './output.ts'
-import { lateFlags } from './restart.ts'
 
 /** The text of `inference-router serve --help`. */
 export const help = `The server.

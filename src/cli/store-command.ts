@@ -1,6 +1,6 @@
 import type { Json } from '../core/json.ts'
 import type { ModelDirectory } from '../management/names.ts'
-import { formatProblem, type Problem } from '../manifest/problem.ts'
+import { formatProblem, type Problem } from '../manifest/check/problem.ts'
 import { findConfig, loadConfig } from '../snapshot/config.ts'
 import { openStore, type Store } from '../store/open.ts'
 import { isEngineError, StoreError, storeError } from '../store/store-error.ts'
@@ -74,7 +74,7 @@ async function loadDirectory(configPath: string | undefined): Promise<ModelDirec
   // Loaded on demand: most actions need none of the files.
   const [{ readSnapshot }, { directoryOf }] = await Promise.all([
     import('./read-snapshot.ts'),
-    import('../directory.ts'),
+    import('../app/directory.ts'),
   ])
   const { snapshot, problems } = await readSnapshot(configPath)
   if (!snapshot) throw unreadable(problems)

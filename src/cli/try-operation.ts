@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../core/json.ts'
-import type { Example } from '../manifest/layer.ts'
-import { triedEvents, triedReply, triedRequest } from '../manifest/operation-examples.ts'
+import { triedEvents, triedReply, triedRequest } from '../manifest/check/operation-examples.ts'
 import type { Provider } from '../manifest/provider.ts'
+import type { Example } from '../manifest/read/layer.ts'
 import { servedBy } from '../manifest/target.ts'
 import { targetFacts } from '../manifest/target-facts.ts'
 

@@ -1,5 +1,5 @@
-import type { ModelEntry } from './model.ts'
-import type { RoutingRules } from './routing-rules.ts'
+import type { ModelEntry } from './models/model.ts'
+import type { RoutingRules } from './routing/rules.ts'
 
 /**
  * A named list of targets; a target is `<provider>/<model>`. `weights` are by target, 1 where there is none; `routing` replaces

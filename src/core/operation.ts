@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from './json.ts'
-import type { RoutingRequest } from './routing-request.ts'
+import type { RoutingRequest } from './routing/request.ts'
 import type { UploadedFile } from './upload.ts'
 
 /**

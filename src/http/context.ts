@@ -1,8 +1,8 @@
 import type { Services } from '../call/types.ts'
 import type { Sampling } from '../core/trace.ts'
 import type { Log } from '../observe/log.ts'
+import type { BodyLimits } from './bodies/request-body.ts'
 import type { Origins } from './cors.ts'
-import type { BodyLimits } from './request-body.ts'
 import type { RunningRequests } from './running-requests.ts'
 
 /** The process as the HTTP server sees it; functions are called for every request. */

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { RouterError } from '../core/errors.ts'
-import { type Listed, Roster } from '../core/roster.ts'
+import { type Listed, Roster } from '../runtime/unordered-set.ts'
 
 /** The requests that are being answered, to wait for them or to end them. One timer looks after the uploads of all. */
 export class RunningRequests {

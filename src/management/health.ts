@@ -1,5 +1,5 @@
 import type { JsonObject } from '../core/json.ts'
-import type { Trouble } from '../routing/health.ts'
+import type { Trouble } from '../routing/health/health.ts'
 import { timeText } from './key-entry.ts'
 import { json, type ManagementContext, type ManageRoute } from './manage.ts'
 

@@ -1,4 +1,4 @@
-import type { ModelEntry } from '../core/model.ts'
+import type { ModelEntry } from '../core/models/model.ts'
 import {
   bareName,
   isEuropean,
@@ -9,7 +9,7 @@ import {
   splitModel,
   withoutCommonApi,
 } from '../core/names.ts'
-import { didYouMean } from '../manifest/did-you-mean.ts'
+import { didYouMean } from '../manifest/check/did-you-mean.ts'
 import type { Provider } from '../manifest/provider.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 import { invalid } from './read.ts'

@@ -1,7 +1,7 @@
 import { list, listOf, optional, required } from '../api/check.ts'
 import type { Json } from '../core/json.ts'
 import { policyIdProblem } from '../core/names.ts'
-import { hasNoWeight, policyOf, type TargetFile, targetName } from '../core/policy-file.ts'
+import { hasNoWeight, policyOf, type TargetFile, targetName } from '../core/routing/policy-file.ts'
 import { audited } from '../store/audit.ts'
 import type { NamedPolicy } from '../store/names.ts'
 import {

@@ -11,8 +11,8 @@ import {
   required,
 } from '../api/check.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
-import type { RoutingFile, TargetFile } from '../core/policy-file.ts'
-import { afterBlocks, afterCuts, largestWeight, mostRetries, sorts, stickiness } from '../core/routing-rules.ts'
+import type { RoutingFile, TargetFile } from '../core/routing/policy-file.ts'
+import { afterBlocks, afterCuts, largestWeight, mostRetries, sorts, stickiness } from '../core/routing/rules.ts'
 import { duration, onlyMembers } from './read.ts'
 
 const checks: { readonly [name in keyof Required<RoutingFile>]: Check<NonNullable<RoutingFile[name]>> } = {

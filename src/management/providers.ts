@@ -10,7 +10,7 @@ import type { NeutralRequest } from '../core/request.ts'
 import { withoutKeys } from '../core/secrets.ts'
 import { servedBy, type Target } from '../manifest/target.ts'
 import type { Snapshot } from '../snapshot/snapshot.ts'
-import { redact } from '../upstream/secrets.ts'
+import { redact } from '../upstream/auth/secrets.ts'
 import { concerning } from './health.ts'
 import { timeText } from './key-entry.ts'
 import {

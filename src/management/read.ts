@@ -4,7 +4,7 @@ import { RouterError } from '../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import { aliasNameProblem, policyIdProblem } from '../core/names.ts'
 import { dayMs, parseTime } from '../core/time.ts'
-import { didYouMean } from '../manifest/did-you-mean.ts'
+import { didYouMean } from '../manifest/check/did-you-mean.ts'
 
 /** The members of a body that may have only the `known` ones. Throws RouterError 400. */
 export function membersOf(body: unknown, known: readonly string[]): JsonObject {

@@ -1,6 +1,6 @@
 import type { Part } from '../core/parts.ts'
 import type { NeutralRequest } from '../core/request.ts'
-import { didYouMean } from './did-you-mean.ts'
+import { didYouMean } from './check/did-you-mean.ts'
 
 /**
  * Every field of the neutral request: whether a request that uses it loses something where no mapping mentions it. The

@@ -1,4 +1,4 @@
-import type { ModelEntry } from '../core/model.ts'
+import type { ModelEntry } from '../core/models/model.ts'
 import { type Operation, operations } from '../core/operation.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import type { StreamFormat } from '../wire/frames.ts'

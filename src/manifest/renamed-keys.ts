@@ -1,5 +1,5 @@
 import { isObject } from '../core/json.ts'
-import type { Path } from './position.ts'
+import type { Path } from './read/position.ts'
 
 /** A key that has a new name: files are read under both names for one release. `in` is the path of its parent, `*` any step. */
 export type RenamedKey = { in: readonly string[]; from: string; to: string }

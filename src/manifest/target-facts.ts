@@ -1,7 +1,7 @@
-import type { ModelEntry } from '../core/model.ts'
+import type { ModelEntry } from '../core/models/model.ts'
 import type { TargetFacts } from '../core/request.ts'
-import { lackedFields } from './abilities.ts'
 import type { Provider } from './provider.ts'
+import { lackedFields } from './run/abilities.ts'
 
 /** The model that a request goes to; without an entry the catalog does not have it. Its family goes by `is`. */
 export type ModelTarget = { model: string; entry?: ModelEntry; is?: string }

@@ -1,6 +1,6 @@
-import type { ModelEntry } from '../core/model.ts'
+import type { ModelEntry } from '../core/models/model.ts'
 import type { Provider } from './provider.ts'
-import { type Asked, servesNeed } from './variant-needs.ts'
+import { type Asked, servesNeed } from './run/variant-needs.ts'
 
 /**
  * Where a call may go: a provider and its own id of the model; no entry means the catalog does not know the model. `is` is

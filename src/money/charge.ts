@@ -1,5 +1,5 @@
 import type { Cost } from '../core/call.ts'
-import type { ModelEntry } from '../core/model.ts'
+import type { ModelEntry } from '../core/models/model.ts'
 import type { Usage } from '../core/usage.ts'
 import { priceOf } from './price.ts'
 

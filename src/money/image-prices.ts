@@ -1,4 +1,4 @@
-import type { ModelEntry } from '../core/model.ts'
+import type { ModelEntry } from '../core/models/model.ts'
 
 /** Prices of images in USD by quality, size, or both: `hd 1024x1024`. */
 export type ImagePrices = NonNullable<ModelEntry['image_prices']>

@@ -1,6 +1,6 @@
 import type { Json } from '../core/json.ts'
-import type { ModelEntry } from '../core/model.ts'
-import { entryAt } from '../core/price-times.ts'
+import type { ModelEntry } from '../core/models/model.ts'
+import { entryAt } from '../core/models/price-times.ts'
 import { isProviderTool, type NeutralRequest } from '../core/request.ts'
 import type { Usage, UsageClass } from '../core/usage.ts'
 import type { Provider } from '../manifest/provider.ts'

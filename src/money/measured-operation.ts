@@ -1,4 +1,4 @@
-import type { ModelEntry } from '../core/model.ts'
+import type { ModelEntry } from '../core/models/model.ts'
 import { completionTokens, promptTokens, type Usage } from '../core/usage.ts'
 import { boundedUsage, type TokenBounds } from './meter.ts'
 

@@ -1,6 +1,6 @@
 import type { Cost } from '../core/call.ts'
-import type { ModelEntry } from '../core/model.ts'
-import { entryAt } from '../core/price-times.ts'
+import type { ModelEntry } from '../core/models/model.ts'
+import { entryAt } from '../core/models/price-times.ts'
 import { promptClasses, promptTokens, type Usage, usageClasses } from '../core/usage.ts'
 import {
   multiplierUnit,

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import type { ModelEntry } from '../core/model.ts'
-import type { OtherPrices } from '../core/other-prices.ts'
-import { ascending, type BilledTier, billedTier, type Tier } from '../core/tier.ts'
+import type { OtherPrices } from '../catalog/other-prices.ts'
+import type { ModelEntry } from '../core/models/model.ts'
+import { ascending, type BilledTier, billedTier, type Tier } from '../core/models/tier.ts'
 import { promptClasses, type UsageClass, usageClasses } from '../core/usage.ts'
 import { dearestOf, type ImagePrices, imageModeOf, imageModesOf } from './image-prices.ts'
 

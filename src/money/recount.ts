@@ -1,5 +1,5 @@
 import type { CallRecord } from '../core/call.ts'
-import type { ModelEntry } from '../core/model.ts'
+import type { ModelEntry } from '../core/models/model.ts'
 import { chargeOf } from './charge.ts'
 
 /** The result of a recount of settled calls with today's prices. Sums are nano-USD. */

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
 import type { Metric } from 'prom-client'
-import { nextTurn } from '../core/turn.ts'
+import { nextTurn } from '../runtime/event-loop.ts'
 import type { Family } from './families.ts'
 
 const require = createRequire(import.meta.url)

@@ -1,6 +1,6 @@
-import { freezeData } from '../core/freeze-data.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { PluginCall } from './contract.ts'
+import { freezeData } from './freeze-data.ts'
 
 /** A call as the line knows it. `headers` are all of the client's, by lower-case name; `signal` is aborted when it leaves. */
 export type CallFacts = Omit<PluginCall, 'headers' | 'state' | 'body'> & {

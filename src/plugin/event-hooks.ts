@@ -1,11 +1,11 @@
 import type { ProviderEvent } from '../core/events.ts'
 import type { Fold } from '../core/fold.ts'
-import { freezeData } from '../core/freeze-data.ts'
 import type { Reply } from '../core/reply.ts'
 import type { StreamedEvent } from './contract.ts'
 import { eventResult } from './event-members.ts'
+import { freezeData } from './freeze-data.ts'
 import type { RunningPlugin } from './running.ts'
-import { inPlugin } from './strays.ts'
+import { inPlugin } from './uncaught-errors.ts'
 
 /** The events of a frame of a stream. */
 export type Events = readonly StreamedEvent[]

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Texts } from '../manifest/folder.ts'
+import type { Texts } from '../manifest/read/folder.ts'
 import type { LoadedPlugin } from './loaded.ts'
 import type { PluginSettings } from './settings.ts'
 

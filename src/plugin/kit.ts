@@ -1,4 +1,4 @@
-import type { Environment } from '../manifest/environment.ts'
+import type { Environment } from '../manifest/read/environment.ts'
 import type { Log } from '../observe/log.ts'
 import type { ReadBudgets } from './budgets.ts'
 import type { Kit, PluginLog } from './contract.ts'

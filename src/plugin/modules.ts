@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { type ModuleFormat, registerHooks } from 'node:module'
 import { extname, join, sep } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import type { Texts } from '../manifest/folder.ts'
+import type { Texts } from '../manifest/read/folder.ts'
 
 /** The modules of one plugin as they were at one time: all of them are loaded anew for the next one. */
 export type PluginModules = {

@@ -1,4 +1,4 @@
-import { entryAt } from '../core/price-times.ts'
+import { entryAt } from '../core/models/price-times.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import type { PluginTarget } from './contract.ts'
 

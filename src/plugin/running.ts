@@ -7,7 +7,7 @@ import type { LoadedPlugin } from './loaded.ts'
 import { WrongResult } from './members.ts'
 import { refusalError } from './refusal-error.ts'
 import type { hookNames } from './shape.ts'
-import { contextOf } from './strays.ts'
+import { contextOf } from './uncaught-errors.ts'
 import { within } from './within.ts'
 
 /** The name of a hook. */

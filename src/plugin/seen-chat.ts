@@ -1,4 +1,4 @@
-import { freezeData } from '../core/freeze-data.ts'
+import { freezeData } from './freeze-data.ts'
 
 /** A conversation, or the reply to one, for plugins: it is read and frozen when the first of them looks at it. */
 export class SeenChat<Chat> {

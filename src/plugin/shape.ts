@@ -1,6 +1,6 @@
 import { isObject } from '../core/json.ts'
-import { schemeNames } from '../manifest/auth.ts'
-import { didYouMean } from '../manifest/did-you-mean.ts'
+import { didYouMean } from '../manifest/check/did-you-mean.ts'
+import { schemeNames } from '../manifest/read/auth.ts'
 import { functionNames } from '../mapping/mapping.ts'
 import { longestTimeoutMs } from './settings.ts'
 

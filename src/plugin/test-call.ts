@@ -1,6 +1,5 @@
 import type { CallRecord } from '../core/call.ts'
 import { Fold } from '../core/fold.ts'
-import { freezeData } from '../core/freeze-data.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { Reply } from '../core/reply.ts'
 import {
@@ -13,6 +12,7 @@ import {
   type StreamedEvent,
 } from './contract.ts'
 import { eventResult } from './event-members.ts'
+import { freezeData } from './freeze-data.ts'
 import { replyResult, requestResult } from './results.ts'
 import { sentHeaders } from './sent-headers.ts'
 import { targetsResult } from './targets-result.ts'

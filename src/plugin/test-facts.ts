@@ -1,8 +1,8 @@
 import type { CallRecord } from '../core/call.ts'
-import { freezeData } from '../core/freeze-data.ts'
 import type { Reply } from '../core/reply.ts'
 import { eventsOf } from '../core/reply-events.ts'
 import type { PluginCall, PluginReply, PluginRequest, PluginTarget, StreamedEvent } from './contract.ts'
+import { freezeData } from './freeze-data.ts'
 import type { TestCall, TestedCall } from './test-call.ts'
 
 export function requestOf({ text = 'Hello' }: TestCall): PluginRequest {

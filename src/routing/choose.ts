@@ -1,9 +1,9 @@
-import type { RoutingRules } from '../core/routing-rules.ts'
+import type { RoutingRules } from '../core/routing/rules.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import type { Explanation } from './explanation.ts'
 import type { Gauge } from './gauge.ts'
 import type { CallClass, Speed } from './measurements.ts'
-import type { Targets } from './resolve.ts'
+import type { Targets } from './names/resolve.ts'
 import type { RoutingState } from './trial.ts'
 import { byWeight, unitsOf, type Weights, weightOf } from './weights.ts'
 

@@ -1,10 +1,10 @@
 import type { RouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
-import type { RoutingRules } from '../core/routing-rules.ts'
+import type { RoutingRules } from '../core/routing/rules.ts'
 import { withoutSecrets } from '../core/secrets.ts'
 import { type Target, targetId } from '../manifest/target.ts'
-import { failureClass } from './failure-class.ts'
-import type { Passage } from './health.ts'
+import { failureClass } from './health/failure-class.ts'
+import type { Passage } from './health/health.ts'
 import type { AttemptTimes } from './trial.ts'
 import { type Weights, weightOf } from './weights.ts'
 

@@ -1,5 +1,5 @@
-import type { CircuitFacts } from './circuit.ts'
-import type { CircuitName } from './circuits.ts'
+import type { CircuitFacts } from './health/circuit.ts'
+import type { CircuitName } from './health/circuits.ts'
 
 /** The state of a circuit; without facts it is closed. */
 export type CircuitFinding = CircuitName & {

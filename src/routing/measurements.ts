@@ -1,10 +1,10 @@
 import { LRUCache } from 'lru-cache'
 import type { RouterError } from '../core/errors.ts'
 import { type Target, targetId } from '../manifest/target.ts'
-import { failureClass } from './failure-class.ts'
 import type { SpeedFinding } from './findings.ts'
 import { Gauge } from './gauge.ts'
-import type { Passage } from './health.ts'
+import { failureClass } from './health/failure-class.ts'
+import type { Passage } from './health/health.ts'
 
 /** Calls whose times can be compared, by the names of the gauges for the time to the first content and that for each token. */
 export type CallClass = { toContent: string; perToken: string; streams: boolean }

@@ -1,9 +1,9 @@
-import type { ModelEntry } from '../core/model.ts'
+import type { ModelEntry } from '../core/models/model.ts'
 import { type Api, isProviderTool, type NeutralRequest, type ProviderTool } from '../core/request.ts'
-import { inferredLosses } from '../manifest/inferred-losses.ts'
-import { demanding, distinctNames, usesField } from '../manifest/losses.ts'
+import { inferredLosses } from '../manifest/run/inferred-support.ts'
+import { demanding, distinctNames, usesField } from '../manifest/run/unsupported.ts'
+import { lacksField, lacksTool } from '../manifest/run/variant-needs.ts'
 import type { Target } from '../manifest/target.ts'
-import { lacksField, lacksTool } from '../manifest/variant-needs.ts'
 
 /** Something that a target must be able to do for a request. */
 export type Need = {

@@ -1,14 +1,14 @@
 import type { RouterError } from '../core/errors.ts'
-import type { RoutingRules } from '../core/routing-rules.ts'
+import type { RoutingRules } from '../core/routing/rules.ts'
 import type { Target } from '../manifest/target.ts'
 import type { Affinity } from './affinity.ts'
 import type { Explanation } from './explanation.ts'
-import type { Caller } from './gate.ts'
-import type { Gates } from './gates.ts'
-import type { Health, Passage } from './health.ts'
+import type { Caller } from './health/concurrency-limiter.ts'
+import type { Gates } from './health/concurrency-limiters.ts'
+import type { Health, Passage } from './health/health.ts'
+import type { RetryBudget } from './health/retries.ts'
 import type { CallClass, Measurements } from './measurements.ts'
-import type { Targets } from './resolve.ts'
-import type { RetryBudget } from './retries.ts'
+import type { Targets } from './names/resolve.ts'
 
 /** The target of an attempt, its number, and its times. */
 export type Attempted = { target: Target; attempts: number; times?: AttemptTimes | undefined }

@@ -1,6 +1,6 @@
 import { isObject } from '../core/json.ts'
-import { referencesIn } from '../manifest/environment.ts'
-import type { Source } from '../manifest/source.ts'
+import { referencesIn } from '../manifest/read/environment.ts'
+import type { Source } from '../manifest/read/source.ts'
 
 /** The variables that hold credentials of providers, or the first key of this router: those that manifests and settings name. */
 export function credentialNames(manifests: readonly Source[], settings: unknown): Set<string> {

@@ -1,14 +1,14 @@
 import { join } from 'node:path'
-import type { Environment } from '../manifest/environment.ts'
-import type { Problem } from '../manifest/problem.ts'
-import type { Source } from '../manifest/source.ts'
+import type { Problem } from '../manifest/check/problem.ts'
+import type { Environment } from '../manifest/read/environment.ts'
+import type { Source } from '../manifest/read/source.ts'
 import { noBudgets } from '../plugin/budgets.ts'
 import type { PluginInstance } from '../plugin/instances.ts'
 import type { Lent } from '../plugin/kit.ts'
 import type { LoadOptions } from '../plugin/load.ts'
 import { longestTimeoutMs } from '../plugin/settings.ts'
 import { valuesInMemory } from '../plugin/values.ts'
-import { openGuardedFetch } from '../upstream/guarded-fetch.ts'
+import { openGuardedFetch } from '../upstream/files/guarded-fetch.ts'
 import type { Config } from './config.ts'
 
 /** The plugins of the project can be listed from any folder; one of the same name in `folders.plugins` replaces them. */

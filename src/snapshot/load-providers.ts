@@ -1,10 +1,10 @@
-import type { GiveTurn } from '../core/turn.ts'
-import type { Dialect } from '../manifest/dialect.ts'
-import { isBare, noExtensions } from '../manifest/extensions.ts'
-import { type KeptProvider, loadManifest } from '../manifest/manifest.ts'
-import type { Problem } from '../manifest/problem.ts'
-import type { Names, Surroundings } from '../manifest/references.ts'
-import type { Source } from '../manifest/source.ts'
+import type { Problem } from '../manifest/check/problem.ts'
+import type { Dialect } from '../manifest/read/dialect.ts'
+import { isBare, noExtensions } from '../manifest/read/extensions.ts'
+import { type KeptProvider, loadManifest } from '../manifest/read/manifest.ts'
+import type { Names, Surroundings } from '../manifest/read/references.ts'
+import type { Source } from '../manifest/read/source.ts'
+import type { GiveTurn } from '../runtime/event-loop.ts'
 
 /**
  * Reads manifests, each with what is around it, and calls `onSound` for those without problems. One that was read before is not read

@@ -1,6 +1,6 @@
 import type { FSWatcher } from 'chokidar'
-import type { Environment } from '../manifest/environment.ts'
-import { formatProblem, type Problem } from '../manifest/problem.ts'
+import { formatProblem, type Problem } from '../manifest/check/problem.ts'
+import type { Environment } from '../manifest/read/environment.ts'
 import { type Config, needRestart } from './config.ts'
 import { shippedDialects } from './load-files.ts'
 import { pluginFolders } from './load-plugins.ts'

@@ -1,7 +1,7 @@
 import { durationMs } from '../core/duration.ts'
 import type { Policy } from '../core/names.ts'
-import { type PolicyFile, policyOf } from '../core/policy-file.ts'
-import { defaultHealth, type HealthSettings } from '../core/routing-rules.ts'
+import { type PolicyFile, policyOf } from '../core/routing/policy-file.ts'
+import { defaultHealth, type HealthSettings } from '../core/routing/rules.ts'
 
 export type HealthFile = {
   consecutive_failures?: number

@@ -1,7 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto'
-import type { RateLimits } from '../core/limits.ts'
 import type { Changes } from './changes.ts'
 import type { Connection } from './connection.ts'
+import type { RateLimits } from './rate-limits.ts'
 import { storedJson } from './stored-json.ts'
 
 /** The levels of a permission, from least to most. */

@@ -1,4 +1,4 @@
-import type { PolicyFile } from '../core/policy-file.ts'
+import type { PolicyFile } from '../core/routing/policy-file.ts'
 import type { Changes } from './changes.ts'
 import type { Connection } from './connection.ts'
 import type { PageOf } from './groups.ts'

@@ -1,10 +1,10 @@
 import { randomUUIDv7 } from 'node:crypto'
-import type { RateLimits } from '../core/limits.ts'
 import type { DataRules } from '../core/names.ts'
 import { dayMs } from '../core/time.ts'
 import type { Changes } from './changes.ts'
 import type { Connection } from './connection.ts'
 import { unlessTaken } from './name-taken.ts'
+import type { RateLimits } from './rate-limits.ts'
 import { type Retention, rulesReader } from './rules.ts'
 
 export type { OrganizationRules, Retention } from './rules.ts'

@@ -2,9 +2,9 @@ import { RouterError } from '../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import { countsAnything, type Usage } from '../core/usage.ts'
 import type { Provider } from '../manifest/provider.ts'
-import { usageIn } from '../manifest/read-usage.ts'
+import { usageIn } from '../manifest/run/read-usage.ts'
 import { type AnswerBounds, excessOf } from './answer-bounds.ts'
-import { redact } from './secrets.ts'
+import { redact } from './auth/secrets.ts'
 
 /** Throws RouterError for a text that is no object, or exceeds the bounds. */
 export function parseObject(provider: Provider, text: string, bounds: AnswerBounds): JsonObject {

@@ -1,21 +1,21 @@
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
-import { isLong, nextTurn } from '../core/turn.ts'
 import { mergeUsage, type Usage } from '../core/usage.ts'
 import type { Provider } from '../manifest/provider.ts'
-import { reportedFailureOf } from '../manifest/reported-failure.ts'
-import type { Target } from '../manifest/target.ts'
+import { reportedFailureOf } from '../manifest/run/reported-failure.ts'
 import {
   type OperationContext,
   type OperationEvent,
   readOperationEvent,
   readOperationReply,
   type WrittenOperation,
-} from '../manifest/translate-operation.ts'
+} from '../manifest/run/translate-operation.ts'
+import type { Target } from '../manifest/target.ts'
+import { isLong, nextTurn } from '../runtime/event-loop.ts'
 import type { Frame } from '../wire/frame.ts'
 import { streamFormats } from '../wire/frames.ts'
 import type { AnswerBounds } from './answer-bounds.ts'
 import { cut, parseObject, unreadable, withBilled } from './answer-json.ts'
-import type { HttpClient, HttpResponse } from './http-client.ts'
+import type { HttpClient, HttpResponse } from './http/http-client.ts'
 import { type JobOptions, resultOf } from './job.ts'
 import { outgoingBody } from './operation-body.ts'
 import { withFields } from './path-fields.ts'

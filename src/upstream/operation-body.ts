@@ -1,7 +1,7 @@
 import { RouterError } from '../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import type { UploadedFile } from '../core/upload.ts'
-import type { OperationContext } from '../manifest/translate-operation.ts'
+import type { OperationContext } from '../manifest/run/translate-operation.ts'
 import {
   bytesBody,
   formBody,

@@ -2,11 +2,11 @@ import { type ErrorCode, RouterError } from '../core/errors.ts'
 import type { ProviderFailure } from '../core/events.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import type { Provider } from '../manifest/provider.ts'
-import { readFailure } from '../manifest/translate.ts'
+import { readFailure } from '../manifest/run/translate.ts'
 import { defaultAnswerBounds, excessOf } from './answer-bounds.ts'
 import { billedAnyway } from './answer-json.ts'
+import { redact } from './auth/secrets.ts'
 import { exhaustedMs } from './rate-limit-headers.ts'
-import { redact } from './secrets.ts'
 
 /** Longer error bodies are cut in messages. Characters. */
 const maxExcerpt = 2_000

@@ -1,6 +1,6 @@
 import type { ProviderEvent } from '../core/events.ts'
 import type { Json, JsonObject } from '../core/json.ts'
-import type { ReadFrame } from '../manifest/translate.ts'
+import type { ReadFrame } from '../manifest/run/translate.ts'
 import type { Frame } from '../wire/frame.ts'
 
 /** An event that is one piece of text: its name, its JSON before and after the text, and how it was read. */

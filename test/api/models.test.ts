@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { modelEntry, modelList } from '../../src/api/models/list.ts'
-import type { ModelEntry } from '../../src/core/model.ts'
+import type { ModelEntry } from '../../src/core/models/model.ts'
 
 const chat: ModelEntry = {
   api: 'chat',

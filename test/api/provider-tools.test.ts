@@ -3,7 +3,7 @@ import { chat } from '../../src/api/chat/api.ts'
 import { messages } from '../../src/api/messages/api.ts'
 import { responses } from '../../src/api/responses/api.ts'
 import type { JsonObject } from '../../src/core/json.ts'
-import { writeRequest } from '../../src/manifest/translate.ts'
+import { writeRequest } from '../../src/manifest/run/translate.ts'
 import { shippedFiles } from '../helpers/shipped.ts'
 
 const hi = [{ role: 'user', content: 'hi' }]

@@ -3,7 +3,7 @@ import { chat } from '../../src/api/chat/api.ts'
 import { messages } from '../../src/api/messages/api.ts'
 import { responses } from '../../src/api/responses/api.ts'
 import type { JsonObject } from '../../src/core/json.ts'
-import { repairHistory } from '../../src/core/repair-history.ts'
+import { repairHistory } from '../../src/manifest/run/repair-history.ts'
 import { estimatePromptTokens } from '../../src/money/meter.ts'
 import { expectLinear } from '../helpers/time.ts'
 

@@ -8,14 +8,14 @@ import { measuredReply } from '../../src/call/attempt/measured-reply.ts'
 import type { Admission, AdmissionServices, CallLedger } from '../../src/call/types.ts'
 import type { CallRecord } from '../../src/core/call.ts'
 import { RouterError } from '../../src/core/errors.ts'
-import type { ModelEntry } from '../../src/core/model.ts'
+import type { ModelEntry } from '../../src/core/models/model.ts'
 import type { Reply } from '../../src/core/reply.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { openBudget } from '../../src/money/budget.ts'
 import { noLimits } from '../../src/store/keys.ts'
+import { monthOf } from '../../src/store/ledger/spend.ts'
 import { openStore } from '../../src/store/open.ts'
-import { monthOf } from '../../src/store/spend.ts'
 
 const store = openStore('sqlite::memory:')
 afterAll(() => store.close())

@@ -3,7 +3,7 @@ import { responses } from '../../src/api/responses/api.ts'
 import { translationOf } from '../../src/call/attempt/choose-translation.ts'
 import type { PreparedCall } from '../../src/call/attempt/types.ts'
 import { Fold } from '../../src/core/fold.ts'
-import { readEvent } from '../../src/manifest/translate.ts'
+import { readEvent } from '../../src/manifest/run/translate.ts'
 import { eventsIn } from '../api/responses-order.ts'
 import { benchDialect, foldFacts } from '../dialects/replay.ts'
 

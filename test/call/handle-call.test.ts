@@ -4,7 +4,7 @@ import { handleCall } from '../../src/call/handle-call.ts'
 import { chatKind } from '../../src/call/kinds/chat.ts'
 import type { Call, Services } from '../../src/call/types.ts'
 import { RouterError } from '../../src/core/errors.ts'
-import { Gate } from '../../src/routing/gate.ts'
+import { Gate } from '../../src/routing/health/concurrency-limiter.ts'
 
 /** Handles a call, with these results of the checks before admission; returns their names in order. */
 async function handled(answers: { revalidate?: () => never; writeFailure?: () => string | undefined }) {

@@ -7,14 +7,14 @@ import { type OrderedCall, orderTargets } from '../../src/call/targets/order-tar
 import type { Turn } from '../../src/call/types.ts'
 import type { Json } from '../../src/core/json.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
-import { defaultHealth, defaultRouting, type RoutingRules } from '../../src/core/routing-rules.ts'
+import { defaultHealth, defaultRouting, type RoutingRules } from '../../src/core/routing/rules.ts'
 import type { Provider, Trait } from '../../src/manifest/provider.ts'
 import type { Target } from '../../src/manifest/target.ts'
 import { Affinity } from '../../src/routing/affinity.ts'
-import { Gates } from '../../src/routing/gates.ts'
-import { Health } from '../../src/routing/health.ts'
+import { Gates } from '../../src/routing/health/concurrency-limiters.ts'
+import { Health } from '../../src/routing/health/health.ts'
+import { RetryBudget } from '../../src/routing/health/retries.ts'
 import { Measurements } from '../../src/routing/measurements.ts'
-import { RetryBudget } from '../../src/routing/retries.ts'
 
 const named = (slug: string, maker = slug, traits: Trait[] = []): Target => ({
   provider: {

@@ -5,7 +5,7 @@ import { messages } from '../../src/api/messages/api.ts'
 import { responses } from '../../src/api/responses/api.ts'
 import { namesInBody } from '../../src/api/wire-fields.ts'
 import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
-import { writeRequest } from '../../src/manifest/translate.ts'
+import { writeRequest } from '../../src/manifest/run/translate.ts'
 import { sentTo, shippedTarget } from '../helpers/sent.ts'
 
 async function sent(id: string, api: ClientApi, given: JsonObject) {

@@ -2,11 +2,11 @@ import { describe, expect, test } from 'vitest'
 import { chat } from '../../src/api/chat/api.ts'
 import { comparing, withoutUnable } from '../../src/call/targets/unable-targets.ts'
 import { RouterError } from '../../src/core/errors.ts'
-import type { ModelEntry } from '../../src/core/model.ts'
+import type { ModelEntry } from '../../src/core/models/model.ts'
 import type { Api, NeutralRequest } from '../../src/core/request.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import type { Target } from '../../src/manifest/target.ts'
-import type { Targets } from '../../src/routing/resolve.ts'
+import type { Targets } from '../../src/routing/names/resolve.ts'
 
 type Format = { sameAs?: Api; parts?: string[]; fields?: string[]; losses?: string[] }
 

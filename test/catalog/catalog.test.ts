@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { createCatalog } from '../../src/catalog/catalog.ts'
 import { findingsIn } from '../../src/catalog/findings.ts'
 import { type ModelIds, readForm } from '../../src/catalog/model-ids.ts'
-import type { ModelEntry, PriceChange, PricingTier } from '../../src/core/model.ts'
+import type { ModelEntry, PriceChange, PricingTier } from '../../src/core/models/model.ts'
 
 const chat = { api: 'chat' }
 const tier = (threshold: number): PricingTier => ({

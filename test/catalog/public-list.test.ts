@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { compareList } from '../../src/catalog/compare-list.ts'
-import { editCatalog } from '../../src/catalog/edit-list.ts'
-import { readPublicList } from '../../src/catalog/public-list.ts'
 import { type CatalogFile, readList } from '../../src/catalog/read-list.ts'
 import type { Json } from '../../src/core/json.ts'
-import { readYaml } from '../../src/manifest/read-yaml.ts'
+import { readYaml } from '../../src/manifest/read/read-yaml.ts'
+import { compareList } from '../../tools/catalog/compare-list.ts'
+import { editCatalog } from '../../tools/catalog/edit-list.ts'
+import { readPublicList } from '../../tools/catalog/public-list.ts'
 
 const file = `# Models of Acme. Prices are USD per token.
 provider: acme

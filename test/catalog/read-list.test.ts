@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { type CatalogFile, readList } from '../../src/catalog/read-list.ts'
-import { readSource } from '../../src/manifest/source.ts'
+import { readSource } from '../../src/manifest/read/source.ts'
 import { loadCatalog } from '../../src/snapshot/load-files.ts'
 
 const file: CatalogFile = {

@@ -2,7 +2,7 @@ import { chmodSync, lstatSync, mkdtempSync, rmSync, symlinkSync, writeFileSync }
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
-import { cacheFolder } from '../../src/cli/cache-folder.js'
+import { cacheFolder } from '../../src/runtime/cache-folder.js'
 
 let home: string
 

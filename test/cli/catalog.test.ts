@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline, Readable } from 'node:stream'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { run } from '../../src/cli/catalog.ts'
+import { run } from '../../tools/catalog/catalog.ts'
 import { ran as printedBy } from './running.ts'
 
 const catalog = `provider: acme

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { run } from '../../src/cli/discover.ts'
+import { run } from '../../tools/discover/discover.ts'
 import { answerJson, type LoopbackProvider, loopbackProvider } from '../helpers/provider.ts'
 import { folderOf } from '../manifest/files.ts'
 import { ran } from './running.ts'

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
-import { serverFlags } from '../../src/cli/restart.ts'
 import { version } from '../../src/cli/version.ts'
+import { serverFlags } from '../../src/runtime/restart.ts'
 
 const main = join(import.meta.dirname, '../../src/start.js')
 /** Tells what the process was started with, each time it starts. */

@@ -1,7 +1,7 @@
 import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { collectWhenIdle } from '../../src/core/collect.ts'
+import { collectWhenIdle } from '../../src/runtime/collect.ts'
 
 setFlagsFromString('--expose-gc')
 const gc: NodeJS.GCFunction = runInNewContext('gc')
@@ -29,7 +29,7 @@ function youngBytes(): number {
 // V8 may collect at any time by itself: then it is tried again, from the beginning.
 test('memory is collected for each 4 MB that passed, in a process that has no flag for it', { retry: 5 }, async () => {
   vi.resetModules()
-  const { collectPassed } = await import('../../src/core/collect.ts')
+  const { collectPassed } = await import('../../src/runtime/collect.ts')
   expect(collects(() => collectPassed(3 * MiB))).toBe(false)
   expect(collects(() => collectPassed(MiB))).toBe(true)
   expect(collects(() => collectPassed(3 * MiB))).toBe(false)

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { ModelEntry, PriceChange, WeekDay } from '../../src/core/model.ts'
-import { entryAt, hoursOf, pricePeriod } from '../../src/core/price-times.ts'
+import type { ModelEntry, PriceChange, WeekDay } from '../../src/core/models/model.ts'
+import { entryAt, hoursOf, pricePeriod } from '../../src/core/models/price-times.ts'
 
 const tier = (input_price: number) => [{ prompt_tokens_threshold: 0, input_price, output_price: 0 }]
 const model = (...price_changes: PriceChange[]): ModelEntry => ({ api: 'chat', pricing: tier(1), price_changes })

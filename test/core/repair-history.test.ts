@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Part } from '../../src/core/parts.ts'
-import { type HistoryRules, repairHistory } from '../../src/core/repair-history.ts'
 import type { Message, NeutralRequest } from '../../src/core/request.ts'
+import { type HistoryRules, repairHistory } from '../../src/manifest/run/repair-history.ts'
 
 const text = (words: string): Part => ({ type: 'text', text: words })
 const call = (id: string, name = 'f'): Part => ({ type: 'tool_call', id, name, arguments: '{}' })

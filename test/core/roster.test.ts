@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { Roster } from '../../src/core/roster.ts'
+import { Roster } from '../../src/runtime/unordered-set.ts'
 
 const item = (name: string) => ({ name, place: -1 })
 

@@ -4,7 +4,7 @@
  */
 import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8'
 import { isMainThread, resourceLimits, Worker } from 'node:worker_threads'
-import { growYoungGeneration, holdYoungGeneration, leaveThreadsTheirSizes } from '../../src/core/young-generation.ts'
+import { growYoungGeneration, holdYoungGeneration, leaveThreadsTheirSizes } from '../../src/runtime/young-generation.ts'
 
 const running = { begun: 0, size: 0, bodyBytes: 0 }
 const kept: unknown[] = []

@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
-import { lateFlags, serverFlags } from '../../src/cli/restart.ts'
+import { lateFlags, serverFlags } from '../../src/runtime/restart.ts'
 
 const run = promisify(execFile)
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../src/core/json.ts'
 import type { Effort, NeutralRequest } from '../../src/core/request.ts'
+import { writeRequest } from '../../src/manifest/run/translate.ts'
 import { servedBy } from '../../src/manifest/target.ts'
-import { writeRequest } from '../../src/manifest/translate.ts'
 import { shippedFiles } from '../helpers/shipped.ts'
 
 // Reasoning settings and response formats: their translation for each provider.

@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs'
 import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import { type Router, startRouter } from '../../src/router.ts'
+import { type Router, startRouter } from '../../src/app/router.ts'
 import { answerJson, type LoopbackProvider, loopbackProvider } from '../helpers/provider.ts'
 import { cache, routerFolder, testKey } from '../helpers/router.ts'
 

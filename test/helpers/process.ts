@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { serverFlags, serverVariables } from '../../src/cli/restart.ts'
+import { serverFlags, serverVariables } from '../../src/runtime/restart.ts'
 import { within } from './provider.ts'
 import { testKey } from './router.ts'
 

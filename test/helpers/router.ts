@@ -12,9 +12,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import OpenAI from 'openai'
 import { pino } from 'pino'
-import { openFileCache } from '../../src/manifest/file-cache.ts'
-import type { Source } from '../../src/manifest/source.ts'
-import { type Router, startRouter } from '../../src/router.ts'
+import { type Router, startRouter } from '../../src/app/router.ts'
+import { openFileCache } from '../../src/manifest/read/file-cache.ts'
+import type { Source } from '../../src/manifest/read/source.ts'
 import { openStore } from '../../src/store/open.ts'
 
 const root = join(import.meta.dirname, '../..')

@@ -4,7 +4,7 @@ import { translationOf } from '../../src/call/attempt/choose-translation.ts'
 import type { PreparedCall } from '../../src/call/attempt/types.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
-import { unreadableFile } from '../../src/manifest/losses.ts'
+import { unreadableFile } from '../../src/manifest/run/unsupported.ts'
 import { servedBy, type Target } from '../../src/manifest/target.ts'
 import { shippedFiles } from './shipped.ts'
 

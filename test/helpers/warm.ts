@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { serverFlags, serverVariables } from '../../src/cli/restart.ts'
+import { serverFlags, serverVariables } from '../../src/runtime/restart.ts'
 import { routerFolder, testKey, testRouter } from './router.ts'
 
 // Starts and stops routers of two threads: the next starts find compiled code, and what was found out about files. Node keeps the

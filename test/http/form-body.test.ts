@@ -12,7 +12,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { asRouterError, RouterError } from '../../src/core/errors.ts'
 import type { UploadedFile } from '../../src/core/upload.ts'
 import { appServer, type Request, type Response } from '../../src/http/app.ts'
-import { type Form, type FormLimits, readForm } from '../../src/http/form-body.ts'
+import { type Form, type FormLimits, readForm } from '../../src/http/bodies/form-body.ts'
 import { respond } from '../../src/http/respond.ts'
 import { RunningRequests } from '../../src/http/running-requests.ts'
 import { within } from '../helpers/provider.ts'

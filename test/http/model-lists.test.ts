@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { Access } from '../../src/access/keys.ts'
 import { modelRoutes } from '../../src/http/model-lists.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
-import type { Listable } from '../../src/routing/listed.ts'
+import type { Listable } from '../../src/routing/names/listed.ts'
 
 test('a list that is larger than all kept ones may be is not written again for every answer', async () => {
   const entry = { api: 'chat', description: 'x'.repeat(70 * 1024 * 1024) }

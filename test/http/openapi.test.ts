@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
-import { modalFacts } from '../../src/core/model.ts'
+import { modalFacts } from '../../src/core/models/model.ts'
 import { openapi, operations, resolved, schemaOf, validator } from '../helpers/openapi.ts'
 import { type TestRouter, testRouter } from '../helpers/router.ts'
 

@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import type { Response } from '../../src/http/app.ts'
-import { readJson } from '../../src/http/request-body.ts'
+import { readJson } from '../../src/http/bodies/request-body.ts'
 import { type RunningRequest, RunningRequests } from '../../src/http/running-requests.ts'
 import { eventually } from '../helpers/time.ts'
 

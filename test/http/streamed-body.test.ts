@@ -4,9 +4,9 @@ import { pino } from 'pino'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
 import type { Response } from '../../src/http/app.ts'
+import { type StreamedBody, sendBody } from '../../src/http/bodies/streamed-body.ts'
 import type { ServerContext } from '../../src/http/context.ts'
 import { RunningRequests } from '../../src/http/running-requests.ts'
-import { type StreamedBody, sendBody } from '../../src/http/streamed-body.ts'
 import { eventually } from '../helpers/time.ts'
 
 /** A server that answers everything with this body; what became of each answer. */

@@ -1,8 +1,8 @@
 import type { AddressInfo } from 'node:net'
 import { appServer } from '../../src/http/app.ts'
-import { readForm } from '../../src/http/form-body.ts'
+import { readForm } from '../../src/http/bodies/form-body.ts'
 import { RunningRequests } from '../../src/http/running-requests.ts'
-import { openHttpClient } from '../../src/upstream/http-client.ts'
+import { openHttpClient } from '../../src/upstream/http/http-client.ts'
 import { bytesBody } from '../../src/upstream/outgoing-body.ts'
 
 /**

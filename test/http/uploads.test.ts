@@ -8,7 +8,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
-import { serverFlags } from '../../src/cli/restart.ts'
+import { serverFlags } from '../../src/runtime/restart.ts'
 import { within } from '../helpers/provider.ts'
 
 const MiB = 1024 * 1024

@@ -6,7 +6,7 @@ import { openBank } from '../../src/lending/bank.ts'
 import { idleIn, Purse, type PurseAccount } from '../../src/lending/purse.ts'
 import { withLoans } from '../../src/lending/with-loans.ts'
 import type { Budget, Payers, Reservation } from '../../src/money/budget.ts'
-import { openLentBudget } from '../../src/money/lent-budget.ts'
+import { openLentBudget } from '../../src/money/quota-budget.ts'
 import { manySteps, openWires, patienceMs, Refusals, settleDown } from './wires.ts'
 
 type World = ReturnType<typeof openWorld>

@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { openLentLimits } from '../../src/access/lent-limits.ts'
 import type { LimitReservation, Limits } from '../../src/access/limits.ts'
+import { openLentLimits } from '../../src/access/quota-limits.ts'
 import type { RouterError } from '../../src/core/errors.ts'
-import type { RateLimits } from '../../src/core/limits.ts'
 import { idleIn, type Purse } from '../../src/lending/purse.ts'
 import { slotEnd } from '../../src/lending/window.ts'
 import { withLoans } from '../../src/lending/with-loans.ts'
+import type { RateLimits } from '../../src/store/rate-limits.ts'
 import { manySteps, openWires, patienceMs, Refusals, settleDown, type WiredPurse } from './wires.ts'
 
 // Limits that several purses share, whatever the order of calls, messages, time, delays and deaths.

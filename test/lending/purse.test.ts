@@ -3,7 +3,7 @@ import { openBank } from '../../src/lending/bank.ts'
 import { Purse } from '../../src/lending/purse.ts'
 import { withLoans } from '../../src/lending/with-loans.ts'
 import type { Reservation } from '../../src/money/budget.ts'
-import { openLentBudget } from '../../src/money/lent-budget.ts'
+import { openLentBudget } from '../../src/money/quota-budget.ts'
 import { settleDown } from './wires.ts'
 
 /** A bank and two purses; what the bank answers arrives at once, or where that is `held`, when a test delivers it. */

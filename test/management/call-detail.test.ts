@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../src/core/json.ts'
 import { connect } from '../../src/store/connection.ts'
-import { ledgerWriter } from '../../src/store/ledger-writer.ts'
+import { ledgerWriter } from '../../src/store/ledger/ledger-writer.ts'
 import { schemaOf, validator } from '../helpers/openapi.ts'
 import { answerJson, type LoopbackProvider, loopbackProvider } from '../helpers/provider.ts'
 import { type TestRouter, testRouter } from '../helpers/router.ts'

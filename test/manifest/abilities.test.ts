@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'vitest'
-import { lackedFields } from '../../src/manifest/abilities.ts'
+import { lackedFields } from '../../src/manifest/run/abilities.ts'
 import { cacheLifetimeMs } from '../../src/routing/cache-lifetime.ts'
 import type { Files } from '../../src/snapshot/load-files.ts'
 import { shippedTarget } from '../helpers/sent.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { durationMs } from '../../src/core/duration.ts'
-import { nearest } from '../../src/manifest/did-you-mean.ts'
-import { hasBrokenReference, isReference, resolveText } from '../../src/manifest/environment.ts'
+import { nearest } from '../../src/manifest/check/did-you-mean.ts'
+import { hasBrokenReference, isReference, resolveText } from '../../src/manifest/read/environment.ts'
 
 test('references take the value of the environment, else their default, else they are missing', () => {
   const env = { HOST: 'h', EMPTY: '' }

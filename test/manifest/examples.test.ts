@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { bareProvider } from '../../src/manifest/dialect.ts'
-import { difference, partialDifference } from '../../src/manifest/difference.ts'
-import { proveExamples } from '../../src/manifest/examples.ts'
+import { difference, partialDifference } from '../../src/manifest/check/difference.ts'
+import { proveExamples } from '../../src/manifest/check/examples.ts'
+import { bareProvider } from '../../src/manifest/read/dialect.ts'
 import { acme, formatted, loadAcme, loadedDialect, plainDialect } from './files.ts'
 
 async function prove(examples: string): Promise<string[]> {

@@ -12,7 +12,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { openFileCache } from '../../src/manifest/file-cache.ts'
+import { openFileCache } from '../../src/manifest/read/file-cache.ts'
 
 function cacheFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'file-cache-'))

@@ -2,10 +2,10 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { type Dialect, loadDialect } from '../../src/manifest/dialect.ts'
-import { loadManifest } from '../../src/manifest/manifest.ts'
-import type { Problem } from '../../src/manifest/problem.ts'
-import { readSource } from '../../src/manifest/source.ts'
+import type { Problem } from '../../src/manifest/check/problem.ts'
+import { type Dialect, loadDialect } from '../../src/manifest/read/dialect.ts'
+import { loadManifest } from '../../src/manifest/read/manifest.ts'
+import { readSource } from '../../src/manifest/read/source.ts'
 
 /** A temporary folder with these files, removed after the test. */
 export function folderOf(files: { [path: string]: string }): string {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { NeutralRequest } from '../../src/core/request.ts'
-import { writeRequest } from '../../src/manifest/translate.ts'
+import { writeRequest } from '../../src/manifest/run/translate.ts'
 import { acme, formatted, loadAcme } from './files.ts'
 
 const request: NeutralRequest = {

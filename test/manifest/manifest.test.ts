@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import type { Pattern } from '../../src/core/pattern.ts'
-import { loadDialect } from '../../src/manifest/dialect.ts'
-import { loadManifest } from '../../src/manifest/manifest.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
-import { readSource } from '../../src/manifest/source.ts'
+import { loadDialect } from '../../src/manifest/read/dialect.ts'
+import { loadManifest } from '../../src/manifest/read/manifest.ts'
+import { readSource } from '../../src/manifest/read/source.ts'
+import type { Pattern } from '../../src/manifest/run/pattern.ts'
 import { acme, formatted, loadAcme, loadedDialect, plainDialect, plainEndpoint } from './files.ts'
 
 function provider(text: string, env: { [name: string]: string } = {}): Provider {

@@ -1,12 +1,12 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
-import { openFileCache } from '../../src/manifest/file-cache.ts'
-import { keepSound, readSourceFile } from '../../src/manifest/folder.ts'
-import { readLayer } from '../../src/manifest/layer.ts'
-import { mappingUrl } from '../../src/manifest/mapping-reader.ts'
-import { runMapping } from '../../src/manifest/run-mapping.ts'
-import { memberOf, readSource } from '../../src/manifest/source.ts'
+import { openFileCache } from '../../src/manifest/read/file-cache.ts'
+import { keepSound, readSourceFile } from '../../src/manifest/read/folder.ts'
+import { readLayer } from '../../src/manifest/read/layer.ts'
+import { mappingUrl } from '../../src/manifest/read/mapping-reader.ts'
+import { memberOf, readSource } from '../../src/manifest/read/source.ts'
+import { runMapping } from '../../src/manifest/run/run-mapping.ts'
 import { folderOf, loadedDialect, plainDialect } from './files.ts'
 
 const pathOf = (file: string, ...path: (string | number)[]) => mappingUrl({ file, path: [] }, path)

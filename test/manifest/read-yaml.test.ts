@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parseDocument, stringify } from 'yaml'
-import { readYaml } from '../../src/manifest/read-yaml.ts'
+import { readYaml } from '../../src/manifest/read/read-yaml.ts'
 
 /** The value that `yaml` reads from a text; undefined when it rejects it. */
 function reference(text: string): { value: unknown } | undefined {

@@ -2,9 +2,9 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, test } from 'vitest'
 import { catalogue } from '../../src/core/errors.ts'
 import { isObject } from '../../src/core/json.ts'
-import { checkSchema } from '../../src/manifest/schema.ts'
-import { readSource } from '../../src/manifest/source.ts'
-import { readSchema } from '../../src/manifest/validators.ts'
+import { checkSchema } from '../../src/manifest/check/schema.ts'
+import { readSchema } from '../../src/manifest/check/validators.ts'
+import { readSource } from '../../src/manifest/read/source.ts'
 import { acme, formatted } from './files.ts'
 
 const kinds = ['catalog', 'provider', 'dialect', 'config'] as const

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readSource } from '../../src/manifest/source.ts'
+import { readSource } from '../../src/manifest/read/source.ts'
 import { formatted } from './files.ts'
 
 const at = (text: string, path: (string | number)[], what?: 'value' | 'name') => {

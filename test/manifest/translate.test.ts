@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
-import { readReply } from '../../src/manifest/read-reply.ts'
+import { readReply } from '../../src/manifest/run/read-reply.ts'
+import { patchRequest, readEvent, readFrame, usedLosses, writeRequest } from '../../src/manifest/run/translate.ts'
 import { targetFacts } from '../../src/manifest/target-facts.ts'
-import { patchRequest, readEvent, readFrame, usedLosses, writeRequest } from '../../src/manifest/translate.ts'
 import { acme, formatted, loadAcme } from './files.ts'
 
 function provider(more = ''): Provider {

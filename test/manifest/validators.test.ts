@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest'
-import { type FileCache, noCache } from '../../src/manifest/file-cache.ts'
-import { createValidators } from '../../src/manifest/validators.ts'
+import { createValidators } from '../../src/manifest/check/validators.ts'
+import { type FileCache, noCache } from '../../src/manifest/read/file-cache.ts'
 
 const kept = new Map<string, unknown>()
 const cache: FileCache = {

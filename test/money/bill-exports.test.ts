@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { readBill } from '../../src/money/bill.ts'
-import { modelNames } from '../../src/money/model-names.ts'
+import { readBill } from '../../tools/bills/bill.ts'
+import { modelNames } from '../../tools/bills/model-names.ts'
 
 const day = (of: number) => Date.UTC(2026, 10, of)
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { type BillColumns, readBill } from '../../src/money/bill.ts'
-import { compareBill } from '../../src/money/compare.ts'
+import { type BillColumns, readBill } from '../../tools/bills/bill.ts'
+import { compareBill } from '../../tools/bills/compare-bill.ts'
 
 const day = Date.UTC(2026, 10, 1)
 const read = (text: string, columns?: BillColumns) => readBill(new TextEncoder().encode(text), 'bill.csv', columns)

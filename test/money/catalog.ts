@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { ModelEntry } from '../../src/core/model.ts'
-import { readSource } from '../../src/manifest/source.ts'
+import type { ModelEntry } from '../../src/core/models/model.ts'
+import { readSource } from '../../src/manifest/read/source.ts'
 
 type Section = { defaults?: Partial<ModelEntry>; models: { [id: string]: Partial<ModelEntry> } }
 type File = Section & { by_api?: { [api: string]: Section } }

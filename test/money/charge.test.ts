@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
-import type { ModelEntry } from '../../src/core/model.ts'
+import type { ModelEntry } from '../../src/core/models/model.ts'
 import { chargeOf, mostReported } from '../../src/money/charge.ts'
 import { priceOf } from '../../src/money/price.ts'
 import { recount } from '../../src/money/recount.ts'

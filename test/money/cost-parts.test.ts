@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { ModelEntry } from '../../src/core/model.ts'
+import type { ModelEntry } from '../../src/core/models/model.ts'
 import type { Usage } from '../../src/core/usage.ts'
 import { chargeOf } from '../../src/money/charge.ts'
 import { costParts } from '../../src/money/cost-parts.ts'

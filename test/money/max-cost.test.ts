@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../src/core/json.ts'
-import type { ModelEntry, PricingTier } from '../../src/core/model.ts'
+import type { ModelEntry, PricingTier } from '../../src/core/models/model.ts'
 import type { Part } from '../../src/core/parts.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
 import type { Usage } from '../../src/core/usage.ts'

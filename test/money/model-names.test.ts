@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { modelNames } from '../../src/money/model-names.ts'
+import { modelNames } from '../../tools/bills/model-names.ts'
 
 const named = (...models: string[]) => modelNames(models.map((model) => ({ model, aliases: [] })))
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import type { ModelEntry } from '../../src/core/model.ts'
+import type { ModelEntry } from '../../src/core/models/model.ts'
+import { mostCost } from '../../src/money/highest-cost.ts'
 import { type CountedOperation, measuredOperation } from '../../src/money/measured-operation.ts'
-import { mostCost } from '../../src/money/most-cost.ts'
 import { operationBounds } from '../../src/money/operation-bounds.ts'
 
 describe('the most that a call for an operation can cost', () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { ModelEntry, PricingTier } from '../../src/core/model.ts'
+import type { ModelEntry, PricingTier } from '../../src/core/models/model.ts'
 import { promptTokens, type Usage, type UsageClass, usageClasses } from '../../src/core/usage.ts'
 import { dearestImageModes, dearestImagePrice } from '../../src/money/image-prices.ts'
 import { priceOf } from '../../src/money/price.ts'

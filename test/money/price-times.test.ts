@@ -1,7 +1,7 @@
 import { calcPrice } from '@pydantic/genai-prices'
 import { describe, expect, test } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
-import type { ModelEntry } from '../../src/core/model.ts'
+import type { ModelEntry } from '../../src/core/models/model.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
 import { priceOf } from '../../src/money/price.ts'
 import { recount } from '../../src/money/recount.ts'

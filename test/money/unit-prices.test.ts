@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { ModelEntry } from '../../src/core/model.ts'
+import type { ModelEntry } from '../../src/core/models/model.ts'
 import { mergeUsage, type Usage } from '../../src/core/usage.ts'
 import { dearestImageModes, dearestImagePrice } from '../../src/money/image-prices.ts'
 import { priceOf } from '../../src/money/price.ts'

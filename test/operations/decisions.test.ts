@@ -1,6 +1,6 @@
 import { Ajv } from 'ajv'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { decisions } from '../../src/api/operations/decisions.ts'
+import { decisions } from '../../src/api/operations/decisions/decisions.ts'
 import type { Store } from '../../src/store/open.ts'
 import { newKey, storeIn } from '../e2e/budget-world.ts'
 import { answerJson, type LoopbackProvider, loopbackProvider, type Received, within } from '../helpers/provider.ts'

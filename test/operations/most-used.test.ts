@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { images } from '../../src/api/operations/images.ts'
+import { speech } from '../../src/api/operations/audio/speech.ts'
+import { transcriptions } from '../../src/api/operations/audio/transcriptions.ts'
+import { images } from '../../src/api/operations/images/images.ts'
 import { rerank } from '../../src/api/operations/rerank.ts'
-import { speech } from '../../src/api/operations/speech.ts'
-import { transcriptions } from '../../src/api/operations/transcriptions.ts'
 import type { JsonObject } from '../../src/core/json.ts'
-import type { ModelEntry } from '../../src/core/model.ts'
+import type { ModelEntry } from '../../src/core/models/model.ts'
 
 // The most that a call for an operation can use: what is reserved for it.
 

@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import type { KnownSources } from '../../src/manifest/folder.ts'
-import { formatProblem } from '../../src/manifest/problem.ts'
+import { formatProblem } from '../../src/manifest/check/problem.ts'
+import type { KnownSources } from '../../src/manifest/read/folder.ts'
 import { buildSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts'
 
 /** The shipped dialects, read once. */

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { readSource } from '../../src/manifest/source.ts'
+import { readSource } from '../../src/manifest/read/source.ts'
 import { loadPlugins } from '../../src/plugin/load.ts'
 import { pluginSettings } from '../../src/plugin/settings.ts'
 import { openPlugin } from '../../src/plugin/test-kit.ts'

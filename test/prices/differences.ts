@@ -1,4 +1,4 @@
-import type { ModelEntry } from '../../src/core/model.ts'
+import type { ModelEntry } from '../../src/core/models/model.ts'
 import type { Usage } from '../../src/core/usage.ts'
 import { priceOf } from '../../src/money/price.ts'
 import { comparedAt, type PriceList } from './price-lists.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { ModelEntry } from '../../src/core/model.ts'
-import { isShutDown } from '../../src/core/shutdown.ts'
+import type { ModelEntry } from '../../src/core/models/model.ts'
+import { isShutDown } from '../../src/core/models/shutdown.ts'
 import { shippedEntry, shippedModels } from '../money/catalog.ts'
 
 /** Models whose makers charge more for long prompts, and whose resellers do not, by the lists that know them. */

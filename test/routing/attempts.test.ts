@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { type ErrorCode, type ErrorDetails, RouterError } from '../../src/core/errors.ts'
-import { defaultHealth, defaultRouting, type RoutingRules } from '../../src/core/routing-rules.ts'
+import { defaultHealth, defaultRouting, type RoutingRules } from '../../src/core/routing/rules.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import type { Target } from '../../src/manifest/target.ts'
 import { Affinity } from '../../src/routing/affinity.ts'
 import { tryTargets } from '../../src/routing/attempts.ts'
-import { Gates } from '../../src/routing/gates.ts'
-import { Health } from '../../src/routing/health.ts'
+import { Gates } from '../../src/routing/health/concurrency-limiters.ts'
+import { Health } from '../../src/routing/health/health.ts'
+import { RetryBudget } from '../../src/routing/health/retries.ts'
 import { Measurements } from '../../src/routing/measurements.ts'
-import { RetryBudget } from '../../src/routing/retries.ts'
 import type { AttemptLimits, RoutingState } from '../../src/routing/trial.ts'
 
 const named = (slug: string): Target => ({

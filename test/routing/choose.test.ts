@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
-import { defaultHealth, type RoutingRules } from '../../src/core/routing-rules.ts'
+import { defaultHealth, type RoutingRules } from '../../src/core/routing/rules.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { type Target, targetId } from '../../src/manifest/target.ts'
 import { Affinity } from '../../src/routing/affinity.ts'
 import { type Choosing, chooseTargets } from '../../src/routing/choose.ts'
-import { Health } from '../../src/routing/health.ts'
+import { Health } from '../../src/routing/health/health.ts'
 import { callClass, Measurements } from '../../src/routing/measurements.ts'
-import type { Targets } from '../../src/routing/resolve.ts'
+import type { Targets } from '../../src/routing/names/resolve.ts'
 
 const named = (slug: string): Target => ({
   provider: { slug, baseUrl: `https://${slug}.example`, auth: { scheme: 'none' } } as Provider,

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
-import { defaultHealth } from '../../src/core/routing-rules.ts'
+import { defaultHealth } from '../../src/core/routing/rules.ts'
 import type { Target } from '../../src/manifest/target.ts'
-import { Health } from '../../src/routing/health.ts'
+import { Health } from '../../src/routing/health/health.ts'
 
 // What the calls of one organization meet does not close a target to the calls of others.
 

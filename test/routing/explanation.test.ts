@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { newSecret } from '../../src/access/secret.ts'
 import { RouterError } from '../../src/core/errors.ts'
-import { defaultHealth } from '../../src/core/routing-rules.ts'
+import { defaultHealth } from '../../src/core/routing/rules.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import type { Target } from '../../src/manifest/target.ts'
-import { passOver, skipClosed, skipTroubled } from '../../src/routing/closed-reason.ts'
 import { Explanation } from '../../src/routing/explanation.ts'
-import { Gates } from '../../src/routing/gates.ts'
-import { Health, type Passage, type Trouble } from '../../src/routing/health.ts'
+import { passOver, skipClosed, skipTroubled } from '../../src/routing/health/closed-reason.ts'
+import { Gates } from '../../src/routing/health/concurrency-limiters.ts'
+import { Health, type Passage, type Trouble } from '../../src/routing/health/health.ts'
 
 const named = (slug: string): Target => ({
   provider: { slug, baseUrl: `https://${slug}.example`, auth: { scheme: 'none' } } as Provider,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { type ErrorCode, type ErrorDetails, RouterError } from '../../src/core/errors.ts'
-import { failureClass } from '../../src/routing/failure-class.ts'
+import { failureClass } from '../../src/routing/health/failure-class.ts'
 
 const cases: [code: ErrorCode, details: ErrorDetails, name: string][] = [
   // Of a provider.

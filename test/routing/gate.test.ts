@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test, vi } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
-import { type Caller, Gate, type Leave } from '../../src/routing/gate.ts'
+import { type Caller, Gate, type Leave } from '../../src/routing/health/concurrency-limiter.ts'
 
 const { signal } = new AbortController()
 const of = (organization: string, isLow = false): Caller => ({ organization, isLow })

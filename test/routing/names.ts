@@ -1,11 +1,11 @@
 import { RouterError } from '../../src/core/errors.ts'
-import type { ModelEntry } from '../../src/core/model.ts'
+import type { ModelEntry } from '../../src/core/models/model.ts'
 import type { Policy } from '../../src/core/names.ts'
-import { defaultRouting } from '../../src/core/routing-rules.ts'
+import { defaultRouting } from '../../src/core/routing/rules.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { targetId } from '../../src/manifest/target.ts'
-import { resolve } from '../../src/routing/resolve.ts'
-import type { Scope } from '../../src/routing/scope.ts'
+import { resolve } from '../../src/routing/names/resolve.ts'
+import type { Scope } from '../../src/routing/names/scope.ts'
 
 /** Providers and models as rules see them; `away` is not configured, `any` passes on unknown models. */
 const models: { [id: string]: Partial<ModelEntry> } = {

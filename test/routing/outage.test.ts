@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
-import { defaultHealth } from '../../src/core/routing-rules.ts'
+import { defaultHealth } from '../../src/core/routing/rules.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
-import { Health } from '../../src/routing/health.ts'
+import { Health } from '../../src/routing/health/health.ts'
 
 const target = {
   provider: { slug: 'first', baseUrl: 'http://first.example', auth: { scheme: 'none' } } as unknown as Provider,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { listedModels, listedPolicies } from '../../src/routing/listed.ts'
+import { listedModels, listedPolicies } from '../../src/routing/names/listed.ts'
 import { directory, scope, targets } from './names.ts'
 
 const refused = (status: number, says: string) => [status, expect.stringContaining(says)]

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Target } from '../../src/manifest/target.ts'
-import { backoffMs, RetryBudget, spreadMs } from '../../src/routing/retries.ts'
+import { backoffMs, RetryBudget, spreadMs } from '../../src/routing/health/retries.ts'
 
 const named = (slug: string) => ({ provider: { slug }, model: 'm' }) as unknown as Target
 const [a, b] = [named('a'), named('b')]

@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
-import type { ModelEntry } from '../../src/core/model.ts'
+import type { ModelEntry } from '../../src/core/models/model.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
-import type { RoutingRequest } from '../../src/core/routing-request.ts'
+import type { RoutingRequest } from '../../src/core/routing/request.ts'
 import { type Target, targetId } from '../../src/manifest/target.ts'
-import { forChat, type Route, resolve } from '../../src/routing/resolve.ts'
-import { routeForRequest } from '../../src/routing/route-for-request.ts'
-import type { Scope } from '../../src/routing/scope.ts'
+import { forChat, type Route, resolve } from '../../src/routing/names/resolve.ts'
+import { routeForRequest } from '../../src/routing/names/route-for-request.ts'
+import type { Scope } from '../../src/routing/names/scope.ts'
 import { directory, scope } from './names.ts'
 
 type Rules = Parameters<typeof scope>[0]

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
-import { defaultHealth } from '../../src/core/routing-rules.ts'
+import { defaultHealth } from '../../src/core/routing/rules.ts'
 import type { Target } from '../../src/manifest/target.ts'
 import type { Finding } from '../../src/routing/findings.ts'
 import { callClass } from '../../src/routing/measurements.ts'

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { openFileCache } from '../../src/manifest/file-cache.ts'
-import { formatProblem } from '../../src/manifest/problem.ts'
+import { formatProblem } from '../../src/manifest/check/problem.ts'
+import { openFileCache } from '../../src/manifest/read/file-cache.ts'
 import { buildSnapshot } from '../../src/snapshot/snapshot.ts'
 import { folderOf, plainDialect, writeIn } from '../manifest/files.ts'
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { defaultHealth, defaultRouting } from '../../src/core/routing-rules.ts'
+import { defaultHealth, defaultRouting } from '../../src/core/routing/rules.ts'
 import { findConfig, loadConfig, needRestart } from '../../src/snapshot/config.ts'
 import { folderOf, formatted } from '../manifest/files.ts'
 

@@ -1,8 +1,8 @@
 import { symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import type { KnownSources } from '../../src/manifest/folder.ts'
-import { formatProblem } from '../../src/manifest/problem.ts'
+import { formatProblem } from '../../src/manifest/check/problem.ts'
+import type { KnownSources } from '../../src/manifest/read/folder.ts'
 import { buildSnapshot } from '../../src/snapshot/snapshot.ts'
 import { folderOf, plainDialect } from '../manifest/files.ts'
 

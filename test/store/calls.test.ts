@@ -1,10 +1,10 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
-import type { CallFilters } from '../../src/store/call-filters.ts'
-import { type CallsQuery, callsReader } from '../../src/store/calls-query.ts'
 import { connect } from '../../src/store/connection.ts'
-import { ledgerWriter } from '../../src/store/ledger-writer.ts'
+import { ledgerWriter } from '../../src/store/ledger/ledger-writer.ts'
 import { openStore } from '../../src/store/open.ts'
+import type { CallFilters } from '../../src/store/queries/call-filters.ts'
+import { type CallsQuery, callsReader } from '../../src/store/queries/calls-query.ts'
 import { plainRecord } from './plain-record.ts'
 import { temporaryFile } from './temporary.ts'
 

@@ -2,19 +2,19 @@ import { randomBytes } from 'node:crypto'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
 import { connect, inMemory } from '../../src/store/connection.ts'
-import { ledgerWriter } from '../../src/store/ledger-writer.ts'
-import { migrate } from '../../src/store/migrate.ts'
-import { migrations } from '../../src/store/migrations.ts'
+import { ledgerWriter } from '../../src/store/ledger/ledger-writer.ts'
 import { openStore } from '../../src/store/open.ts'
-import { QueryTooLarge } from '../../src/store/query.ts'
-import { queries } from '../../src/store/query-thread.ts'
+import { QueryTooLarge } from '../../src/store/queries/query.ts'
+import { queries } from '../../src/store/queries/query-thread.ts'
 import {
   isUsageGroup,
   mostUsageRows,
   type UsageQuery,
   type UsageRow,
   usageReporter,
-} from '../../src/store/usage-query.ts'
+} from '../../src/store/queries/usage-query.ts'
+import { migrate } from '../../src/store/schema/migrate.ts'
+import { migrations } from '../../src/store/schema/migrations.ts'
 import { plainRecord } from './plain-record.ts'
 import { temporaryFile } from './temporary.ts'
 

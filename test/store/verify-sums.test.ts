@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type KeyRecord, keyState, type NewKey } from '../../src/store/keys.ts'
+import { monthOf } from '../../src/store/ledger/spend.ts'
 import { openStore } from '../../src/store/open.ts'
-import { monthOf } from '../../src/store/spend.ts'
 import { plainRecord } from './plain-record.ts'
 
 function emptyStore() {

@@ -1,9 +1,9 @@
 import { expect, test, vi } from 'vitest'
 import type { AccountState } from '../../src/lending/account.ts'
 import { openBank } from '../../src/lending/bank.ts'
-import { AdoptedLines, type ChannelToOld, type Handed } from '../../src/threads/adopted-lines.ts'
-import type { FromNew, FromOld } from '../../src/threads/handover-messages.ts'
-import type { MoneyBooks } from '../../src/threads/near-line.ts'
+import { AdoptedLines, type ChannelToOld, type Handed } from '../../src/workers/threads/adopted-lines.ts'
+import type { FromNew, FromOld } from '../../src/workers/threads/handover-messages.ts'
+import type { MoneyBooks } from '../../src/workers/threads/near-line.ts'
 import { plainRecord } from '../store/plain-record.ts'
 
 const account = 'organization o'

@@ -1,8 +1,8 @@
 import { MessageChannel } from 'node:worker_threads'
 import { expect, onTestFinished, test } from 'vitest'
-import { FarBooks } from '../../src/threads/far-books.ts'
-import type { Said, Told } from '../../src/threads/messages.ts'
-import { sharedCounter, ThreadPort } from '../../src/threads/port.ts'
+import { FarBooks } from '../../src/workers/threads/far-books.ts'
+import type { Said, Told } from '../../src/workers/threads/messages.ts'
+import { sharedCounter, ThreadPort } from '../../src/workers/threads/port.ts'
 import { plainRecord } from '../store/plain-record.ts'
 
 /** The books of a line, and the other end of the connection, which keeps what it is told. */

@@ -3,9 +3,9 @@ import type { AccountState, Answer, Held } from '../../src/lending/account.ts'
 import { type Bank, openBank } from '../../src/lending/bank.ts'
 import { openLedger } from '../../src/money/ledger.ts'
 import { StoreError } from '../../src/store/store-error.ts'
-import { type ChannelToNew, HandedBooks } from '../../src/threads/handed-books.ts'
-import type { FromOld } from '../../src/threads/handover-messages.ts'
-import { sentRows } from '../../src/threads/sent-rows.ts'
+import { type ChannelToNew, HandedBooks } from '../../src/workers/threads/handed-books.ts'
+import type { FromOld } from '../../src/workers/threads/handover-messages.ts'
+import { sentRows } from '../../src/workers/threads/sent-rows.ts'
 import { plainRecord } from '../store/plain-record.ts'
 
 test('books that come back do not wait for a line that does not answer, and lend nothing that it may have', async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
-import { Handover } from '../../src/handover.ts'
-import { sentRows } from '../../src/threads/sent-rows.ts'
+import { Handover } from '../../src/workers/handover.ts'
+import { sentRows } from '../../src/workers/threads/sent-rows.ts'
 import { plainRecord } from '../store/plain-record.ts'
 
 test('of rows that are settled together only what can never be written stays unwritten in the bank', async () => {

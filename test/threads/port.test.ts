@@ -1,6 +1,6 @@
 import { MessageChannel } from 'node:worker_threads'
 import { expect, onTestFinished, test } from 'vitest'
-import { sharedCounter, ThreadPort } from '../../src/threads/port.ts'
+import { sharedCounter, ThreadPort } from '../../src/workers/threads/port.ts'
 
 /** Both ends of a connection, here in one thread, and what each has heard. */
 function connected(first: () => string[] = () => []) {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
-import { type ChannelToNew, HandedBooks } from '../../src/threads/handed-books.ts'
-import type { FromOld } from '../../src/threads/handover-messages.ts'
-import { payersOf, refusedPayers, sentRows } from '../../src/threads/sent-rows.ts'
+import { type ChannelToNew, HandedBooks } from '../../src/workers/threads/handed-books.ts'
+import type { FromOld } from '../../src/workers/threads/handover-messages.ts'
+import { payersOf, refusedPayers, sentRows } from '../../src/workers/threads/sent-rows.ts'
 import { plainRecord } from '../store/plain-record.ts'
 
 const september = Date.UTC(2026, 8, 30, 23)

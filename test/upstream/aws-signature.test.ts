@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { AwsSigV4 } from '../../src/manifest/provider.ts'
-import { signAws } from '../../src/upstream/aws-signature.ts'
+import { signAws } from '../../src/upstream/auth/aws-signature.ts'
 import { published } from './aws-published.ts'
 import { expectedAuthorization } from './aws-verify.ts'
 

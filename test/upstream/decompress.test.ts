@@ -9,7 +9,7 @@ import {
   zstdCompressSync,
 } from 'node:zlib'
 import { expect, test } from 'vitest'
-import { decompressed } from '../../src/upstream/decompress.ts'
+import { decompressed } from '../../src/upstream/http/decompress.ts'
 import { within } from '../helpers/provider.ts'
 
 const text = 'data: {"hello": "wörld"}\n\n'.repeat(500)

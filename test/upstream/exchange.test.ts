@@ -1,9 +1,9 @@
 import type { Dispatcher } from 'undici'
 import { describe, expect, test } from 'vitest'
 import type { Timeouts } from '../../src/manifest/provider.ts'
-import type { Deadlines } from '../../src/upstream/deadlines.ts'
-import { Exchange } from '../../src/upstream/exchange.ts'
-import type { HttpRequest } from '../../src/upstream/http-client.ts'
+import type { Deadlines } from '../../src/upstream/http/deadlines.ts'
+import { Exchange } from '../../src/upstream/http/exchange.ts'
+import type { HttpRequest } from '../../src/upstream/http/http-client.ts'
 
 const patient: Timeouts = {
   connectMs: 1e6,

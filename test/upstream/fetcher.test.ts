@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
-import { type MediaSettings, openFetcher, type ResolveName } from '../../src/upstream/fetcher.ts'
+import { type MediaSettings, openFetcher, type ResolveName } from '../../src/upstream/files/fetcher.ts'
 import { pause, within } from '../helpers/provider.ts'
 import { limit } from '../helpers/time.ts'
 

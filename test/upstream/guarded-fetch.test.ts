@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type GuardedFetch, openGuardedFetch } from '../../src/upstream/guarded-fetch.ts'
+import { type GuardedFetch, openGuardedFetch } from '../../src/upstream/files/guarded-fetch.ts'
 
 let server: Server
 let other: Server

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
 import type { MediaPart, Part } from '../../src/core/parts.ts'
-import type { HistoryRules } from '../../src/core/repair-history.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
-import type { Fetched, FetchMedia } from '../../src/upstream/fetcher.ts'
-import { type CallMedia, inlineMedia, openCallMedia } from '../../src/upstream/inline.ts'
+import type { HistoryRules } from '../../src/manifest/run/repair-history.ts'
+import type { Fetched, FetchMedia } from '../../src/upstream/files/fetcher.ts'
+import { type CallMedia, inlineMedia, openCallMedia } from '../../src/upstream/files/inline.ts'
 import { pause, within } from '../helpers/provider.ts'
 
 const file: Fetched = { data: 'aGk=', media_type: 'image/png' }

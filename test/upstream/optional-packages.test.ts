@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import { signAws } from '../../src/upstream/aws-signature.ts'
+import { signAws } from '../../src/upstream/auth/aws-signature.ts'
 import { readAwsEventStream } from '../../src/wire/aws-event-stream.ts'
 
 vi.mock('aws4fetch', () => {

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { isObject } from '../../src/core/json.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
-import { openHttpClient } from '../../src/upstream/http-client.ts'
+import { openHttpClient } from '../../src/upstream/http/http-client.ts'
 import { requestAnswer } from '../../src/upstream/provider-answer.ts'
 import { beginStream, loopbackProvider } from '../helpers/provider.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Provider } from '../../src/manifest/provider.ts'
-import { failureClass } from '../../src/routing/failure-class.ts'
+import { failureClass } from '../../src/routing/health/failure-class.ts'
 import { errorFor } from '../../src/upstream/provider-error.ts'
 
 const provider = {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { isPublicAddress } from '../../src/upstream/public-address.ts'
+import { isPublicAddress } from '../../src/upstream/files/public-address.ts'
 
 describe('not public', () => {
   test.each([

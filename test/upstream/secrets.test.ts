@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
 import type { Auth } from '../../src/manifest/provider.ts'
-import { redact, rememberIssued, withoutSecretsOf } from '../../src/upstream/secrets.ts'
+import { redact, rememberIssued, withoutSecretsOf } from '../../src/upstream/auth/secrets.ts'
 
 const secret = 'sk-live-"q/7+w=Zk9~Tn3&Vb6%Xc2\\Lm8 Pd4/Rs5+Gh1'
 const bearer: Auth = { scheme: 'bearer', secret }

@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
 import type { Timeouts } from '../../src/manifest/provider.ts'
-import { type HttpRequest, openHttpClient } from '../../src/upstream/http-client.ts'
+import { type HttpRequest, openHttpClient } from '../../src/upstream/http/http-client.ts'
 import { within } from '../helpers/provider.ts'
 import { eventually } from '../helpers/time.ts'
 

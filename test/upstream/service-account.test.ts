@@ -1,6 +1,6 @@
 import { createPrivateKey, createPublicKey, verify } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { signAssertion, signRs256 } from '../../src/upstream/service-account.ts'
+import { signAssertion, signRs256 } from '../../src/upstream/auth/service-account.ts'
 import { rfc7515Key } from './rfc7515-key.ts'
 
 const key = createPrivateKey({ key: rfc7515Key, format: 'jwk' })

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect, test } from 'vitest'
-import { openTokens, type Token } from '../../src/upstream/tokens.ts'
+import { openTokens, type Token } from '../../src/upstream/auth/tokens.ts'
 
 const minute = 60_000
 const patient = new AbortController().signal

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { serverFlags, serverVariables } from '../../src/cli/restart.ts'
+import { serverFlags, serverVariables } from '../../src/runtime/restart.ts'
 import type { Gateway } from './clients/client.ts'
 import { manifestOf } from './setup.ts'
 

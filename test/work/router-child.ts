@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { pino } from 'pino'
-import { startRouter } from '../../src/router.ts'
+import { startRouter } from '../../src/app/router.ts'
 
 /**
  * A router that tells its parent what a call takes of it. It is started with its configuration and `--expose-gc`, reports its

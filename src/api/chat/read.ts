@@ -24,7 +24,7 @@ import { unknownFields } from '../wire-fields.ts'
 import { knownNames } from './fields.ts'
 import { knownMembers } from './known-members.ts'
 import { readMessages } from './messages.ts'
-import { readReasoning } from './reasoning-words.ts'
+import { readReasoning } from './reasoning-names.ts'
 import { readTools } from './tools.ts'
 
 /** A Chat Completions body as a neutral request. Throws RouterError 400 that names the field. */

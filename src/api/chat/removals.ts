@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import { isNoSearch, type Removals } from '../remove-fields.ts'
+import { cacheMarks } from './alternative-names.ts'
 import { fieldNames } from './fields.ts'
-import { cacheMarks } from './other-words.ts'
 
 const isType = (...types: readonly string[]) => {
   return (node: JsonObject) => typeof node.type === 'string' && types.includes(node.type)

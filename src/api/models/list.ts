@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../../core/json.ts'
-import { abilities, chatFacts, modalFacts } from '../../core/model.ts'
-import { ascending, billedTier, type Tier } from '../../core/tier.ts'
+import { abilities, chatFacts, modalFacts } from '../../core/models/model.ts'
+import { ascending, billedTier, type Tier } from '../../core/models/tier.ts'
 
 /** The catalog fields of a model that a list shows. */
 export type ModelFacts = { api: string; created?: number; updated?: number; pricing?: readonly Tier[] } & {

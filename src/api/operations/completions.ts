@@ -1,6 +1,6 @@
 import { RouterError } from '../../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import type { ModelEntry } from '../../core/model.ts'
+import type { ModelEntry } from '../../core/models/model.ts'
 import type { OperationRequest } from '../../core/operation.ts'
 import { type Check, fieldsOf, flag, integer, list, listOf, number, object, refuse, required, text } from '../check.ts'
 import type { OperationApi, OperationFacts } from '../operation-api.ts'

@@ -1,6 +1,6 @@
 import { RouterError } from '../../core/errors.ts'
 import { isObject, type JsonObject } from '../../core/json.ts'
-import type { ModelEntry } from '../../core/model.ts'
+import type { ModelEntry } from '../../core/models/model.ts'
 import type { OperationRequest } from '../../core/operation.ts'
 import { fieldsOf, integer, oneOf, required, text } from '../check.ts'
 import type { OperationApi, OperationFacts } from '../operation-api.ts'

@@ -3,7 +3,7 @@ import type { ReplyFacts } from '../client-api.ts'
 import { writeEvent } from '../sse.ts'
 import { editReply } from './edit.ts'
 import { endingOf } from './finish.ts'
-import { eventsOfItems } from './stream-unsaid.ts'
+import { eventsOfItems } from './stream-missing.ts'
 import { writeUsage } from './usage.ts'
 import { completeResponse } from './write.ts'
 

@@ -1,20 +1,20 @@
 import type { OperationApi } from '../../api/operation-api.ts'
 import { asRouterError, RouterError } from '../../core/errors.ts'
 import type { Json, JsonObject } from '../../core/json.ts'
-import type { ModelEntry } from '../../core/model.ts'
+import type { ModelEntry } from '../../core/models/model.ts'
 import type { OperationRequest } from '../../core/operation.ts'
 import { addUsage, mergeUsage, type Usage } from '../../core/usage.ts'
-import { yieldEach } from '../../core/yield-each.ts'
 import type { OperationEndpoint } from '../../manifest/operation.ts'
-import { type Target, targetId } from '../../manifest/target.ts'
 import {
   type OperationContext,
   type OperationEvent,
   operationContext,
   writeOperation,
-} from '../../manifest/translate-operation.ts'
+} from '../../manifest/run/translate-operation.ts'
+import { type Target, targetId } from '../../manifest/target.ts'
+import { yieldEach } from '../../runtime/yield-each.ts'
 import type { AnswerBounds } from '../../upstream/answer-bounds.ts'
-import type { CallMedia } from '../../upstream/inline.ts'
+import type { CallMedia } from '../../upstream/files/inline.ts'
 import { type OperationAnswer, requestOperation } from '../../upstream/operation-answer.ts'
 import type { Answered } from '../call-kind.ts'
 import type { Admission, AttemptContext } from '../types.ts'

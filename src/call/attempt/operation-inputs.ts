@@ -1,11 +1,11 @@
 import { fileField } from '../../api/operations/form-fields.ts'
-import { fileOfData } from '../../api/operations/image-inputs.ts'
+import { fileOfData } from '../../api/operations/images/image-inputs.ts'
 import { RouterError } from '../../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { OperationRequest } from '../../core/operation.ts'
 import type { UploadedFile } from '../../core/upload.ts'
 import type { OperationEndpoint } from '../../manifest/operation.ts'
-import type { CallMedia } from '../../upstream/inline.ts'
+import type { CallMedia } from '../../upstream/files/inline.ts'
 
 /**
  * A request with its pictures as an endpoint takes them: addresses become files where it takes none. Throws RouterError 400 for

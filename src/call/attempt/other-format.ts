@@ -1,14 +1,14 @@
 import type { NeutralRequest } from '../../core/request.ts'
-import { takesPart } from '../../manifest/inferred-losses.ts'
-import { hasLinks } from '../../manifest/losses.ts'
-import { chatEndpoint } from '../../manifest/run-mapping.ts'
+import { takesPart } from '../../manifest/run/inferred-support.ts'
+import { chatEndpoint } from '../../manifest/run/run-mapping.ts'
+import { type ProviderRequest, writeRequest } from '../../manifest/run/translate.ts'
+import { hasLinks } from '../../manifest/run/unsupported.ts'
 import type { Target } from '../../manifest/target.ts'
-import { type ProviderRequest, writeRequest } from '../../manifest/translate.ts'
-import { type CallMedia, inlineMedia } from '../../upstream/inline.ts'
+import { type CallMedia, inlineMedia } from '../../upstream/files/inline.ts'
 import type { StreamTranslation, TargetedCall, Translation } from './types.ts'
 
 /**
- * For a provider of another format, through the neutral form: `readFrame` in `manifest/translate.ts` has made events of each
+ * For a provider of another format, through the neutral form: `readFrame` in `manifest/run/translate.ts` has made events of each
  * stream chunk by the dialect's mapping, and `stream-write.ts` of the client's API writes them.
  */
 export function otherFormatTranslation(target: Target, { call, request, turn, media }: TargetedCall): Translation {

@@ -1,5 +1,5 @@
 import type { CallRecord } from '../../core/call.ts'
-import type { CallsUnderWay } from '../../observe/line-metrics.ts'
+import type { CallsUnderWay } from '../../observe/worker-metrics.ts'
 
 /** Counts the admitted calls of one event loop that are not settled yet, by organization. */
 export class InFlightCalls {

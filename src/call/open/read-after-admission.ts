@@ -1,6 +1,6 @@
 import type { Key } from '../../access/keys.ts'
 import type { OperationBody } from '../../api/operation-api.ts'
-import type { Caller, Gate } from '../../routing/gate.ts'
+import type { Caller, Gate } from '../../routing/health/concurrency-limiter.ts'
 import type { BodyProgress, Call } from '../types.ts'
 
 /**

@@ -1,9 +1,9 @@
 import { asRouterError } from '../../core/errors.ts'
-import { andThen } from '../../manifest/run-mapping.ts'
+import { andThen } from '../../manifest/run/run-mapping.ts'
 import type { CallPlugins } from '../../plugin/call-plugins.ts'
 import type { MaybePromise } from '../../plugin/contract.ts'
 import { pluginTarget } from '../../plugin/plugin-target.ts'
-import type { Targets } from '../../routing/resolve.ts'
+import type { Targets } from '../../routing/names/resolve.ts'
 import type { Settlement } from '../admission/settlement.ts'
 
 /** Lets plugins order the targets of a call, or leave some out. Throws RouterError. */

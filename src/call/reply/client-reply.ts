@@ -1,6 +1,6 @@
 import type { Reply } from '../../core/reply.ts'
 import { completionTokens } from '../../core/usage.ts'
-import { andThen } from '../../manifest/run-mapping.ts'
+import { andThen } from '../../manifest/run/run-mapping.ts'
 import type { CallPlugins } from '../../plugin/call-plugins.ts'
 import type { MaybePromise } from '../../plugin/contract.ts'
 import { SeenChat } from '../../plugin/seen-chat.ts'

@@ -2,7 +2,7 @@ import type { OperationApi } from '../../api/operation-api.ts'
 import { asRouterError, RouterError } from '../../core/errors.ts'
 import type { JsonObject } from '../../core/json.ts'
 import type { OperationRequest } from '../../core/operation.ts'
-import { type MediaServices, openCallMedia } from '../../upstream/inline.ts'
+import { type MediaServices, openCallMedia } from '../../upstream/files/inline.ts'
 
 /** What fetches the files of a reply. */
 export type ReplyDownloads = {

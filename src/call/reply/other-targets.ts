@@ -1,6 +1,6 @@
 import { asRouterError, type RouterError } from '../../core/errors.ts'
 import { mayTryAgain } from '../../routing/attempts.ts'
-import { failureClass } from '../../routing/failure-class.ts'
+import { failureClass } from '../../routing/health/failure-class.ts'
 import type { Passed, Trial } from '../../routing/trial.ts'
 import type { Settlement } from '../admission/settlement.ts'
 import type { GoOn } from '../call-kind.ts'

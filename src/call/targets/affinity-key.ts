@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { Part } from '../../core/parts.ts'
 import { isProviderTool, type NeutralRequest, type Tool } from '../../core/request.ts'
-import type { RoutingRules } from '../../core/routing-rules.ts'
+import type { RoutingRules } from '../../core/routing/rules.ts'
 
 /** A call as far as it tells which calls belong together; `session` is what a header says of it. */
 export type AffineCall = {

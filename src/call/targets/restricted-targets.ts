@@ -1,14 +1,14 @@
-import { type GovernedSearch, type GovernedUse, governedSearch } from '../../api/governed-fields.ts'
+import { type GovernedSearch, type GovernedUse, governedSearch } from '../../api/restricted-fields.ts'
 import { RouterError } from '../../core/errors.ts'
 import { isObject, type Json } from '../../core/json.ts'
-import { entryAt } from '../../core/price-times.ts'
+import { entryAt } from '../../core/models/price-times.ts'
 import type { Api } from '../../core/request.ts'
 import { isPlainMode } from '../../core/usage.ts'
 import type { Provider } from '../../manifest/provider.ts'
 import { type Target, targetId } from '../../manifest/target.ts'
 import { tariffOf } from '../../money/rates.ts'
 import type { Explanation } from '../../routing/explanation.ts'
-import type { Targets } from '../../routing/resolve.ts'
+import type { Targets } from '../../routing/names/resolve.ts'
 import type { HeldState, RestrictedBody } from '../types.ts'
 
 /** A body, and what decides whether its restricted fields may go on. `at` is Unix milliseconds. */

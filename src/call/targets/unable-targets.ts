@@ -4,8 +4,8 @@ import { RouterError } from '../../core/errors.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import { type Target, targetId } from '../../manifest/target.ts'
 import { estimatePromptTokens } from '../../money/meter.ts'
+import type { Targets } from '../../routing/names/resolve.ts'
 import { contextNeed, declaresAll, lossNeed, type Need, needsOf } from '../../routing/needs.ts'
-import type { Targets } from '../../routing/resolve.ts'
 import type { Trial } from '../../routing/trial.ts'
 
 /** A conversation, by what it needs of its targets. */

@@ -2,7 +2,7 @@ import { RouterError } from '../../core/errors.ts'
 import { type Target, targetId } from '../../manifest/target.ts'
 import { isPriced } from '../../money/max-cost.ts'
 import type { Explanation } from '../../routing/explanation.ts'
-import type { Targets } from '../../routing/resolve.ts'
+import type { Targets } from '../../routing/names/resolve.ts'
 import type { Applicant } from '../types.ts'
 
 /**

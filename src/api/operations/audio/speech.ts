@@ -1,0 +1,90 @@
+import { RouterError } from '../../../core/errors.ts'
+import { isObject, type Json, type JsonObject } from '../../../core/json.ts'
+import type { ModelEntry } from '../../../core/models/model.ts'
+import type { OperationRequest } from '../../../core/operation.ts'
+import type { Usage } from '../../../core/usage.ts'
+import { type Check, fieldsOf, filledText, number, oneOf, refuse, required, text } from '../../check.ts'
+import type { OperationApi } from '../../operation-api.ts'
+import { jsonOf, readFields, tokensOfText } from '../shared.ts'
+import { audioFormats, secondsOf } from './audio.ts'
+import { knownAudio, speechBytes, speechEvents } from './spoken-audio.ts'
+import { charactersOf, estimatedSeconds, mostSeconds } from './spoken-length.ts'
+
+/**
+ * Speech: a text in, audio out. A whole reply of a provider is `{audio, encoding?, media_type?}`: base64, or hexadecimal digits where
+ * `encoding` is `hex`.
+ */
+export const speech: OperationApi = {
+  operation: 'speech',
+  json: true,
+  read(body) {
+    const json = jsonOf(body)
+    const input = required(json.input, 'input', 'the text to speak', filledText)
+    const voice = required(json.voice, 'voice', 'the name of a voice, or {"id": …}', readVoice)
+    const fields: JsonObject = { input, voice, ...fieldsOf<JsonObject>(json, optionalFields) }
+    const request = readFields('speech', json, { fields, stream: fields.stream_format === 'sse' })
+    // The router records the user; no provider knows one here.
+    return { ...request, fields }
+  },
+  wants: ({ stream }) => (stream ? 'events' : 'bytes'),
+  checkModel: checkLength,
+  most,
+  count: ({ fields }, reply) => ({ characters: charactersOf(String(fields.input)), ...exactSeconds(reply) }),
+  estimate,
+  bytes: speechBytes,
+  events: speechEvents,
+}
+
+const readVoice: Check<Json> = (value, path) => {
+  if (!isObject(value)) return filledText(value, path)
+  const { id, ...others } = value
+  const [unknown] = Object.keys(others)
+  if (unknown !== undefined) refuse(`${path}.${unknown}`, 'absent: a voice is a name, or {"id": …}', others[unknown])
+  return { id: required(id, `${path}.id`, 'the id of a voice', filledText) }
+}
+
+const optionalFields = [
+  ['instructions', text],
+  ['response_format', oneOf(audioFormats)],
+  ['speed', number(0.25, 4)],
+  ['stream_format', oneOf(['audio', 'sse'])],
+] as const
+
+/** The longest text of a model whose entry does not say it, as OpenAI has it. Code points. */
+const usualLength = 4_096
+
+function checkLength({ fields }: OperationRequest, { max_characters: most = usualLength }: ModelEntry): void {
+  const length = charactersOf(String(fields.input))
+  if (length <= most) return
+  const message = `'input' must have from 1 to ${most} characters for this model, not ${length}.`
+  throw new RouterError('invalid_request', message, { param: 'input' })
+}
+
+function most({ fields }: OperationRequest, entry: ModelEntry | undefined): Usage {
+  const seconds = mostSeconds(fields)
+  const longest = entry?.max_output_tokens ?? Number.POSITIVE_INFINITY
+  const words = String(fields.input) + String(fields.instructions ?? '')
+  return {
+    // No text has more tokens than bytes.
+    input: Buffer.byteLength(words) + 64,
+    output_audio: Math.min(Math.ceil(seconds * mostTokensPerSecond), longest),
+    characters: charactersOf(String(fields.input)),
+    seconds,
+  }
+}
+
+/** Tokens of a second of audio: OpenAI's, and those of the models that have the most, Gemini's. */
+const tokensPerSecond = 1_250 / 60
+const mostTokensPerSecond = 25
+
+function estimate({ fields }: OperationRequest, reply?: JsonObject): Usage {
+  const seconds = (reply && secondsOf(knownAudio(reply))) ?? estimatedSeconds(fields)
+  const words = String(fields.input) + String(fields.instructions ?? '')
+  return { input: tokensOfText(words), output_audio: Math.ceil(seconds * tokensPerSecond), seconds }
+}
+
+function exactSeconds(reply: JsonObject | undefined): Usage {
+  const audio = reply && knownAudio(reply)
+  const seconds = audio?.exactly === true ? secondsOf(audio) : undefined
+  return seconds === undefined ? {} : { seconds }
+}

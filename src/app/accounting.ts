@@ -1,0 +1,169 @@
+import type { CallRecord } from '../core/call.ts'
+import { type LedgerQueue, openLedger } from '../money/ledger.ts'
+import { parseRows } from '../money/ledger-entries.ts'
+import { BookMetrics } from '../observe/ledger-metrics.ts'
+import { LiveCounts } from '../observe/live-counts.ts'
+import type { Log } from '../observe/log.ts'
+import { RefusedCalls } from '../observe/refused-calls.ts'
+import type { Tracing } from '../observe/tracing.ts'
+import { openStore, type Store } from '../store/open.ts'
+import { storeError } from '../store/store-error.ts'
+import type { SentRowsLedger } from '../workers/threads/sent-rows.ts'
+import { type DamageWatch, watchDamage } from './damage.ts'
+import { startPurge } from './purge.ts'
+
+/** What a process has once, however many threads serve its calls: the database, the rows that are to be written, the purge. */
+export type Books = {
+  store: Store
+  metrics: BookMetrics
+  /** What happens now, for those who watch. */
+  live: LiveCounts
+  /** The calls that were refused last. */
+  refused: RefusedCalls
+  ledger: Pick<LedgerQueue, 'settle' | 'ready' | 'backlog'> & SentRowsLedger
+  damage: DamageWatch
+  /** Why no row can be written, as a message for clients. */
+  writeFailure(): string | undefined
+  /** Writes the rest of the rows and lets another router have the database. It can be read as before. */
+  release(): Promise<void>
+  /** Takes the database back. Throws StoreError when another router has it, or it cannot be used: then that may be tried once more. */
+  reopen(): void
+  /** Whether the row of a call is in the tables. Throws the engine's errors. */
+  isWritten(id: string): boolean
+}
+
+/** `onFailure` is called when `writeFailure` may have changed. */
+type BooksOptions = {
+  log: Log
+  onFailure(): void
+  metrics: ConstructorParameters<typeof BookMetrics>[0]
+  tracing?: Tracing | undefined
+}
+
+/** Opens the database for this process alone. */
+export function openBooks(
+  url: string,
+  { log, onFailure, ...settings }: BooksOptions,
+  started: AsyncDisposableStack,
+): Books {
+  const metrics = new BookMetrics(settings.metrics)
+  const live = new LiveCounts()
+  const { tracing } = settings
+  const store = started.adopt(openDatabase(url, log), (open) => open.close())
+  started.adopt(store.integrity, (checks) => checks.close())
+  const damage = watchDamage(store, log, onFailure)
+  const begin = () => startWriting({ store, damage, log, onFailure, metrics })
+  let writing = begin()
+  started.defer(() => writing.end())
+  return {
+    store,
+    metrics,
+    live,
+    refused: new RefusedCalls(),
+    ledger: {
+      settle(record, response) {
+        metrics.count(record)
+        live.count(record)
+        tracing?.record(record)
+        return writing.ledger.settle(withoutContents(record), response)
+      },
+      settleSent(rows) {
+        // Only that: it may be kept for long while the database fails.
+        const { text, count, responses } = rows
+        const settled = { text, count, ...(responses && { responses }) }
+        if (!tracing && !live.isWatched) {
+          metrics.countText(text)
+          return writing.ledger.settleRows(settled)
+        }
+        const records = parseRows(rows)
+        for (const record of records) {
+          metrics.count(record)
+          live.count(record)
+          tracing?.record(record)
+        }
+        // Lines keep what was said of calls that become spans, and of no others.
+        const hasContents = records.some(({ contents }) => contents)
+        if (hasContents) settled.text = JSON.stringify(records.map(withoutContents))
+        return writing.ledger.settleRows(settled)
+      },
+      ready: () => writing.ledger.ready(),
+      backlog: () => writing.ledger.backlog(),
+    },
+    damage,
+    writeFailure: () => damage.failure() ?? writing.ledger.writeFailure(),
+    async release() {
+      // What cannot be written was reported, and stays in the spill file.
+      await writing.end().catch(() => {})
+      store.unlock()
+    },
+    reopen() {
+      store.relock()
+      try {
+        recover(store, log)
+      } catch (thrown) {
+        store.unlock()
+        throw storeError(thrown, url)
+      }
+      writing = begin()
+    },
+    isWritten: (id) => store.ledger.find(id) !== undefined,
+  }
+}
+
+/** Rows may end up in a file: what was said is for spans alone. */
+function withoutContents(record: CallRecord): CallRecord {
+  if (record.contents === undefined) return record
+  const { contents: _, ...stored } = record
+  return stored
+}
+
+type Writing = { ledger: LedgerQueue; end(): Promise<void> }
+
+function startWriting(own: Pick<Books, 'store' | 'damage' | 'metrics'> & { log: Log; onFailure(): void }): Writing {
+  const { store, damage, log, onFailure, metrics } = own
+  const ledger = openLedger(store.ledger.openWriter(), {
+    onError: (err, { backlog, lost }) => {
+      damage.saw(err)
+      log.error({ err, backlog, lost }, 'calls could not be written to the ledger')
+      onFailure()
+    },
+    onCommit: metrics.committed,
+    onRecovery: () => {
+      log.info('all calls are written to the ledger again')
+      onFailure()
+    },
+  })
+  const { responses, held, pluginValues } = store
+  const purge = (most: number) => Math.max(...[responses, held, pluginValues].map((table) => table.purge(most)))
+  const purging = startPurge({ purge }, (err: unknown) => {
+    damage.saw(err)
+    log.error({ err }, 'expired rows could not be deleted')
+  })
+  return {
+    ledger,
+    async end() {
+      purging.stop()
+      await ledger.close()
+    },
+  }
+}
+
+/** Opens the database for this router alone, and writes the rows that an earlier process could not. */
+function openDatabase(url: string, log: Log): Store {
+  const store = openStore(url, { asRouter: true })
+  try {
+    store.proveWritable()
+    recover(store, log)
+    return store
+  } catch (thrown) {
+    store.close()
+    throw thrown
+  }
+}
+
+function recover({ ledger }: Store, log: Log): void {
+  const recovered = ledger.recover((lost, reason) =>
+    log.error({ lost, reason }, 'a call that an earlier process could not write can never be written to the ledger'),
+  )
+  if (recovered > 0) log.warn({ recovered }, 'calls that an earlier process could not write are in the ledger')
+}

@@ -1,0 +1,244 @@
+import type { Access } from '../access/keys.ts'
+import type { OrganizationCache } from '../access/organizations.ts'
+import { openConversations } from '../call/open/conversations.ts'
+import { InFlightCalls } from '../call/open/in-flight.ts'
+import { openHeldState } from '../call/targets/held-state.ts'
+import type { AdmissionServices, CallLedger, HeldState, Services } from '../call/types.ts'
+import type { RefusedCall } from '../core/refused-call.ts'
+import type { Sampling } from '../core/trace.ts'
+import type { ServerContext } from '../http/context.ts'
+import { RunningRequests } from '../http/running-requests.ts'
+import { type Log, logOf } from '../observe/log.ts'
+import { atMostPerSecond } from '../observe/refused-calls.ts'
+import { type CallsUnderWay, type LineFacts, LineMetrics } from '../observe/worker-metrics.ts'
+import { openPluginServices, type PluginServices } from '../plugin/call-plugins.ts'
+import type { Finding } from '../routing/findings.ts'
+import { Gate, type GateLimits } from '../routing/health/concurrency-limiter.ts'
+import { type Gates, shared, standingOf } from '../routing/health/concurrency-limiters.ts'
+import type { HealthOptions, Trouble } from '../routing/health/health.ts'
+import { openSharedState } from '../routing/shared-state.ts'
+import type { SignatureCache } from '../routing/signature-cache.ts'
+import type { PluginHost } from '../snapshot/plugin-host.ts'
+import type { Watch } from '../snapshot/reload.ts'
+import type { Snapshot } from '../snapshot/snapshot.ts'
+import type { Store } from '../store/open.ts'
+import { openTokenizer } from '../tokenizer/tokenizer.ts'
+import { openFetcher } from '../upstream/files/fetcher.ts'
+import { openHttpClient } from '../upstream/http/http-client.ts'
+
+/** What a line needs: its own connection to the database, and what it is allowed to spend. */
+export type LineParts = {
+  watch: Pick<Watch, 'current'>
+  store: Store
+  access: Access
+  rulesOf: OrganizationCache['rulesOf']
+  ledger: CallLedger
+  admission: Pick<AdmissionServices, 'budget' | 'limits' | 'writeFailure'>
+  signatures: SignatureCache
+  log: Log
+  onThrown(thrown: unknown): void
+  /** Hears of calls that were refused; of a flood not of all. */
+  onRefused(call: RefusedCall): void
+  patienceMs: number
+  keepAliveMs: number
+  /** Which traces are recorded. */
+  sampling: Sampling
+  /** How many lines share the limits of calls at once. */
+  lines: number
+  /** Hears what this line finds out about providers, which is of use to others. */
+  onFound?: (finding: Finding) => void
+  /** Is told when calls have ended. */
+  plugins: Pick<PluginHost, 'presentCallsEnd'>
+}
+
+/** A line: all that one event loop needs to serve calls. */
+export type Line = {
+  context: ServerContext
+  /** What of the providers takes no calls of this line, or not all. */
+  troubled(): Trouble[]
+  /** What was measured of providers since the last time. */
+  takeMeasured(): Finding[]
+  /** Adopts what other lines have found out about providers. */
+  adopt(findings: readonly Finding[]): void
+  /** The calls of an organization that are under way. */
+  underWay(organization: string): CallsUnderWay
+  /** What it says of itself to those who watch the process. */
+  facts(): LineFacts
+  /** From now on the delay of its event loop is measured. */
+  watchLoop(): void
+  /** Refuses new calls, waits this long for running ones, then aborts them. `stopListening` is called at once. */
+  stop(deadlineMs: number, stopListening: () => void): Promise<void>
+}
+
+/** Opens a line, which ends with the stack. */
+export function openLine(parts: LineParts, started: AsyncDisposableStack): Line {
+  const { watch, store, access, rulesOf, log, onThrown, patienceMs, keepAliveMs, lines } = parts
+  const routing = openSharedState({
+    settings: () => watch.current().config.health,
+    lines,
+    onRefused: refusedCredential(logOf(log, 'routing')),
+    onFound: parts.onFound,
+  })
+  const { health, gates, measurements } = routing
+  const gateLimits = () => shared(watch.current().config.server.limits, lines)
+  const gate = new Gate(gateLimits)
+  const metrics = started.adopt(new LineMetrics(), (open) => open.close())
+  const ofPlugins = openPluginServices(logOf(log, 'plugin'), started)
+  const underWay = new InFlightCalls()
+  const services = servicesOf(watch, {
+    ofPlugins,
+    tokenizer: started.adopt(openTokenizer(), (open) => open.close()),
+    authenticate: access.authenticate,
+    revalidate: access.revalidate,
+    httpClient: started.adopt(openHttpClient(), (open) => open.close()),
+    signatures: parts.signatures,
+    ledger: { ...logged(parts, logOf(log, 'call')), begin: underWay.begin },
+    conversations: openConversations(store, (id) => rulesOf(id).retention),
+    held: heldStateOf(parts),
+    rulesOf,
+    admission: parts.admission,
+    gate,
+    routing,
+  })
+  const running = new RunningRequests()
+  parts.plugins.presentCallsEnd = () => running.presentEnded().then(() => ofPlugins.records.idle(recordsMs))
+  const { faults } = ofPlugins
+  const known = { underWay, running, gate, gates, gateLimits, metrics, faults, budget: parts.admission.budget }
+  let stopping = false
+  const server = () => watch.current().config.server
+  return {
+    context: {
+      services,
+      bodyLimits: () => server().body,
+      sampling: parts.sampling,
+      corsOrigins: () => server().cors,
+      log,
+      onThrown,
+      onCallFailed: (thrown) => metrics.failed(thrown),
+      stopping: () => stopping,
+      running,
+      patienceMs,
+      keepAliveMs,
+      keepsAliveEarly: () => server().keepAlive === 'early',
+    },
+    troubled: () => health.troubled(),
+    takeMeasured: () => measurements.takeFindings(),
+    adopt: routing.adopt,
+    underWay: underWay.of,
+    facts: () => factsOf(known),
+    watchLoop: () => metrics.watch(),
+    async stop(deadlineMs, stopListening) {
+      stopping = true
+      stopListening()
+      await running.endWithin(deadlineMs)
+      // The last error responses have been written.
+      await new Promise(setImmediate)
+      await ofPlugins.records.idle(recordsMs)
+    },
+  }
+}
+
+/** Says which provider does not accept the credential that the router has for it. */
+function refusedCredential(log: Log): NonNullable<HealthOptions['onRefused']> {
+  return (provider, { code, message }) =>
+    log.warn({ provider, error: code, message }, 'the provider does not accept the credential of this router')
+}
+
+function heldStateOf({ store, log, onThrown }: LineParts): HeldState {
+  return openHeldState(store.held, (err) => {
+    onThrown(err)
+    log.error({ err }, 'what a provider holds cannot be recorded')
+  })
+}
+
+/** What a line says of itself. */
+function factsOf(own: {
+  running: RunningRequests
+  underWay: InFlightCalls
+  gate: Gate
+  gates: Gates
+  gateLimits: () => GateLimits
+  metrics: LineMetrics
+  faults: PluginServices['faults']
+  budget: LineParts['admission']['budget']
+}): LineFacts {
+  const { running, underWay, gate, gates, gateLimits, metrics, faults, budget } = own
+  return {
+    running: running.size,
+    streams: running.streams,
+    underWay: underWay.all(),
+    reservedUsd: Number(budget.totals().reservedNano) / 1e9,
+    gates: [standingOf('server', gate, gateLimits()), ...gates.standings()],
+    pluginFaults: faults.counts(),
+    ...metrics.facts(),
+  }
+}
+
+const mostRefusedPerSecond = 100
+
+/** How long a line that stops waits for what plugins record. Milliseconds. */
+const recordsMs = 2_000
+
+type OfSnapshot = 'directory' | 'admission' | 'media' | 'maxUnknownFields' | 'maxValues' | 'answerBounds' | 'plugins'
+
+/** The services of calls: those of the current snapshot, and those that live as long as the process. */
+function servicesOf(
+  watch: Pick<Watch, 'current'>,
+  {
+    ofPlugins,
+    ...lasting
+  }: Omit<Services, OfSnapshot> & {
+    ofPlugins: PluginServices
+    admission: Omit<AdmissionServices, 'defaultOutputTokens' | 'abandoned'>
+  },
+): () => Services {
+  const servicesIn = ({ providers, catalog, config, plugins }: Snapshot): Services => ({
+    ...lasting,
+    ...(plugins.length > 0 && { plugins: { ...ofPlugins, loaded: plugins } }),
+    directory: { providers, identify: catalog.identify, managed: config.policies, routing: config.routing },
+    admission: { ...lasting.admission, ...config.budget },
+    media: { fetchMedia: openFetcher(config.media), settings: config.media },
+    maxUnknownFields: config.server.body.unknownFields,
+    maxValues: config.server.body.values,
+    answerBounds: config.answers,
+  })
+  let made: { snapshot: Snapshot; services: Services } | undefined
+  return () => {
+    const snapshot = watch.current()
+    if (made?.snapshot !== snapshot) made = { snapshot, services: servicesIn(snapshot) }
+    return made.services
+  }
+}
+
+/** The ledger, with a log line for every settled call. */
+function logged({ ledger, onRefused }: Pick<LineParts, 'ledger' | 'onRefused'>, log: Log): CallLedger {
+  return {
+    refused: atMostPerSecond(mostRefusedPerSecond, onRefused),
+    settle(record, response, detail) {
+      const { id, attemptOf, trace, requestId, requested, provider, model, served, outcome, status, error, failure } =
+        record
+      const { durationMs, cost } = record
+      const facts = {
+        id,
+        attempt_of: attemptOf,
+        trace_id: trace?.traceId,
+        request_id: requestId,
+        requested,
+        provider,
+        model,
+        served,
+        outcome,
+        status,
+        error,
+        failure,
+        ms: durationMs,
+        detail,
+        usd: cost.nanoUsd / 1e9,
+        unpriced: cost.unpriced || undefined,
+      }
+      if (outcome === 'complete') log.info(facts, 'call')
+      else log.warn(facts, attemptOf === undefined ? 'call' : 'attempt')
+      return ledger.settle(record, response)
+    },
+  }
+}

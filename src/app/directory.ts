@@ -1,0 +1,26 @@
+import type { ModelDirectory } from '../management/names.ts'
+import type { Listable } from '../routing/names/listed.ts'
+import type { Snapshot } from '../snapshot/snapshot.ts'
+
+/** The directory of a snapshot, against which names are resolved. One object for each snapshot, so that lists can be cached by it. */
+export function directoryOf(snapshot: Snapshot): ModelDirectory & Listable {
+  const { providers, catalog, config, plugins } = snapshot
+  const modelIds = () => catalog.list().map(({ provider, model }) => `${provider}/${model}`)
+  const names = {
+    providers,
+    findModel: catalog.find,
+    identify: catalog.identify,
+    managed: config.policies,
+    routing: config.routing,
+    plugins: plugins.map(({ name }) => name),
+  }
+  const places = () => new Set([...commonPlaces, ...catalog.list().flatMap(({ entry }) => entry.geolocation ?? [])])
+  const known = directories.get(snapshot) ?? { ...names, modelIds, places, models: catalog.list }
+  directories.set(snapshot, known)
+  return known
+}
+
+/** Geolocations that rules may name before any model has them. */
+const commonPlaces = ['global', 'us', 'eu']
+
+const directories = new WeakMap<Snapshot, ModelDirectory & Listable>()

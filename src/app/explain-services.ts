@@ -1,0 +1,43 @@
+import type { ExplainServices } from '../call/kinds/explain.ts'
+import { openConversations } from '../call/open/conversations.ts'
+import { openHeldState } from '../call/targets/held-state.ts'
+import { openBudget } from '../money/budget.ts'
+import { openSignatureCache } from '../routing/signature-cache.ts'
+import type { RoutingState } from '../routing/trial.ts'
+import type { Watch } from '../snapshot/reload.ts'
+import type { Store } from '../store/open.ts'
+import type { OrganizationRules } from '../store/rules.ts'
+import { directoryOf } from './directory.ts'
+
+/** What routes are explained by in a thread that serves no calls; `routing` is what those that do have found out. */
+export function explainingBooks({
+  watch,
+  store,
+  rulesOf,
+  routing,
+}: {
+  watch: Pick<Watch, 'current'>
+  store: Store
+  rulesOf(organization: string): OrganizationRules
+  routing: RoutingState
+}): () => ExplainServices {
+  const lasting = {
+    rulesOf,
+    held: openHeldState(store.held, () => {}),
+    conversations: openConversations(store, (organization) => rulesOf(organization).retention),
+    signatures: openSignatureCache(),
+    routing,
+  }
+  return () => {
+    const snapshot = watch.current()
+    const { body } = snapshot.config.server
+    return {
+      ...lasting,
+      directory: directoryOf(snapshot),
+      // Spend is read anew each time: lines add to it.
+      admission: { ...snapshot.config.budget, budget: openBudget(store.spend) },
+      maxUnknownFields: body.unknownFields,
+      maxValues: body.values,
+    }
+  }
+}

@@ -1,0 +1,70 @@
+import { bounded, type Family, type Sample, single } from '../observe/families.ts'
+import { type LineFacts, lineFamilies } from '../observe/worker-metrics.ts'
+import type { Trouble } from '../routing/health/health.ts'
+import type { Watch } from '../snapshot/reload.ts'
+import type { Books } from './accounting.ts'
+
+/** Where the metrics of a process come from; `lines` what its event loops say of themselves, and what those counted that have ended. */
+export type MetricSources = {
+  books: Pick<Books, 'ledger' | 'metrics'>
+  watch: Pick<Watch, 'current' | 'problems' | 'refusals'>
+  troubled(): readonly Trouble[]
+  lines(): { facts: readonly LineFacts[]; ended?: LineFacts['refused'] }
+}
+
+/** All metrics of the process. */
+export function processMetrics({ books, watch, troubled, lines }: MetricSources): Family[] {
+  const { facts, ended } = lines()
+  const { series } = watch.current().config.metrics
+  return [
+    ...books.metrics.calls.families(),
+    ...[...lineFamilies(facts, ended), circuits(troubled())].map((family) => bounded(family, series)),
+    single(
+      'gauge',
+      'inference_router_ledger_backlog',
+      'Settled calls that are not on disk yet.',
+      books.ledger.backlog(),
+    ),
+    books.metrics.commitFamily(),
+    single(
+      'gauge',
+      'inference_router_snapshot_generation',
+      'The generation of the files in use.',
+      watch.current().generation,
+    ),
+    single(
+      'gauge',
+      'inference_router_reload_problems',
+      'Problems of files that are not in use because of them.',
+      watch.problems().length,
+    ),
+    single(
+      'counter',
+      'inference_router_reloads_refused_total',
+      'Changes of files that were refused.',
+      watch.refusals(),
+    ),
+    ...ofProcess(),
+  ]
+}
+
+/** What takes no calls, or not all. */
+function circuits(troubled: readonly Trouble[]): Family {
+  const samples = troubled.map(({ scope, name, state }): Sample => ({ labels: { scope, name, state }, value: 1 }))
+  const help = 'Addresses, credentials and targets of providers that take no calls, or not all.'
+  return { name: 'inference_router_circuit_not_closed', help, type: 'gauge', samples }
+}
+
+/** The names that libraries of Prometheus use for every process. */
+function ofProcess(): Family[] {
+  const { user, system } = process.cpuUsage()
+  const { rss, heapUsed } = process.memoryUsage()
+  return [
+    single('counter', 'process_cpu_seconds_total', 'CPU time of all threads, in seconds.', (user + system) / 1e6),
+    single('gauge', 'process_resident_memory_bytes', 'Resident memory.', rss),
+    single('gauge', 'process_start_time_seconds', 'When the process started, in Unix seconds.', startedAt),
+    single('gauge', 'nodejs_heap_size_used_bytes', 'Memory of the JavaScript heap of the main thread.', heapUsed),
+  ]
+}
+
+const startedAt = Date.now() / 1_000 - process.uptime()

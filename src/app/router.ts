@@ -1,0 +1,207 @@
+import { availableParallelism } from 'node:os'
+import { ensureFirstKey, openAccess } from '../access/keys.ts'
+import { openOrganizations } from '../access/organizations.ts'
+import { adminKeyVariable, requireUsableSecret } from '../access/secret.ts'
+import type { Endpoint } from '../http/listeners.ts'
+import { formatProblem, type Problem } from '../manifest/check/problem.ts'
+import { type Log, logOf } from '../observe/log.ts'
+import { openTracing, traceSettings } from '../observe/tracing.ts'
+import { budgetsLater } from '../plugin/budgets.ts'
+import { valuesLater } from '../plugin/values.ts'
+import { startSimulator } from '../simulator/server.ts'
+import type { Config } from '../snapshot/config.ts'
+import { PluginHost } from '../snapshot/plugin-host.ts'
+import { type WatchListeners, watchSnapshot } from '../snapshot/reload.ts'
+import { type After, buildSnapshot, type Snapshot, textsOf } from '../snapshot/snapshot.ts'
+import { eventLoopPatienceMs, type Store } from '../store/open.ts'
+import { takeBooks } from '../workers/handover.ts'
+import type { LinesHolder, SeveralOptions } from '../workers/serving-threads.ts'
+import { type Books, openBooks } from './accounting.ts'
+import { storedBudgets } from './plugin-budgets.ts'
+import { storedValues } from './plugin-values.ts'
+import { type Served, type Serving, serveInThisThread } from './serving.ts'
+
+/** Start options; `port` overrides the configured one, the optional ones after `log` are for tests. */
+export type RouterOptions = {
+  configPath: string | undefined
+  port?: number
+  /** Takes over from a router that runs with the same database, and lets another one do so. */
+  takeOver?: boolean
+  env: NodeJS.ProcessEnv
+  log: Log
+  patienceMs?: number
+  keepAliveMs?: number
+  /** Files that were read before, by this process or by earlier ones. */
+  earlier?: Pick<After, 'known' | 'cache'>
+}
+
+/** The key that the first start created: its secret, or the environment variable that it was taken from. */
+export type FirstKey = { secret: string } | { variable: string }
+
+/** A running router. `firstKey` is there when this start created it. */
+export type Router = {
+  url: string
+  /** Where the management API listens: `url`, unless it has a port of its own. */
+  manageUrl: string
+  firstKey?: FirstKey
+  /** Whether the pages of the console are served, at `manageUrl`. */
+  hasConsole: boolean
+  /** Every method and path that it serves. */
+  endpoints: readonly Endpoint[]
+  /** The threads that serve calls, where that is not this one. */
+  threads: Serving['threads']
+  snapshot(): Snapshot
+  /** Resolves when another process has taken over, and the last call has ended here. */
+  retired: Promise<void>
+  /** The process is this router's alone: its young generation stays small as long as that is enough. */
+  holdMemory(): void
+  /** Tells all threads that the start is over: what it has left is collected when they are idle. */
+  settle(): void
+  /** Refuses new calls, waits this long for running ones, then aborts them; settles all. Milliseconds. */
+  stop(deadlineMs: number): Promise<void>
+}
+
+/** Starts everything in the order of dependence. If a step fails, everything started before it is stopped. */
+export async function startRouter(options: RouterOptions): Promise<Router> {
+  const started = new AsyncDisposableStack()
+  try {
+    return await start(options, started)
+  } catch (error) {
+    await started.disposeAsync()
+    throw error
+  }
+}
+
+async function start(options: RouterOptions, started: AsyncDisposableStack): Promise<Router> {
+  const { configPath, log, earlier = {}, patienceMs = clientPatienceMs, keepAliveMs = silenceMs } = options
+  // A copy: plugins find no credentials in that of the process.
+  const env = { ...options.env }
+  requireUsableSecret(env[adminKeyVariable])
+  const simulator = started.adopt(await startSimulator(), (running) => running.close())
+  const environment = { INFERENCE_ROUTER_DEMO_URL: simulator.url, ...env }
+  const { values, open: openValues } = valuesLater()
+  const { budgets, open: openBudgets } = budgetsLater()
+  const plugins = new PluginHost({ log: logOf(log, 'plugin'), values, budgets })
+  const { services } = plugins
+  const { snapshot, problems } = await buildSnapshot(configPath, environment, { ...earlier, services })
+  if (!snapshot) throw new StartRefused(problems)
+  logWarnings(problems, logOf(log, 'files'))
+  const { server, store: stored } = snapshot.config
+  const { takeOver: mayHandOver = false } = options
+  const count = threadCount(snapshot.config, mayHandOver)
+  const holder: LinesHolder = {}
+  const watching = watchSnapshot(snapshot, environment, reloadListeners(logOf(log, 'files'), holder), plugins)
+  const watch = started.adopt(watching, async (open) => {
+    await open.close()
+    await plugins.close(open.current())
+  })
+  const tellFailure = () => {
+    const told = { kind: 'failure', failure: books.writeFailure() } as const
+    holder.lines?.tell(told)
+    holder.adopted?.tell(told)
+  }
+  const handed = mayHandOver ? await takeBooks(stored.url) : undefined
+  // Closed last: then the other process may have its books back.
+  if (handed) started.adopt(handed.channel, (channel) => channel.close())
+  const { isSent, sampling } = traceSettings(env)
+  // Closed after the books: their last rows are spans as well.
+  const tracing = isSent ? started.adopt(await openTracing(log, env), (open) => open.close()) : undefined
+  const books: Books = openBooks(
+    stored.url,
+    { log: logOf(log, 'books'), onFailure: tellFailure, metrics: snapshot.config.metrics, tracing },
+    started,
+  )
+  openValues(storedValues(books.store))
+  openBudgets(storedBudgets(books.store))
+  started.defer(() => plugins.close(watch.current()))
+  const access = openAccess(books.store)
+  const { rulesOf } = openOrganizations(books.store)
+  await books.ledger.ready()
+  const port = options.port ?? server.port
+  const served = { sampling, watch, books, access, rulesOf, plugins, log, environment, port, patienceMs, keepAliveMs }
+  const serving = await (count === 1 && !mayHandOver
+    ? serveInThisThread(served, started)
+    : serveInSeveral(served, { count, holder, handed, mayHandOver }, started))
+  // Last, because a start that fails later would have created a key without displaying it.
+  const firstKey = createFirstKey(books.store, env)
+  serving.open()
+  books.store.waitAtMost(eventLoopPatienceMs)
+  const { url, manageUrl } = serving
+  log.info({ url, manageUrl, threads: count, generation: snapshot.generation }, 'serving')
+  return {
+    ...serving,
+    ...(firstKey && { firstKey }),
+    hasConsole: watch.current().config.console.enabled,
+    snapshot: watch.current,
+    async stop(deadlineMs) {
+      await serving.stop(deadlineMs)
+      await started.disposeAsync()
+    },
+  }
+}
+
+/** One thread needs nothing of what several do. */
+async function serveInSeveral(
+  served: Served,
+  several: SeveralOptions,
+  started: AsyncDisposableStack,
+): Promise<Serving> {
+  const { serveInThreads } = await import('../workers/serving-threads.ts')
+  return await serveInThreads(served, several, started)
+}
+
+/** How many threads serve calls. Throws an error that names the setting where several cannot. */
+function threadCount({ server: { threads }, store }: Config, mayHandOver: boolean): number {
+  const whyNot = sharesPorts ? 'a database in memory cannot be read by several' : 'this system cannot share a port'
+  const canShare = sharesPorts && store.url !== 'sqlite::memory:'
+  if (mayHandOver && !canShare) throw new Error(`--takeover is not possible: ${whyNot}.`)
+  if (threads === 'auto') return canShare ? availableParallelism() : 1
+  if (threads === 1 || canShare) return threads
+  throw new Error(`server.threads is ${threads}, but ${whyNot}: write 1 or auto.`)
+}
+
+/** Where the system gives new connections to all that listen at a port. */
+const sharesPorts = ['linux', 'freebsd', 'sunos', 'aix'].includes(process.platform)
+
+/** A secret from the environment is known already, and output of a process ends up in logs: it is not repeated. */
+function createFirstKey(store: Store, env: NodeJS.ProcessEnv): FirstKey | undefined {
+  const first = ensureFirstKey(store, env[adminKeyVariable])
+  if (!first.created) return undefined
+  return env[adminKeyVariable] ? { variable: adminKeyVariable } : { secret: first.secret }
+}
+
+/** The usual time after which servers and load balancers give up a client that neither sends nor reads. */
+const clientPatienceMs = 60_000
+/** Well below the 30 seconds after which the strictest proxies close a silent response. */
+const silenceMs = 15_000
+
+/** The configuration files have errors, so the router does not start. */
+export class StartRefused extends Error {
+  readonly problems: readonly Problem[]
+
+  constructor(problems: readonly Problem[]) {
+    super(`The router cannot start: ${problems.length} problem(s) in its files.`)
+    this.name = 'StartRefused'
+    this.problems = problems
+  }
+}
+
+/** Logs the warnings about files that are in use nevertheless, such as keys with an old name. */
+function logWarnings(problems: readonly Problem[], log: Log): void {
+  for (const problem of problems) log.warn({ problem: formatProblem(problem) }, 'the files have a warning')
+}
+
+function reloadListeners(log: Log, holder: LinesHolder): WatchListeners {
+  return {
+    prepare: async (next) => (await holder.lines?.prepare(next.generation, textsOf(next))) ?? [],
+    onSwap(snapshot, notes) {
+      holder.lines?.tell({ kind: 'swap', generation: snapshot.generation })
+      log.info({ generation: snapshot.generation, notes }, 'reloaded')
+    },
+    onProblems(problems) {
+      holder.lines?.tell({ kind: 'problems', problems })
+      for (const problem of problems)
+        log.error({ problem: formatProblem(problem) }, 'reload refused, the old files stay in use')
+    },
+  }
+}

@@ -1,0 +1,114 @@
+import { secretOf } from '../access/client-secret.ts'
+import { type Access, requirePermission } from '../access/keys.ts'
+import type { ExplainServices } from '../call/kinds/explain.ts'
+import { consolePages } from '../http/console.ts'
+import { healthRoutes, type Readiness } from '../http/endpoints.ts'
+import type { Routes } from '../http/listeners.ts'
+import { metricsRoutes } from '../http/metrics.ts'
+import { modelRoutes } from '../http/model-lists.ts'
+import { openapiRoutes } from '../http/openapi.ts'
+import type { JsonRequest, JsonRoute } from '../http/server.ts'
+import { storedResponseRoutes } from '../http/stored-responses.ts'
+import { authCheckRoutes } from '../management/auth-check.ts'
+import type { ManagementContext } from '../management/manage.ts'
+import { managementRoutes } from '../management/routes.ts'
+import { formatProblem } from '../manifest/check/problem.ts'
+import type { Family } from '../observe/families.ts'
+import type { Trouble } from '../routing/health/health.ts'
+import type { Watch } from '../snapshot/reload.ts'
+import { shortPath } from '../snapshot/short-path.ts'
+import type { Store } from '../store/open.ts'
+import type { OrganizationRules } from '../store/rules.ts'
+import { directoryOf } from './directory.ts'
+
+/** Services of the routes besides the calls; `writeFailure` is the reason why the ledger cannot be written. */
+export type RouteServices = {
+  watch: Pick<Watch, 'current' | 'problems'>
+  store: Store
+  access: Access
+  rulesOf(organization: string): OrganizationRules
+  stopping(): boolean
+  writeFailure(): string | undefined
+  /** Why nothing may be changed: the database is damaged. */
+  damage(): string | undefined
+  /** What of the providers takes no calls, or not all. */
+  troubled(): readonly Trouble[]
+  /** What happens now in an organization. */
+  live: ManagementContext['live']
+  refused: ManagementContext['refused']
+  /** All metrics of the process. */
+  metrics(): Family[]
+  /** What routes of calls are explained by. */
+  explaining(): ExplainServices
+}
+
+/** Whether a route changes the database, or reads much of it: of several threads only one does that. */
+export function isForBooks({ path, method = 'get', isForLines = false }: JsonRoute): boolean {
+  return !isForLines && (path.startsWith('/v1/manage') || path === '/metrics' || method === 'delete')
+}
+
+/** The routes of the service besides the calls. */
+export function jsonRoutes(services: RouteServices): Routes {
+  const { watch, store, access, rulesOf, stopping, writeFailure, damage, troubled, metrics, explaining } = services
+  const { live, refused } = services
+  const directory = () => directoryOf(watch.current())
+  return {
+    console: consolePages(() => watch.current().config.console),
+    common: [
+      ...healthRoutes(
+        () => {
+          const failure = writeFailure()
+          return readiness({ watch, troubled }, [
+            ...(stopping() ? ['The router is stopping.'] : []),
+            ...(failure === undefined ? [] : [failure]),
+          ])
+        },
+        (request) => mayRead(access, request),
+      ),
+      ...openapiRoutes(),
+      ...authCheckRoutes(access),
+      ...modelRoutes({ access, directory, rulesOf }),
+    ],
+    open: storedResponseRoutes(store, access),
+    manage: [
+      ...managementRoutes({ store, access, directory, damage, troubled, explaining, live, refused, watch }),
+      ...metricsRoutes({
+        settings: () => watch.current().config.metrics,
+        requireReader: (request) => requireMetricsReader(services, request),
+        families: metrics,
+      }),
+    ],
+  }
+}
+
+function readiness({ watch, troubled }: Pick<RouteServices, 'watch' | 'troubled'>, reasons: string[]): Readiness {
+  return {
+    ready: reasons.length === 0,
+    generation: watch.current().generation,
+    reasons,
+    troubled: troubled(),
+    problems: watch
+      .problems()
+      .map((problem) => formatProblem({ ...problem, file: shortPath(problem.file, watch.current().config.path) })),
+  }
+}
+
+/** Never throws: also while the database cannot be read, `/ready` says so. */
+function mayRead(access: Access, { headers }: JsonRequest): boolean {
+  try {
+    requirePermission(access.identify(secretOf(headers)), ['manage', 'operate'], 'read')
+    return true
+  } catch {
+    return false
+  }
+}
+
+/**
+ * What is counted is of all organizations: it takes a key that may operate the router, or manage its only organization. Throws RouterError
+ * 401, 403.
+ */
+function requireMetricsReader({ access, store }: RouteServices, { headers }: Pick<JsonRequest, 'headers'>): void {
+  const key = access.identify(secretOf(headers))
+  const isAlone = store.organizations.list().length === 1
+  requirePermission(key, isAlone ? ['manage', 'operate'] : ['operate'], 'read')
+}

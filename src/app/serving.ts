@@ -1,0 +1,94 @@
+import type { Access } from '../access/keys.ts'
+import { openLimits } from '../access/limits.ts'
+import type { OrganizationCache } from '../access/organizations.ts'
+import type { Sampling } from '../core/trace.ts'
+import { type Listeners, openListeners } from '../http/listeners.ts'
+import { openBudget } from '../money/budget.ts'
+import type { Log } from '../observe/log.ts'
+import { openSignatureCache } from '../routing/signature-cache.ts'
+import { collectWhenIdle } from '../runtime/collect.ts'
+import { holdYoungGeneration, usualMb } from '../runtime/young-generation.ts'
+import type { PluginHost } from '../snapshot/plugin-host.ts'
+import type { Watch } from '../snapshot/reload.ts'
+import type { Lines } from '../workers/threads/lines.ts'
+import type { Books } from './accounting.ts'
+import { openLine } from './call-server.ts'
+import { processMetrics } from './metrics.ts'
+import { jsonRoutes } from './routes.ts'
+
+/** What serves calls in one or several threads: everything that the process has once. */
+export type Served = {
+  watch: Watch
+  books: Books
+  access: Access
+  rulesOf: OrganizationCache['rulesOf']
+  plugins: PluginHost
+  log: Log
+  environment: NodeJS.ProcessEnv
+  /** Which traces are recorded. */
+  sampling: Sampling
+  port: number
+  patienceMs: number
+  keepAliveMs: number
+}
+
+/** The addresses, and the end of all calls: new ones are refused, running ones aborted after a time. */
+export type Serving = Omit<Listeners, 'stopListening' | 'retire'> & {
+  threads: Lines['threads']
+  /** From now on requests are answered. */
+  open(): void
+  /** The process is this router's alone: its young generation stays small. */
+  holdMemory(): void
+  /** The start is over: what it has left is collected when no call runs. */
+  settle(): void
+  /** Resolves when another process serves, and the last call has ended here. */
+  retired: Promise<void>
+  stop(deadlineMs: number): Promise<void>
+}
+
+/** Serves in this thread, which owns all that its calls may spend. */
+export async function serveInThisThread(served: Served, started: AsyncDisposableStack): Promise<Serving> {
+  const { watch, books, access, rulesOf, port } = served
+  const { store, ledger, damage, writeFailure } = books
+  const admission = { budget: openBudget(store.spend), limits: openLimits(), writeFailure }
+  const own = { lines: 1, store, ledger, admission, signatures: openSignatureCache() }
+  const hearing = { onThrown: damage.saw, onRefused: books.refused.add }
+  const line = openLine({ ...served, ...own, ...hearing }, started)
+  const { stopping } = line.context
+  const routes = jsonRoutes({
+    watch,
+    store,
+    access,
+    rulesOf,
+    stopping,
+    writeFailure,
+    damage: damage.failure,
+    troubled: line.troubled,
+    metrics() {
+      line.watchLoop()
+      return processMetrics({ books, watch, troubled: line.troubled, lines: () => ({ facts: [line.facts()] }) })
+    },
+    explaining: line.context.services,
+    live: { watch: (organization) => books.live.watch(organization), underWay: line.underWay },
+    refused: books.refused,
+  })
+  const { server, manage } = watch.current().config
+  const where = { host: server.host, port, managePort: manage.port }
+  const { stopListening, retire: _, ...listeners } = await openListeners(line.context, routes, where, started)
+  const stop = (deadlineMs: number) => line.stop(deadlineMs, stopListening)
+  const { running } = line.context
+  return {
+    ...listeners,
+    threads: () => [],
+    open() {},
+    holdMemory() {
+      running.onLook = holdYoungGeneration(running, usualMb)
+    },
+    settle: () => collectWhenIdle(running),
+    retired: never,
+    stop,
+  }
+}
+
+/** No other process can take over from a single thread. */
+const never = new Promise<void>(() => {})

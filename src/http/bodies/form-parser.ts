@@ -1,0 +1,224 @@
+import { createRequire } from 'node:module'
+import type { Dicer } from '@fastify/busboy'
+import { asRouterError, RouterError } from '../../core/errors.ts'
+import type { UploadedFile } from '../../core/upload.ts'
+import { fieldOf, type PartHead, readPartHead, shown, textOfField } from './form-part.ts'
+import { Spool } from './temp-file.ts'
+
+/** Loaded with the first form. */
+const require = createRequire(import.meta.url)
+const busboy = (): typeof import('@fastify/busboy') => require('@fastify/busboy')
+
+/** How much a form may have. Bytes and counts. */
+export type FormBounds = {
+  fileBytes: number
+  files: number
+  fields: number
+  fieldBytes: number
+  onField?(name: string, value: string): void
+  /** Where large files are kept. */
+  folder: string
+}
+
+/** Makes the fields and files of a form from the bytes of its body. Tells of a form or of an error, once. */
+export class FormParser {
+  onReady = () => {}
+  onError = (_: RouterError) => {}
+  onForm = (_fields: (readonly [string, string])[], _files: UploadedFile[]) => {}
+  readonly #bounds: FormBounds
+  readonly #dicer: Dicer
+  readonly #fields: (readonly [string, string])[] = []
+  readonly #files: FilePart[] = []
+  /** Bytes since the beginning of a part whose headers have not ended. */
+  #headless: number | undefined
+  /** The last boundary has come. */
+  #isWhole = false
+  #hasEnded = false
+  #isOver = false
+
+  constructor(boundary: string, bounds: FormBounds) {
+    this.#bounds = bounds
+    const { Dicer } = busboy()
+    this.#dicer = new Dicer({ boundary })
+    this.#dicer.on('part', (stream) => this.#begin(stream))
+    this.#dicer.on('drain', () => this.#look())
+    this.#dicer.on('error', (cause) => this.#fail(malformed('It ends before its last boundary.', cause)))
+    this.#dicer.on('finish', () => {
+      this.#isWhole = true
+      this.#look()
+    })
+  }
+
+  /** Returns whether there is room for more; if not, `onReady` is called when there is. */
+  write(chunk: Buffer): boolean {
+    // What follows the last boundary means nothing.
+    if (this.#isOver || this.#isWhole) return true
+    const headless = this.#headless
+    try {
+      this.#dicer.write(chunk)
+      if (headless === undefined || headless !== this.#headless) return this.#hasRoom
+      this.#headless += chunk.length
+      if (this.#headless > longestHead) throw malformed(`The headers of a part exceed ${longestHead} bytes.`)
+    } catch (thrown) {
+      this.#fail(asRouterError(thrown))
+    }
+    return this.#hasRoom
+  }
+
+  /** The body has ended. */
+  end(): void {
+    this.#hasEnded = true
+    if (this.#isWhole) this.#look()
+    else if (!this.#isOver) this.#dicer.end()
+  }
+
+  /** Removes the files. */
+  async dispose(): Promise<void> {
+    this.#isOver = true
+    await Promise.all(this.#files.map(({ spool }) => spool.close()))
+  }
+
+  get #waiting(): number {
+    return this.#files.reduce((sum, { spool }) => sum + spool.waiting, 0)
+  }
+
+  get #hasRoom(): boolean {
+    return this.#waiting < mostWaiting && !this.#dicer.writableNeedDrain
+  }
+
+  /** Whether the form is complete, or there is room again. */
+  #look(): void {
+    if (this.#isOver) return
+    if (this.#isWhole && this.#hasEnded && this.#waiting === 0) {
+      this.#isOver = true
+      this.onForm(
+        this.#fields,
+        this.#files.map((file) => file.uploaded()),
+      )
+    } else if (this.#hasRoom) this.onReady()
+  }
+
+  #fail(error: RouterError): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.onError(error)
+  }
+
+  /** Takes the bytes of a part as they are found, so that what a part throws stops the parser there. */
+  #begin(stream: Dicer.PartStream): void {
+    let part: Part | undefined
+    this.#headless = 0
+    // A part that is cut off is an error of the form as well.
+    stream.on('error', () => {})
+    stream.on('header', (headers) => {
+      this.#headless = undefined
+      part = this.#partOf(readPartHead(headers as Record<string, string[]>))
+    })
+    stream.push = (chunk: Buffer | null) => {
+      if (!part && !this.#isOver) throw malformed('A part ends within its headers.')
+      if (chunk) part?.take(chunk)
+      else if (!this.#isOver) part?.end()
+      // The parser counts the parts that have ended.
+      if (!chunk) stream.emit('end')
+      return true
+    }
+  }
+
+  #partOf(head: PartHead): Part {
+    const { files, fields, fileBytes, fieldBytes, folder, onField } = this.#bounds
+    const tooMany = (most: number, what: string) => {
+      const message = `The form has more than ${most} ${what}: ${fieldOf(head.name)} is one more.`
+      return new RouterError('too_large', message, { param: shown(head.name) })
+    }
+    if (head.filename !== undefined) {
+      if (this.#files.length >= files) throw tooMany(files, 'files')
+      const wrote = (error?: RouterError) => (error ? this.#fail(error) : this.#look())
+      const file = new FilePart(head, new Spool(folder, wrote), fileBytes)
+      this.#files.push(file)
+      return file
+    }
+    if (this.#fields.length >= fields) throw tooMany(fields, 'fields')
+    return new FieldPart(head, fieldBytes, (value) => {
+      this.#fields.push([head.name, value])
+      onField?.(head.name, value)
+    })
+  }
+}
+
+/** Bytes that wait for the disk before the client must. */
+const mostWaiting = 128 * 1024
+/** More than the headers of any part need. Bytes. */
+const longestHead = 16 * 1024
+
+type Part = {
+  take(chunk: Buffer): void
+  end(): void
+}
+
+class FilePart implements Part {
+  readonly spool: Spool
+  readonly #head: PartHead
+  readonly #mostBytes: number
+  #begin = Buffer.alloc(0)
+
+  constructor(head: PartHead, spool: Spool, mostBytes: number) {
+    this.#head = head
+    this.spool = spool
+    this.#mostBytes = mostBytes
+  }
+
+  take(chunk: Buffer): void {
+    const { spool } = this
+    if (spool.size + chunk.length > this.#mostBytes) {
+      throw overlong(this.#head, `The file of ${fieldOf(this.#head.name)} is larger than ${this.#mostBytes} bytes.`)
+    }
+    if (spool.size < headBytes) this.#begin = Buffer.concat([this.#begin, chunk.subarray(0, headBytes - spool.size)])
+    spool.write(chunk)
+  }
+
+  end(): void {}
+
+  uploaded(): UploadedFile {
+    const { name: field, filename = '', mediaType } = this.#head
+    const { spool } = this
+    return { field, filename, mediaType, size: spool.size, head: this.#begin, read: (into) => spool.read(into) }
+  }
+}
+
+const headBytes = 4 * 1024
+
+class FieldPart implements Part {
+  readonly #head: PartHead
+  readonly #mostBytes: number
+  readonly #done: (value: string) => void
+  #bytes = Buffer.alloc(0)
+  #length = 0
+
+  constructor(head: PartHead, mostBytes: number, done: (value: string) => void) {
+    this.#head = head
+    this.#mostBytes = mostBytes
+    this.#done = done
+  }
+
+  take(chunk: Buffer): void {
+    const length = this.#length + chunk.length
+    if (length > this.#mostBytes) {
+      throw overlong(this.#head, `The value of ${fieldOf(this.#head.name)} is larger than ${this.#mostBytes} bytes.`)
+    }
+    if (length > this.#bytes.length) this.#bytes = Buffer.concat([this.#bytes], length * 2)
+    chunk.copy(this.#bytes, this.#length)
+    this.#length = length
+  }
+
+  end(): void {
+    this.#done(textOfField(this.#head, this.#bytes.subarray(0, this.#length)))
+  }
+}
+
+function overlong({ name }: PartHead, message: string): RouterError {
+  return new RouterError('too_large', message, { param: shown(name) })
+}
+
+function malformed(what: string, cause?: unknown): RouterError {
+  return new RouterError('invalid_request', `The body is not a valid form. ${what}`, { cause })
+}

@@ -1,5 +1,0 @@
-import { resolveSources } from './core/resolve-sources.ts'
-
-// Before anything else is found: the thread has nothing of what the main thread has loaded.
-resolveSources()
-await import('./line-thread.ts')

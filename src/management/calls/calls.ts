@@ -1,0 +1,66 @@
+import type { Store } from '../../store/open.ts'
+import type { CallsQuery } from '../../store/queries/calls-query.ts'
+import { json, type ManagementContext, type ManageRoute, missing, pathPart } from '../manage.ts'
+import { limitFrom, requireCursor } from '../page.ts'
+import { parametersOf } from '../read.ts'
+import { callDetail } from './call-detail.ts'
+import { callEntry } from './call-entry.ts'
+import { type FilteredCalls, filled, filteredCalls } from './call-filters.ts'
+import { callsCsv } from './calls-csv.ts'
+import { csvType, wantsCsv } from './csv.ts'
+
+/** `/v1/manage/calls`: the settled calls of the organization, newest first, and one of them with all that is known of it. */
+export function callRoutes({ store }: Pick<ManagementContext, 'store'>): ManageRoute[] {
+  return [
+    {
+      path: '/v1/manage/calls',
+      async handle({ organization, query, headers, recheck }) {
+        if (wantsCsv(headers)) {
+          const whole = pageOf(organization, filteredCalls(query, ['id']), store)
+          return { body: callsCsv(whole, store, recheck), mediaType: csvType }
+        }
+        const { limit, cursor, ...asked } = filteredCalls(query, ['id', 'limit', 'cursor'])
+        requireCursor(cursor, (end) => store.calls.isCursor(end, organization))
+        const page = { ...pageOf(organization, asked, store), limit: limitFrom(limit, usualLimit) }
+        const { calls, next } = await store.calls.page(cursor === undefined ? page : { ...page, after: cursor })
+        return json({ calls: calls.map(callEntry), ...(next !== undefined && { next_cursor: next }) })
+      },
+    },
+    {
+      path: '/v1/manage/calls/:id',
+      handle({ organization, params, query }) {
+        parametersOf(query, [])
+        const id = pathPart({ params }, 'id')
+        const found = store.calls.find(ownIdIn(id) ?? id, organization) ?? missing('call', id)
+        return json(callDetail(found))
+      },
+    },
+  ]
+}
+
+const usualLimit = 100
+
+type Page = Omit<CallsQuery, 'limit' | 'after'>
+
+/** The calls that are asked for, on pages of any size. */
+function pageOf(organization: string, { id, from = 0, to, filters }: FilteredCalls<'id'>, store: Store): Page {
+  const page = { organization, from, to, filters }
+  return id === undefined ? page : withId(page, filled(id, 'id'), store)
+}
+
+/** The call with an id that the router gave, in whatever form; or those that their client gave it. */
+function withId(page: Page, id: string, { calls }: Pick<Store, 'calls'>): Page {
+  const own = ownIdIn(id)
+  const found = own === undefined ? undefined : calls.callOf(own, page.organization)
+  if (!found) return { ...page, filters: { ...page.filters, requestId: id } }
+  const { from, to } = page
+  const filters = { ...page.filters, id: found.id }
+  return { ...page, from: Math.max(from, found.at), to: Math.min(to, found.at + 1), filters }
+}
+
+/** Where the provider gives a reply no id, it has that of its call, in the form of the API: `cmpl-0199…`. */
+function ownIdIn(text: string): string | undefined {
+  const [, ...parts] =
+    /([\da-f]{8})-?([\da-f]{4})-?([\da-f]{4})-?([\da-f]{4})-?([\da-f]{12})/.exec(text.toLowerCase()) ?? []
+  return parts.length === 0 ? undefined : parts.join('-')
+}

@@ -1,0 +1,19 @@
+import { withoutKeys } from '../../core/secrets.ts'
+
+/** Something wrong in a file. `line` and `column` count from 1; an `error` keeps the file from being used. */
+export type Problem = { file: string; line: number; column: number; message: string; severity: 'error' | 'warning' }
+
+/** A problem as editors and terminals understand it: `file:line:column: message`. */
+export function formatProblem({ file, line, column, message, severity }: Problem): string {
+  return `${file}:${line}:${column}: ${severity === 'warning' ? 'warning: ' : ''}${withoutKeys(message)}`
+}
+
+/** The reason why a file cannot be read, without its path: the problem names the file already. */
+export function readingFailure(error: unknown): string {
+  return (error as Error).message.replace(/, \w+ '.*$/s, '')
+}
+
+/** Whether any of these problems forbids to go on. */
+export function hasErrors(problems: readonly Problem[]): boolean {
+  return problems.some(({ severity }) => severity === 'error')
+}

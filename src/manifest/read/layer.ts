@@ -1,0 +1,184 @@
+import type { GovernedField } from '../../api/restricted-fields.ts'
+import type { ErrorCode } from '../../core/errors.ts'
+import { isObject, type JsonObject } from '../../core/json.ts'
+import { longestName } from '../../core/names.ts'
+import type { Operation } from '../../core/operation.ts'
+import type { Finish } from '../../core/reply.ts'
+import type { Api, NeutralRequest, TargetFacts } from '../../core/request.ts'
+import type { Mapping } from '../../mapping/mapping.ts'
+import type { Problem } from '../check/problem.ts'
+import { checkSchema } from '../check/schema.ts'
+import type { ModelListing, Trait } from '../provider.ts'
+import { type ChatFile, type PartialChat, readChat } from './chat-layer.ts'
+import { type Around, MappingReader } from './mapping-reader.ts'
+import { type OperationFile, type PartialOperation, readOperations, withheldIn } from './operation-layer.ts'
+import { readPattern } from './pattern.ts'
+import type { Path } from './position.ts'
+import type { Pieces } from './program.ts'
+import type { Source } from './source.ts'
+
+/** One file, a dialect or a manifest, or a variant in it: checked, and with its mappings ready to run. */
+export type Layer = {
+  source: Source
+  sameAs?: Api
+  headers: { [name: string]: string }
+  chat?: PartialChat
+  operations: { readonly [operation in Operation]?: PartialOperation }
+  /** The operations that the provider has: a dialect offers none, it only says how they are asked for. */
+  offers: readonly Operation[]
+  /** Those that it does not have although its dialect describes them. */
+  withholds: readonly Operation[]
+  /** The provider's words for why a reply ended, and ours. */
+  finish?: { [word: string]: Finish }
+  /** The provider's usage object to ours. */
+  usage?: Mapping
+  /** The provider's error body to ours. */
+  failure?: Mapping
+  /** Names for several losses at once. */
+  groups: { [name: string]: readonly string[] }
+  count?: { path: string }
+  compact?: { path: string }
+  /** False where the provider lists none although its dialect says how. */
+  listing?: ModelListing | false
+  /** Fields of requests that change who serves, what it costs or what is kept. */
+  governed: readonly GovernedField[]
+  errors: { [name: string]: ErrorCode }
+  traits: Trait[]
+  examples: Example[]
+  /** The place of each mapping in the file, and the texts that it was made of. */
+  places: Map<Mapping, Path>
+  pieces: Pieces
+  /** What a manifest says about models that are served differently, in its order. */
+  variants: VariantLayers[]
+}
+
+/** The layers that a variant is made of, its own the last. */
+export type VariantLayers = { layers: Layer[] }
+
+/** A proof that a mapping does what it should: neutral request → provider JSON, provider JSON → neutral reply. */
+export type Example = {
+  name: string
+  /** The endpoint that it is about, where that is not the one for chat; `request` is then the client's. */
+  operation?: Operation
+  request?: Partial<NeutralRequest>
+  /** The texts of the URL's query. */
+  query?: { [name: string]: string }
+  target?: Partial<TargetFacts>
+  sends?: JsonObject
+  /** What the request loses. */
+  dropped?: string[]
+  answers?: JsonObject
+  events?: (JsonObject | string)[]
+  /** The body of an HTTP error. */
+  fails?: JsonObject
+  means?: JsonObject
+}
+
+/** A file's form after its schema has accepted it, as far as dialects and manifests have it in common. */
+export type LayerFile = {
+  same_as?: Api
+  headers?: { [name: string]: string }
+  define?: string
+  finish?: { [word: string]: Finish }
+  usage?: string
+  failure?: string
+  groups?: { [name: string]: string[] }
+  endpoints?: {
+    chat?: ChatFile
+    count?: { path: string }
+    compact?: { path: string }
+    models?: ListingFile | boolean
+  } & {
+    [operation in Operation]?: OperationFile | boolean
+  }
+  errors?: { [name: string]: ErrorCode }
+  restricted?: { [name: string]: Omit<GovernedField, 'name' | 'rule'> & { rule?: 'refuse' | 'inside' } }
+  traits?: { match: string; facts: Trait['facts'] }[]
+  examples?: Example[]
+}
+
+/**
+ * Reads a file that its schema has accepted. The layer is complete only when there are no problems. Its mappings see the
+ * definitions and functions `around` it.
+ */
+export function readLayer(source: Source, around: Around = {}): { layer: Layer; problems: Problem[] } {
+  const file = source.value as LayerFile
+  const reader = new MappingReader(source, around)
+  const { chat, count, compact, models } = file.endpoints ?? {}
+  const usage = reader.read(['usage'], file.usage)
+  const failure = reader.read(['failure'], file.failure)
+  const operations = readOperations(reader, file.endpoints ?? {})
+  const isDialect = !isOfProvider(source.value)
+  const layer: Layer = {
+    source,
+    headers: file.headers ?? {},
+    errors: file.errors ?? {},
+    groups: file.groups ?? {},
+    governed: Object.entries(file.restricted ?? {}).map(([name, field]) => ({ name, rule: 'refuse', ...field })),
+    traits: readTraits(reader, file.traits ?? []),
+    examples: file.examples ?? [],
+    places: reader.places,
+    pieces: reader.pieces,
+    variants: [],
+    operations,
+    offers: isDialect ? [] : (Object.keys(operations) as Operation[]),
+    withholds: withheldIn(file.endpoints ?? {}),
+    ...(file.same_as !== undefined && { sameAs: file.same_as }),
+    ...(file.finish && { finish: file.finish }),
+    ...(usage && { usage }),
+    ...(failure && { failure }),
+    ...(chat && { chat: readChat(reader, chat) }),
+    ...(count && { count }),
+    ...(compact && { compact }),
+    ...(models !== undefined && models !== true && { listing: models && { list: 'data', id: 'id', ...models } }),
+  }
+  return { layer, problems: reader.problems }
+}
+
+type ListingFile = Pick<ModelListing, 'path'> & Partial<ModelListing>
+
+/** Whether a file is a manifest or a variant in it: both say what a provider has, a dialect how it speaks. */
+function isOfProvider(value: unknown): boolean {
+  return isObject(value) && ('slug' in value || 'match' in value || 'when' in value)
+}
+
+/** The facts about models that another provider's manifest declares; its problems are reported with that file. */
+export function sharedTraits(source: Source): Layer {
+  const file = checkSchema(source, 'provider').length === 0 ? (source.value as LayerFile) : {}
+  const traits = readTraits({ source, problems: [] }, file.traits ?? [])
+  return {
+    source,
+    headers: {},
+    errors: {},
+    groups: {},
+    governed: [],
+    traits,
+    examples: [],
+    places: new Map(),
+    pieces: new Map(),
+    variants: [],
+    operations: {},
+    offers: [],
+    withholds: [],
+  }
+}
+
+/** The files that layers come from, those of variants included. */
+export function filesOf(layers: readonly Layer[]): Source[] {
+  return layers.flatMap(({ source, variants }) => [source, ...variants.flatMap((variant) => filesOf(variant.layers))])
+}
+
+/** The number of examples in a file. */
+export function countExamples({ examples, variants }: Layer): number {
+  const own = variants.map(({ layers }) => layers.at(-1)?.examples.length ?? 0)
+  return own.reduce((sum, count) => sum + count, examples.length)
+}
+
+type Reading = Pick<MappingReader, 'source' | 'problems'>
+
+function readTraits(reading: Reading, traits: NonNullable<LayerFile['traits']>): Trait[] {
+  return traits.flatMap(({ match, facts }, index) => {
+    const pattern = readPattern(reading, ['traits', index, 'match'], match, { longest: longestName })
+    return pattern ? [{ match: pattern, facts }] : []
+  })
+}

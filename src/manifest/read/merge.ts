@@ -1,0 +1,116 @@
+import type { Problem } from '../check/problem.ts'
+import { undeclarable, unknownLoss } from '../fields.ts'
+import type { ChatEndpoint, Loss, Provider, StreamForm, Timeouts } from '../provider.ts'
+import type { PartialChat } from './chat-layer.ts'
+import type { Layer } from './layer.ts'
+import type { Source } from './source.ts'
+
+/** The limits of an attempt where a manifest says nothing. */
+export const defaultTimeouts: Timeouts = {
+  connectMs: 5_000,
+  firstEventMs: 600_000,
+  betweenEventsMs: 60_000,
+  wholeMs: 600_000,
+  totalMs: 600_000,
+}
+
+/** What layers have in common, the later ones over the earlier ones: tables join by name, lists add up. */
+export function merge(
+  layers: readonly Layer[],
+): Pick<Provider, 'errors' | 'traits'> & Pick<Layer, 'headers' | 'governed'> {
+  const governed = new Map(layers.flatMap((layer) => layer.governed.map((field) => [field.name, field] as const)))
+  return {
+    governed: [...governed.values()],
+    headers: Object.assign({}, ...layers.map(({ headers }) => headers)),
+    // Codes come from providers: a name that every object has must not be found in the table.
+    errors: Object.assign(Object.create(null), ...layers.map(({ errors }) => errors)),
+    traits: layers.flatMap(({ traits }) => traits),
+  }
+}
+
+/** Where requests are counted, conversations compacted and models listed. */
+export function besideChat(layers: readonly Layer[]): Pick<Provider, 'count' | 'compact' | 'listing'> {
+  const count = layers.findLast((one) => one.count)?.count
+  const compact = layers.findLast((one) => one.compact)?.compact
+  const listing = layers.findLast((one) => one.listing !== undefined)?.listing
+  return { ...(count && { count }), ...(compact && { compact }), ...(listing && { listing }) }
+}
+
+/** One endpoint made of all layers; missing, with the reasons, when none of them declares something that it needs. */
+export function chatOf(layers: readonly Layer[], source: Source): { chat?: ChatEndpoint; problems: Problem[] } {
+  const parts = layers.flatMap(({ chat }) => (chat ? [chat] : []))
+  const last = <Name extends 'path' | 'request' | 'reply' | 'outputLimits'>(name: Name) =>
+    parts.findLast((part) => part[name])?.[name]
+  const path = last('path')
+  const request = last('request')
+  const reply = last('reply')
+  const outputLimits = last('outputLimits')
+  const events = new Map(parts.flatMap((part) => [...part.events]))
+  const absent = Object.entries({ path, request, reply, events: events.size > 0 || undefined })
+    .filter(([, declared]) => declared === undefined)
+    .map(([name]) => name)
+  // A provider may have operations alone.
+  if (parts.length === 0 && layers.some(({ offers }) => offers.length > 0)) return { problems: lossProblems(layers) }
+  if (path === undefined || !request || !reply || absent.length > 0) {
+    const broken = new Set(parts.flatMap((part) => part.broken))
+    const gaps = absent.filter((name) => !broken.has(name)).map((name) => missing(source, name, layers.length > 1))
+    return { problems: [...gaps, ...lossProblems(layers)] }
+  }
+  const tables = layers.flatMap(({ finish }) => (finish ? [finish] : []))
+  const usage = layers.findLast((layer) => layer.usage)?.usage
+  const failure = layers.findLast((layer) => layer.failure)?.failure
+  const chat: ChatEndpoint = {
+    path,
+    stream: { path, format: 'sse', data: 'json', ...streamOf(parts) },
+    request,
+    ...(outputLimits && { outputLimits }),
+    reply,
+    events,
+    ...(tables.length > 0 && { finish: Object.assign(Object.create(null), ...tables) }),
+    ...(usage && { usage }),
+    ...(failure && { failure }),
+    patch: Object.assign({}, ...parts.map(({ patch }) => patch)),
+    losses: lossesOf(layers),
+    history: Object.assign({}, ...parts.map(({ history }) => history)),
+  }
+  return { chat, problems: lossProblems(layers) }
+}
+
+/** The stream form of all layers. Where the text stands is said by the last one that says how events are read. */
+function streamOf(parts: readonly PartialChat[]): Partial<StreamForm> {
+  const { text: _, ...stream }: Partial<StreamForm> = Object.assign({}, ...parts.map((part) => part.stream))
+  const reads = parts.findLast((part) => part.stream.text || part.events.size > 0 || part.patch.event)
+  return { ...stream, ...(reads?.stream.text && { text: reads.stream.text }) }
+}
+
+/** The losses of all layers; the name of a group stands for those in it. */
+function lossesOf(layers: readonly Layer[]): Loss[] {
+  const groups = groupsOf(layers)
+  return layers.flatMap(({ chat }) =>
+    (chat?.losses ?? []).flatMap((loss) => (groups[loss.field] ?? [loss.field]).map((field) => ({ ...loss, field }))),
+  )
+}
+
+/** Names of losses in the last layer that mean nothing; those of the others are reported with their own files. */
+function lossProblems(layers: readonly Layer[]): Problem[] {
+  const layer = layers.at(-1)
+  if (!layer) return []
+  const names = Object.keys(groupsOf(layers))
+  const inGroups = Object.entries(layer.groups).flatMap(([name, fields]) =>
+    fields.map((field, index) => ({ field, path: ['groups', name, index] })),
+  )
+  const losses = (layer.chat?.losses ?? []).filter(({ field }) => !names.includes(field))
+  return [...inGroups, ...losses].flatMap(({ field, path }) => {
+    const wrong = unknownLoss(field, names) ?? undeclarable(field)
+    return wrong === undefined ? [] : [layer.source.problem(path, wrong)]
+  })
+}
+
+function groupsOf(layers: readonly Layer[]): Layer['groups'] {
+  return Object.assign(Object.create(null), ...layers.map(({ groups }) => groups))
+}
+
+function missing(source: Source, name: string, hasDialect: boolean): Problem {
+  const advice = hasDialect ? 'its dialect does not say it either' : 'or the manifest a `dialect` that says it'
+  return source.problem(['endpoints', 'chat'], `\`endpoints.chat\` needs \`${name}\`, ${advice}`, 'name')
+}

@@ -1,0 +1,50 @@
+import { bound } from '../../mapping/compile/runtime/regex.ts'
+import type { Problem } from '../check/problem.ts'
+import type { Pattern } from '../run/pattern.ts'
+import type { Path } from './position.ts'
+import type { Source } from './source.ts'
+
+/** How a pattern is used: on texts of at most `longest` characters (default: of any length), on whole texts, whatever the case. */
+type Use = { longest?: number; whole?: boolean; anyCase?: boolean }
+
+/**
+ * A regular expression of a file. Undefined, with a problem, when it is none, or when its time is not bounded: texts of
+ * clients are searched with it.
+ */
+export function readPattern(
+  { source, problems }: { source: Source; problems: Problem[] },
+  path: Path,
+  pattern: string,
+  { longest = Number.POSITIVE_INFINITY, whole = false, anyCase = false }: Use = {},
+): Pattern | undefined {
+  try {
+    const letters = anyCase && new RegExp(pattern) ? ofAnyCase(pattern) : pattern
+    const bounded = bound(new RegExp(whole ? `^(?:${letters})$` : letters))
+    if (bounded && bounded.longest >= longest) return bounded.expression
+    problems.push(source.problem(path, unbounded))
+  } catch (error) {
+    problems.push(source.problem(path, `not a regular expression: ${(error as Error).message}`))
+  }
+  return undefined
+}
+
+const unbounded =
+  'a regular expression that can run for very long: use repetition without look-around, back references and large counts'
+
+/** Finds letters of ASCII in either case: V8's engine with linear time cannot ignore case, so each becomes a class of both. */
+function ofAnyCase(pattern: string): string {
+  let inClass = false
+  return pattern.replace(tokens, (token) => {
+    if (token === '[' || token === ']') inClass = token === '['
+    const text = /^\\[ux]/.test(token) ? String.fromCharCode(Number.parseInt(token.slice(2), 16)) : token
+    if (!/^[a-z](?:-[a-z])?$/i.test(text)) return token
+    return inClass ? bothCases(text) : text.replace(/[a-z]/gi, (letter) => `[${bothCases(letter)}]`)
+  })
+}
+
+function bothCases(text: string): string {
+  return text.toLowerCase() + text.toUpperCase()
+}
+
+/** Escapes and the heads of groups, whose letters are no text; brackets; ranges and single letters. */
+const tokens = /\\(?:u[\da-f]{4}|x[\da-f]{2}|c[a-z]|k<[^>]*>|.)|\(\?(?:<\w+>|[a-z-]*:)|[[\]]|[a-z]-[a-z]|[a-z]/gis

@@ -1,0 +1,132 @@
+import type { WrittenEntries } from '../../catalog/read-list.ts'
+import { wrongAddress, wrongHeader } from '../check/addresses.ts'
+import type { Problem } from '../check/problem.ts'
+import type { Provider } from '../provider.ts'
+import type { VariantNeed } from '../run/variant-needs.ts'
+import { type AuthFile, resolveAuth, secretMember } from './auth.ts'
+import type { Dialect } from './dialect.ts'
+import { brokenReferenceMessage, type Environment, hasBrokenReference, resolveText } from './environment.ts'
+import type { Extensions } from './extensions.ts'
+import type { Layer } from './layer.ts'
+import { merge } from './merge.ts'
+import type { Path } from './position.ts'
+import type { Source } from './source.ts'
+
+/** What the operator's settings may say over a manifest, in the manifest's own words; `${NAME}` not yet resolved. */
+export type ProviderSettings = {
+  enabled?: boolean
+  base_url?: string
+  secret?: string
+  headers?: { [name: string]: string }
+  timeouts?: TimeoutsFile
+  limits?: { concurrent: number; queue?: number }
+  unknown_models?: Provider['unknownModels']
+  models?: WrittenEntries
+}
+
+/** Limits as files write them. */
+export type TimeoutsFile = {
+  connect?: string
+  first_event?: string
+  between_events?: string
+  whole?: string
+  total?: string
+}
+
+/** A manifest after its schema has accepted it. */
+export type ManifestFile = Omit<ProviderSettings, 'enabled' | 'secret'> & {
+  slug: string
+  name: string
+  base_url: string
+  auth: AuthFile
+  dialect?: string
+  signer?: string
+  models_of?: string
+  model_ids?: ModelIdsFile
+  reports?: ('model' | 'cost')[]
+  idempotency?: string
+  traits_of?: string
+  variants?: VariantFile[]
+}
+
+/** How a provider compares ids of models, as files write it. */
+export type ModelIdsFile = { ignore?: ('case' | 'blanks')[]; forms?: string[] }
+
+/** What a manifest says about some models or requests; with a dialect of its own it takes no endpoints and traits over. */
+export type VariantFile = {
+  match?: string
+  when?: VariantNeed | VariantNeed[]
+  dialect?: string
+  base_url?: string
+  signer?: string
+  traits_of?: string
+}
+
+/** What is found by its name. */
+export type Names<Value> = Pick<ReadonlyMap<string, Value>, 'get' | 'has' | 'keys'>
+
+/** What a manifest is read against; `blame` tells a problem of the settings at its place in their own file. */
+export type Surroundings = {
+  dialects: Names<Dialect | 'unusable'>
+  env: Environment
+  /** All manifests by slug, for those that share models or traits; without it what they share is not known. */
+  manifests?: Names<Source>
+  settings?: { value: ProviderSettings; blame(path: Path, message: string): Problem }
+  /** What plugins add. */
+  extensions?: Extensions
+}
+
+/** What comes of a manifest's references. */
+export type Resolution = { values: Pick<Provider, 'baseUrl' | 'auth' | 'headers' | 'missing'>; problems: Problem[] }
+
+/** Puts the environment's values in; where settings say something they stand over the manifest. */
+export function resolveReferences(
+  source: Source,
+  file: ManifestFile,
+  layers: Layer[],
+  around: Surroundings,
+): Resolution {
+  const problems: Problem[] = []
+  const missing = new Set<string>()
+  const { value: over = {}, blame: blameSettings } = around.settings ?? {}
+  const blameFile = (path: Path, message: string) => source.problem(path, message)
+  const blamer = (isOver: boolean) => (isOver && blameSettings ? blameSettings : blameFile)
+
+  const resolve = (written: string, path: Path, isOver: boolean, wrong?: (text: string) => string | undefined) => {
+    const { text, missing: unset } = resolveText(written, around.env)
+    const message = hasBrokenReference(written) ? brokenReferenceMessage : unset.length === 0 && wrong?.(text.trim())
+    if (message) problems.push(blamer(isOver)(path, message))
+    return { text: text.trim(), missing: unset }
+  }
+  const read = (...given: Parameters<typeof resolve>): string => {
+    const { text, missing: unset } = resolve(...given)
+    for (const name of unset) missing.add(name)
+    return text
+  }
+
+  const wrongBase = (text: string) => wrongAddress('base_url', text)
+  const baseUrl = read(over.base_url ?? file.base_url, ['base_url'], over.base_url !== undefined, wrongBase)
+  const replaced = over.secret === undefined ? undefined : secretMember(file.auth)
+  if (over.secret !== undefined && replaced === undefined) {
+    problems.push(
+      blamer(true)(['secret'], `${file.slug} takes no secret: the scheme of its \`auth\` is ${file.auth.scheme}`),
+    )
+  }
+  const written = replaced === undefined ? file.auth : { ...file.auth, [replaced]: over.secret as string }
+  const { auth, missing: unset } = resolveAuth(
+    written,
+    (member, wrong) => {
+      const isOver = member === replaced
+      return resolve(written[member] as string, isOver ? ['secret'] : ['auth', member], isOver, wrong)
+    },
+    around.extensions?.schemes,
+  )
+  for (const name of unset) missing.add(name)
+  const headers: Provider['headers'] = {}
+  for (const [name, value] of Object.entries({ ...merge(layers).headers, ...over.headers })) {
+    const isOver = over.headers?.[name] !== undefined
+    headers[name] = read(value, ['headers', name], isOver, (text) => wrongHeader(name, text))
+  }
+  const values = { baseUrl: baseUrl.replace(/\/+$/, ''), auth, headers, missing: [...missing] }
+  return { values, problems }
+}

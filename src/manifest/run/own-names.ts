@@ -1,0 +1,85 @@
+import { isDeepStrictEqual } from 'node:util'
+import { isObject, type JsonObject } from '../../core/json.ts'
+import type { NeutralRequest, TargetFacts } from '../../core/request.ts'
+import type { Provider } from '../provider.ts'
+import { type ModelTarget, targetFacts } from '../target-facts.ts'
+import { mapRequest } from './translate.ts'
+
+/** What a provider of a client's own format is told in its own words, where clients have several. */
+export type OwnWords = {
+  /** The members of the body that ask for reasoning, and to cache the whole prompt. */
+  members: JsonObject
+  /** The members of a content part that ask to cache the prompt up to it; undefined where no part can. */
+  mark?: JsonObject
+  /** The neutral names of what is lost of that. */
+  dropped: string[]
+}
+
+/** Wishes are few, and most calls repeat one of them. */
+const mostKnown = 1_000
+const longestKey = 4_000
+const known = new WeakMap<Provider, Map<string, Promise<OwnWords>>>()
+
+/** What the request mapping makes of the reasoning and the cache hints of a request, whose body is edited otherwise. */
+export async function ownWords(provider: Provider, request: NeutralRequest, target: ModelTarget): Promise<OwnWords> {
+  const facts = targetFacts(provider, target)
+  const wish = wishOf(request)
+  const words = known.get(provider) ?? new Map<string, Promise<OwnWords>>()
+  known.set(provider, words)
+  const key = JSON.stringify([target.model, facts, wish])
+  const found = words.get(key)
+  if (found) return await found
+  const made = wordsFor(provider, wish, target.model, facts)
+  if (key.length > longestKey) return await made
+  if (words.size >= mostKnown) words.clear()
+  words.set(key, made)
+  // A mapping may fail for reasons that pass, such as its limit of time.
+  made.catch(() => words.delete(key))
+  return await made
+}
+
+type Wish = Pick<NeutralRequest, 'reasoning' | 'cache' | 'extensions'>
+
+function wishOf({ reasoning, cache, extensions = {} }: NeutralRequest): Wish {
+  const { reasoning: others, reasoning_effort: level } = extensions
+  return {
+    ...(reasoning && { reasoning }),
+    ...(cache?.options?.type === 'ephemeral' && { cache: { options: cache.options } }),
+    extensions: {
+      ...(others !== undefined && { reasoning: others }),
+      ...(level !== undefined && { reasoning_effort: level }),
+    },
+  }
+}
+
+async function wordsFor(provider: Provider, wish: Wish, model: string, facts: TargetFacts): Promise<OwnWords> {
+  const hinted: NeutralRequest = {
+    model,
+    messages: [{ role: 'user', parts: [{ type: 'text', text: '-', cache: {} }] }],
+    origin: { api: 'chat', body: {} },
+  }
+  const [plain, made] = (await Promise.all(
+    [hinted, { ...hinted, ...wish }].map((one) => mapRequest(provider, one, model, facts)),
+  )) as [Mapped, Mapped]
+  const mark = markIn(plain.body)
+  return {
+    members: differences(plain.body, made.body),
+    ...(mark && { mark }),
+    dropped: made.dropped.filter((name) => !plain.dropped.includes(name)),
+  }
+}
+
+type Mapped = Awaited<ReturnType<typeof mapRequest>>
+
+function differences(plain: JsonObject, made: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(made).filter(([name, value]) => !isDeepStrictEqual(value, plain[name])))
+}
+
+/** The members of the only content part besides its text. */
+function markIn({ messages }: JsonObject): JsonObject | undefined {
+  const [message] = Array.isArray(messages) ? messages : []
+  const [part] = isObject(message) && Array.isArray(message.content) ? message.content : []
+  if (!isObject(part)) return undefined
+  const { type: _type, text: _text, ...mark } = part
+  return Object.keys(mark).length > 0 ? mark : undefined
+}

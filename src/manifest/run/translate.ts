@@ -1,0 +1,257 @@
+import type { ProviderEvent, ProviderFailure } from '../../core/events.ts'
+import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import type { NeutralRequest, TargetFacts } from '../../core/request.ts'
+import { withoutRestoredReasoning, withReasoningFor } from '../../core/restored-reasoning.ts'
+import type { Mapping } from '../../mapping/mapping.ts'
+import type { ChatEndpoint, Provider } from '../provider.ts'
+import { type ModelTarget, targetFacts } from '../target-facts.ts'
+import { demandsTool, inferredLosses, supportedOnly, supportFor, withoutIdleChoice } from './inferred-support.ts'
+import { isPresent, readFinish } from './read-reply.ts'
+import { readUsage } from './read-usage.ts'
+import { repairHistory } from './repair-history.ts'
+import { reportedFailureOf } from './reported-failure.ts'
+import { andThen, chatEndpoint, requireObject, runMapping, unreadable } from './run-mapping.ts'
+import {
+  type DeclaredLoss,
+  declaredLosses,
+  demanding,
+  distinctNames,
+  foreignOpaque,
+  namesInRequest,
+  requestWithoutFields,
+} from './unsupported.ts'
+
+/** A provider's JSON for a request, and the neutral names of the fields that are lost. */
+export type ProviderRequest = { body: JsonObject; dropped: string[] }
+
+/** One event of a provider's stream after `patch.event`, and the neutral events. */
+export type ReadFrame = { payload: JsonObject; events: ProviderEvent[] }
+
+/** Translates a request for a provider: unsupported fields removed, history repaired, mapped, patched. Throws RouterError. */
+export async function writeRequest(
+  provider: Provider,
+  request: NeutralRequest,
+  target: ModelTarget,
+): Promise<ProviderRequest> {
+  return await writeFor(provider, request, target.model, targetFacts(provider, target))
+}
+
+/** As `writeRequest`, with the facts about the model given. */
+export async function writeFor(
+  provider: Provider,
+  request: NeutralRequest,
+  model: string,
+  facts: TargetFacts,
+): Promise<ProviderRequest> {
+  const { body, dropped } = await mapRequest(provider, request, model, facts)
+  return {
+    body: await patchRequest(provider, body, facts),
+    dropped: distinctNames([...dropped, ...unreadNames(request)]),
+  }
+}
+
+/** As `writeFor`, before the manifest's `patch.request`. */
+export async function mapRequest(
+  provider: Provider,
+  whole: NeutralRequest,
+  model: string,
+  facts: TargetFacts,
+): Promise<ProviderRequest> {
+  const request = withReasoningFor(whole, facts.signer)
+  const chat = chatEndpoint(provider)
+  const { mapping, sections } = chat.request
+  let own: object | undefined
+  const inputOf = (made: NeutralRequest) => {
+    if (made !== request) return mappingInput(made, model, facts)
+    own ??= mappingInput(request, model, facts)
+    return own
+  }
+  const declaring = declaredFor(provider, request, facts, () => inputOf(request))
+  const declared = declaring instanceof Promise ? await declaring : declaring
+  const support = supportFor(chat.request.support, declared, provider.sameAs)
+  const supported = withoutIdleChoice(requestWithoutFields(supportedOnly(request, support), declared), support)
+  const input = inputOf(repairHistory(supported, chat.history))
+  const running = runMapping(provider, 'request', mapping, input)
+  const result = requireObject(provider, 'request', running instanceof Promise ? await running : running)
+  const lost = [
+    ...declared,
+    ...inferredLosses(request, support),
+    ...foreignOpaque(request, facts.signer),
+    ...(demandsTool(request) && !demandsTool(supported) ? ['tool_choice'] : []),
+  ]
+  const reported = namesInRequest(namesIn(result.dropped), request)
+  return {
+    body: joinSections(provider, sections, result),
+    dropped: demanding(distinctNames([...lost, ...reported]), request),
+  }
+}
+
+/** The losses of a request whose body is edited instead of translated: only declared ones, everything else survives. */
+export function usedLosses(
+  provider: Provider,
+  request: NeutralRequest,
+  target?: ModelTarget,
+): string[] | Promise<string[]> {
+  const chosen = target ?? { model: request.model }
+  const facts = targetFacts(provider, chosen)
+  const sent = withoutRestoredReasoning(request)
+  return declaredFor(provider, sent, facts, () => mappingInput(sent, chosen.model, facts))
+}
+
+/** What the manifest declares, and what the model lacks. `input` is made only for losses with a condition. */
+function declaredFor(
+  provider: Provider,
+  request: NeutralRequest,
+  { lacks }: TargetFacts,
+  input: () => unknown,
+): string[] | Promise<string[]> {
+  let made: unknown
+  return declaredLosses(lossesFor(chatEndpoint(provider), lacks), request, (when, field) => {
+    made ??= input()
+    return runMapping(provider, `unsupported.${field}`, when, made)
+  })
+}
+
+/** The losses of an endpoint for models that lack the same, made once: what a model lacks is one list, which its entry has. */
+const lossesByModel = new WeakMap<ChatEndpoint, WeakMap<readonly string[], readonly DeclaredLoss[]>>()
+
+function lossesFor(chat: ChatEndpoint, lacks: readonly string[] | undefined): readonly DeclaredLoss[] {
+  if (!lacks) return chat.losses
+  const known = lossesByModel.get(chat) ?? new WeakMap<readonly string[], readonly DeclaredLoss[]>()
+  lossesByModel.set(chat, known)
+  let losses = known.get(lacks)
+  if (!losses) {
+    losses = [...chat.losses, ...lacks.map((field) => ({ field }))]
+    known.set(lacks, losses)
+  }
+  return losses
+}
+
+/** Merges the sections into one body; a section that is not an object becomes the member with its name. */
+function joinSections(provider: Provider, sections: readonly string[], result: JsonObject): JsonObject {
+  const body: JsonObject = {}
+  for (const section of sections) {
+    const value = result[section]
+    if (value === undefined) continue
+    if (isObject(value)) Object.assign(body, value)
+    else body[section] = value
+  }
+  if (Object.keys(body).length === 0) throw unreadable(provider, 'request', 'returned nothing')
+  return body
+}
+
+/** Unread members have the client's own names, as extensions do. */
+function unreadNames({ unread = [] }: NeutralRequest): string[] {
+  return unread.map((path) => `extensions.${path}`)
+}
+
+function namesIn(dropped: Json | undefined): string[] {
+  return [dropped].flat(2).filter((name) => typeof name === 'string')
+}
+
+/** A body after the manifest's `patch.request`, if there is one. */
+export function patchRequest(
+  provider: Provider,
+  body: JsonObject,
+  target: TargetFacts,
+): JsonObject | Promise<JsonObject> {
+  const { request } = chatEndpoint(provider).patch
+  if (!request) return body
+  return andThen(runMapping(provider, 'patch.request', request, body, { target }), (patched) =>
+    requireObject(provider, 'patch.request', patched),
+  )
+}
+
+/** Translates one event of a stream; synchronous if its mapping is compiled. Throws RouterError `provider_unreadable`. */
+export function readEvent(
+  provider: Provider,
+  name: string | undefined,
+  data: JsonObject | string,
+  target: TargetFacts,
+): ProviderEvent[] | Promise<ProviderEvent[]> {
+  const frame = readFrame(provider, name, data, target)
+  return frame instanceof Promise ? frame.then(({ events }) => events) : frame.events
+}
+
+/** As `readEvent`, with the event's JSON after `patch.event`. */
+export function readFrame(
+  provider: Provider,
+  name: string | undefined,
+  data: JsonObject | string,
+  target: TargetFacts,
+): ReadFrame | Promise<ReadFrame> {
+  const { patch, events } = chatEndpoint(provider)
+  const mapping = (name !== undefined && events.get(name)) || events.get('*')
+  if (!patch.event || typeof data === 'string') return readMapped(provider, name, mapping, data)
+  return andThen(runMapping(provider, 'patch.event', patch.event, data, { target }), (patched) =>
+    readMapped(provider, name, mapping, requireObject(provider, 'patch.event', patched)),
+  )
+}
+
+/** The failure that an HTTP error body reports, where the manifest says how to read it. */
+export async function readFailure(provider: Provider, body: Json): Promise<ProviderFailure | undefined> {
+  const mapping = provider.chat?.failure
+  if (!mapping) return undefined
+  const failure = await runMapping(provider, 'failure', mapping, body)
+  return isObject(failure) ? reportedFailureOf(failure) : undefined
+}
+
+/** The input of a request mapping: the neutral request without the client's own JSON. */
+function mappingInput({ origin, unread, ...request }: NeutralRequest, model: string, target: TargetFacts) {
+  request.model = model
+  return Object.assign(request, { target })
+}
+
+function readMapped(
+  provider: Provider,
+  name: string | undefined,
+  mapping: Mapping | undefined,
+  data: JsonObject | string,
+): ReadFrame | Promise<ReadFrame> {
+  const payload = typeof data === 'string' ? { data } : data
+  if (!mapping) return { payload, events: [] }
+  const what = `events.${name ?? '*'}`
+  return andThen(runMapping(provider, what, mapping, data), (result) =>
+    andThen(translateEvents(provider, listed(provider, what, result)), (events) => ({ payload, events })),
+  )
+}
+
+/** Events with neutral `finish` and `usage`. */
+function translateEvents(provider: Provider, events: JsonObject[]): ProviderEvent[] | Promise<ProviderEvent[]> {
+  let made: (ProviderEvent | Promise<ProviderEvent>)[] | undefined
+  let waiting = false
+  for (let index = 0; index < events.length; index++) {
+    const event = events[index] as JsonObject
+    if (!isPresent(event.finish) && !isPresent(event.usage) && event.error === undefined) continue
+    made ??= [...events] as ProviderEvent[]
+    const known = translateEvent(provider, event)
+    waiting ||= known instanceof Promise
+    made[index] = known
+  }
+  return waiting && made ? Promise.all(made) : ((made ?? events) as ProviderEvent[])
+}
+
+function translateEvent(provider: Provider, event: JsonObject): ProviderEvent | Promise<ProviderEvent> {
+  const known = { ...event } as ProviderEvent & JsonObject
+  if (isPresent(event.finish)) {
+    const { finish, finish_raw } = readFinish(provider, event.finish, event.raw)
+    if (finish) known.finish = finish
+    if (finish_raw !== undefined) known.raw = finish_raw
+  }
+  if (event.error !== undefined) {
+    const error = reportedFailureOf(event.error)
+    if (error) known.error = error
+    else delete known.error
+  }
+  if (!isPresent(event.usage)) return known
+  return andThen(readUsage(provider, event.usage), (counts) => {
+    known.usage = counts
+    return known
+  })
+}
+
+function listed(provider: Provider, what: string, result: unknown): JsonObject[] {
+  if (result === undefined || result === null) return []
+  if (!Array.isArray(result)) return [requireObject(provider, what, result)]
+  return result.map((event) => requireObject(provider, what, event))
+}

@@ -1,0 +1,240 @@
+import { isObject } from '../../core/json.ts'
+import type { Part } from '../../core/parts.ts'
+import type { NeutralRequest } from '../../core/request.ts'
+import type { Mapping } from '../../mapping/mapping.ts'
+import { partTypes, undemanding } from '../fields.ts'
+import type { Loss } from '../provider.ts'
+
+/** Runs the condition of a loss over the request and the facts about its target. */
+export type Evaluate = (when: Mapping, field: string) => unknown
+
+/** A loss without its place in a file. */
+export type DeclaredLoss = Pick<Loss, 'field' | 'when'>
+
+/**
+ * The fields of the declared losses that this request meets: those it uses, and whose `when` is true. A promise only where a
+ * condition is interpreted.
+ */
+export function declaredLosses(
+  losses: readonly DeclaredLoss[],
+  request: NeutralRequest,
+  evaluate: Evaluate,
+): string[] | Promise<string[]> {
+  const contents = contentsOf(request)
+  const used = withUses(losses).filter(({ use }) => use(request, contents))
+  return used.length === 0 ? [] : lossesMet(used, request, evaluate)
+}
+
+function lossesMet(
+  used: readonly DeclaredLoss[],
+  request: NeutralRequest,
+  evaluate: Evaluate,
+  met = new Set<string>(),
+): string[] | Promise<string[]> {
+  for (const [index, { field, when }] of used.entries()) {
+    if (met.has(field)) continue
+    const result = when === undefined || evaluate(when, field)
+    if (result instanceof Promise) {
+      return result.then((known) => {
+        if (isTrue(known)) met.add(field)
+        return lossesMet(used.slice(index + 1), request, evaluate, met)
+      })
+    }
+    if (isTrue(result)) met.add(field)
+  }
+  return met.delete('extensions') ? [...met, ...unknownFieldsOf(request)] : [...met]
+}
+
+/** Lists of losses belong to providers and models: each is prepared once. */
+const prepared = new WeakMap<readonly DeclaredLoss[], readonly (DeclaredLoss & { use: Use })[]>()
+
+function withUses(losses: readonly DeclaredLoss[]): readonly (DeclaredLoss & { use: Use })[] {
+  let made = prepared.get(losses)
+  if (!made) {
+    made = losses.map((loss) => ({ ...loss, use: useFor(loss.field) }))
+    prepared.set(losses, made)
+  }
+  return made
+}
+
+/** Every field that the neutral form does not have, by its own name. */
+function unknownFieldsOf({ extensions = {} }: NeutralRequest): string[] {
+  return Object.keys(extensions).map((name) => `extensions.${name}`)
+}
+
+/** Blocks that only another maker understands never reach this one. */
+export function foreignOpaque(request: NeutralRequest, maker: string): string[] {
+  const { parts, names } = contentsOf(request)
+  const foreign = names.has('opaque') && parts.some((part) => part.type === 'opaque' && part.by !== maker)
+  return foreign ? ['parts.opaque'] : []
+}
+
+/** The id of a file that the provider would take as data or by URL, but cannot read by its id. */
+export function unreadableFile(request: NeutralRequest, lost: readonly string[]): string | undefined {
+  if (lost.length === 0) return undefined
+  const part = contentsOf(request).parts.find((one) => {
+    if (!('file_id' in one) || one.file_id === undefined || lost.includes(`parts.${one.type}`)) return false
+    return lost.includes('parts.file_id') || lost.includes(`parts.${one.type}.file_id`)
+  })
+  return part && 'file_id' in part ? part.file_id : undefined
+}
+
+/** Whether media of a request are told by their address. */
+export function hasLinks(request: NeutralRequest): boolean {
+  return contentsOf(request).names.has('url')
+}
+
+/** Those of the names that the request uses. */
+export function namesInRequest(names: readonly string[], request: NeutralRequest): string[] {
+  return names.filter((name) => usesField(name, request))
+}
+
+/** The lost fields that say something: values that ask for nothing, or for what the router does itself, need no report. */
+export function demanding(names: readonly string[], request: NeutralRequest): string[] {
+  return names.flatMap((name) => {
+    if (undemanding[name]?.(request[name as keyof NeutralRequest])) return []
+    // An earlier call of a custom tool is told as that of a function.
+    if (name === 'tools.custom' && !holds(request.tools, ['custom'])) return []
+    if (name === 'tools.strict' && !request.tools?.some((tool) => 'strict' in tool && tool.strict)) return []
+    const { cache } = request
+    if (name !== 'cache' || cache?.key === undefined) return [name]
+    return Object.keys(cache).flatMap((member) => (member === 'key' ? [] : [`cache.${member}`]))
+  })
+}
+
+/** Each name once, without those that another says as well: `reasoning` that of `reasoning.summary`, `parts.url` `parts.image.url`. */
+export function distinctNames(names: readonly string[]): string[] {
+  if (names.length === 0) return []
+  const unique = new Set(names)
+  const covered = (name: string) => {
+    for (let dot = name.indexOf('.'); dot >= 0; dot = name.indexOf('.', dot + 1)) {
+      if (unique.has(name.slice(0, dot))) return true
+    }
+    const [first, , member] = name.split('.')
+    return first === 'parts' && member !== undefined && unique.has(`parts.${member}`)
+  }
+  return [...unique].filter((name) => !covered(name))
+}
+
+/** The request without these fields. The client's own is not changed. */
+export function requestWithoutFields(request: NeutralRequest, fields: readonly string[]): NeutralRequest {
+  return fields.reduce(without, request)
+}
+
+function without(request: NeutralRequest, field: string): NeutralRequest {
+  const [first = '', ...rest] = field.split('.')
+  if (first !== 'parts') return withoutPath(request, [first, ...rest]) as NeutralRequest
+  const shorten = (parts: Part[]): Part[] => withoutPath(parts, rest) as Part[]
+  const messages = request.messages.map((message) => ({
+    ...message,
+    parts: shorten(message.parts).map(inResult(shorten)),
+  }))
+  return { ...request, messages, ...(request.system && { system: shorten(request.system) }) }
+}
+
+function inResult(shorten: (parts: Part[]) => Part[]): (part: Part) => Part {
+  return (part) => (part.type === 'tool_result' ? { ...part, parts: shorten(part.parts) } : part)
+}
+
+/** The value without what stands at the path: a member, or the items of a list that are of this kind or type. */
+function withoutPath(value: unknown, path: readonly string[]): unknown {
+  const [step, ...rest] = path
+  if (step === undefined || value === undefined) return undefined
+  if (Array.isArray(value)) return value.map((item) => withoutPath(item, path)).filter((item) => item !== undefined)
+  if (!isObject(value)) return value
+  if (value.kind === step || value.type === step) return rest.length > 0 ? withoutPath(value, rest) : undefined
+  const { [step]: member, ...others } = value
+  const left = rest.length > 0 ? withoutPath(member, rest) : undefined
+  return left === undefined ? others : { ...others, [step]: left }
+}
+
+/** JSONata's own notion of true, as far as a condition can give it. */
+function isTrue(result: unknown): boolean {
+  return Array.isArray(result) ? result.some(isTrue) : Boolean(result)
+}
+
+type Use = (request: NeutralRequest, contents: Contents) => boolean
+
+/** Losses are declared in files, so there are only so many names, but for those of unknown fields. */
+const uses = new Map<string, Use>()
+const rememberedUses = 1_000
+
+/** Whether a request uses a field, by its neutral name. */
+export function usesField(field: string, request: NeutralRequest): boolean {
+  return useFor(field)(request, contentsOf(request))
+}
+
+function useFor(field: string): Use {
+  let use = uses.get(field)
+  if (!use) {
+    use = useOf(field)
+    if (uses.size < rememberedUses) uses.set(field, use)
+  }
+  return use
+}
+
+/** `seed`, `tools.strict`, `tools.custom` (a kind), `parts.video` (a type), `parts.cache` (a member). */
+function useOf(field: string): Use {
+  const [first = '', ...rest] = field.split('.')
+  if (field === 'tools.custom') return (request, contents) => holds(request.tools, rest) || hasCustomCall(contents)
+  if (first !== 'parts') {
+    const name = first as keyof NeutralRequest
+    return (request) => request[name] !== undefined && holds(request[name], rest)
+  }
+  const [second = '', ...deeper] = rest
+  const isType = Object.hasOwn(partTypes, second)
+  const usesPart = (part: Part) => (isType ? part.type === second && holds(part, deeper) : holds(part, rest))
+  return (_, { parts, names }) => names.has(second) && parts.some(usesPart)
+}
+
+function hasCustomCall({ parts, names }: Contents): boolean {
+  return names.has('custom') && parts.some(isCustomCall)
+}
+
+function isCustomCall(part: Part): boolean {
+  return part.type === 'tool_call' && part.kind === 'custom'
+}
+
+function holds(value: unknown, path: readonly string[]): boolean {
+  if (value === undefined || value === null) return false
+  if (Array.isArray(value)) return value.some((item) => holds(item, path))
+  const [step, ...rest] = path
+  if (step === undefined) return true
+  if (!isObject(value)) return false
+  return value.kind === step || value.type === step ? holds(value, rest) : holds(value[step], rest)
+}
+
+/** The parts of a request, those inside results among them; and the types, kinds and members that there are, by name. */
+type Contents = { parts: readonly Part[]; names: ReadonlySet<string> }
+
+/**
+ * Dozens of losses look at the parts of one request one after the other: most find that there are none of theirs. In a WeakMap the parts
+ * would outlive their request, since V8 takes its values for reachable until old objects are collected.
+ */
+let last: { request: NeutralRequest; contents: Contents } | undefined
+
+function contentsOf(request: NeutralRequest): Contents {
+  if (last?.request === request) return last.contents
+  if (!last) queueMicrotask(forget)
+  last = { request, contents: gather(request) }
+  return last.contents
+}
+
+function forget(): void {
+  last = undefined
+}
+
+function gather({ system = [], messages }: NeutralRequest): Contents {
+  const parts: Part[] = []
+  const names = new Set<string>()
+  const add = (part: Part) => {
+    parts.push(part)
+    names.add(part.type)
+    if ('kind' in part && part.kind) names.add(part.kind)
+    for (const name in part) names.add(name)
+    if (part.type === 'tool_result') part.parts.forEach(add)
+  }
+  system.forEach(add)
+  for (const message of messages) message.parts.forEach(add)
+  return { parts, names }
+}

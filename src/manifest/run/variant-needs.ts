@@ -1,0 +1,58 @@
+import type { ModelEntry } from '../../core/models/model.ts'
+import { type Api, isProviderTool, type NeutralRequest, type ProviderTool } from '../../core/request.ts'
+import type { ChatEndpoint, Provider } from '../provider.ts'
+import { lackedFields } from './abilities.ts'
+import { usesField } from './unsupported.ts'
+
+/** What `when` of a variant may name: neutral fields of requests, and tools that only one client API defines. */
+export const variantNeeds = [
+  'web_search',
+  'provider_tools',
+  'parts.image',
+  'parts.audio',
+  'parts.file',
+  'parts.file_id',
+  'parts.video',
+  'tools',
+  'response_format',
+  'reasoning',
+] as const
+
+export type VariantNeed = (typeof variantNeeds)[number]
+
+/** A request, as far as it decides how a model is asked; `entry` is that of the model. */
+export type Asked = { request: NeutralRequest; entry?: ModelEntry | undefined }
+
+/** Whether a request needs something that the model has and the endpoint of this provider is not known to lack. */
+export function servesNeed(need: VariantNeed, { request, entry }: Asked, provider: Provider): boolean {
+  const { tools = [] } = request
+  if (need === 'provider_tools') return tools.some((tool) => isProviderTool(tool) && !lacksTool(provider, tool))
+  const isNeeded = need === 'tools' ? tools.some((tool) => !isProviderTool(tool)) : usesField(need, request)
+  return isNeeded && !lacksField(provider, need, request.origin.api) && !(entry && modelLacks(entry, need))
+}
+
+function modelLacks(entry: ModelEntry, need: VariantNeed): boolean {
+  return lackedFields(entry).includes(need === 'tools' ? functions : need)
+}
+
+/** Whether a request of an API always loses a field at an endpoint: `web_search`, `parts.image`, `parts.file_id`. */
+export function lacksField({ chat, sameAs }: Pick<Provider, 'chat' | 'sameAs'>, field: string, api: Api): boolean {
+  if (!chat) return false
+  if (isDeclared(chat, field)) return true
+  if (sameAs === api) return false
+  const { support } = chat.request
+  if (field === 'parts.file_id') return !support.named('file_id')
+  return field.startsWith('parts.') ? !support.part(field.slice('parts.'.length)) : !support.has(field)
+}
+
+/** Whether an endpoint has no tool of this kind. */
+export function lacksTool({ chat, sameAs }: Pick<Provider, 'chat' | 'sameAs'>, tool: ProviderTool): boolean {
+  if (!chat) return false
+  return isDeclared(chat, `tools.${tool.kind}`) || (sameAs !== tool.by && !chat.request.support.tool(tool))
+}
+
+function isDeclared({ losses }: ChatEndpoint, field: string): boolean {
+  return losses.some((loss) => !loss.when && (loss.field === field || (field === 'tools' && loss.field === functions)))
+}
+
+const functions = 'tools.function'

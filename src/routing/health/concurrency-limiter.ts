@@ -1,0 +1,171 @@
+import { RouterError, withoutStack } from '../../core/errors.ts'
+
+/** How many calls may run at once, and how many more may wait. */
+export type GateLimits = { concurrent: number; queue: number }
+
+/** Whose call it is: organizations have their turns, and calls of low priority are shed first. */
+export type Caller = { organization: string; isLow: boolean }
+
+/** Ends a call that was let in; later calls have no effect. */
+export type Leave = () => void
+
+/** Calls wait no longer than this. Milliseconds. */
+const longestWaitMs = 1_000
+
+/**
+ * Lets so many calls through at once. Those that wait are let in newest first, for the oldest are the nearest to being given up, with
+ * one organization after the other. What waits too long, or does not fit in, is refused while it is still worth trying again: at once,
+ * unless it takes the place of a call of low priority, or of the organization that has the most.
+ */
+export class Gate {
+  readonly #limits: () => GateLimits
+  #running = 0
+  #waiting = 0
+  /** Those of low priority among them. */
+  #lowWaiting = 0
+  /** By organization, the newest last; the organization whose turn is next comes first. */
+  readonly #queues = new Map<string, Waiting[]>()
+
+  constructor(limits: () => GateLimits) {
+    this.#limits = limits
+  }
+
+  /** Whether a call would be let in at once. */
+  get isOpen(): boolean {
+    return this.#running < this.#limits().concurrent
+  }
+
+  /** Whether one more may at least wait. */
+  get hasRoom(): boolean {
+    const { concurrent, queue } = this.#limits()
+    return this.#running < concurrent || this.#waiting < queue
+  }
+
+  get running(): number {
+    return this.#running
+  }
+
+  get waiting(): number {
+    return this.#waiting
+  }
+
+  /** Why a call would be refused at once; undefined for one that would be let in, or may wait. */
+  refusal(caller: Caller): RouterError | undefined {
+    if (this.hasRoom) return undefined
+    return this.#placeFor(caller) ? undefined : full()
+  }
+
+  /** Lets a call in at once, or after a wait. Rejects with RouterError `rate_limited`, or with the reason of the signal. */
+  enter(caller: Caller, signal: AbortSignal, mostMs = longestWaitMs): Leave | Promise<Leave> {
+    if (this.isOpen) return this.#letIn()
+    signal.throwIfAborted()
+    if (this.#waiting >= this.#limits().queue && !this.#makeRoom(caller)) throw full()
+    return this.#wait(caller, signal, Math.min(mostMs, longestWaitMs))
+  }
+
+  async #wait(caller: Caller, signal: AbortSignal, mostMs: number): Promise<Leave> {
+    const { promise, resolve, reject } = Promise.withResolvers<Leave>()
+    const waiting: Waiting = { ...caller, resolve, reject }
+    this.#add(waiting)
+    const giveUp = (reason: unknown) => {
+      if (this.#remove(waiting)) reject(reason)
+    }
+    const onAbort = () => giveUp(signal.reason)
+    const timer = setTimeout(() => giveUp(full()), mostMs)
+    signal.addEventListener('abort', onAbort)
+    try {
+      return await promise
+    } finally {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', onAbort)
+    }
+  }
+
+  #letIn(): Leave {
+    this.#running++
+    let isIn = true
+    return () => {
+      if (!isIn) return
+      isIn = false
+      this.#running--
+      this.#letNextIn()
+    }
+  }
+
+  #letNextIn(): void {
+    while (this.isOpen) {
+      const next = this.#next()
+      if (!next) return
+      this.#remove(next)
+      // Its organization waits until all others have had their turn.
+      const others = this.#queues.get(next.organization)
+      if (others) {
+        this.#queues.delete(next.organization)
+        this.#queues.set(next.organization, others)
+      }
+      next.resolve(this.#letIn())
+    }
+  }
+
+  /** The newest call of the organization whose turn it is; one of low priority only when there is no other. */
+  #next(): Waiting | undefined {
+    let low: Waiting | undefined
+    for (const queue of this.#queues.values()) {
+      const usual = queue.findLast(({ isLow }) => !isLow)
+      if (usual) return usual
+      low ??= queue.at(-1)
+    }
+    return low
+  }
+
+  /** Refuses a call that waits, in place of one that comes. */
+  #makeRoom(caller: Caller): boolean {
+    const victim = this.#placeFor(caller)
+    if (!victim) return false
+    this.#remove(victim)
+    victim.reject(full())
+    return true
+  }
+
+  /** The call whose place another one may take: the oldest one of low priority, else the oldest of the organization that has the most. */
+  #placeFor({ organization, isLow }: Caller): Waiting | undefined {
+    if (isLow) return undefined
+    const queues = [...this.#queues.values()]
+    if (this.#lowWaiting > 0) return queues.flat().find((waiting) => waiting.isLow)
+    const most = longest(queues)
+    return most?.[0]?.organization === organization ? undefined : most?.[0]
+  }
+
+  #add(waiting: Waiting): void {
+    const queue = this.#queues.get(waiting.organization)
+    if (queue) queue.push(waiting)
+    else this.#queues.set(waiting.organization, [waiting])
+    this.#waiting++
+    if (waiting.isLow) this.#lowWaiting++
+  }
+
+  #remove(waiting: Waiting): boolean {
+    const queue = this.#queues.get(waiting.organization)
+    const index = queue?.indexOf(waiting) ?? -1
+    if (!queue || index < 0) return false
+    queue.splice(index, 1)
+    if (queue.length === 0) this.#queues.delete(waiting.organization)
+    this.#waiting--
+    if (waiting.isLow) this.#lowWaiting--
+    return true
+  }
+}
+
+type Waiting = Caller & { resolve(leave: Leave): void; reject(reason: unknown): void }
+
+function longest(queues: readonly Waiting[][]): Waiting[] | undefined {
+  return queues.reduce<Waiting[] | undefined>(
+    (most, one) => (most && most.length >= one.length ? most : one),
+    undefined,
+  )
+}
+
+function full(): RouterError {
+  const message = 'Too many calls are running. Send this one again in a moment.'
+  return withoutStack(() => new RouterError('rate_limited', message, { retryAfterMs: longestWaitMs }))
+}

@@ -1,0 +1,87 @@
+import type { ErrorCode, RouterError } from '../../core/errors.ts'
+
+/** What a circuit is about: who shares the failures that open it. */
+export type HealthScope = 'address' | 'credential' | 'target'
+
+/** What follows a failed attempt. */
+export type FailureClass = {
+  name: string
+  /** Whether the same target is asked again: after a growing wait, after the time that it named, or not at all. */
+  same: 'backoff' | 'when_told' | 'never'
+  /** Which others are asked: any, those with a larger context window, those that can do more of what is asked, or none. */
+  next: 'any' | 'larger' | 'abler' | 'if_blocked' | 'never'
+  /** The provider may have begun to act for the caller. */
+  mayHaveBegun?: true
+  /** Whom the failure counts against, and whether it stops calls at once: until the time that was named, or for minutes. */
+  health?: { scope: HealthScope; closes?: 'until_told' | 'long' }
+}
+
+const passing = { same: 'backoff', next: 'any' } as const
+const aboutRequest = { same: 'never', next: 'abler' } as const
+const ours = { same: 'never', next: 'never' } as const
+
+const connection: FailureClass = { name: 'connection', ...passing, mayHaveBegun: true, health: { scope: 'address' } }
+const failed: FailureClass = { name: 'failed', ...passing, mayHaveBegun: true, health: { scope: 'target' } }
+const silent: FailureClass = {
+  name: 'timeout',
+  same: 'never',
+  next: 'any',
+  mayHaveBegun: true,
+  health: { scope: 'target' },
+}
+const busy: FailureClass = {
+  name: 'rate_limited',
+  same: 'when_told',
+  next: 'any',
+  health: { scope: 'target', closes: 'until_told' },
+}
+const credential: FailureClass = {
+  name: 'credential',
+  same: 'never',
+  next: 'any',
+  health: { scope: 'credential', closes: 'long' },
+}
+const forbidden: FailureClass = {
+  name: 'forbidden',
+  same: 'never',
+  next: 'any',
+  health: { scope: 'target', closes: 'long' },
+}
+const gone: FailureClass = { name: 'gone', same: 'never', next: 'any', health: { scope: 'target', closes: 'long' } }
+const tooLarge: FailureClass = { name: 'too_large', same: 'never', next: 'larger' }
+/** More than a provider lets one request take of what it gives in a minute: this says nothing of other requests, and others may give more. */
+const tooMuch: FailureClass = { name: 'too_large', same: 'never', next: 'any' }
+const blocked: FailureClass = { name: 'blocked', same: 'never', next: 'if_blocked' }
+const refused: FailureClass = { name: 'refused', ...aboutRequest }
+/** Another target finds out by itself whether it loses anything, before it is asked. */
+const lost: FailureClass = { name: 'refused', same: 'never', next: 'any' }
+const own: FailureClass = { name: 'own', ...ours }
+
+/** The classes of failures that a provider, or what the router sends to it, can have. */
+const classes: { readonly [code in ErrorCode]?: FailureClass } = {
+  provider_unreachable: connection,
+  provider_failed: failed,
+  provider_overloaded: failed,
+  provider_unreadable: failed,
+  provider_cut: failed,
+  provider_timeout: silent,
+  rate_limited: busy,
+  provider_refused: credential,
+  quota_exhausted: credential,
+  model_not_found: gone,
+  context_length: tooLarge,
+  too_large: tooLarge,
+  content_blocked: blocked,
+  invalid_request: refused,
+  loss_refused: lost,
+  previous_response_not_found: refused,
+  not_found: refused,
+}
+
+/** The class of the error of an attempt. Errors of this router end the call, except those about what one target can do. */
+export function failureClass({ code, provider, concernsModel, concernsSize }: RouterError): FailureClass {
+  const known = concernsSize ? tooMuch : concernsModel ? forbidden : (classes[code] ?? own)
+  // Without a provider nobody was asked.
+  if (provider === undefined && known !== refused && known !== lost) return known === gone ? refused : own
+  return known
+}

@@ -1,0 +1,222 @@
+import type { RouterError } from '../../core/errors.ts'
+import type { HealthSettings } from '../../core/routing/rules.ts'
+import type { Target } from '../../manifest/target.ts'
+import { type CircuitFinding, timeAfter } from '../findings.ts'
+import type { Circuit, CircuitState } from './circuit.ts'
+import { Circuits, type KnownCircuit, type TargetCircuits } from './circuits.ts'
+import { failureClass, type HealthScope } from './failure-class.ts'
+
+/** One attempt that was let through. */
+export type Passage = {
+  /** Its answer has begun. */
+  succeeded(): void
+  /** Counts a failure, where its class counts: before the answer, or one that breaks off. */
+  failed(error: RouterError): void
+  /** Its answer is whole and has so many tokens. */
+  produced?(tokens: number): void
+  /** The call has ended; always to be called. */
+  ended(): void
+}
+
+/** How long a target takes no calls, in milliseconds. `isBusy`: by its own words, without a failure. */
+export type ClosedFor = { ms: number; isBusy: boolean }
+
+/** An address, credential or target that is not closed; `until` is Unix milliseconds, `organization` the only one that it concerns. */
+export type Trouble = {
+  scope: HealthScope
+  name: string
+  state: CircuitState['kind']
+  organization?: string
+  until?: number
+  reason?: string
+}
+
+export type HealthOptions = {
+  settings(): HealthSettings
+  /** Milliseconds of a monotonic clock, the same one for all event loops that tell each other. */
+  now?: () => number
+  random?: () => number
+  /** Hears of credentials that a provider refuses, once until they are accepted again. */
+  onRefused?: (slug: string, error: RouterError) => void
+  /** Hears of each circuit that has changed, but not of single failures. */
+  onFound?: (finding: CircuitFinding) => void
+}
+
+/**
+ * What the answers of providers say of their health: of addresses, credentials and targets. It survives reloads. What calls of only one
+ * organization have met concerns that one alone, the `caller`: what it sends may be the reason.
+ */
+export class Health {
+  readonly #circuits = new Circuits()
+  readonly #settings: () => HealthSettings
+  readonly #now: () => number
+  readonly #random: () => number
+  readonly #onRefused: NonNullable<HealthOptions['onRefused']>
+  readonly #onFound: NonNullable<HealthOptions['onFound']>
+
+  constructor({
+    settings,
+    now = () => performance.now(),
+    random = Math.random,
+    onRefused = () => {},
+    onFound = () => {},
+  }: HealthOptions) {
+    this.#settings = settings
+    this.#now = now
+    this.#random = random
+    this.#onRefused = onRefused
+    this.#onFound = onFound
+  }
+
+  /**
+   * Whether a target takes calls now. One that may be well again is tried with a call that has another target; one that recovers
+   * takes a share of such calls.
+   */
+  isOpen(target: Target, hasOthers: boolean, caller?: string): boolean {
+    const now = this.#now()
+    const settings = this.#settings()
+    for (const { circuit } of this.#circuits.of(target, now, settings)) {
+      const state = circuit.state(now, settings, caller)
+      if ('until' in state) return false
+      if (state.kind === 'half_open' && !(hasOthers && circuit.isFree)) return false
+      if (state.kind === 'recovering' && hasOthers && this.#random() >= state.share) return false
+    }
+    return true
+  }
+
+  /** How long a target takes no calls; undefined while it takes some. */
+  closedFor(target: Target, caller?: string): ClosedFor | undefined {
+    const now = this.#now()
+    const settings = this.#settings()
+    let closed: ClosedFor | undefined
+    for (const { circuit } of this.#circuits.of(target, now, settings)) {
+      const state = circuit.state(now, settings, caller)
+      if (!('until' in state)) continue
+      const isBusy = state.kind === 'paused' && closed?.isBusy !== false
+      closed = { ms: Math.max(state.until - now, closed?.ms ?? 0), isBusy }
+    }
+    return closed
+  }
+
+  /**
+   * Begins an attempt, even at a target that is not open, but at such a one only one at a time: undefined while another attempt
+   * tries it.
+   */
+  enter(target: Target, caller?: string): Passage | undefined {
+    const now = this.#now()
+    const settings = this.#settings()
+    const circuits = this.#circuits.of(target, now, settings)
+    let trials: Circuit[] | undefined
+    for (const { circuit } of circuits) {
+      const { kind } = circuit.state(now, settings, caller)
+      if (kind === 'closed' || kind === 'recovering') continue
+      if (!circuit.isFree) return undefined
+      trials = [...(trials ?? []), circuit]
+    }
+    for (const circuit of trials ?? []) circuit.beginTrial()
+    return this.#passage(circuits, trials, caller)
+  }
+
+  /** By its own words a target takes no calls for so many milliseconds: those of nobody. */
+  exhausted(target: Target, ms: number): void {
+    const now = this.#now()
+    const [, , known] = this.#circuits.of(target, now, this.#settings())
+    const before = standOf(known)
+    known.circuit.pause(ms, now)
+    known.reason = 'rate_limited'
+    this.#tellChange(known, before, now)
+  }
+
+  /** Goes on with what another event loop has found out; the later of two findings counts. */
+  adopt(finding: CircuitFinding): void {
+    const known = this.#circuits.named(finding, this.#now(), this.#settings())
+    if (finding.at <= known.changedAt) return
+    known.circuit.adopt(finding.facts)
+    known.reason = finding.reason
+    known.changedAt = finding.at
+  }
+
+  /** What is not closed, for an event loop that knows nothing yet. */
+  findings(): CircuitFinding[] {
+    return [...this.#circuits.all()].filter(({ circuit }) => circuit.facts !== undefined).map(findingOf)
+  }
+
+  /** Everything that does not take all calls, for operators. */
+  troubled(): Trouble[] {
+    const now = this.#now()
+    const settings = this.#settings()
+    const found: Trouble[] = []
+    for (const { scope, name, circuit, reason } of this.#circuits.all()) {
+      const state = circuit.state(now, settings)
+      if (state.kind === 'closed') continue
+      const until = 'until' in state ? { until: Math.round(Date.now() + state.until - now) } : {}
+      const { only: organization } = circuit
+      const facts = { ...(organization !== undefined && { organization }), ...(reason !== undefined && { reason }) }
+      found.push({ scope, name, state: state.kind, ...until, ...facts })
+    }
+    return found
+  }
+
+  #passage(circuits: TargetCircuits, trials: Circuit[] | undefined, caller: string | undefined): Passage {
+    let isOver = false
+    const ended = () => {
+      if (!isOver) for (const circuit of trials ?? []) circuit.endTrial()
+      isOver = true
+    }
+    return {
+      succeeded: () => {
+        ended()
+        const now = this.#now()
+        const settings = this.#settings()
+        for (const known of circuits) {
+          const before = standOf(known)
+          known.circuit.succeeded(now, settings, caller)
+          if (known.circuit.only === undefined) known.reason = undefined
+          this.#tellChange(known, before, now)
+        }
+      },
+      failed: (error) => this.#count(circuits, error, caller),
+      ended,
+    }
+  }
+
+  #count(circuits: TargetCircuits, error: RouterError, caller: string | undefined): void {
+    const { health } = failureClass(error)
+    if (!health) return
+    const now = this.#now()
+    const settings = this.#settings()
+    for (const known of circuits) {
+      if (known.scope !== health.scope) continue
+      const { circuit, name, reason } = known
+      const before = standOf(known)
+      if (health.closes === 'until_told') circuit.pause(error.retryAfterMs ?? unstatedPauseMs, now, caller)
+      else if (health.closes === 'long') circuit.openFor(longMs, now, caller)
+      else circuit.failed(now, settings, this.#random, caller)
+      if (health.scope === 'credential' && reason === undefined) this.#onRefused(name, error)
+      known.reason = error.code
+      this.#tellChange(known, before, now)
+    }
+  }
+
+  #tellChange(known: KnownCircuit, before: Stand, now: number): void {
+    const { revision, reason } = standOf(known)
+    if (revision === before.revision && (reason === before.reason || known.circuit.facts === undefined)) return
+    known.changedAt = timeAfter(known.changedAt, now)
+    this.#onFound(findingOf(known))
+  }
+}
+
+type Stand = { revision: number; reason: string | undefined }
+
+function standOf({ circuit, reason }: KnownCircuit): Stand {
+  return { revision: circuit.revision, reason }
+}
+
+function findingOf({ key, scope, name, circuit, reason, changedAt: at }: KnownCircuit): CircuitFinding {
+  return { kind: 'circuit', at, key, scope, name, reason, facts: circuit.facts }
+}
+
+/** For credentials that are refused, quotas that are used up, models that are gone. */
+const longMs = 300_000
+/** For a provider that is busy and does not say how long. */
+const unstatedPauseMs = 1_000

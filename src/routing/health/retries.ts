@@ -1,0 +1,78 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Target, targetId } from '../../manifest/target.ts'
+
+/**
+ * What bounds the retries of all calls together, by target: an outage must not multiply the calls to it. Each organization, the `caller`,
+ * has its own: who sends what always fails uses up nobody else's.
+ */
+export class RetryBudget {
+  /** What retries have cost, less what first attempts have earned back; without an entry all are left. */
+  readonly #spent = new Map<string, number>()
+  readonly #waiting = new Map<string, number>()
+
+  /** A first attempt at a target. */
+  earn(target: Target, caller: string): void {
+    if (this.#spent.size === 0) return
+    const id = `${targetId(target)} ${caller}`
+    const spent = this.#spent.get(id)
+    if (spent === undefined) return
+    if (spent <= 1) this.#spent.delete(id)
+    else this.#spent.set(id, spent - 1)
+  }
+
+  /** Whether a target may be asked again; that is counted. */
+  take(target: Target, caller: string): boolean {
+    const id = `${targetId(target)} ${caller}`
+    const spent = this.#spent.get(id) ?? 0
+    if (spent + attemptsPerRetry > mostSaved) return false
+    // Where unknown models are allowed, clients may invent names.
+    if (this.#spent.size >= mostTargets) this.#spent.clear()
+    this.#spent.set(id, spent + attemptsPerRetry)
+    return true
+  }
+
+  /** Waits for a busy target, unless as many calls wait for it already. Returns whether it has waited. */
+  async wait(target: Target, most: number, waiting: () => Promise<void>): Promise<boolean> {
+    const id = targetId(target)
+    const others = this.#waiting.get(id) ?? 0
+    if (others >= most) return false
+    this.#waiting.set(id, others + 1)
+    try {
+      await waiting()
+      return true
+    } finally {
+      const left = (this.#waiting.get(id) ?? 1) - 1
+      if (left > 0) this.#waiting.set(id, left)
+      else this.#waiting.delete(id)
+    }
+  }
+}
+
+/** First attempts that earn one retry. Each earns 1 and a retry costs this many: fractions would not add up to a whole one. */
+const attemptsPerRetry = 5
+/** The cost of ten retries. */
+const mostSaved = 10 * attemptsPerRetry
+const mostTargets = 10_000
+
+/** How long to wait before the retry of this number, counted from 0: anything up to a bound that doubles. Milliseconds. */
+export function backoffMs(retry: number, random: () => number): number {
+  return random() * Math.min(longestBackoffMs, firstBackoffMs * 2 ** retry)
+}
+
+/** How long to wait for a target that named a time: that, and up to a fifth more, so that not all come back at once. */
+export function spreadMs(toldMs: number, random: () => number): number {
+  return toldMs * (1 + random() * waitSpread)
+}
+
+/** Waits, unless the call ends before. Rejects with the reason of the signal. */
+export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  try {
+    await delay(ms, undefined, { signal })
+  } catch {
+    throw signal.reason
+  }
+}
+
+const firstBackoffMs = 250
+const longestBackoffMs = 4_000
+const waitSpread = 0.2

@@ -1,0 +1,204 @@
+import type { KnownModel } from '../../catalog/catalog.ts'
+import { RouterError } from '../../core/errors.ts'
+import { isShutDown, shutdownMessage } from '../../core/models/shutdown.ts'
+import { bareName, isEuropean, longestName, type Policy, policyPrefix, splitModel } from '../../core/names.ts'
+import type { NeutralRequest } from '../../core/request.ts'
+import type { RoutingRules } from '../../core/routing/rules.ts'
+import type { Provider } from '../../manifest/provider.ts'
+import { servedBy, type Target, targetId } from '../../manifest/target.ts'
+import type { Explanation } from '../explanation.ts'
+import type { Weights } from '../weights.ts'
+import { type Exclusion, exclusionByApi, exclusionInEurope, exclusionOf, type Scope } from './scope.ts'
+
+/** The providers, models and managed policies of one snapshot, against which names are resolved. */
+export type Directory = {
+  providers: ReadonlyMap<string, Provider>
+  identify(provider: string, model: string): KnownModel | undefined
+  managed: ReadonlyMap<string, Policy>
+  /** The rules of names that have none of their own. */
+  routing: RoutingRules
+}
+
+/** What targets are wanted for: models of these APIs, of providers that can do it. `name` is that of it for messages. */
+export type Purpose = {
+  apis?: readonly string[]
+  serves(target: Pick<Target, 'provider' | 'entry'>): boolean
+  name: string
+  /** Only models that are hosted in the EU. */
+  inEurope?: boolean
+  /** Hears which targets of a name are left out. */
+  explanation?: Explanation | undefined
+  /** The conversation that they are wanted for: providers may have another endpoint for it. */
+  request?: NeutralRequest
+}
+
+/** Models for a conversation. */
+export function forChat(request: NeutralRequest, explanation?: Explanation): Purpose {
+  return { ...conversations, request, explanation }
+}
+
+const conversations: Purpose = {
+  apis: ['chat'],
+  serves: ({ provider }) => provider.chat !== undefined,
+  name: 'chat models',
+}
+
+/** Any model of a provider that can be asked for something. */
+const forAnything: Purpose = {
+  serves: ({ provider: { chat, operations } }) => chat !== undefined || operations !== undefined,
+  name: 'endpoints',
+}
+
+/** At least one target, in the order in which they are to be tried. */
+export type Targets = readonly [Target, ...Target[]]
+
+/** What a name leads to, and the rules for asking it. */
+export type Route = {
+  targets: Targets
+  rules: RoutingRules
+  weights?: Weights | undefined
+  /** Of several names, the place of the one that led to each target: those of an earlier one come first. */
+  rank?: ReadonlyMap<Target, number>
+  /** Only the target that stands first is asked. */
+  onlyFirst?: true
+  /** A target that would lose a field of the request is passed over. */
+  strict?: true
+  sessionId?: string
+  /** Wishes of the request that are not heeded. */
+  unheeded?: readonly string[]
+}
+
+/**
+ * The targets of a model string. A name is an alias, else a policy of the organization, else a managed policy, else
+ * `<provider>/<model>`; without a scope it is one of the last two. Targets that are not configured, not known, not
+ * allowed or not for this purpose are left out. Throws RouterError 404, 403 for the access list of the key, or 400 for
+ * models of another API, when none is left.
+ */
+export function resolve(
+  model: string,
+  directory: Directory,
+  scope?: Scope,
+  { apis, serves, name, inEurope: isWanted = false, explanation, request }: Purpose = forAnything,
+): Route {
+  refuseInvalid(model)
+  const named = lookUp(model, directory, scope)
+  const inEurope = isWanted || isEuropeanName(model, named)
+  const targets: Target[] = []
+  const weights = named.policy?.weights && new Map<Target, number>()
+  const exclusions: (Exclusion & { id: string })[] = []
+  let notAllowed: Exclusion | undefined
+  for (const id of named.ids) {
+    const found = targetOf(id, directory, request)
+    if ('message' in found) {
+      exclusions.push({ ...found, id })
+      continue
+    }
+    const candidate = { id: targetId(found), entry: found.entry, identify: directory.identify }
+    const ruledOut =
+      (inEurope ? exclusionInEurope(candidate) : undefined) ?? exclusionOf(candidate, scope, named.through)
+    notAllowed ??= ruledOut
+    const exclusion =
+      ruledOut ?? exclusionByApi(candidate, apis) ?? (serves(found) ? undefined : unable(found.provider, name))
+    if (exclusion) {
+      exclusions.push({ ...exclusion, id })
+      continue
+    }
+    targets.push(found)
+    weights?.set(found, named.policy?.weights?.[id] ?? 1)
+  }
+  const [first, ...others] = targets
+  if (!first) throw noTargets(model, named, { exclusions, notAllowed })
+  if (exclusions.length > 0) explanation?.exclude(model, exclusions)
+  const { policy } = named
+  const rules = policy ? { totalMs: policyTotalMs, ...directory.routing, ...policy.routing } : directory.routing
+  return { targets: [first, ...others], rules, weights }
+}
+
+/** Whether a name promises that only targets in the EU serve it, by itself or by what an alias stands for. */
+export function promisesEurope(model: string, { aliases }: Scope['rules']): boolean {
+  return isEuropean(model) || isEuropean(aliases.get(bareName(model)) ?? '')
+}
+
+function isEuropeanName(model: string, { through }: LookedUp): boolean {
+  return through.some(isEuropean) || isEuropean(model)
+}
+
+/** The target ids of a name, the names of the alias and the policy that led to them, and that policy. */
+type LookedUp = { ids: readonly string[]; through: readonly string[]; policy?: Policy }
+
+function lookUp(model: string, directory: Directory, scope: Scope | undefined): LookedUp {
+  const name = bareName(model)
+  const target = scope?.rules.aliases.get(name)
+  const policyOrModel = target === undefined ? name : bareName(target)
+  const through = target === undefined ? [] : [name]
+  const policy = scope?.rules.policies.get(policyOrModel) ?? directory.managed.get(policyOrModel)
+  if (policy) return { ids: policy.targets, through: [...through, policyOrModel], policy }
+  const isPolicy = (target ?? model).startsWith(policyPrefix)
+  if (!isPolicy && splitModel(policyOrModel)) return { ids: [policyOrModel], through }
+  if (target !== undefined) throw notFound(`The alias '${name}' stands for '${target}', which does not exist.`)
+  if (isPolicy) throw notFound(`There is no policy and no alias '${name}'. GET /v1/models lists those that there are.`)
+  throw notFound(`The model '${model}' does not exist. Write a model as <provider>/<model>; GET /v1/models lists them.`)
+}
+
+function targetOf(
+  id: string,
+  { providers, identify }: Directory,
+  request: NeutralRequest | undefined,
+): Target | Exclusion {
+  const { provider: slug = '', model = '' } = splitModel(id) ?? {}
+  const serving = providers.get(slug)
+  if (!serving) return exclusion(`The provider '${slug}' of the model '${id}' does not exist.`)
+  const known = identify(slug, model)
+  const asked = request && { request, entry: known?.entry }
+  const provider = servedBy(serving, known?.is ?? model, asked)
+  if (provider.missing.length > 0) {
+    const variables = provider.missing.join(', ')
+    return exclusion(`The provider '${slug}' is not configured: set ${variables} in the environment of the router.`)
+  }
+  if (!provider.chat && !provider.operations) return unable(provider, 'endpoints')
+  if (!known && provider.unknownModels === 'refuse') {
+    return exclusion(`The provider '${slug}' has no model '${model}' in the catalog. GET /v1/models lists the models.`)
+  }
+  if (!known) return { provider, model }
+  const { entry, is } = known
+  if (isShutDown(entry, Date.now())) return exclusion(shutdownMessage(id, entry))
+  return { provider, model: known.model, entry, ...(is !== known.model && { is }) }
+}
+
+/** The error for a name without targets: that of the first one which is not allowed; its message combines the reasons. */
+function noTargets(
+  model: string,
+  { ids, through }: LookedUp,
+  { exclusions, notAllowed }: { exclusions: readonly Exclusion[]; notAllowed: Exclusion | undefined },
+): RouterError {
+  const isOfOtherApi = exclusions.some(({ code }) => code === 'invalid_request')
+  const code = notAllowed?.code ?? (isOfOtherApi ? 'invalid_request' : 'model_not_found')
+  const reasons = exclusions.slice(0, maxReasons).map(({ message }) => message)
+  const more = ids.length > maxReasons ? [`${ids.length - maxReasons} more cannot be used either.`] : []
+  const reason = [...reasons, ...more].join(' ')
+  const message = through.length === 0 ? reason : `'${model}' has no target that can be used. ${reason}`
+  return new RouterError(code, message.trimEnd(), { param: 'model' })
+}
+
+/** How long a call to a policy may take that says nothing else. Milliseconds. */
+const policyTotalMs = 300_000
+
+/** More would make the message unreadable. */
+const maxReasons = 5
+
+function refuseInvalid(model: string): void {
+  if (model.length > longestName) throw notFound(`No model has a name of more than ${longestName} characters.`)
+  if (!model.isWellFormed()) throw notFound('No model has a name that is cut in the middle of a character.')
+}
+
+function unable({ slug }: Provider, name: string): Exclusion {
+  return exclusion(`The provider '${slug}' has no ${name}.`)
+}
+
+function exclusion(message: string): Exclusion {
+  return { code: 'model_not_found', message }
+}
+
+function notFound(message: string): RouterError {
+  return new RouterError('model_not_found', message, { param: 'model' })
+}

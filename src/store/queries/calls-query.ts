@@ -1,0 +1,59 @@
+import type { CallRecord } from '../../core/call.ts'
+import type { Connection } from '../connection.ts'
+import { callRecord, type LedgerRow } from '../ledger/ledger-row.ts'
+import type { CallFilters } from './call-filters.ts'
+import { callHours, type Span } from './call-hours.ts'
+import { placesOf, rowsBetween, startOf } from './call-places.ts'
+import { type ListedCall, listing } from './listed-call.ts'
+
+/** A page of calls: those of an organization that arrived in a range of Unix milliseconds (`to` is exclusive) and pass the filters. */
+export type CallsQuery = Span & {
+  organization: string
+  limit: number
+  /** The id of the row after which the page begins. */
+  after?: string
+  filters: CallFilters
+}
+
+/** Calls, the newest first; `next` is where the next page begins, missing when there are no more. A page may have none and a `next`. */
+export type CallsPage = { calls: ListedCall[]; next?: string }
+
+/** Rows that are looked at in the first step, and at most in a later one: few calls pass some filters, and nearly all pass most. */
+const [firstRows, mostRows] = [200, 1_000]
+/** After so long a page ends, however few calls it has. Milliseconds. */
+const longestMs = 70
+
+/** A function that reads pages of calls, by the index of organizations and times. Throws the engine's errors. */
+export function callsReader(db: Connection, patienceMs = longestMs): (query: CallsQuery) => [CallsPage] {
+  const listed = listing(db)
+  return (query) => {
+    const { organization, limit, after, filters } = query
+    const deadline = performance.now() + patienceMs
+    const places = placesOf(db, filters)
+    const begin = after === undefined ? undefined : places.of(after, organization)
+    const to = begin ? Math.min(query.to, Number(begin.at) + 1) : query.to
+    const rowsIn = rowsBetween<LedgerRow>(db, '*', query)
+    const found: CallRecord[] = []
+    const page = (next?: string): [CallsPage] => [
+      { calls: found.slice(0, limit).map(listed), ...(next !== undefined && { next }) },
+    ]
+    let rows = firstRows
+    for (const span of callHours(db, { organization, from: query.from, to, filters })) {
+      let place = begin && Number(begin.at) < span.to ? begin : startOf(span.to)
+      for (let more = true; more; ) {
+        const end = places.further(organization, place, { span, rows })
+        found.push(...rowsIn(place, end ?? startOf(span.from), limit + 1 - found.length).map(callRecord))
+        if (found.length > limit) return page(found[limit - 1]?.id)
+        if (performance.now() > deadline) {
+          const reached = end ? places.idOf(end) : places.oldest(organization, span.from)
+          // Where it began, nothing was left of the hour: a page that ends there would be asked for forever.
+          if (reached !== undefined && reached !== after) return page(reached)
+        }
+        more = end !== undefined
+        place = end ?? place
+        rows = Math.min(rows * 2, mostRows)
+      }
+    }
+    return page()
+  }
+}

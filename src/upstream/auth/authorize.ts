@@ -1,0 +1,131 @@
+import { createHash } from 'node:crypto'
+import { RouterError } from '../../core/errors.ts'
+import type { Auth, OAuthClientCredentials, Provider } from '../../manifest/provider.ts'
+import type { HttpClient, HttpMethod } from '../http/http-client.ts'
+import { type BodyBytes, wholeBytes } from '../outgoing-body.ts'
+import { signAws } from './aws-signature.ts'
+import { pluginHeaders } from './plugin-scheme.ts'
+import { rememberIssued } from './secrets.ts'
+import { serviceAccountToken } from './service-account.ts'
+import { requestToken } from './token-request.ts'
+import { type Token, tokensOf } from './tokens.ts'
+
+/** A request before authentication. Header names are in lower case; bytes that are not a text are read by schemes that sign them. */
+export type UnauthorizedRequest = {
+  method: HttpMethod
+  url: string
+  headers: Readonly<Record<string, string>>
+  body?: string | (() => BodyBytes)
+}
+
+/** The URL and headers to send it with. Call `refused` when the provider answers 401. */
+export type Authorized = { url: string; headers: Readonly<Record<string, string>>; refused?(): void }
+
+/** The client that requests tokens, and the signal that ends the wait for them. */
+export type TokenOptions = { httpClient: HttpClient; signal: AbortSignal; now?: () => number }
+
+/**
+ * Adds the provider's authentication to a request, at once where nothing has to be fetched or computed for it. Rejects with RouterError
+ * when no token can be obtained.
+ */
+export function authorize(
+  provider: Provider,
+  request: UnauthorizedRequest,
+  options: TokenOptions,
+): Authorized | Promise<Authorized> {
+  const { auth } = provider
+  const scheme = schemes[auth.scheme] as Scheme<Auth>
+  return scheme(auth, request, { now: Date.now, ...options, provider: provider.slug })
+}
+
+type Context = Required<TokenOptions> & { provider: string }
+type Scheme<Of extends Auth> = (
+  auth: Of,
+  request: UnauthorizedRequest,
+  context: Context,
+) => Authorized | Promise<Authorized>
+
+const schemes: { [Name in Auth['scheme']]: Scheme<Extract<Auth, { scheme: Name }>> } = {
+  none: (_, request) => withHeaders(request, {}),
+  // Local servers often need no key: then no header is sent.
+  bearer: ({ secret }, request) => (secret ? withBearer(request, secret) : withHeaders(request, {})),
+  header: ({ header, secret, prefix }, request) =>
+    withHeaders(request, { [header.toLowerCase()]: prefix === undefined ? secret : `${prefix} ${secret}` }),
+  query: ({ parameter, secret }, { url, headers }) => {
+    const separator = url.includes('?') ? '&' : '?'
+    return { url: `${url}${separator}${encodeURIComponent(parameter)}=${encodeURIComponent(secret)}`, headers }
+  },
+  'aws-sigv4': async (auth, request, { now, provider }) => {
+    if (auth.bearer) return withBearer(request, auth.bearer)
+    // Proxies may change other headers: that must not break the signature.
+    const signed = Object.entries(request.headers).filter(([name]) => name === 'content-type' || /^x-amz-/.test(name))
+    const { method, url } = request
+    const signable = { method, url, headers: Object.fromEntries(signed), body: await signedBytes(request, provider) }
+    return withHeaders(request, await signAws(auth, signable, now()))
+  },
+  'google-service-account': (auth, request, context) =>
+    withToken(auth, request, context, () =>
+      serviceAccountToken(auth, context.provider, context.httpClient, context.now),
+    ),
+  'oauth-client-credentials': (auth, request, context) =>
+    withToken(auth, request, context, () => clientToken(auth, context)),
+  plugin: async (auth, request, context) => withHeaders(request, await pluginHeaders(auth, request, context)),
+}
+
+/** What is signed. Throws RouterError for more than fits into memory. */
+async function signedBytes({ body = '' }: UnauthorizedRequest, provider: string): Promise<string | Uint8Array> {
+  if (typeof body === 'string') return body
+  const bytes = await wholeBytes(body(), mostSigned)
+  if (bytes !== undefined) return bytes
+  const message = `Requests to this provider are signed, which is possible up to ${mostSigned} bytes.`
+  throw new RouterError('too_large', message, { provider })
+}
+
+/** Bytes. */
+const mostSigned = 64 * 1024 * 1024
+
+function withHeaders({ url, headers }: UnauthorizedRequest, added: Record<string, string>): Authorized {
+  return { url, headers: { ...headers, ...added } }
+}
+
+function withBearer(request: UnauthorizedRequest, token: string): Authorized {
+  return withHeaders(request, { authorization: `Bearer ${token}` })
+}
+
+/** Providers with the same credential share tokens; an error names the provider that was called. */
+async function withToken(
+  auth: Auth,
+  request: UnauthorizedRequest,
+  { httpClient, signal, provider }: Context,
+  fetchToken: () => Promise<Token>,
+): Promise<Authorized> {
+  const tokens = tokensOf(httpClient)
+  const credential = createHash('sha256')
+    .update(JSON.stringify(Object.entries(auth).sort()))
+    .digest('base64')
+  let token: string
+  try {
+    token = await tokens.get(credential, fetchToken, signal)
+  } catch (error) {
+    if (!(error instanceof RouterError) || error.provider === undefined) throw error
+    throw new RouterError(error.code, error.message.replace(`for ${error.provider}:`, `for ${provider}:`), {
+      provider,
+      forLog: error.forLog,
+      cause: error,
+    })
+  }
+  rememberIssued(auth, token)
+  return { ...withBearer(request, token), refused: () => tokens.forget(credential, token) }
+}
+
+/** RFC 6749, section 4.4. The secret goes in the body, which every provider accepts. */
+async function clientToken(auth: OAuthClientCredentials, { httpClient, provider, now }: Context): Promise<Token> {
+  const { tokenUrl: url, clientId, clientSecret, scope } = auth
+  const form = {
+    grant_type: 'client_credentials',
+    client_id: clientId,
+    client_secret: clientSecret,
+    ...(scope !== undefined && { scope }),
+  }
+  return await requestToken({ url, form, secrets: [clientSecret], provider }, httpClient, now)
+}

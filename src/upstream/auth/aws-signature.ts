@@ -1,0 +1,46 @@
+import { RouterError } from '../../core/errors.ts'
+import type { AwsSigV4 } from '../../manifest/provider.ts'
+
+/** A request to be sent. All of its headers are signed, and the host. */
+export type Signable = { method: string; url: string; headers: Record<string, string>; body: string | Uint8Array }
+
+/**
+ * The headers that sign a request (AWS Signature Version 4): `authorization`, `x-amz-date`, and the session token.
+ * `now` is in milliseconds since 1970.
+ */
+export async function signAws(auth: AwsSigV4, request: Signable, now: number): Promise<Record<string, string>> {
+  const AwsV4Signer = await loadSigner()
+  const signer = new AwsV4Signer({
+    ...request,
+    accessKeyId: auth.accessKey,
+    secretAccessKey: auth.secretKey,
+    ...(auth.sessionToken !== undefined && { sessionToken: auth.sessionToken }),
+    service: auth.service,
+    region: auth.region,
+    // 20150830T123600Z
+    datetime: new Date(now).toISOString().replace(/[:-]|\.\d{3}/g, ''),
+    cache: signingKeys(),
+    allHeaders: true,
+  })
+  const { headers } = await signer.sign()
+  const names = ['authorization', 'x-amz-date', 'x-amz-security-token']
+  return Object.fromEntries(names.flatMap((name) => (headers.has(name) ? [[name, headers.get(name) as string]] : [])))
+}
+
+/** A signing key is derived per day and credential: the cache is cleared when it has grown. */
+function signingKeys(): Map<string, ArrayBuffer> {
+  if (derived.size > 100) derived.clear()
+  return derived
+}
+
+const derived = new Map<string, ArrayBuffer>()
+
+/** Imported by the first request that needs it. */
+async function loadSigner(): Promise<typeof import('aws4fetch').AwsV4Signer> {
+  try {
+    return (await import('aws4fetch')).AwsV4Signer
+  } catch (cause) {
+    const message = 'The scheme aws-sigv4 needs the optional package aws4fetch: install it beside the router.'
+    throw new RouterError('provider_unreachable', message, { cause })
+  }
+}

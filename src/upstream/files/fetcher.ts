@@ -1,0 +1,210 @@
+import type { LookupAddress } from 'node:dns'
+import { lookup } from 'node:dns/promises'
+import { isIP, isIPv6 } from 'node:net'
+import type { Dispatcher } from 'undici'
+import { RouterError } from '../../core/errors.ts'
+import { Agent } from '../http/agent.ts'
+import { unlessAborted } from '../http/unless-aborted.ts'
+import { mediaTypeOf } from './media-type.ts'
+import { isPublicAddress } from './public-address.ts'
+
+/** Which files may be fetched for clients. */
+export type MediaSettings = {
+  /** `https`, `http`. */
+  schemes: readonly string[]
+  /** For one file, and for all files of one call. */
+  maxBytes: number
+  maxTotalBytes: number
+  /** How many files may be fetched for one call. */
+  maxFiles: number
+  /** For one file as a whole: name resolution, redirects, download. Milliseconds. */
+  timeoutMs: number
+  /** Hosts, or `host:port`, that may have any address; every other one must be public. */
+  allowHosts: readonly string[]
+}
+
+/** A file in base64; `application/octet-stream` when its type is unknown. */
+export type Fetched = { data: string; media_type: string }
+
+/**
+ * Fetches one file. `spend` is called with the size of each chunk and may throw. Every failure is a RouterError 400
+ * `invalid_request`, those of the host as well: the URL is the client's, and another provider would not help.
+ */
+export type FetchMedia = (url: string, signal: AbortSignal, spend?: (bytes: number) => void) => Promise<Fetched>
+
+/** Finds all addresses of a host name. */
+export type ResolveName = (name: string) => Promise<LookupAddress[]>
+
+/**
+ * Fetches URLs from clients; nothing else does. Each redirect is checked like the first URL: scheme, credentials, and all
+ * addresses of its host. The host is resolved once, and only the addresses that were checked are connected to.
+ */
+export function openFetcher(settings: MediaSettings, resolveName: ResolveName = systemNames): FetchMedia {
+  const rules: Rules = { ...settings, allowed: new Set(settings.allowHosts.map(hostInUrl)), resolveName }
+  return async (url, signal, spend = () => {}) => {
+    const timeout = AbortSignal.timeout(settings.timeoutMs)
+    try {
+      return await follow(url, rules, AbortSignal.any([signal, timeout]), spend)
+    } catch (thrown) {
+      if (signal.aborted && signal.reason instanceof RouterError) throw signal.reason
+      if (thrown instanceof RouterError) throw thrown
+      throw fetchError(
+        url,
+        timeout.aborted ? `it did not arrive within ${settings.timeoutMs} ms` : failureOf(thrown),
+        thrown,
+      )
+    }
+  }
+}
+
+type Rules = MediaSettings & { allowed: ReadonlySet<string>; resolveName: ResolveName }
+
+/** Enough for URL shorteners and signed downloads. */
+const maxRedirects = 5
+
+async function follow(
+  first: string,
+  rules: Rules,
+  signal: AbortSignal,
+  spend: (bytes: number) => void,
+): Promise<Fetched> {
+  let address = URL.parse(first)
+  for (let hops = 0; hops <= maxRedirects; hops++) {
+    const refuse = (what: string) => fetchError(first, hops > 0 ? `after a redirect, ${what}` : what)
+    const url = parsedAddress(address, rules, refuse)
+    const agent = agentFor(await checkedAddresses(url, rules, signal, refuse), rules)
+    try {
+      const { request } = await import('undici')
+      const answer = await request(url, { dispatcher: agent, signal, headers: requestHeaders })
+      // Destroying an unread body emits an error on it, which would otherwise be uncaught.
+      answer.body.on('error', () => {})
+      if (!redirects.has(answer.statusCode)) return await readFile(answer, url, rules, spend, refuse)
+      address = URL.parse(String(answer.headers.location ?? ''), url.href)
+    } finally {
+      await agent.destroy()
+    }
+  }
+  throw fetchError(first, `it redirects more than ${maxRedirects} times`)
+}
+
+const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
+
+/** Uncompressed, so that the size limits hold. */
+const requestHeaders = { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'inference-router' }
+
+type Refuse = (what: string) => RouterError
+
+function parsedAddress(url: URL | null, { schemes }: Rules, refuse: Refuse): URL {
+  if (!url) throw refuse('its address is not a valid URL')
+  const scheme = url.protocol.slice(0, -1)
+  const allowed = schemes.join(' or ')
+  if (!schemes.includes(scheme) || !implementedSchemes.has(scheme))
+    throw refuse(`only ${allowed} is fetched, not ${scheme}`)
+  if (url.username || url.password) throw refuse('its address contains a user name or a password')
+  return url
+}
+
+/** The schemes that are implemented, whatever the settings allow. */
+const implementedSchemes: ReadonlySet<string> = new Set(['https', 'http'])
+
+/** All addresses of the host. Throws unless each is public, or the settings allow the host. */
+async function checkedAddresses(
+  { hostname, protocol, port }: URL,
+  { allowed, resolveName }: Rules,
+  signal: AbortSignal,
+  refuse: Refuse,
+): Promise<LookupAddress[]> {
+  const host = hostname.replace(/^\[|\]$/g, '')
+  const family = isIP(host)
+  const found = family
+    ? [{ address: host, family }]
+    : await unlessAborted(
+        resolveName(host).catch(() => []),
+        signal,
+      )
+  if (found.length === 0) throw refuse('its host name cannot be resolved')
+  const withPort = `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`
+  if (allowed.has(hostname) || allowed.has(withPort)) return found
+  // DNS rebinding mixes a private address among public ones: all must be public.
+  if (!found.every(({ address }) => isPublicAddress(address))) throw refuse('the address of its host is not public')
+  return found
+}
+
+/** A connection pool for one request that connects to these addresses only. */
+function agentFor(addresses: LookupAddress[], { timeoutMs }: Rules): Agent {
+  const [first] = addresses as [LookupAddress]
+  return new Agent({
+    allowH2: false,
+    // The abort signal limits the time as a whole.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connect: {
+      timeout: timeoutMs,
+      lookup: (_name, options, done) => {
+        if (options.all) done(null, addresses)
+        else done(null, first.address, first.family)
+      },
+    },
+  })
+}
+
+async function readFile(
+  { statusCode, headers, body }: Dispatcher.ResponseData,
+  url: URL,
+  { maxBytes }: Rules,
+  spend: (bytes: number) => void,
+  refuse: Refuse,
+): Promise<Fetched> {
+  const tooLarge = `it is larger than ${maxBytes} bytes, the media.max_bytes of this router`
+  if (statusCode !== 200) throw refuse(`its server answered with status ${statusCode}`)
+  if (Number(headers['content-length'] ?? 0) > maxBytes) throw refuse(tooLarge)
+  const encoding = String(headers['content-encoding'] ?? 'identity').toLowerCase()
+  if (encoding !== 'identity') throw refuse('its server sends it compressed, though asked not to')
+  // One growing buffer: a body that comes byte by byte must not cost one object per byte.
+  let buffer = Buffer.allocUnsafe(Math.min(maxBytes, 65_536))
+  let size = 0
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    const end = size + chunk.length
+    if (end > maxBytes) throw refuse(tooLarge)
+    spend(chunk.length)
+    if (end > buffer.length) buffer = Buffer.concat([buffer], Math.min(maxBytes, Math.max(end, buffer.length * 2)))
+    chunk.copy(buffer, size)
+    size = end
+  }
+  if (size === 0) throw refuse('it is empty')
+  const bytes = buffer.subarray(0, size)
+  const type = mediaTypeOf(bytes, headers['content-type']?.toString(), url.pathname)
+  return { data: bytes.toString('base64'), media_type: type ?? 'application/octet-stream' }
+}
+
+/** The system's resolver, which knows the hosts file too. */
+const systemNames: ResolveName = (name) => lookup(name, { all: true, order: 'verbatim' })
+
+/** A host as in a URL: IPv6 in brackets, lower case. */
+function hostInUrl(host: string): string {
+  return isIPv6(host) ? `[${host.toLowerCase()}]` : host.toLowerCase()
+}
+
+/** The system's code alone: its messages contain addresses, and other codes are those of a library. */
+function failureOf(thrown: unknown): string {
+  const { code } = thrown as { code?: unknown }
+  const isSystem = typeof code === 'string' && /^E[A-Z]+$/.test(code)
+  return `the connection to its host failed${isSystem ? ` (${code})` : ''}`
+}
+
+function fetchError(url: string, what: string, cause?: unknown): RouterError {
+  const message = `The file at ${safeUrl(url)} cannot be fetched: ${what}.`
+  return new RouterError('invalid_request', message, cause === undefined ? {} : { cause })
+}
+
+/** Longer URLs are cut in messages. Characters. */
+const maxShownUrl = 200
+
+/** A URL for messages, without the parts that may be secret: credentials and the query. */
+export function safeUrl(text: string): string {
+  const url = URL.parse(text)
+  const plain = url
+    ? `${url.protocol}//${url.host}${url.pathname}`
+    : text.replace(/[?#].*$/s, '').replace(/\/\/[^/]*@/, '//')
+  return plain.length > maxShownUrl ? `${plain.slice(0, maxShownUrl)}…` : plain
+}

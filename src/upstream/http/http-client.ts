@@ -1,0 +1,140 @@
+import type { Readable } from 'node:stream'
+import { RouterError } from '../../core/errors.ts'
+import type { Timeouts } from '../../manifest/provider.ts'
+import type { BodyBytes } from '../outgoing-body.ts'
+import { type Agent, openAgent, wasKept } from './agent.ts'
+import { Deadlines } from './deadlines.ts'
+import { decompressed } from './decompress.ts'
+import { Exchange } from './exchange.ts'
+import { LoopStalls } from './loop-stalls.ts'
+
+/** A method of a request to a provider. */
+export type HttpMethod = 'GET' | 'POST' | 'DELETE'
+
+/** One HTTP request to a provider. */
+export type HttpRequest = {
+  /** The default is POST. */
+  method?: HttpMethod
+  url: string
+  headers: Readonly<Record<string, string>>
+  body?: BodyBytes | undefined
+  /** Bytes, of a body that is made as it is sent; without it the body is sent in chunks. */
+  length?: number | undefined
+  timeouts: Timeouts
+  /** The time limits of a stream count to its content, of which `progressed` tells, not to any byte. */
+  untilContent?: boolean
+  /** Aborted when the client disconnects or the process stops. */
+  signal: AbortSignal
+  provider: string
+  /** Called when all of the request has been handed to the connection. */
+  onSent?: (() => void) | undefined
+  /** It is not sent again on a fresh connection when a kept one turns out to be closed. */
+  once?: boolean
+}
+
+/**
+ * A response whose headers have come. `bytes`, decompressed, throws RouterError when time runs out, the connection breaks or they
+ * cannot be decompressed.
+ */
+export type HttpResponse = {
+  status: number
+  headers: Record<string, string | string[] | undefined>
+  bytes: AsyncIterable<Uint8Array>
+  /** Tells that content has come. */
+  progressed(): void
+  /** Closes the connection without reading on. */
+  discard(): void
+}
+
+/** Sends requests to providers; nothing else does. */
+export type HttpClient = {
+  send(request: HttpRequest): Promise<HttpResponse>
+  close(): Promise<void>
+  /** The client that this one sends by: what is kept for a client, such as tokens, is kept for that one. */
+  base?: HttpClient
+}
+
+/** Opens the client: one pool of HTTP/1.1 connections per connect limit, for the life of the process. */
+export function openHttpClient(): HttpClient {
+  const keeping = new Map<number, Agent>()
+  const fresh = new Map<number, Agent>()
+  const stalls = new LoopStalls()
+  const deadlines = new Deadlines(stalls)
+  const agentIn = (agents: Map<number, Agent>, { timeouts: { connectMs } }: HttpRequest): Agent => {
+    let agent = agents.get(connectMs)
+    if (!agent) {
+      agent = openAgent({ connectMs, keeps: agents === keeping })
+      agents.set(connectMs, agent)
+    }
+    return agent
+  }
+  const clock = { stalls, deadlines }
+  return {
+    async send(outgoing) {
+      try {
+        return await send(outgoing, agentIn(keeping, outgoing), clock)
+      } catch (thrown) {
+        if (!closedUnused(thrown) || !isRepeatable(outgoing)) throw thrown
+        return await send(outgoing, agentIn(fresh, outgoing), clock)
+      }
+    },
+    close: async () => {
+      stalls.stop()
+      await Promise.all([...keeping.values(), ...fresh.values()].map((agent) => agent.close()))
+    },
+  }
+}
+
+/** A kept connection that the provider closed as the request was sent, before it answered anything. */
+function closedUnused(thrown: unknown): boolean {
+  return thrown instanceof RouterError && thrown.code === 'provider_unreachable' && wasKept(thrown.cause)
+}
+
+function isRepeatable({ body, once }: HttpRequest): boolean {
+  return !once && (body === undefined || typeof body === 'string' || body instanceof Uint8Array)
+}
+
+type Clock = { stalls: LoopStalls; deadlines: Deadlines }
+
+async function send(outgoing: HttpRequest, agent: Agent, { stalls, deadlines }: Clock): Promise<HttpResponse> {
+  // Connections that were closed during a stall are known only when it has been caught up with.
+  const { catchingUp } = stalls
+  if (catchingUp) await catchingUp
+  const { method = 'POST', provider } = outgoing
+  const exchange = new Exchange(outgoing, deadlines)
+  const { headers, body } = framed(outgoing, exchange)
+  const { origin, path } = addressOf(outgoing.url)
+  const { status, headers: received } = await exchange.begin(agent, { origin, path, method, headers, body })
+  const discard = () => exchange.discard()
+  const encoding = received['content-encoding']
+  const bytes = decompressed(exchange, { encoding, provider, discard })
+  return { status, headers: received, bytes, progressed: () => exchange.progressed(), discard }
+}
+
+/** A text is sent at once; of anything else the exchange watches how it is taken. */
+function framed({ headers, body, length }: HttpRequest, exchange: Exchange) {
+  if (typeof body === 'string') return { headers, body }
+  const known = body instanceof Uint8Array ? body.length : length
+  if (body === undefined || known === 0) return { headers, body: null }
+  const own = known === undefined ? headers : { ...headers, 'content-length': String(known) }
+  // undici takes what can be iterated; its types do not say so.
+  return { headers: own, body: exchange.sending(body) as unknown as Readable }
+}
+
+type Address = { origin: string; path: string }
+
+/** The parts of a URL, remembered because nearly all requests go to a few. */
+function addressOf(url: string): Address {
+  let address = addresses.get(url)
+  if (!address) {
+    const parsed = URL.parse(url)
+    // One that is no URL is refused by undici, as an error of the exchange.
+    address = parsed ? { origin: parsed.origin, path: parsed.pathname + parsed.search } : { origin: url, path: '/' }
+    if (addresses.size >= mostAddresses) addresses.clear()
+    addresses.set(url, address)
+  }
+  return address
+}
+
+const addresses = new Map<string, Address>()
+const mostAddresses = 1_000

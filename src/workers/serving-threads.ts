@@ -1,0 +1,268 @@
+import type { Books } from '../app/accounting.ts'
+import { explainingBooks } from '../app/explain-services.ts'
+import { processMetrics } from '../app/metrics.ts'
+import { storedValues, valuesRoute } from '../app/plugin-values.ts'
+import { jsonRoutes } from '../app/routes.ts'
+import type { Served, Serving } from '../app/serving.ts'
+import { asRouterError, type RouterError } from '../core/errors.ts'
+import type { ServerContext } from '../http/context.ts'
+import { requireFreePort, reservePort } from '../http/listen.ts'
+import { endpointsOf, openManagement, type Routes, requireOwnPort } from '../http/listeners.ts'
+import { RunningRequests } from '../http/running-requests.ts'
+import { openBank } from '../lending/bank.ts'
+import { levelsOf, linesWriter, logOf } from '../observe/log.ts'
+import type { CallsUnderWay } from '../observe/worker-metrics.ts'
+import { sharedClock } from '../routing/shared-clock.ts'
+import { openSharedState, type SharedState } from '../routing/shared-state.ts'
+import { collectWhenIdle } from '../runtime/collect.ts'
+import { holdYoungGeneration } from '../runtime/young-generation.ts'
+import { textsOf } from '../snapshot/snapshot.ts'
+import { unavailable } from '../store/store-error.ts'
+import { type Adoption, openAdoption } from './adoption.ts'
+import { Handover, type HandoverParts } from './handover.ts'
+import type { Handed } from './threads/adopted-lines.ts'
+import type { FromNew, FromOld } from './threads/handover-messages.ts'
+import { type Lines, type LinesOptions, startLines } from './threads/lines.ts'
+import { routeName, type Told } from './threads/messages.ts'
+
+/** The books keep nothing for longer than it takes to write it. */
+const youngMb = 8
+const lookMs = 1_000
+
+/** All that are to be told what the books know: the lines of this process, and those of the one that served before. */
+export type LinesHolder = { lines?: Lines; adopted?: Adoption }
+
+/** How many threads; `handed` are the books of the process that served before, `mayHandOver` says whether another one may follow. */
+export type SeveralOptions = {
+  count: number
+  holder: LinesHolder
+  handed?: Handed | undefined
+  mayHandOver: boolean
+}
+
+/**
+ * Serves in threads of their own, which listen at one address. This thread has the books: it writes their rows, lends them what
+ * they may spend, and answers all that changes the database.
+ */
+export async function serveInThreads(
+  served: Served,
+  { count, holder, handed, mayHandOver }: SeveralOptions,
+  started: AsyncDisposableStack,
+): Promise<Serving> {
+  const { watch, books } = served
+  const { server, manage } = watch.current().config
+  const routing = openSharedState({ settings: () => watch.current().config.health })
+  const routes = routesOf(served, { holder, routing })
+  requireOwnPort(served.port, manage.port)
+  const { port, release } = await sharedPort(server.host, served.port, handed?.port)
+  started.defer(release)
+  const retire = async () => {
+    context.running.endEndless()
+    await Promise.all([lines.retire(), own?.retire()])
+  }
+  const adoption = openAdoption({ books, routing, handover: () => handover, lines: () => lines })
+  holder.adopted = adoption
+  const handover = openHandover(served, { port, holder, retire, routing, adopt: adoption.later })
+  started.defer(() => handover.close())
+  // The lines find what this thread has found out about files.
+  await watch.current().cache.written()
+  const lines = startLines(linesOptions(served, { count, port, routes, holder, handover, routing }))
+  holder.lines = lines
+  started.defer(() => adoption.close())
+  if (handed) adoption.first(handed)
+  started.adopt(lines, (open) => open.close())
+  const tellAll = (told: Told & FromOld & FromNew) => {
+    lines.tell(told)
+    tellOthers({ holder, handover }, told)
+  }
+  books.store.keys.onChange((hash) => tellAll({ kind: 'key', hash }))
+  books.store.organizations.onChange((id) => tellAll({ kind: 'organization', id }))
+  const url = await lines.started()
+  release()
+  const context = managementContext(served)
+  const own =
+    manage.port === null
+      ? undefined
+      : await openManagement(
+          context,
+          routes,
+          await sharedAddress(server.host, manage.port, { handed, mayHandOver }),
+          started,
+        )
+  return {
+    url,
+    manageUrl: own?.url ?? url,
+    endpoints: endpointsOf(routes),
+    threads: () => lines.threads(),
+    open() {
+      lines.open()
+      adoption.tell({ kind: 'retire' })
+      if (mayHandOver) void handover.offer()
+    },
+    holdMemory() {
+      const look = setInterval(holdYoungGeneration(context.running, youngMb), lookMs).unref()
+      started.defer(() => clearInterval(look))
+    },
+    settle() {
+      collectWhenIdle(context.running)
+      lines.tell({ kind: 'settle' })
+    },
+    retired: handover.retired,
+    async stop(deadlineMs) {
+      own?.stopListening()
+      await lines.stop(deadlineMs)
+      await context.running.endWithin(deadlineMs)
+      await new Promise(setImmediate)
+    },
+  }
+}
+
+/** `routing` is what all lines have found out about providers. */
+type OpenLines = { port: number; holder: LinesHolder; handover: Handover; routing: SharedState }
+
+/** The books of this process, which another one may take over. */
+function openHandover(
+  { watch, books, log }: Served,
+  own: Omit<OpenLines, 'handover'> & Pick<HandoverParts, 'retire' | 'adopt'>,
+): Handover {
+  const { port, holder, retire, routing, adopt } = own
+  const recall = (purse: number, accounts: readonly string[]) => {
+    const lines = purse < 0 ? holder.adopted : holder.lines
+    return lines?.recall(purse, accounts) ?? Promise.reject(new Error('no thread'))
+  }
+  return new Handover({
+    storeUrl: watch.current().config.store.url,
+    port,
+    books,
+    log: logOf(log, 'threads'),
+    openBank: () => openBank({ readSpent: (account) => spentIn(books, account), recall, now: sharedClock }),
+    holder,
+    recall,
+    retire,
+    adopt,
+    findings: routing.findings,
+  })
+}
+
+function linesOptions(served: Served, own: OpenLines & { count: number; routes: Routes }): LinesOptions {
+  const { watch, books, log, environment: env, sampling, patienceMs, keepAliveMs } = served
+  const { count, port, routes, handover, routing } = own
+  const { path: configPath, server, manage, store: stored } = watch.current().config
+  const cacheFolder = watch.current().cache.folder
+  const logs = { logLevels: levelsOf(log), storeUrl: stored.url, cacheFolder }
+  const ways = { configPath, env: { ...env }, sampling, patienceMs, keepAliveMs, lines: count, ...logs }
+  return {
+    count,
+    setup: { ...ways, host: server.host, port, servesManagement: manage.port === null },
+    current: () => ({ generation: watch.current().generation, texts: textsOf(watch.current()) }),
+    books: {
+      money: handover.money,
+      routes: new Map(
+        [...routes.manage, ...routes.open, valuesRoute(storedValues(books.store))].map((route) => [
+          routeName(route),
+          route,
+        ]),
+      ),
+      onThrown: (thrown: unknown) => explained(thrown, served),
+    },
+    log: logOf(log, 'threads'),
+    writeLog: linesWriter(log),
+    onRefused: books.refused.add,
+    onDamage: (message) => books.damage.report({ message }),
+    onSignatures: (said) => tellOthers(own, said),
+    onFound(said) {
+      routing.adopt(said.findings)
+      tellOthers(own, said)
+    },
+    onStart(line) {
+      line.tell({ kind: 'failure', failure: handover.money().writeFailure() })
+      line.tell({ kind: 'found', findings: routing.findings() })
+    },
+  }
+}
+
+/** Tells the processes that served before and that serve after this one. */
+function tellOthers({ holder, handover }: Pick<OpenLines, 'holder' | 'handover'>, told: FromOld & FromNew): void {
+  handover.tell(told)
+  holder.adopted?.tell(told)
+}
+
+/** An address that the process that serves before or after this one may have as well, but no other. */
+async function sharedAddress(
+  host: string,
+  port: number,
+  { handed, mayHandOver }: Pick<SeveralOptions, 'handed' | 'mayHandOver'>,
+) {
+  await requireFreePort(host, port, handed && port)
+  return { host, port, reusePort: mayHandOver }
+}
+
+/** The port of all lines, for 0 any that is free, until they listen and it is released; `handed` are those of another process. */
+async function sharedPort(host: string, port: number, handed: number | undefined) {
+  if (port === 0) return await reservePort(host)
+  await requireFreePort(host, port, handed)
+  return { port, release() {} }
+}
+
+/** The routes of this thread. */
+function routesOf(
+  { watch, books, access, rulesOf }: Served,
+  { holder, routing }: Pick<OpenLines, 'holder' | 'routing'>,
+): Routes {
+  const { store, writeFailure, damage } = books
+  const stopping = () => false
+  const troubled = () => routing.health.troubled()
+  const lines = () => holder.lines?.facts() ?? { facts: [] }
+  const metrics = () => {
+    holder.lines?.tell({ kind: 'watchLoop' })
+    return processMetrics({ books, watch, troubled, lines })
+  }
+  const explaining = explainingBooks({ watch, store, rulesOf, routing })
+  const own = { watch, store, access, rulesOf, stopping, writeFailure, damage: damage.failure }
+  const live = {
+    watch: (organization: string) => books.live.watch(organization),
+    underWay: (organization: string) => together(lines().facts.flatMap(({ underWay }) => underWay[organization] ?? [])),
+  }
+  return jsonRoutes({ ...own, troubled, metrics, explaining, live, refused: books.refused })
+}
+
+function together(parts: readonly CallsUnderWay[]): CallsUnderWay {
+  const sum = (of: (one: CallsUnderWay) => number) => parts.reduce((all, one) => all + of(one), 0)
+  return { calls: sum(({ calls }) => calls), streams: sum(({ streams }) => streams) }
+}
+
+/** The address of the management API serves no calls. */
+function managementContext({ watch, books, log, sampling, patienceMs, keepAliveMs }: Served): ServerContext {
+  const server = () => watch.current().config.server
+  return {
+    services() {
+      throw new Error('this thread serves no calls')
+    },
+    bodyLimits: () => server().body,
+    sampling,
+    corsOrigins: () => server().cors,
+    log,
+    onThrown: books.damage.saw,
+    stopping: () => false,
+    running: new RunningRequests(),
+    patienceMs,
+    keepAliveMs,
+    keepsAliveEarly: () => false,
+  }
+}
+
+/** The spend of an account of money by the name that purses use: `key <id> <month>`, `group <id> <month>`, `organization <id>`. */
+function spentIn({ store }: Books, account: string): bigint {
+  const [owner, id = '', month] = account.split(' ')
+  if (owner === 'organization') return store.spend.totalOfOrganization(id)
+  const at = Date.parse(`${month}-01T00:00:00Z`)
+  return owner === 'key' ? store.spend.ofKey(id, at) : store.spend.ofGroup(id, at)
+}
+
+/** What clients are told of an error of a route. */
+function explained(thrown: unknown, { books, log }: Served): RouterError {
+  books.damage.saw(thrown)
+  const fault = unavailable(thrown)
+  if (fault) log.warn({ err: thrown }, 'the database could not be used')
+  return fault ?? asRouterError(thrown)
+}
