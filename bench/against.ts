@@ -8,7 +8,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { median, percentile, sorted } from './load.ts'
 import { pin, startMeasured } from './measured.ts'
-import { here, type Subject, startRouter } from './subjects.ts'
+import { here, startRouter } from './subjects.ts'
+import type { Subject } from './types.ts'
 import { measure, scenarios, ways } from './ways.ts'
 
 const [ref, pairs = '5'] = process.argv.slice(3)

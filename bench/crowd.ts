@@ -5,7 +5,8 @@
 import { setTimeout } from 'node:timers/promises'
 import { load, percentile } from './load.ts'
 import { pin, startMeasured } from './measured.ts'
-import { here, type Subject, startProxy, startRouter } from './subjects.ts'
+import { here, startProxy, startRouter } from './subjects.ts'
+import type { Subject } from './types.ts'
 import { firstCall, steadyStream } from './ways.ts'
 
 const streams = 1_000

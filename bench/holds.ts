@@ -22,7 +22,7 @@ import { Measurements } from '../src/routing/measurements.ts'
 import { openSignatureCache } from '../src/routing/signature-cache.ts'
 import { buildSnapshot, type Snapshot } from '../src/snapshot/snapshot.ts'
 import { defaultAnswerBounds } from '../src/upstream/answer-bounds.ts'
-import type { HttpClient } from '../src/upstream/http/http-client.ts'
+import type { HttpClient } from '../src/upstream/http/types.ts'
 import { median, percentile, sorted } from './load.ts'
 
 const rounds = Number(process.argv[3] ?? 5)

@@ -6,7 +6,7 @@ import { Session } from 'node:inspector/promises'
 import type { Worker } from 'node:worker_threads'
 import { connections } from './connections.ts'
 import type { Used } from './measured.ts'
-import type { ThreadProfile } from './rooms.ts'
+import type { ThreadProfile } from './types.ts'
 
 /** Microseconds between samples of the main thread. */
 const samplingUs = 200

@@ -2,9 +2,6 @@
 import type { Profiler } from 'node:inspector'
 import { here } from './subjects.ts'
 
-/** A profile of one thread, and the CPU that the thread took meanwhile, in microseconds. */
-export type ThreadProfile = { name: string; profile: Profiler.Profile; cpuUs: number }
-
 /** A room and what it calls; `self` and `total` in samples. */
 export type Frame = { room: string; self: number; total: number; calls: Map<string, Frame> }
 

@@ -20,7 +20,7 @@ import { Health } from '../src/routing/health/health.ts'
 import { RetryBudget } from '../src/routing/health/retries.ts'
 import { callClass, Measurements } from '../src/routing/measurements.ts'
 import type { Targets } from '../src/routing/names/resolve.ts'
-import type { RoutingState } from '../src/routing/trial.ts'
+import type { RoutingState } from '../src/routing/types.ts'
 
 const rounds = Number(process.argv[3] ?? 10)
 const calls = 50_000

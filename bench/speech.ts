@@ -8,7 +8,8 @@ import { connect } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { load, median, percentile } from './load.ts'
 import { pin, startMeasured } from './measured.ts'
-import { here, type Subject, startProxy, startRouter } from './subjects.ts'
+import { here, startProxy, startRouter } from './subjects.ts'
+import type { Subject } from './types.ts'
 import { longSpeech } from './ways.ts'
 
 const rounds = Number(process.argv[3] ?? 3)

@@ -8,14 +8,11 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { request } from 'undici'
 import { type Measured, pin, startMeasured, type Used } from './measured.ts'
-import type { ThreadProfile } from './rooms.ts'
+import type { Subject, ThreadProfile } from './types.ts'
 import { firstCall } from './ways.ts'
 
 /** The root of this project. */
 export const here = join(import.meta.dirname, '..')
-
-/** A measured server, the key that it accepts, and the time from its start to its first answered call. */
-export type Subject = Measured & { key: string; startMs: number }
 
 /**
  * How a subject runs: the cores it may use (Linux), its threads, the provider of Anthropic's models, by default that of OpenAI's, and

@@ -1,7 +1,7 @@
 /** What the gateway benches send: whole replies and streams, through every API, same format and mapped. */
 import { longChat, longMessages, longResponses } from './conversation.ts'
 import { load, percentile } from './load.ts'
-import type { Subject } from './subjects.ts'
+import type { Subject } from './types.ts'
 
 /** A model whose provider speaks Chat Completions, and one whose provider does not. */
 export const sameFormat = 'openai/gpt-4o-mini'

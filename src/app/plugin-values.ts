@@ -1,4 +1,4 @@
-import type { JsonRoute } from '../http/server.ts'
+import type { JsonRoute } from '../http/types.ts'
 import type { ValueStore } from '../plugin/values.ts'
 import type { Store } from '../store/open.ts'
 import { TooManyValues } from '../store/plugin-values.ts'

@@ -10,7 +10,7 @@ import type { Explanation } from '../routing/explanation.ts'
 import type { Passage } from '../routing/health/health.ts'
 import type { Directory, Purpose, Targets } from '../routing/names/resolve.ts'
 import type { ServedModel } from '../routing/served-model.ts'
-import type { Trial } from '../routing/trial.ts'
+import type { Trial } from '../routing/types.ts'
 import type { StoredResponse } from '../store/responses.ts'
 import type { Settlement } from './admission/settlement.ts'
 import type {

@@ -16,7 +16,7 @@ import { countKind } from '../call/kinds/count.ts'
 import { operationKind } from '../call/kinds/operation.ts'
 import type { Trouble } from '../routing/health/health.ts'
 import type { CallRoute } from './calls.ts'
-import type { JsonRequest, JsonRoute } from './server.ts'
+import type { JsonRequest, JsonRoute } from './types.ts'
 
 /** The paths of the client APIs. */
 export const callRoutes: readonly CallRoute[] = [

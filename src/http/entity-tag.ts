@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { JsonAnswer } from './server.ts'
+import type { JsonAnswer } from './types.ts'
 
 /** An answer that is not sent again to a client that has it already. */
 export function tagged(text: string): Required<Pick<JsonAnswer, 'text' | 'etag'>> {

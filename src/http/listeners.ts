@@ -3,7 +3,8 @@ import { homePage } from './console.ts'
 import type { ServerContext } from './context.ts'
 import { callRoutes } from './endpoints.ts'
 import { type Listening, listen } from './listen.ts'
-import { createApp, type JsonRoute } from './server.ts'
+import { createApp } from './server.ts'
+import type { JsonRoute } from './types.ts'
 
 /** The routes besides the calls: `common` ones at every address, `manage` and the console at their own address when they have one. */
 export type Routes = {

@@ -1,7 +1,7 @@
 import { RouterError } from '../core/errors.ts'
 import { writeMetrics } from '../observe/exposition.ts'
 import type { Family } from '../observe/families.ts'
-import type { JsonRequest, JsonRoute } from './server.ts'
+import type { JsonRequest, JsonRoute } from './types.ts'
 
 /** Where metrics come from, and who may read them: `requireReader` throws RouterError 401, 403. */
 export type MetricsSource = {

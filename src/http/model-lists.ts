@@ -12,7 +12,7 @@ import { entryOfListed, type Listable, type Listed, listedModels, listedPolicies
 import type { Scope } from '../routing/names/scope.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 import { tagged } from './entity-tag.ts'
-import type { JsonAnswer, JsonRequest, JsonRoute } from './server.ts'
+import type { JsonAnswer, JsonRequest, JsonRoute } from './types.ts'
 
 /** Services of the model lists; `directory` is called for every request and returns another one after a reload. */
 export type ModelListServices = {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { tagged } from './entity-tag.ts'
-import type { JsonAnswer, JsonRoute } from './server.ts'
+import type { JsonAnswer, JsonRoute } from './types.ts'
 
 /** `GET /openapi.json`: the description of every route, without authentication. Read on the first request. */
 export function openapiRoutes(): JsonRoute[] {

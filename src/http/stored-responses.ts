@@ -5,7 +5,7 @@ import { RouterError } from '../core/errors.ts'
 import type { Level } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
 import type { StoredResponse } from '../store/responses.ts'
-import type { JsonRequest, JsonRoute } from './server.ts'
+import type { JsonRequest, JsonRoute } from './types.ts'
 
 /** Reads and deletes stored responses. Those of other organizations are 404. */
 export function storedResponseRoutes({ responses }: Pick<Store, 'responses'>, access: Access): JsonRoute[] {

@@ -1,6 +1,6 @@
 import { secretOf } from '../access/client-secret.ts'
 import type { Access } from '../access/keys.ts'
-import type { JsonRoute } from '../http/server.ts'
+import type { JsonRoute } from '../http/types.ts'
 
 /** `GET /v1/auth/check`: the id and permissions of any active key. */
 export function authCheckRoutes(access: Access): JsonRoute[] {

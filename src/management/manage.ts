@@ -3,7 +3,7 @@ import { type Access, areaBeyond, type Key, requirePermission } from '../access/
 import type { ExplainServices } from '../call/kinds/explain.ts'
 import { RouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
-import type { JsonAnswer, JsonRequest, JsonRoute } from '../http/server.ts'
+import type { JsonAnswer, JsonRequest, JsonRoute } from '../http/types.ts'
 import type { LiveWatch } from '../observe/live-counts.ts'
 import type { RefusedCalls } from '../observe/refused-calls.ts'
 import type { CallsUnderWay } from '../observe/worker-metrics.ts'

@@ -1,4 +1,4 @@
-import type { JsonRoute } from '../http/server.ts'
+import type { JsonRoute } from '../http/types.ts'
 import { aliasRoutes } from './aliases.ts'
 import { auditRoutes } from './audit.ts'
 import { callRoutes } from './calls/calls.ts'

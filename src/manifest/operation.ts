@@ -2,7 +2,7 @@ import type { ModelEntry } from '../core/models/model.ts'
 import { type Operation, operations } from '../core/operation.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import type { StreamFormat } from '../wire/frames.ts'
-import type { Loss } from './provider.ts'
+import type { Loss } from './types.ts'
 
 /** How a body is sent: JSON, a form with files, such a form where files are its members and else JSON, a form of texts, or the bytes of one file. */
 export type BodyForm = 'json' | 'multipart' | 'multipart_or_json' | 'form' | 'bytes'

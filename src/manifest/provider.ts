@@ -10,10 +10,9 @@ import type { PathTree } from '../mapping/mentions.ts'
 import type { StreamFormat } from '../wire/frames.ts'
 import type { OperationEndpoints } from './operation.ts'
 import type { SchemeHeaders } from './read/extensions.ts'
-import type { Path } from './read/position.ts'
 import type { Pattern } from './run/pattern.ts'
 import type { HistoryRules } from './run/repair-history.ts'
-import type { VariantNeed } from './run/variant-needs.ts'
+import type { Loss, VariantNeed } from './types.ts'
 
 /** A manifest made ready to serve: dialect merged in, secrets resolved, mappings read. */
 export type Provider = {
@@ -186,6 +185,3 @@ export type StreamForm = {
   done?: string
   text?: readonly string[]
 }
-
-/** A neutral field that never reaches the mapping, or an edited body: always, or when the mapping over the request is true. */
-export type Loss = { field: string; path: Path; when?: Mapping }

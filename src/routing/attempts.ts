@@ -1,5 +1,6 @@
 import { asRouterError, type RouterError } from '../core/errors.ts'
 import type { Target } from '../manifest/target.ts'
+import type { AttemptTimes } from './explanation.ts'
 import { counting, leaving } from './health/attempt-handles.ts'
 import { passOver } from './health/closed-reason.ts'
 import type { Gate, Leave } from './health/concurrency-limiter.ts'
@@ -8,7 +9,7 @@ import { Failures } from './health/failures.ts'
 import type { ClosedFor, Passage } from './health/health.ts'
 import { closedTarget } from './health/reported-failure.ts'
 import { backoffMs, pause, spreadMs } from './health/retries.ts'
-import type { Attempted, AttemptLimits, AttemptTimes, Outcome, RoutingState, Trial, Tried } from './trial.ts'
+import type { Attempted, AttemptLimits, Outcome, RoutingState, Trial, Tried } from './types.ts'
 
 /** The most attempts of one call. */
 const mostAttempts = 6

@@ -4,7 +4,7 @@ import type { Explanation } from './explanation.ts'
 import type { Gauge } from './gauge.ts'
 import type { CallClass, Speed } from './measurements.ts'
 import type { Targets } from './names/resolve.ts'
-import type { RoutingState } from './trial.ts'
+import type { RoutingState } from './types.ts'
 import { byWeight, unitsOf, type Weights, weightOf } from './weights.ts'
 
 /** A call whose targets are to be put in order. */

@@ -5,7 +5,6 @@ import { withoutSecrets } from '../core/secrets.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import { failureClass } from './health/failure-class.ts'
 import type { Passage } from './health/health.ts'
-import type { AttemptTimes } from './trial.ts'
 import { type Weights, weightOf } from './weights.ts'
 
 /** The step at which a target, or a name, was left out. */
@@ -212,3 +211,6 @@ function shown(reason: string): string {
 const mostSkipped = 100
 /** Characters. */
 const longestReason = 300
+
+/** When an attempt began and ended, in milliseconds of the monotonic clock. */
+export type AttemptTimes = { began: number; ended?: number }

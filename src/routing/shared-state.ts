@@ -6,7 +6,7 @@ import { Health, type HealthOptions } from './health/health.ts'
 import { RetryBudget } from './health/retries.ts'
 import { Measurements } from './measurements.ts'
 import { sharedClock } from './shared-clock.ts'
-import type { RoutingState } from './trial.ts'
+import type { RoutingState } from './types.ts'
 
 /** The routing state of an event loop. Several of them know the same when each adopts what the others find. */
 export type SharedState = RoutingState & {

@@ -7,7 +7,7 @@ import { runMapping } from '../manifest/run/run-mapping.ts'
 import type { Target } from '../manifest/target.ts'
 import type { AnswerBounds } from './answer-bounds.ts'
 import { parseObject, unreadable } from './answer-json.ts'
-import type { HttpClient } from './http/http-client.ts'
+import type { HttpClient } from './http/types.ts'
 import { reportedFailure } from './provider-error.ts'
 import { sendRequest, textOf } from './provider-request.ts'
 

@@ -6,7 +6,7 @@ import type { Target } from '../manifest/target.ts'
 import { isLong, nextTurn } from '../runtime/event-loop.ts'
 import { absoluteUrl } from './absolute-url.ts'
 import { authorize } from './auth/authorize.ts'
-import type { HttpClient, HttpMethod, HttpResponse } from './http/http-client.ts'
+import type { HttpClient, HttpMethod, HttpResponse } from './http/types.ts'
 import { type BodyBytes, jsonText, type OutgoingBody } from './outgoing-body.ts'
 import { readErrorResponse } from './provider-error.ts'
 

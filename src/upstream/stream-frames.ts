@@ -12,7 +12,7 @@ import { type StreamFormat, streamFormats } from '../wire/frames.ts'
 import type { AnswerBounds } from './answer-bounds.ts'
 import { billedAnyway, cut, parseObject, unreadable, withBilled } from './answer-json.ts'
 import { redact } from './auth/secrets.ts'
-import type { HttpResponse } from './http/http-client.ts'
+import type { HttpResponse } from './http/types.ts'
 import { reportedFailure } from './provider-error.ts'
 import type { TextPattern, TextPatterns } from './text-pattern.ts'
 

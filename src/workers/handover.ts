@@ -5,7 +5,6 @@ import type { Log } from '../observe/log.ts'
 import type { Finding } from '../routing/findings.ts'
 import { controlPathOf } from '../store/open.ts'
 import { StoreError } from '../store/store-error.ts'
-import type { Adoption } from './adoption.ts'
 import type { ChannelToOld, Handed } from './threads/adopted-lines.ts'
 import {
   type ChannelToAny,
@@ -20,6 +19,7 @@ import type { Lines } from './threads/lines.ts'
 import type { Told } from './threads/messages.ts'
 import type { MoneyBooks } from './threads/near-line.ts'
 import { payersOf, refusedPayers } from './threads/sent-rows.ts'
+import type { Adoption } from './types.ts'
 
 /** How often a process tries to have its database back. */
 const retryMs = 50

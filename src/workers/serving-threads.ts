@@ -18,12 +18,13 @@ import { collectWhenIdle } from '../runtime/collect.ts'
 import { holdYoungGeneration } from '../runtime/young-generation.ts'
 import { textsOf } from '../snapshot/snapshot.ts'
 import { unavailable } from '../store/store-error.ts'
-import { type Adoption, openAdoption } from './adoption.ts'
+import { openAdoption } from './adoption.ts'
 import { Handover, type HandoverParts } from './handover.ts'
 import type { Handed } from './threads/adopted-lines.ts'
 import type { FromNew, FromOld } from './threads/handover-messages.ts'
 import { type Lines, type LinesOptions, startLines } from './threads/lines.ts'
 import { routeName, type Told } from './threads/messages.ts'
+import type { Adoption } from './types.ts'
 
 /** The books keep nothing for longer than it takes to write it. */
 const youngMb = 8

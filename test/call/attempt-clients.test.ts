@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { attemptClients } from '../../src/call/attempt/attempt.ts'
 import { tokensOf } from '../../src/upstream/auth/tokens.ts'
-import type { HttpClient, HttpRequest } from '../../src/upstream/http/http-client.ts'
+import type { HttpClient, HttpRequest } from '../../src/upstream/http/types.ts'
 
 const trace = { traceId: '4bf92f3577b34da6a3ce929d0e0e4736', spanId: '8def012345678900', isSampled: true }
 

@@ -12,7 +12,7 @@ import { abilities } from '../../src/core/models/model.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { servedBy, type Target } from '../../src/manifest/target.ts'
 import { defaultAnswerBounds } from '../../src/upstream/answer-bounds.ts'
-import type { HttpClient } from '../../src/upstream/http/http-client.ts'
+import type { HttpClient } from '../../src/upstream/http/types.ts'
 import { shippedFiles } from '../helpers/shipped.ts'
 
 const data = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='

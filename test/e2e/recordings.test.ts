@@ -8,8 +8,9 @@ import { type Called, type Folder, openStage, providerOf, providersOf, type Stag
 import { type Answer, type Body, isStreamed, recordedAnswer } from './replay-answers.ts'
 import { chunksIn, countsIn, countsOf, factsOf, gathered, tokensIn } from './replay-client.ts'
 import { idleExceptions, listed, unexplained } from './replay-exceptions.ts'
-import { asRecordedId, type Expected, expectedOf, lastUsage, refusalOf } from './replay-expected.ts'
+import { asRecordedId, expectedOf, lastUsage, refusalOf } from './replay-expected.ts'
 import { Grid } from './replay-grid.ts'
+import type { Expected } from './replay-types.ts'
 
 let stage: Stage
 beforeAll(async () => {

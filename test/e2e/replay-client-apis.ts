@@ -6,7 +6,7 @@ import { eventViolations, responseViolations } from '../dialects/responses-schem
 import type { Recording } from '../helpers/recordings.ts'
 import type { Body } from './replay-answers.ts'
 import { finishInChat } from './replay-client.ts'
-import type { Expected } from './replay-expected.ts'
+import type { Expected } from './replay-types.ts'
 
 /** The contents of a reply that every API has. */
 export type ClientReply = {

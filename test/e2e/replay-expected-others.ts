@@ -6,7 +6,7 @@ import { awsEvent } from '../helpers/aws-frames.ts'
 import type { Recording } from '../helpers/recordings.ts'
 import { type Body, framed, isStreamed, linesAnswer, streamOf, wholeOf } from './replay-answers.ts'
 import { emptyReply, finishInChat, type ReplyFacts } from './replay-client.ts'
-import type { Expected } from './replay-expected.ts'
+import type { Expected } from './replay-types.ts'
 
 /** The contents of a recording of Converse. */
 export function fromConverse(recording: Recording): Expected {

@@ -3,27 +3,10 @@ import * as messages from '../dialects/anthropic-messages-reader.ts'
 import * as gemini from '../dialects/gemini-reader.ts'
 import * as chat from '../dialects/openai-chat-reader.ts'
 import { type Recording, recordedEvents } from '../helpers/recordings.ts'
-import { type Answer, type Body, isStreamed, streamOf, wholeOf } from './replay-answers.ts'
-import { emptyReply, finishInChat, type ReplyFacts } from './replay-client.ts'
+import { type Body, isStreamed, streamOf, wholeOf } from './replay-answers.ts'
+import { emptyReply, finishInChat } from './replay-client.ts'
 import { fromCohere, fromConverse, fromOllama, fromResponses, placed } from './replay-expected-others.ts'
-
-/** The contents of a recording that a client must receive; `usage` by neutral class, `total` in the recording's own form. */
-export type Expected = {
-  reply: ReplyFacts
-  id: string | undefined
-  /** The provider's own finish reason, where it differs from the neutral one. */
-  raw: string | undefined
-  stop: string | undefined
-  usage: { [name: string]: number }
-  /** All tokens as the provider sums them up; undefined when it does not. */
-  total: number | undefined
-  /** The same answer the other way: whole where the recording is a stream, streamed where it is whole. */
-  otherWay: Answer
-  /** The transcript of audio. */
-  transcript?: string
-  /** The contents of the other way (whole or streamed), where it has more. */
-  replyOtherWay?: ReplyFacts
-}
+import type { Expected } from './replay-types.ts'
 
 /** Reads a recording with the reader of its format. */
 export function expectedOf(recording: Recording): Expected {

@@ -9,7 +9,7 @@ import { Gates } from '../../src/routing/health/concurrency-limiters.ts'
 import { Health } from '../../src/routing/health/health.ts'
 import { RetryBudget } from '../../src/routing/health/retries.ts'
 import { Measurements } from '../../src/routing/measurements.ts'
-import type { AttemptLimits, RoutingState } from '../../src/routing/trial.ts'
+import type { AttemptLimits, RoutingState } from '../../src/routing/types.ts'
 
 const named = (slug: string): Target => ({
   provider: { slug, baseUrl: `https://${slug}.example`, auth: { scheme: 'none' } } as Provider,

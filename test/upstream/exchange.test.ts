@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { Timeouts } from '../../src/manifest/provider.ts'
 import type { Deadlines } from '../../src/upstream/http/deadlines.ts'
 import { Exchange } from '../../src/upstream/http/exchange.ts'
-import type { HttpRequest } from '../../src/upstream/http/http-client.ts'
+import type { HttpRequest } from '../../src/upstream/http/types.ts'
 
 const patient: Timeouts = {
   connectMs: 1e6,

@@ -4,7 +4,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, expect, onTestFinished, test } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
 import type { Timeouts } from '../../src/manifest/provider.ts'
-import { type HttpClient, type HttpResponse, openHttpClient } from '../../src/upstream/http/http-client.ts'
+import { openHttpClient } from '../../src/upstream/http/http-client.ts'
+import type { HttpClient, HttpResponse } from '../../src/upstream/http/types.ts'
 import { beginStream, type LoopbackProvider, loopbackProvider, within } from '../helpers/provider.ts'
 
 const patient: Timeouts = {

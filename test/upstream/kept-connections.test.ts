@@ -1,7 +1,8 @@
 import { createServer, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
-import { type HttpClient, openHttpClient } from '../../src/upstream/http/http-client.ts'
+import { openHttpClient } from '../../src/upstream/http/http-client.ts'
+import type { HttpClient } from '../../src/upstream/http/types.ts'
 
 const timeouts = { connectMs: 5_000, firstEventMs: 5_000, betweenEventsMs: 5_000, wholeMs: 5_000, totalMs: 5_000 }
 

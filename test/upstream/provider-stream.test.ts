@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
-import type { HttpResponse } from '../../src/upstream/http/http-client.ts'
+import type { HttpResponse } from '../../src/upstream/http/types.ts'
 import { readStream } from '../../src/upstream/provider-stream.ts'
 import type { StreamFrame } from '../../src/upstream/stream-frames.ts'
 

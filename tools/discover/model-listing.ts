@@ -3,7 +3,7 @@ import { isObject, type Json } from '../../src/core/json.ts'
 import type { ModelListing, Provider } from '../../src/manifest/provider.ts'
 import { defaultAnswerBounds } from '../../src/upstream/answer-bounds.ts'
 import { parseAnswer } from '../../src/upstream/answer-json.ts'
-import type { HttpClient } from '../../src/upstream/http/http-client.ts'
+import type { HttpClient } from '../../src/upstream/http/types.ts'
 import { sendRequest, textOf } from '../../src/upstream/provider-request.ts'
 
 /** The ids of the models that a provider lists itself, sorted. Throws RouterError. */

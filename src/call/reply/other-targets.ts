@@ -1,7 +1,7 @@
 import { asRouterError, type RouterError } from '../../core/errors.ts'
 import { mayTryAgain } from '../../routing/attempts.ts'
 import { failureClass } from '../../routing/health/failure-class.ts'
-import type { Passed, Trial } from '../../routing/trial.ts'
+import type { Passed, Trial } from '../../routing/types.ts'
 import type { Settlement } from '../admission/settlement.ts'
 import type { GoOn } from '../call-kind.ts'
 import type { CallResponse, ReceivedReply } from '../types.ts'

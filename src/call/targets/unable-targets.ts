@@ -6,7 +6,7 @@ import { type Target, targetId } from '../../manifest/target.ts'
 import { estimatePromptTokens } from '../../money/meter.ts'
 import type { Targets } from '../../routing/names/resolve.ts'
 import { contextNeed, declaresAll, lossNeed, type Need, needsOf } from '../../routing/needs.ts'
-import type { Trial } from '../../routing/trial.ts'
+import type { Trial } from '../../routing/types.ts'
 
 /** A conversation, by what it needs of its targets. */
 export type NeedyCall = { request: NeutralRequest; strict: boolean; clientApi: Pick<ClientApi, 'wireNames'> }

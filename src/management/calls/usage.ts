@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import type { JsonObject } from '../../core/json.ts'
 import { dayMs, formatTime, hourMs, monthStart } from '../../core/time.ts'
-import type { JsonAnswer } from '../../http/server.ts'
+import type { JsonAnswer } from '../../http/types.ts'
 import { usdOf } from '../../money/usd.ts'
 import { addFigures, noFigures } from '../../store/ledger/figures.ts'
 import { QueryTooLarge } from '../../store/queries/query.ts'

@@ -1,8 +1,8 @@
 import { fieldNames } from '../../api/operations/field-names.ts'
 import type { Operation } from '../../core/operation.ts'
-import type { OperationFile } from '../read/operation-layer.ts'
 import type { Path } from '../read/position.ts'
 import type { Source } from '../read/source.ts'
+import type { OperationFile } from '../read/types.ts'
 import { didYouMean } from './did-you-mean.ts'
 import type { Problem } from './problem.ts'
 

@@ -11,11 +11,12 @@ import { checkSchema } from '../check/schema.ts'
 import type { ModelListing, Trait } from '../provider.ts'
 import { type ChatFile, type PartialChat, readChat } from './chat-layer.ts'
 import { type Around, MappingReader } from './mapping-reader.ts'
-import { type OperationFile, type PartialOperation, readOperations, withheldIn } from './operation-layer.ts'
+import { type PartialOperation, readOperations, withheldIn } from './operation-layer.ts'
 import { readPattern } from './pattern.ts'
 import type { Path } from './position.ts'
 import type { Pieces } from './program.ts'
 import type { Source } from './source.ts'
+import type { OperationFile } from './types.ts'
 
 /** One file, a dialect or a manifest, or a variant in it: checked, and with its mappings ready to run. */
 export type Layer = {

@@ -1,6 +1,7 @@
 import type { Problem } from '../check/problem.ts'
 import { undeclarable, unknownLoss } from '../fields.ts'
-import type { ChatEndpoint, Loss, Provider, StreamForm, Timeouts } from '../provider.ts'
+import type { ChatEndpoint, Provider, StreamForm, Timeouts } from '../provider.ts'
+import type { Loss } from '../types.ts'
 import type { PartialChat } from './chat-layer.ts'
 import type { Layer } from './layer.ts'
 import type { Source } from './source.ts'

@@ -2,14 +2,14 @@ import { durationMs } from '../../core/duration.ts'
 import { type Operation, operations } from '../../core/operation.ts'
 import type { Mapping } from '../../mapping/mapping.ts'
 import { membersOf, mentionsOf } from '../../mapping/mentions.ts'
-import type { StreamFormat } from '../../wire/frames.ts'
 import { operationNameProblems } from '../check/operation-names.ts'
 import { targetProblems } from '../check/request-names.ts'
-import type { BodyForm, Job, OperationEndpoint, OperationRequestMapping, OperationStream } from '../operation.ts'
-import type { Loss } from '../provider.ts'
+import type { Job, OperationEndpoint, OperationRequestMapping, OperationStream } from '../operation.ts'
+import type { Loss } from '../types.ts'
 import type { MappingReader } from './mapping-reader.ts'
 import type { Path } from './position.ts'
 import type { Fragment } from './program.ts'
+import type { OperationFile } from './types.ts'
 
 /** An endpoint as far as one file describes it. */
 export type PartialOperation = Partial<Omit<OperationEndpoint, 'offered' | 'stream' | 'losses' | 'patch' | 'job'>> & {
@@ -17,38 +17,6 @@ export type PartialOperation = Partial<Omit<OperationEndpoint, 'offered' | 'stre
   losses: readonly Loss[]
   stream?: Partial<OperationStream>
   job?: Partial<Job>
-}
-
-/** An endpoint as files write it. */
-export type OperationFile = {
-  path?: string
-  body?: BodyForm
-  takes?: ('links' | 'file_ids')[]
-  request?: { [section: string]: string }
-  query?: string
-  answer?: 'json' | 'bytes' | 'events'
-  reply?: string
-  usage?: string
-  patch?: { request?: string; reply?: string; event?: string }
-  stream?: {
-    path?: string
-    format?: StreamFormat
-    event_field?: string
-    done?: string
-    events?: { [name: string]: string }
-  }
-  unsupported?: (string | { field: string; when?: string })[]
-  batch?: { field: string; size: number }
-  job?: {
-    id?: string
-    poll?: string
-    hosts?: string[]
-    done?: string
-    failed?: string
-    cancel?: string
-    every?: string
-    within?: string
-  }
 }
 
 /** The endpoints for operations that a file describes. */

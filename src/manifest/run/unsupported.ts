@@ -3,7 +3,7 @@ import type { Part } from '../../core/parts.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import type { Mapping } from '../../mapping/mapping.ts'
 import { partTypes, undemanding } from '../fields.ts'
-import type { Loss } from '../provider.ts'
+import type { Loss } from '../types.ts'
 
 /** Runs the condition of a loss over the request and the facts about its target. */
 export type Evaluate = (when: Mapping, field: string) => unknown

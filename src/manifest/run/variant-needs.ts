@@ -1,24 +1,9 @@
 import type { ModelEntry } from '../../core/models/model.ts'
 import { type Api, isProviderTool, type NeutralRequest, type ProviderTool } from '../../core/request.ts'
 import type { ChatEndpoint, Provider } from '../provider.ts'
+import type { VariantNeed } from '../types.ts'
 import { lackedFields } from './abilities.ts'
 import { usesField } from './unsupported.ts'
-
-/** What `when` of a variant may name: neutral fields of requests, and tools that only one client API defines. */
-export const variantNeeds = [
-  'web_search',
-  'provider_tools',
-  'parts.image',
-  'parts.audio',
-  'parts.file',
-  'parts.file_id',
-  'parts.video',
-  'tools',
-  'response_format',
-  'reasoning',
-] as const
-
-export type VariantNeed = (typeof variantNeeds)[number]
 
 /** A request, as far as it decides how a model is asked; `entry` is that of the model. */
 export type Asked = { request: NeutralRequest; entry?: ModelEntry | undefined }

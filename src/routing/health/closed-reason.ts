@@ -1,6 +1,6 @@
 import { type Target, targetId } from '../../manifest/target.ts'
 import type { Explanation } from '../explanation.ts'
-import type { RoutingState } from '../trial.ts'
+import type { RoutingState } from '../types.ts'
 import type { ClosedFor, Trouble } from './health.ts'
 
 /** What is known of targets; `organization`: whose call it is. */

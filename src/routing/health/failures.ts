@@ -1,7 +1,7 @@
 import type { ErrorCode, RouterError } from '../../core/errors.ts'
 import type { Target } from '../../manifest/target.ts'
 import type { SkipStep } from '../explanation.ts'
-import type { Attempted, Failure, Outcome, Trial } from '../trial.ts'
+import type { Attempted, Failure, Outcome, Trial } from '../types.ts'
 import { type FailedAttempt, toldFailure, withAttempts } from './reported-failure.ts'
 
 /** An attempt that failed. */

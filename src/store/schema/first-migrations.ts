@@ -1,4 +1,4 @@
-import type { Migration } from './migrations.ts'
+import type { Migration } from './types.ts'
 
 /** The steps up to limits, groups, names, audit and usage. */
 export const firstMigrations: readonly Migration[] = [

@@ -1,6 +1,6 @@
 import type { Connection } from '../connection.ts'
 import { damageError, StoreError } from '../store-error.ts'
-import type { Migration } from './migrations.ts'
+import type { Migration } from './types.ts'
 
 /** Applies the missing migrations in one transaction. Throws StoreError for a database of a newer router. */
 export function migrate(db: Connection, steps: readonly Migration[]): void {

@@ -1,7 +1,5 @@
 import { firstMigrations } from './first-migrations.ts'
-
-/** One step of the schema; a step that has been released is never edited, a change is a new step. */
-export type Migration = { name: string; sql: string }
+import type { Migration } from './types.ts'
 
 /** All steps, in order: the version of a database is the number of steps that were applied to it. */
 export const migrations: readonly Migration[] = [

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { RouterError } from '../../core/errors.ts'
 import type { Auth, OAuthClientCredentials, Provider } from '../../manifest/provider.ts'
-import type { HttpClient, HttpMethod } from '../http/http-client.ts'
+import type { HttpClient, HttpMethod } from '../http/types.ts'
 import { type BodyBytes, wholeBytes } from '../outgoing-body.ts'
 import { signAws } from './aws-signature.ts'
 import { pluginHeaders } from './plugin-scheme.ts'

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { RouterError } from '../../core/errors.ts'
 import { isObject, type Json } from '../../core/json.ts'
 import type { GoogleServiceAccount } from '../../manifest/provider.ts'
-import type { HttpClient } from '../http/http-client.ts'
+import type { HttpClient } from '../http/types.ts'
 import { requestToken } from './token-request.ts'
 import type { Token } from './tokens.ts'
 

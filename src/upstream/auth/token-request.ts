@@ -1,7 +1,7 @@
 import { type ErrorCode, RouterError } from '../../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { Timeouts } from '../../manifest/provider.ts'
-import type { HttpClient, HttpResponse } from '../http/http-client.ts'
+import type { HttpClient, HttpResponse } from '../http/types.ts'
 import type { Token } from './tokens.ts'
 
 /** A request to a token endpoint; `secrets` are the values of the form that must not appear in errors. */

@@ -1,4 +1,4 @@
-import type { HttpClient } from '../http/http-client.ts'
+import type { HttpClient } from '../http/types.ts'
 import { unlessAborted } from '../http/unless-aborted.ts'
 
 /** An access token; times in milliseconds since 1970. From `refreshAt` on the next one is requested. */

@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici'
 import { RouterError } from '../../core/errors.ts'
 import type { Deadlines, Limited } from './deadlines.ts'
-import type { HttpRequest } from './http-client.ts'
+import type { HttpRequest } from './types.ts'
 
 /** The status and the headers of a response. */
 export type ResponseHead = { status: number; headers: Record<string, string | string[] | undefined> }

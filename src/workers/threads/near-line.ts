@@ -1,6 +1,6 @@
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import type { RouterError } from '../../core/errors.ts'
-import type { JsonAnswer, JsonRoute } from '../../http/server.ts'
+import type { JsonAnswer, JsonRoute } from '../../http/types.ts'
 import type { Held } from '../../lending/account.ts'
 import type { Bank } from '../../lending/bank.ts'
 import type { LedgerQueue } from '../../money/ledger.ts'

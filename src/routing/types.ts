@@ -2,7 +2,7 @@ import type { RouterError } from '../core/errors.ts'
 import type { RoutingRules } from '../core/routing/rules.ts'
 import type { Target } from '../manifest/target.ts'
 import type { Affinity } from './affinity.ts'
-import type { Explanation } from './explanation.ts'
+import type { AttemptTimes, Explanation } from './explanation.ts'
 import type { Caller } from './health/concurrency-limiter.ts'
 import type { Gates } from './health/concurrency-limiters.ts'
 import type { Health, Passage } from './health/health.ts'
@@ -12,9 +12,6 @@ import type { Targets } from './names/resolve.ts'
 
 /** The target of an attempt, its number, and its times. */
 export type Attempted = { target: Target; attempts: number; times?: AttemptTimes | undefined }
-
-/** When an attempt began and ended, in milliseconds of the monotonic clock. */
-export type AttemptTimes = { began: number; ended?: number }
 
 /** What one attempt may take, in milliseconds: until its first content where others are left, and in all. */
 export type AttemptLimits = { firstEventMs?: number; totalMs?: number }
