@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import Database from 'better-sqlite3'
-import { figureNames, inLedger } from '../src/store/ledger/figures.ts'
+import { figureNames, inLedger } from '../src/store/ledger/sums.ts'
 import { openStore } from '../src/store/open.ts'
 
 /** How large a database is to be; the rows of the ledger are spread over the days before `end` (Unix milliseconds). */

@@ -1,5 +1,5 @@
 import { version } from './cli/version.ts'
-import { keepCode } from './runtime/keep-code.js'
+import { keepCode } from './runtime/cache-folder.js'
 import { resolveSources } from './runtime/resolve-sources.ts'
 import { restartAsServer } from './runtime/restart.ts'
 

@@ -159,6 +159,12 @@ test('no provider is named in the kernel: providers are data', () => {
   expect(found).toEqual([])
 })
 
+test('no folder of src/ has more than 26 files directly in it, and src/ only the entry points', () => {
+  const byFolder = Map.groupBy(sources, ({ path }) => dirname(path))
+  expect([...byFolder].filter(([, inside]) => inside.length > 26).map(([folder]) => folder)).toEqual([])
+  expect(byFolder.get('.')?.map(({ path }) => path)).toEqual(['main.ts', 'start.js'])
+})
+
 test('no file of logic is longer than 400 lines', () => {
   expect(sources.filter(({ text }) => text.split('\n').length > 401).map(({ path }) => path)).toEqual([])
 })

@@ -1,5 +1,5 @@
 import { anyModel } from '../src/catalog/catalog.ts'
-import { servedModels } from '../src/cli/served-models.ts'
+import { servedModels } from '../src/cli/read-snapshot.ts'
 import type { ModelEntry } from '../src/core/models/model.ts'
 import { canServe } from '../src/manifest/operation.ts'
 import type { Provider } from '../src/manifest/provider.ts'

@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache'
 import { RouterError } from '../core/errors.ts'
 import { areas, type KeyRecord, keyState, type Level, levels, type Permissions } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
-import { newSecret, storedSecret } from './secret.ts'
+import { newSecret, storedSecret } from './secrets.ts'
 
 /** An authenticated key. */
 export type Key = Pick<

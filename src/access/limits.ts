@@ -1,5 +1,5 @@
 import { RouterError } from '../core/errors.ts'
-import type { RateLimits } from '../store/rate-limits.ts'
+import type { RateLimits } from '../store/keys.ts'
 
 /** A key or organization with its limits. */
 export type Limited = { id: string; scope: 'key' | 'organization'; limits: RateLimits }

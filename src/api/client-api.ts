@@ -104,3 +104,8 @@ export type StreamWriter = {
   /** The whole reply as it was streamed, in an API that stores replies. */
   reply?(facts: ReplyFacts): JsonObject
 }
+
+/** An event named by its `type`, as the text of a server-sent event. */
+export function writeEvent(event: JsonObject): string {
+  return `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
+}

@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 
 /** Returns a node in another form, or itself when nothing changes. */
-export type NodeEdit = (node: JsonObject) => JsonObject
+type NodeEdit = (node: JsonObject) => JsonObject
 
 /**
  * A body whose conversation (its messages, items and content parts, at any depth) has been edited. What does not change is
@@ -32,7 +32,7 @@ export function mapItems(list: Json[], change: (item: Json) => Json): Json[] {
 }
 
 /** The object with other members, or itself when all stay the same. */
-export function mapMembers(object: JsonObject, change: (value: Json, name: string) => Json): JsonObject {
+function mapMembers(object: JsonObject, change: (value: Json, name: string) => Json): JsonObject {
   let changed = object
   for (const name in object) {
     const made = change(object[name] as Json, name)
@@ -51,4 +51,73 @@ function editNode(node: JsonObject, edit: NodeEdit): JsonObject {
   if (!isObject(source)) return edited
   const made = withEditedNodes(source, inner, edit)
   return made === source ? edited : { ...edited, source: made }
+}
+
+/** Where a body of one API has members of the API's own, which null leaves out; elsewhere null may mean something. */
+export type OwnMembers = {
+  lists: readonly string[]
+  /** The types of messages, items, parts and tools whose members are the API's own; those without a type have own ones. */
+  types: ReadonlySet<Json | undefined>
+  /** Settings at the top whose members are the API's own. */
+  settings: ReadonlySet<string>
+}
+
+/** Members that hold the client's JSON, what a model made, or nodes that are looked at on their own. */
+const others: ReadonlySet<string> = new Set(
+  ['schema', 'parameters', 'input_schema', 'input', 'arguments', 'definition', 'metadata', 'logit_bias'].concat([
+    'content',
+    'output',
+    'annotations',
+    'citations',
+    'logprobs',
+    'reasoning_details',
+    'replay_parts',
+    'results',
+  ]),
+)
+
+/** A body without the nulls that say nothing: many servers refuse them. What does not change is shared with the body. */
+export function withoutNulls(body: JsonObject, { lists, types, settings }: OwnMembers): JsonObject {
+  if (!holdsNull(body)) return body
+  const clean = (node: JsonObject) =>
+    (node.type ?? undefined) === undefined || types.has(node.type) ? cleanObject(node) : node
+  const cleanTool = (tool: Json) => (isObject(tool) ? clean(tool) : tool)
+  const edited = mapMembers(withoutNull(body), (value, name) => {
+    if (name === 'tools' && Array.isArray(value)) return mapItems(value, cleanTool)
+    return settings.has(name) ? cleanValue(value) : value
+  })
+  return withEditedNodes(edited, lists, clean)
+}
+
+/** Nearly all bodies hold none that would be left out: a walk that makes nothing tells it in a fraction of the time. */
+function holdsNull(value: JsonObject | Json[]): boolean {
+  if (Array.isArray(value)) {
+    for (const item of value) if (item === null || (typeof item === 'object' && holdsNull(item))) return true
+    return false
+  }
+  for (const name in value) {
+    const member = value[name]
+    if (member === null ? !isKept(value, name) : typeof member === 'object' && holdsNull(member)) return true
+  }
+  return false
+}
+
+function cleanValue(value: Json): Json {
+  if (Array.isArray(value)) return mapItems(value, cleanValue)
+  return isObject(value) ? cleanObject(value) : value
+}
+
+function cleanObject(object: JsonObject): JsonObject {
+  return mapMembers(withoutNull(object), (value, name) => (others.has(name) ? value : cleanValue(value)))
+}
+
+/** An assistant that only calls has the content null, which some servers want to be told. */
+function isKept({ role }: JsonObject, name: string): boolean {
+  return name === 'content' && role === 'assistant'
+}
+
+function withoutNull(object: JsonObject): JsonObject {
+  const isNothing = (name: string) => object[name] === null && !isKept(object, name)
+  if (!Object.keys(object).some(isNothing)) return object
+  return Object.fromEntries(Object.entries(object).filter(([name]) => !isNothing(name))) as JsonObject
 }

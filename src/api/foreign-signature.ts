@@ -1,6 +1,5 @@
 import { isObject, type Json, type JsonObject, parseJson } from '../core/json.ts'
 import { defined, onlyNumber, onlyString } from './check.ts'
-import { isReference } from './item-reference.ts'
 
 /**
  * Signed or encrypted content of another provider, carried in the fields where a client API keeps its own signatures. It
@@ -61,4 +60,10 @@ export function lossWith(text: Json | undefined): string[] {
 /** Whether a text is a foreign signature: no provider may receive it as its own. */
 export function isForeignSignature(text: Json | undefined): text is string {
   return typeof text === 'string' && text.startsWith(prefix)
+}
+
+/** Whether an item stands for one that a provider of the Responses format holds. */
+export function isReference(item: Json | undefined): item is JsonObject {
+  if (!isObject(item)) return false
+  return item.type === 'item_reference' || (typeof item.id === 'string' && Object.keys(item).length === 1)
 }

@@ -1,10 +1,9 @@
 import type { RouterError } from '../core/errors.ts'
 import type { Json, JsonObject } from '../core/json.ts'
 import type { ModelEntry } from '../core/models/model.ts'
-import type { Operation, OperationRequest } from '../core/operation.ts'
+import type { Operation, OperationRequest, UploadedFile } from '../core/operation.ts'
 import type { Reply } from '../core/reply.ts'
 import type { NeutralRequest } from '../core/request.ts'
-import type { UploadedFile } from '../core/upload.ts'
 import type { Usage } from '../core/usage.ts'
 import type { FetchedFiles } from './media-address.ts'
 

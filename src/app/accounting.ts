@@ -1,16 +1,15 @@
 import type { CallRecord } from '../core/call.ts'
+import { hourMs } from '../core/time.ts'
 import { type LedgerQueue, openLedger } from '../money/ledger.ts'
 import { parseRows } from '../money/ledger-entries.ts'
-import { BookMetrics } from '../observe/ledger-metrics.ts'
+import { BookMetrics } from '../observe/call-metrics.ts'
 import { LiveCounts } from '../observe/live-counts.ts'
 import type { Log } from '../observe/log.ts'
 import { RefusedCalls } from '../observe/refused-calls.ts'
 import type { Tracing } from '../observe/tracing.ts'
 import { openStore, type Store } from '../store/open.ts'
-import { storeError } from '../store/store-error.ts'
+import { isDamage, storeError } from '../store/store-error.ts'
 import type { SentRowsLedger } from '../workers/threads/sent-rows.ts'
-import { type DamageWatch, watchDamage } from './damage.ts'
-import { startPurge } from './purge.ts'
 
 /** What a process has once, however many threads serve its calls: the database, the rows that are to be written, the purge. */
 export type Books = {
@@ -166,4 +165,63 @@ function recover({ ledger }: Store, log: Log): void {
     log.error({ lost, reason }, 'a call that an earlier process could not write can never be written to the ledger'),
   )
   if (recovered > 0) log.warn({ recovered }, 'calls that an earlier process could not write are in the ledger')
+}
+
+/** Whether the database is damaged, as far as it is known. */
+type DamageWatch = {
+  /** The reason why nothing may be written, as a message for clients; undefined for a sound database. */
+  failure(): string | undefined
+  /** Looks at anything that was thrown. Damage that was met once is there until the next start. */
+  saw(thrown: unknown): void
+  /** There is damage, with these facts for the log. */
+  report(facts: object): void
+}
+
+/** Looks for damage in the tables that decide about calls, and in what reads and writes throw. `onFound` hears of it once. */
+function watchDamage({ integrity }: Pick<Store, 'integrity'>, log: Log, onFound: () => void = () => {}): DamageWatch {
+  let damaged = false
+  const report = (facts: object) => {
+    if (damaged) return
+    damaged = true
+    log.error(facts, 'the database file is damaged: restore it from a backup and start again')
+    onFound()
+  }
+  const saw = (thrown: unknown) => {
+    if (isDamage(thrown)) report({ err: thrown })
+  }
+  integrity.checkDeciding().then((damage) => {
+    if (damage.length > 0) report({ damage })
+  }, saw)
+  return { failure: () => (damaged ? failure : undefined), saw, report }
+}
+
+const failure = 'The router cannot use its database: the database file is damaged.'
+
+/** Rows per commit: each commit blocks the event loop for some milliseconds. */
+const batchSize = 100
+
+/** A running purge. */
+type Purge = { stop(): void }
+
+/**
+ * Deletes what expired, now and every hour, in batches between which other work goes on. A failure is reported, and the
+ * next try is an hour later.
+ */
+export function startPurge(
+  { purge }: Pick<Store['responses'], 'purge'>,
+  onError: (error: unknown) => void,
+  everyMs = hourMs,
+): Purge {
+  let next: NodeJS.Timeout | undefined
+  const run = () => {
+    let more = false
+    try {
+      more = purge(batchSize) === batchSize
+    } catch (thrown) {
+      onError(thrown)
+    }
+    next = setTimeout(run, more ? 0 : everyMs).unref()
+  }
+  run()
+  return { stop: () => clearTimeout(next) }
 }

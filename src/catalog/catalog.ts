@@ -1,5 +1,4 @@
-import type { ModelEntry } from '../core/models/model.ts'
-import { isShutDown } from '../core/models/shutdown.ts'
+import { isShutDown, type ModelEntry } from '../core/models/model.ts'
 import { comparableId, exactIds, idInside, type ModelIds } from './model-ids.ts'
 
 /** The known models of all providers. */

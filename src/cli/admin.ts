@@ -4,10 +4,10 @@ import type { ModelDirectory } from '../management/names.ts'
 import { pluginsFrom } from '../management/plugins.ts'
 import { nanoOf } from '../money/usd.ts'
 import type { PluginRules } from '../plugin/loaded.ts'
+import type { RateLimits } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
 import type { Organization } from '../store/organizations.ts'
-import type { RateLimits } from '../store/rate-limits.ts'
-import { type Args, CommandError, UsageError } from './args.ts'
+import { type Args, CommandError, UsageError } from './command.ts'
 
 /** The organization of a name or an id. Throws CommandError. */
 export function organizationOf(store: Store, nameOrId: string): Organization {

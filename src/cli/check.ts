@@ -1,8 +1,7 @@
 import { statSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
-import { doubtsIn } from '../catalog/doubts.ts'
-import { gapsIn } from '../catalog/gaps.ts'
+import { doubtsIn, gapsIn } from '../catalog/findings.ts'
 import { type CatalogFile, readEntries } from '../catalog/read-list.ts'
 import { isObject } from '../core/json.ts'
 import type { ModelEntry } from '../core/models/model.ts'
@@ -18,10 +17,17 @@ import { closeAll } from '../plugin/instances.ts'
 import { type Config, findConfig, loadConfig } from '../snapshot/config.ts'
 import { type Files, loadCatalog, readFiles } from '../snapshot/load-files.ts'
 import { proveFiles } from '../snapshot/snapshot.ts'
-import { parseArguments, runCommand, UsageError } from './args.ts'
-import { isDialect, loadOne, readInput } from './load-one.ts'
-import { interpretedWarnings, mappingsIn, type PlacedMapping, printedMapping, treatmentOf } from './mappings.ts'
-import { jsonText, type Out, problemLine, relativePath } from './output.ts'
+import { jsonText, type Out, parseArguments, problemLine, relativePath, runCommand, UsageError } from './command.ts'
+import {
+  interpretedWarnings,
+  isDialect,
+  loadOne,
+  mappingsIn,
+  type PlacedMapping,
+  printedMapping,
+  readInput,
+  treatmentOf,
+} from './load-one.ts'
 
 /** The text of `inference-router check --help`. */
 export const help = `Checks configuration, manifests, dialects, catalog and plugins; runs their examples, and sets the plugins up.

@@ -1,4 +1,4 @@
-import { newSecret, storedSecret } from '../access/secret.ts'
+import { newSecret, storedSecret } from '../access/secrets.ts'
 import type { JsonObject } from '../core/json.ts'
 import { parseTime } from '../core/time.ts'
 import { stateEntry, timeText, wholeKeyEntry } from '../management/key-entry.ts'
@@ -19,8 +19,7 @@ import {
   rateLimitsFrom,
   usdFrom,
 } from './admin.ts'
-import { type Args, CommandError, UsageError } from './args.ts'
-import { type Out, table } from './output.ts'
+import { type Args, CommandError, type Out, table, UsageError } from './command.ts'
 import { runStoreAction, type StoreAction, type StoreUrl } from './store-command.ts'
 
 /** The text of `inference-router key --help`. */

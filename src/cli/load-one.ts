@@ -5,24 +5,24 @@ import { readEntries, type WrittenEntries } from '../catalog/read-list.ts'
 import { isObject } from '../core/json.ts'
 import type { ModelEntry } from '../core/models/model.ts'
 import type { Problem } from '../manifest/check/problem.ts'
-import type { Provider } from '../manifest/provider.ts'
+import type { Extensions, Provider } from '../manifest/provider.ts'
 import { dialectsIn } from '../manifest/read/base-layers.ts'
 import { bareProvider, type Dialect, loadDialect } from '../manifest/read/dialect.ts'
 import type { Environment } from '../manifest/read/environment.ts'
-import type { Extensions } from '../manifest/read/extensions.ts'
 import { readFolder, readSourceFile } from '../manifest/read/folder.ts'
+import type { Layer } from '../manifest/read/layer.ts'
 import { type LoadedProvider, loadManifest } from '../manifest/read/manifest.ts'
 import { readSource, type Source } from '../manifest/read/source.ts'
-import type { OwnFunctions } from '../mapping/own-functions.ts'
-import { extensionsOf } from '../plugin/extensions.ts'
-import { closeAll } from '../plugin/instances.ts'
+import type { OwnFunctions } from '../mapping/library.ts'
+import type { Mapping } from '../mapping/mapping.ts'
+import { closeAll, extensionsOf } from '../plugin/instances.ts'
 import type { Config } from '../snapshot/config.ts'
-import { credentialNames } from '../snapshot/credentials.ts'
-import { loadCatalog, shippedDialects } from '../snapshot/load-files.ts'
+import { credentialNames, loadCatalog, shippedDialects } from '../snapshot/load-files.ts'
 import { pluginsOf } from '../snapshot/load-plugins.ts'
+import { relativePath } from './command.ts'
 
 /** One loaded manifest or dialect, with the problems of its file and of the files it builds on. */
-export type LoadedOne = { loaded?: Pick<LoadedProvider, 'provider' | 'layers'>; problems: Problem[] }
+type LoadedOne = { loaded?: Pick<LoadedProvider, 'provider' | 'layers'>; problems: Problem[] }
 
 /** The file of a manifest: a path, the slug of a provider, or the name of a dialect. */
 export function findManifest(name: string, { folders }: Config): string | undefined {
@@ -123,4 +123,47 @@ export async function readInput(file: string): Promise<Source> {
   const { source, problems } = await readSourceFile(path)
   if (!source) throw new Error(problems[0] ? `${file} ${problems[0].message}` : `There is no file ${file}.`)
   return source
+}
+
+/** A mapping and its position. `name` is its path in the file. */
+export type PlacedMapping = { file: string; line: number; column: number; name: string; mapping: Mapping }
+
+/** The mappings of these files, including those of variants, each once and in the order of the files. */
+export function mappingsIn(layers: readonly Layer[]): PlacedMapping[] {
+  const found = new Map<Mapping, PlacedMapping>()
+  for (const { source, places, variants } of layers) {
+    for (const [mapping, path] of places) {
+      found.set(mapping, { file: source.file, ...source.at(path), name: path.join('.'), mapping })
+    }
+    // The layers of a variant are in other files, or in this one.
+    for (const placed of mappingsIn(variants.flatMap((variant) => variant.layers.slice(-1)))) {
+      found.set(placed.mapping, placed)
+    }
+  }
+  return [...found.values()]
+}
+
+/** Whether a mapping was compiled to JavaScript and, when not, the construct that prevented it. */
+export function treatmentOf({ compiled, fallback }: Mapping): { compiled: boolean; construct?: string } {
+  return { compiled, ...(fallback !== undefined && { construct: fallback }) }
+}
+
+/**
+ * Prints the JavaScript that a mapping is compiled to, or why there is none, below its place and URL. With these lines in front, line
+ * numbers are those of stack traces.
+ */
+export function printedMapping({ file, line, column, name, mapping }: PlacedMapping): string {
+  const place = `// ${relativePath(file)}:${line}:${column}: ${name}`
+  if (!mapping.compiled) return `${place}\n${mapping.explain()}\n`
+  return `${place}\n// ${mapping.url}\n"use strict"\n${mapping.explain()}\n`
+}
+
+/** A warning for each mapping that is not compiled. */
+export function interpretedWarnings(placed: readonly PlacedMapping[]): Problem[] {
+  return placed
+    .filter(({ mapping }) => !mapping.compiled)
+    .map(({ file, line, column, name, mapping }) => {
+      const message = `the mapping \`${name}\` is interpreted, which is about a hundred times slower: ${mapping.fallback} is not compiled`
+      return { file, line, column, message, severity: 'warning' }
+    })
 }

@@ -2,10 +2,8 @@ import type { CatalogedModel } from '../catalog/catalog.ts'
 import type { ModelEntry } from '../core/models/model.ts'
 import { entryAt } from '../core/models/price-times.ts'
 import type { Snapshot } from '../snapshot/snapshot.ts'
-import { CommandError, parseArguments, runCommand } from './args.ts'
-import { jsonText, type Out, problemLine, table } from './output.ts'
-import { readSnapshot } from './read-snapshot.ts'
-import { servedModels } from './served-models.ts'
+import { CommandError, jsonText, type Out, parseArguments, problemLine, runCommand, table } from './command.ts'
+import { readSnapshot, servedModels } from './read-snapshot.ts'
 
 /** The text of `inference-router models --help`. */
 export const help = `The models that can be called, with capabilities and prices.

@@ -7,7 +7,7 @@ import { audited } from '../store/audit.ts'
 import type { Store } from '../store/open.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 import { actor, checked, modelsFrom, organizationOf, pluginChange, rateLimitOptions, rateLimitsFrom } from './admin.ts'
-import { type Args, UsageError } from './args.ts'
+import { type Args, UsageError } from './command.ts'
 import type { StoreAction, StoreOperation } from './store-command.ts'
 
 const text = { type: 'string' } as const

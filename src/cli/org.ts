@@ -4,9 +4,8 @@ import { usdOf, usdText } from '../money/usd.ts'
 import { audited } from '../store/audit.ts'
 import { longestRetentionDays, type Organization, type Retention } from '../store/organizations.ts'
 import { actor, checked, organizationOf, usdFrom } from './admin.ts'
-import { UsageError } from './args.ts'
+import { type Out, table, UsageError } from './command.ts'
 import { settingActions } from './org-settings.ts'
-import { type Out, table } from './output.ts'
 import { runStoreAction, type StoreAction, type StoreUrl } from './store-command.ts'
 
 /** The text of `inference-router org --help`. */

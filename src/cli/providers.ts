@@ -3,10 +3,8 @@ import { anyModel } from '../catalog/catalog.ts'
 import type { Provider } from '../manifest/provider.ts'
 import type { Snapshot } from '../snapshot/snapshot.ts'
 import { redact } from '../upstream/auth/secrets.ts'
-import { parseArguments, runCommand } from './args.ts'
-import { jsonText, type Out, problemLine, table } from './output.ts'
-import { readSnapshot } from './read-snapshot.ts'
-import { servedModels } from './served-models.ts'
+import { jsonText, type Out, parseArguments, problemLine, runCommand, table } from './command.ts'
+import { readSnapshot, servedModels } from './read-snapshot.ts'
 
 /** The text of `inference-router providers --help`. */
 export const help = `The loaded providers, and the settings that each still needs.

@@ -1,6 +1,11 @@
+import { join } from 'node:path'
+import type { CatalogedModel } from '../catalog/catalog.ts'
+import { canServe } from '../manifest/operation.ts'
+import { type FileCache, noCache, openFileCache } from '../manifest/read/file-cache.ts'
+import { servedBy } from '../manifest/target.ts'
 import { closeAll } from '../plugin/instances.ts'
-import { type Built, buildSnapshot } from '../snapshot/snapshot.ts'
-import { earlierFiles } from './earlier-files.ts'
+import { cacheFolder } from '../runtime/cache-folder.js'
+import { type Built, buildSnapshot, type Snapshot } from '../snapshot/snapshot.ts'
 
 /** The snapshot of a configuration for a command that calls no model: its plugins have ended. */
 export async function readSnapshot(configPath: string | undefined): Promise<Built> {
@@ -9,4 +14,18 @@ export async function readSnapshot(configPath: string | undefined): Promise<Buil
   await cache.written()
   await closeAll(built.snapshot?.instances ?? [])
   return built
+}
+
+/** What earlier starts and commands found out about files. */
+export function earlierFiles(env: NodeJS.ProcessEnv): FileCache {
+  const folder = cacheFolder(env)
+  return folder === undefined ? noCache : openFileCache(join(folder, 'files'))
+}
+
+/** The models of the catalog that their providers have an endpoint for. */
+export function servedModels({ catalog, providers }: Pick<Snapshot, 'catalog' | 'providers'>): CatalogedModel[] {
+  return catalog.list().filter(({ provider: slug, model, entry }) => {
+    const provider = providers.get(slug)
+    return provider !== undefined && canServe(servedBy(provider, entry.is ?? model), entry)
+  })
 }

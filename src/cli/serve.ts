@@ -2,13 +2,11 @@ import { flushCompileCache } from 'node:module'
 import { setFlagsFromString } from 'node:v8'
 import { type Router, type RouterOptions, StartRefused, startRouter } from '../app/router.ts'
 import { formatProblem } from '../manifest/check/problem.ts'
-import { logFormat, openLog } from '../observe/log.ts'
-import { logLevels } from '../observe/log-levels.ts'
+import { logFormat, logLevels, openLog } from '../observe/log.ts'
 import { lateFlags } from '../runtime/restart.ts'
 import { holdYoungGeneration, leaveThreadsTheirSizes, restoreStartFlags, usualMb } from '../runtime/young-generation.ts'
-import { parseArguments, runCommand, UsageError } from './args.ts'
-import { earlierFiles } from './earlier-files.ts'
-import type { Out } from './output.ts'
+import { type Out, parseArguments, runCommand, UsageError } from './command.ts'
+import { earlierFiles } from './read-snapshot.ts'
 
 /** The text of `inference-router serve --help`. */
 export const help = `The server.

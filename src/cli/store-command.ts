@@ -4,8 +4,16 @@ import { formatProblem, type Problem } from '../manifest/check/problem.ts'
 import { findConfig, loadConfig } from '../snapshot/config.ts'
 import { openStore, type Store } from '../store/open.ts'
 import { isEngineError, StoreError, storeError } from '../store/store-error.ts'
-import { type Args, actionNamed, CommandError, parseArguments, runCommand, type Syntax } from './args.ts'
-import { jsonText, type Out } from './output.ts'
+import {
+  type Args,
+  actionNamed,
+  CommandError,
+  jsonText,
+  type Out,
+  parseArguments,
+  runCommand,
+  type Syntax,
+} from './command.ts'
 
 /** The result of an action: JSON for scripts, text for people. */
 export type ActionResult = { json: Json; text: string }

@@ -1,27 +1,22 @@
 import { basename, resolve } from 'node:path'
 import { chat } from '../api/chat/api.ts'
-import { lostChoice } from '../api/tool-choice.ts'
+import { lostChoice } from '../api/remove-fields.ts'
 import { speaksSameFormat } from '../call/attempt/choose-translation.ts'
 import { RouterError } from '../core/errors.ts'
 import type { FoldFacts } from '../core/fold.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'
-import { readStream } from '../manifest/check/examples.ts'
+import { readStream, triedEvents, triedReply, triedRequest } from '../manifest/check/examples.ts'
 import { hasErrors } from '../manifest/check/problem.ts'
 import type { Provider } from '../manifest/provider.ts'
-import type { Layer } from '../manifest/read/layer.ts'
+import type { Example, Layer } from '../manifest/read/layer.ts'
 import { readReply } from '../manifest/run/read-reply.ts'
 import { patchRequest, usedLosses, writeRequest } from '../manifest/run/translate.ts'
-import { servedBy } from '../manifest/target.ts'
-import { targetFacts } from '../manifest/target-facts.ts'
+import { servedBy, targetFacts } from '../manifest/target.ts'
 import { type Config, findConfig, loadConfig } from '../snapshot/config.ts'
 import { readSse } from '../wire/sse.ts'
-import { CommandError, parseArguments, runCommand, UsageError } from './args.ts'
-import { entryOf, findManifest, loadOne, readInput } from './load-one.ts'
-import { mappingsIn, type PlacedMapping, treatmentOf } from './mappings.ts'
-import { jsonText, type Out, problemLine } from './output.ts'
-import { sideBySide } from './side-by-side.ts'
-import { type Trial, tryOperation } from './try-operation.ts'
+import { CommandError, jsonText, type Out, parseArguments, problemLine, runCommand, UsageError } from './command.ts'
+import { entryOf, findManifest, loadOne, mappingsIn, type PlacedMapping, readInput, treatmentOf } from './load-one.ts'
 
 /** The text of `inference-router try --help`. */
 export const help = `Shows the input and the output of a mapping side by side. Nothing is sent anywhere.
@@ -221,4 +216,49 @@ function trialText({ name, steps, notes }: Trial): string {
   const pairs = steps.map(({ input, output }) => sideBySide(input, output, process.stdout.columns))
   const noteTexts = Object.entries(notes).map(([note, value]) => `${note}: ${JSON.stringify(value, null, 2)}\n`)
   return `── ${name}\n${pairs.join('\n')}${noteTexts.join('')}`
+}
+
+/** One input and the mapping's output; `notes` are further results, by name. */
+type Trial = { name: string; steps: { input: Json; output: Json }[]; notes: { [name: string]: Json } }
+
+/** An example of an endpoint besides chat. */
+async function tryOperation(given: Provider, example: Example): Promise<Trial[]> {
+  const { name, request, answers, events } = example
+  const model = request?.model ?? ''
+  const provider = servedBy(given, model)
+  const trial = { provider, example, facts: targetFacts(provider, { model }) }
+  const trials: Trial[] = []
+  if (request) {
+    const { body, query, dropped } = await triedRequest(trial)
+    const notes = { dropped, ...(Object.keys(query).length > 0 && { query }) }
+    trials.push({ name: `${name}: request`, steps: [{ input: request as JsonObject, output: body }], notes })
+  }
+  if (answers) {
+    const steps = [{ input: answers, output: await triedReply(trial, answers) }]
+    trials.push({ name: `${name}: reply`, steps, notes: {} })
+  }
+  if (events) {
+    const steps = [{ input: events, output: await triedEvents(trial, events) }]
+    trials.push({ name: `${name}: stream`, steps, notes: {} })
+  }
+  return trials
+}
+
+/** The width when that of the terminal is unknown. Characters. */
+const usualWidth = 120
+
+/** Two values as JSON, the left one beside the right one; long lines are broken. */
+export function sideBySide(left: Json, right: Json, width = usualWidth): string {
+  const half = Math.max(20, Math.floor((width - 3) / 2))
+  const [one, other] = [left, right].map((value) => linesOf(value, half)) as [string[], string[]]
+  const count = Math.max(one.length, other.length)
+  const rows = Array.from({ length: count }, (_, row) =>
+    `${(one[row] ?? '').padEnd(half)} │ ${other[row] ?? ''}`.trimEnd(),
+  )
+  return `${rows.join('\n')}\n`
+}
+
+function linesOf(value: Json, width: number): string[] {
+  const text = typeof value === 'string' ? value : JSON.stringify(value, null, 2)
+  return text.split('\n').flatMap((line) => line.match(new RegExp(`.{1,${width}}`, 'gu')) ?? [''])
 }

@@ -1,13 +1,11 @@
 import { Quotes } from './citations.ts'
-import { sizeOfEvent, sizeOfPart } from './event-size.ts'
 import type { ProviderEvent, StreamEvent } from './events.ts'
-import { joinLogprobs } from './logprobs.ts'
+import { isObject, type Json, type JsonObject } from './json.ts'
 import type { Citation, Part, ReasoningPart, SearchPart, TextPart, ToolCallPart } from './parts.ts'
 import type { Finish, Reply } from './reply.ts'
-import { isAside, isOver, isRunning, updateSearch } from './searches.ts'
+import { restOfPart } from './reply-events.ts'
 import { callId, completeCall, setInput } from './tool-arguments.ts'
 import { mergeUsage, type Usage } from './usage.ts'
-import { restOfPart } from './whole-parts.ts'
 
 /** The author of signed parts (their `by`), and where an id and a time come from when the provider sends none. */
 export type FoldFacts = { maker: string; newId: () => string; now: () => number }
@@ -297,4 +295,76 @@ export class Fold {
     const model = this.#said.model === undefined ? {} : { model: this.#said.model }
     return [{ type: 'start', id: this.#said.id, ...model, created: this.#said.created }, ...out]
   }
+}
+
+/** About how many characters an event adds to a reply; each value beside its texts counts as some. */
+function sizeOfEvent(event: ProviderEvent): number {
+  let size = event.text?.length ?? 0
+  // Nearly every event of a stream has a text alone.
+  for (const name in event) if (grows.has(name)) size += sizeOf(event[name as keyof ProviderEvent])
+  return size
+}
+
+/** What a part takes beside its content. */
+const sizeOfPart = 200
+
+const content = ['refusal', 'reasoning', 'tool', 'citation', 'search', 'media', 'opaque', 'whole', 'logprobs'] as const
+const grows: ReadonlySet<string> = new Set<keyof ProviderEvent>([...content, 'extensions'])
+
+function sizeOf(value: unknown): number {
+  if (typeof value === 'string') return value.length
+  if (typeof value !== 'object' || value === null) return sizeOfOne
+  let size = sizeOfOne
+  for (const member of Object.values(value)) size += sizeOf(member)
+  return size
+}
+
+const sizeOfOne = 16
+
+/**
+ * Log probabilities come as an object of lists, to be concatenated. The earlier ones, which are a result of this function,
+ * grow in place: a copy of them for each event would cost the square of their number.
+ */
+function joinLogprobs(earlier: Json | undefined, later: Json): Json {
+  if (!isObject(later)) return later
+  const joined: JsonObject = isObject(earlier) ? earlier : {}
+  for (const [name, list] of Object.entries(later)) {
+    const before = joined[name]
+    if (!Array.isArray(list)) joined[name] = list ?? before
+    else if (Array.isArray(before)) for (const one of list) before.push(one)
+    else joined[name] = [...list]
+  }
+  return joined
+}
+
+type Search = Omit<SearchPart, 'type' | 'by'>
+
+/** Whether a part is a search that has begun and is not over: other parts may begin before it ends. */
+function isRunning(part: Part): boolean {
+  return part.type === 'search' && (part.status === 'in_progress' || part.status === 'searching')
+}
+
+/** Whether it is known how a search ended, and what it was for. */
+function isOver({ status, query, results }: Search): boolean {
+  return (status === 'completed' || status === 'failed') && (query !== undefined || results !== undefined)
+}
+
+/** Whether a part does not end the one before: a search that is told only when it is over, in the middle of a text. */
+function isAside(part: Part, before: Part | undefined): boolean {
+  return before?.type === 'text' && part.type === 'search' && isOver(part)
+}
+
+/** Takes what a provider tells about a search; one that is over does not begin again. */
+function updateSearch(part: SearchPart, { status, ...others }: Search): void {
+  Object.assign(part, others)
+  const begins = status === 'in_progress' || status === 'searching'
+  if (status !== undefined && (part.status === undefined || !begins || isRunning(part))) part.status = status
+}
+
+/** Folds a whole list of events: `fold(eventsOf(reply)) = reply`. */
+export function fold(events: ProviderEvent[], facts: FoldFacts): Reply {
+  const folding = new Fold(facts)
+  for (const event of events) folding.take(event)
+  folding.end()
+  return folding.reply()
 }

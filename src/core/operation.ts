@@ -1,6 +1,5 @@
 import type { Json, JsonObject } from './json.ts'
 import type { RoutingRequest } from './routing/request.ts'
-import type { UploadedFile } from './upload.ts'
 
 /**
  * What a client can ask a model for besides a conversation, by the names of the endpoints in manifests: `api` is its name in the
@@ -52,3 +51,19 @@ export type OperationRequest = {
  * How long a sound is, in seconds: `exact` if its file tells it, else an estimate by its size, and `most` is what it cannot be longer than.
  */
 export type AudioLength = { seconds: number; most: number; exact: boolean }
+
+/** One file of a form, kept until the call ends. */
+export type UploadedFile = {
+  /** The name of the form field. */
+  field: string
+  /** As the client named it; may be empty. */
+  filename: string
+  /** The media type that the form declares. */
+  mediaType: string
+  /** Bytes. */
+  size: number
+  /** Its first bytes, at most 4 KiB, to tell its format. */
+  head: Uint8Array
+  /** All bytes from the beginning; every call reads anew. Pieces may lie in `into`, each where the one before was. */
+  read(into?: Uint8Array): AsyncIterable<Uint8Array>
+}

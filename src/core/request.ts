@@ -51,7 +51,7 @@ export type NeutralRequest = {
 }
 
 /** The client's own JSON, edited instead of rebuilt when the provider speaks the same format. */
-export type Origin = { api: Api; body: JsonObject }
+type Origin = { api: Api; body: JsonObject }
 
 /** One message. `system` is only for instructions in the middle of a conversation. */
 export type Message = { role: 'user' | 'assistant' | 'system'; parts: Part[]; name?: string }
@@ -86,7 +86,7 @@ export type ToolChoice =
   | ProviderToolChoice
 
 /** A choice that involves a provider tool: `kind` is the choice's type in the API `by`, `definition` the client's JSON. */
-export type ProviderToolChoice = { kind: string; by: Api; definition: JsonObject }
+type ProviderToolChoice = { kind: string; by: Api; definition: JsonObject }
 
 /** Whether this is a provider tool. `kind` is not enough: an API may name its types as it likes. */
 export function isProviderTool(tool: Tool): tool is ProviderTool {
@@ -130,3 +130,16 @@ export type TargetFacts = {
   /** Facts about the model's family that the manifest declares by name pattern. */
   traits: { [name: string]: Json }
 }
+
+/**
+ * Whether a request lets its provider act for the caller, or keep something for it: then it is not sent twice where the first
+ * one may have been received.
+ */
+export function letsProviderAct({ tools = [], origin: { body } }: NeutralRequest): boolean {
+  if (body.store === true || body.background === true) return true
+  if (Array.isArray(body.mcp_servers) && body.mcp_servers.length > 0) return true
+  return tools.some((tool) => isProviderTool(tool) && acting.test(tool.kind))
+}
+
+/** Tools that a provider runs and that do more than read; those of the client's own machine do not run there. */
+const acting = /^(mcp|code_interpreter|code_execution|shell$)/

@@ -1,5 +1,7 @@
 export const minuteMs = 60_000
+
 export const hourMs = 60 * minuteMs
+
 export const dayMs = 24 * hourMs
 
 /** Unix milliseconds of an RFC 3339 time; undefined when the text is none, or there is no such day or hour. */
@@ -24,3 +26,16 @@ export function monthStart(at: number, later = 0): number {
   const date = new Date(at)
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + later)
 }
+
+const unitsMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }
+
+const form = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/
+
+/** Milliseconds of a duration such as `500ms`, `5s`, `10m` or `1.5h`; undefined when the text is none. */
+export function durationMs(text: string): number | undefined {
+  const [, count, unit] = form.exec(text) ?? []
+  return count === undefined ? undefined : Math.round(Number(count) * unitsMs[unit as keyof typeof unitsMs])
+}
+
+/** The longest time that a call, or a part of it, may be given. */
+export const longestMs = 24 * unitsMs.h

@@ -1,6 +1,5 @@
 import type { StreamEvent } from './events.ts'
-import { isObject, parseJson } from './json.ts'
-import { deepest, exceededTogether, type JsonBounds, mostMembers } from './json-bounds.ts'
+import { deepest, exceededTogether, isObject, type JsonBounds, mostMembers, parseJson } from './json.ts'
 import type { Part, ToolCallPart } from './parts.ts'
 
 /**

@@ -1,4 +1,4 @@
-import { secretOf } from '../access/client-secret.ts'
+import { secretOf } from '../access/secrets.ts'
 import type { ClientApi } from '../api/client-api.ts'
 import type { CallKind } from '../call/call-kind.ts'
 import { handleCall } from '../call/handle-call.ts'
@@ -12,10 +12,9 @@ import { type Form, readForm } from './bodies/form-body.ts'
 import { readJson } from './bodies/request-body.ts'
 import { comment, deliver } from './bodies/response-body.ts'
 import type { ServerContext } from './context.ts'
-import { isStrict, wantsExplanation } from './flag-headers.ts'
+import { isStrict, timeoutOf, wantsExplanation } from './request-headers.ts'
 import { headersOf } from './respond.ts'
 import type { RunningRequest } from './running-requests.ts'
-import { timeoutOf } from './timeout-header.ts'
 
 /** A path of the client APIs, and the kind of its calls. */
 export type CallRoute = { path: string; kind: CallKind }

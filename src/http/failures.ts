@@ -1,4 +1,4 @@
-import { secretOf } from '../access/client-secret.ts'
+import { secretOf } from '../access/secrets.ts'
 import type { ClientApi } from '../api/client-api.ts'
 import { asRouterError, errorBody, RouterError } from '../core/errors.ts'
 import { withoutSecrets } from '../core/secrets.ts'

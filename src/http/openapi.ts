@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { tagged } from './entity-tag.ts'
+import { tagged } from './respond.ts'
 import type { JsonAnswer, JsonRoute } from './types.ts'
 
 /** `GET /openapi.json`: the description of every route, without authentication. Read on the first request. */

@@ -1,5 +1,5 @@
 import { randomUUIDv7 } from 'node:crypto'
-import { secretOf } from '../access/client-secret.ts'
+import { secretOf } from '../access/secrets.ts'
 import type { ClientApi } from '../api/client-api.ts'
 import { withoutSecrets } from '../core/secrets.ts'
 import type { Request, Response } from './app.ts'

@@ -1,7 +1,9 @@
+import { hash } from 'node:crypto'
 import type { Response } from './app.ts'
+import type { JsonAnswer } from './types.ts'
 
 /** Headers by lower-case name. */
-export type Headers = { [name: string]: string }
+type Headers = { [name: string]: string }
 
 /**
  * The headers that a response will have, whatever it says. They are kept until it is written, since Node writes one object
@@ -37,4 +39,14 @@ const isSendable = /^[\x20-\x7e]*$/
 function headerText(text: string): string {
   const sendable = isSendable.test(text) ? text : text.toWellFormed().replace(/[^\x20-\x7e]/gu, encodeURIComponent)
   return sendable.length > longestHeader ? `${sendable.slice(0, longestHeader)}...` : sendable
+}
+
+/** An answer that is not sent again to a client that has it already. */
+export function tagged(text: string): Required<Pick<JsonAnswer, 'text' | 'etag'>> {
+  return { text, etag: `"${hash('sha256', text, 'base64url')}"` }
+}
+
+/** Whether `If-None-Match` names the tag of an answer (RFC 9110, section 13.1.2). */
+export function isKnown(etag: string, known = ''): boolean {
+  return known.trim() === '*' || known.split(',').some((one) => one.trim().replace(/^W\//, '') === etag)
 }

@@ -1,16 +1,16 @@
+import { secretOf } from '../access/secrets.ts'
+import { callerOf } from '../call/open/read-after-admission.ts'
 import { RouterError } from '../core/errors.ts'
-import { refuseDoubledHeaders } from './ambiguous-headers.ts'
 import { type App, type Handler, newApp } from './app.ts'
 import { readJson } from './bodies/request-body.ts'
-import { sendBody } from './bodies/streamed-body.ts'
+import { sendBody } from './bodies/response-body.ts'
 import { type CallRoute, serveCall } from './calls.ts'
 import type { ServerContext } from './context.ts'
 import { answerOptions, shareWithOrigins } from './cors.ts'
-import { isKnown } from './entity-tag.ts'
 import { failWith } from './failures.ts'
-import { refusedUnread } from './overload.ts'
+import { refuseDoubledHeaders } from './request-headers.ts'
 import { assignRequestId, speakAs } from './request-id.ts'
-import { headersOf, respond } from './respond.ts'
+import { headersOf, isKnown, respond } from './respond.ts'
 import type { JsonRequest, JsonRoute } from './types.ts'
 
 /** The app: the call routes, the JSON routes, pages, and errors in the format of the client's API. */
@@ -95,5 +95,22 @@ function refuseMethod(allowed: string): Handler {
   return (request, response) => {
     headersOf(response).allow = allowed
     throw new RouterError('method_not_allowed', `${request.path} supports ${allowed}, not ${request.method}.`)
+  }
+}
+
+/**
+ * The refusal of a call for which there is no room, before anything is made for it: there may be thousands in a second. Who has no valid
+ * key is told that instead, on the way that all others take.
+ */
+function refusedUnread(
+  { headers }: Pick<JsonRequest, 'headers'>,
+  { services }: Pick<ServerContext, 'services'>,
+): RouterError | undefined {
+  const { gate, authenticate } = services()
+  if (gate.hasRoom) return undefined
+  try {
+    return gate.refusal(callerOf(authenticate(secretOf(headers))))
+  } catch {
+    return undefined
   }
 }

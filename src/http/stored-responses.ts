@@ -1,5 +1,5 @@
-import { secretOf } from '../access/client-secret.ts'
 import { type Access, requirePermission } from '../access/keys.ts'
+import { secretOf } from '../access/secrets.ts'
 import { inputList } from '../api/responses/input-list.ts'
 import { RouterError } from '../core/errors.ts'
 import type { Level } from '../store/keys.ts'

@@ -1,4 +1,4 @@
-import { newSecret, storedSecret } from '../access/secret.ts'
+import { newSecret, storedSecret } from '../access/secrets.ts'
 import { required } from '../api/check.ts'
 import type { JsonObject } from '../core/json.ts'
 import { audited } from '../store/audit.ts'

@@ -1,8 +1,7 @@
 import type { JsonObject } from '../core/json.ts'
 import { usdOf } from '../money/usd.ts'
-import { type KeyRecord, keyState } from '../store/keys.ts'
+import { type KeyRecord, keyState, type RateLimits } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
-import type { RateLimits } from '../store/rate-limits.ts'
 
 /** A key in a list; amounts are USD, a `monthly_limit` of 0 is unlimited. */
 export function keyEntry(key: KeyRecord, { spend }: Pick<Store, 'spend'>): JsonObject {

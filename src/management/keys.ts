@@ -1,5 +1,5 @@
 import type { Key } from '../access/keys.ts'
-import { newSecret, storedSecret } from '../access/secret.ts'
+import { newSecret, storedSecret } from '../access/secrets.ts'
 import { object, oneOf, optional, required } from '../api/check.ts'
 import type { Json } from '../core/json.ts'
 import { audited } from '../store/audit.ts'

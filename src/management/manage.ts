@@ -1,5 +1,5 @@
-import { secretOf } from '../access/client-secret.ts'
 import { type Access, areaBeyond, type Key, requirePermission } from '../access/keys.ts'
+import { secretOf } from '../access/secrets.ts'
 import type { ExplainServices } from '../call/kinds/explain.ts'
 import { RouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
@@ -10,9 +10,9 @@ import type { CallsUnderWay } from '../observe/worker-metrics.ts'
 import type { Trouble } from '../routing/health/health.ts'
 import type { Watch } from '../snapshot/reload.ts'
 import type { Level, Permissions } from '../store/keys.ts'
-import { NameTaken } from '../store/name-taken.ts'
 import type { Store } from '../store/open.ts'
 import type { OrganizationRules } from '../store/rules.ts'
+import { NameTaken } from '../store/store-error.ts'
 import type { ModelDirectory } from './names.ts'
 
 /** The dependencies of management routes; `directory` returns that of the current snapshot. */

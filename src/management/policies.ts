@@ -1,7 +1,21 @@
-import { list, listOf, optional, required } from '../api/check.ts'
-import type { Json } from '../core/json.ts'
+import {
+  type Check,
+  defined,
+  fieldsOf,
+  filledText,
+  integer,
+  list,
+  listOf,
+  number,
+  oneOf,
+  optional,
+  refuse,
+  required,
+} from '../api/check.ts'
+import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import { policyIdProblem } from '../core/names.ts'
-import { hasNoWeight, policyOf, type TargetFile, targetName } from '../core/routing/policy-file.ts'
+import { hasNoWeight, policyOf, type RoutingFile, type TargetFile, targetName } from '../core/routing/policy-file.ts'
+import { afterBlocks, afterCuts, largestWeight, mostRetries, sorts, stickiness } from '../core/routing/rules.ts'
 import { audited } from '../store/audit.ts'
 import type { NamedPolicy } from '../store/names.ts'
 import {
@@ -16,8 +30,7 @@ import {
 } from './manage.ts'
 import { type ModelDirectory, modelCheck, refuseMixedApis, refuseOutsideEurope } from './names.ts'
 import { pageOf } from './page.ts'
-import { routingFields, rulesFrom, weightedTarget } from './policy-rules.ts'
-import { invalid, membersOf, policyId, remark } from './read.ts'
+import { duration, invalid, membersOf, onlyMembers, policyId, remark } from './read.ts'
 
 /** `/v1/manage/policy`: the organization's named lists of targets, and the rules for asking them. */
 export function policyRoutes({ store, directory }: ManagementContext): ManageRoute[] {
@@ -144,4 +157,32 @@ const mostTargets = 64
 function refuseAliased(id: string, aliases: ReadonlyMap<string, string>): void {
   const alias = [...aliases].find(([, target]) => target === id || target === `policy/${id}`)
   if (alias) throw invalid(`The alias '${alias[0]}' points to this policy: change or delete that one first.`)
+}
+
+const checks: { readonly [name in keyof Required<RoutingFile>]: Check<NonNullable<RoutingFile[name]>> } = {
+  sort: oneOf(sorts),
+  sticky: oneOf(stickiness),
+  retries: integer(0, mostRetries),
+  first_event: duration(1),
+  total: duration(1),
+  retry_after: duration(0),
+  on_cut: oneOf(afterCuts),
+  on_blocked: oneOf(afterBlocks),
+}
+
+/** The fields of a policy that say how its targets are asked. */
+const routingFields = Object.keys(checks)
+
+/** The rules that a policy states; null states nothing. Throws RouterError 400. */
+function rulesFrom(members: JsonObject): RoutingFile {
+  return fieldsOf<RoutingFile>(members, Object.entries(checks))
+}
+
+/** A target as it is written: a model, or `{ target, weight }`. */
+const weightedTarget: Check<TargetFile> = (value, path) => {
+  if (typeof value === 'string') return filledText(value, path)
+  if (!isObject(value)) refuse(path, 'the id of a model, or an object of a `target` and its `weight`', value)
+  onlyMembers(value, ['target', 'weight'], `${path}.`)
+  const target = required(value.target, `${path}.target`, 'the id of a model', filledText)
+  return { target, ...defined({ weight: optional(value.weight, `${path}.weight`, number(0, largestWeight)) }) }
 }

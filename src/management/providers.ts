@@ -1,17 +1,24 @@
 import { readFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
 import { chat } from '../api/chat/api.ts'
 import { filledText, oneOf, optional, required } from '../api/check.ts'
 import { messages } from '../api/messages/api.ts'
 import { responses } from '../api/responses/api.ts'
 import { chatKind } from '../call/kinds/chat.ts'
 import { tryRequest } from '../call/kinds/try.ts'
+import type { Catalog, CatalogedModel } from '../catalog/catalog.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
+import { type Operation, operations } from '../core/operation.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import { withoutKeys } from '../core/secrets.ts'
+import type { Problem } from '../manifest/check/problem.ts'
+import { endpointFor } from '../manifest/operation.ts'
+import type { Provider } from '../manifest/provider.ts'
 import { servedBy, type Target } from '../manifest/target.ts'
+import type { Trouble } from '../routing/health/health.ts'
+import { shortPath } from '../snapshot/config.ts'
 import type { Snapshot } from '../snapshot/snapshot.ts'
 import { redact } from '../upstream/auth/secrets.ts'
-import { concerning } from './health.ts'
 import { timeText } from './key-entry.ts'
 import {
   json,
@@ -22,7 +29,6 @@ import {
   missing,
   pathPart,
 } from './manage.ts'
-import { type KnownProvider, knownProviders, problemEntry, providerEntry } from './provider-entry.ts'
 import { invalid, membersOf, parametersOf } from './read.ts'
 
 /** `/v1/manage/providers`: the providers, what each needs, how it is, and what it would be sent. */
@@ -127,3 +133,118 @@ function withoutLiteral(line: string): string {
 
 const secretMember =
   /((?:\b|_)(?:secret|access_key|secret_key|session_token|client_secret|credentials|bearer|password)["']?\s*:\s*)("[^"]*"|'[^']*'|(?:\$\{[^}]*\}|[^\s,}#])+)/gi
+
+/** A provider of the files: the one in use, where there is one, and what is known of it besides. */
+type KnownProvider = {
+  slug: string
+  enabled: boolean
+  provider?: Provider
+  /** Its manifest. */
+  file: string
+  models: readonly CatalogedModel[]
+  health: readonly Trouble[]
+  /** Of its manifest and of its catalog file. */
+  problems: readonly Problem[]
+}
+
+/** The providers that there are manifests of, by slug, and the problems of all other files. */
+export function knownProviders(
+  snapshot: Snapshot,
+  problems: readonly Problem[],
+  troubled: readonly Trouble[],
+): { providers: KnownProvider[]; others: Problem[] } {
+  const { config, providers, sources, catalog } = snapshot
+  const { folders } = config
+  const slugOf = (file: string) =>
+    [folders.providers, folders.catalog].some((folder) => file === join(folder, basename(file)))
+      ? basename(file, '.yaml')
+      : undefined
+  const manifests = [...sources.keys(), ...problems.map(({ file }) => file)].filter(
+    (file) => file === join(folders.providers, basename(file)) && file.endsWith('.yaml'),
+  )
+  const slugs = new Set(manifests.map((file) => basename(file, '.yaml')))
+  const modelsOf = Map.groupBy(catalog.list(), ({ provider }) => provider)
+  const problemsOf = Map.groupBy(problems, ({ file }) => slugOf(file))
+  const known = [...slugs].sort().map((slug): KnownProvider => {
+    const provider = providers.get(slug)
+    return {
+      slug,
+      enabled: config.providers[slug]?.enabled !== false,
+      ...(provider && { provider }),
+      file: join(folders.providers, `${slug}.yaml`),
+      models: modelsOf.get(slug) ?? [],
+      health: troubled.filter(({ name }) => name === slug || name.startsWith(`${slug}/`)),
+      problems: problemsOf.get(slug) ?? [],
+    }
+  })
+  return { providers: known, others: problems.filter(({ file }) => !slugs.has(slugOf(file) ?? '')) }
+}
+
+/** A provider in the API. One that is switched off, or was never without problems, has only what its files tell. */
+export function providerEntry(
+  known: KnownProvider,
+  { config, catalog }: Pick<Snapshot, 'config' | 'catalog'>,
+): JsonObject {
+  const { slug, enabled, provider, file, models, health, problems } = known
+  const missing = provider?.missing ?? []
+  return {
+    slug,
+    name: provider?.name ?? slug,
+    enabled,
+    loaded: provider !== undefined,
+    configured: provider !== undefined && missing.length === 0,
+    missing,
+    models: models.length,
+    operations: provider ? operationsOf(provider, models, catalog) : [],
+    ...(provider?.dialect !== undefined && { dialect: provider.dialect }),
+    health: health.map(troubleEntry),
+    problems: problems.map((problem) => problemEntry(problem, config.path)),
+    origin: shortPath(file, config.path),
+  }
+}
+
+/** A problem in the API: `file:line:column`, and what is wrong. */
+function problemEntry({ file, line, column, message, severity }: Problem, config: string): JsonObject {
+  return { place: `${shortPath(file, config)}:${line}:${column}`, line, message: withoutKeys(message), severity }
+}
+
+/** What providers can be asked for: with their models, or with any name where they take all. Found once for each generation. */
+const askedFor = new WeakMap<Catalog, Map<Provider, string[]>>()
+
+function operationsOf(provider: Provider, models: readonly CatalogedModel[], catalog: Catalog): string[] {
+  const ofAll = askedFor.get(catalog) ?? new Map<Provider, string[]>()
+  const known = ofAll.get(provider) ?? findOperations(provider, models)
+  askedFor.set(catalog, ofAll.set(provider, known))
+  return known
+}
+
+function findOperations(provider: Provider, models: readonly CatalogedModel[]): string[] {
+  const names = Object.keys(operations) as Operation[]
+  const found = models.flatMap(({ model, entry }) => {
+    const served = servedBy(provider, entry.is ?? model)
+    const isChat = served.chat !== undefined && [entry.api, ...(entry.also ?? [])].includes('chat')
+    return [...(isChat ? ['chat'] : []), ...names.filter((name) => endpointFor(served, name, entry))]
+  })
+  const any = [...(provider.chat ? ['chat'] : []), ...Object.keys(provider.operations ?? {})]
+  return [...new Set(provider.unknownModels === 'pass' ? any : found)].sort()
+}
+
+/** `/v1/manage/health`: what takes no calls, or not all: addresses, credentials and targets of providers. */
+export function providerHealthRoutes({ troubled }: ManagementContext): ManageRoute[] {
+  return [
+    {
+      path: '/v1/manage/health',
+      handle: ({ organization }) => json({ troubled: concerning(organization, troubled()).map(troubleEntry) }),
+    },
+  ]
+}
+
+/** What concerns the calls of an organization: what only another one has met does not. */
+export function concerning(organization: string, troubled: readonly Trouble[]): Trouble[] {
+  return troubled.filter((one) => one.organization === undefined || one.organization === organization)
+}
+
+/** In the API: times as text, null where nothing is known. */
+export function troubleEntry({ until, reason, ...known }: Trouble): JsonObject {
+  return { ...known, until: until === undefined ? null : timeText(until), reason: reason ?? null }
+}

@@ -1,9 +1,8 @@
 import { type Check, filledText, integer, list, listOf, mapOf, refuse, text } from '../api/check.ts'
-import { durationMs, longestMs } from '../core/duration.ts'
 import { RouterError } from '../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import { aliasNameProblem, policyIdProblem } from '../core/names.ts'
-import { dayMs, parseTime } from '../core/time.ts'
+import { dayMs, durationMs, longestMs, parseTime } from '../core/time.ts'
 import { didYouMean } from '../manifest/check/did-you-mean.ts'
 
 /** The members of a body that may have only the `known` ones. Throws RouterError 400. */

@@ -1,3 +1,5 @@
+import type { Access } from '../access/keys.ts'
+import { secretOf } from '../access/secrets.ts'
 import type { JsonRoute } from '../http/types.ts'
 import { aliasRoutes } from './aliases.ts'
 import { auditRoutes } from './audit.ts'
@@ -8,14 +10,13 @@ import { refusalRoutes } from './calls/refusals.ts'
 import { usageRoutes } from './calls/usage.ts'
 import { explainRoutes } from './explain.ts'
 import { groupRoutes } from './groups.ts'
-import { providerHealthRoutes } from './health.ts'
 import { keyChangeRoutes } from './key-changes.ts'
 import { keyRoutes } from './keys.ts'
 import { type ManagementContext, manageRoute } from './manage.ts'
 import { organizationRoutes } from './organization.ts'
 import { keyPluginRoutes } from './plugins.ts'
 import { policyRoutes } from './policies.ts'
-import { providerRoutes } from './providers.ts'
+import { providerHealthRoutes, providerRoutes } from './providers.ts'
 import { settingRoutes } from './settings.ts'
 
 /** The management API: everything under `/v1/manage`. */
@@ -43,3 +44,16 @@ const resources = [
   providerHealthRoutes,
   providerRoutes,
 ]
+
+/** `GET /v1/auth/check`: the id and permissions of any active key. */
+export function authCheckRoutes(access: Access): JsonRoute[] {
+  return [
+    {
+      path: '/v1/auth/check',
+      answer({ headers }) {
+        const { id, permissions } = access.identify(secretOf(headers))
+        return { text: JSON.stringify({ key_id: id, permissions }) }
+      },
+    },
+  ]
+}

@@ -5,14 +5,13 @@ import type { Json } from '../core/json.ts'
 import type { ModelEntry } from '../core/models/model.ts'
 import type { Finish } from '../core/reply.ts'
 import type { Api } from '../core/request.ts'
+import type { OwnFunctions } from '../mapping/library.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import type { PathTree } from '../mapping/mentions.ts'
 import type { StreamFormat } from '../wire/frames.ts'
 import type { OperationEndpoints } from './operation.ts'
-import type { SchemeHeaders } from './read/extensions.ts'
-import type { Pattern } from './run/pattern.ts'
 import type { HistoryRules } from './run/repair-history.ts'
-import type { Loss, VariantNeed } from './types.ts'
+import type { Loss, Pattern, VariantNeed } from './types.ts'
 
 /** A manifest made ready to serve: dialect merged in, secrets resolved, mappings read. */
 export type Provider = {
@@ -185,3 +184,23 @@ export type StreamForm = {
   done?: string
   text?: readonly string[]
 }
+
+/** What manifests can use that is not the router's: of plugins. */
+export type Extensions = {
+  functions: OwnFunctions | undefined
+  /** Authentication schemes by name. */
+  schemes: Readonly<Record<string, SchemeHeaders>>
+}
+
+/** The headers that authenticate a request, of the values that a manifest has under `auth`. */
+export type SchemeHeaders = (
+  request: { method: string; url: string; headers: Readonly<Record<string, string>>; body: string | undefined },
+  values: Readonly<Record<string, string>>,
+) => Readonly<Record<string, string>> | Promise<Readonly<Record<string, string>>>
+
+/** Whether there is nothing besides the router's own. */
+export function isBare({ functions, schemes }: Extensions): boolean {
+  return functions === undefined && Object.keys(schemes).length === 0
+}
+
+export const noExtensions: Extensions = { functions: undefined, schemes: {} }

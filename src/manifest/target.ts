@@ -1,5 +1,7 @@
 import type { ModelEntry } from '../core/models/model.ts'
+import type { TargetFacts } from '../core/request.ts'
 import type { Provider } from './provider.ts'
+import { lackedFields } from './run/abilities.ts'
 import { type Asked, servesNeed } from './run/variant-needs.ts'
 
 /**
@@ -27,4 +29,38 @@ export function variantOf({ variants = [] }: Provider, model: string, asked?: As
 /** The name of a target as clients know it. */
 export function targetId({ provider, model }: NamedTarget): string {
   return `${provider.slug}/${model}`
+}
+
+/** The model that a request goes to; without an entry the catalog does not have it. Its family goes by `is`. */
+export type ModelTarget = { model: string; entry?: ModelEntry; is?: string }
+
+/** The facts about a model that mappings read as `target`: frozen, since all calls of the model share them. */
+export function targetFacts(provider: Provider, { model, entry, is = model }: ModelTarget): TargetFacts {
+  const known = factsByModel.get(provider) ?? new Map<string, KnownFacts>()
+  const found = known.get(is)
+  if (found && found.entry === entry) return found.facts
+  const facts = Object.freeze(factsOf(provider, entry, is))
+  if (known.size >= maxCachedModels) known.clear()
+  factsByModel.set(provider, known.set(is, { entry, facts }))
+  return facts
+}
+
+type KnownFacts = { entry: ModelEntry | undefined; facts: TargetFacts }
+
+/** Cache limit: with `unknown_models: pass` clients choose the names. */
+const maxCachedModels = 1_000
+const factsByModel = new WeakMap<Provider, Map<string, KnownFacts>>()
+
+function factsOf(provider: Provider, entry: ModelEntry | undefined, model: string): TargetFacts {
+  const { max_output_tokens, context_window } = entry ?? {}
+  const lacks = entry ? lackedFields(entry) : []
+  const matching = provider.traits.filter(({ match }) => match.test(model))
+  return {
+    signer: provider.maker,
+    maker: provider.maker,
+    ...(max_output_tokens !== undefined && { max_output_tokens }),
+    ...(context_window !== undefined && { context_window }),
+    ...(lacks.length > 0 && { lacks }),
+    traits: Object.freeze(Object.assign({}, ...matching.map(({ facts }) => facts))),
+  }
 }

@@ -1,13 +1,18 @@
-import { callInstruction, jsonInstruction } from './functions/instructions.ts'
-import { jsonArguments, parseJson, toJson, withoutNulls } from './functions/json.ts'
-import { dataUrl, mediaFormat, mediaType, parseDataUrl } from './functions/media.ts'
-import { narrowSchema } from './functions/narrow-schema.ts'
-import { nearestRatio } from './functions/nearest-ratio.ts'
-import { joinTexts, partEvent, plainText } from './functions/parts.ts'
+import { dataUrl, mediaFormat, mediaType, nearestRatio, parseDataUrl } from './functions/media.ts'
 import { nearestEffort, reasoningBudget, reasoningEffort } from './functions/reasoning-effort.ts'
-import { base64Text, codePointOffset, digest } from './functions/text.ts'
-import { toolSchema } from './functions/tool-schema.ts'
-import { distinctNames, joinTurns } from './functions/turns.ts'
+import {
+  base64Text,
+  callInstruction,
+  codePointOffset,
+  digest,
+  jsonArguments,
+  jsonInstruction,
+  parseJson,
+  toJson,
+  withoutNulls,
+} from './functions/text.ts'
+import { narrowSchema, toolSchema } from './functions/tool-schema.ts'
+import { distinctNames, joinTexts, joinTurns, partEvent, plainText } from './functions/turns.ts'
 
 /**
  * A function that mappings may call. `takes` names the members of its argument that its result carries over: a call

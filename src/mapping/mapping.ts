@@ -1,17 +1,16 @@
 import type Jsonata from 'jsonata'
 import { compileTree, type Program } from './compile/compile.ts'
 import { type Node, Uncompilable } from './compile/generator.ts'
+import { deepFreeze } from './compile/runtime/deep-freeze.ts'
 import { describe } from './compile/runtime/evaluation-error.ts'
 import { jsonata } from './compile/runtime/jsonata.ts'
 import { type Bounds, defaultBounds, startRun } from './compile/runtime/limits.ts'
 import { output } from './compile/runtime/output.ts'
+import { boundedPattern } from './compile/runtime/regex.ts'
 import type { interpreter } from './interpret.ts'
-import { library, libraryNames } from './library.ts'
+import { library, libraryNames, type OwnFunctions } from './library.ts'
 import type { PathTree } from './mentions.ts'
 import { narrowed } from './narrow.ts'
-import type { OwnFunctions } from './own-functions.ts'
-import { parseOptions } from './parse-options.ts'
-import { type Use, unboundUses } from './variables.ts'
 
 /** A parsed JSONata expression. */
 export type Mapping = {
@@ -45,7 +44,7 @@ export type Variables = Readonly<Record<string, unknown>>
  * The names of the variables that each run gives a mapping, functions that are not the router's, bounds other than the defaults,
  * whether the text parsed before, and the URL of the generated code, which is only asked for when the mapping is compiled.
  */
-export type ReadOptions = {
+type ReadOptions = {
   bounds?: Readonly<Bounds>
   variables?: readonly string[]
   functions?: OwnFunctions | undefined
@@ -211,4 +210,53 @@ function fail(error: unknown): never {
 /** The same message whether the limit was that of the compiled code, the interpreter or the JavaScript engine. */
 function failByLimit(code: string, cause: unknown, position?: number): never {
   throw new MappingError(describe(code, { value: defaultBounds.text }), code, position, cause)
+}
+
+/** Options for parsing, with bounds in the library's units: milliseconds, nested evaluations, items of a list. */
+function parseOptions({ steps, depth, sequence }: Readonly<Bounds>): Jsonata.JsonataOptions {
+  const RegexEngine = BoundedRegExp as RegExpConstructor
+  return deepFreeze({ timeout: steps / stepsPerMillisecond, stack: depth, sequence, RegexEngine })
+}
+
+const stepsPerMillisecond = 2_000
+
+/** The library calls it with `new`. */
+function BoundedRegExp(pattern: RegExp): RegExp {
+  return boundedPattern(pattern)
+}
+
+/** A reference to a variable; `position` is a zero-based offset into the text. */
+type Use = { name: string; position: number }
+
+/** References to variables and functions that neither the expression (anywhere in it) nor `known` defines. */
+function unboundUses(tree: unknown, known: ReadonlySet<string>): Use[] {
+  const bound = new Set<unknown>()
+  const uses: Use[] = []
+  visit(tree, (node) => {
+    if (node.type === 'variable') {
+      const { value: name, position } = node as { value: string; position: number }
+      // The position in the syntax tree is that of the name's end.
+      if (name !== '' && name !== '$') uses.push({ name, position: position - name.length - 1 })
+    }
+    addBindings(node, bound)
+  })
+  return uses.filter(({ name }) => !bound.has(name) && !known.has(name))
+}
+
+type TreeNode = { readonly [member: string]: unknown }
+
+function visit(tree: unknown, take: (node: TreeNode) => void): void {
+  if (Array.isArray(tree)) for (const item of tree) visit(item, take)
+  else if (tree !== null && typeof tree === 'object') {
+    take(tree as TreeNode)
+    for (const name in tree) visit((tree as TreeNode)[name], take)
+  }
+}
+
+/** Adds the names that a node binds: by `:=`, as parameters of a function, by `@$name` or `#$name`. */
+function addBindings({ type, lhs, arguments: parameters, focus, index }: TreeNode, bound: Set<unknown>): void {
+  if (type === 'bind') bound.add((lhs as TreeNode).value)
+  if (type === 'lambda') for (const parameter of parameters as TreeNode[]) bound.add(parameter.value)
+  if (typeof focus === 'string') bound.add(focus)
+  if (typeof index === 'string') bound.add(index)
 }

@@ -1,6 +1,6 @@
 import { RouterError } from '../core/errors.ts'
 import { formatTime, monthStart } from '../core/time.ts'
-import { monthOf, type Spend } from '../store/ledger/spend.ts'
+import { monthOf, type Spend } from '../store/ledger/sums.ts'
 import { usdText } from './usd.ts'
 
 /** The accounts that pay for a call. Limits and credit in nano-USD; null is no limit. */

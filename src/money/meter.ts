@@ -1,3 +1,4 @@
+import type { ModelEntry } from '../core/models/model.ts'
 import type { Reply } from '../core/reply.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import {
@@ -12,7 +13,7 @@ import {
 import { estimateOutputTokens, estimateTokens } from './estimate-tokens.ts'
 
 /** What is known of a call whose usage is measured. */
-export type Measured = {
+type Measured = {
   /** The estimated prompt. */
   promptTokens: number
   /** The reply came to its end. */
@@ -74,4 +75,98 @@ function shrink(usage: Usage, names: readonly UsageClass[], factor: number): voi
 /** The estimated tokens of a request. */
 export function estimatePromptTokens(request: NeutralRequest): number {
   return estimateTokens(request).tokens
+}
+
+/** What is known of a call for an operation beside what its provider counted. */
+export type CountedOperation = {
+  /** What the router counted itself: characters, images, seconds. */
+  counted: Usage
+  /** Its tokens, where the provider counted none. */
+  estimate: Usage
+  /** The answer came to its end. */
+  complete: boolean
+  entry: ModelEntry | undefined
+  most: TokenBounds
+}
+
+/**
+ * The usage of a call: the provider's counts, within bounds; the router's own where it counted nothing of a class; tokens by an
+ * estimate where a model that is priced by them was counted none.
+ */
+export function measuredOperation(reported: Usage, call: CountedOperation): { usage: Usage; estimated: boolean } {
+  const { usage, estimated } = unboundedOperation(reported, call)
+  // What was counted or estimated by the answer itself can be too much as well.
+  const all = boundedUsage(usage, call.most)
+  return { usage: all.usage, estimated: estimated || all.bounded }
+}
+
+function unboundedOperation(
+  reported: Usage,
+  { counted, estimate, complete, entry, most }: CountedOperation,
+): { usage: Usage; estimated: boolean } {
+  const { usage, bounded } = boundedUsage(reported, most)
+  const known: Usage = withLeast({ ...counted, ...usage }, entry)
+  if (known.seconds === undefined && estimate.seconds !== undefined && isBySecond(entry)) {
+    return { usage: withLeast({ ...known, seconds: estimate.seconds }, entry), estimated: true }
+  }
+  if (known.megapixels === undefined && estimate.megapixels !== undefined && isByMegapixel(entry)) {
+    return { usage: { ...known, megapixels: estimate.megapixels }, estimated: true }
+  }
+  const isByToken = (entry?.pricing ?? []).length > 0
+  const hasTokens = promptTokens(usage) + completionTokens(usage) > 0
+  const isPartial = !complete && completionTokens(usage) === 0
+  if (!isByToken || (hasTokens && !isPartial)) return { usage: known, estimated: bounded }
+  return { usage: { ...estimate, ...known }, estimated: true }
+}
+
+function isByMegapixel(entry: ModelEntry | undefined): boolean {
+  return entry?.other_prices?.per_megapixel !== undefined
+}
+
+function isBySecond(entry: ModelEntry | undefined): boolean {
+  return entry?.other_prices?.per_second !== undefined
+}
+
+/** The seconds that a call is billed for: at least as many as the model's price is for. */
+function withLeast(usage: Usage, entry: ModelEntry | undefined): Usage {
+  const { min_seconds: least = 0 } = entry ?? {}
+  return usage.seconds === undefined || usage.seconds >= least ? usage : { ...usage, seconds: least }
+}
+
+/** Bounds whose highest reported figure, in US dollars, is computed only where a provider reports one: few do. */
+export class PricedTokenBounds implements TokenBounds {
+  readonly prompt: number
+  readonly output: number
+  readonly #reportedUsd: () => number
+
+  constructor(prompt: number, output: number, reportedUsd: () => number) {
+    this.prompt = prompt
+    this.output = output
+    this.#reportedUsd = reportedUsd
+  }
+
+  get reportedUsd(): number {
+    return this.#reportedUsd()
+  }
+}
+
+/**
+ * What a provider's counts of a call for an operation are bounded by, of which the most was expected. Where it is `isLimited`, as
+ * there is a payer with a limit, nothing is charged that is not reserved; elsewhere a provider is believed that counts more.
+ */
+export function operationBounds(most: Usage, isLimited: boolean): TokenBounds {
+  const least = isLimited ? 0 : leastTokens
+  return {
+    prompt: Math.max(promptTokens(most), least),
+    output: Math.max(completionTokens(most), least),
+    units: unitsOf(most, (count) => (isLimited ? count : count * 2 + 60)),
+  }
+}
+
+/** Counts of a provider up to so many tokens are believed, whatever was expected. */
+const leastTokens = 1_000_000
+
+function unitsOf(most: Usage, bound: (count: number) => number): Usage {
+  const classes = unitClasses.filter((name) => most[name] !== undefined)
+  return Object.fromEntries(classes.map((name) => [name, bound(most[name] as number)]))
 }

@@ -1,9 +1,9 @@
 import type { CallRecord } from '../core/call.ts'
-import { type Family, type Histogram, type Labels, other, type Sample } from './families.ts'
-import { ModelCounts } from './model-counts.ts'
+import { completionTokens, promptTokens, type Usage, type UsageClass, usageClasses } from '../core/usage.ts'
+import { type Family, Histogram, type Labels, other, type Sample } from './families.ts'
 
 /** What metrics are counted by only where the operator asks for it. */
-export type ExtraLabel = 'organization' | 'key' | 'group'
+type ExtraLabel = 'organization' | 'key' | 'group'
 
 /** How calls are counted: the most label sets of a metric, and what else they are counted by. */
 export type CallMetricsSettings = { series: number; labels: readonly ExtraLabel[] }
@@ -229,3 +229,78 @@ function histogram(
   })
   return { name, help, type: 'histogram', samples }
 }
+
+type Used = { [name in UsageClass]?: number }
+
+/** What the calls of one model add up to. */
+class ModelCounts {
+  nanoUsd = 0
+  readonly used: Used = {}
+  readonly duration = new Histogram(durationBounds)
+  readonly first = new Histogram(firstBounds)
+  readonly perToken = new Histogram(perTokenBounds)
+  readonly input = new Histogram(tokenBounds)
+  readonly output = new Histogram(tokenBounds)
+
+  add({ attemptOf, usage, cost, durationMs, firstEventMs, outcome }: CallRecord): void {
+    this.nanoUsd += cost.nanoUsd
+    this.#addUsed(usage)
+    if (attemptOf !== undefined) return
+    this.duration.add(durationMs / 1_000)
+    const output = completionTokens(usage)
+    this.input.add(promptTokens(usage))
+    this.output.add(output)
+    if (firstEventMs === undefined) return
+    this.first.add(firstEventMs / 1_000)
+    if (outcome === 'complete' && output > 1) this.perToken.add((durationMs - firstEventMs) / (output - 1) / 1_000)
+  }
+
+  #addUsed(usage: Usage): void {
+    for (const name in usage) {
+      if (isClass(name)) this.used[name] = (this.used[name] ?? 0) + (usage[name] ?? 0)
+    }
+  }
+}
+
+const classes: ReadonlySet<string> = new Set(usageClasses)
+
+function isClass(name: string): name is UsageClass {
+  return classes.has(name)
+}
+
+/** The bounds that OpenTelemetry recommends; seconds and tokens. A call may take longer than a minute. */
+const durationBounds = [
+  0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68,
+]
+const firstBounds = [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40]
+const perTokenBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5]
+const tokenBounds = [1, 4, 16, 64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304]
+
+/** What is counted where rows are written: calls, and how long the disk takes. */
+export class BookMetrics {
+  readonly calls: CallMetrics
+  readonly #commits = new Histogram(commitBounds)
+  /** Counts a row of the ledger; without metrics it does nothing. */
+  readonly count: (record: CallRecord) => void
+  /** Counts rows of the ledger that are a JSON array. */
+  readonly countText: CallMetrics['countText']
+
+  constructor({ enabled, ...settings }: CallMetricsSettings & { enabled: boolean }) {
+    this.calls = new CallMetrics(settings)
+    this.count = enabled ? (record) => this.calls.count(record) : () => {}
+    this.countText = enabled ? (text) => this.calls.countText(text) : () => {}
+  }
+
+  /** Rows are on disk after so many milliseconds. */
+  readonly committed = (ms: number): void => {
+    this.#commits.add(ms / 1_000)
+  }
+
+  commitFamily(): Family {
+    const name = 'inference_router_ledger_commit_seconds'
+    const help = 'How long it took until rows of the ledger were on disk.'
+    return { name, help, type: 'histogram', samples: this.#commits.samples(name, {}) }
+  }
+}
+
+const commitBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]

@@ -1,18 +1,14 @@
 import type { CallRecord } from '../core/call.ts'
 import { andThen } from '../manifest/run/run-mapping.ts'
-import type { CallFacts } from './call-view.ts'
+import { type CallFacts, freezeData } from './call-view.ts'
 import type { MaybePromise, PluginLog, PluginReply, PluginRequest, PluginTarget, RequestResult } from './contract.ts'
 import { EventHooks } from './event-hooks.ts'
-import { PluginFaults } from './faults.ts'
-import { freezeData } from './freeze-data.ts'
+import { countStrays, PluginFaults } from './faults.ts'
 import type { LoadedPlugin } from './loaded.ts'
 import { WrongResult } from './members.ts'
 import { PluginRecords } from './records.ts'
-import { replyResult, requestResult } from './results.ts'
+import { replyResult, requestResult, sentHeaders, targetsResult } from './results.ts'
 import { type HookName, type HookRun, RunningPlugin } from './running.ts'
-import { sentHeaders } from './sent-headers.ts'
-import { targetsResult } from './targets-result.ts'
-import { countStrays } from './uncaught-errors.ts'
 
 /** What the plugins of a router have in common, from snapshot to snapshot. */
 export type PluginServices = { faults: PluginFaults; records: PluginRecords }

@@ -1,6 +1,5 @@
 import type { JsonObject } from '../core/json.ts'
 import type { PluginCall } from './contract.ts'
-import { freezeData } from './freeze-data.ts'
 
 /** A call as the line knows it. `headers` are all of the client's, by lower-case name; `signal` is aborted when it leaves. */
 export type CallFacts = Omit<PluginCall, 'headers' | 'state' | 'body'> & {
@@ -104,4 +103,38 @@ function shownHeaders(facts: CallFacts): PluginCall['headers'] {
 
 function isShown(name: string): boolean {
   return (name.startsWith('x-') || name.startsWith('anthropic-')) && name !== 'x-api-key'
+}
+
+/** A conversation, or the reply to one, for plugins: it is read and frozen when the first of them looks at it. */
+export class SeenChat<Chat> {
+  readonly operation = 'chat'
+  declare readonly chat: Chat
+  readonly #read: () => Chat
+  #isRead = false
+  #whole: Chat | undefined
+
+  constructor(read: () => Chat) {
+    this.#read = read
+    Object.defineProperty(this, 'chat', SeenChat.#chat)
+    Object.freeze(this)
+  }
+
+  /** A member of its own, so that plugins may spread it. */
+  static readonly #chat: PropertyDescriptor & ThisType<SeenChat<unknown>> = {
+    enumerable: true,
+    get() {
+      if (!this.#isRead) this.#whole = freezeData(this.#read())
+      this.#isRead = true
+      return this.#whole
+    },
+  }
+}
+
+/** Freezes plain data: an object, its members and theirs. What is frozen already stays as it is. */
+export function freezeData<Data>(data: Data): Data {
+  if (typeof data !== 'object' || data === null || Object.isFrozen(data)) return data
+  Object.freeze(data)
+  if (Array.isArray(data)) for (const item of data) freezeData(item)
+  else for (const name in data) freezeData(data[name])
+  return data
 }

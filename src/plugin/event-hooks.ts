@@ -1,11 +1,11 @@
 import type { ProviderEvent } from '../core/events.ts'
 import type { Fold } from '../core/fold.ts'
 import type { Reply } from '../core/reply.ts'
+import { freezeData } from './call-view.ts'
 import type { StreamedEvent } from './contract.ts'
-import { eventResult } from './event-members.ts'
-import { freezeData } from './freeze-data.ts'
+import { inPlugin } from './faults.ts'
+import { eventResult } from './results.ts'
 import type { RunningPlugin } from './running.ts'
-import { inPlugin } from './uncaught-errors.ts'
 
 /** The events of a frame of a stream. */
 export type Events = readonly StreamedEvent[]

@@ -1,8 +1,16 @@
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
+import { isFinish } from '../core/reply.ts'
 import type { Message, NeutralRequest } from '../core/request.ts'
-import type { PluginReply, PluginRequest, ReplyResult, RequestResult } from './contract.ts'
-import { type Members, requireMembers, WrongResult } from './members.ts'
-import { requireParts } from './part-members.ts'
+import type {
+  PluginCall,
+  PluginReply,
+  PluginRequest,
+  PluginTarget,
+  ReplyResult,
+  RequestResult,
+  StreamedEvent,
+} from './contract.ts'
+import { type Members, mediaMembers, requireMembers, requirePart, requireParts, WrongResult } from './members.ts'
 
 /** What a `request` hook returned, for a request of this operation. Throws `WrongResult`. */
 export function requestResult(result: unknown, { operation }: PluginRequest): RequestResult {
@@ -146,3 +154,114 @@ function requireHeader(name: string, value: Json | undefined): void {
 
 const routersOwn: ReadonlySet<string> = new Set(['x-request-id', 'x-should-retry'])
 const isPrintable = /^[\x20-\x7e]*$/
+
+/** What an `event` hook returned for an event of a stream of this operation. Throws `WrongResult`. */
+export function eventResult(
+  result: unknown,
+  event: StreamedEvent,
+  operation: PluginCall['operation'],
+): readonly StreamedEvent[] {
+  if (!Array.isArray(result)) {
+    // Nobody waits for it.
+    if (result instanceof Promise) result.catch(() => {})
+    throw new WrongResult('an `event` hook returns a list of events at once')
+  }
+  for (const one of result) if (one !== event) requireEvent(one, operation)
+  return result
+}
+
+function requireEvent(event: unknown, operation: PluginCall['operation']): void {
+  if (operation === 'chat') {
+    requireChatEvent(event)
+    return
+  }
+  const isEnd = (event as { done?: unknown } | null)?.done === true
+  const given = requireMembers<{ operation?: string }>(event, 'the event', isEnd ? { done: 'flag!' } : jsonEventMembers)
+  if (!isEnd && given.operation !== operation) throw new WrongResult(`the event is of '${given.operation}'`)
+}
+
+const jsonEventMembers: Members = { operation: 'text!', json: 'object!' }
+
+function requireChatEvent(given: unknown): void {
+  const event = requireMembers<{ [name: string]: unknown }>(given, 'the event', eventMembers)
+  for (const name in event) {
+    const members = nestedMembers[name]
+    if (members && event[name] !== undefined) requireMembers(event[name], `the event's ${name}`, members)
+  }
+  const { whole, finish, at } = event
+  if (whole !== undefined) requirePart(whole, "the event's whole")
+  if (finish !== undefined && !isFinish(finish as string)) throw new WrongResult(`the event's finish is '${finish}'`)
+  const isKey = at === undefined || typeof at === 'string' || typeof at === 'number'
+  if (!isKey) throw new WrongResult("the event's at is neither a text nor a number")
+}
+
+const eventMembers: Members = {
+  id: 'text',
+  model: 'text',
+  created: 'number',
+  at: 'any',
+  text: 'text',
+  signature: 'text',
+  refusal: 'text',
+  reasoning: 'object',
+  tool: 'object',
+  citation: 'object',
+  search: 'object',
+  media: 'object',
+  opaque: 'object',
+  whole: 'object',
+  logprobs: 'any',
+  finish: 'text',
+  raw: 'text',
+  done: 'flag',
+  stop_sequence: 'text',
+  usage: 'object',
+  extensions: 'object',
+}
+
+const nestedMembers: { readonly [name: string]: Members } = {
+  reasoning: { text: 'text', summary: 'text', signature: 'text', encrypted: 'text', id: 'text' },
+  tool: { id: 'text', name: 'text', arguments: 'any', kind: 'text', signature: 'text', cache: 'object' },
+  citation: { url: 'text', title: 'text', cited_text: 'text', start: 'number', end: 'number' },
+  search: { id: 'text', query: 'text', status: 'text', results: 'any' },
+  media: mediaMembers,
+  opaque: { body: 'any' },
+}
+
+/** What a `send` hook returned: headers, by lower-case name. Throws `WrongResult`. */
+export function sentHeaders(result: unknown): Record<string, string> {
+  const headers: Record<string, string> = {}
+  if (typeof result !== 'object' || result === null || Array.isArray(result)) requireMembers(result, 'the result', {})
+  for (const [given, value] of Object.entries(result as object)) {
+    const name = given.toLowerCase()
+    if (!isName.test(name)) throw new WrongResult(`'${given}' is no name of a header`)
+    if (refused.test(name)) throw new WrongResult(`a plugin may not send the header '${name}'`)
+    if (typeof value !== 'string' || !isValue.test(value))
+      throw new WrongResult(`the header '${name}' is no plain text`)
+    headers[name] = value
+  }
+  return headers
+}
+
+const isName = /^[a-z0-9!#$%&'*+.^_`|~-]+$/
+const isValue = /^[\t\x20-\x7e]*$/
+
+/** What authenticates, what says where a request goes and how it is written, and what is about its connection. */
+const refused =
+  /^(?:.*authorization|.*api-key|.*-token|.*-secret|cookie2?|host|content-.*|accept(?:-encoding)?|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|x-amz-.*)$/
+
+/** What a `targets` hook returned: some of those it was given, by their ids. Throws `WrongResult`. */
+export function targetsResult<Target extends PluginTarget>(
+  result: unknown,
+  given: readonly Target[],
+): readonly Target[] {
+  if (!Array.isArray(result)) throw new WrongResult('the result is no list of targets')
+  if (result.length === 0) throw new WrongResult('no target is left')
+  const left = [...given]
+  return result.map((one: Partial<PluginTarget> | null) => {
+    const place = left.findIndex(({ id }) => id === one?.id)
+    const [target] = place < 0 ? [] : left.splice(place, 1)
+    if (!target) throw new WrongResult(`'${one?.id}' is none of the targets that are left`)
+    return target
+  })
+}

@@ -1,13 +1,11 @@
 import type { AsyncResource } from 'node:async_hooks'
-import { RouterError } from '../core/errors.ts'
+import { type ErrorCode, RouterError } from '../core/errors.ts'
 import { type CallFacts, CallView, type HookTime } from './call-view.ts'
-import type { Hooks, MaybePromise, PluginCall } from './contract.ts'
-import type { Fault, PluginFaults } from './faults.ts'
+import { type Hooks, type MaybePromise, type PluginCall, Refusal, type RefusalStatus } from './contract.ts'
+import { contextOf, type Fault, type PluginFaults } from './faults.ts'
 import type { LoadedPlugin } from './loaded.ts'
 import { WrongResult } from './members.ts'
-import { refusalError } from './refusal-error.ts'
 import type { hookNames } from './shape.ts'
-import { contextOf } from './uncaught-errors.ts'
 import { within } from './within.ts'
 
 /** The name of a hook. */
@@ -120,4 +118,20 @@ function isPromise(value: unknown): value is PromiseLike<unknown> {
 function faultOf(thrown: unknown): Fault {
   if (thrown instanceof TookTooLong) return 'took_too_long'
   return thrown instanceof WrongResult ? 'wrong_result' : 'threw'
+}
+
+const codes: { readonly [status in RefusalStatus]: ErrorCode } = {
+  400: 'invalid_request',
+  402: 'budget_exhausted',
+  403: 'forbidden',
+  404: 'not_found',
+  429: 'rate_limited',
+}
+
+/** What a client is told whose call a plugin refuses; undefined for anything else that was thrown. */
+function refusalError(thrown: unknown): RouterError | undefined {
+  if (!(thrown instanceof Refusal)) return undefined
+  const { status, message, param } = thrown
+  const code = codes[status]
+  return code && new RouterError(code, String(message), param === undefined ? {} : { param: String(param) })
 }

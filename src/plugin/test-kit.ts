@@ -1,15 +1,27 @@
+import type { CallRecord } from '../core/call.ts'
+import { Fold } from '../core/fold.ts'
 import type { JsonObject } from '../core/json.ts'
+import type { Reply } from '../core/reply.ts'
+import { eventsOf } from '../core/reply-events.ts'
 import { formatProblem, hasErrors } from '../manifest/check/problem.ts'
-import { checkOptions } from '../manifest/read/options.ts'
 import { readSource } from '../manifest/read/source.ts'
-import { noBudgets } from './budgets.ts'
-import type { Hooks, Kit, Plugin, PluginLog } from './contract.ts'
-import { openKit } from './kit.ts'
+import { freezeData } from './call-view.ts'
+import {
+  type Hooks,
+  type Kit,
+  type Plugin,
+  type PluginCall,
+  type PluginLog,
+  type PluginReply,
+  type PluginRequest,
+  type PluginTarget,
+  Refusal,
+  type StreamedEvent,
+} from './contract.ts'
+import { noBudgets, openKit, valuesInMemory } from './kit.ts'
+import { eventResult, replyResult, requestResult, sentHeaders, targetsResult } from './results.ts'
+import { checkOptions } from './settings.ts'
 import { hooksProblem, pluginProblem } from './shape.ts'
-import { runCall, type TestCall, type TestedCall } from './test-call.ts'
-import { valuesInMemory } from './values.ts'
-
-export type { TestCall, TestedCall } from './test-call.ts'
 
 /** Options, secrets, budgets and `fetch` for a plugin under test. */
 export type TestSetup<Options> = {
@@ -81,4 +93,209 @@ function checkedOptions(
 
 const unreachable: Kit['fetch'] = async (url) => {
   throw new TypeError(`no network in tests: give openPlugin a \`fetch\` that answers ${url}`)
+}
+
+/** A call for a test: everything that is not given is that of a short conversation with a short answer. */
+export type TestCall = {
+  /** The text of the user. */
+  text?: string
+  /** The whole request. */
+  request?: PluginRequest
+  /** The provider's answer: a text, a reply, or the JSON of another operation. */
+  answer?: string | Partial<Reply> | { json: JsonObject }
+  /** Whether the answer is streamed; texts in pieces of these lengths, the last length for all the rest. */
+  stream?: boolean | readonly number[]
+  /** The events of the stream, instead of those of `answer`. */
+  events?: readonly StreamedEvent[]
+  targets?: readonly PluginTarget[]
+  /** Other facts of the call, as hooks see them. */
+  facts?: Partial<Omit<PluginCall, 'state'>>
+  record?: Partial<CallRecord>
+}
+
+/** The result of a call for a test. */
+export type TestedCall = {
+  /** The plugin's refusal: then the rest is empty. */
+  refusal?: Refusal
+  /** The request as it goes to a provider; absent where the plugin refused or answered the call. */
+  forwarded?: PluginRequest
+  /** The former name of `forwarded`. */
+  asked?: PluginRequest
+  /** Headers for the client, and for the provider. */
+  headers: Readonly<Record<string, string>>
+  sent: Readonly<Record<string, string>>
+  targets: readonly PluginTarget[]
+  /** The events that the client gets of a stream. */
+  events: readonly StreamedEvent[]
+  /** The answer as the client gets it. */
+  reply?: PluginReply
+  /** The text of the answer. */
+  text: string
+}
+
+/** Runs a call through the hooks of a plugin. Rejects with what a hook throws, and where it returns what it may not. */
+export async function runCall(hooks: Hooks, given: TestCall): Promise<TestedCall> {
+  const request = freezeData(given.request ?? requestOf(given))
+  const isStream = (given.stream ?? given.events !== undefined) !== false
+  const call = callOf(request, { stream: isStream, ...given.facts })
+  const ended = await refusable(async () => {
+    const { headers, request: forwarded, reply } = await ask(hooks, request, call)
+    if (reply) return { ...nothing, headers, reply, text: textOf(reply) }
+    const routed = await route(hooks, given, call)
+    return {
+      ...nothing,
+      forwarded,
+      asked: forwarded,
+      ...routed,
+      ...(await answer(hooks, given, { request: forwarded, call, isStream, headers })),
+    }
+  })
+  await hooks.record?.(freezeData(recordOf(call, ended, given.record)), call)
+  return ended
+}
+
+const nothing: TestedCall = { headers: {}, sent: {}, targets: [], events: [], text: '' }
+
+async function refusable(run: () => Promise<TestedCall>): Promise<TestedCall> {
+  try {
+    return await run()
+  } catch (thrown) {
+    if (thrown instanceof Refusal) return { ...nothing, refusal: thrown }
+    throw thrown
+  }
+}
+
+async function ask(hooks: Hooks, request: PluginRequest, call: PluginCall) {
+  const returned = await hooks.request?.(request, call)
+  const result = returned === undefined ? {} : requestResult(returned, request)
+  return { request: freezeData(result.request ?? request), reply: result.reply, headers: result.headers ?? {} }
+}
+
+async function route(hooks: Hooks, { targets = usualTargets }: TestCall, call: PluginCall) {
+  const given = freezeData([...targets])
+  const chosen = await hooks.targets?.(given, call)
+  const left = chosen === undefined ? given : targetsResult(chosen, given)
+  const sent = left[0] && (await hooks.send?.(left[0], call))
+  return { targets: left, sent: sent === undefined ? {} : sentHeaders(sent) }
+}
+
+type Asked = { request: PluginRequest; call: PluginCall; isStream: boolean; headers: TestedCall['headers'] }
+
+async function answer(hooks: Hooks, given: TestCall, { request, call, isStream, headers }: Asked) {
+  const whole = freezeData(replyOf(request, given.answer))
+  if (!isStream) {
+    const returned = await hooks.reply?.(whole, call)
+    const { reply, headers: added } =
+      returned === undefined ? { reply: whole, headers: {} } : replyResult(returned, whole.operation)
+    return { reply, text: textOf(reply), events: [], headers: { ...headers, ...added } }
+  }
+  const pieces = Array.isArray(given.stream) ? given.stream : [Number.POSITIVE_INFINITY]
+  const events = (given.events ?? cut(whole, pieces)).filter((event) => !('done' in event && event.done))
+  const shown = [...events, { done: true as const }].flatMap((event) => {
+    const returned = hooks.event?.(freezeData(event), call)
+    return returned === undefined ? [event] : eventResult(returned, event, call.operation)
+  })
+  const left = shown.filter((event) => !('done' in event && event.done))
+  const foldedReply = (events: readonly StreamedEvent[]) =>
+    'chat' in whole ? { operation: 'chat' as const, chat: folded(events) } : whole
+  if ('chat' in whole) await hooks.reply?.(freezeData(foldedReply(events)), call)
+  const reply = foldedReply(left)
+  const text = left.map((event) => ('text' in event ? (event.text ?? '') : '')).join('')
+  return { reply, text, events: left, headers }
+}
+
+function folded(events: readonly StreamedEvent[]): Reply {
+  const fold = new Fold({ maker: 'tested', newId: () => 'tested', now: () => 0 })
+  for (const event of [...events, { done: true as const }]) if (!('json' in event)) fold.take(event)
+  return fold.reply()
+}
+
+function requestOf({ text = 'Hello' }: TestCall): PluginRequest {
+  const messages = [{ role: 'user' as const, parts: [{ type: 'text' as const, text }] }]
+  return { operation: 'chat', chat: { model: 'acme/model', messages } }
+}
+
+function replyOf({ operation }: PluginRequest, answer: TestCall['answer'] = 'Hello.'): PluginReply {
+  if (operation !== 'chat') {
+    if (typeof answer === 'object' && 'json' in answer && answer.json) return { operation, json: answer.json }
+    throw new Error(`a call for '${operation}' needs \`answer: { json }\``)
+  }
+  const said =
+    typeof answer === 'string' ? { parts: [{ type: 'text' as const, text: answer }] } : (answer as Partial<Reply>)
+  const usage = { input: 1, output: 1 }
+  return { operation, chat: { id: 'tested', created: 0, model: 'model', parts: [], finish: 'stop', usage, ...said } }
+}
+
+/** The call of a request; all but its state is frozen. */
+function callOf(request: PluginRequest, facts: TestCall['facts']): PluginCall {
+  const call: PluginCall = {
+    id: 'call-1',
+    organization: 'organization-1',
+    key: 'key-1',
+    api: 'chat',
+    operation: request.operation,
+    requested: 'chat' in request ? request.chat.model : request.model,
+    stream: false,
+    headers: {},
+    body: {},
+    signal: new AbortController().signal,
+    ...facts,
+    state: {},
+  }
+  for (const [name, value] of Object.entries(call)) if (name !== 'state' && name !== 'signal') freezeData(value)
+  return Object.freeze(call)
+}
+
+const usualTargets: readonly PluginTarget[] = [
+  { id: 'acme/model', provider: 'acme', model: 'model', input_price: 0, output_price: 0, context_window: 128_000 },
+]
+
+function recordOf(call: PluginCall, { refusal, targets }: TestedCall, given: Partial<CallRecord> = {}): CallRecord {
+  const { id, organization, key, requested, stream, operation } = call
+  const [target = { provider: 'plugin', model: 'tested' }] = targets
+  return {
+    id,
+    at: 0,
+    organization,
+    key,
+    api: 'chat',
+    operation: operation === 'count' ? 'chat' : operation,
+    requested,
+    provider: target.provider,
+    model: target.model,
+    stream,
+    outcome: refusal ? 'failed' : 'complete',
+    status: refusal?.status ?? 200,
+    usage: { input: 1, output: 1 },
+    cost: { nanoUsd: 0, parts: {}, priceVersion: 'tested' },
+    dropped: [],
+    attempts: 1,
+    durationMs: 1,
+    ...given,
+  }
+}
+
+function textOf(reply: PluginReply): string {
+  if (!('chat' in reply)) return ''
+  return reply.chat.parts.map((part) => (part.type === 'text' ? part.text : '')).join('')
+}
+
+/** The events of a reply, its texts in pieces of these lengths. */
+function cut(reply: PluginReply, lengths: readonly number[]): StreamedEvent[] {
+  if (!('chat' in reply)) return [reply]
+  return eventsOf(reply.chat).flatMap((event) => {
+    if (event.text === undefined) return [event]
+    const { text, ...others } = event
+    return piecesOf(text, lengths).map((piece) => ({ ...others, text: piece }))
+  })
+}
+
+function piecesOf(text: string, lengths: readonly number[]): string[] {
+  const pieces: string[] = []
+  for (let at = 0, index = 0; at < text.length; index++) {
+    const length = Math.max(1, lengths[Math.min(index, lengths.length - 1)] ?? text.length)
+    pieces.push(text.slice(at, at + length))
+    at += length
+  }
+  return pieces
 }

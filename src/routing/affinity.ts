@@ -1,7 +1,10 @@
 import { LRUCache } from 'lru-cache'
+import { isObject } from '../core/json.ts'
+import { durationMs } from '../core/time.ts'
+import { type Target, targetFacts } from '../manifest/target.ts'
 import { type KeptFinding, timeAfter } from './findings.ts'
 
-export type AffinityOptions = {
+type AffinityOptions = {
   /** Milliseconds of a monotonic clock, the same one for all event loops that tell each other. */
   now?: () => number
   /** Hears where a key is kept: when that changes, and before others that were told would forget it. */
@@ -69,3 +72,21 @@ export class Affinity {
 /** Some megabytes; the ones that were idle longest are forgotten. */
 const mostKept = 50_000
 const mostTold = 10_000
+
+/**
+ * How long a provider keeps the prompt of a conversation in its cache after the last call, in milliseconds: the trait `prompt_cache`,
+ * `{lifetime, extended}`. `isLong`: the request asks for an hour or more.
+ */
+export function cacheLifetimeMs(target: Target, isLong: boolean): number {
+  const { prompt_cache: stated } = targetFacts(target.provider, target).traits
+  if (!isObject(stated)) return unstatedMs
+  const { lifetime, extended } = stated
+  return (isLong ? durationIn(extended) : undefined) ?? durationIn(lifetime) ?? unstatedMs
+}
+
+function durationIn(value: unknown): number | undefined {
+  return typeof value === 'string' ? durationMs(value) : undefined
+}
+
+/** Where the manifest does not say it. */
+const unstatedMs = 300_000

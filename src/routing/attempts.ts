@@ -1,13 +1,10 @@
 import { asRouterError, type RouterError } from '../core/errors.ts'
 import type { Target } from '../manifest/target.ts'
 import type { AttemptTimes } from './explanation.ts'
-import { counting, leaving } from './health/attempt-handles.ts'
-import { passOver } from './health/closed-reason.ts'
 import type { Gate, Leave } from './health/concurrency-limiter.ts'
 import { failureClass } from './health/failure-class.ts'
-import { Failures } from './health/failures.ts'
+import { closedTarget, Failures, passOver } from './health/failures.ts'
 import type { ClosedFor, Passage } from './health/health.ts'
-import { closedTarget } from './health/reported-failure.ts'
 import { backoffMs, pause, spreadMs } from './health/retries.ts'
 import type { Attempted, AttemptLimits, Outcome, RoutingState, Trial, Tried } from './types.ts'
 
@@ -299,3 +296,24 @@ const notAfter = {
 
 /** When another call tries a target that may be well again. */
 const shortMs = 1_000
+
+/** A passage whose end lets another call in. */
+function leaving(passage: Passage, leave: Leave): Passage {
+  const ended = () => {
+    leave()
+    passage.ended()
+  }
+  return { ...passage, ended }
+}
+
+/** A passage that counts only some failures. */
+function counting(passage: Passage, counts: (error: RouterError) => boolean): Passage {
+  return {
+    succeeded: () => passage.succeeded(),
+    produced: (tokens) => passage.produced?.(tokens),
+    failed: (error) => {
+      if (counts(error)) passage.failed(error)
+    },
+    ended: () => passage.ended(),
+  }
+}

@@ -1,5 +1,4 @@
-import type { CircuitFacts } from './health/circuit.ts'
-import type { CircuitName } from './health/circuits.ts'
+import type { CircuitFacts, CircuitName } from './health/circuit.ts'
 
 /** The state of a circuit; without facts it is closed. */
 export type CircuitFinding = CircuitName & {
@@ -32,3 +31,11 @@ export function timeAfter(before: number, now: number): number {
 }
 
 const leastMs = 0.001
+
+/** `performance.now()` begins with the thread, the system's monotonic clock does not. */
+const clockOffset = Number(process.hrtime.bigint()) / 1e6 - performance.now()
+
+/** Milliseconds of a monotonic clock that all threads and processes of a machine share. */
+export function sharedClock(): number {
+  return performance.now() + clockOffset
+}

@@ -1,11 +1,10 @@
 import type { HealthSettings } from '../core/routing/rules.ts'
 import { Affinity } from './affinity.ts'
-import type { Finding } from './findings.ts'
-import { Gates } from './health/concurrency-limiters.ts'
+import { type Finding, sharedClock } from './findings.ts'
+import { Gates } from './health/concurrency-limiter.ts'
 import { Health, type HealthOptions } from './health/health.ts'
 import { RetryBudget } from './health/retries.ts'
 import { Measurements } from './measurements.ts'
-import { sharedClock } from './shared-clock.ts'
 import type { RoutingState } from './types.ts'
 
 /** The routing state of an event loop. Several of them know the same when each adopts what the others find. */

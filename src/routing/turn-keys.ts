@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto'
-import { isObject, type Json, parseJson } from '../core/json.ts'
-import { deepest } from '../core/json-bounds.ts'
+import { deepest, isObject, type Json, parseJson } from '../core/json.ts'
 import type { Part, ToolCallPart } from '../core/parts.ts'
 import type { Message } from '../core/request.ts'
 

@@ -1,4 +1,5 @@
 import { lstatSync, mkdirSync } from 'node:fs'
+import { enableCompileCache } from 'node:module'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 
@@ -29,4 +30,12 @@ function isPrivate(folder) {
   } catch {
     return false
   }
+}
+
+/** Makes Node keep compiled code for later starts; by the variable, threads use it too. */
+export function keepCode() {
+  const cache = cacheFolder(process.env)
+  if (cache === undefined) return
+  process.env.NODE_COMPILE_CACHE ||= join(cache, 'code')
+  enableCompileCache()
 }

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
 import { crc32, deflateSync } from 'node:zlib'
 import { SimulatedError } from './request.ts'
-import { tokensOf } from './tokens.ts'
-import { otherModels } from './words.ts'
+import { otherModels, tokensOf } from './words.ts'
 
 /** The body of an edit as that of a generation, and how many files it has. Throws SimulatedError. */
 export async function editOf(bytes: Uint8Array<ArrayBuffer>, type: string): Promise<{ body: object; files: number }> {

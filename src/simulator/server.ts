@@ -1,13 +1,9 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { mostOfBody, mostOfConversation, requireLength } from './bounds.ts'
-import { type Fault, failWith } from './faults.ts'
-import { others } from './others.ts'
-import { replyTo } from './reply.ts'
+import { heard, hearingModel, piecesOf, speechModel, spoken } from './audio.ts'
+import { type Fault, failWith, replyTo } from './reply.ts'
 import { modelNames, readRequest, SimulatedError } from './request.ts'
-import { piecesOf, speechModel, spoken } from './speech.ts'
-import { heard, hearingModel } from './transcription.ts'
-import { otherModels } from './words.ts'
+import { mostOfBody, mostOfConversation, otherModels, requireLength } from './words.ts'
 import { chunksOf, completionOf, errorOf } from './write.ts'
 
 // An import would evaluate all exports of the module, a second HTTP client among them: 12 MB and 30 ms.
@@ -158,4 +154,23 @@ async function close(server: Server): Promise<void> {
   const closed = new Promise((resolve) => server.close(resolve))
   server.closeAllConnections()
   await closed
+}
+
+/** What the simulator answers at other paths than that of conversations: one body, or the chunks of a stream. */
+type Answered = { whole: object } | { chunks: object[] }
+
+/** Answers a body at a path; loaded when it is asked for, since most processes never are. */
+const others: { readonly [path: string]: (body: unknown) => Promise<Answered> } = {
+  '/v1/images/generations': async (body) => {
+    const { imagesOf } = await import('./images.ts')
+    return { whole: imagesOf(body, { created: Math.floor(Date.now() / 1_000) }) }
+  },
+  '/v1/embeddings': async (body) => ({ whole: (await import('./other-operations.ts')).embeddingsOf(body) }),
+  '/v1/decisions': async (body) => ({ whole: (await import('./other-operations.ts')).decisionsOf(body) }),
+  '/v1/rerank': async (body) => ({ whole: (await import('./other-operations.ts')).rankingOf(body) }),
+  '/v1/moderations': async (body) => ({ whole: (await import('./other-operations.ts')).moderationsOf(body) }),
+  '/v1/completions': async (body) => {
+    const { completionsOf } = await import('./other-operations.ts')
+    return completionsOf(body, Math.floor(Date.now() / 1_000))
+  },
 }

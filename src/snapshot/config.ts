@@ -1,16 +1,14 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { dirname, join, resolve } from 'node:path'
+import { basename, dirname, join, relative, resolve } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { durationMs } from '../core/duration.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { Policy } from '../core/names.ts'
-import { type PolicyFile, type RoutingFile, routingOf } from '../core/routing/policy-file.ts'
-import type { HealthSettings, RoutingRules } from '../core/routing/rules.ts'
-import { defaultRouting } from '../core/routing/rules.ts'
+import { type PolicyFile, policyOf, type RoutingFile, routingOf } from '../core/routing/policy-file.ts'
+import { defaultHealth, defaultRouting, type HealthSettings, type RoutingRules } from '../core/routing/rules.ts'
+import { durationMs } from '../core/time.ts'
 import { type Problem, readingFailure } from '../manifest/check/problem.ts'
-import { checkSchema } from '../manifest/check/schema.ts'
-import { readSchema } from '../manifest/check/validators.ts'
+import { checkSchema, readSchema } from '../manifest/check/schema.ts'
 import {
   brokenReferenceMessage,
   type Environment,
@@ -24,12 +22,11 @@ import type { ProviderSettings } from '../manifest/read/references.ts'
 import { readSource, type Source } from '../manifest/read/source.ts'
 import type { CallMetricsSettings } from '../observe/call-metrics.ts'
 import { type PluginFile, type PluginSettings, pluginSettings } from '../plugin/settings.ts'
-import { type AnswerBounds, defaultAnswerBounds } from '../upstream/answer-bounds.ts'
+import { type AnswerBounds, defaultAnswerBounds } from '../upstream/answer-body.ts'
 import type { MediaSettings } from '../upstream/files/fetcher.ts'
-import { type HealthFile, healthOf, policiesOf } from './routing-settings.ts'
 
 /** How large the body of a request may be: values of any kind, and fields at its top that its API does not have. */
-export type BodyBounds = { bytes: number; values: number; unknownFields: number }
+type BodyBounds = { bytes: number; values: number; unknownFields: number }
 
 /** The operator's settings with all defaults filled in; folders and the store's path are absolute. */
 export type Config = {
@@ -294,4 +291,44 @@ function restartPaths(schema: unknown, path: string[]): string[][] {
 
 function valueAt(value: unknown, path: readonly string[]): unknown {
   return path.reduce<unknown>((at, step) => (isObject(at) ? at[step] : undefined), value)
+}
+
+type HealthFile = {
+  consecutive_failures?: number
+  share?: number
+  min_calls?: number
+  window?: string
+  open_for?: string
+  max_open?: string
+  ramp_up?: string
+}
+
+/** Policies by id, of a file that has passed its schema. */
+function policiesOf(file: { [id: string]: PolicyFile }): Map<string, Policy> {
+  return new Map(Object.entries(file).map(([id, policy]) => [id, policyOf(id, policy)]))
+}
+
+/** The settings of health that a file states, with the defaults of the others. */
+function healthOf(file: HealthFile): HealthSettings {
+  const { consecutive_failures, share, min_calls, window, open_for, max_open, ramp_up } = file
+  const base = defaultHealth
+  return {
+    inARow: consecutive_failures ?? base.inARow,
+    share: share ?? base.share,
+    of: min_calls ?? base.of,
+    windowMs: ms(window) ?? base.windowMs,
+    openMs: ms(open_for) ?? base.openMs,
+    openMostMs: ms(max_open) ?? base.openMostMs,
+    rampMs: ms(ramp_up) ?? base.rampMs,
+  }
+}
+
+function ms(duration: string | undefined): number | undefined {
+  return duration === undefined ? undefined : durationMs(duration)
+}
+
+/** A file relative to the folder of the configuration; of files elsewhere, such as shipped dialects, the last two names. */
+export function shortPath(file: string, config: string): string {
+  const path = relative(dirname(config), file)
+  return path.startsWith('..') ? join(basename(dirname(file)), basename(file)) : path
 }

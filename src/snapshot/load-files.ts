@@ -1,25 +1,23 @@
 import { join } from 'node:path'
 import type { Catalog, ModelList } from '../catalog/catalog.ts'
 import { type CatalogFile, readList } from '../catalog/read-list.ts'
+import { isObject } from '../core/json.ts'
 import { didYouMean } from '../manifest/check/did-you-mean.ts'
 import type { Problem } from '../manifest/check/problem.ts'
-import { checkSchema } from '../manifest/check/schema.ts'
-import type { FileKind } from '../manifest/check/validators.ts'
+import { checkSchema, type FileKind } from '../manifest/check/schema.ts'
+import { type Extensions, isBare } from '../manifest/provider.ts'
 import { seenOf } from '../manifest/read/base-layers.ts'
 import { type Dialect, type Dialects, loadDialect } from '../manifest/read/dialect.ts'
-import type { Environment } from '../manifest/read/environment.ts'
-import { type Extensions, isBare } from '../manifest/read/extensions.ts'
+import { type Environment, referencesIn } from '../manifest/read/environment.ts'
 import { type FileCache, noCache } from '../manifest/read/file-cache.ts'
 import { type Earlier, type KnownSources, keepSound, readFolder, type Texts } from '../manifest/read/folder.ts'
 import type { KeptProvider } from '../manifest/read/manifest.ts'
 import type { Path } from '../manifest/read/position.ts'
 import type { Surroundings } from '../manifest/read/references.ts'
 import type { Source } from '../manifest/read/source.ts'
-import { extensionsOf } from '../plugin/extensions.ts'
-import type { PluginInstance } from '../plugin/instances.ts'
+import { extensionsOf, type PluginInstance } from '../plugin/instances.ts'
 import { type GiveTurn, noTurns } from '../runtime/event-loop.ts'
 import type { Config } from './config.ts'
-import { credentialNames } from './credentials.ts'
 import { joinCatalog, sharedLists } from './join-catalog.ts'
 import { type PluginServices, pluginsOf } from './load-plugins.ts'
 import { loadProviders } from './load-providers.ts'
@@ -41,7 +39,7 @@ export type Files = {
  * The input of `readFiles`; `everything` includes the manifests of switched-off providers, `running` are the plugins of the last
  * generation, `services` what is lent to them; `giveTurn` lets calls have their turns between the steps.
  */
-export type Reading = {
+type Reading = {
   config: Config
   source: Source
   env: Environment
@@ -55,7 +53,7 @@ export type Reading = {
 }
 
 /** The files that a configuration leads to, by their kind. */
-export type Sources = { dialects: Source[]; manifests: Source[]; catalogs: Source[]; problems: Problem[] }
+type Sources = { dialects: Source[]; manifests: Source[]; catalogs: Source[]; problems: Problem[] }
 
 /** Reads all files that a configuration leads to, and collects all their problems. */
 export async function readFiles(reading: Reading): Promise<Files> {
@@ -235,4 +233,25 @@ export function loadCatalog(source: Source): CatalogRead {
   const { models, findings } = readList(file)
   problems.push(...findings.map(({ path, message }) => source.problem(path, message)))
   return problems.length > 0 ? { problems } : { list: { provider, models }, problems }
+}
+
+/** The variables that hold credentials of providers, or the first key of this router: those that manifests and settings name. */
+export function credentialNames(manifests: readonly Source[], settings: unknown): Set<string> {
+  const found = new Set(['INFERENCE_ROUTER_ADMIN_KEY'])
+  for (const { value } of manifests) collect(value, false, found)
+  collect(settings, false, found)
+  return found
+}
+
+/** Members under which credentials stand. */
+const secretMembers: ReadonlySet<string> = new Set(['auth', 'headers', 'secret'])
+
+function collect(value: unknown, isSecret: boolean, found: Set<string>): void {
+  if (typeof value === 'string') {
+    if (isSecret) for (const name of referencesIn(value)) found.add(name)
+  } else if (Array.isArray(value)) {
+    for (const item of value) collect(item, isSecret, found)
+  } else if (isObject(value)) {
+    for (const [name, member] of Object.entries(value)) collect(member, isSecret || secretMembers.has(name), found)
+  }
 }

@@ -1,6 +1,6 @@
 import type { Problem } from '../manifest/check/problem.ts'
+import { isBare, noExtensions } from '../manifest/provider.ts'
 import type { Dialect } from '../manifest/read/dialect.ts'
-import { isBare, noExtensions } from '../manifest/read/extensions.ts'
 import { type KeptProvider, loadManifest } from '../manifest/read/manifest.ts'
 import type { Names, Surroundings } from '../manifest/read/references.ts'
 import type { Source } from '../manifest/read/source.ts'

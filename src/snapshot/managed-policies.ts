@@ -1,15 +1,14 @@
 import type { Catalog } from '../catalog/catalog.ts'
-import { longestMs } from '../core/duration.ts'
 import { isEuropean, outsideEurope, type Policy, policyIdProblem, splitModel, withoutCommonApi } from '../core/names.ts'
 import { hasNoWeight } from '../core/routing/policy-file.ts'
 import type { RoutingRules } from '../core/routing/rules.ts'
+import { longestMs } from '../core/time.ts'
 import { didYouMean } from '../manifest/check/did-you-mean.ts'
 import type { Problem } from '../manifest/check/problem.ts'
 import type { Provider } from '../manifest/provider.ts'
 import type { Path } from '../manifest/read/position.ts'
 import type { Source } from '../manifest/read/source.ts'
-import { servedBy } from '../manifest/target.ts'
-import { targetFacts } from '../manifest/target-facts.ts'
+import { servedBy, targetFacts } from '../manifest/target.ts'
 import type { Config } from './config.ts'
 
 /** The names that targets of policies may have: the usable providers, the slugs of all, the models. */

@@ -1,7 +1,7 @@
 import type { Catalog } from '../catalog/catalog.ts'
 import { proveExamples } from '../manifest/check/examples.ts'
 import { hasErrors, type Problem } from '../manifest/check/problem.ts'
-import { keepValidatorsIn } from '../manifest/check/validators.ts'
+import { keepValidatorsIn } from '../manifest/check/schema.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { bareProvider } from '../manifest/read/dialect.ts'
 import type { Environment } from '../manifest/read/environment.ts'

@@ -2,7 +2,7 @@ import { randomUUIDv7 } from 'node:crypto'
 import type { JsonObject } from '../core/json.ts'
 import type { Changes } from './changes.ts'
 import type { Connection } from './connection.ts'
-import { storedJson } from './stored-json.ts'
+import { storedJson } from './store-error.ts'
 
 /**
  * A change and who made it. `actor` is the id of a key, or `cli`; `action` is `<what>.<verb>`, as `apikey.create`; `subject`

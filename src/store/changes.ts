@@ -1,5 +1,5 @@
 import type { Connection } from './connection.ts'
-import { fileAt, requireSameFile } from './file-guard.ts'
+import { fileAt, requireSameFile } from './database-files.ts'
 
 /** Listeners for one kind of change. */
 export type Topic<Subject> = {

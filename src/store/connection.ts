@@ -1,12 +1,9 @@
 import Database from 'better-sqlite3'
-import { createPrivate, keepPrivate } from './private-file.ts'
+import { createPrivate, inMemory, keepPrivate } from './database-files.ts'
 import { storeError } from './store-error.ts'
 
 /** An open SQLite connection. */
 export type Connection = Database.Database
-
-/** The path of a database that lives in memory and ends with its connection. */
-export const inMemory = ':memory:'
 
 /** How long a connection waits for another process or thread that writes. */
 const busyTimeoutMs = 5_000

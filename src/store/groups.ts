@@ -1,7 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { Changes } from './changes.ts'
 import type { Connection } from './connection.ts'
-import { unlessTaken } from './name-taken.ts'
+import { unlessTaken } from './store-error.ts'
 
 /** Keys of an organization that share a monthly limit. Nano-USD, null means unlimited; Unix milliseconds. */
 export type Group = {

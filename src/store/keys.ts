@@ -1,8 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { Changes } from './changes.ts'
 import type { Connection } from './connection.ts'
-import type { RateLimits } from './rate-limits.ts'
-import { storedJson } from './stored-json.ts'
+import { storedJson } from './store-error.ts'
 
 /** The levels of a permission, from least to most. */
 export const levels = ['none', 'read', 'write'] as const
@@ -63,7 +62,7 @@ export type NewKey = Pick<KeyRecord, 'organization' | 'hash' | 'prefix' | 'name'
   Omit<KeyChanges, 'permissions'> & { permissions: Partial<Permissions> }
 
 /** The state of a key. */
-export type KeyState = 'active' | 'expired' | 'revoked'
+type KeyState = 'active' | 'expired' | 'revoked'
 
 /** The state of a key at a time (Unix milliseconds), derived from its times. */
 export function keyState({ revokedAt, expiresAt }: Pick<KeyRecord, 'revokedAt' | 'expiresAt'>, now: number): KeyState {
@@ -72,7 +71,7 @@ export function keyState({ revokedAt, expiresAt }: Pick<KeyRecord, 'revokedAt' |
 }
 
 /** A page of keys: of one organization or of all, after an id. */
-export type KeyPage = { organization?: string; after?: string; limit: number }
+type KeyPage = { organization?: string; after?: string; limit: number }
 
 /** No limit at all. */
 export const noLimits: RateLimits = { requestsPerMinute: null, tokensPerMinute: null, concurrentCalls: null }
@@ -291,4 +290,11 @@ export function rateLimits(row: LimitColumns): RateLimits {
 
 function numberOrNull(value: bigint | null): number | null {
   return value === null ? null : Number(value)
+}
+
+/** The most requests and tokens per minute, and calls at once; null is no limit. */
+export type RateLimits = {
+  requestsPerMinute: number | null
+  tokensPerMinute: number | null
+  concurrentCalls: number | null
 }

@@ -1,7 +1,7 @@
 import { realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
-import { createPrivate, keepPrivate } from './private-file.ts'
+import { createPrivate, keepPrivate } from './database-files.ts'
 import { StoreError, storeError } from './store-error.ts'
 
 /** An exclusive lock on a database. */

@@ -2,7 +2,7 @@ import type { PolicyFile } from '../core/routing/policy-file.ts'
 import type { Changes } from './changes.ts'
 import type { Connection } from './connection.ts'
 import type { PageOf } from './groups.ts'
-import { storedJson } from './stored-json.ts'
+import { storedJson } from './store-error.ts'
 
 /** An organization's alias of a model or a policy. */
 export type Alias = { name: string; target: string }

@@ -3,9 +3,9 @@ import type { DataRules } from '../core/names.ts'
 import { dayMs } from '../core/time.ts'
 import type { Changes } from './changes.ts'
 import type { Connection } from './connection.ts'
-import { unlessTaken } from './name-taken.ts'
-import type { RateLimits } from './rate-limits.ts'
+import type { RateLimits } from './keys.ts'
 import { type Retention, rulesReader } from './rules.ts'
+import { unlessTaken } from './store-error.ts'
 
 export type { OrganizationRules, Retention } from './rules.ts'
 

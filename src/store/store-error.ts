@@ -60,7 +60,7 @@ export function isRowFault(thrown: unknown): boolean {
 }
 
 /** Whether a unique constraint was violated. */
-export function isDuplicate(thrown: unknown): boolean {
+function isDuplicate(thrown: unknown): boolean {
   return codeOf(thrown) === 'SQLITE_CONSTRAINT_UNIQUE'
 }
 
@@ -113,4 +113,30 @@ function codeOf(thrown: unknown): string {
   if (thrown instanceof Database.SqliteError) return thrown.code
   // The one failure that the driver finds before it asks the engine.
   return thrown instanceof TypeError && thrown.message.includes('directory does not exist') ? 'SQLITE_CANTOPEN' : ''
+}
+
+/** The name is in use already. */
+export class NameTaken extends StoreError {
+  constructor(message: string, cause: unknown) {
+    super(message, cause)
+    this.name = 'NameTaken'
+  }
+}
+
+/** Runs an insert. Throws NameTaken, with this message, when it violates a unique constraint. */
+export function unlessTaken(message: string, insert: () => void): void {
+  try {
+    insert()
+  } catch (thrown) {
+    throw isDuplicate(thrown) ? new NameTaken(message, thrown) : thrown
+  }
+}
+
+/** The value of a column with JSON. Only JSON was ever written there: throws StoreError for damage when it is anything else. */
+export function storedJson<T>(text: string): T {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw damageError('a row of the database', 'a column that must be JSON is not')
+  }
 }

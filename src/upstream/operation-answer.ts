@@ -1,7 +1,9 @@
+import { RouterError } from '../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
+import type { UploadedFile } from '../core/operation.ts'
 import { mergeUsage, type Usage } from '../core/usage.ts'
 import type { Provider } from '../manifest/provider.ts'
-import { reportedFailureOf } from '../manifest/run/reported-failure.ts'
+import { reportedFailureOf } from '../manifest/run/read-reply.ts'
 import {
   type OperationContext,
   type OperationEvent,
@@ -13,15 +15,19 @@ import type { Target } from '../manifest/target.ts'
 import { isLong, nextTurn } from '../runtime/event-loop.ts'
 import type { Frame } from '../wire/frame.ts'
 import { streamFormats } from '../wire/frames.ts'
-import type { AnswerBounds } from './answer-bounds.ts'
-import { cut, parseObject, unreadable, withBilled } from './answer-json.ts'
+import { type AnswerBounds, cut, parseObject, unreadable, withBilled } from './answer-body.ts'
 import type { HttpClient, HttpResponse } from './http/types.ts'
 import { type JobOptions, resultOf } from './job.ts'
-import { outgoingBody } from './operation-body.ts'
-import { withFields } from './path-fields.ts'
-import { reportedFailure } from './provider-error.ts'
+import {
+  bytesBody,
+  formBody,
+  jsonBody,
+  type MultipartEntry,
+  multipartBody,
+  type OutgoingBody,
+} from './outgoing-body.ts'
+import { exhaustedMs, reportedFailure } from './provider-error.ts'
 import { sendRequest, type Timing, textOf } from './provider-request.ts'
-import { exhaustedMs } from './rate-limit-headers.ts'
 
 /**
  * A provider's answer to an operation: a whole reply in the client's words, or bytes or events of which the first have come.
@@ -39,7 +45,7 @@ export type OperationAnswer = (
 }
 
 /** What is sent, and how large the answer may be. */
-export type OutgoingOperation = {
+type OutgoingOperation = {
   written: WrittenOperation
   stream: boolean
   signal: AbortSignal
@@ -245,4 +251,74 @@ async function readFrame(context: OperationContext, frame: Frame, bounds: Answer
 function headersOf({ headers }: HttpResponse): JsonObject {
   const texts = Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value])
   return isObject(headers) ? (Object.fromEntries(texts) as JsonObject) : {}
+}
+
+/** A body in the form that an endpoint takes, with the files that stand in it. Throws RouterError. */
+function outgoingBody(context: OperationContext, body: JsonObject): OutgoingBody {
+  const { endpoint, request, provider } = context
+  const { files } = request
+  switch (endpoint.body) {
+    case 'json':
+      return jsonBody(body, files)
+    case 'multipart':
+      return multipartBody(entriesOf(body).map(([name, value]) => entryOf(name, value, files)))
+    case 'multipart_or_json': {
+      const hasFiles = entriesOf(body).some(([, value]) => fileIn(value, files))
+      return outgoingBody({ ...context, endpoint: { ...endpoint, body: hasFiles ? 'multipart' : 'json' } }, body)
+    }
+    case 'form':
+      return formBody(entriesOf(body).map(([name, value]) => [name, textOfValue(value)]))
+    case 'bytes': {
+      const file = Object.values(body)
+        .map((value) => fileIn(value, files))
+        .find((found) => found)
+      if (file) return bytesBody(file)
+      const message = `The request could not be translated for ${provider.slug}: it has no file to send.`
+      throw new RouterError('invalid_request', message, { param: 'file' })
+    }
+  }
+}
+
+/** The fields of a form; a list is several of the name that OpenAI's forms have for lists, unless the name says it already. */
+function entriesOf(body: JsonObject): [name: string, value: Json][] {
+  return Object.entries(body).flatMap(([name, value]): [string, Json][] => {
+    if (value === undefined || value === null) return []
+    if (!Array.isArray(value)) return [[name, value]]
+    const repeated = name.endsWith('[]') ? name : `${name}[]`
+    return value.map((item) => [repeated, item])
+  })
+}
+
+function entryOf(name: string, value: Json, files: readonly UploadedFile[]): MultipartEntry {
+  const file = fileIn(value, files)
+  if (!file) return { name, value: textOfValue(value) }
+  const { filename, mediaType, size } = file
+  return { name, filename: filename || 'file', mediaType, size, read: () => file.read() }
+}
+
+/** The file that a value stands for. */
+function fileIn(value: Json | undefined, files: readonly UploadedFile[]): UploadedFile | undefined {
+  return isObject(value) && typeof value.$file === 'number' ? files[value.$file] : undefined
+}
+
+function textOfValue(value: Json): string {
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+/**
+ * A path in which `{name}` stands for a field of the client, as one segment: a text, a number, or the `id` of an object. `{model}`
+ * and `{+model}` stay. Throws RouterError 400 for a field that is missing, or would lead to another path.
+ */
+function withFields(path: string, fields: JsonObject): string {
+  return path.replaceAll(/\{(?!\+?model\})(\w+)\}/g, (_, name: string) => {
+    const text = segmentOf(fields[name])
+    if (text !== undefined && !/^\.{0,2}$/.test(text)) return encodeURIComponent(text.toWellFormed())
+    const message = `'${name}' must be a name that can be part of an address.`
+    throw new RouterError('invalid_request', message, { param: name })
+  })
+}
+
+function segmentOf(value: Json | undefined): string | undefined {
+  if (isObject(value)) return segmentOf(value.id)
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined
 }

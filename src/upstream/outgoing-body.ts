@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { isObject, type JsonObject } from '../core/json.ts'
-import type { UploadedFile } from '../core/upload.ts'
+import type { UploadedFile } from '../core/operation.ts'
 
 /** What is sent to a provider: `contentType` of the request, its bytes anew for every call of `bytes`, `length` where it is known. */
 export type OutgoingBody = { contentType: string; length?: number; bytes(): BodyBytes }

@@ -4,18 +4,23 @@ import type { Reply } from '../core/reply.ts'
 import { exceededByCalls } from '../core/tool-arguments.ts'
 import { readMetered, readReply } from '../manifest/run/read-reply.ts'
 import { chatEndpoint } from '../manifest/run/run-mapping.ts'
-import type { Target } from '../manifest/target.ts'
-import { targetFacts } from '../manifest/target-facts.ts'
+import { type Target, targetFacts } from '../manifest/target.ts'
 import { isLong, nextTurn } from '../runtime/event-loop.ts'
 import { streamFormats } from '../wire/frames.ts'
-import { type AnswerBounds, defaultAnswerBounds, describeExcess } from './answer-bounds.ts'
-import { billedAnyway, excerpt, parseObject, unreadable, withBilled } from './answer-json.ts'
-import { foldFacts } from './fold-facts.ts'
+import {
+  type AnswerBounds,
+  billedAnyway,
+  defaultAnswerBounds,
+  describeExcess,
+  excerpt,
+  parseObject,
+  unreadable,
+  withBilled,
+} from './answer-body.ts'
 import type { HttpClient, HttpResponse } from './http/types.ts'
-import { reportedFailure } from './provider-error.ts'
+import { exhaustedMs, reportedFailure } from './provider-error.ts'
 import { type ForwardedHeader, sendRequest, type Timing, textOf } from './provider-request.ts'
-import { readStream, type StreamedAnswer } from './provider-stream.ts'
-import { exhaustedMs } from './rate-limit-headers.ts'
+import { foldFacts, readStream, type StreamedAnswer } from './provider-stream.ts'
 
 /** A provider's answer: a whole reply, or a stream whose first content has come. */
 export type ProviderAnswer = (WholeAnswer | StreamedAnswer) & {

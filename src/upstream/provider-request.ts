@@ -4,7 +4,6 @@ import type { JsonObject } from '../core/json.ts'
 import type { Provider, Timeouts } from '../manifest/provider.ts'
 import type { Target } from '../manifest/target.ts'
 import { isLong, nextTurn } from '../runtime/event-loop.ts'
-import { absoluteUrl } from './absolute-url.ts'
 import { authorize } from './auth/authorize.ts'
 import type { HttpClient, HttpMethod, HttpResponse } from './http/types.ts'
 import { type BodyBytes, jsonText, type OutgoingBody } from './outgoing-body.ts'
@@ -159,7 +158,7 @@ export async function textOf(provider: Provider, response: HttpResponse, mostByt
 }
 
 /** The text of an unsuccessful response: its beginning where it is long. Throws RouterError. */
-export async function errorText(response: HttpResponse): Promise<string> {
+async function errorText(response: HttpResponse): Promise<string> {
   return (await textUpTo(response, mostErrorBytes)).text
 }
 
@@ -217,3 +216,28 @@ const declaredHeaders = new WeakMap<Headers, Headers>()
 
 /** More than any error needs. */
 const mostErrorBytes = 256 * 1024
+
+/**
+ * An address that a provider named, where the next request goes with its credentials: of its own origin, or HTTPS on one of these hosts,
+ * of which `*.acme.com` is any below `acme.com`. Throws RouterError.
+ */
+export function absoluteUrl(
+  { slug, baseUrl }: Pick<Provider, 'slug' | 'baseUrl'>,
+  text: string,
+  hosts: readonly string[],
+): string {
+  const [own, url] = [URL.parse(baseUrl), URL.parse(text)]
+  if (!own || !url || url.username || url.password || !(url.origin === own.origin || isOneOf(hosts, url))) {
+    throw new RouterError('provider_unreadable', 'The provider named an address that is not its own.', {
+      provider: slug,
+      forLog: `${slug} named the address ${url ? url.origin : text.slice(0, 200)}, which is neither of ${baseUrl} nor among the \`hosts\` of its job`,
+    })
+  }
+  url.hash = ''
+  return url.href
+}
+
+function isOneOf(hosts: readonly string[], { protocol, port, hostname }: URL): boolean {
+  if (protocol !== 'https:' || port !== '') return false
+  return hosts.some((host) => (host.startsWith('*.') ? hostname.endsWith(host.slice(1)) : hostname === host))
+}

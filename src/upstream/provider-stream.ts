@@ -1,17 +1,16 @@
+import { randomUUID } from 'node:crypto'
 import { asRouterError } from '../core/errors.ts'
 import { isAnswer } from '../core/events.ts'
+import type { FoldFacts } from '../core/fold.ts'
 import { eventsOf } from '../core/reply-events.ts'
 import { mergeUsage } from '../core/usage.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { readReply } from '../manifest/run/read-reply.ts'
 import { chatEndpoint } from '../manifest/run/run-mapping.ts'
-import type { Target } from '../manifest/target.ts'
-import { targetFacts } from '../manifest/target-facts.ts'
-import { yieldEach } from '../runtime/yield-each.ts'
+import { type Target, targetFacts } from '../manifest/target.ts'
+import { yieldEach } from '../runtime/event-loop.ts'
 import type { StreamFormat } from '../wire/frames.ts'
-import type { AnswerBounds } from './answer-bounds.ts'
-import { billedAnyway, cut, parseObject, unreadable, withBilled } from './answer-json.ts'
-import { foldFacts } from './fold-facts.ts'
+import { type AnswerBounds, billedAnyway, cut, parseObject, unreadable, withBilled } from './answer-body.ts'
 import type { HttpResponse } from './http/types.ts'
 import { readErrorResponse, reportedFailure } from './provider-error.ts'
 import { textOf } from './provider-request.ts'
@@ -142,4 +141,9 @@ function startingWith<T>(first: T, rest: AsyncGenerator<T, void>): AsyncIterable
     },
     return: () => rest.return(),
   }
+}
+
+/** The facts for folding an answer of this provider. */
+export function foldFacts({ maker }: Provider): FoldFacts {
+  return { maker, newId: randomUUID, now: () => Math.floor(Date.now() / 1_000) }
 }

@@ -1,18 +1,24 @@
 import type { Books } from '../app/accounting.ts'
 import { explainingBooks } from '../app/explain-services.ts'
 import { processMetrics } from '../app/metrics.ts'
-import { storedValues, valuesRoute } from '../app/plugin-values.ts'
+import { storedValues, valuesRoute } from '../app/plugin-services.ts'
 import { jsonRoutes } from '../app/routes.ts'
 import type { Served, Serving } from '../app/serving.ts'
 import { asRouterError, type RouterError } from '../core/errors.ts'
 import type { ServerContext } from '../http/context.ts'
-import { requireFreePort, reservePort } from '../http/listen.ts'
-import { endpointsOf, openManagement, type Routes, requireOwnPort } from '../http/listeners.ts'
+import {
+  endpointsOf,
+  openManagement,
+  type Routes,
+  requireFreePort,
+  requireOwnPort,
+  reservePort,
+} from '../http/listeners.ts'
 import { RunningRequests } from '../http/running-requests.ts'
 import { openBank } from '../lending/bank.ts'
 import { levelsOf, linesWriter, logOf } from '../observe/log.ts'
 import type { CallsUnderWay } from '../observe/worker-metrics.ts'
-import { sharedClock } from '../routing/shared-clock.ts'
+import { sharedClock } from '../routing/findings.ts'
 import { openSharedState, type SharedState } from '../routing/shared-state.ts'
 import { collectWhenIdle } from '../runtime/collect.ts'
 import { holdYoungGeneration } from '../runtime/young-generation.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { secretOf } from '../../src/access/client-secret.ts'
+import { secretOf } from '../../src/access/secrets.ts'
 
 test.each([
   [{ authorization: 'Bearer ir-abc' }, 'ir-abc'],

@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { ensureFirstKey, openAccess, requirePermission } from '../../src/access/keys.ts'
-import { newSecret, requireUsableSecret, storedSecret } from '../../src/access/secret.ts'
+import { newSecret, requireUsableSecret, storedSecret } from '../../src/access/secrets.ts'
 import { RouterError } from '../../src/core/errors.ts'
 import type { NewKey } from '../../src/store/keys.ts'
 import { openStore } from '../../src/store/open.ts'

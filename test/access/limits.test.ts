@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { type Limited, openLimits } from '../../src/access/limits.ts'
 import { RouterError } from '../../src/core/errors.ts'
-import type { RateLimits } from '../../src/store/rate-limits.ts'
+import type { RateLimits } from '../../src/store/keys.ts'
 
 const none: RateLimits = { requestsPerMinute: null, tokensPerMinute: null, concurrentCalls: null }
 const few = { prompt: 10, output: 20, hasOutputLimit: true }

@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { openAccess } from '../../src/access/keys.ts'
 import { openOrganizations } from '../../src/access/organizations.ts'
-import { newSecret, storedSecret } from '../../src/access/secret.ts'
+import { newSecret, storedSecret } from '../../src/access/secrets.ts'
 import type { NewKey } from '../../src/store/keys.ts'
 import { openStore } from '../../src/store/open.ts'
 import { temporaryFile } from '../store/temporary.ts'

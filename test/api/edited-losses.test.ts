@@ -1,8 +1,8 @@
 import { describe, expect, it, test } from 'vitest'
 import { chat } from '../../src/api/chat/api.ts'
 import { messages } from '../../src/api/messages/api.ts'
+import { lostChoice } from '../../src/api/remove-fields.ts'
 import { responses } from '../../src/api/responses/api.ts'
-import { lostChoice } from '../../src/api/tool-choice.ts'
 import { namesInBody } from '../../src/api/wire-fields.ts'
 import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { readRouting, withFirstModel } from '../../src/api/routing-fields.ts'
+import { readRouting, withFirstModel } from '../../src/api/router-fields.ts'
 import { RouterError } from '../../src/core/errors.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 

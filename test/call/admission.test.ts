@@ -14,7 +14,7 @@ import type { NeutralRequest } from '../../src/core/request.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { openBudget } from '../../src/money/budget.ts'
 import { noLimits } from '../../src/store/keys.ts'
-import { monthOf } from '../../src/store/ledger/spend.ts'
+import { monthOf } from '../../src/store/ledger/sums.ts'
 import { openStore } from '../../src/store/open.ts'
 
 const store = openStore('sqlite::memory:')

@@ -11,7 +11,7 @@ import { defaultHealth, defaultRouting, type RoutingRules } from '../../src/core
 import type { Provider, Trait } from '../../src/manifest/provider.ts'
 import type { Target } from '../../src/manifest/target.ts'
 import { Affinity } from '../../src/routing/affinity.ts'
-import { Gates } from '../../src/routing/health/concurrency-limiters.ts'
+import { Gates } from '../../src/routing/health/concurrency-limiter.ts'
 import { Health } from '../../src/routing/health/health.ts'
 import { RetryBudget } from '../../src/routing/health/retries.ts'
 import { Measurements } from '../../src/routing/measurements.ts'

@@ -11,7 +11,7 @@ import type { JsonObject } from '../../src/core/json.ts'
 import { abilities } from '../../src/core/models/model.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { servedBy, type Target } from '../../src/manifest/target.ts'
-import { defaultAnswerBounds } from '../../src/upstream/answer-bounds.ts'
+import { defaultAnswerBounds } from '../../src/upstream/answer-body.ts'
 import type { HttpClient } from '../../src/upstream/http/types.ts'
 import { shippedFiles } from '../helpers/shipped.ts'
 

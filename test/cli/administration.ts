@@ -1,4 +1,4 @@
-import type { Out } from '../../src/cli/output.ts'
+import type { Out } from '../../src/cli/command.ts'
 import { temporaryFile } from '../store/temporary.ts'
 
 type Command = { run(args: string[], out: Out, storeUrl: () => string): Promise<number> }

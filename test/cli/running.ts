@@ -1,4 +1,4 @@
-import type { Out } from '../../src/cli/output.ts'
+import type { Out } from '../../src/cli/command.ts'
 
 /** The output of a command, and its exit code. */
 export type Ran = { code: number; stdout: string; stderr: string }

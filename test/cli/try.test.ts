@@ -1,7 +1,6 @@
 import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
-import { sideBySide } from '../../src/cli/side-by-side.ts'
-import { run } from '../../src/cli/try.ts'
+import { run, sideBySide } from '../../src/cli/try.ts'
 import { acme, folderOf, plainDialect } from '../manifest/files.ts'
 import { ran } from './running.ts'
 

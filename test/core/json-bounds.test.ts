@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { valuesIn as counted, deepest, exceeded, mostMembers } from '../../src/core/json-bounds.ts'
+import { valuesIn as counted, deepest, exceeded, mostMembers } from '../../src/core/json.ts'
 
 /** The values of a document, counted after parsing. */
 function valuesIn(value: unknown): number {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { newSecret } from '../../src/access/secret.ts'
+import { newSecret } from '../../src/access/secrets.ts'
 import { withoutSecrets } from '../../src/core/secrets.ts'
 
 const secret = newSecret()

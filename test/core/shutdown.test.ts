@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isShutDown, nextShutdown, shutdownMessage } from '../../src/core/models/shutdown.ts'
+import { isShutDown, nextShutdown, shutdownMessage } from '../../src/core/models/model.ts'
 
 const day = Date.parse('2026-10-16T00:00:00Z')
 

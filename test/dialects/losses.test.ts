@@ -6,8 +6,7 @@ import type { Part } from '../../src/core/parts.ts'
 import type { NeutralRequest, Tool } from '../../src/core/request.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { writeRequest } from '../../src/manifest/run/translate.ts'
-import { servedBy } from '../../src/manifest/target.ts'
-import { type ModelTarget, targetFacts } from '../../src/manifest/target-facts.ts'
+import { type ModelTarget, servedBy, targetFacts } from '../../src/manifest/target.ts'
 import { shippedFiles } from '../helpers/shipped.ts'
 
 /**

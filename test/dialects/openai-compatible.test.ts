@@ -10,7 +10,7 @@ import { type LoadedProvider, loadManifest } from '../../src/manifest/read/manif
 import { readSource } from '../../src/manifest/read/source.ts'
 import { readReply } from '../../src/manifest/run/read-reply.ts'
 import { patchRequest, readFrame, usedLosses, writeRequest } from '../../src/manifest/run/translate.ts'
-import { targetFacts } from '../../src/manifest/target-facts.ts'
+import { targetFacts } from '../../src/manifest/target.ts'
 import { recordedEvents, recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { foldFacts } from './replay.ts'
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, test } from 'vitest'
-import { readSchema } from '../../src/manifest/check/validators.ts'
+import { readSchema } from '../../src/manifest/check/schema.ts'
 import { described, type Field, manifestPage, sections } from './manifest-page.ts'
 
 test('the page is made of the schemas of today', () => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { deepest } from '../../src/core/json-bounds.ts'
+import { deepest } from '../../src/core/json.ts'
 import { awsFrame } from '../helpers/aws-frames.ts'
 import { type LoopbackProvider, loopbackProvider } from '../helpers/provider.ts'
 import { type TestRouter, testRouter } from '../helpers/router.ts'

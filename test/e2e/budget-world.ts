@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
-import { newSecret, storedSecret } from '../../src/access/secret.ts'
+import { newSecret, storedSecret } from '../../src/access/secrets.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 import type { NewKey } from '../../src/store/keys.ts'
 import { openStore, type Store } from '../../src/store/open.ts'

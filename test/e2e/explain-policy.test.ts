@@ -1,7 +1,7 @@
 import '../helpers/fixed-seed.ts'
 import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { newSecret, storedSecret } from '../../src/access/secret.ts'
+import { newSecret, storedSecret } from '../../src/access/secrets.ts'
 import { sorts } from '../../src/core/routing/rules.ts'
 import { testRouter } from '../helpers/router.ts'
 import { newKey } from './budget-world.ts'

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
 import { defaultRouting } from '../../src/core/routing/rules.ts'
-import { targetFacts } from '../../src/manifest/target-facts.ts'
+import { targetFacts } from '../../src/manifest/target.ts'
 import { resolve } from '../../src/routing/names/resolve.ts'
 import type { Store } from '../../src/store/open.ts'
 import { answerJson, type LoopbackProvider, loopbackProvider } from '../helpers/provider.ts'

@@ -3,7 +3,7 @@ import { request as rawRequest } from 'node:http'
 import { join } from 'node:path'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openConsoleFiles } from '../../src/http/console-files.ts'
+import { openConsoleFiles } from '../../src/http/console.ts'
 import { type TestRouter, testRouter } from '../helpers/router.ts'
 import { eventually } from '../helpers/time.ts'
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type ListenOptions, Server } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { requireFreePort, reservePort } from '../../src/http/listen.ts'
+import { requireFreePort, reservePort } from '../../src/http/listeners.ts'
 
 const host = '127.0.0.1'
 

@@ -6,7 +6,7 @@ import type { RouterError } from '../../src/core/errors.ts'
 import { idleIn, type Purse } from '../../src/lending/purse.ts'
 import { slotEnd } from '../../src/lending/window.ts'
 import { withLoans } from '../../src/lending/with-loans.ts'
-import type { RateLimits } from '../../src/store/rate-limits.ts'
+import type { RateLimits } from '../../src/store/keys.ts'
 import { manySteps, openWires, patienceMs, Refusals, settleDown, type WiredPurse } from './wires.ts'
 
 // Limits that several purses share, whatever the order of calls, messages, time, delays and deaths.

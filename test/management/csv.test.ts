@@ -1,6 +1,6 @@
 import { parse } from 'csv-parse/sync'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { callsCsv } from '../../src/management/calls/calls-csv.ts'
+import { callsCsv } from '../../src/management/calls/calls.ts'
 import { csvLine, wantsCsv } from '../../src/management/calls/csv.ts'
 import { connect } from '../../src/store/connection.ts'
 import { ledgerWriter } from '../../src/store/ledger/ledger-writer.ts'

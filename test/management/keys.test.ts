@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { newSecret, storedSecret } from '../../src/access/secret.ts'
+import { newSecret, storedSecret } from '../../src/access/secrets.ts'
 import { openStore } from '../../src/store/open.ts'
 import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
 import { administration } from './administration.ts'

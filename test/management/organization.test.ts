@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { newSecret, storedSecret } from '../../src/access/secret.ts'
+import { newSecret, storedSecret } from '../../src/access/secrets.ts'
 import { openStore } from '../../src/store/open.ts'
 import { simulatorOnly, type TestRouter, testKey, testRouter } from '../helpers/router.ts'
 import { limit } from '../helpers/time.ts'

@@ -1,6 +1,6 @@
 import { type Dispatcher, Pool } from 'undici'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { newSecret, storedSecret } from '../../src/access/secret.ts'
+import { newSecret, storedSecret } from '../../src/access/secrets.ts'
 import { areas, type KeyRecord, type Level, levels, type Permissions } from '../../src/store/keys.ts'
 import { openStore } from '../../src/store/open.ts'
 import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'

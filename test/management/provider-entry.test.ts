@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { knownProviders, providerEntry } from '../../src/management/provider-entry.ts'
+import { knownProviders, providerEntry } from '../../src/management/providers.ts'
 import { buildSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts'
 import { cache } from '../helpers/router.ts'
 import { folderOf, writeIn } from '../manifest/files.ts'

@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest'
 import { lackedFields } from '../../src/manifest/run/abilities.ts'
-import { cacheLifetimeMs } from '../../src/routing/cache-lifetime.ts'
+import { cacheLifetimeMs } from '../../src/routing/affinity.ts'
 import type { Files } from '../../src/snapshot/load-files.ts'
 import { shippedTarget } from '../helpers/sent.ts'
 import { shippedFiles } from '../helpers/shipped.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { durationMs } from '../../src/core/duration.ts'
+import { durationMs } from '../../src/core/time.ts'
 import { nearest } from '../../src/manifest/check/did-you-mean.ts'
 import { hasBrokenReference, isReference, resolveText } from '../../src/manifest/read/environment.ts'
 

@@ -3,7 +3,7 @@ import type { Provider } from '../../src/manifest/provider.ts'
 import { loadDialect } from '../../src/manifest/read/dialect.ts'
 import { loadManifest } from '../../src/manifest/read/manifest.ts'
 import { readSource } from '../../src/manifest/read/source.ts'
-import type { Pattern } from '../../src/manifest/run/pattern.ts'
+import type { Pattern } from '../../src/manifest/types.ts'
 import { acme, formatted, loadAcme, loadedDialect, plainDialect, plainEndpoint } from './files.ts'
 
 function provider(text: string, env: { [name: string]: string } = {}): Provider {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { fieldNames } from '../../src/api/operations/field-names.ts'
-import { routingFields } from '../../src/api/routing-fields.ts'
+import { routingFields } from '../../src/api/router-fields.ts'
 import type { Operation } from '../../src/core/operation.ts'
 import { proveExamples } from '../../src/manifest/check/examples.ts'
 import { schemaOf } from '../helpers/openapi.ts'

@@ -4,7 +4,7 @@ import type { NeutralRequest } from '../../src/core/request.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { readReply } from '../../src/manifest/run/read-reply.ts'
 import { patchRequest, readEvent, readFrame, usedLosses, writeRequest } from '../../src/manifest/run/translate.ts'
-import { targetFacts } from '../../src/manifest/target-facts.ts'
+import { targetFacts } from '../../src/manifest/target.ts'
 import { acme, formatted, loadAcme } from './files.ts'
 
 function provider(more = ''): Provider {

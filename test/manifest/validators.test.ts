@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest'
-import { createValidators } from '../../src/manifest/check/validators.ts'
+import { createValidators } from '../../src/manifest/check/schema.ts'
 import { type FileCache, noCache } from '../../src/manifest/read/file-cache.ts'
 
 const kept = new Map<string, unknown>()

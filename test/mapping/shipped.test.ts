@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { mappingsIn } from '../../src/cli/mappings.ts'
+import { mappingsIn } from '../../src/cli/load-one.ts'
 import { shippedFiles } from '../helpers/shipped.ts'
 
 test('every shipped mapping is compiled', async () => {

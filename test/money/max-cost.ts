@@ -1,6 +1,5 @@
 import type { NeutralRequest } from '../../src/core/request.ts'
-import { boundedCall, costBound, type PricedTarget, promptBound } from '../../src/money/max-cost.ts'
-import { askedLength } from '../../src/money/output-length.ts'
+import { askedLength, boundedCall, costBound, type PricedTarget, promptBound } from '../../src/money/max-cost.ts'
 
 /**
  * What a call at these targets holds, and of what; `leftNano` is what a caller with a limit can still pay, `counted` the tokens of the

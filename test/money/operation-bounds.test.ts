@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { ModelEntry } from '../../src/core/models/model.ts'
-import { mostCost } from '../../src/money/highest-cost.ts'
-import { type CountedOperation, measuredOperation } from '../../src/money/measured-operation.ts'
-import { operationBounds } from '../../src/money/operation-bounds.ts'
+import { type CountedOperation, measuredOperation, operationBounds } from '../../src/money/meter.ts'
+import { mostCost } from '../../src/money/price.ts'
 
 describe('the most that a call for an operation can cost', () => {
   const tier = (prompt_tokens_threshold: number, input_price: number) => {

@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { ModelEntry, PricingTier } from '../../src/core/models/model.ts'
 import { promptTokens, type Usage, type UsageClass, usageClasses } from '../../src/core/usage.ts'
-import { dearestImageModes, dearestImagePrice } from '../../src/money/image-prices.ts'
 import { priceOf } from '../../src/money/price.ts'
+import { dearestImageModes, dearestImagePrice } from '../../src/money/rates.ts'
 
 /** The prices of these tests do not depend on when a call comes. */
 const at = Date.UTC(2026, 10, 21, 12)

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { ModelEntry } from '../../src/core/models/model.ts'
 import { mergeUsage, type Usage } from '../../src/core/usage.ts'
-import { dearestImageModes, dearestImagePrice } from '../../src/money/image-prices.ts'
 import { priceOf } from '../../src/money/price.ts'
+import { dearestImageModes, dearestImagePrice } from '../../src/money/rates.ts'
 
 const at = Date.UTC(2026, 10, 22)
 const unit = (other_prices: ModelEntry['other_prices']): ModelEntry => ({

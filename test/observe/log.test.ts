@@ -3,8 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
-import { type Log, linesWriter, logFormat, logOf, openFarLog, openLog } from '../../src/observe/log.ts'
-import { logLevels } from '../../src/observe/log-levels.ts'
+import { type Log, linesWriter, logFormat, logLevels, logOf, openFarLog, openLog } from '../../src/observe/log.ts'
 
 // Each log writes its last lines when the process exits.
 process.setMaxListeners(30)

@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { readSource } from '../../src/manifest/read/source.ts'
+import { valuesInMemory } from '../../src/plugin/kit.ts'
 import { loadPlugins } from '../../src/plugin/load.ts'
 import { pluginSettings } from '../../src/plugin/settings.ts'
 import { openPlugin } from '../../src/plugin/test-kit.ts'
-import { valuesInMemory } from '../../src/plugin/values.ts'
 import { folderOf, formatted } from '../manifest/files.ts'
 
 const plugin = `export default {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { sentHeaders } from '../../src/plugin/sent-headers.ts'
+import { sentHeaders } from '../../src/plugin/results.ts'
 
 const refused = [
   'Authorization',

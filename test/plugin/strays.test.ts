@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
-const strays = join(import.meta.dirname, '../../src/plugin/uncaught-errors.ts')
+const strays = join(import.meta.dirname, '../../src/plugin/faults.ts')
 
 /** A process that runs this, with its exit code and what it says. */
 function run(script: string) {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { endOf, valuesInMemory } from '../../src/plugin/values.ts'
+import { endOf, valuesInMemory } from '../../src/plugin/kit.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'], now: 0 }))
 afterEach(() => void vi.useRealTimers())

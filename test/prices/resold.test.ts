@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import type { ModelEntry } from '../../src/core/models/model.ts'
-import { isShutDown } from '../../src/core/models/shutdown.ts'
+import { isShutDown, type ModelEntry } from '../../src/core/models/model.ts'
 import { shippedEntry, shippedModels } from '../money/catalog.ts'
 
 /** Models whose makers charge more for long prompts, and whose resellers do not, by the lists that know them. */

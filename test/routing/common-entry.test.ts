@@ -1,9 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { ModelEntry } from '../../src/core/models/model.ts'
-import { billedTier } from '../../src/core/models/tier.ts'
-import { commonEntry } from '../../src/routing/names/common-entry.ts'
-import { entryOfListed, listedModels, listedPolicies } from '../../src/routing/names/listed.ts'
+import { billedTier, type ModelEntry } from '../../src/core/models/model.ts'
+import { commonEntry, entryOfListed, listedModels, listedPolicies } from '../../src/routing/names/listed.ts'
 import { directory, scope } from './names.ts'
 
 const number = fc.option(fc.nat(1_000), { nil: undefined })

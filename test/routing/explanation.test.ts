@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { newSecret } from '../../src/access/secret.ts'
+import { newSecret } from '../../src/access/secrets.ts'
 import { RouterError } from '../../src/core/errors.ts'
 import { defaultHealth } from '../../src/core/routing/rules.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import type { Target } from '../../src/manifest/target.ts'
 import { Explanation } from '../../src/routing/explanation.ts'
-import { passOver, skipClosed, skipTroubled } from '../../src/routing/health/closed-reason.ts'
-import { Gates } from '../../src/routing/health/concurrency-limiters.ts'
+import { Gates } from '../../src/routing/health/concurrency-limiter.ts'
+import { passOver, skipClosed, skipTroubled } from '../../src/routing/health/failures.ts'
 import { Health, type Passage, type Trouble } from '../../src/routing/health/health.ts'
 
 const named = (slug: string): Target => ({

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Target } from '../../src/manifest/target.ts'
-import { Gates } from '../../src/routing/health/concurrency-limiters.ts'
+import { Gates } from '../../src/routing/health/concurrency-limiter.ts'
 
 test('only targets that calls go to are told of: clients may have invented the names of others', async () => {
   const gates = new Gates()

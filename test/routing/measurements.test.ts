@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { type ErrorCode, RouterError } from '../../src/core/errors.ts'
 import type { Target } from '../../src/manifest/target.ts'
-import { Gauge } from '../../src/routing/gauge.ts'
 import type { Passage } from '../../src/routing/health/health.ts'
-import { callClass, Measurements } from '../../src/routing/measurements.ts'
+import { callClass, Gauge, Measurements } from '../../src/routing/measurements.ts'
 
 const target = { provider: { slug: 'maker' }, model: 'm' } as unknown as Target
 const id = 'maker/m'

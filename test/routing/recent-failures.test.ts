@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { RecentFailures } from '../../src/routing/health/recent-failures.ts'
+import { RecentFailures } from '../../src/routing/health/circuit.ts'
 
 test('calls older than the window do not count, however long it runs', () => {
   const recent = new RecentFailures()

@@ -2,10 +2,9 @@ import { randomBytes } from 'node:crypto'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { connect } from '../../src/store/connection.ts'
 import { keyState, type NewKey } from '../../src/store/keys.ts'
-import { NameTaken } from '../../src/store/name-taken.ts'
 import { openStore } from '../../src/store/open.ts'
-import { migrate } from '../../src/store/schema/migrate.ts'
-import { migrations } from '../../src/store/schema/migrations.ts'
+import { migrate, migrations } from '../../src/store/schema/migrations.ts'
+import { NameTaken } from '../../src/store/store-error.ts'
 import { temporaryFile } from './temporary.ts'
 
 function open(url = 'sqlite::memory:') {

@@ -1,9 +1,8 @@
 import { afterAll, expect, test } from 'vitest'
-import { endOf, requireKey, valueText } from '../../src/plugin/values.ts'
+import { endOf, requireKey, valueText } from '../../src/plugin/kit.ts'
 import { connect } from '../../src/store/connection.ts'
 import { pluginValues } from '../../src/store/plugin-values.ts'
-import { migrate } from '../../src/store/schema/migrate.ts'
-import { migrations } from '../../src/store/schema/migrations.ts'
+import { migrate, migrations } from '../../src/store/schema/migrations.ts'
 
 const db = connect(':memory:')
 migrate(db, migrations)

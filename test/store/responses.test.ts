@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { deserialize, serialize } from 'node:v8'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { startPurge } from '../../src/app/purge.ts'
+import { startPurge } from '../../src/app/accounting.ts'
 import { openLedger } from '../../src/money/ledger.ts'
 import { openStore } from '../../src/store/open.ts'
 import { type StoredResponse, sentResponse } from '../../src/store/responses.ts'

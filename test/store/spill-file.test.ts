@@ -1,6 +1,6 @@
 import { readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { expect, onTestFinished, test } from 'vitest'
-import { newSecret } from '../../src/access/secret.ts'
+import { newSecret } from '../../src/access/secrets.ts'
 import type { CallRecord } from '../../src/core/call.ts'
 import { clearSpilled, openSpillFile, spilledRecords } from '../../src/store/ledger/spill-file.ts'
 import { openStore } from '../../src/store/open.ts'

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
-import { connect, inMemory } from '../../src/store/connection.ts'
+import { connect } from '../../src/store/connection.ts'
+import { inMemory } from '../../src/store/database-files.ts'
 import { ledgerWriter } from '../../src/store/ledger/ledger-writer.ts'
 import { openStore } from '../../src/store/open.ts'
 import { QueryTooLarge } from '../../src/store/queries/query.ts'
@@ -13,8 +14,7 @@ import {
   type UsageRow,
   usageReporter,
 } from '../../src/store/queries/usage-query.ts'
-import { migrate } from '../../src/store/schema/migrate.ts'
-import { migrations } from '../../src/store/schema/migrations.ts'
+import { migrate, migrations } from '../../src/store/schema/migrations.ts'
 import { plainRecord } from './plain-record.ts'
 import { temporaryFile } from './temporary.ts'
 

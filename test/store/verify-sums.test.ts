@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type KeyRecord, keyState, type NewKey } from '../../src/store/keys.ts'
-import { monthOf } from '../../src/store/ledger/spend.ts'
+import { monthOf } from '../../src/store/ledger/sums.ts'
 import { openStore } from '../../src/store/open.ts'
 import { plainRecord } from './plain-record.ts'
 

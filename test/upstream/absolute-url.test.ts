@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { absoluteUrl } from '../../src/upstream/absolute-url.ts'
+import { absoluteUrl } from '../../src/upstream/provider-request.ts'
 
 const hosts = ['acme.com', '*.acme.com', 'jobs.shared.example']
 

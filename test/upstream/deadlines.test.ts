@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { Deadlines } from '../../src/upstream/http/deadlines.ts'
-import type { LoopStalls } from '../../src/upstream/http/loop-stalls.ts'
+import { Deadlines, type LoopStalls } from '../../src/upstream/http/deadlines.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] }))
 afterEach(() => void vi.useRealTimers())

@@ -3,8 +3,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { Timeouts } from '../../src/manifest/provider.ts'
+import { LoopStalls } from '../../src/upstream/http/deadlines.ts'
 import { openHttpClient } from '../../src/upstream/http/http-client.ts'
-import { LoopStalls } from '../../src/upstream/http/loop-stalls.ts'
 import type { HttpClient } from '../../src/upstream/http/types.ts'
 
 const patient: Timeouts = {

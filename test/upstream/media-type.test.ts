@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { mediaTypeOf } from '../../src/upstream/files/media-type.ts'
+import { mediaTypeOf } from '../../src/upstream/files/fetcher.ts'
 
 const latin = (text: string) => Buffer.from(text, 'latin1')
 

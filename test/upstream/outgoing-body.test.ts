@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { UploadedFile } from '../../src/core/upload.ts'
+import type { UploadedFile } from '../../src/core/operation.ts'
 import {
   bytesBody,
   formBody,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { exhaustedMs } from '../../src/upstream/rate-limit-headers.ts'
+import { exhaustedMs } from '../../src/upstream/provider-error.ts'
 
 const now = Date.parse('2026-11-23T04:00:00Z')
 const x = (remaining: string, reset: string, kind = 'requests', limit = '100') => ({

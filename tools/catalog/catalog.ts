@@ -1,8 +1,19 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, matchesGlob, relative } from 'node:path'
 import { type CatalogFile, readList } from '../../src/catalog/read-list.ts'
-import { type Args, actionNamed, CommandError, parseArguments, runCommand, UsageError } from '../../src/cli/args.ts'
-import { jsonText, type Out, problemLine, relativePath, table } from '../../src/cli/output.ts'
+import {
+  type Args,
+  actionNamed,
+  CommandError,
+  jsonText,
+  type Out,
+  parseArguments,
+  problemLine,
+  relativePath,
+  runCommand,
+  table,
+  UsageError,
+} from '../../src/cli/command.ts'
 import type { Json } from '../../src/core/json.ts'
 import { readYaml } from '../../src/manifest/read/read-yaml.ts'
 import { findConfig, loadConfig } from '../../src/snapshot/config.ts'

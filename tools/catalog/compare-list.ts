@@ -1,6 +1,5 @@
-import type { ModelEntry } from '../../src/core/models/model.ts'
+import { isShutDown, type ModelEntry } from '../../src/core/models/model.ts'
 import { entryAt } from '../../src/core/models/price-times.ts'
-import { isShutDown } from '../../src/core/models/shutdown.ts'
 import { type ComparedField, comparedFields, isPrice, type PublicList, type PublicModel } from './public-list.ts'
 
 /** The models of one provider, and the names that public lists have for it where it is not its slug. */

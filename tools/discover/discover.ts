@@ -1,6 +1,13 @@
 import { anyModel } from '../../src/catalog/catalog.ts'
-import { CommandError, parseArguments, runCommand, UsageError } from '../../src/cli/args.ts'
-import { jsonText, type Out, problemLine } from '../../src/cli/output.ts'
+import {
+  CommandError,
+  jsonText,
+  type Out,
+  parseArguments,
+  problemLine,
+  runCommand,
+  UsageError,
+} from '../../src/cli/command.ts'
 import { readSnapshot } from '../../src/cli/read-snapshot.ts'
 import { asRouterError } from '../../src/core/errors.ts'
 import { openHttpClient } from '../../src/upstream/http/http-client.ts'

@@ -1,8 +1,7 @@
 import { RouterError } from '../../src/core/errors.ts'
 import { isObject, type Json } from '../../src/core/json.ts'
 import type { ModelListing, Provider } from '../../src/manifest/provider.ts'
-import { defaultAnswerBounds } from '../../src/upstream/answer-bounds.ts'
-import { parseAnswer } from '../../src/upstream/answer-json.ts'
+import { defaultAnswerBounds, parseAnswer } from '../../src/upstream/answer-body.ts'
 import type { HttpClient } from '../../src/upstream/http/types.ts'
 import { sendRequest, textOf } from '../../src/upstream/provider-request.ts'
 

@@ -1,19 +1,16 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import { finishedArguments } from '../../core/tool-arguments.ts'
+import { onlyString } from '../check.ts'
 import type { EditFacts, FinishOf, ReplyFacts } from '../client-api.ts'
-import { mapItems, withEditedNodes } from '../edit-nodes.ts'
-import { withoutNulls } from '../nulls.ts'
+import { mapItems, withEditedNodes, withoutNulls } from '../edit-nodes.ts'
+import { type FetchedFiles, fileDataUrl, linkOrData } from '../media-address.ts'
 import { bodyWithoutFields } from '../remove-fields.ts'
 import { withoutRouterFields } from '../router-fields.ts'
 import { losesMark, withMark, withProviderWords } from './alternative-names.ts'
 import { ownFields, ownMembers } from './fields.ts'
-import { editEnding } from './finish.ts'
 import { isForeignDetail } from './foreign-parts.ts'
-import { standardPart } from './part-names.ts'
-import { readsReasoning, withReasoningNames } from './reasoning.ts'
-import { withTextRefusals } from './refusals.ts'
 import { removals } from './removals.ts'
-import { shownUsage, writeUsage } from './usage.ts'
+import { editEnding, readsReasoning, shownUsage, withReasoningNames, writeUsage } from './reply-members.ts'
 
 /**
  * The client's body for a provider of this format: its model id, what this API has several words for in those of the
@@ -137,4 +134,62 @@ function completeCall(call: Json, isCut: boolean): Json {
   const { arguments: given } = call.function
   const finished = given ? given : finishedArguments('', isCut)
   return { ...call, type: call.type ?? 'function', function: { ...call.function, arguments: finished } }
+}
+
+/** Files in the words of the described service and of gateways; a file of this API is `{type: file, file: {…}}`. */
+const fileTypes: ReadonlySet<Json | undefined> = new Set(['file', 'input_file', 'file_input'])
+const linkTypes: ReadonlySet<Json | undefined> = new Set(['image_url', 'video_url', 'document_url'])
+
+/** A content part in this API's own words, with the files that were fetched for it in the place of their addresses. */
+function standardPart(part: JsonObject, files?: FetchedFiles): JsonObject {
+  const { type } = part
+  if (fileTypes.has(type)) return standardFile(part, files)
+  return files && typeof type === 'string' && linkTypes.has(type) ? withFetched(part, type, files) : part
+}
+
+function standardFile(part: JsonObject, files: FetchedFiles | undefined): JsonObject {
+  const { type, file, filename, file_data, file_url, file_id, ...others } = part
+  const given = type === 'file' ? file : { filename, file_data, file_url, file_id }
+  if (!isObject(given)) return part
+  const { file_url: link, ...members } = given
+  const data = onlyString(given.file_data) ?? onlyString(link)
+  const whole = data === undefined ? undefined : linkOrData(fileDataUrl(data, onlyString(given.filename)), files)
+  if (type === 'file' && whole === given.file_data && link === undefined) return part
+  const kept = Object.entries({ ...members, file_data: whole }).filter(
+    ([, value]) => value !== undefined && value !== null,
+  )
+  return { ...others, type: 'file', file: Object.fromEntries(kept) as JsonObject }
+}
+
+function withFetched(part: JsonObject, name: string, files: FetchedFiles): JsonObject {
+  const link = part[name]
+  const url = isObject(link) ? link.url : link
+  if (typeof url !== 'string' || !files.has(url)) return part
+  const data = linkOrData(url, files)
+  return { ...part, [name]: isObject(link) ? { ...link, url: data } : data }
+}
+
+/** A message of the assistant whose refusals are text, for servers that know no others. */
+function withTextRefusals(message: JsonObject): JsonObject {
+  if (message.role !== 'assistant') return message
+  const { refusal, content, ...others } = message
+  const parts = Array.isArray(content) && content.some(isRefusal) ? content.map(asText) : content
+  if (typeof refusal !== 'string' || refusal === '')
+    return parts === content ? message : { ...message, content: parts as Json }
+  return {
+    ...others,
+    content: Array.isArray(parts) ? [...parts, { type: 'text', text: refusal }] : textOf(parts) + refusal,
+  }
+}
+
+function isRefusal(part: Json): part is JsonObject & { refusal: string } {
+  return isObject(part) && part.type === 'refusal' && typeof part.refusal === 'string'
+}
+
+function asText(part: Json): Json {
+  return isRefusal(part) ? { type: 'text', text: part.refusal } : part
+}
+
+function textOf(content: Json | undefined): string {
+  return typeof content === 'string' ? content : ''
 }

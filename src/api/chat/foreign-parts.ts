@@ -2,7 +2,7 @@ import { codePoints } from '../../core/citations.ts'
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { Part, ReasoningPart, ToolCallPart } from '../../core/parts.ts'
 import { defined, list, onlyString, optional, text } from '../check.ts'
-import { isReference } from '../item-reference.ts'
+import { isReference } from '../foreign-signature.ts'
 
 /**
  * Parts that a message of this API has no field for, written so that a client that echoes the message returns them:

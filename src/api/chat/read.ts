@@ -1,6 +1,6 @@
 import { RouterError } from '../../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import type { NeutralRequest, ResponseFormat } from '../../core/request.ts'
+import { type Effort, efforts, type NeutralRequest, type ResponseFormat, summaries } from '../../core/request.ts'
 import {
   type Check,
   defined,
@@ -15,16 +15,16 @@ import {
   object,
   oneOf,
   optional,
+  refuse,
   required,
   text,
 } from '../check.ts'
-import { readPromptCache } from '../prompt-cache.ts'
+import { readPromptCache } from '../router-fields.ts'
 import { unreadMembers } from '../unread-members.ts'
 import { unknownFields } from '../wire-fields.ts'
 import { knownNames } from './fields.ts'
 import { knownMembers } from './known-members.ts'
 import { readMessages } from './messages.ts'
-import { readReasoning } from './reasoning-names.ts'
 import { readTools } from './tools.ts'
 
 /** A Chat Completions body as a neutral request. Throws RouterError 400 that names the field. */
@@ -150,4 +150,59 @@ function readResponseFormat(body: JsonObject): { request?: ResponseFormat; exten
     strict: optional(schema.strict, `${at}.strict`, flag),
   }
   return { request: { type, name, ...defined(rest) } }
+}
+
+type Reasoning = NonNullable<NeutralRequest['reasoning']>
+
+/**
+ * How much to reason, in all words that clients have for it: the flat `reasoning_effort`, a level or a number of tokens, and
+ * two objects of gateways and providers, `reasoning` and `thinking`. Throws RouterError 400.
+ */
+function readReasoning(body: JsonObject): { request?: Reasoning; extensions?: JsonObject } {
+  if ((body.reasoning ?? body.thinking ?? body.reasoning_effort ?? null) === null) return {}
+  const reasoning = optional(body.reasoning, 'reasoning', object) ?? {}
+  const thinking = optional(body.thinking, 'thinking', object) ?? {}
+  const { effort: nested, max_tokens, enabled, summary, ...others } = reasoning
+  const named =
+    optional(body.reasoning_effort, 'reasoning_effort', readEffort) ?? optional(nested, 'reasoning.effort', readEffort)
+  const budget =
+    optional(max_tokens, 'reasoning.max_tokens', integer(1)) ??
+    optional(thinking.budget_tokens, 'thinking.budget_tokens', integer(1)) ??
+    named?.budget
+  const isEnabled = optional(enabled, 'reasoning.enabled', flag) ?? isThinkingEnabled(thinking.type)
+  const request = defined({
+    effort: named?.effort ?? effortOf(isEnabled, budget !== undefined || named !== undefined),
+    budget,
+    summary: optional(summary, 'reasoning.summary', oneOf(summaries)),
+  })
+  const extensions = defined({
+    reasoning_effort: named?.unknown,
+    reasoning: Object.keys(others).length > 0 ? others : undefined,
+  })
+  return { ...(Object.keys(request).length > 0 && { request }), extensions }
+}
+
+/** A level, a number of tokens also as text, or a level that only single providers have (`default`). */
+function readEffort(value: Json, path: string): { effort?: Effort; budget?: number; unknown?: string } {
+  const tokens = typeof value === 'string' && /^[0-9]+$/.test(value) ? Number(value) : value
+  if (typeof tokens === 'number') {
+    const budget = integer(0, Number.MAX_SAFE_INTEGER)(tokens, path)
+    return budget === 0 ? { effort: 'none' } : { budget }
+  }
+  if (typeof value !== 'string') return refuse(path, 'a level or a number of tokens', value)
+  // As little as the model can do with.
+  if (value === 'min') return { effort: 'none' }
+  const effort = efforts.find((known) => known === value)
+  return effort ? { effort } : { unknown: value }
+}
+
+function isThinkingEnabled(type: Json | undefined): boolean | undefined {
+  if (type === 'disabled') return false
+  return type === 'enabled' || type === 'adaptive' ? true : undefined
+}
+
+/** Reasoning that is only switched on has medium effort, unless something else sets how much. */
+function effortOf(isEnabled: boolean | undefined, isSet: boolean): Effort | undefined {
+  if (isEnabled === false) return 'none'
+  return isEnabled && !isSet ? 'medium' : undefined
 }

@@ -1,7 +1,7 @@
 import type { StreamEvent, StreamEventOf } from '../../core/events.ts'
 import type { Json, JsonObject } from '../../core/json.ts'
 import type { Part, ToolCallPart } from '../../core/parts.ts'
-import { endingOf } from './finish.ts'
+import { endingOf } from './reply-members.ts'
 import { lateMembers, mediaOf, reasoningBreak, replyId, signatureMembers, writeLogprobs } from './write.ts'
 
 /** The model that serves, whether calls take their deprecated form, and whether the client reads `reasoning`. */

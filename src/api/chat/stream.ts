@@ -3,10 +3,9 @@ import { isObject, type JsonObject } from '../../core/json.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import { defined } from '../check.ts'
 import type { ReplyFacts, StreamFacts, StreamWriter } from '../client-api.ts'
-import { readsReasoning } from './reasoning.ts'
+import { readsReasoning, shownUsage, writeUsage } from './reply-members.ts'
 import { ChunkEditor } from './stream-edit.ts'
 import { ChunkWriter } from './stream-write.ts'
-import { shownUsage, writeUsage } from './usage.ts'
 import { wantsLegacyCall } from './write.ts'
 
 /** Writes one streamed reply as chat completion chunks; usage comes last, and only to a client that asked for it. */

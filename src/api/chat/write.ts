@@ -5,10 +5,8 @@ import type { Reply } from '../../core/reply.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import { defined } from '../check.ts'
 import type { ReplyFacts } from '../client-api.ts'
-import { endingOf } from './finish.ts'
 import { foreignPartsOf } from './foreign-parts.ts'
-import { readsReasoning } from './reasoning.ts'
-import { writeUsage } from './usage.ts'
+import { endingOf, readsReasoning, writeUsage } from './reply-members.ts'
 
 /** A reply as a chat completion with one choice. */
 export function writeReply(reply: Reply, { model, usage, costUsd, request }: ReplyFacts): JsonObject {

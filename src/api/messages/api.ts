@@ -1,8 +1,8 @@
 import type { ClientApi } from '../client-api.ts'
 import { editLosses, editReply, editRequest } from './edit.ts'
 import { wireNames } from './fields.ts'
-import { heldIds } from './held.ts'
 import { readRequest } from './read.ts'
+import { heldIds } from './reply-members.ts'
 import { errorStatus, openStream, writeError } from './stream.ts'
 import { writeReply } from './write.ts'
 

@@ -1,16 +1,14 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { ClientApi, ReplyFacts } from '../client-api.ts'
-import { withEditedNodes } from '../edit-nodes.ts'
+import { withEditedNodes, withoutNulls } from '../edit-nodes.ts'
 import { isForeignSignature, lossWith } from '../foreign-signature.ts'
-import { withoutNulls } from '../nulls.ts'
+import type { FetchedFiles } from '../media-address.ts'
 import { bodyWithoutFields } from '../remove-fields.ts'
 import { wantsCache, wholePrompt, withoutRouterFields } from '../router-fields.ts'
 import { ownMembers } from './fields.ts'
-import { editStop, isCall } from './finish.ts'
-import { inlinedBlock } from './part-names.ts'
 import { removals } from './removals.ts'
+import { deltaUsage, editStop, isCall } from './reply-members.ts'
 import { isForeignSearch } from './searches.ts'
-import { deltaUsage } from './usage.ts'
 
 /**
  * The client's body for a provider of this format: its model id, without dropped fields, and without parts that this
@@ -68,4 +66,19 @@ function isForeign(block: Json): block is JsonObject {
   if (!isObject(block)) return false
   if (isForeignSignature(block.signature) || isForeignSignature(block.data)) return true
   return isForeignSearch(block.type === 'server_tool_use' ? block.id : block.tool_use_id)
+}
+
+/** A content block with the file that was fetched for it in the place of its address. */
+function inlinedBlock(block: JsonObject, files: FetchedFiles): JsonObject {
+  const { source } = block
+  if (!isObject(source) || source.type !== 'url' || typeof source.url !== 'string') return block
+  const file = files.get(source.url)
+  if (!file) return block
+  const { media_type, data } = file
+  return media_type.startsWith('text/')
+    ? {
+        ...block,
+        source: { type: 'text', media_type: 'text/plain', data: Buffer.from(data, 'base64').toString('utf8') },
+      }
+    : { ...block, source: { type: 'base64', media_type, data } }
 }

@@ -1,4 +1,4 @@
-import type { OwnMembers } from '../nulls.ts'
+import type { OwnMembers } from '../edit-nodes.ts'
 import { routerFields } from '../router-fields.ts'
 import { type FieldNames, namesOf, topLevelNames, type WireFields } from '../wire-fields.ts'
 

@@ -3,7 +3,7 @@ import type { CacheHint, Citation, MediaPart, Part, SearchPart, TextPart, ToolRe
 import { defined, filledText, flag, list, object, optional, refuse, required, text } from '../check.ts'
 import { type ForeignSignature, readForeignSignature } from '../foreign-signature.ts'
 import { address, base64 } from '../media-address.ts'
-import { readCallId } from './call-id.ts'
+import { readCallId } from './reply-members.ts'
 import { readQuery, readResults } from './searches.ts'
 
 /** The content of a message or tool result: a text, or blocks. Throws RouterError 400 that names the block. */

@@ -1,11 +1,13 @@
 import { RouterError } from '../../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import { efforts, type NeutralRequest } from '../../core/request.ts'
+import type { Part } from '../../core/parts.ts'
+import { efforts, type Message, type NeutralRequest } from '../../core/request.ts'
 import {
   defined,
   filledText,
   flag,
   integer,
+  list,
   listOf,
   number,
   object,
@@ -19,7 +21,7 @@ import { unreadMembers } from '../unread-members.ts'
 import { unknownFields } from '../wire-fields.ts'
 import { knownNames } from './fields.ts'
 import { knownMembers } from './known-members.ts'
-import { readMessages, readSystem } from './messages.ts'
+import { readContent } from './parts.ts'
 import { readTools } from './tools.ts'
 
 /** A Messages body as a neutral request. Throws RouterError 400 that names the field. */
@@ -97,4 +99,38 @@ function readFormat(body: JsonObject): { request?: NeutralRequest['response_form
   required(format.type, `${at}.type`, "'json_schema'", oneOf(['json_schema']))
   const schema = required(format.schema, `${at}.schema`, 'a JSON schema', object)
   return { request: { type: 'json_schema', name: 'output', schema, strict: true }, ...extensions }
+}
+
+/** The instructions of a body. Throws RouterError 400. */
+function readSystem(value: Json | undefined): Part[] {
+  if (value === undefined || value === null || value === '') return []
+  return readContent(value, 'system', new Map())
+}
+
+const roles = oneOf(['user', 'assistant', 'system'])
+
+/** The conversation of a body. Throws RouterError 400 that names the message. */
+function readMessages(value: Json | undefined): Message[] {
+  const given = required(value, 'messages', 'an array of messages', list)
+  if (given.length === 0)
+    throw new RouterError('invalid_request', "'messages' must not be empty.", { param: 'messages' })
+  const names = new Map<string, string>()
+  return given.map((item, index) => {
+    const plain = plainMessage(item)
+    if (plain) return plain
+    const path = `messages[${index}]`
+    const message = object(item, path)
+    const role = required(message.role, `${path}.role`, "'user' or 'assistant'", roles)
+    const parts = readContent(message.content, `${path}.content`, names)
+    for (const part of parts) if (part.type === 'tool_call') names.set(part.id, part.name)
+    return { role, parts }
+  })
+}
+
+/** A message whose content is a text: read without the names that errors need. */
+function plainMessage(item: Json): Message | undefined {
+  if (!isObject(item) || typeof item.content !== 'string') return undefined
+  const { role, content } = item
+  if (role !== 'user' && role !== 'assistant' && role !== 'system') return undefined
+  return { role, parts: [{ type: 'text', text: content }] }
 }

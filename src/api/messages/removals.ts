@@ -1,6 +1,5 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import { isNoSearch, type Removals } from '../remove-fields.ts'
-import { parallelWish } from '../tool-choice.ts'
+import { isNoSearch, parallelWish, type Removals } from '../remove-fields.ts'
 import { fieldNames } from './fields.ts'
 import { isOpaque } from './parts.ts'
 

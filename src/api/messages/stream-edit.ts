@@ -1,8 +1,6 @@
 import { isObject, type JsonObject } from '../../core/json.ts'
-import type { ReplyFacts, StreamFacts } from '../client-api.ts'
-import { writeEvent } from '../sse.ts'
-import { editStop, isCall } from './finish.ts'
-import { deltaUsage } from './usage.ts'
+import { type ReplyFacts, type StreamFacts, writeEvent } from '../client-api.ts'
+import { deltaUsage, editStop, isCall } from './reply-members.ts'
 
 /** Edits the events of a provider that speaks this format: the model that served and the cost; the rest is untouched. */
 export class EventEditor {

@@ -1,9 +1,8 @@
 import { type ErrorCode, errorBody, type RouterError } from '../../core/errors.ts'
 import type { JsonObject } from '../../core/json.ts'
 import type { NeutralRequest } from '../../core/request.ts'
-import type { StreamFacts, StreamWriter } from '../client-api.ts'
-import { writeEvent } from '../sse.ts'
-import { heldIds } from './held.ts'
+import { type StreamFacts, type StreamWriter, writeEvent } from '../client-api.ts'
+import { heldIds } from './reply-members.ts'
 import { EventEditor } from './stream-edit.ts'
 import { BlockWriter } from './stream-write.ts'
 

@@ -1,14 +1,11 @@
 import { isObject, type JsonObject, parseJson } from '../../core/json.ts'
-import type { Citation, MediaPart, Part, ToolCallPart } from '../../core/parts.ts'
+import type { Citation, MediaPart, Part, ReasoningPart, ToolCallPart } from '../../core/parts.ts'
 import type { Reply } from '../../core/reply.ts'
 import { defined } from '../check.ts'
 import type { ReplyFacts } from '../client-api.ts'
 import { type ForeignSignature, writeForeignSignature } from '../foreign-signature.ts'
-import { writeCallId } from './call-id.ts'
-import { stopOf } from './finish.ts'
-import { reasoningBlock } from './reasoning.ts'
+import { stopOf, writeCallId, writeUsage } from './reply-members.ts'
 import { searchBlocks } from './searches.ts'
-import { writeUsage } from './usage.ts'
 
 /** A neutral reply as a message of this API, with `usage.cost` in USD when it is known. */
 export function writeReply(reply: Reply, { model, usage, costUsd }: ReplyFacts): JsonObject {
@@ -108,4 +105,16 @@ function mediaBlocks(part: MediaPart): JsonObject[] {
   }
   if (part.type === 'image' && url !== undefined) return [{ type: 'image', source: { type: 'url', url } }]
   return transcript === undefined ? [] : [textBlock(transcript)]
+}
+
+/** Reasoning as a block of this API: readable text with a signature, or a redacted block when there is none. */
+export function reasoningBlock(part: ReasoningPart): JsonObject {
+  const { text, summary, by, signature, encrypted, id } = part
+  const thinking = text ?? summary ?? ''
+  // An empty summary in the signature marks the readable text as the summary.
+  const marked = text === undefined && thinking !== '' ? '' : summary
+  const foreign = writeForeignSignature({ ...defined({ by, signature, encrypted, id, summary: marked }) }) ?? ''
+  return thinking === '' && signature === undefined
+    ? { type: 'redacted_thinking', data: foreign }
+    : { type: 'thinking', thinking, signature: foreign }
 }

@@ -4,8 +4,7 @@ import type { Operation, OperationRequest } from '../../core/operation.ts'
 import { completionTokens, promptTokens } from '../../core/usage.ts'
 import { filledText, object, optional, required, text } from '../check.ts'
 import type { OperationBody, OperationFacts } from '../operation-api.ts'
-import { routerFields } from '../router-fields.ts'
-import { firstModel, readRouting } from '../routing-fields.ts'
+import { firstModel, readRouting, routerFields } from '../router-fields.ts'
 
 /** The body of an operation that takes JSON alone. Throws RouterError 400, 415. */
 export function jsonOf(body: OperationBody): JsonObject {

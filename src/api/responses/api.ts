@@ -1,10 +1,9 @@
 import { errorBody } from '../../core/errors.ts'
 import type { ClientApi } from '../client-api.ts'
-import { editLosses, editReply, editRequest } from './edit.ts'
+import { countedBody, editLosses, editReply, editRequest } from './edit.ts'
 import { wireNames } from './fields.ts'
-import { heldIds } from './held.ts'
-import { countedBody } from './other-calls.ts'
 import { readRequest } from './read.ts'
+import { heldIds } from './reply-members.ts'
 import { openStream } from './stream.ts'
 import { writeReply } from './write.ts'
 

@@ -1,15 +1,14 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import { onlyString } from '../check.ts'
 import type { ClientApi, ReplyFacts } from '../client-api.ts'
-import { withEditedNodes } from '../edit-nodes.ts'
+import { withEditedNodes, withoutNulls } from '../edit-nodes.ts'
 import { isForeignSignature, lossWith } from '../foreign-signature.ts'
-import { withoutNulls } from '../nulls.ts'
+import { type FetchedFiles, fileDataUrl, isAddress, linkOrData } from '../media-address.ts'
 import { bodyWithoutFields } from '../remove-fields.ts'
 import { withoutRouterFields } from '../router-fields.ts'
 import { ownMembers } from './fields.ts'
-import { editEnding } from './finish.ts'
-import { standardPart } from './part-names.ts'
 import { removals } from './removals.ts'
-import { writeUsage } from './usage.ts'
+import { editEnding, writeUsage } from './reply-members.ts'
 import { completeResponse } from './write.ts'
 
 /**
@@ -50,4 +49,47 @@ export function editLosses({ input, max_output_tokens: limit }: JsonObject): str
 
 function isForeign(item: Json): item is JsonObject {
   return isObject(item) && isForeignSignature(item.encrypted_content)
+}
+
+/** A content part as its provider reads it: addresses under their own name, and fetched files in the place of theirs. */
+function standardPart(part: JsonObject, files?: FetchedFiles): JsonObject {
+  if (part.type === 'input_file') return standardFile(part, files)
+  if (part.type !== 'input_image' || typeof part.image_url !== 'string' || !files?.has(part.image_url)) return part
+  return { ...part, image_url: linkOrData(part.image_url, files) }
+}
+
+/** A link excludes a name; data need one. */
+function standardFile(part: JsonObject, files: FetchedFiles | undefined): JsonObject {
+  const { file_data, file_url, filename, ...others } = part
+  const given = onlyString(file_data) ?? onlyString(file_url)
+  if (given === undefined) return part
+  const whole = fileDataUrl(linkOrData(given, files), onlyString(filename))
+  if (isAddress(whole)) return whole === file_url ? part : { ...others, file_url: whole }
+  return whole === file_data ? part : { ...others, filename: filename ?? nameOf(given), file_data: whole }
+}
+
+/** The last step of an address, as a file's name. */
+function nameOf(given: string): string {
+  return (isAddress(given) && /([^/?#]+)\/?(?:[?#].*)?$/.exec(given)?.[1]) || 'document.pdf'
+}
+
+/** A body as it is counted: nothing of what only generating needs. */
+export function countedBody(body: JsonObject): JsonObject {
+  return without(body, onlyGenerating)
+}
+
+/** A body as it is compacted: the whole answer comes at once, and is stored nowhere. */
+export function compactedBody(body: JsonObject): JsonObject {
+  return without(body, ['store', 'stream', 'stream_options'])
+}
+
+const onlyGenerating = [
+  ...['store', 'stream', 'stream_options', 'background', 'include', 'metadata', 'moderation'],
+  ...['max_output_tokens', 'max_tool_calls', 'temperature', 'top_p', 'top_logprobs', 'service_tier'],
+  ...['user', 'safety_identifier', 'prompt_cache_key', 'prompt_cache_options', 'prompt_cache_retention'],
+  'context_management',
+]
+
+function without(body: JsonObject, names: readonly string[]): JsonObject {
+  return Object.fromEntries(Object.entries(body).filter(([name]) => !names.includes(name)))
 }

@@ -18,7 +18,7 @@ import {
   required,
   text,
 } from '../check.ts'
-import { readPromptCache } from '../prompt-cache.ts'
+import { readPromptCache } from '../router-fields.ts'
 import { unreadMembers } from '../unread-members.ts'
 import { unknownFields } from '../wire-fields.ts'
 import { knownNames } from './fields.ts'

@@ -1,10 +1,8 @@
 import type { StreamEvent } from '../../core/events.ts'
 import type { Json, JsonObject } from '../../core/json.ts'
 import type { ReplyFacts } from '../client-api.ts'
-import { endingOf } from './finish.ts'
-import { ItemWriter } from './stream-items.ts'
-import type { Emit } from './stream-message.ts'
-import { writeUsage } from './usage.ts'
+import { endingOf, writeUsage } from './reply-members.ts'
+import { type Emit, ItemWriter } from './stream-items.ts'
 import { responseObject, wantsSources } from './write.ts'
 
 /** Writes neutral events as numbered, named events in this API's order, the whole response in the last one. */

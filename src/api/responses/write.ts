@@ -2,10 +2,8 @@ import { isObject, type Json, type JsonObject, parseJson } from '../../core/json
 import type { ToolCallPart } from '../../core/parts.ts'
 import type { Finish, Reply } from '../../core/reply.ts'
 import type { ReplyFacts } from '../client-api.ts'
-import { endingOf, finishOfReply, isCut } from './finish.ts'
-import { shareTokens, tokensOf } from './logprobs.ts'
-import { groupsOf, type ItemStatus, type OutputGroup, writeItem } from './output.ts'
-import { writeUsage } from './usage.ts'
+import { groupsOf, type ItemStatus, type OutputGroup, shareTokens, tokensOf, writeItem } from './output.ts'
+import { endingOf, finishOfReply, isCut, writeUsage } from './reply-members.ts'
 
 /** A neutral reply as a response object, with `usage.cost` in USD when it is known. */
 export function writeReply(reply: Reply, { model, usage, costUsd, request, id }: ReplyFacts): JsonObject {

@@ -3,12 +3,15 @@ import type { LimitReservation } from '../../access/limits.ts'
 import { RouterError } from '../../core/errors.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import { completionTokens, promptClasses, type Usage } from '../../core/usage.ts'
-import { sentLength } from '../../manifest/run/sent-length.ts'
+import { sentLength } from '../../manifest/run/translate.ts'
 import type { Target } from '../../manifest/target.ts'
 import { isLimited } from '../../money/budget.ts'
 import { mostReported } from '../../money/charge.ts'
 import { promptTexts, sizeOfTexts } from '../../money/estimate-tokens.ts'
 import {
+  type Allowance,
+  type AskedLength,
+  askedLength,
   type BoundedCall,
   boundedCall,
   choicesOf,
@@ -17,11 +20,8 @@ import {
   leavesUsesOpen,
   promptBound,
 } from '../../money/max-cost.ts'
-import type { TokenBounds } from '../../money/meter.ts'
-import { operationBounds } from '../../money/operation-bounds.ts'
-import { type Allowance, type AskedLength, askedLength } from '../../money/output-length.ts'
+import { operationBounds, PricedTokenBounds, type TokenBounds } from '../../money/meter.ts'
 import { usesUnstated } from '../../money/remote-tools.ts'
-import { PricedTokenBounds } from '../../money/token-bounds.ts'
 import type { Admission, AdmissionServices, Services } from '../types.ts'
 import { leftOf, limitScopes, type PayingCall, payersOf, reserveBudgetOrRollBack } from './accounts.ts'
 

@@ -1,7 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { CallRecord, Cost, Outcome } from '../../core/call.ts'
 import type { RouterError } from '../../core/errors.ts'
-import { recordedError } from '../../core/recorded-error.ts'
+import { recordedError } from '../../core/refused-call.ts'
 import { withoutSecrets } from '../../core/secrets.ts'
 import { completionTokens, promptTokens, type Usage } from '../../core/usage.ts'
 import type { Target } from '../../manifest/target.ts'

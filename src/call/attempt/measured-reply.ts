@@ -4,8 +4,7 @@ import type { OperationRequest } from '../../core/operation.ts'
 import type { Reply } from '../../core/reply.ts'
 import type { Usage } from '../../core/usage.ts'
 import type { Target } from '../../manifest/target.ts'
-import { measuredOperation } from '../../money/measured-operation.ts'
-import { boundedUsage, measuredUsage } from '../../money/meter.ts'
+import { boundedUsage, measuredOperation, measuredUsage } from '../../money/meter.ts'
 import type { Admission, MeasuredUsage } from '../types.ts'
 
 /** The usage of a reply as far as it was received; `complete` when it came to its end. */

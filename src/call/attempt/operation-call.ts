@@ -12,8 +12,8 @@ import {
   writeOperation,
 } from '../../manifest/run/translate-operation.ts'
 import { type Target, targetId } from '../../manifest/target.ts'
-import { yieldEach } from '../../runtime/yield-each.ts'
-import type { AnswerBounds } from '../../upstream/answer-bounds.ts'
+import { yieldEach } from '../../runtime/event-loop.ts'
+import type { AnswerBounds } from '../../upstream/answer-body.ts'
 import type { CallMedia } from '../../upstream/files/inline.ts'
 import { type OperationAnswer, requestOperation } from '../../upstream/operation-answer.ts'
 import type { Answered } from '../call-kind.ts'

@@ -1,9 +1,8 @@
 import { fileField } from '../../api/operations/form-fields.ts'
-import { fileOfData } from '../../api/operations/images/image-inputs.ts'
+import { fileOfData } from '../../api/operations/images/request.ts'
 import { RouterError } from '../../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import type { OperationRequest } from '../../core/operation.ts'
-import type { UploadedFile } from '../../core/upload.ts'
+import type { OperationRequest, UploadedFile } from '../../core/operation.ts'
 import type { OperationEndpoint } from '../../manifest/operation.ts'
 import type { CallMedia } from '../../upstream/files/inline.ts'
 

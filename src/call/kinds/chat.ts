@@ -1,5 +1,5 @@
 import type { ClientApi } from '../../api/client-api.ts'
-import { letsProviderAct } from '../../core/acting.ts'
+import { letsProviderAct } from '../../core/request.ts'
 import { admit, countableConversation, countableTexts } from '../admission/admission.ts'
 import { attemptOf } from '../attempt/attempt.ts'
 import { neutralStream } from '../attempt/other-format.ts'

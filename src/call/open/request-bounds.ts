@@ -1,7 +1,6 @@
 import type { ClientApi } from '../../api/client-api.ts'
 import { RouterError } from '../../core/errors.ts'
-import { isObject, type Json } from '../../core/json.ts'
-import { deepest, exceededTogether, type JsonBounds, mostMembers } from '../../core/json-bounds.ts'
+import { deepest, exceededTogether, isObject, type Json, type JsonBounds, mostMembers } from '../../core/json.ts'
 import type { OperationRequest } from '../../core/operation.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import { exceededByCalls } from '../../core/tool-arguments.ts'

@@ -1,5 +1,5 @@
 import type { ReplyFacts } from '../../api/client-api.ts'
-import { contentsOf } from '../../core/call-contents.ts'
+import { contentsOf } from '../../core/call.ts'
 import type { Reply } from '../../core/reply.ts'
 import { measuredReply } from '../attempt/measured-reply.ts'
 import type { ProviderResult } from '../attempt/provider-call.ts'

@@ -1,7 +1,7 @@
 import type { OperationApi, OperationBytes } from '../../api/operation-api.ts'
 import { asRouterError } from '../../core/errors.ts'
 import type { PluginReply } from '../../plugin/contract.ts'
-import { yieldEach } from '../../runtime/yield-each.ts'
+import { yieldEach } from '../../runtime/event-loop.ts'
 import { withoutSecretsOf } from '../../upstream/auth/secrets.ts'
 import type { OperationAnswer } from '../../upstream/operation-answer.ts'
 import type { GoOn } from '../call-kind.ts'

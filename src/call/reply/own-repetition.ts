@@ -1,6 +1,6 @@
 import type { ProviderEvent } from '../../core/events.ts'
 import type { ReasoningPart, TextPart } from '../../core/parts.ts'
-import { restOfPart } from '../../core/whole-parts.ts'
+import { restOfPart } from '../../core/reply-events.ts'
 
 /**
  * The texts and the reasoning of one answer, by the provider's keys. An answer that goes on from another one repeats itself at its

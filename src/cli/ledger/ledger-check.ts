@@ -1,7 +1,7 @@
 import { usdOf, usdText } from '../../money/usd.ts'
 import type { CheckedSums, WrongSum } from '../../store/ledger/verify-sums.ts'
 import type { Damage } from '../../store/schema/integrity.ts'
-import { table } from '../output.ts'
+import { table } from '../command.ts'
 import type { Finding, LedgerAction, LedgerSource } from './ledger-action.ts'
 
 export const options: LedgerAction['options'] = {}

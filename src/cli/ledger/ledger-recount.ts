@@ -2,10 +2,8 @@ import { formatTime, monthStart } from '../../core/time.ts'
 import { mostListed, type Recount, recount } from '../../money/recount.ts'
 import { usdOf, usdText } from '../../money/usd.ts'
 import { organizationOf } from '../admin.ts'
-import type { Args } from '../args.ts'
-import { table } from '../output.ts'
-import type { Finding, LedgerSource } from './ledger-action.ts'
-import { rangeFrom } from './ledger-range.ts'
+import { type Args, table } from '../command.ts'
+import { type Finding, type LedgerSource, rangeFrom } from './ledger-action.ts'
 
 const text = { type: 'string' } as const
 

@@ -1,7 +1,6 @@
 import * as compare from '../../../tools/bills/ledger-compare.ts'
 import { hasErrors } from '../../manifest/check/problem.ts'
-import { actionNamed, parseArguments, runCommand } from '../args.ts'
-import { jsonText, type Out, problemLine } from '../output.ts'
+import { actionNamed, jsonText, type Out, parseArguments, problemLine, runCommand } from '../command.ts'
 import { readSnapshot } from '../read-snapshot.ts'
 import { withStore } from '../store-command.ts'
 import type { LedgerAction } from './ledger-action.ts'

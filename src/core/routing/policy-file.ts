@@ -1,5 +1,5 @@
-import { durationMs } from '../duration.ts'
 import type { Policy } from '../names.ts'
+import { durationMs } from '../time.ts'
 import type { RoutingRules } from './rules.ts'
 
 /** Rules as they are written in the configuration and in the management API; times as `500ms`, `10s`, `5m`. */

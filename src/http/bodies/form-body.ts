@@ -1,11 +1,11 @@
 import type { IncomingMessage } from 'node:http'
 import { tmpdir } from 'node:os'
 import { RouterError } from '../../core/errors.ts'
-import type { UploadedFile } from '../../core/upload.ts'
+import type { UploadedFile } from '../../core/operation.ts'
 import type { Response } from '../app.ts'
 import type { RunningRequest } from '../running-requests.ts'
-import { closeAfterAnswer } from './close-after-answer.ts'
 import { FormParser } from './form-parser.ts'
+import { closeAfterAnswer } from './request-body.ts'
 
 /** A form in the order of its parts. Its files can be read until `dispose`, which must be called. */
 export type Form = {

@@ -2,11 +2,11 @@ import { constants } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import type { Request as ExpressRequest, Response as ExpressResponse, RequestHandler } from 'express'
 import { RouterError } from '../../core/errors.ts'
-import { deepest, exceeded, mostMembers } from '../../core/json-bounds.ts'
+import { deepest, exceeded, mostMembers } from '../../core/json.ts'
 import { isLong, nextTurn } from '../../runtime/event-loop.ts'
 import { type Response, wholeExpress } from '../app.ts'
+import { headersOf } from '../respond.ts'
 import type { RunningRequest } from '../running-requests.ts'
-import { closeAfterAnswer } from './close-after-answer.ts'
 
 /** How large a body may be. */
 export type BodyLimits = {
@@ -239,3 +239,21 @@ function tooLarge(limitBytes: number, cause?: unknown): RouterError {
 function invalidBody(message: string): RouterError {
   return new RouterError('invalid_request', message)
 }
+
+/**
+ * Closes the connection of a request whose body is read no further, after its answer. Whoever is still sending when a connection is closed
+ * loses the answer: so what comes is thrown away for some milliseconds, and the connection is closed then.
+ */
+export function closeAfterAnswer(request: IncomingMessage, response: Response): void {
+  headersOf(response).connection = 'close'
+  const { socket } = request
+  socket.destroySoon = () => {
+    socket.end()
+    const close = () => socket.destroy()
+    request.on('end', close)
+    request.resume()
+    setTimeout(close, longestIgnored).unref()
+  }
+}
+
+const longestIgnored = 1_000

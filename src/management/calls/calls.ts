@@ -1,13 +1,12 @@
+import type { Json, JsonObject } from '../../core/json.ts'
 import type { Store } from '../../store/open.ts'
-import type { CallsQuery } from '../../store/queries/calls-query.ts'
+import type { CallsPage, CallsQuery } from '../../store/queries/calls-query.ts'
 import { json, type ManagementContext, type ManageRoute, missing, pathPart } from '../manage.ts'
 import { limitFrom, requireCursor } from '../page.ts'
 import { parametersOf } from '../read.ts'
-import { callDetail } from './call-detail.ts'
-import { callEntry } from './call-entry.ts'
+import { callDetail, callEntry } from './call-entry.ts'
 import { type FilteredCalls, filled, filteredCalls } from './call-filters.ts'
-import { callsCsv } from './calls-csv.ts'
-import { csvType, wantsCsv } from './csv.ts'
+import { csvLine, csvType, wantsCsv } from './csv.ts'
 
 /** `/v1/manage/calls`: the settled calls of the organization, newest first, and one of them with all that is known of it. */
 export function callRoutes({ store }: Pick<ManagementContext, 'store'>): ManageRoute[] {
@@ -63,4 +62,101 @@ function ownIdIn(text: string): string | undefined {
   const [, ...parts] =
     /([\da-f]{8})-?([\da-f]{4})-?([\da-f]{4})-?([\da-f]{4})-?([\da-f]{12})/.exec(text.toLowerCase()) ?? []
   return parts.length === 0 ? undefined : parts.join('-')
+}
+
+/** Takes a moment to write. */
+const callsAtOnce = 250
+
+type Exported = Omit<CallsQuery, 'limit' | 'after'>
+
+/**
+ * All calls of a query as lines of a table, a page at a time: the next one is read when the client has taken the last, and none when it
+ * has left. `recheck` throws when they may not be read any more.
+ */
+export function callsCsv(
+  asked: Exported,
+  store: Pick<Store, 'calls'>,
+  recheck: () => void,
+): AsyncIterator<string, void> {
+  let isGone = false
+  const check = () => {
+    recheck()
+    return !isGone
+  }
+  const pieces = piecesOf(asked, store, check)
+  return {
+    next: () => pieces.next(),
+    async return() {
+      isGone = true
+      return { done: true, value: undefined }
+    },
+  }
+}
+
+async function* piecesOf(
+  asked: Exported,
+  { calls }: Pick<Store, 'calls'>,
+  check: () => boolean,
+): AsyncGenerator<string, void> {
+  let lines = csvLine(columns)
+  let after: string | undefined
+  do {
+    const { calls: listed, next }: CallsPage = await calls.exported({
+      ...asked,
+      limit: callsAtOnce,
+      ...(after !== undefined && { after }),
+    })
+    for (const call of listed) lines += csvLine(cellsOf(callEntry(call)))
+    if (lines !== '') yield lines
+    lines = ''
+    after = next
+  } while (after !== undefined && check())
+}
+
+const columns = [
+  'id',
+  'request_id',
+  'at',
+  'key',
+  'key_name',
+  'group',
+  'group_name',
+  'operation',
+  'api',
+  'asked',
+  'provider',
+  'model',
+  'served',
+  'streamed',
+  'outcome',
+  'code',
+  'class',
+  'status',
+  'duration_ms',
+  'first_event_ms',
+  'input_tokens',
+  'cached_tokens',
+  'output_tokens',
+  'reasoning_tokens',
+  'cost',
+  'estimated',
+  'unpriced',
+  'user',
+  'labels',
+  'extra',
+  'attempts',
+]
+
+function cellsOf({ key, group, ...entry }: JsonObject): (Json | undefined)[] {
+  const { id, name } = key as JsonObject
+  const { id: groupId, name: groupName } = (group ?? {}) as JsonObject
+  const cells: JsonObject = {
+    ...entry,
+    ...definedOf({ key: id, key_name: name, group: groupId, group_name: groupName }),
+  }
+  return columns.map((column) => cells[column])
+}
+
+function definedOf(values: { [name: string]: Json | undefined }): JsonObject {
+  return Object.fromEntries(Object.entries(values).filter((entry): entry is [string, Json] => entry[1] !== undefined))
 }

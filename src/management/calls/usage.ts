@@ -3,7 +3,7 @@ import type { JsonObject } from '../../core/json.ts'
 import { dayMs, formatTime, hourMs, monthStart } from '../../core/time.ts'
 import type { JsonAnswer } from '../../http/types.ts'
 import { usdOf } from '../../money/usd.ts'
-import { addFigures, noFigures } from '../../store/ledger/figures.ts'
+import { addFigures, noFigures } from '../../store/ledger/sums.ts'
 import { QueryTooLarge } from '../../store/queries/query.ts'
 import {
   isUsageGroup,

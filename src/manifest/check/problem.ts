@@ -1,4 +1,5 @@
 import { withoutKeys } from '../../core/secrets.ts'
+import type { Path } from '../read/position.ts'
 
 /** Something wrong in a file. `line` and `column` count from 1; an `error` keeps the file from being used. */
 export type Problem = { file: string; line: number; column: number; message: string; severity: 'error' | 'warning' }
@@ -16,4 +17,12 @@ export function readingFailure(error: unknown): string {
 /** Whether any of these problems forbids to go on. */
 export function hasErrors(problems: readonly Problem[]): boolean {
   return problems.some(({ severity }) => severity === 'error')
+}
+
+/** A path as people write it: `endpoints.chat.unsupported[2]`. */
+export function named(path: Path): string {
+  return path.reduce<string>((text, step) => {
+    if (/^\d+$/.test(String(step))) return `${text}[${step}]`
+    return text === '' ? String(step) : `${text}.${step}`
+  }, '')
 }

@@ -5,8 +5,7 @@ import type { FileCache } from '../read/file-cache.ts'
 import type { KeptProvider } from '../read/manifest.ts'
 import { type AbilityFlag, abilities, abilityFlags } from '../run/abilities.ts'
 import { writeFor } from '../run/translate.ts'
-import { servedBy } from '../target.ts'
-import { targetFacts } from '../target-facts.ts'
+import { servedBy, targetFacts } from '../target.ts'
 
 /** The flags that a provider's entries cannot keep. */
 export type Refusals = {

@@ -1,9 +1,7 @@
 import { isObject, type Json } from '../../core/json.ts'
-import { wrongAddress, wrongHeader } from '../check/addresses.ts'
 import { didYouMean } from '../check/did-you-mean.ts'
 import type { Problem } from '../check/problem.ts'
-import type { Auth } from '../provider.ts'
-import type { Extensions, SchemeHeaders } from './extensions.ts'
+import type { Auth, Extensions, SchemeHeaders } from '../provider.ts'
 import type { Source } from './source.ts'
 
 /** What a manifest says under `auth`, after its schema has accepted it; `${NAME}` not yet resolved. */
@@ -13,7 +11,7 @@ export type AuthFile = { scheme: string; [member: string]: string }
 type OwnScheme = Exclude<Auth['scheme'], 'plugin'>
 
 /** A value with its references replaced, and the variables that are not set. A value that is `wrong` has been told of. */
-export type ReadMember = (member: string, wrong?: (text: string) => string | undefined) => ResolvedMember
+type ReadMember = (member: string, wrong?: (text: string) => string | undefined) => ResolvedMember
 type ResolvedMember = { text: string; missing: string[] }
 
 /** What a scheme needs, or may have; `wrong` says why a value cannot be right. */
@@ -150,4 +148,16 @@ function wrongCredentials(text: string): string | undefined {
   const absent = ['client_email', 'private_key'].filter((member) => !isObject(key) || typeof key[member] !== 'string')
   if (absent.length === 0) return undefined
   return `\`credentials\` must be the key file of a service account: it has no \`${absent.join('` and no `')}\``
+}
+
+/** Why a text cannot be an address we send to; undefined when it can. `name` is the field; what it says may contain a password. */
+export function wrongAddress(name: string, text: string): string | undefined {
+  const isHttp = URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
+  return isHttp ? undefined : `\`${name}\` must be an http or https address`
+}
+
+/** RFC 9110: a name is a token, a value has no control characters. What a value says is not told: it may be a secret. */
+export function wrongHeader(name: string, text: string): string | undefined {
+  if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) return `\`${name}\` cannot be the name of a header`
+  return /^[\t\x20-\x7E\x80-\xFF]*$/.test(text) ? undefined : 'the value has characters that a header cannot have'
 }

@@ -1,12 +1,11 @@
 import { basename } from 'node:path'
 import type { Operation } from '../../core/operation.ts'
-import type { OwnFunctions } from '../../mapping/own-functions.ts'
+import type { OwnFunctions } from '../../mapping/library.ts'
 import { hasErrors, type Problem } from '../check/problem.ts'
 import { checkSchema } from '../check/schema.ts'
 import type { Provider } from '../provider.ts'
 import { type Layer, readLayer } from './layer.ts'
-import { chatOf, defaultTimeouts } from './merge.ts'
-import { hasAny, operationsOf } from './merge-operations.ts'
+import { chatOf, defaultTimeouts, hasAny, operationsOf } from './merge.ts'
 import type { Source } from './source.ts'
 
 /** A wire format that manifests build on. */

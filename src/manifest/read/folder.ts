@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { type Problem, readingFailure } from '../check/problem.ts'
-import type { FileKind } from '../check/validators.ts'
+import type { FileKind } from '../check/schema.ts'
 import type { FileCache } from './file-cache.ts'
 import { type KnownValue, readSource, type Source } from './source.ts'
 

@@ -1,16 +1,15 @@
 import { basename } from 'node:path'
 import { type ModelIds, readForm } from '../../catalog/model-ids.ts'
 import { readEntries } from '../../catalog/read-list.ts'
-import { durationMs } from '../../core/duration.ts'
 import type { Api } from '../../core/request.ts'
+import { durationMs } from '../../core/time.ts'
 import { hasErrors, type Problem } from '../check/problem.ts'
 import { checkSchema } from '../check/schema.ts'
 import type { Provider, Timeouts } from '../provider.ts'
 import { authProblems } from './auth.ts'
 import { exportsOf, foundation, modelsOfProblems, seenOf } from './base-layers.ts'
 import { filesOf, type Layer, readLayer } from './layer.ts'
-import { besideChat, chatOf, defaultTimeouts, merge } from './merge.ts'
-import { hasAny, operationsOf } from './merge-operations.ts'
+import { besideChat, chatOf, defaultTimeouts, hasAny, merge, operationsOf } from './merge.ts'
 import {
   type ManifestFile,
   type ModelIdsFile,

@@ -1,6 +1,6 @@
 import { relative } from 'node:path'
+import type { OwnFunctions } from '../../mapping/library.ts'
 import type { Mapping } from '../../mapping/mapping.ts'
-import type { OwnFunctions } from '../../mapping/own-functions.ts'
 import type { Problem } from '../check/problem.ts'
 import type { Path } from './position.ts'
 import { compose, definitions, type Fragment, type Pieces } from './program.ts'

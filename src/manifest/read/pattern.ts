@@ -1,6 +1,6 @@
 import { bound } from '../../mapping/compile/runtime/regex.ts'
 import type { Problem } from '../check/problem.ts'
-import type { Pattern } from '../run/pattern.ts'
+import type { Pattern } from '../types.ts'
 import type { Path } from './position.ts'
 import type { Source } from './source.ts'
 

@@ -1,5 +1,5 @@
+import type { OwnFunctions } from '../../mapping/library.ts'
 import { functionNames, type Mapping, MappingError, readMapping } from '../../mapping/mapping.ts'
-import type { OwnFunctions } from '../../mapping/own-functions.ts'
 import { didYouMean } from '../check/did-you-mean.ts'
 import type { Problem } from '../check/problem.ts'
 import type { Path } from './position.ts'

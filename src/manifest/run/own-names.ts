@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { isObject, type JsonObject } from '../../core/json.ts'
 import type { NeutralRequest, TargetFacts } from '../../core/request.ts'
 import type { Provider } from '../provider.ts'
-import { type ModelTarget, targetFacts } from '../target-facts.ts'
+import { type ModelTarget, targetFacts } from '../target.ts'
 import { mapRequest } from './translate.ts'
 
 /** What a provider of a client's own format is told in its own words, where clients have several. */

@@ -1,17 +1,14 @@
 import type { ProviderFailure } from '../../core/events.ts'
-import type { FoldFacts } from '../../core/fold.ts'
-import { fold } from '../../core/fold-events.ts'
+import { type FoldFacts, fold } from '../../core/fold.ts'
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { Part } from '../../core/parts.ts'
 import { type Finish, isFinish, type Reply } from '../../core/reply.ts'
 import { eventsOf, type MappedReply } from '../../core/reply-events.ts'
 import type { TargetFacts } from '../../core/request.ts'
-import { completionTokens, mergeUsage, type Usage } from '../../core/usage.ts'
+import { completionTokens, mergeUsage, type ReportedUsage, type Usage } from '../../core/usage.ts'
 import { type Mapping, narrowMapping } from '../../mapping/mapping.ts'
 import { type PathTree, whole } from '../../mapping/mentions.ts'
 import type { Provider } from '../provider.ts'
-import { readUsage } from './read-usage.ts'
-import { reportedFailureOf } from './reported-failure.ts'
 import { andThen, chatEndpoint, requireObject, runMapping } from './run-mapping.ts'
 
 /**
@@ -159,4 +156,42 @@ export function isPresent(value: Json | undefined): value is Json {
 /** JSONata unwraps lists of one item, and leaves out empty ones. */
 function partsOf({ parts }: JsonObject): Part[] {
   return [parts].flat().filter(isObject) as unknown as Part[]
+}
+
+/** A provider's usage object as counts by class; a result that is not an object counts nothing. */
+export function readUsage(provider: Provider, usage: Json): ReportedUsage | Promise<ReportedUsage> {
+  const { usage: mapping } = chatEndpoint(provider)
+  if (!mapping) return (isObject(usage) ? usage : {}) as ReportedUsage
+  return andThen(
+    runMapping(provider, 'usage', mapping, usage),
+    (counts) => (isObject(counts) ? counts : {}) as ReportedUsage,
+  )
+}
+
+/** The usage in an answer that cannot be read as a whole, in the places where formats have it; undefined when there is none. */
+export async function usageIn(provider: Provider, answer: JsonObject): Promise<Usage | undefined> {
+  const reported = [answer.usage, answer.usageMetadata].find(isObject)
+  return reported && mergeUsage({}, await readUsage(provider, reported))
+}
+
+/** The failure that a mapping gives as `error`, whatever its shape; undefined when there is none. */
+export function reportedFailureOf(error: unknown): ProviderFailure | undefined {
+  if (error === undefined || error === null || error === false) return undefined
+  if (typeof error === 'string') return { message: error || unspecified }
+  if (!isObject(error)) return { code: String(error), message: unspecified }
+  const { status, code, message, retryable } = error
+  return {
+    ...(typeof status === 'number' && { status }),
+    ...(code !== undefined &&
+      code !== null && { code: typeof code === 'object' ? JSON.stringify(code) : String(code) }),
+    message: messageOf(message),
+    ...(typeof retryable === 'boolean' && { retryable }),
+  }
+}
+
+const unspecified = 'The provider reported an error.'
+
+function messageOf(message: unknown): string {
+  if (typeof message === 'string') return message || unspecified
+  return message === undefined || message === null ? unspecified : JSON.stringify(message)
 }

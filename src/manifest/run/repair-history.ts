@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { MediaPart, Part, ToolCallPart, ToolResultPart } from '../../core/parts.ts'
 import type { Message, NeutralRequest } from '../../core/request.ts'
-import type { Pattern } from './pattern.ts'
+import type { Pattern } from '../types.ts'
 
 /** A dialect's requirements on a conversation's history. All are off by default. */
 export type HistoryRules = {

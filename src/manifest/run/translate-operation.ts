@@ -6,8 +6,8 @@ import { mergeUsage, type ReportedUsage, type Usage } from '../../core/usage.ts'
 import type { Variables } from '../../mapping/mapping.ts'
 import { endpointFor, type OperationEndpoint } from '../operation.ts'
 import type { Provider } from '../provider.ts'
-import { type ModelTarget, targetFacts } from '../target-facts.ts'
-import { reportedFailureOf } from './reported-failure.ts'
+import { type ModelTarget, targetFacts } from '../target.ts'
+import { reportedFailureOf } from './read-reply.ts'
 import { requireObject, runMapping, unreadable } from './run-mapping.ts'
 
 /** A provider's body and the texts of its URL's query, and the client's names of what is lost. */

@@ -4,12 +4,10 @@ import type { NeutralRequest, TargetFacts } from '../../core/request.ts'
 import { withoutRestoredReasoning, withReasoningFor } from '../../core/restored-reasoning.ts'
 import type { Mapping } from '../../mapping/mapping.ts'
 import type { ChatEndpoint, Provider } from '../provider.ts'
-import { type ModelTarget, targetFacts } from '../target-facts.ts'
+import { type ModelTarget, type Target, targetFacts } from '../target.ts'
 import { demandsTool, inferredLosses, supportedOnly, supportFor, withoutIdleChoice } from './inferred-support.ts'
-import { isPresent, readFinish } from './read-reply.ts'
-import { readUsage } from './read-usage.ts'
+import { isPresent, readFinish, readUsage, reportedFailureOf } from './read-reply.ts'
 import { repairHistory } from './repair-history.ts'
-import { reportedFailureOf } from './reported-failure.ts'
 import { andThen, chatEndpoint, requireObject, runMapping, unreadable } from './run-mapping.ts'
 import {
   type DeclaredLoss,
@@ -254,4 +252,26 @@ function listed(provider: Provider, what: string, result: unknown): JsonObject[]
   if (result === undefined || result === null) return []
   if (!Array.isArray(result)) return [requireObject(provider, what, result)]
   return result.map((event) => requireObject(provider, what, event))
+}
+
+/**
+ * The output limit in the body for a target, in tokens: the largest where there are several, the model's own where there is
+ * none. Undefined when the manifest does not say where a body has it.
+ */
+export function sentLength({ provider, entry }: Target, body: JsonObject): number | undefined {
+  const paths = provider.chat?.outputLimits
+  if (!paths) return undefined
+  const own = entry?.max_output_tokens ?? entry?.context_window ?? 0
+  let most = -1
+  for (const path of paths) {
+    const limit = memberAt(body, path)
+    if (typeof limit === 'number' && limit > most) most = limit
+  }
+  return most < 0 ? own : Math.min(most, own || most)
+}
+
+function memberAt(body: JsonObject, path: readonly string[]): Json | undefined {
+  let value: Json | undefined = body
+  for (const name of path) value = isObject(value) ? value[name] : undefined
+  return value
 }

@@ -1,4 +1,4 @@
-import { readsContext } from './context.ts'
+import { knownFunction, standsAlone } from './calls.ts'
 import {
   type Code,
   captured,
@@ -11,6 +11,8 @@ import {
   stored,
   uniqueName,
 } from './generator.ts'
+import { builtIn } from './scope.ts'
+import { calledVariable } from './uses.ts'
 
 /** Emits array and object constructors and unary minus. */
 export function unary(generator: Generator, node: Node, context: string): Code {
@@ -142,7 +144,7 @@ function set(name: string, key: string, value: string): string {
 }
 
 /** A call that groups items by computed keys. */
-export function groupBy(generator: Generator, pairs: readonly [Node, Node][], items: string, position: number): string {
+function groupBy(generator: Generator, pairs: readonly [Node, Node][], items: string, position: number): string {
   const emitted = pairs.map(([key, value]) => {
     const keyOf = uniqueName(generator, 'item')
     const of = uniqueName(generator, 'items')
@@ -153,4 +155,55 @@ export function groupBy(generator: Generator, pairs: readonly [Node, Node][], it
     return `[${keyFunction}, ${valueFunction}]`
   })
   return `$.group(${items}, [${emitted.join(', ')}], ${position})`
+}
+
+/** Whether the code of an expression may mention its context. */
+function readsContext(generator: Generator, node: Node): boolean {
+  const reads = (part: Node | undefined): boolean => part !== undefined && readsContext(generator, part)
+  switch (node.type) {
+    case 'string':
+    case 'number':
+    case 'value':
+    case 'regex':
+    case 'transform':
+      return false
+    case 'variable':
+      return node.value === ''
+    case 'path':
+      return reads(node.steps[0])
+    case 'lambda':
+      return reads(node.body)
+    case 'bind':
+      return reads(node.rhs)
+    case 'binary':
+      return reads(node.lhs) || reads(node.rhs)
+    case 'apply':
+      // What is called gets one more argument.
+      return reads(node.lhs) || (node.rhs.type === 'function' ? callReads(generator, node.rhs, 1) : reads(node.rhs))
+    case 'condition':
+      return reads(node.condition) || reads(node.then) || reads(node.else)
+    case 'unary':
+      return constructorReads(node, reads)
+    case 'function':
+      return callReads(generator, node)
+    default:
+      return true
+  }
+}
+
+function constructorReads({ value, expression, expressions, lhs }: Node, reads: (node: Node) => boolean): boolean {
+  if (value === '[') return (expressions as Node[]).some(reads)
+  // An object is one per group of items of its context, if its keys are computed.
+  if (value === '{') return (lhs as [Node, Node][]).some(([key, each]) => key.type !== 'string' || reads(each))
+  return reads(expression)
+}
+
+/** Whether a call or its arguments do: a function may take the context for a missing argument. */
+function callReads(generator: Generator, node: Node, more = 0): boolean {
+  if ((node.arguments as Node[]).some((each) => readsContext(generator, each))) return true
+  const name = calledVariable(node)
+  const count = node.arguments.length + more
+  if (name === undefined) return true
+  if (builtIn(generator, name)) return !standsAlone(generator.library, name, count)
+  return knownFunction(generator, node, count) === undefined
 }

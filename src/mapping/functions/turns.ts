@@ -1,3 +1,7 @@
+import { isObject, type Json } from '../../core/json.ts'
+import type { Part } from '../../core/parts.ts'
+import { eventOfPart } from '../../core/reply-events.ts'
+
 /** A message as providers write it, its content a list. */
 type Turn = { role?: unknown; content?: unknown }
 
@@ -55,4 +59,28 @@ function numbered(name: string, counts: Map<string, number>): string {
   const count = (counts.get(key) ?? 0) + 1
   counts.set(key, count)
   return count === 1 ? name : `${name} [${count}]`
+}
+
+/** The event by which a stream says a whole part. */
+export function partEvent(part?: Json): object | undefined {
+  return isObject(part) ? eventOfPart(part as Part) : undefined
+}
+
+/** The text of a single block that holds nothing beside it, as a plain string, else the blocks. */
+export function plainText(blocks?: Json): Json | undefined {
+  const [block] = Array.isArray(blocks) && blocks.length === 1 ? blocks : []
+  if (!isObject(block) || typeof block.text !== 'string') return blocks
+  return Object.keys(block).every((member) => member === 'type' || member === 'text') ? block.text : blocks
+}
+
+/** A list in which neighbouring texts are one text. */
+export function joinTexts(list?: Json): Json | undefined {
+  if (!Array.isArray(list)) return list
+  const joined: Json[] = []
+  for (const item of list) {
+    const last = joined.at(-1)
+    if (typeof item === 'string' && typeof last === 'string') joined[joined.length - 1] = last + item
+    else joined.push(item)
+  }
+  return joined
 }

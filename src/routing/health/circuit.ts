@@ -1,6 +1,8 @@
+import { hash } from 'node:crypto'
 import type { HealthSettings } from '../../core/routing/rules.ts'
-import { Closing, type ClosingFacts } from './closing.ts'
-import { RecentFailures } from './recent-failures.ts'
+import type { Provider } from '../../manifest/provider.ts'
+import { type Target, targetId } from '../../manifest/target.ts'
+import type { HealthScope } from './failure-class.ts'
 
 /** Which calls a circuit lets through: all, a share of them, one at a time, or none until a moment; paused is no failure. */
 export type CircuitState =
@@ -162,3 +164,212 @@ const spread = 0.2
 /** How much longer it is open each time: one that is back after a minute gets calls again within half a minute. */
 const growth = 1.3
 const mostGrowth = 20
+
+/** Counts calls and their failures within about a window of time, in slots: nothing is kept of single calls. */
+export class RecentFailures {
+  #slots: Slot[] = []
+
+  /** Adds the end of a call at `now`, in milliseconds of one clock, and forgets what is older than the window; `failedFor`: whose call failed. */
+  add(now: number, windowMs: number, failedFor?: string): void {
+    const slotMs = windowMs / slots
+    let last = this.#slots.at(-1)
+    if (!last || now - last.at >= slotMs) {
+      last = { at: now, calls: 0, failures: new Map() }
+      this.#slots = this.#slots.filter(({ at }) => at > now - windowMs)
+      this.#slots.push(last)
+    }
+    last.calls++
+    if (failedFor !== undefined) last.failures.set(failedFor, (last.failures.get(failedFor) ?? 0) + 1)
+  }
+
+  /** How many calls there were, what share of them failed, and whose calls more than half of these were. */
+  share(): { calls: number; failed: number; mostly: string | undefined } {
+    let calls = 0
+    let failures = 0
+    const byCaller = new Map<string, number>()
+    for (const slot of this.#slots) {
+      calls += slot.calls
+      for (const [caller, count] of slot.failures) {
+        failures += count
+        byCaller.set(caller, (byCaller.get(caller) ?? 0) + count)
+      }
+    }
+    const most = [...byCaller].find(([, count]) => count > failures / 2)
+    return { calls, failed: calls === 0 ? 0 : failures / calls, mostly: most?.[0] || undefined }
+  }
+
+  clear(): void {
+    this.#slots = []
+  }
+}
+
+type Slot = { at: number; calls: number; failures: Map<string, number> }
+
+const slots = 10
+
+/** A closing that stands, as one event loop tells it to others. */
+type ClosingFacts = { until: number; only: string | undefined; successes: number; isDoubted: boolean }
+
+/** A time in which a circuit is closed to calls: those of all organizations, or of the only one that it concerns. */
+class Closing {
+  /** Grows with every change. */
+  revision = 0
+  #until: number | undefined
+  #only: string | undefined
+  #successes = 0
+  /** Calls of others have succeeded in the meantime. */
+  #isDoubted = false
+
+  /** It has begun, and has not been ended. */
+  get stands(): boolean {
+    return this.#until !== undefined
+  }
+
+  /** 0 where it does not stand. */
+  get until(): number {
+    return this.#until ?? 0
+  }
+
+  get only(): string | undefined {
+    return this.#only
+  }
+
+  /** Undefined where it does not stand. */
+  get facts(): ClosingFacts | undefined {
+    if (!this.stands) return undefined
+    return { until: this.until, only: this.#only, successes: this.#successes, isDoubted: this.#isDoubted }
+  }
+
+  /** Goes on as another event loop has told. */
+  adopt(facts: ClosingFacts | undefined): void {
+    if (facts) this.begin(facts.until, facts.only)
+    else this.end()
+    this.#successes = facts?.successes ?? 0
+    this.#isDoubted = facts?.isDoubted ?? false
+  }
+
+  /** Whether it stands for the calls of an organization; undefined for any. */
+  concerns(caller: string | undefined): boolean {
+    return this.stands && (this.#only === undefined || caller === undefined || caller === this.#only)
+  }
+
+  begin(until: number, only: string | undefined): void {
+    this.#until = until
+    this.#only = only
+    this.#successes = 0
+    this.#isDoubted = false
+    this.revision++
+  }
+
+  /** One more call was turned away: of the same organization, or of another one, which makes it concern all. */
+  add(until: number, now: number, caller: string | undefined): void {
+    if (!this.stands || (now >= this.until && this.#only !== undefined)) this.begin(until, caller)
+    else if (caller === undefined) this.begin(Math.max(this.until, until), undefined)
+    else if (this.concerns(caller)) this.begin(Math.max(this.until, until), this.#only)
+    else if (this.#isDoubted) this.begin(until, caller)
+    else this.begin(Math.max(this.until, until), undefined)
+  }
+
+  /** A call has succeeded. Returns whether that was the one that ends it. */
+  succeeded(now: number, caller: string | undefined): boolean {
+    if (!this.stands) return false
+    if (!this.concerns(caller)) {
+      if (!this.#isDoubted) this.revision++
+      this.#isDoubted = true
+      return false
+    }
+    this.#successes++
+    this.revision++
+    // The next trial need not wait.
+    if (this.#successes < successesToEnd) this.#until = Math.min(this.until, now)
+    else this.end()
+    return !this.stands
+  }
+
+  end(): void {
+    this.#until = undefined
+    this.#only = undefined
+    this.revision++
+  }
+}
+
+const successesToEnd = 2
+
+/** What a circuit is of; `key` is the same in every event loop, and tells no secret. */
+export type CircuitName = { key: string; scope: HealthScope; name: string }
+
+/** A circuit, the code of the failure that was counted last, and when it last changed in a way that others were told. */
+export type KnownCircuit = CircuitName & { circuit: Circuit; changedAt: number; reason?: string | undefined }
+
+/** The circuits that a call to a target goes through. */
+export type TargetCircuits = readonly [address: KnownCircuit, credential: KnownCircuit, target: KnownCircuit]
+
+/** The circuits of all targets, by names that stay the same when files are read again. */
+export class Circuits {
+  readonly #known = new Map<string, KnownCircuit>()
+  #byTarget = new WeakMap<Provider, Map<string, TargetCircuits>>()
+
+  /**
+   * Where unknown models are allowed, clients may invent names: when there are too many, those without failures are forgotten, and the
+   * oldest ones of the others.
+   */
+  of(target: Target, now: number, settings: HealthSettings): TargetCircuits {
+    this.#makeRoom(now, settings)
+    const { provider, model } = target
+    let models = this.#byTarget.get(provider)
+    if (!models || models.size >= mostModels) {
+      models = new Map()
+      this.#byTarget.set(provider, models)
+    }
+    let circuits = models.get(model)
+    if (!circuits) {
+      const { slug, baseUrl, auth } = provider
+      circuits = [
+        // Providers may share an address, which is nothing to be shown.
+        this.#find('address', slug, URL.parse(baseUrl)?.origin ?? baseUrl),
+        // Another secret is another credential.
+        this.#find('credential', slug, `${slug} ${hash('sha256', JSON.stringify(auth))}`),
+        this.#find('target', targetId(target)),
+      ]
+      models.set(model, circuits)
+    }
+    return circuits
+  }
+
+  /** A circuit that another event loop has named. */
+  named(name: CircuitName, now: number, settings: HealthSettings): KnownCircuit {
+    const known = this.#known.get(name.key)
+    if (known) return known
+    this.#makeRoom(now, settings)
+    return this.#add(name)
+  }
+
+  all(): Iterable<KnownCircuit> {
+    return this.#known.values()
+  }
+
+  #makeRoom(now: number, settings: HealthSettings): void {
+    if (this.#known.size < mostCircuits) return
+    const targets = [...this.#known].filter(([, { scope }]) => scope === 'target')
+    const closed = targets.filter(([, { circuit }]) => circuit.state(now, settings).kind === 'closed')
+    const others = targets.filter(([, { circuit }]) => circuit.state(now, settings).kind !== 'closed')
+    const surplus = Math.max(0, others.length - mostCircuits / 2)
+    for (const [key] of [...closed, ...others.slice(0, surplus)]) this.#known.delete(key)
+    // Who has been forgotten begins anew.
+    this.#byTarget = new WeakMap()
+  }
+
+  #find(scope: HealthScope, name: string, what = name): KnownCircuit {
+    const key = `${scope} ${what}`
+    return this.#known.get(key) ?? this.#add({ key, scope, name })
+  }
+
+  #add({ key, scope, name }: CircuitName): KnownCircuit {
+    const added = { key, scope, name, circuit: new Circuit(), changedAt: 0 }
+    this.#known.set(key, added)
+    return added
+  }
+}
+
+const mostModels = 1_000
+const mostCircuits = 10_000

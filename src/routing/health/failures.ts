@@ -1,8 +1,8 @@
-import type { ErrorCode, RouterError } from '../../core/errors.ts'
-import type { Target } from '../../manifest/target.ts'
-import type { SkipStep } from '../explanation.ts'
-import type { Attempted, Failure, Outcome, Trial } from '../types.ts'
-import { type FailedAttempt, toldFailure, withAttempts } from './reported-failure.ts'
+import { type ErrorCode, RouterError } from '../../core/errors.ts'
+import { type Target, targetId } from '../../manifest/target.ts'
+import type { Explanation, SkipStep } from '../explanation.ts'
+import type { Attempted, Failure, Outcome, RoutingState, Trial } from '../types.ts'
+import type { ClosedFor, Trouble } from './health.ts'
 
 /** An attempt that failed. */
 type Failed<Result> = Result & Attempted & { error: RouterError }
@@ -64,3 +64,98 @@ export class Failures<Result extends Outcome> {
     }
   }
 }
+
+/** A target that was asked and failed, or was not asked because it takes no calls. */
+type FailedAttempt = { target: Target; error: RouterError }
+
+/**
+ * What is told of a call whose attempts all failed: the failure that is nearest to passing, which is that of the target that takes
+ * calls again soonest, else that of the first target.
+ */
+function toldFailure<Failed extends FailedAttempt>(failures: readonly [Failed, ...Failed[]]): Failed {
+  const waiting = failures.filter(({ error }) => passes.has(error.code) && !error.concernsSize)
+  const [first] = failures
+  const last = failures.at(-1) ?? first
+  if (ends.has(last.error.code)) return last
+  return soonest(waiting) ?? failures.findLast(({ target }) => target === first.target) ?? first
+}
+
+/** The error that is told, with all attempts where there were several. */
+function withAttempts(told: FailedAttempt, failures: readonly FailedAttempt[]): RouterError {
+  const { error } = told
+  if (failures.length === 1 || ends.has(error.code)) return error
+  const attempts = failures.map(({ target, error }) => ({
+    model: targetId(target),
+    status: error.status,
+    code: error.providerCode ?? error.code,
+    message: error.message,
+  }))
+  return error.with({ attempts })
+}
+
+/** Not of a target: they end the call whatever happened before. */
+const ends: ReadonlySet<string> = new Set(['client_gone', 'stopping', 'internal'])
+
+/** Failures that are over after a time that is known. */
+const passes: ReadonlySet<string> = new Set(['rate_limited', 'unavailable'])
+
+function soonest<Failed extends FailedAttempt>(waiting: readonly Failed[]): Failed | undefined {
+  const wait = ({ error }: FailedAttempt) => error.retryAfterMs ?? Infinity
+  return waiting.reduce<Failed | undefined>(
+    (least, one) => (least && wait(least) <= wait(one) ? least : one),
+    undefined,
+  )
+}
+
+/** The failure of a target that takes no calls, without one being tried. */
+export function closedTarget(target: Target, ms: number): RouterError {
+  const message = `'${targetId(target)}' failed too often a moment ago. It is tried again in ${Math.ceil(ms / 1_000)} s.`
+  return new RouterError('unavailable', message, { retryAfterMs: ms })
+}
+
+/** What is known of targets; `organization`: whose call it is. */
+type State = Pick<RoutingState, 'health' | 'gates'> & { organization?: string }
+
+/** Why a target that is passed over is not asked now. */
+export function passOver(explanation: Explanation, target: Target, state: State): void {
+  if (skipClosed(explanation, target, state)) return
+  explanation.skip(target, 'health', someCalls)
+}
+
+/** Notes a target that takes no calls now, and why. Returns whether it takes none. */
+export function skipClosed(explanation: Explanation, target: Target, { health, gates, organization }: State): boolean {
+  const closed = health.closedFor(target, organization)
+  if (closed) {
+    explanation.skip(target, 'health', noCalls(closed))
+    return true
+  }
+  if (gates.of(target)?.isOpen !== false) return false
+  explanation.skip(target, 'capacity', 'runs as many calls as it may')
+  return true
+}
+
+/** Notes a target that takes no calls of an organization, or not all, by what all event loops report. */
+export function skipTroubled(
+  explanation: Explanation,
+  target: Target,
+  { organization, troubled }: { organization: string; troubled: readonly Trouble[] },
+): void {
+  const names = { target: targetId(target), credential: target.provider.slug, address: target.provider.slug }
+  for (const { scope, name, state, until, organization: only = organization } of troubled) {
+    if (name !== names[scope] || only !== organization) continue
+    const isClosed = until !== undefined
+    explanation.skip(
+      target,
+      'health',
+      isClosed ? noCalls({ ms: until - Date.now(), isBusy: state === 'paused' }) : someCalls,
+    )
+    if (isClosed) return
+  }
+}
+
+function noCalls({ ms, isBusy }: ClosedFor): string {
+  const why = isBusy ? 'because it is busy, by its own words' : 'after failures'
+  return `takes no calls for ${Math.max(1, Math.ceil(ms / 1_000))} s, ${why}`
+}
+
+const someCalls = 'failed a moment ago, and takes only some calls until it has answered some'

@@ -2,8 +2,7 @@ import type { RouterError } from '../../core/errors.ts'
 import type { HealthSettings } from '../../core/routing/rules.ts'
 import type { Target } from '../../manifest/target.ts'
 import { type CircuitFinding, timeAfter } from '../findings.ts'
-import type { Circuit, CircuitState } from './circuit.ts'
-import { Circuits, type KnownCircuit, type TargetCircuits } from './circuits.ts'
+import { type Circuit, type CircuitState, Circuits, type KnownCircuit, type TargetCircuits } from './circuit.ts'
 import { failureClass, type HealthScope } from './failure-class.ts'
 
 /** One attempt that was let through. */

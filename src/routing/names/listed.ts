@@ -1,9 +1,16 @@
 import { RouterError } from '../../core/errors.ts'
-import type { ModelEntry } from '../../core/models/model.ts'
+import {
+  abilities,
+  ascending,
+  type BilledTier,
+  billedTier,
+  type ModelEntry,
+  modalFacts,
+  type PricingTier,
+} from '../../core/models/model.ts'
 import { entryAt } from '../../core/models/price-times.ts'
 import { canServe } from '../../manifest/operation.ts'
 import { servedBy, type Target } from '../../manifest/target.ts'
-import { commonEntry } from './common-entry.ts'
 import { type Directory, resolve } from './resolve.ts'
 import { exclusionOf, type Scope } from './scope.ts'
 
@@ -77,4 +84,123 @@ function targetsOf(name: string, directory: Directory, scope: Scope | undefined)
     if (thrown instanceof RouterError) return []
     throw thrown
   }
+}
+
+/**
+ * What holds whichever of these models serves: the smallest limits, the abilities that all have, the highest prices, and of the data rules
+ * what the least careful provider does. A fact that they do not share is left out.
+ */
+export function commonEntry(entries: readonly ModelEntry[]): ModelEntry {
+  const all = <Name extends keyof ModelEntry>(name: Name) => entries.map((entry) => entry[name])
+  const comments = [...new Set(all('privacy_comments').filter((text) => text !== undefined))]
+  const pricing = dearestTiers(entries)
+  return {
+    api: entries[0]?.api ?? 'chat',
+    ...known({
+      created: highest(all('created')),
+      updated: highest(all('updated')),
+      context_window: lowest(all('context_window')),
+      max_output_tokens: lowest(all('max_output_tokens')),
+      ...Object.fromEntries(abilities.map((name) => [name, everyOne(all(name))])),
+      data_retention: anyOne(all('data_retention')),
+      data_retention_days: highest(all('data_retention_days')),
+      data_used_for_training: anyOne(all('data_used_for_training')),
+      privacy_comments: comments.length > 0 ? comments.join(' ') : undefined,
+      geolocation: shared(all('geolocation')) ?? 'global',
+      open_weights: everyOne(all('open_weights')),
+      model_lab: shared(all('model_lab')),
+      model_canonical_name: shared(all('model_canonical_name')),
+      other_prices: dearestOfAll(all('other_prices')),
+      image_prices: dearestOfAll(all('image_prices')),
+      ...Object.fromEntries(modalFacts.map((name) => [name, sharedValue(all(name))])),
+      ...Object.fromEntries(largest.map((name) => [name, lowest(all(name))])),
+      ...Object.fromEntries(choices.map((name) => [name, inAll<string>(all(name))])),
+      min_seconds: highest(all('min_seconds')),
+      streams: all('streams').includes(false) ? false : shared(all('streams')),
+    }),
+    ...(pricing.length > 0 && { pricing }),
+  }
+}
+
+/** Limits of what models of other APIs take. */
+const largest = ['max_inputs', 'max_characters', 'granularities_at_once'] as const
+/** What can be asked for where not everything can. */
+const choices = ['sizes', 'qualities', 'voices', 'formats', 'granularities'] as const
+
+function known(facts: { [name in keyof ModelEntry]?: ModelEntry[name] | undefined }): Partial<ModelEntry> {
+  return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined))
+}
+
+function numbers(values: readonly (number | undefined)[]): number[] {
+  return values.filter((value) => value !== undefined)
+}
+
+function lowest(values: readonly (number | undefined)[]): number | undefined {
+  const found = numbers(values)
+  return found.length > 0 ? Math.min(...found) : undefined
+}
+
+function highest(values: readonly (number | undefined)[]): number | undefined {
+  const found = numbers(values)
+  return found.length > 0 ? Math.max(...found) : undefined
+}
+
+/** Whether all are known to have it. */
+function everyOne(values: readonly (boolean | undefined)[]): boolean | undefined {
+  return values.every((value) => value === undefined) ? undefined : values.every((value) => value === true)
+}
+
+/** Whether one has it, or may have it for all that is known. */
+function anyOne(values: readonly (boolean | undefined)[]): boolean | undefined {
+  return values.every((value) => value === undefined) ? undefined : values.some((value) => value !== false)
+}
+
+/** What all lists have; a model without a list takes anything. */
+function inAll<Item>(lists: readonly (readonly Item[] | undefined)[]): Item[] | undefined {
+  const [first, ...others] = lists.filter((list) => list !== undefined)
+  const items = first?.filter((item) => others.every((list) => list.includes(item)))
+  return items && items.length > 0 ? items : undefined
+}
+
+function shared<Value>(values: readonly Value[]): Value | undefined {
+  return new Set(values).size === 1 ? values[0] : undefined
+}
+
+function sharedValue<Value>(values: readonly Value[]): Value | undefined {
+  return shared(values.map((value) => JSON.stringify(value))) === undefined ? undefined : values[0]
+}
+
+/** Every price that one of them has, as high as it is anywhere. */
+function dearestOfAll(
+  all: readonly ({ [name: string]: number } | undefined)[],
+): { [name: string]: number } | undefined {
+  const names = new Set(all.flatMap((prices) => Object.keys(prices ?? {})))
+  if (names.size === 0) return undefined
+  return Object.fromEntries([...names].map((name) => [name, Math.max(...all.map((prices) => prices?.[name] ?? 0))]))
+}
+
+/** A tier for every threshold of any of them, with the highest price of each kind that a prompt of that size can have. */
+function dearestTiers(entries: readonly ModelEntry[]): PricingTier[] {
+  const priced = entries.map(({ pricing }) => ascending(pricing).map(billedTier)).filter(({ length }) => length > 0)
+  const thresholds = new Set(priced.flatMap((tiers) => tiers.map((tier) => tier.prompt_tokens_threshold)))
+  return [...thresholds]
+    .sort((one, other) => one - other)
+    .map((threshold) => {
+      const tiers = priced.map((own) => tierAt(own, threshold))
+      const dearest = (name: keyof BilledTier) => Math.max(...tiers.map((tier) => tier[name]))
+      return {
+        prompt_tokens_threshold: threshold,
+        input_price: dearest('input_price'),
+        caching_price: dearest('caching_price'),
+        caching_5m_price: dearest('caching_5m_price'),
+        caching_1h_price: dearest('caching_1h_price'),
+        cached_price: dearest('cached_price'),
+        output_price: dearest('output_price'),
+      }
+    })
+}
+
+/** The tier of a prompt beyond a threshold. */
+function tierAt(tiers: readonly BilledTier[], threshold: number): BilledTier {
+  return (tiers.findLast((tier) => tier.prompt_tokens_threshold <= threshold) ?? tiers[0]) as BilledTier
 }

@@ -1,6 +1,6 @@
 import type { KnownModel } from '../../catalog/catalog.ts'
 import { RouterError } from '../../core/errors.ts'
-import { isShutDown, shutdownMessage } from '../../core/models/shutdown.ts'
+import { isShutDown, shutdownMessage } from '../../core/models/model.ts'
 import { bareName, isEuropean, longestName, type Policy, policyPrefix, splitModel } from '../../core/names.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import type { RoutingRules } from '../../core/routing/rules.ts'

@@ -1,13 +1,15 @@
 import { RouterError } from '../../core/errors.ts'
-import type { RoutingRequest } from '../../core/routing/request.ts'
+import { ascending, billedTier, type ModelEntry } from '../../core/models/model.ts'
+import { entryAt } from '../../core/models/price-times.ts'
+import { type MaxPrice, type PriceKind, priceKinds, type RoutingRequest } from '../../core/routing/request.ts'
 import type { RoutingRules } from '../../core/routing/rules.ts'
-import type { Target } from '../../manifest/target.ts'
-import { type PricedCall, wishedTargets } from './provider-preferences.ts'
+import { type Target, targetId } from '../../manifest/target.ts'
+import type { Explanation } from '../explanation.ts'
 import { type Directory, type Purpose, promisesEurope, type Route, resolve, type Targets } from './resolve.ts'
 import type { Scope } from './scope.ts'
 
 /** What a route depends on beside the request. */
-export type RouteContext = PricedCall & { directory: Directory; scope: Scope; purpose: Purpose }
+type RouteContext = PricedCall & { directory: Directory; scope: Scope; purpose: Purpose }
 
 /**
  * What the names of a request lead to, and the rules for asking it: those of the first name, but for what the request itself
@@ -94,4 +96,105 @@ function rulesFor(rules: RoutingRules, { order, sort, sessionId, totalMs }: Rout
     ...(order && { sort: 'order', sticky: 'none' }),
     ...(totalMs !== undefined && { totalMs: Math.min(totalMs, rules.totalMs ?? Infinity) }),
   }
+}
+
+/** What prices of a call depend on: Unix milliseconds, and the tokens of its prompt. */
+type PricedCall = { at: number; promptTokens(): number }
+
+/** The targets that a request lets serve it. Throws RouterError 404 that says why for each, when there are none. */
+function wishedTargets(targets: Targets, asked: RoutingRequest, call: PricedCall, explanation?: Explanation): Targets {
+  const reasons: Reason[] = []
+  const left = targets.filter((target) => {
+    const reason = reasonAgainst(target, asked, call)
+    if (reason) {
+      reasons.push(reason)
+      explanation?.skip(target, 'wished', reason.message)
+    }
+    return reason === undefined
+  })
+  const [first, ...others] = left
+  if (first) return [first, ...others]
+  const [{ field } = { field: 'provider' }] = reasons
+  const told = reasons.slice(0, maxReasons).map(({ message }) => message)
+  const more = reasons.length > maxReasons ? [`${reasons.length - maxReasons} more are left out as well.`] : []
+  const message = `The request leaves no target that may serve it. ${[...told, ...more].join(' ')}`
+  throw new RouterError('model_not_found', message, { param: field })
+}
+
+/** More would make the message unreadable. */
+const maxReasons = 5
+
+type Reason = { field: string; message: string }
+
+function reasonAgainst(target: Target, asked: RoutingRequest, call: PricedCall): Reason | undefined {
+  const { slug } = target.provider
+  const { only, ignore, order, allowFallbacks, dataCollection, zeroRetention, maxPrice } = asked
+  const against = (field: string, why: string) => ({
+    field: `provider.${field}`,
+    message: `'${targetId(target)}' ${why}.`,
+  })
+  if (only && !only.includes(slug)) return against('only', 'is not of a provider in `only`')
+  if (ignore?.includes(slug)) return against('ignore', 'is of a provider in `ignore`')
+  if (order && allowFallbacks === false && !order.includes(slug)) {
+    return against('order', 'is not of a provider in `order`, and `allow_fallbacks` is false')
+  }
+  if (dataCollection === 'deny' && !keepsNothing(target)) {
+    return against('data_collection', 'may keep data or train on it, which `data_collection: deny` forbids')
+  }
+  if (zeroRetention && target.entry?.data_retention !== false) {
+    return against('zdr', 'may keep data, which `zdr` forbids')
+  }
+  const kind = maxPrice && priceAbove(target, maxPrice, call)
+  return kind && against('max_price', `has a higher price than \`max_price.${kind}\`, or none that is known`)
+}
+
+function keepsNothing({ entry }: Target): boolean {
+  return entry?.data_retention === false && entry.data_used_for_training === false
+}
+
+/** The first price that is higher than it may be, or not known. */
+function priceAbove({ entry }: Target, most: MaxPrice, { at, promptTokens }: PricedCall): PriceKind | undefined {
+  const now = entry && entryAt(entry, at)
+  return priceKinds.find((kind) => {
+    const { [kind]: highest } = most
+    if (highest === undefined) return false
+    const price = now && prices[kind](now, promptTokens)
+    return price === undefined || rounded(price) > rounded(highest)
+  })
+}
+
+/** Prices as a request names them: USD per million tokens, per request, per image; undefined where none is known. */
+const prices: {
+  readonly [kind in PriceKind]: (entry: ModelEntry, promptTokens: () => number) => number | undefined
+} = {
+  prompt: (entry, promptTokens) => perMillion(reachedTiers(entry, promptTokens).map((tier) => tier.input_price)),
+  completion: (entry, promptTokens) => {
+    const tiers = reachedTiers(entry, promptTokens)
+    const { reasoning_token: reasoning = 0 } = entry.other_prices ?? {}
+    return perMillion(tiers.map((tier) => Math.max(tier.output_price, reasoning)))
+  },
+  request: ({ other_prices = {} }) => dearest(other_prices, /^per_request/),
+  image: ({ other_prices = {}, image_prices = {} }) =>
+    Math.max(dearest(other_prices, /^per_(input_)?image$/), dearest(image_prices, /./)),
+}
+
+/** The tiers that a prompt may be billed by. */
+function reachedTiers({ pricing }: ModelEntry, promptTokens: () => number) {
+  const tiers = ascending(pricing).map(billedTier)
+  if (tiers.length < 2) return tiers
+  const tokens = promptTokens()
+  return tiers.filter((tier, index) => index === 0 || tier.prompt_tokens_threshold <= tokens)
+}
+
+function perMillion(ofTokens: readonly number[]): number | undefined {
+  return ofTokens.length === 0 ? undefined : Math.max(...ofTokens) * 1e6
+}
+
+function dearest(listed: { readonly [name: string]: number | undefined }, names: RegExp): number {
+  return Math.max(0, ...Object.entries(listed).map(([name, price = 0]) => (names.test(name) ? price : 0)))
+}
+
+/** Products of prices are not exact. */
+function rounded(usd: number): number {
+  return Math.round(usd * 1e9)
 }

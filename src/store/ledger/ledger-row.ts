@@ -1,7 +1,7 @@
 import type { CallRecord } from '../../core/call.ts'
 import { withoutSecrets } from '../../core/secrets.ts'
 import { fractional, promptClasses, type Usage, type UsageClass, usageClasses } from '../../core/usage.ts'
-import { storedJson } from '../stored-json.ts'
+import { storedJson } from '../store-error.ts'
 
 /** A value that SQLite can bind. */
 export type SqlValue = string | number | bigint | null

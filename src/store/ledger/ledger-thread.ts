@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import type { CallRecord } from '../../core/call.ts'
 import type { Connection } from '../connection.ts'
-import { fileAt } from '../file-guard.ts'
+import { fileAt } from '../database-files.ts'
 import type { SentResponse } from '../responses.ts'
 import { StoreError, storeError } from '../store-error.ts'
 import type { WorkerBatch, WorkerFile, WorkerMessage } from './ledger-worker.ts'

@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import type { CallRecord } from '../../core/call.ts'
 import { type Connection, connect } from '../connection.ts'
-import { requireSameFile } from '../file-guard.ts'
+import { requireSameFile } from '../database-files.ts'
 import type { SentResponse } from '../responses.ts'
 import { storeError } from '../store-error.ts'
 import { ledgerWriter, type Refused } from './ledger-writer.ts'

@@ -3,7 +3,7 @@ import type { Connection } from '../connection.ts'
 import { responseWriter, type SentResponse } from '../responses.ts'
 import { isRowFault } from '../store-error.ts'
 import { filledColumns, otherColumns, type SqlValue } from './ledger-row.ts'
-import { usageSums } from './usage-sums.ts'
+import { usageSums } from './sums.ts'
 
 /** A record that can never be written: its index in the batch, and the reason. */
 export type Refused = { index: number; reason: string }

@@ -1,6 +1,7 @@
 import type { CallRecord } from '../../core/call.ts'
 import { dayMs, hourMs } from '../../core/time.ts'
-import { type Connection, inMemory } from '../connection.ts'
+import type { Connection } from '../connection.ts'
+import { inMemory } from '../database-files.ts'
 import { callRecord, type LedgerRow } from './ledger-row.ts'
 import { type LedgerWriter, ledgerInThisThread, ledgerThread } from './ledger-thread.ts'
 import { ledgerWriter } from './ledger-writer.ts'

@@ -1,8 +1,7 @@
 import type { Connection } from '../connection.ts'
 import { outputColumns } from '../ledger/ledger-row.ts'
 import type { CallFilters } from './call-filters.ts'
-import { callHours, type Span } from './call-hours.ts'
-import { placesOf, rowsBetween, startOf } from './call-places.ts'
+import { callHours, placesOf, rowsBetween, type Span, startOf } from './call-places.ts'
 
 /** How long the calls of an organization took that arrived in a range of Unix milliseconds (`to` is exclusive) and pass the filters. */
 export type LatencyQuery = Span & { organization: string; filters: CallFilters; groupBy?: LatencyGroup }

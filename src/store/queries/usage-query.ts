@@ -1,7 +1,7 @@
 import { dayMs, hourMs, monthStart } from '../../core/time.ts'
 import type { Connection } from '../connection.ts'
-import { type Figures, figureNames, inLedger, noFigures } from '../ledger/figures.ts'
-import { storedJson } from '../stored-json.ts'
+import { type Figures, figureNames, inLedger, noFigures } from '../ledger/sums.ts'
+import { storedJson } from '../store-error.ts'
 import { QueryTooLarge } from './query.ts'
 
 /** The length of one period of a report; periods are in UTC. */

@@ -1,7 +1,8 @@
 import { once } from 'node:events'
 import { setTimeout } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
-import { type Connection, inMemory } from '../connection.ts'
+import type { Connection } from '../connection.ts'
+import { inMemory } from '../database-files.ts'
 import { StoreError, storeError } from '../store-error.ts'
 
 /** What is damaged, in the words of SQLite; empty for a sound database. */

@@ -1,17 +1,17 @@
 import { createHash } from 'node:crypto'
 import { RouterError } from '../../core/errors.ts'
-import type { Auth, OAuthClientCredentials, Provider } from '../../manifest/provider.ts'
+import type { Auth, OAuthClientCredentials, PluginScheme, Provider } from '../../manifest/provider.ts'
+import { wrongHeader } from '../../manifest/read/auth.ts'
+import { unlessAborted } from '../http/deadlines.ts'
 import type { HttpClient, HttpMethod } from '../http/types.ts'
 import { type BodyBytes, wholeBytes } from '../outgoing-body.ts'
 import { signAws } from './aws-signature.ts'
-import { pluginHeaders } from './plugin-scheme.ts'
 import { rememberIssued } from './secrets.ts'
 import { serviceAccountToken } from './service-account.ts'
-import { requestToken } from './token-request.ts'
-import { type Token, tokensOf } from './tokens.ts'
+import { requestToken, type Token, tokensOf } from './tokens.ts'
 
 /** A request before authentication. Header names are in lower case; bytes that are not a text are read by schemes that sign them. */
-export type UnauthorizedRequest = {
+type UnauthorizedRequest = {
   method: HttpMethod
   url: string
   headers: Readonly<Record<string, string>>
@@ -19,10 +19,10 @@ export type UnauthorizedRequest = {
 }
 
 /** The URL and headers to send it with. Call `refused` when the provider answers 401. */
-export type Authorized = { url: string; headers: Readonly<Record<string, string>>; refused?(): void }
+type Authorized = { url: string; headers: Readonly<Record<string, string>>; refused?(): void }
 
 /** The client that requests tokens, and the signal that ends the wait for them. */
-export type TokenOptions = { httpClient: HttpClient; signal: AbortSignal; now?: () => number }
+type TokenOptions = { httpClient: HttpClient; signal: AbortSignal; now?: () => number }
 
 /**
  * Adds the provider's authentication to a request, at once where nothing has to be fetched or computed for it. Rejects with RouterError
@@ -128,4 +128,73 @@ async function clientToken(auth: OAuthClientCredentials, { httpClient, provider,
     ...(scope !== undefined && { scope }),
   }
   return await requestToken({ url, form, secrets: [clientSecret], provider }, httpClient, now)
+}
+
+/** A request before authentication; of bodies that are no text a plugin gets nothing. */
+type Request = { method: string; url: string; headers: Readonly<Record<string, string>>; body?: unknown }
+
+/** The headers that a plugin's scheme adds to a request. Rejects with RouterError for what is none, and what takes too long. */
+async function pluginHeaders(
+  scheme: PluginScheme,
+  { method, url, headers, body }: Request,
+  { signal, provider }: { signal: AbortSignal; provider: string },
+): Promise<Record<string, string>> {
+  const request = { method, url, headers, body: typeof body === 'string' ? body : undefined }
+  const refuse = (what: string, cause?: unknown) => {
+    const message = `The request to ${provider} cannot be authenticated: the scheme ${scheme.name} ${what}.`
+    return new RouterError('provider_refused', message, { provider, ...(cause !== undefined && { cause }) })
+  }
+  const time = AbortSignal.timeout(mostMs)
+  let made: unknown
+  try {
+    const making = (async () => await scheme.headersOf(Object.freeze(request), scheme.values))()
+    made = await unlessAborted(making, AbortSignal.any([signal, time]))
+  } catch (thrown) {
+    if (signal.aborted) throw signal.reason
+    throw refuse(time.aborted ? `took longer than ${mostMs} ms` : 'failed', thrown)
+  }
+  const wrong = wrongHeaders(made)
+  if (wrong !== undefined) throw refuse(wrong)
+  const added = Object.entries(made as Record<string, string>).map(([name, value]) => [name.toLowerCase(), value])
+  for (const [name = '', value = ''] of added) if (name === 'authorization') rememberIssued(scheme, value)
+  return Object.fromEntries(added)
+}
+
+const mostMs = 10_000
+
+/** What only the connection itself can say. */
+const ofConnection: ReadonlySet<string> = new Set(
+  'host content-length transfer-encoding connection keep-alive te trailer upgrade expect'.split(' '),
+)
+
+function wrongHeaders(made: unknown): string | undefined {
+  if (typeof made !== 'object' || made === null || Array.isArray(made)) return 'returned no headers'
+  for (const [name, value] of Object.entries(made)) {
+    const isWrong = typeof value !== 'string' || wrongHeader(name, value) !== undefined
+    if (isWrong || ofConnection.has(name.toLowerCase())) return 'returned a header that no request may have'
+  }
+  return undefined
+}
+
+/** How a provider is authenticated to, with a word in place of what is secret: nothing is signed, and no token is asked for. */
+export function shownCredential(auth: Auth): Auth {
+  switch (auth.scheme) {
+    case 'none':
+      return auth
+    case 'bearer':
+    case 'header':
+    case 'query':
+      return { ...auth, secret: auth.secret === '' ? '' : '[secret]' }
+    case 'aws-sigv4':
+      return auth.bearer ? { scheme: 'bearer', secret: '[secret]' } : header('AWS4-HMAC-SHA256 [signature]')
+    case 'google-service-account':
+    case 'oauth-client-credentials':
+      return { scheme: 'bearer', secret: '[token]' }
+    case 'plugin':
+      return header(`[made by the scheme ${auth.name}]`)
+  }
+}
+
+function header(secret: string): Auth {
+  return { scheme: 'header', header: 'authorization', secret }
 }

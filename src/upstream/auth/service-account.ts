@@ -4,8 +4,7 @@ import { RouterError } from '../../core/errors.ts'
 import { isObject, type Json } from '../../core/json.ts'
 import type { GoogleServiceAccount } from '../../manifest/provider.ts'
 import type { HttpClient } from '../http/types.ts'
-import { requestToken } from './token-request.ts'
-import type { Token } from './tokens.ts'
+import { requestToken, type Token } from './tokens.ts'
 
 /** The parts of a service account's key file that are used. */
 export type AccountKey = { email: string; keyId?: string; key: KeyObject; tokenUrl: string }

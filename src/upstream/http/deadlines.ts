@@ -1,5 +1,5 @@
+import { setImmediate } from 'node:timers/promises'
 import { type Listed, Roster } from '../../runtime/unordered-set.ts'
-import type { LoopStalls } from './loop-stalls.ts'
 
 /** Something that has time limits. */
 export type Limited = Listed & {
@@ -24,7 +24,7 @@ export class Deadlines {
 
   add(limited: Limited): void {
     this.#open.add(limited)
-    this.#timer ??= setInterval(() => this.#check(), everyMs).unref()
+    this.#timer ??= setInterval(() => this.#check(), checkEveryMs).unref()
   }
 
   delete(limited: Limited): void {
@@ -42,4 +42,73 @@ export class Deadlines {
   }
 }
 
-const everyMs = 25
+const checkEveryMs = 25
+
+/**
+ * How long the event loop has stood still: nothing was read in that time, neither what providers sent nor that they
+ * closed a connection, so it is not theirs.
+ */
+export class LoopStalls {
+  readonly #timer = setInterval(() => this.#tick(), measureEveryMs).unref()
+  #last = performance.now()
+  #totalMs = 0
+  #caughtUp: Promise<void> | undefined
+
+  /** In all, since the start. Milliseconds. */
+  get totalMs(): number {
+    this.#look()
+    return this.#totalMs
+  }
+
+  /** Undefined, or right after a stall a promise that resolves when all that waited has been read. */
+  get catchingUp(): Promise<void> | undefined {
+    this.#look()
+    return this.#caughtUp
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  #tick(): void {
+    this.#look()
+    this.#last = performance.now()
+  }
+
+  /** Between ticks as well: whether the next one is late. */
+  #look(): void {
+    const now = performance.now()
+    const lateMs = now - this.#last - measureEveryMs
+    if (lateMs < shortMs) return
+    this.#last = now
+    this.#totalMs += lateMs
+    const caughtUp = turns().then(() => {
+      if (this.#caughtUp === caughtUp) this.#caughtUp = undefined
+    })
+    this.#caughtUp = caughtUp
+  }
+}
+
+/** Between two of them every socket is read once; the first may come before. */
+async function turns(): Promise<void> {
+  await setImmediate()
+  await setImmediate()
+}
+
+const [measureEveryMs, shortMs] = [250, 250]
+
+/** Settles as `work` does, or rejects with the reason of a signal that is aborted first. */
+export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>()
+  const abort = () => reject(signal.reason)
+  // The promise that loses the race may reject later, which must not be an unhandled rejection.
+  aborted.catch(() => {})
+  work.catch(() => {})
+  if (signal.aborted) abort()
+  else signal.addEventListener('abort', abort, { once: true })
+  try {
+    return await Promise.race([aborted, work])
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}

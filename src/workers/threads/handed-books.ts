@@ -4,7 +4,7 @@ import type { AccountState, Answer, Held, Named, Standing, Use } from '../../len
 import type { Lending } from '../../lending/bank.ts'
 import { UseWindow } from '../../lending/window.ts'
 import { parseRows, type RefusedRow } from '../../money/ledger-entries.ts'
-import { sharedClock } from '../../routing/shared-clock.ts'
+import { sharedClock } from '../../routing/findings.ts'
 import { unavailable } from '../../store/store-error.ts'
 import type { Channel } from './channel.ts'
 import {

@@ -1,7 +1,7 @@
 import type { CallRecord } from '../../core/call.ts'
 import { parseRows, type RefusedRow, type RowsText } from '../../money/ledger-entries.ts'
 import { costNano } from '../../store/ledger/ledger-row.ts'
-import { monthOf } from '../../store/ledger/spend.ts'
+import { monthOf } from '../../store/ledger/sums.ts'
 import type { SentResponse } from '../../store/responses.ts'
 
 /**

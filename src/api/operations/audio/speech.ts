@@ -6,9 +6,20 @@ import type { Usage } from '../../../core/usage.ts'
 import { type Check, fieldsOf, filledText, number, oneOf, refuse, required, text } from '../../check.ts'
 import type { OperationApi } from '../../operation-api.ts'
 import { jsonOf, readFields, tokensOfText } from '../shared.ts'
-import { audioFormats, secondsOf } from './audio.ts'
-import { knownAudio, speechBytes, speechEvents } from './spoken-audio.ts'
-import { charactersOf, estimatedSeconds, mostSeconds } from './spoken-length.ts'
+import { audioFormats, knownAudio, secondsOf, speechBytes, speechEvents } from './spoken-audio.ts'
+
+/** The longest text of a model whose entry does not say it, as OpenAI has it. Code points. */
+const usualLength = 4_096
+
+/** Tokens of a second of audio: OpenAI's, and those of the models that have the most, Gemini's. */
+const tokensPerSecond = 1_250 / 60
+const mostTokensPerSecond = 25
+
+/** A word alone may be drawn out. Seconds. */
+const leastSeconds = 10
+
+/** From here on Unicode has the scripts of China, Japan and Korea. */
+const firstSign = 0x2e80
 
 /**
  * Speech: a text in, audio out. A whole reply of a provider is `{audio, encoding?, media_type?}`: base64, or hexadecimal digits where
@@ -50,9 +61,6 @@ const optionalFields = [
   ['stream_format', oneOf(['audio', 'sse'])],
 ] as const
 
-/** The longest text of a model whose entry does not say it, as OpenAI has it. Code points. */
-const usualLength = 4_096
-
 function checkLength({ fields }: OperationRequest, { max_characters: most = usualLength }: ModelEntry): void {
   const length = charactersOf(String(fields.input))
   if (length <= most) return
@@ -73,10 +81,6 @@ function most({ fields }: OperationRequest, entry: ModelEntry | undefined): Usag
   }
 }
 
-/** Tokens of a second of audio: OpenAI's, and those of the models that have the most, Gemini's. */
-const tokensPerSecond = 1_250 / 60
-const mostTokensPerSecond = 25
-
 function estimate({ fields }: OperationRequest, reply?: JsonObject): Usage {
   const seconds = (reply && secondsOf(knownAudio(reply))) ?? estimatedSeconds(fields)
   const words = String(fields.input) + String(fields.instructions ?? '')
@@ -87,4 +91,36 @@ function exactSeconds(reply: JsonObject | undefined): Usage {
   const audio = reply && knownAudio(reply)
   const seconds = audio?.exactly === true ? secondsOf(audio) : undefined
   return seconds === undefined ? {} : { seconds }
+}
+
+/** How many characters a text has, each code point being one. */
+function charactersOf(text: string): number {
+  let count = 0
+  for (const _ of text) count++
+  return count
+}
+
+/** About how long it takes to speak a text at its `speed`, in seconds. */
+function estimatedSeconds({ input, speed }: JsonObject): number {
+  return sumOf(String(input), { letter: 1 / 15, digit: 0.3, sign: 0.2 }) / (typeof speed === 'number' ? speed : 1)
+}
+
+/** The longest that it can take, in seconds: numbers are long words, and instructions may ask for pauses. */
+function mostSeconds({ input, speed, instructions }: JsonObject): number {
+  const slowness = typeof speed === 'number' && speed < 1 ? 1 / speed : 1
+  const spoken = sumOf(String(input), { letter: 0.2, digit: 1, sign: 0.5 })
+  return (leastSeconds + spoken) * slowness * (instructions === undefined ? 1 : 2)
+}
+
+/** Seconds of a letter of an alphabet, of a digit, and of a sign that is a syllable or a word. */
+type Pace = { letter: number; digit: number; sign: number }
+
+function sumOf(text: string, { letter, digit, sign }: Pace): number {
+  let seconds = 0
+  for (const character of text) {
+    const code = character.codePointAt(0) ?? 0
+    if (code >= firstSign) seconds += sign
+    else seconds += code >= 48 && code <= 57 ? digit : letter
+  }
+  return seconds
 }

@@ -3,9 +3,6 @@ import { completionTokens, promptTokens, type Usage } from '../../../core/usage.
 import { onlyNumber, onlyString } from '../../check.ts'
 import type { OperationFacts } from '../../operation-api.ts'
 import { unreadableReply } from '../shared.ts'
-import { languageOf } from './languages.ts'
-import { subtitles } from './subtitles.ts'
-import { segmentsOf, wordsOf } from './transcript-times.ts'
 
 /** A provider's transcript in the form that the client wants. Throws RouterError for one without a text. */
 export function writeTranscript(reply: JsonObject, facts: OperationFacts): JsonObject | string {
@@ -126,4 +123,88 @@ function endOf(part: Json | undefined): number {
 function languageName(language: string | undefined): string {
   if (language === undefined || !/^[a-z]{2,3}(?:-[a-z\d]+)*$/i.test(language)) return language ?? 'unknown'
   return languageOf(language)?.toLowerCase() ?? language
+}
+
+/** Segments as subtitles: SubRip or WebVTT. */
+function subtitles(segments: readonly JsonObject[], format: 'srt' | 'vtt'): string {
+  const mark = format === 'srt' ? ',' : '.'
+  const cues = segments.map(({ start, end, text }, index) => {
+    const number = format === 'srt' ? `${index + 1}\n` : ''
+    return `${number}${timeOf(Number(start), mark)} --> ${timeOf(Number(end), mark)}\n${lineOf(String(text))}\n\n`
+  })
+  return `${format === 'vtt' ? 'WEBVTT\n\n' : ''}${cues.join('')}`
+}
+
+/** `00:01:02.345`. */
+function timeOf(seconds: number, mark: string): string {
+  const ms = Math.round(seconds * 1_000)
+  const [h, m, s] = [ms / 3_600_000, (ms / 60_000) % 60, (ms / 1_000) % 60].map((part) => String(Math.floor(part)))
+  return `${h?.padStart(2, '0')}:${m?.padStart(2, '0')}:${s?.padStart(2, '0')}${mark}${String(ms % 1_000).padStart(3, '0')}`
+}
+
+/** A text that cannot end its cue, or be taken for its times. */
+function lineOf(text: string): string {
+  return text
+    .trim()
+    .replace(/\s*\n\s*/g, '\n')
+    .replaceAll('-->', '->')
+}
+
+/** The words of a transcript with their times. */
+function wordsOf({ words }: JsonObject): JsonObject[] {
+  return objectsOf(words).map((word) => ({ ...word, ...timesOf(word), word: onlyString(word.word) ?? '' }))
+}
+
+/** The segments of a transcript with their times: its own, else made of its words, else all of it. Seconds. */
+function segmentsOf(reply: JsonObject, duration: number): JsonObject[] {
+  const own = objectsOf(reply.segments)
+  if (own.length > 0)
+    return own.map((segment) => ({ ...segment, ...timesOf(segment), text: onlyString(segment.text) ?? '' }))
+  const words = wordsOf(reply)
+  if (words.length > 0) return sentencesOf(words)
+  const text = onlyString(reply.text) ?? ''
+  return text === '' ? [] : [{ start: 0, end: duration, text }]
+}
+
+function objectsOf(list: Json | undefined): JsonObject[] {
+  return Array.isArray(list) ? list.filter(isObject) : []
+}
+
+function timesOf({ start, end }: JsonObject): { start: number; end: number } {
+  const begin = onlyNumber(start) ?? 0
+  return { start: begin, end: Math.max(onlyNumber(end) ?? begin, begin) }
+}
+
+type Sentence = { start: number; end: number; text: string; speaker?: Json }
+
+/** Words of one speaker up to the end of a sentence, a pause, or as many as can be read at once. */
+function sentencesOf(words: readonly JsonObject[]): Sentence[] {
+  const sentences: Sentence[] = []
+  let open: Sentence | undefined
+  for (const { word, speaker, ...times } of words) {
+    const { start, end } = timesOf(times)
+    const text = String(word)
+    const goesOn = open && speaker === open.speaker && start - open.end <= longestPause
+    if (open && goesOn && open.text.length + text.length <= longestLine) {
+      Object.assign(open, { end, text: `${open.text} ${text}` })
+    } else {
+      open = { start, end, text, ...(speaker !== undefined && { speaker }) }
+      sentences.push(open)
+    }
+    if (/[.!?。！？]$/u.test(text)) open = undefined
+  }
+  return sentences
+}
+
+/** Seconds, characters. */
+const longestPause = 1
+const longestLine = 84
+
+/** Made when it is first used: it reads a part of the Unicode data that nothing else needs. */
+let names: Intl.DisplayNames | undefined
+
+/** The English name of a language by its code: `German`. Undefined for none. Throws RangeError for what cannot be a code. */
+export function languageOf(code: string): string | undefined {
+  names ??= new Intl.DisplayNames('en', { type: 'language', fallback: 'none' })
+  return names.of(code)
 }

@@ -1,14 +1,15 @@
-import { errorBody } from '../../../core/errors.ts'
-import type { JsonObject } from '../../../core/json.ts'
+import { errorBody, RouterError } from '../../../core/errors.ts'
+import { isObject, type Json, type JsonObject } from '../../../core/json.ts'
 import type { ModelEntry } from '../../../core/models/model.ts'
-import type { OperationRequest } from '../../../core/operation.ts'
+import type { OperationRequest, UploadedFile } from '../../../core/operation.ts'
 import type { Usage } from '../../../core/usage.ts'
+import { type AudioFormat, audioFormatOf, mediaTypes } from '../../../media/audio-format.ts'
 import { audioLength } from '../../../media/audio-length.ts'
-import { onlyString } from '../../check.ts'
-import type { OperationApi, OperationEvents } from '../../operation-api.ts'
-import { tokensOfText } from '../shared.ts'
-import { textOf, transcriptUsage, withoutTimes, writeTranscript } from './transcript.ts'
-import { checkTranscriptionModel, readTranscription } from './transcription-fields.ts'
+import { type Check, fieldsOf, listOf, oneOf, onlyString, refuse, text } from '../../check.ts'
+import type { OperationApi, OperationBody, OperationEvents } from '../../operation-api.ts'
+import { fileField, formFields, formFlag, formNumber, parsedJson, routingOfForm } from '../form-fields.ts'
+import { readFields, tokensOfText } from '../shared.ts'
+import { languageOf, textOf, transcriptUsage, withoutTimes, writeTranscript } from './transcript.ts'
 
 const events: OperationEvents = {
   ofWhole: (reply) => [{ ...withoutTimes(reply), type: done, text: textOf(reply) }],
@@ -27,6 +28,57 @@ const events: OperationEvents = {
 }
 
 const done = 'transcript.text.done'
+
+/** Models hear a second in at most so many tokens, the shortest sound as if it lasted half a minute. */
+const mostHeardTokens = 32
+const leastHeardSeconds = 30
+/** Nobody says more in a second, with the marks of who speaks. */
+const mostSpokenTokens = 48
+
+/** Of models whose tokens are not counted. */
+const heardTokens = 10
+
+/** The forms of a transcript that a client can ask for. */
+const transcriptFormats = ['json', 'text', 'srt', 'verbose_json', 'vtt', 'diarized_json'] as const
+
+/** A language by its code of two letters. */
+const language: Check<string> = (value, path) => {
+  const code = typeof value === 'string' && /^[a-z]{2}$/i.test(value) ? value.toLowerCase() : ''
+  return languageOf(code || 'und') === undefined ? refuse(path, `an ISO 639-1 code such as 'en'`, value) : code
+}
+
+const lists = [
+  ['languages', listOf(language)],
+  ['keywords', listOf(text)],
+  ['timestamp_granularities', listOf(oneOf(['word', 'segment']))],
+  ['include', listOf(oneOf(['logprobs']))],
+  ['known_speaker_names', listOf(text)],
+  ['known_speaker_references', listOf(text)],
+] as const
+
+const chunkingStrategy: Check<Json> = (value, path) => {
+  const read = typeof value === 'string' && value.startsWith('{') ? parsedJson(value) : value
+  if (read === 'auto' || (isObject(read) && read.type === 'server_vad')) return read
+  return refuse(path, `'auto' or an object of the type server_vad`, value)
+}
+
+const optionalFields = [
+  ['language', language],
+  ['prompt', text],
+  ['response_format', oneOf(transcriptFormats)],
+  ['temperature', formNumber(0, 1)],
+  ['chunking_strategy', chunkingStrategy],
+  ['stream', formFlag],
+  ...lists,
+] as const
+
+const names = {
+  lists: lists.map(([name]) => name),
+  known: [...optionalFields.map(([name]) => name), 'file', 'model', 'user', 'requesty'],
+}
+
+/** The endings of file names that can be transcribed. */
+const endings = ['flac', 'mp3', 'mp4', 'mpeg', 'mpga', 'm4a', 'ogg', 'wav', 'webm']
 
 /** Transcriptions: a file with sound in, its text out. */
 export const transcriptions: OperationApi = {
@@ -48,12 +100,6 @@ export const transcriptions: OperationApi = {
   events,
 }
 
-/** Models hear a second in at most so many tokens, the shortest sound as if it lasted half a minute. */
-const mostHeardTokens = 32
-const leastHeardSeconds = 30
-/** Nobody says more in a second, with the marks of who speaks. */
-const mostSpokenTokens = 48
-
 function most(request: OperationRequest, entry: ModelEntry | undefined): Usage {
   const longest = request.audio?.most ?? 0
   const output = Math.ceil(longest * mostSpokenTokens) + 256
@@ -64,9 +110,6 @@ function most(request: OperationRequest, entry: ModelEntry | undefined): Usage {
     seconds: Math.max(Math.ceil(longest), entry?.min_seconds ?? 0),
   }
 }
-
-/** Of models whose tokens are not counted. */
-const heardTokens = 10
 
 function estimate(request: OperationRequest, reply: JsonObject = {}): Usage {
   const seconds = request.audio?.seconds ?? 0
@@ -81,4 +124,96 @@ function estimate(request: OperationRequest, reply: JsonObject = {}): Usage {
 /** What the client says about the sound. */
 function hintsOf({ fields: { prompt, keywords } }: OperationRequest): string {
   return [prompt, keywords].flat().filter(Boolean).join(' ')
+}
+
+/** Reads the form of a transcription. Throws RouterError 400, 415. */
+function readTranscription(form: OperationBody): OperationRequest {
+  if (!('fields' in form)) {
+    const message = 'The body must be a form of the Content-Type multipart/form-data.'
+    throw new RouterError('unsupported_media_type', message, { param: 'content-type' })
+  }
+  const { routing, others } = routingOfForm(form.fields)
+  const { file: text, ...body } = formFields(others, names)
+  const file = audioFileOf(form.files, text !== undefined)
+  const { stream, ...fields } = fieldsOf<JsonObject>(body, optionalFields)
+  checkGranularities(fields)
+  const sent = { file: fileField(file, 0), ...fields, ...(stream === true && { stream }) }
+  const { stream: _, ...members } = { ...body, ...requestyOf(body), ...routing }
+  return readFields('transcribe', members, { fields: sent, files: [file], stream: stream === true })
+}
+
+function checkGranularities(fields: JsonObject): void {
+  const { timestamp_granularities: granularities, response_format: format = 'json' } = fields
+  if (!Array.isArray(granularities)) return
+  fields.timestamp_granularities = [...new Set(granularities)]
+  if (format === 'verbose_json') return
+  const message = `'timestamp_granularities' needs the response_format verbose_json, not ${format}.`
+  throw refusedField('timestamp_granularities', message)
+}
+
+/** A form has it as text. */
+function requestyOf({ requesty }: JsonObject): JsonObject {
+  return typeof requesty === 'string' ? { requesty: parsedJson(requesty) ?? requesty } : {}
+}
+
+/** Throws RouterError 400 for timestamps or a form that a model does not give, as far as the catalog knows. */
+function checkTranscriptionModel({ fields }: OperationRequest, entry: ModelEntry): void {
+  const { formats, granularities, granularities_at_once: atOnce = granularities?.length ?? 0 } = entry
+  const { response_format: format = 'json', timestamp_granularities: asked = [] } = fields
+  if (formats && !isGiven(String(format), formats)) {
+    throw refusedField(
+      'response_format',
+      `'response_format' of this model must be one of ${formats.join(', ')}, not ${format}.`,
+    )
+  }
+  if (!granularities || !Array.isArray(asked)) return
+  const other = asked.find((one) => !granularities.includes(String(one)))
+  if (other !== undefined) {
+    const known = granularities.join(', ')
+    throw refusedField(
+      'timestamp_granularities',
+      `'timestamp_granularities' of this model can be ${known}, not ${other}.`,
+    )
+  }
+  if (asked.length <= atOnce) return
+  const message = `'timestamp_granularities' of this model must be ${atOnce} of ${granularities.join(', ')}, not ${asked.length} at once.`
+  throw refusedField('timestamp_granularities', message)
+}
+
+/** Texts and subtitles are made of the other forms by the router. */
+function isGiven(format: string, formats: readonly string[]): boolean {
+  if (format === 'json' || format === 'text' || formats.includes(format)) return true
+  return (format === 'srt' || format === 'vtt') && formats.includes('verbose_json')
+}
+
+function refusedField(param: string, message: string): RouterError {
+  return new RouterError('invalid_request', message, { param })
+}
+
+/** The file of a form that is to be transcribed, by its name and its first bytes; the one that is sent has both. Throws RouterError 400. */
+function audioFileOf(files: readonly UploadedFile[], isText: boolean): UploadedFile {
+  const file = files.find(({ field }) => field === 'file')
+  if (!file) {
+    const [other] = files
+    const found = isText ? 'it is a text' : other ? `the file of this form is '${other.field.slice(0, 80)}'` : ''
+    throw refusedFile(`'file' is missing: it must be a file${found && `, but ${found}`}.`)
+  }
+  if (file.size === 0) throw refusedFile("'file' is empty: it must be a file with sound.")
+  const format = audioFormatOf(file.head)
+  const [, ending] = /\.([a-z\d]{1,8})$/i.exec(file.filename) ?? []
+  const isNamed = ending === undefined || endings.includes(ending.toLowerCase())
+  if (format && isNamed) return named(file, { format, ending })
+  const what = isNamed ? 'its first bytes are those of no such file' : `not '.${ending}'`
+  throw refusedFile(`'file' must be of one of the formats ${endings.join(', ')}: ${what}.`)
+}
+
+/** Providers tell formats by the ending of the name. */
+function named(file: UploadedFile, { format, ending }: { format: AudioFormat; ending: string | undefined }) {
+  const filename = ending === undefined ? `${file.filename || 'audio'}.${format}` : file.filename
+  const mediaType = /^(?:audio|video)\//.test(file.mediaType) ? file.mediaType : mediaTypes[format]
+  return { ...file, filename, mediaType }
+}
+
+function refusedFile(message: string): RouterError {
+  return new RouterError('invalid_request', message, { param: 'file' })
 }

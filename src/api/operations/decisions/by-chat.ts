@@ -5,7 +5,7 @@ import type { Reply } from '../../../core/reply.ts'
 import { dataOf } from '../../media-address.ts'
 import type { OperationByChat } from '../../operation-api.ts'
 import { unreadableReply } from '../shared.ts'
-import { labelsOf, type Question, questionsOf } from './questions.ts'
+import { labelsOf, type Question, questionsOf } from './input.ts'
 
 /**
  * Decisions by a model for conversations: it picks one of the possible answers of each question, in JSON. There are no

@@ -4,9 +4,17 @@ import { fieldsOf, filledText, object, required } from '../../check.ts'
 import type { OperationApi, OperationFacts } from '../../operation-api.ts'
 import { jsonOf, readFields, tokensOfText, unreadableReply, usageBlock } from '../shared.ts'
 import { byChat } from './by-chat.ts'
-import { decisionInput } from './input.ts'
-import { answersIn, labelsOf, type Question, questionList, questionsOf } from './questions.ts'
-import { hasState, namedAnswers, readState } from './state.ts'
+import {
+  answersIn,
+  decisionInput,
+  hasState,
+  labelsOf,
+  namedAnswers,
+  type Question,
+  questionList,
+  questionsOf,
+  readState,
+} from './input.ts'
 
 /**
  * Decisions: something to judge and typed questions in, typed answers with their probabilities out. Bodies have one of two forms:

@@ -13,7 +13,7 @@ export const decisionInput: Check<Json> = (value, path) => {
 }
 
 /** What the instructions of a question may be: a text, or parts. */
-export const instructions: Check<Json> = (value, path) => {
+const instructions: Check<Json> = (value, path) => {
   if (typeof value === 'string') return filledText(value, path)
   return filledParts(value, path, ['input_text', 'input_image', 'input_json'])
 }
@@ -97,4 +97,188 @@ function imageAddress(value: Json, path: string): Json {
   if (url.slice(0, 5).toLowerCase() === 'data:') dataOf(url, path)
   else if (!isAddress(url)) refuse(path, 'a data URL or an http(s) URL', value)
   return url
+}
+
+/** Whether a body is of the form with a `state` and named questions. */
+export function hasState(body: JsonObject): boolean {
+  if (body.input !== undefined && body.state !== undefined)
+    refuse('state', 'missing beside `input`: they are two forms of the same', body.state)
+  return body.state !== undefined || (body.input === undefined && isObject(body.questions))
+}
+
+/** The state and the named questions of a body in the words of the other form. Throws RouterError 400. */
+export function readState({ state, questions }: JsonObject): { input: Json; questions: JsonObject[] } {
+  const expected = 'an object of questions by their names beside `state`'
+  const named = Object.entries(required(questions, 'questions', expected, object))
+  if (named.length === 0 || named.length > mostQuestions)
+    refuse('questions', `an object of 1 to ${mostQuestions} questions`, questions)
+  return {
+    input: inputOf(required(state, 'state', 'what is to be judged: a string, an object or an array', content)),
+    questions: named.map(([name, question]) => readQuestion(name, object(question as Json, `questions.${name}`))),
+  }
+}
+
+/** A text that is not empty, an object or an array. */
+function content(value: Json, path: string): Json {
+  if (typeof value === 'string') return filledText(value, path)
+  return isObject(value) || Array.isArray(value) ? value : refuse(path, 'a string, an object or an array', value)
+}
+
+function inputOf(state: Json): Json {
+  return typeof state === 'string' ? state : [{ role: 'user', content: [partOf(state)] }]
+}
+
+/** Anything as a part: the other form knows objects and lists of them. */
+function partOf(value: Json): JsonObject {
+  if (typeof value === 'string') return { type: 'input_text', text: value }
+  const isData = isObject(value) || (Array.isArray(value) && value.length > 0 && value.every(isObject))
+  return isData ? { type: 'input_json', data: value } : { type: 'input_text', text: JSON.stringify(value) }
+}
+
+function readQuestion(name: string, question: JsonObject): JsonObject {
+  const path = `questions.${name}`
+  const types = ['noul', 'choice', 'score'] as const
+  const type = required(question.type, `${path}.type`, "'noul', 'choice' or 'score'", oneOf(types))
+  const asked = required(question.instructions, `${path}.instructions`, 'what is asked', content)
+  const at = `${path}.criteria`
+  const instructions = typeof asked === 'string' ? asked : [partOf(asked)]
+  if (type === 'choice') return { type, name, instructions, choices: readChoices(question.criteria, at) }
+  if (type === 'score') return { type, name, instructions, levels: readLevels(question.criteria, at) }
+  const criteria = optional(question.criteria, at, object)
+  if (!criteria) return { type: 'predicate', name, instructions }
+  return { type: 'predicate', name, instructions: [partOf(asked), { type: 'input_json', data: { criteria } }] }
+}
+
+function readChoices(value: Json | undefined, path: string): Choice[] {
+  const criteria = Object.entries(required(value, path, 'an object of the options, each with what it means', object))
+  if (criteria.length < 2 || criteria.length > mostChoices)
+    refuse(path, `an object of 2 to ${mostChoices} options`, value)
+  return criteria.map(([option, meaning]) => {
+    return { value: filledText(option, path), ...(meaning !== null && { description: textOf(meaning as Json) }) }
+  })
+}
+
+function readLevels(value: Json | undefined, path: string): Level[] {
+  const levels = required(value, path, 'a list of levels, the lowest first', list)
+  if (levels.length < 2 || levels.length > mostLevels) refuse(path, `a list of 2 to ${mostLevels} levels`, value)
+  const labels = levels.map((level, index) => textOf(content(level, `${path}[${index}]`)))
+  const repeated = labels.findIndex((label, index) => labels.indexOf(label) < index)
+  if (repeated >= 0) refuse(`${path}[${repeated}]`, 'different from the others', levels[repeated])
+  return labels.map((label) => ({ label }))
+}
+
+const mostLevels = 10
+
+function textOf(value: Json): string {
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+/** The answers in the form of the named questions, by their names. */
+export function namedAnswers(answers: readonly JsonObject[], questions: readonly Question[]): JsonObject {
+  const named = answers.map((answer, index) => {
+    const question = questions[index] as Question
+    return [
+      question.name ?? '',
+      answer.type === 'refusal' ? { type: 'refusal' } : namedAnswer(answer, question),
+    ] as const
+  })
+  return Object.fromEntries(named)
+}
+
+function namedAnswer(answer: JsonObject, question: Question): JsonObject {
+  const { name: _, probability, probabilities, ...others } = answer
+  if (question.type === 'predicate') return { ...others, type: 'noul', noul: probability }
+  const rows = Array.isArray(probabilities) ? probabilities.filter(isObject) : []
+  if (question.type === 'choice') {
+    return { ...others, probabilities: Object.fromEntries(rows.map((row) => [String(row.value), row.probability])) }
+  }
+  return {
+    ...others,
+    score: positionOf(answer.score, rows),
+    legend: Object.fromEntries(question.levels.map(({ label }, index) => [index, label])),
+    probabilities: Object.fromEntries(rows.map((row, index) => [index, row.probability])),
+  }
+}
+
+/** A score on the scale of the levels' places, from 0; a provider may number the levels in another way. */
+function positionOf(score: Json | undefined, rows: readonly JsonObject[]): Json | undefined {
+  if (rows.every(({ value }, index) => value === index)) return score
+  return rows.reduce((sum, { probability }, index) => sum + Number(probability) * index, 0)
+}
+
+/** A question in the words of this API; a predicate asks how likely a statement is true. */
+export type Question = { name?: string; instructions: Json } & (
+  | { type: 'predicate' }
+  | { type: 'choice'; choices: Choice[] }
+  | { type: 'score'; levels: Level[] }
+)
+
+/** One of the values that can be chosen: a text and a flag of the same letters are two. */
+type Choice = { value: string | boolean; description?: string }
+
+/** One of the ordered levels of a score. */
+type Level = { label: string; description?: string }
+
+/** The most questions of one request. */
+const mostQuestions = 400
+/** The most choices of one question. */
+const mostChoices = 255
+
+/** The questions of a request, checked. */
+export const questionList: Check<Json> = (value, path) => {
+  if (!Array.isArray(value)) refuse(path, 'an array of questions beside `input`', value)
+  const questions = list(value, path)
+  if (questions.length === 0 || questions.length > mostQuestions)
+    refuse(path, `a list of 1 to ${mostQuestions} questions`, value)
+  for (const [index, question] of questions.entries()) checkQuestion(question, `${path}[${index}]`)
+  return questions
+}
+
+/** The questions of a request that has been read. */
+export function questionsOf({ questions }: JsonObject): readonly Question[] {
+  return questions as unknown as Question[]
+}
+
+function checkQuestion(value: Json, path: string): void {
+  const question = object(value, path)
+  const types = ['predicate', 'choice', 'score'] as const
+  const type = required(question.type, `${path}.type`, "'predicate', 'choice' or 'score'", oneOf(types))
+  optional(question.name, `${path}.name`, text)
+  required(question.instructions, `${path}.instructions`, 'what is asked', instructions)
+  if (type === 'choice') checkAnswers(question.choices, `${path}.choices`, { name: 'value', most: mostChoices })
+  if (type === 'score') checkAnswers(question.levels, `${path}.levels`, { name: 'label', most: mostChoices })
+}
+
+/** What can be answered: at least two, each with a `name` of its own. */
+function checkAnswers(value: Json | undefined, path: string, { name, most }: { name: string; most: number }): void {
+  const answers = required(value, path, `a list of 2 to ${most}`, list)
+  if (answers.length < 2 || answers.length > most) refuse(path, `a list of 2 to ${most}`, value)
+  const seen = new Set<Json>()
+  for (const [index, answer] of answers.entries()) {
+    const at = `${path}[${index}].${name}`
+    const given = required(object(answer, `${path}[${index}]`)[name], at, 'what can be answered', (one) =>
+      name === 'value' && typeof one === 'boolean' ? one : filledText(one, at),
+    )
+    if (seen.has(given)) refuse(at, 'different from the others', given)
+    seen.add(given)
+    optional((answer as JsonObject).description, `${path}[${index}].description`, text)
+  }
+}
+
+/** The words of what can be answered, all different: of a text and a flag of the same letters the flag says what it is. */
+export function labelsOf(question: Question): string[] {
+  if (question.type === 'predicate') return ['true', 'false']
+  if (question.type === 'score') return question.levels.map(({ label }) => label)
+  const texts = new Set(question.choices.flatMap(({ value }) => (typeof value === 'string' ? [value] : [])))
+  return question.choices.map(({ value }) => {
+    if (typeof value === 'string') return value
+    let label = String(value)
+    while (texts.has(label)) label += ' (boolean)'
+    return label
+  })
+}
+
+/** The answers of a reply, one for each question. */
+export function answersIn({ answers }: JsonObject): JsonObject[] | undefined {
+  return Array.isArray(answers) && answers.every(isObject) ? answers : undefined
 }

@@ -1,12 +1,34 @@
-import type { OperationApi } from '../../operation-api.ts'
+import type { JsonObject } from '../../../core/json.ts'
+import type { OperationRequest } from '../../../core/operation.ts'
+import { fieldsOf, oneOf } from '../../check.ts'
+import type { OperationApi, OperationBody } from '../../operation-api.ts'
+import { formFields, formFlag, parsedJson, routingOfForm } from '../form-fields.ts'
 import { jsonOf, readFields } from '../shared.ts'
-import { linksIn, withFetched } from './image-data.ts'
-import { checkImageModel, readImageFields } from './image-fields.ts'
-import { imageEvents, imagesIn, writeImages } from './image-reply.ts'
-import { countImages, estimateImages, itemsOf, mostOfImages } from './image-usage.ts'
+import {
+  countImages,
+  estimateImages,
+  imageEvents,
+  imagesIn,
+  itemsOf,
+  linksIn,
+  mostOfImages,
+  withFetched,
+  writeImages,
+} from './reply.ts'
+import {
+  checkImageModel,
+  type ImageInputs,
+  imageFieldNames,
+  imageNumbers,
+  inputsOfForm,
+  inputsOfJson,
+  largestImage,
+  mostImages,
+  readImageFields,
+} from './request.ts'
 
 /** What generations and edits have in common. */
-export const imageApi: Omit<OperationApi, 'operation' | 'read' | 'events'> = {
+const imageApi: Omit<OperationApi, 'operation' | 'read' | 'events'> = {
   json: true,
   wants: ({ stream }) => (stream ? 'events' : 'json'),
   checkModel: checkImageModel,
@@ -33,4 +55,44 @@ export const images: OperationApi = {
     return readFields('image', members, { fields, stream })
   },
   events: imageEvents('image_generation'),
+}
+
+/** Image edits: pictures and a text in, pictures out. */
+export const imageEdits: OperationApi = {
+  ...imageApi,
+  operation: 'image_edit',
+  form: { fileBytes: largestImage, files: mostImages + 1, bytes: 4 * largestImage },
+  needs: ['images'],
+  read(body) {
+    if (!('fields' in body)) {
+      const json = jsonOf(body)
+      return readEdit(json, inputsOfJson(json))
+    }
+    const json = jsonOfForm(body)
+    return readEdit(json, inputsOfForm(body.files, json))
+  },
+  events: imageEvents('image_edit'),
+}
+
+function readEdit(json: JsonObject, inputs: ImageInputs): OperationRequest {
+  const { fields, stream } = readImageFields(json)
+  const fidelity = fieldsOf<JsonObject>(json, [['input_fidelity', oneOf(['high', 'low'])]])
+  const { stream: _, image: __, images: ___, mask: ____, ...members } = json
+  const all = { ...fields, ...fidelity, ...inputs.fields }
+  return readFields('image_edit', members, { fields: all, files: inputs.files, stream })
+}
+
+const known = [...imageFieldNames, 'input_fidelity', 'model', 'user', 'requesty']
+
+/** A form as a JSON body: numbers and flags are texts there. */
+function jsonOfForm({ fields }: Extract<OperationBody, { fields: unknown }>): JsonObject {
+  const { routing, others } = routingOfForm(fields)
+  const body = { ...formFields(others, { lists: [], known }), ...routing }
+  for (const name of imageNumbers) {
+    const { [name]: value } = body
+    if (typeof value === 'string' && /^-?\d{1,10}$/.test(value)) body[name] = Number(value)
+  }
+  if (body.stream !== undefined) body.stream = formFlag(body.stream, 'stream')
+  if (typeof body.requesty === 'string') body.requesty = parsedJson(body.requesty) ?? body.requesty
+  return body
 }

@@ -1,0 +1,67 @@
+import type { Connection } from '../connection.ts'
+import { type CallsPage, type CallsQuery, callFinder, callsReader, type ListedCall } from './calls-query.ts'
+import { type Latency, type LatencyQuery, latencyReader } from './latency-query.ts'
+import { type Queries, queries } from './query-thread.ts'
+import { type UsageQuery, type UsageRow, usageReporter } from './usage-query.ts'
+
+/** Settled calls by their filters, newest first. */
+type Calls = {
+  /** A page of calls. Rejects with StoreError. */
+  page(query: CallsQuery): Promise<CallsPage>
+  /** As `page`, for many pages one after the other, which hold nobody else up. */
+  exported(query: CallsQuery): Promise<CallsPage>
+  /** How long calls took. Rejects with StoreError. */
+  latency(query: LatencyQuery): Promise<Latency>
+  /** Whether a page of an organization may begin after the row with this id. */
+  isCursor(id: string, organization: string): boolean
+  /** A call of an organization, by its id or that of an attempt. */
+  find(id: string, organization: string): ListedCall | undefined
+  /** The call of an organization with this id, or with an attempt of this id. `at` is Unix milliseconds. */
+  callOf(id: string, organization: string): { id: string; at: number } | undefined
+  close(): void
+}
+
+/** The settled calls of a database. */
+export function calls(db: Connection): Calls {
+  const pages = queries(db, 'calls', callsReader)
+  const exports = queries(db, 'calls', callsReader)
+  const latencies = queries(db, 'latency', latencyReader)
+  const known = db.prepare<[string, string]>('SELECT 1 FROM ledger WHERE id = ? AND organization = ?')
+  const callOf = db.prepare<[string, string], { id: string; at: number }>(
+    'SELECT coalesce(attempt_of, id) AS id, at FROM ledger WHERE id = ? AND organization = ?',
+  )
+  const find = callFinder(db)
+  return {
+    async page(asked) {
+      const [page] = await pages.query(asked)
+      return page as CallsPage
+    },
+    async exported(asked) {
+      const [page] = await exports.query(asked)
+      return page as CallsPage
+    },
+    async latency(asked) {
+      const [found] = await latencies.query(asked)
+      return found as Latency
+    },
+    isCursor: (id, organization) => known.get(id, organization) !== undefined,
+    find(id, organization) {
+      const found = callOf.get(id, organization)
+      return found && find(found.id)
+    },
+    callOf: (id, organization) => callOf.get(id, organization),
+    close() {
+      pages.close()
+      exports.close()
+      latencies.close()
+    },
+  }
+}
+
+/** Usage reports. */
+type Usage = Queries<UsageQuery, UsageRow>
+
+/** Usage reports of a database. */
+export function usage(db: Connection): Usage {
+  return queries(db, 'usage', (own) => usageReporter(own))
+}
