@@ -38,7 +38,7 @@ export type CallKind<Read extends ReadCall = ReadCall, Answer extends object = o
   api: CallRecord['api']
   /** The name of the operation in the ledger. */
   operation: CallRecord['operation']
-  /** Nothing is generated: the call needs no price and no money, and has no ledger row. Rate limits count it. */
+  /** Set where nothing is generated: the call needs no price and no money, and has no ledger row. Rate limits count it. */
   isFree?: true
   /** The client API whose errors, headers and keep-alive text this kind has; those of OpenAI where it is missing. */
   clientApi?: ClientApi
@@ -77,13 +77,13 @@ export type AbleContext = {
   explanation: Explanation | undefined
 }
 
-/** How targets are asked for one admitted call, and how the answer of one becomes the response. */
+/** Steps that ask targets for one admitted call and turn the answer of one into the response. */
 export type Serving<Answer extends object = object> = {
   /** Asks one target. An error that it rejects with is the failure of that target. */
   ask(target: Target, attempt: AttemptContext): Promise<Answered<Answer>>
   /** The model that served, in the words of the provider. */
   reportedModel(answer: Answer): string | undefined
-  /** Whether providers may act for the caller: they are asked again only where they cannot have begun to. */
+  /** True where providers may act for the caller: they are asked again only where they cannot have begun to. */
   acts?: boolean
   canTake?: NonNullable<Trial<unknown>['canTake']>
   /** Makes the response and settles the call; or returns what `giveUp` does. */
@@ -128,7 +128,7 @@ export type AnsweredCall<Answer extends object = object> = AttemptSummary & {
 
 /** The requests and replies of a kind of call as plugins see them. */
 export type PluginSide<Read extends ReadCall = ReadCall> = {
-  /** The operation that plugins are told, where it is not that of the ledger. */
+  /** Operation reported to plugins, where it is not that of the ledger. */
   operation?: 'count'
   /** The request as the first plugin sees it. */
   given(read: Read): PluginRequest

@@ -185,7 +185,7 @@ async function answer<Read extends ReadCall, Answer extends object>(
 const charactersPerToken = 4
 
 /**
- * Admits a call, at once where this event loop has been lent enough; where only the bytes of its prompt do not fit, once
+ * Admits a call, immediately where this event loop has been allocated enough; where only the bytes of its prompt do not fit, once
  * more when they have been counted as tokens.
  */
 function admit<Read extends ReadCall>(

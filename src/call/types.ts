@@ -59,7 +59,7 @@ export type Call = {
   trace?: TraceContext
   /** The session named in a header: calls of one session may be kept at one target. */
   session?: string | undefined
-  /** What headers say about the call, stored with the ledger row. */
+  /** Tags of the call from its headers, stored with the ledger row. */
   tags?: CallTags
   /** A stream that is silent for this long gets a comment; `early`: before its status is known. */
   keepAlive: { afterMs: number; early: boolean }
@@ -76,7 +76,7 @@ export type BodyProgress = {
   onField(name: string, value: string): void
 }
 
-/** What a client says about itself in headers, and the header `x-router-tags`. */
+/** Description of a client by itself in headers, and the header `x-router-tags`. */
 export type CallTags = { origin?: JsonObject | undefined; header?: string | undefined }
 
 /**
@@ -126,11 +126,11 @@ export type AdmissionServices = {
   writeFailure(): string | undefined
   /** The minimum output, in tokens, that a call without an output limit gets. */
   defaultOutputTokens: number
-  /** What a client pays that leaves before any output. */
+  /** Part that is charged to a client that leaves before any output. */
   abandoned: 'prompt' | 'nothing'
 }
 
-/** The part of the ledger that a call writes to; `detail` is what the log says of its error. */
+/** The part of the ledger that a call writes to; `detail` is the description of its error in the log. */
 export type CallLedger = {
   settle(...call: [...Parameters<LedgerQueue['settle']>, detail?: string]): Promise<void>
   /** A call was refused before a provider was asked. */
@@ -160,7 +160,7 @@ export type Conversations = {
 
 /** One turn of a conversation. */
 export type Turn = {
-  /** Its messages begin with those of the turns before; its origin is the client's own body. */
+  /** Neutral form: its messages begin with those of the earlier turns; its origin is the client's own body. */
   request: NeutralRequest
   /** The model id and the provider that wrote the stored response which it continues. */
   madeBy?: Pick<StoredResponse, 'model' | 'provider'> | undefined
@@ -169,15 +169,15 @@ export type Turn = {
   /** The neutral names of what such a body leaves out of the earlier turns. */
   lostFor?(provider: Provider): string[]
   /**
-   * Whether a provider failed because it no longer has what it stored: from then on `bodyFor` returns the whole
+   * Checks whether a provider failed because it no longer has what it stored: from then on `bodyFor` returns the whole
    * conversation. True once for each provider.
    */
   mustResend(error: RouterError, provider: Provider): boolean
   /** A reply or event of a provider of the same format, with the response id that the client continued from. */
   withPrevious(payload: JsonObject): JsonObject
-  /** Whether the response is to be stored when it is complete. */
+  /** True where the response is to be stored when it is complete. */
   stores: boolean
-  /** Whether the organization lets anybody store conversations. */
+  /** True where the organization allows anybody to store conversations. */
   mayStore: boolean
   /** A response in its stored form, `text` being its JSON; undefined when it is not to be stored or did not complete. */
   responseToStore(response: JsonObject, text: string, by: Author): StoredResponse | undefined
@@ -193,7 +193,7 @@ export type ReadCall = {
   /** The model string of the client. */
   model: string
   stream: boolean
-  /** How the request asks to be routed. */
+  /** Routing that the request asks for. */
   routing: RoutingRequest | undefined
   /** The end user, the metadata and the field `requesty` of the body, for the ledger row. */
   described: { user?: string | undefined; metadata?: JsonObject | undefined; requesty?: Json | undefined }
@@ -255,7 +255,7 @@ export type Admission = Pick<Reservation, 'charge' | 'mostNano'> & {
    * `budget_exhausted`.
    */
   cover(target: Target, body: JsonObject): void | Promise<void>
-  /** From now on the prompt is longer than that of the client by so many bytes. */
+  /** Records that the prompt is from now on so many bytes longer than that of the client. */
   grow(bytes: number): void
   /** The maximum tokens that a call to this target can have used; `remote`: its reply shows that tools of the provider ran. */
   mostAt(target: Target, remote: boolean): TokenBounds
@@ -269,7 +269,7 @@ export type Admission = Pick<Reservation, 'charge' | 'mostNano'> & {
   promptTokens: number
   /** The number of choices in the reply. */
   choices: number
-  /** What is paid when the client leaves before any output; undefined where that is nothing. */
+  /** Usage charged when the client leaves before any output; undefined where there is none. */
   abandonedUsage: Usage | undefined
 }
 
@@ -295,11 +295,11 @@ export type RestrictedBody = {
   /** Set for anything besides a conversation; the body is then what its API does not know. */
   operation?: Operation
   body: JsonObject
-  /** Whether providers may keep conversations of the organization. */
+  /** True where providers may keep conversations of the organization. */
   mayStore: boolean
 }
 
-/** How calls of a kind are put in order. */
+/** Order in which the targets of a kind of calls are tried. */
 export type Ordering = {
   /** The request by which calls belong together: its session, its user, the beginning of its prompt. */
   request: NeutralRequest
@@ -311,12 +311,12 @@ export type Ordering = {
 
 // --- Attempts ---
 
-/** What every attempt has, whatever it asks for. */
+/** Context that every attempt has, whatever it asks for. */
 export type AttemptContext = {
   limits: AttemptLimits
   signal: AbortSignal
   bounds: AnswerBounds
-  /** For providers that recognize requests which are sent again. */
+  /** Key for providers that recognize requests which are sent again. */
   idempotencyKey: string
   /** The request is not sent twice where it may have been received. */
   once: boolean
@@ -338,7 +338,7 @@ export type AttemptContext = {
 /** The target that answered, or whose failure is reported, and the fields that its request left out. */
 export type AttemptSummary = Attempted & { dropped: string[] }
 
-/** What a call used: as the provider counted it, or `estimated`; and what was said, where spans have it. */
+/** Usage of a call: as the provider counted it, or `estimated`; and its contents, where spans record them. */
 export type MeasuredUsage = { usage: Usage; estimated: boolean; contents?: CallContents }
 
 /** A reply as far as it was received, by what it used. */
@@ -346,7 +346,7 @@ export type ReceivedReply = AttemptSummary & {
   measured: MeasuredUsage
   served?: ServedModel | undefined
   firstEventMs?: number
-  /** Something in it could not be read, and was skipped. */
+  /** Set where a part could not be read and was skipped. */
   damaged?: boolean
 }
 

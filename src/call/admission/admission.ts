@@ -100,7 +100,7 @@ export function admit(
   }
 }
 
-/** What a conversation would be held to cost if it were admitted now: nothing is reserved or counted. */
+/** Estimates the cost that a conversation would be reserved if it were admitted now: nothing is reserved or counted. */
 export function foreseen(
   call: ConversationToAdmit,
   { budget, defaultOutputTokens }: Pick<AdmissionServices, 'budget' | 'defaultOutputTokens'>,
@@ -123,7 +123,7 @@ export type OperationToAdmit = PayingCall & {
   targets: readonly Target[]
   most(target: Target): MostUsed
   promptTokens: number
-  /** What a client pays that leaves before the answer. */
+  /** Usage charged to a client that leaves before the answer. */
   abandoned: Usage
 }
 
@@ -164,13 +164,13 @@ export function admitOperation(
   }
 }
 
-/** What a request has of a usage, without what an answer has. */
+/** Returns the part of a usage that belongs to the request, without that of the answer. */
 function promptOf(usage: Usage): Usage {
   const classes = askedClasses.filter((name) => usage[name] !== undefined)
   return Object.fromEntries(classes.map((name) => [name, usage[name]]))
 }
 
-/** What a client sends; `seconds` are of a file. */
+/** Usage classes that a client sends; `seconds` are of a file. */
 const askedClasses = [...promptClasses, 'characters', 'queries', 'input_images', 'seconds'] as const
 
 /**
@@ -262,7 +262,7 @@ export function payer(key: Key, { rulesOf }: Pick<Services, 'rulesOf'>): Pick<Pa
   return { key, rules: rulesOf(key.organization) }
 }
 
-/** What a call to one target holds. */
+/** Reservation of a call to one target. */
 type Hold = AskedLength & { nanoUsd: bigint }
 
 function holdAt(target: Target, bounded: BoundedCall, allowance: Allowance): Hold {

@@ -25,7 +25,7 @@ type SettlementOptions = {
 
 /**
  * The ledger row of one call: written, and the admission closed, exactly once, however the call ends. Only `complete` rejects: where
- * the ledger fails, it keeps the row for later, and a client whose call failed is told that failure.
+ * the ledger fails, it keeps the row for later, and a client whose call failed receives that failure.
  */
 export class Settlement {
   readonly #start: CallStart
@@ -50,7 +50,7 @@ export class Settlement {
     return Math.round(performance.now() - this.#start.monotonicMs)
   }
 
-  /** What a reply costs that is received as far as this. */
+  /** Returns the cost of a reply as far as it has been received. */
   costOf(received: ReceivedReply): Settled {
     return this.#price(received)
   }
@@ -74,7 +74,7 @@ export class Settlement {
   }
 
   /**
-   * No reply was received. What the provider counted all the same is charged; so is, by an estimate, the prompt of a client
+   * No reply was received. Usage that the provider counted anyway is charged; so is, by an estimate, the prompt of a client
    * that left when the request had been `sent`.
    */
   async fail(attempted: AttemptSummary & { sent?: boolean }, error: RouterError): Promise<void> {
@@ -82,7 +82,7 @@ export class Settlement {
     await this.#writeQuietly(attempted, { outcome: 'failed', status: error.status, settled, error })
   }
 
-  /** An attempt failed whose failure the row of the call does not tell: it has a row of its own, and what it used is charged. */
+  /** Records a failed attempt that the row of the call does not report: it has a row of its own, and its usage is charged. */
   failAttempt(attempted: AttemptSummary, error: RouterError): void {
     const settled = this.#priceFailure(attempted, error)
     this.#writeAttempt(attempted, { outcome: 'failed', status: error.status, settled, error })
@@ -201,7 +201,7 @@ export class Settlement {
     return record
   }
 
-  /** What was known when the call began, of some calls. */
+  /** Adds the facts that some calls know from their beginning. */
   #addStated(record: CallRecord): void {
     const { requestId, group, user, metadata, trace } = this.#start
     if (requestId !== undefined) record.requestId = requestId

@@ -58,7 +58,7 @@ function lossRefused(dropped: readonly string[], target: Target): RouterError {
   return new RouterError('loss_refused', message, { param: dropped[0] ?? '' })
 }
 
-/** Returns the client for each attempt of a call, in their order: it tells the provider the attempt's place in the trace. */
+/** Returns the client for each attempt of a call, in their order: it sends the provider the attempt's place in the trace. */
 export function attemptClients(httpClient: HttpClient, trace: TraceContext | undefined): () => HttpClient {
   if (!trace) return () => httpClient
   const base = httpClient.base ?? httpClient

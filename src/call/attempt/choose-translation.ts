@@ -16,7 +16,7 @@ export function translationOf(target: Target, prepared: TargetedCall): Translati
   return prepared.request.stream ? { ...changed(), request, forwardedHeaders } : { ...own, changed }
 }
 
-/** Whether a target's own format is that of the client API. */
+/** Checks whether a target's own format is that of the client API. */
 export function speaksSameFormat({ provider }: Pick<Target, 'provider'>, clientApi: ClientApi): boolean {
   return provider.sameAs === clientApi.api
 }

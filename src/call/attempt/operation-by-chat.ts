@@ -16,7 +16,7 @@ import type { Answered } from '../call-kind.ts'
 import type { AttemptContext } from '../types.ts'
 import { translatedRequest } from './other-format.ts'
 
-/** Whether a target has an endpoint of its own for an operation. */
+/** Checks whether a target has an endpoint of its own for an operation. */
 export function hasEndpoint(
   { provider, entry }: Pick<Target, 'provider' | 'entry'>,
   { operation }: OperationApi,
@@ -24,7 +24,7 @@ export function hasEndpoint(
   return endpointFor(provider, operation, entry) !== undefined
 }
 
-/** Whether a target does an operation as a conversation: it has no endpoint for it, and the model is one for conversations. */
+/** Checks whether a target runs an operation as a conversation: it has no endpoint for it, and the model is a chat model. */
 export function isAskedByChat(target: Pick<Target, 'provider' | 'entry'>, api: OperationApi): boolean {
   const { provider, entry } = target
   const converses =

@@ -218,7 +218,7 @@ function billedWith(thrown: unknown, usage: Usage): RouterError {
   return error
 }
 
-/** More would take a provider's limit of calls at once from others. */
+/** Limit of concurrent pieces: a higher one would take a provider's concurrent calls from others. */
 const piecesAtOnce = 4
 
 /** Vectors have more numbers, and pictures more bytes, than answers in words. */

@@ -8,8 +8,8 @@ import { type CallMedia, inlineMedia } from '../../upstream/files/inline.ts'
 import type { StreamTranslation, TargetedCall, Translation } from './types.ts'
 
 /**
- * For a provider of another format, through the neutral form: `readFrame` in `manifest/run/translate.ts` has made events of each
- * stream chunk by the dialect's mapping, and `stream-write.ts` of the client's API writes them.
+ * Returns the translation for a provider of another format, through the neutral form: `readFrame` in `manifest/run/translate.ts` has made
+ * events of each stream chunk by the dialect's mapping, and `stream-write.ts` of the client's API writes them.
  */
 export function otherFormatTranslation(target: Target, { call, request, turn, media }: TargetedCall): Translation {
   const { clientApi } = call

@@ -100,7 +100,7 @@ function lostFields(dropped: string[], target: Target, { call, request, admissio
   return denied.length + lowered.length === 0 ? dropped : [...dropped, ...lowered, ...denied]
 }
 
-/** Whether the client asks for a longer reply than the model can give. */
+/** Checks whether the client asks for a longer reply than the model can give. */
 function isLowered(
   target: Target,
   { max_output_tokens }: NeutralRequest,

@@ -12,7 +12,9 @@ import { fetchMedia } from '../../upstream/files/inline.ts'
 import { Repetitions } from './repetitions.ts'
 import type { TargetedCall, Translation } from './types.ts'
 
-/** For a provider of the client's own format: bodies are edited, so fields unknown to the router survive both ways. */
+/**
+ * Returns the translation for a provider of the client's own format: bodies are edited, so fields unknown to the router survive both ways.
+ */
 export function sameFormatTranslation(target: Target, prepared: TargetedCall): Translation {
   const { call, request, turn, holds } = prepared
   const { clientApi } = call
@@ -83,7 +85,7 @@ async function requestWithFound(
   return await writtenRequest(target, prepared, { losses, files, words })
 }
 
-/** What a body loses, and the files and words that were found for it. */
+/** Losses of a body, and the files and wire names that were found for it. */
 type Found = { losses: readonly string[]; files?: EditFacts['files']; words?: OwnWords | undefined }
 
 function writtenRequest(

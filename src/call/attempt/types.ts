@@ -41,7 +41,7 @@ export type Translation = {
   request(): ProviderRequest | Promise<ProviderRequest>
   /** The client's headers to forward to the provider. */
   forwardedHeaders: readonly ForwardedHeader[]
-  /** Whether the client gets the provider's own body, edited: then the neutral form of a reply is for the call itself. */
+  /** True where the client gets the provider's own body, edited: then the neutral form of a reply is for the call itself. */
   edits: boolean
   /** A whole answer as the client's JSON. */
   whole(answer: WholeAnswer, facts: ReplyFacts): JsonObject

@@ -98,7 +98,7 @@ function compacting(
   throw new RouterError('invalid_request', message, { param: 'model' })
 }
 
-/** Nothing limits what is written but the model. */
+/** Returns the most a call can use: only the model limits the length of the output. */
 function mostAt(call: BoundedCall, target: Target): MostUsed {
   const output = longestOutput(target)
   return { usage: { input: promptBound(call, target), output }, nanoUsd: costBound(call, target, output) }

@@ -20,7 +20,7 @@ export type ConversationKind<Answer extends object> = CallKind<ReadConversation,
 
 type Shared = Omit<ConversationKind<object>, 'operation' | 'reserve' | 'serve'>
 
-/** What all kinds of calls about a conversation in a client API have in common. */
+/** Returns the part that all kinds of calls about a conversation in a client API share. */
 export function conversationIn(clientApi: ClientApi): Shared {
   return {
     api: clientApi.api,

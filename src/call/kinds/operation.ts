@@ -21,7 +21,7 @@ import type { AdmittedCall, ReadCall, Services } from '../types.ts'
 /** A request for an operation that has been read. */
 export type ReadOperation = ReadCall & { request: OperationRequest }
 
-/** Everything that a model can be asked for besides a conversation. */
+/** Returns the call kind of an operation: anything but a conversation that a model can be asked for. */
 export function operationKind(api: OperationApi): CallKind<ReadOperation, OperationAnswer> {
   const { models, api: name } = operations[api.operation]
   return {
@@ -147,7 +147,7 @@ function requestOf(api: OperationApi, request: OperationRequest, asked: PluginRe
   const { stream, ...others } = asked.fields
   const kept = request.fields.stream === undefined ? {} : { stream: request.fields.stream }
   const fields = { ...others, ...kept }
-  // What came with files is no JSON: its fields are taken as they are.
+  // A request with files is not JSON: its fields are taken as they are.
   const isForm = request.files.length > 0
   const read = isForm ? fields : api.read({ json: { ...fields, model: asked.model } }).fields
   return { ...request, model: asked.model, fields: read }

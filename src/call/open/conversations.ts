@@ -20,7 +20,7 @@ const maxTurns = 1_000
 const maxCharacters = 32 * 1024 * 1024
 const maxValues = 400_000
 
-/** Where earlier turns are found. */
+/** Store in which earlier turns are found. */
 export type StoredTurns = { responses: Pick<Store['responses'], 'find' | 'findByItem'> }
 
 /** Opens the conversations of a store. */
@@ -166,7 +166,7 @@ function readAll(clientApi: ClientApi, body: JsonObject, segments: readonly Segm
   }
 }
 
-/** Whether an input needs nothing from the store; an invalid one is left to the reader to refuse. */
+/** Checks whether an input needs nothing from the store; an invalid one is left to the reader to refuse. */
 function isPlain({ input }: JsonObject, segments: readonly Segment[]): boolean {
   const readable = input === undefined || input === null || typeof input === 'string' || Array.isArray(input)
   return !readable || segments.every(({ from }) => !from)
@@ -186,7 +186,7 @@ function bodyFor({ slug }: Provider, body: JsonObject, segments: Segments): Json
   return { ...rest, input: [...earlier, ...now].flatMap((segment) => readableBy(slug, segment, resendTo.has(slug))) }
 }
 
-/** Reasoning that only its maker can read. */
+/** Returns the losses of reasoning that only its signer can read. */
 function lostFor({ slug }: Provider, segments: Segments): string[] {
   if (hasAll(slug, segments)) return []
   const { earlier, now, resendTo } = segments
@@ -194,7 +194,7 @@ function lostFor({ slug }: Provider, segments: Segments): string[] {
   return [...earlier, ...now].some(isLost) ? ['parts.reasoning'] : []
 }
 
-/** Whether a provider has stored all that an input continues. */
+/** Checks whether a provider has stored everything that an input continues. */
 function hasAll(slug: string, { earlier, now, resendTo }: Segments): boolean {
   return [...earlier.slice(-1), ...now].every(({ from }) => {
     return !from || (!resendTo.has(slug) && from.native && from.provider === slug)
@@ -210,7 +210,7 @@ function readableBy(slug: string, { items, from }: Segment, resend = false): Jso
   })
 }
 
-/** Whether a provider reports that a response, which it stored according to our records, is not there. */
+/** Checks whether a provider reports that a response, which it stored according to our records, is missing. */
 function isLostResponse({ provider, providerCode }: RouterError): boolean {
   return provider !== undefined && providerCode === 'previous_response_not_found'
 }

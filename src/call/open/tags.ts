@@ -8,11 +8,11 @@ import type { CallTags } from '../types.ts'
 /** The user and the metadata of a ledger row. */
 export type Recorded = { user?: string; metadata?: JsonObject }
 
-/** What a body says of the call itself. */
+/** Fields of a body that describe the call itself. */
 type Described = { user?: string | undefined; metadata?: JsonObject | undefined; requesty?: Json | undefined }
 
 /**
- * Who made a call and what for, as a ledger row records it: what the client's headers say of it, overridden by the metadata
+ * Returns the origin and the purpose of a call, as a ledger row records them: read from the client's headers, overridden by the metadata
  * of the body, its field `requesty`, and the header `x-router-tags`. Throws RouterError 400.
  */
 export function recordedFor(request: Described, { origin, header }: CallTags): Recorded {
@@ -55,7 +55,7 @@ function brief(value: string, path: string): string {
   return value.length <= maxValue ? value : refuse(path, `a text of at most ${maxValue} characters`, value)
 }
 
-/** What the headers of an application say about it: `X-Title`, `HTTP-Referer` and any `X-Requesty-<Name>`. */
+/** Reads the headers in which an application describes itself: `X-Title`, `HTTP-Referer` and any `X-Requesty-<Name>`. */
 export function originOf(headers: Headers, secret: string | undefined): JsonObject | undefined {
   const found: [name: string, value: string][] = []
   for (const header of Object.keys(headers)) {

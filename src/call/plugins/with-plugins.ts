@@ -35,7 +35,7 @@ export function pluginsFor(
   )
 }
 
-/** What follows the plugins, and what has to be checked again after them. */
+/** Steps that follow the plugins, and facts that have to be checked again after them. */
 type Following<Read extends ReadCall> = {
   services: Services
   recheck(authenticated: Key, kind: CallKind<Read>, services: Services): Key
@@ -121,8 +121,8 @@ type Answering<Read extends ReadCall> = Following<Read> & {
 }
 
 /**
- * The response to a call that a plugin answers: it costs nothing, counts against the limits, and has its row. A caller who may not use
- * the model that was asked for is refused all the same. Throws RouterError.
+ * Returns the response to a call that a plugin answers: it costs nothing, counts against the limits, and has its row. A caller who may not
+ * use the model that was asked for is still refused. Throws RouterError.
  */
 async function answerOfPlugin<Read extends ReadCall>(
   answer: PluginAnswer,

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../core/json.ts'
 import type { OperationRequest } from '../../core/operation.ts'
 import { type MediaServices, openCallMedia } from '../../upstream/files/inline.ts'
 
-/** What fetches the files of a reply. */
+/** Downloader of the files of a reply. */
 export type ReplyDownloads = {
   call: { api: OperationApi; signal: AbortSignal }
   request: OperationRequest

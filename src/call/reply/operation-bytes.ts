@@ -9,7 +9,7 @@ import { type AnsweredOperation, bytesType, costHeader, measure } from './operat
 
 type Streamed = Exclude<OperationAnswer, { kind: 'whole' }>
 
-/** The response of bytes that come piece by piece. What they cost is told where it does not depend on them. */
+/** Returns a response of bytes that arrive piece by piece. Their cost is reported where it does not depend on them. */
 export function bytesResponse(answer: Streamed, answered: AnsweredOperation, api: OperationBytes): CallResponse {
   const { request } = answered.prepared
   const expected = { ...answered, measured: measure(answered, answer.usage ?? {}, undefined, true) }
@@ -61,7 +61,7 @@ async function* byteStream(
   }
 }
 
-/** How much of an answer has come. */
+/** Progress of an answer that is being received. */
 type Received = { usage: Usage; known: JsonObject; isSettled: boolean; firstEventMs?: number }
 
 function received(answered: AnsweredOperation, { usage, known, firstEventMs }: Received, complete: boolean) {

@@ -106,7 +106,7 @@ export async function* eventStream(
   }
 }
 
-/** What the provider was asked for. */
+/** Returns the request without the fields that were dropped: the one that the provider received. */
 function withoutDropped(request: OperationRequest, dropped: readonly string[]): OperationRequest {
   if (dropped.length === 0) return request
   const kept = Object.entries(request.fields).filter(([name]) => !dropped.includes(name))

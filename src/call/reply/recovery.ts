@@ -18,9 +18,9 @@ import type { AnsweredAttempt } from './answered-attempt.ts'
 import { OwnRepetition } from './own-repetition.ts'
 import { Repeated } from './repeated.ts'
 
-/** What lets another target go on with an answer that broke off after content. */
+/** Means to continue, with another target, an answer that broke off after content. */
 export type Recovery = {
-  /** Whether an answer that has been shown so far can be gone on with after this failure. */
+  /** Checks whether an answer that has been shown so far can be continued after this failure. */
   canFollow(cut: CutAttempt, error: RouterError, shown: Reply): boolean
   /** Asks the targets that are left: one that goes on, or how many attempts there were in all when none does. */
   resume(cut: AnsweredAttempt, shown: Reply): Promise<Resumed | NotResumed>
@@ -67,7 +67,7 @@ export function recoveryFor(options: RecoveryOptions): Recovery | undefined {
   }
 }
 
-/** Reasoning that is text alone: what is sealed means something to its maker only. */
+/** Checks whether reasoning is text alone: sealed reasoning means something to its signer only. */
 function isOpen({ signature, encrypted }: { signature?: string; encrypted?: string }): boolean {
   return signature === undefined && encrypted === undefined
 }
@@ -155,7 +155,7 @@ function withoutHead({ id: _, model: __, created: ___, usage: ____, ...event }: 
   return text
 }
 
-/** Not of the provider that gives it: another answer is no failure of its own. */
+/** Returns the error for a different answer. The provider that gives it is not at fault. */
 function different(): RouterError {
   return new RouterError('provider_cut', 'The provider broke off, and the answer of the next one is another.')
 }

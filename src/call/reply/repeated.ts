@@ -14,12 +14,12 @@ export class Repeated {
     this.#isSpace = isSpace
   }
 
-  /** Whether the answer is another one than what was shown. */
+  /** Checks whether the answer differs from the one that was shown. */
   get differs(): boolean {
     return this.#differs
   }
 
-  /** What of an event is new; undefined where that is nothing. */
+  /** Returns the new part of an event; undefined where there is none. */
   rest(event: ProviderEvent): ProviderEvent | undefined {
     if (this.#text === '' && this.#reasoning === '') return event
     const { text, reasoning, ...others } = event

@@ -29,7 +29,7 @@ export function streamedReply(
 }
 
 class StreamedReply {
-  /** What the client has got. */
+  /** Part of the reply that the client has received. */
   readonly #shown: Fold
   /** The same as the providers said it, of all attempts: without plugins, what the client has got. */
   readonly #said: Fold
@@ -40,7 +40,7 @@ class StreamedReply {
   #firstEventMs: number | undefined
   #isSettled = false
   #isDamaged = false
-  /** What attempts that broke off have used. */
+  /** Usage of attempts that broke off. */
   #earlier: Settled[] = []
 
   constructor(answer: StreamedAnswer, answered: AnsweredAttempt, recovery: Recovery | undefined) {
@@ -131,7 +131,7 @@ class StreamedReply {
     }
   }
 
-  /** What plugins have held back of an answer that came whole. */
+  /** Returns the text that plugins have held back of an answer that arrived whole. */
   #heldBack(): string {
     if (!this.#hooks) return ''
     const text = this.#translate(this.#hooks.end(this.#said))
@@ -201,7 +201,7 @@ class StreamedReply {
     await this.#serving.answered.settlement.partial(this.#received(false, error.billed), error)
   }
 
-  /** What the client is told at the end: what all attempts used. */
+  /** Returns the facts that the client receives at the end: the usage of all attempts. */
   #facts(settled: Settled): ReplyFacts {
     const { answered } = this.#serving
     if (this.#earlier.length === 0) return replyFacts(answered, settled)
@@ -210,7 +210,7 @@ class StreamedReply {
     return replyFacts(answered, { usage, cost: { ...settled.cost, nanoUsd } })
   }
 
-  /** With how the call was routed, where the client wants to know or several targets have served it. */
+  /** Adds how the call was routed, where the client wants to know or several targets have served it. */
   #explained(facts: ReplyFacts): ReplyFacts {
     const { prepared, attempts } = this.#serving.answered
     const router = prepared.explanation?.facts()

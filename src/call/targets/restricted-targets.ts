@@ -79,7 +79,7 @@ function ofUnknownPrice({ path, value }: GovernedUse, target: Target, call: Rest
 /** Ways of serving that no provider sells above its list price. */
 const neverDearer: ReadonlySet<string> = new Set(['flex', 'batch', 'standard_only'])
 
-/** Whether a field can reach a provider: in an edited body, unless it is always taken out, else by a mapping that reads it. */
+/** Checks whether a field can reach a provider: in an edited body, unless it is always taken out, else by a mapping that reads it. */
 function reaches({ chat, sameAs, operations }: Provider, field: string, { api, operation }: RestrictedCall): boolean {
   if (operation) return operations?.[operation]?.request === undefined
   if (chat?.losses.some((loss) => loss.field === field && !loss.when)) return false
@@ -95,7 +95,7 @@ function ofContainer(use: GovernedUse, { provider }: Target, call: RestrictedCal
   return new RouterError('invalid_request', message, { param: path })
 }
 
-/** What Anthropic's SDKs do depends on these details: they go on without a thread, or begin a new one. */
+/** Returns the error for a thread. Anthropic's SDKs depend on these details: they go on without a thread, or begin a new one. */
 function ofThread({ value, field }: GovernedUse, target: Target, call: RestrictedCall): RouterError | undefined {
   const { provider } = target
   if (provider.sameAs !== field.format || !call.mayStore) {
@@ -116,7 +116,7 @@ function ofThread({ value, field }: GovernedUse, target: Target, call: Restricte
   return new RouterError('not_found', message, { param: 'thread.previous_message_id', details })
 }
 
-/** What else names a thread would not be found in those of the organization. */
+/** Members that a thread may have: anything else that names one would not be found among those of the organization. */
 const threadMembers: ReadonlySet<string> = new Set(['type', 'previous_message_id'])
 
 function previousMessage(thread: Json): string | undefined {
