@@ -57,12 +57,12 @@ export function lossWith(text: Json | undefined): string[] {
   return body === undefined ? ['parts.reasoning'] : ['parts.opaque']
 }
 
-/** Whether a text is a foreign signature: no provider may receive it as its own. */
+/** Checks whether a text is a foreign signature: no provider may receive it as its own. */
 export function isForeignSignature(text: Json | undefined): text is string {
   return typeof text === 'string' && text.startsWith(prefix)
 }
 
-/** Whether an item stands for one that a provider of the Responses format holds. */
+/** Checks whether an item stands for one that a provider of the Responses format holds. */
 export function isReference(item: Json | undefined): item is JsonObject {
   if (!isObject(item)) return false
   return item.type === 'item_reference' || (typeof item.id === 'string' && Object.keys(item).length === 1)

@@ -6,7 +6,7 @@ import { type Called, editEnding, inferredReason, withReasoningNames } from './r
 /** The model that serves, the meaning of its finish reasons, and whether the client reads `reasoning`. */
 type ChunkEditorOptions = { model: string; readsReasoning: boolean; finishOf?: FinishOf | undefined }
 
-/** How a choice calls tools, its calls once there are any, and whether it has ended. */
+/** State of a choice: the form in which it calls tools, its calls once there are any, and whether it has ended. */
 type Choice = { called: Called; calls: StreamedCalls | undefined; ended: boolean }
 
 /** Edits the chunks of a provider that speaks this format: the model that served, usage only at the end; the rest is untouched. */
@@ -115,7 +115,7 @@ function isText(choice: Json): boolean {
   return !tool_calls && !function_call && !reasoning && !reasoning_content
 }
 
-/** Whether a delta tells nothing beside the role. */
+/** Checks whether a delta contains nothing besides the role. */
 function isHollow(delta: Json | undefined): boolean {
   const { role: _role, ...said } = isObject(delta) ? delta : {}
   return Object.values(said).every((value) => value === null || value === '' || (Array.isArray(value) && !value.length))

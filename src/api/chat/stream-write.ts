@@ -88,7 +88,7 @@ export class ChunkWriter {
     return this.#call(index, this.#grown(index, fragment))
   }
 
-  /** More arguments of a call: clients expect them in every piece, if only as an empty text. */
+  /** Returns a delta with more arguments of a call: clients expect them in every piece, if only as an empty text. */
   #grown(index: number, fragment: string): JsonObject {
     return this.#calls.get(index)?.custom ? { custom: { input: fragment } } : { function: { arguments: fragment } }
   }

@@ -9,7 +9,7 @@ const isType = (...types: readonly string[]) => {
 
 const isMedia = isType('image', 'document')
 
-/** How fields that are not simply paths leave a body of this API. */
+/** Rules for removing fields that are not simply paths from a body of this API. */
 export const removals: Removals = {
   ...fieldNames,
   lists: ['system', 'messages'],

@@ -8,7 +8,7 @@ export class EventEditor {
   #lastDelta: JsonObject = { type: 'message_delta' }
   #called = false
   #message: JsonObject = {}
-  /** Whether the provider has sent an event. */
+  /** True once the provider has sent an event. */
   hasBegun = false
 
   constructor(facts: StreamFacts) {

@@ -11,8 +11,8 @@ type ModelFacts = { api: string; created?: number; updated?: number; pricing?: r
 type NamedModel = { id: string; entry: ModelFacts; isName?: boolean }
 
 /**
- * Which models a list contains (all modalities when `api` is missing), whether it includes aliases and policies (it does
- * by default), and whether each entry also has flat prices, or each that is billed by the token (`billed`).
+ * Form of a list: the models it contains (all modalities when `api` is missing), whether it includes aliases and policies (it does by
+ * default), and whether each entry also has flat prices, or each that is billed by the token (`billed`).
  */
 export type ListForm = { api?: string; names?: boolean; flatPrices?: boolean | 'billed' }
 
@@ -52,7 +52,7 @@ export function modelEntry(id: string, facts: ModelFacts, flatPrices: ListForm['
   return entry
 }
 
-/** What is listed where nobody states it: what a careful reader has to assume. */
+/** Facts listed where nobody states them: the ones a careful reader has to assume. */
 const assumed: Omit<ModelFacts, 'api'> = {
   data_retention: true,
   data_retention_days: 0,
