@@ -2,7 +2,7 @@ import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import { isWebSearch } from './tools.ts'
 import { type FieldNames, namesOf } from './wire-fields.ts'
 
-/** What to remove from a body of one API so that nothing of a lost field is left in it. */
+/** Parts to remove from a body of one API so that nothing of a dropped field is left in it. */
 type Removal = {
   /** Whole messages, items and content parts. */
   lost?: (node: JsonObject) => boolean
@@ -18,19 +18,19 @@ type Removal = {
   toolMembers?: readonly string[]
   /** Paths from the top of the body. */
   paths?: readonly string[]
-  /** What paths cannot say about the top of the body. */
+  /** Edits the top of the body where paths are not enough. */
   body?: (body: JsonObject) => JsonObject
 }
 
-/** How one API names fields, and how to remove those whose names are not simply paths in the body. */
+/** Names of fields in one API, and the way to remove those whose names are not simply paths in the body. */
 export type Removals = FieldNames & {
-  /** By neutral field. */
+  /** Removals by neutral field. */
   removals: { readonly [field: string]: Removal }
-  /** Where the conversation and other lists of content parts are. */
+  /** Members that hold the conversation and other lists of content parts. */
   lists: readonly string[]
 }
 
-/** What the model reads where nothing else is left of a message. */
+/** Text for the model where nothing else is left of a message. */
 const omitted = '(unsupported content omitted)'
 
 /** A client's body without these neutral fields, and without a tool choice whose tool is gone. The body is not changed. */
@@ -219,13 +219,13 @@ function withoutLost(choice: Json | undefined, isLost: (pointer: Json) => boolea
   return isObject(nested) ? { ...choice, allowed_tools: { ...nested, tools } } : { ...choice, tools }
 }
 
-/** In the Messages API the choice says as well whether calls may be parallel. */
+/** Returns the tool choice that only keeps calls from being parallel: in the Messages API the choice decides that as well. */
 export function parallelWish(choice: Json | undefined): Json | undefined {
   const alone = isObject(choice) && choice.disable_parallel_tool_use === true
   return alone ? { type: 'auto', disable_parallel_tool_use: true } : undefined
 }
 
-/** Whether a choice points at this tool: by its kind and name, or by its type alone. */
+/** Checks whether a choice points at this tool: by its kind and name, or by its type alone. */
 function isChosen(tool: JsonObject, pointer: JsonObject): boolean {
   const { type } = pointer
   if (type === 'function' || type === 'custom') {

@@ -3,7 +3,7 @@ import type { CacheHint } from '../core/parts.ts'
 import type { Api, ClientTool, NeutralRequest, Tool, WebSearch } from '../core/request.ts'
 import { defined, list, object, optional, text } from './check.ts'
 
-/** How a client API defines its tools. */
+/** Rules by which a client API defines its tools. */
 export type ToolReader = {
   api: Api
   typeOf(tool: JsonObject, path: string): string
@@ -33,7 +33,7 @@ export function readToolList(
   return { tools, web_search }
 }
 
-/** Whether a tool of this type is a web search: dated, previewed and prefixed names all mean the same. */
+/** Checks whether a tool of this type is a web search: dated, previewed and prefixed names all mean the same. */
 export function isWebSearch(type: Json | undefined): boolean {
   return typeof type === 'string' && /(^|:)web_search(_|$)/.test(type)
 }

@@ -5,7 +5,7 @@ import { comparableId, exactIds, idInside, type ModelIds } from './model-ids.ts'
 export type Catalog = {
   /** A model by the provider's own id, by one of its aliases, or by another id that the provider takes for it. */
   find(provider: string, model: string): ModelEntry | undefined
-  /** As `find`, with what its ids are for. */
+  /** Returns the same as `find`, together with the purpose of its ids. */
   identify(provider: string, model: string): KnownModel | undefined
   /** Every model once, in the order of the files, but those that were shut down before. */
   list(): readonly CatalogedModel[]

@@ -3,7 +3,7 @@ import { hoursOf } from '../core/models/price-times.ts'
 import { parseTime } from '../core/time.ts'
 import { otherPrices } from './other-prices.ts'
 
-/** Something that is wrong with a list of models although it matches the schema; `path` leads to it from the list. */
+/** A fault in a list of models that nevertheless matches the schema; `path` leads to it from the list. */
 export type Finding = { path: (string | number)[]; message: string }
 
 /**
@@ -97,8 +97,8 @@ const dearest = 0.001
 const farApart = 1_000
 
 /**
- * Prices that can only be mistakes, with the path from the list: what is read from a cache dearer than what is read anew, and prices
- * that are a thousand times those beside them, in the entry or in the list, or a thousandth.
+ * Finds prices that can only be mistakes, with the path from the list: cached input more expensive than uncached input, and prices that
+ * are a thousand times those beside them, in the entry or in the list, or a thousandth.
  */
 export function doubtsIn(models: Models): Finding[] {
   const usual = usualPrices(models)
@@ -161,7 +161,7 @@ function usualPrices(models: Models): ReadonlyMap<string, number> {
   )
 }
 
-/** What every chat model states; flags may be missing. */
+/** Facts that every chat model states; flags may be missing. */
 const facts = ['created', ...chatFacts] as const
 
 /**

@@ -1,4 +1,4 @@
-/** How a provider compares the ids of its models, and other forms in which it takes them. */
+/** Rules for comparing the ids of a provider's models, and other forms in which it accepts them. */
 export type ModelIds = {
   /** Differences that make no other model. */
   ignore: ReadonlySet<'case' | 'blanks'>

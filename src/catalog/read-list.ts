@@ -19,7 +19,7 @@ type Section = { defaults?: WrittenEntry; models: WrittenEntries }
 /** A catalog file: models with the facts that hold for them, and those of other APIs with theirs. */
 export type CatalogFile = Section & { provider: string; by_api?: { readonly [api: string]: Section } }
 
-/** What the defaults of a file say of the provider itself: it holds for the models of other APIs as well. */
+/** Facts in the defaults of a file that describe the provider itself: they hold for the models of other APIs as well. */
 const ofProvider = [
   'updated',
   'data_retention',

@@ -21,9 +21,8 @@ import { distinctNames, joinTexts, joinTurns, partEvent, plainText } from './fun
 export type RouterFunction = { signature: string; run: (...args: never[]) => unknown; takes?: readonly string[] }
 
 /**
- * What a mapping may call beyond JSONata's own library: pure, synchronous, plain JSON in and out. A signature is
- * JSONata's: `s` text, `n` number, `a` array, `o` object, `x` anything; `-` stands for the context when it is left
- * out, `?` is optional.
+ * Functions that a mapping may call beyond JSONata's own library: pure, synchronous, plain JSON in and out. A signature is JSONata's: `s`
+ * text, `n` number, `a` array, `o` object, `x` anything; `-` stands for the context when it is left out, `?` is optional.
  */
 export const functions: Readonly<Record<string, RouterFunction>> = {
   /** `$parseJson("[1]")` is `[1]`; missing when the text is not JSON. JSONata's own `$eval` would run it as code. */

@@ -21,7 +21,7 @@ export type Mapping = {
   readonly unbound: readonly Use[]
   /** The functions it was read with that are not the router's. */
   readonly functions?: OwnFunctions | undefined
-  /** Whether the expression is compiled to JavaScript. If so, `run` never returns a promise. */
+  /** True if the expression is compiled to JavaScript. Then `run` never returns a promise. */
   readonly compiled: boolean
   /** The construct that has to be interpreted, if the expression is not compiled. */
   readonly fallback?: string | undefined

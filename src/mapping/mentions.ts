@@ -1,13 +1,13 @@
 import { functions } from './functions.ts'
 
 /**
- * What a mapping's text mentions, found in its syntax tree. It over-approximates what the mapping can read: a name or a
+ * Names and kinds that a mapping's text mentions, found in its syntax tree. They over-approximate what the mapping can read: a name or a
  * kind that is not mentioned cannot reach the result.
  */
 export type Mentions = {
   /** Every name of a member. */
   names: ReadonlySet<string>
-  /** Strings that something is compared with, by the member that is compared (`type`); `''` where that cannot be told. */
+  /** Strings that something is compared with, by the member that is compared (`type`); `''` where the member is unknown. */
   compared: ReadonlyMap<string, ReadonlySet<string>>
   /** The members read below each name, where paths say so: `{ extensions: { thinking: { budget: whole } } }`. */
   paths: ReadonlyMap<string, PathTree>

@@ -103,7 +103,7 @@ class Narrowing {
 
 const branches: ReadonlySet<string> = new Set(['then', 'else'])
 
-/** How often names are bound, as variables and as parameters. */
+/** Counts how often names are bound, as variables and as parameters. */
 function countBindings(tree: unknown, counts: Map<string, number>): Map<string, number> {
   if (Array.isArray(tree)) for (const item of tree) countBindings(item, counts)
   else if (tree !== null && typeof tree === 'object') {

@@ -25,7 +25,7 @@ export async function audioLength(file: MeasuredFile, signal?: AbortSignal): Pro
   return { seconds: file.size / usualBytes, most: file.size / fewestBytes, exact: false }
 }
 
-/** Of what is spoken, in bytes per second: at 64 kbit/s, and at 6 kbit/s, the least that speech is understood at. */
+/** Bytes per second of speech: at 64 kbit/s, and at 6 kbit/s, the minimum at which speech is intelligible. */
 const usualBytes = 8_000
 const fewestBytes = 750
 
@@ -82,7 +82,7 @@ function wavParser(size: number): AudioParser {
       const length = bytes.readUInt32LE(at + 4)
       if (hasBytes(bytes, at, 'data')) {
         const left = size - position - 8
-        // A recorder that writes as it hears does not know how much it will be.
+        // A recorder that writes while it records does not know the final length.
         dataBytes = length === 0 || length > left ? left : length
         return finished
       }
@@ -299,7 +299,7 @@ function floating(bytes: Buffer, at: number, length: number): number {
   return length === 8 ? bytes.readDoubleBE(at) : length === 4 ? bytes.readFloatBE(at) : 0
 }
 
-/** Where a block begins, counted from its cluster: after the number of its track. */
+/** Returns the time at which a block begins, counted from its cluster: it follows the number of its track. */
 function blockTime(bytes: Buffer, from: number, to: number): number {
   const at = from + numberBytes(bytes[from])
   return to >= at + 2 ? bytes.readInt16BE(at) : 0

@@ -11,13 +11,16 @@ export type AudioParser = {
    * than are here, `needsMore` or `finished`.
    */
   parse(bytes: Buffer, at: number, position: number): number
-  /** The length as far as it has been read; undefined where the elements do not tell it. */
+  /** Returns the length as far as it has been read; undefined where the elements do not contain it. */
   seconds(): number | undefined
 }
 
-/** More elements than a recording of the accepted size has with 20 ms of sound in each. Reading them takes about 50 ms. */
+/**
+ * Upper bound above the number of elements in a recording of the accepted size with 20 ms of sound in each. Reading them takes about 50
+ * ms.
+ */
 export const maxTimedElements = 1_000_000
-/** More boxes or chunks, which describe the sound, than a recording has. */
+/** Upper bound above the number of boxes or chunks, which describe the sound, in a recording. */
 export const maxDescriptions = 10_000
 
 /** The most bytes of one element that a parser reads. */

@@ -1,7 +1,7 @@
 /** The formats of pictures that are known, as image APIs name them. */
 export type ImageFormat = 'png' | 'jpeg' | 'webp'
 
-/** In pixels. */
+/** Size in pixels. */
 export type ImageSize = { width: number; height: number }
 
 /** The format of a picture by its first bytes; undefined for any other file. */
@@ -34,7 +34,7 @@ const readers: { [format in ImageFormat]: (bytes: Buffer) => ImageSize | undefin
 /** Segments of a JPEG before its frame header: a real one has some ten. */
 const maxSegments = 1_000
 
-/** The first frame header tells it; segments before it are skipped. */
+/** Reads the size from the first frame header; segments before it are skipped. */
 function jpegSize(bytes: Buffer): ImageSize | undefined {
   let at = 2
   for (let segment = 0; segment < maxSegments && bytes.readUInt8(at) === 0xff; segment++) {

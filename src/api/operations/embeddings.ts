@@ -47,7 +47,7 @@ const optionalFields = [
   ['input_type', text],
 ] as const
 
-/** Where a model does not tell how much it can read. */
+/** Limit for models that do not state how much they can read. */
 const mostTokensOfImage = 128_000
 
 function checkDimensions({ fields }: OperationRequest, entry: ModelEntry): void {

@@ -53,7 +53,7 @@ export function formNumber(least: number, most: number): Check<number> {
   }
 }
 
-/** What a text of a form says in JSON; undefined where it says nothing. */
+/** Parses a text of a form as JSON; undefined where it is empty. */
 export function parsedJson(text: string): Json | undefined {
   try {
     return JSON.parse(text)

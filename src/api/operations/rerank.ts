@@ -86,7 +86,10 @@ function queriesFor(documents: number): number {
   return Math.ceil(documents / 100)
 }
 
-/** What is longer than 500 tokens together with the query counts as several documents; the rest of a very long one is not read. */
+/**
+ * Returns the maximum number of queries billed. A document longer than 500 tokens together with the query counts as several; the rest of
+ * a very long one is not read.
+ */
 function mostQueries({ fields }: OperationRequest): number {
   const { query, documents, max_tokens_per_doc: read } = fields
   const longest = typeof read === 'number' ? read : 4_096

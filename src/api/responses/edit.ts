@@ -35,7 +35,7 @@ export function editReply(body: JsonObject, { model, usage, costUsd, finishOf, r
   return isObject(body.usage) && costUsd !== undefined ? { ...edited, usage: { ...body.usage, cost: costUsd } } : edited
 }
 
-/** What no server of this format makes shorter, although the API counts from one. */
+/** Minimum output limit that servers of this format accept, although the API counts from one. */
 const leastLimit = 16
 
 /** Reasoning and blocks of other providers, and a limit that is raised. */

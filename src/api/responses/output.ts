@@ -38,7 +38,7 @@ export function groupsOf(parts: readonly Part[]): OutputGroup[] {
   return groups.flatMap((group) => [group, ...signatureGroups(group)])
 }
 
-/** There is no output item for audio: its transcript becomes a text. */
+/** Returns audio as its transcript, a text: the API has no output item for audio. Any other part is returned as it is. */
 export function spokenText(part: Part): Part {
   return part.type === 'audio' && part.transcript ? { type: 'text', text: part.transcript } : part
 }

@@ -8,7 +8,7 @@ const isType = (...types: readonly string[]) => {
   return (node: JsonObject) => typeof node.type === 'string' && types.includes(node.type)
 }
 
-/** How fields that are not simply paths leave a body of this API. */
+/** Rules for removing fields that are not simply paths from a body of this API. */
 export const removals: Removals = {
   ...fieldNames,
   lists: ['input'],
@@ -47,7 +47,7 @@ export const removals: Removals = {
   },
 }
 
-/** How a file or image is given, as it is read. */
+/** Returns the form in which a file or image is given, as it is read. */
 function mediaOf({
   type,
   image_url,

@@ -108,7 +108,7 @@ function writeTool(tool: Json): Json {
   return { ...tool, description, parameters, strict }
 }
 
-/** Whether the client asked for the URLs that a search found. */
+/** Checks whether the client asked for the URLs that a search found. */
 export function wantsSources({ include }: JsonObject): boolean {
   return Array.isArray(include) && include.includes('web_search_call.action.sources')
 }
@@ -120,7 +120,7 @@ export function statusOf({ kind, parts: [part] }: OutputGroup, finish: Finish, l
   return cut ? 'incomplete' : 'completed'
 }
 
-/** Whether the arguments of a call are complete. */
+/** Checks whether the arguments of a call are complete. */
 export function isWhole({ arguments: text }: ToolCallPart): boolean {
   return parseJson(text) !== undefined
 }

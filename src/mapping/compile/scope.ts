@@ -34,7 +34,7 @@ function resolve(generator: Generator, start: Frame | undefined, name: string): 
     : missing
 }
 
-/** Whether a name refers to a library function here. */
+/** Checks whether a name refers to a library function here. */
 export function builtIn(generator: Generator, name: string): boolean {
   return Object.hasOwn(generator.library, name) && !generator.bindings.has(name) && !bound(generator.frame, name)
 }

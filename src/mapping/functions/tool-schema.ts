@@ -25,7 +25,7 @@ function dropping(name: DroppedMember): Pick<ToolSchema, 'dropped' | 'lost'> {
   return { dropped: name, lost: name }
 }
 
-/** What a provider takes of JSON Schema. */
+/** The subset of JSON Schema that a provider accepts. */
 type NarrowOptions = {
   /** Keywords that are refused: their rules are stated in the description instead. */
   refused?: readonly string[]
@@ -37,9 +37,9 @@ type NarrowOptions = {
 
 type Narrowed = {
   schema: unknown
-  /** Whether a rule of the schema is no longer binding and is only stated in a description. */
+  /** True if a rule of the schema is no longer binding and is only stated in a description. */
   narrowed: boolean
-  /** Whether the schema has objects with members of any name, which cannot be closed. */
+  /** True if the schema has objects with members of any name, which cannot be closed. */
   open: boolean
 }
 

@@ -18,7 +18,7 @@ const mostTokensPerSecond = 25
 /** A word alone may be drawn out. Seconds. */
 const leastSeconds = 10
 
-/** From here on Unicode has the scripts of China, Japan and Korea. */
+/** First code point of the scripts of China, Japan and Korea; all later ones are counted with them. */
 const firstSign = 0x2e80
 
 /**
@@ -93,7 +93,7 @@ function exactSeconds(reply: JsonObject | undefined): Usage {
   return seconds === undefined ? {} : { seconds }
 }
 
-/** How many characters a text has, each code point being one. */
+/** Counts the characters of a text, each code point being one. */
 function charactersOf(text: string): number {
   let count = 0
   for (const _ of text) count++

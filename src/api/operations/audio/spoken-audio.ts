@@ -5,7 +5,7 @@ import { mpegRate } from '../../../media/mpeg-audio.ts'
 import type { OperationBytes, OperationEvents } from '../../operation-api.ts'
 import { unreadableReply, usageBlock } from '../shared.ts'
 
-/** What `heard` says of a whole reply, or has said of pieces. */
+/** Returns what is known about the audio of a whole reply, as `heard` collects it; any other reply is returned as it is. */
 export function knownAudio(reply: JsonObject): JsonObject {
   const { audio, media_type: mediaType } = reply
   if (typeof audio !== 'string') return reply
@@ -95,7 +95,7 @@ function tokenCounts(input: number, output: number): JsonObject {
 export const audioFormats = ['mp3', 'opus', 'aac', 'flac', 'wav', 'pcm'] as const
 type AudioFormat = (typeof audioFormats)[number]
 
-/** The format of audio by its first bytes, else by its media type; undefined where neither tells. */
+/** Returns the format of audio by its first bytes, else by its media type; undefined where neither reveals it. */
 function formatOf(beginning: Uint8Array, mediaType: string | undefined): AudioFormat | undefined {
   const mark = Buffer.from(beginning.subarray(0, 4)).toString('latin1')
   if (mark === 'RIFF') return 'wav'
@@ -124,7 +124,7 @@ const formatsByType: { readonly [mediaType: string]: AudioFormat } = {
 }
 
 /**
- * Adds a piece to what is known of audio: `bytes` so far, and, where its beginning tells them, `bytes_per_second`, the bytes of its
+ * Adds a piece to the facts about audio: `bytes` so far, and, where its beginning reveals them, `bytes_per_second`, the bytes of its
  * `header`, and whether its length follows from them `exactly`.
  */
 function heard(known: JsonObject, piece: Uint8Array, format: string): JsonObject {
@@ -132,7 +132,7 @@ function heard(known: JsonObject, piece: Uint8Array, format: string): JsonObject
   return { ...(before === 0 ? rateOf(piece, format) : known), bytes: before + piece.length }
 }
 
-/** How long audio is, as far as it is known, in seconds; undefined where only its text tells. */
+/** Returns the length of audio in seconds, as far as it is known; undefined where it can only be estimated from the text. */
 export function secondsOf({ bytes, bytes_per_second: rate, header = 0 }: JsonObject): number | undefined {
   if (typeof bytes !== 'number' || typeof rate !== 'number' || rate <= 0) return undefined
   return Math.max(0, bytes - Number(header)) / rate

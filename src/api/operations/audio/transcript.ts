@@ -31,7 +31,7 @@ export function textOf({ text }: JsonObject): string {
   return text
 }
 
-/** What a transcript cost: in tokens where tokens were counted, else in seconds. */
+/** Returns the usage and cost of a transcript: in tokens where tokens were counted, else in seconds. */
 export function transcriptUsage({ usage, costUsd }: Pick<OperationFacts, 'usage' | 'costUsd'>): JsonObject {
   return { ...countsOf(usage), ...(costUsd !== undefined && { cost: costUsd }) }
 }
@@ -119,7 +119,7 @@ function endOf(part: Json | undefined): number {
   return isObject(part) ? (onlyNumber(part.end) ?? 0) : 0
 }
 
-/** As OpenAI names languages: `english`. */
+/** Returns the name of a language as OpenAI writes it: `english`. */
 function languageName(language: string | undefined): string {
   if (language === undefined || !/^[a-z]{2,3}(?:-[a-z\d]+)*$/i.test(language)) return language ?? 'unknown'
   return languageOf(language)?.toLowerCase() ?? language

@@ -12,7 +12,7 @@ export const decisionInput: Check<Json> = (value, path) => {
   return value
 }
 
-/** What the instructions of a question may be: a text, or parts. */
+/** Checks the instructions of a question: a text, or parts. */
 const instructions: Check<Json> = (value, path) => {
   if (typeof value === 'string') return filledText(value, path)
   return filledParts(value, path, ['input_text', 'input_image', 'input_json'])
@@ -99,7 +99,7 @@ function imageAddress(value: Json, path: string): Json {
   return url
 }
 
-/** Whether a body is of the form with a `state` and named questions. */
+/** Checks whether a body is of the form with a `state` and named questions. */
 export function hasState(body: JsonObject): boolean {
   if (body.input !== undefined && body.state !== undefined)
     refuse('state', 'missing beside `input`: they are two forms of the same', body.state)
@@ -249,7 +249,7 @@ function checkQuestion(value: Json, path: string): void {
   if (type === 'score') checkAnswers(question.levels, `${path}.levels`, { name: 'label', most: mostChoices })
 }
 
-/** What can be answered: at least two, each with a `name` of its own. */
+/** Checks the possible answers: at least two, each with a `name` of its own. */
 function checkAnswers(value: Json | undefined, path: string, { name, most }: { name: string; most: number }): void {
   const answers = required(value, path, `a list of 2 to ${most}`, list)
   if (answers.length < 2 || answers.length > most) refuse(path, `a list of 2 to ${most}`, value)

@@ -27,7 +27,7 @@ import {
   readImageFields,
 } from './request.ts'
 
-/** What generations and edits have in common. */
+/** Behaviour that generations and edits have in common. */
 const imageApi: Omit<OperationApi, 'operation' | 'read' | 'events'> = {
   json: true,
   wants: ({ stream }) => (stream ? 'events' : 'json'),

@@ -48,7 +48,7 @@ const optionalFields = [
 /** The names of the fields that generations and edits have in common. */
 export const imageFieldNames: readonly string[] = ['prompt', ...optionalFields.map(([name]) => name)]
 
-/** Those that are whole numbers: forms have them as text. */
+/** Fields that are whole numbers: forms have them as text. */
 export const imageNumbers = ['n', 'output_compression', 'partial_images', 'seed'] as const
 
 /** The fields that generations and edits have in common, each checked. Throws RouterError 400. */

@@ -198,7 +198,7 @@ function accepts({ types, items }: Parameter, value: unknown): boolean {
   return type !== 'a' || items === undefined || (value as unknown[]).every((item) => typeLetter(item) === items)
 }
 
-/** Whether a value stands for a list with it as the only item. */
+/** Checks whether a value stands for a list with it as the only item. */
 function acceptsItem({ types, items }: Parameter, value: unknown): boolean {
   return types === 'a' && !Array.isArray(value) && (items === undefined || typeLetter(value) === items)
 }

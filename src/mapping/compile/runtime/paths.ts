@@ -166,7 +166,7 @@ function selectItems(value: unknown, test: Step): unknown[] | undefined {
   return found
 }
 
-/** How often an item is chosen: as often as a list of numbers names its index. */
+/** Returns how often an item is chosen: as often as a list of numbers contains its index. */
 function times(result: unknown, index: number, length: number): number {
   const positions = numbers(result)
   if (positions === undefined) return boolean(result) ? 1 : 0
