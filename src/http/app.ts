@@ -53,7 +53,7 @@ export function appServer(handle: (request: Request, response: Response) => void
   return http.createServer(classes, handle as RequestListener)
 }
 
-/** What happens when the handler of errors has failed: the client learns nothing of it, standard error all. */
+/** Responds when the error handler itself has failed: the client learns nothing about it, standard error everything. */
 export function lastResort(request: Request, response: Response): Next {
   const options = { env: 'production', onerror: (thrown: unknown) => console.error(thrown) }
   return (thrown) => ofExpress('finalhandler')(request, response, options)(thrown)

@@ -8,11 +8,11 @@ import { RouterError } from '../core/errors.ts'
 import type { Handler, Request, Response } from './app.ts'
 import { headersOf, isKnown, respond } from './respond.ts'
 
-/** Whether there is a console. */
+/** Settings that decide whether there is a console. */
 type ConsoleSettings = { enabled: boolean }
 
 /**
- * `/console/`, the pages that show and change what the management API does, and `/`, which sends browsers there and tells programs where
+ * `/console/`, the pages that show and change what the management API does, and `/`, which sends browsers there and shows programs where
  * things are. Everything else is left to the next handler.
  */
 export function consolePages(settings: () => ConsoleSettings): Handler {
@@ -37,7 +37,7 @@ export function consolePages(settings: () => ConsoleSettings): Handler {
   }
 }
 
-/** Where calls are served and the management API is elsewhere: `/` tells programs where things are. */
+/** Serves `/` where calls are served and the management API is elsewhere: it shows programs where things are. */
 export function homePage(): Handler {
   return (request, response, next) => {
     if (request.path !== '/') return next()
@@ -94,7 +94,7 @@ function send({ headers }: Request, response: Response, { mediaType, etag, bytes
   respond(response, 200, bytes[encoding], mediaType)
 }
 
-/** The shortest form that the client takes; one that weighs them differently gets what it takes all the same. */
+/** Returns the shortest encoding that the client takes; a client that weighs them differently still gets one that it takes. */
 function encodingFor(accepted: string | string[] = ''): Encoding {
   const taken = String(accepted)
     .split(',')
@@ -104,7 +104,7 @@ function encodingFor(accepted: string | string[] = ''): Encoding {
   return (['br', 'gzip'] as const).find((encoding) => taken.includes(encoding)) ?? 'identity'
 }
 
-/** Nothing of the page comes from elsewhere or goes there, and no other page can show it. */
+/** Returns the headers of the page: it loads nothing from elsewhere, sends nothing there, and cannot be framed by another page. */
 function pageHeaders(scriptHash: string): Readonly<Record<string, string>> {
   const policy = [
     "default-src 'none'",
@@ -138,7 +138,7 @@ type Read = (path: string) => Promise<ConsoleFile | undefined>
 
 const folder = join(import.meta.dirname, '../../console')
 
-/** What the console imports from packages, by the name in its imports: where it is served, and where it is. */
+/** Packages that the console imports, by the name in its imports: where each is served, and where it is. */
 const libraries: { readonly [name: string]: { path: string; module: string } } = {
   preact: { path: 'lib/preact.js', module: 'preact' },
   'preact/hooks': { path: 'lib/hooks.js', module: 'preact/hooks' },

@@ -27,7 +27,7 @@ export type Listeners = {
   retire(): Promise<void>
 }
 
-/** Where to listen; `reusePort` shares the port of the calls with other threads, which answer once all are `opened`. */
+/** Address to listen on; `reusePort` shares the port of the calls with other threads, which answer once all are `opened`. */
 type Where = {
   host: string
   port: number
@@ -141,7 +141,7 @@ async function listen(
     async retire() {
       await quiet(server)
       const closed = new Promise<void>((resolve) => void NetServer.prototype.close.call(server, () => resolve()))
-      // Not before: clients told to reconnect could do it in the moment in which the port closes.
+      // Not earlier: clients that are asked to reconnect could do it in the moment in which the port closes.
       isRetiring = true
       await closed
     },
@@ -176,7 +176,7 @@ export async function reservePort(host: string): Promise<{ port: number; release
   return { port, release: () => void server.close() }
 }
 
-/** Whether anybody listens. */
+/** Checks whether anybody listens. */
 async function answers(host: string, port: number): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
   const socket = connect({ host: reachable(host), port })

@@ -2,12 +2,12 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { RouterError } from '../core/errors.ts'
 import { durationMs, longestMs } from '../core/time.ts'
 
-/** Whether a request asks to be refused rather than to lose a field. Throws RouterError 400. */
+/** Checks whether a request asks to be refused rather than to lose a field. Throws RouterError 400. */
 export function isStrict({ 'x-router-strict': value }: IncomingHttpHeaders): boolean {
   return value !== undefined && flagOf('x-router-strict', value)
 }
 
-/** Whether a request asks why its targets were chosen. Throws RouterError 400. */
+/** Checks whether a request asks why its targets were chosen. Throws RouterError 400. */
 export function wantsExplanation({ 'x-router-explain': value }: IncomingHttpHeaders): boolean {
   return value !== undefined && flagOf('x-router-explain', value)
 }

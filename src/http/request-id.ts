@@ -18,7 +18,7 @@ export function requestIdOf({ locals }: Response): string {
   return locals.requestId ?? locals.id
 }
 
-/** What this client API expects of every response, errors included. */
+/** Sets the headers that this client API expects of every response, errors included. */
 export function speakAs(clientApi: ClientApi, response: Response): void {
   response.locals.clientApi = clientApi
   if (clientApi.requestIdHeader !== undefined) headersOf(response)[clientApi.requestIdHeader] = requestIdOf(response)

@@ -32,7 +32,7 @@ export function addHeaders(response: Response, headers: Readonly<Headers>): void
   for (const name in headers) all[name] = headerText(headers[name] ?? '')
 }
 
-/** More than any header needs; Node limits all headers together to 16 KiB. Characters. */
+/** Maximum length of a header: more than any needs; Node limits all headers together to 16 KiB. Characters. */
 const longestHeader = 2_000
 const isSendable = /^[\x20-\x7e]*$/
 
@@ -46,7 +46,7 @@ export function tagged(text: string): Required<Pick<JsonAnswer, 'text' | 'etag'>
   return { text, etag: `"${hash('sha256', text, 'base64url')}"` }
 }
 
-/** Whether `If-None-Match` names the tag of an answer (RFC 9110, section 13.1.2). */
+/** Checks whether `If-None-Match` names the tag of an answer (RFC 9110, section 13.1.2). */
 export function isKnown(etag: string, known = ''): boolean {
   return known.trim() === '*' || known.split(',').some((one) => one.trim().replace(/^W\//, '') === etag)
 }

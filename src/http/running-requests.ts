@@ -14,24 +14,24 @@ export class RunningRequests {
   /** Called every 50 ms while requests run, and for every 16th that begins. */
   onLook: (() => void) | undefined
 
-  /** How many run. */
+  /** Returns the number of requests that are running. */
   get size(): number {
     return this.#running.size
   }
 
-  /** How many have begun since the start. */
+  /** Returns the number of requests that have begun since the start. */
   get begun(): number {
     return this.#begun
   }
 
-  /** How long the JSON bodies are together of those that run. */
+  /** Returns the total length of the JSON bodies of the running requests. */
   get bodyBytes(): number {
     let sum = 0
     for (const { bodyBytes } of this.#running) sum += bodyBytes
     return sum
   }
 
-  /** How many of them are streams. */
+  /** Returns the number of running requests that are streams. */
   get streams(): number {
     return this.#streams
   }
@@ -136,7 +136,7 @@ export class RunningRequest implements Listed {
     return this.#controller.signal
   }
 
-  /** Hears when it has ended. */
+  /** Calls `ended` when the request has ended. */
   readonly atEnd = (ended: () => void): void => {
     this.#ended.push(ended)
   }

@@ -57,7 +57,7 @@ export function createApp(
   return app
 }
 
-/** What a path answers to all other methods. */
+/** Refuses all other methods of a path. */
 function endPath(app: App, path: string, names: readonly string[], { corsOrigins }: ServerContext): void {
   const methods = names.join(', ')
   app.options(path, answerOptions(methods, corsOrigins))
@@ -99,8 +99,8 @@ function refuseMethod(allowed: string): Handler {
 }
 
 /**
- * The refusal of a call for which there is no room, before anything is made for it: there may be thousands in a second. Who has no valid
- * key is told that instead, on the way that all others take.
+ * Returns the refusal of a call for which there is no room, before anything is allocated for it: there may be thousands in a second. A
+ * caller without a valid key gets that error instead, on the path that all others take.
  */
 function refusedUnread(
   { headers }: Pick<JsonRequest, 'headers'>,

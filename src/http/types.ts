@@ -16,7 +16,7 @@ export type JsonRoute = {
   method?: 'get' | 'post' | 'put' | 'patch' | 'delete'
   /** The client API whose error format this request gets; by default that of the path. */
   clientApiOf?: (request: Pick<JsonRequest, 'headers'>) => ClientApi | undefined
-  /** Of several threads, the one that the request has reached answers it: it needs what is known there. */
+  /** Set where the worker that receives the request answers it, not the main thread: it needs facts that only that worker has. */
   isForLines?: boolean
   answer(request: JsonRequest): JsonAnswer | Promise<JsonAnswer>
 }

@@ -15,19 +15,19 @@ export type Choosing = {
   kind: CallClass
   /** The most that the call can cost at a target, its prompt in the cache or not; undefined where no price is known. */
   costAt(target: Target, isCached: boolean): bigint | undefined
-  /** Whose call it is. */
+  /** Organization that makes the call. */
   organization?: string | undefined
-  /** What keeps calls together, and for how long after the last one at a target. */
+  /** Key that keeps calls together, and the time it is kept after the last one at a target. */
   kept?: { key: string; idleMs(target: Target): number } | undefined
-  /** Whether a target can go on with what only its maker can read; undefined where there is nothing of that kind. */
+  /** Checks whether a target can continue content that only its signer can read; undefined where there is none. */
   continues?: ((target: Target) => boolean) | undefined
   /** The order is only asked for: nothing is remembered of it. */
   looksOnly?: boolean | undefined
-  /** Hears what decided the order. */
+  /** Receives the facts that decided the order. */
   explanation?: Explanation | undefined
 }
 
-/** Why a target stands first. */
+/** Reason why a target stands first. */
 export type ChosenBy = RoutingRules['sort'] | 'sticky' | 'maker'
 
 /** Targets in the order in which they are to be tried. */
@@ -166,7 +166,7 @@ function keptTarget(targets: readonly Target[], choosing: Known, state: State): 
   return rules.sticky !== 'cache' || hasRoom(target, targets, choosing, state) ? target : undefined
 }
 
-/** Whether a target has less than its share of the calls under way, and a quarter more. */
+/** Checks whether a target has less than its share of the calls in flight, and a quarter more. */
 function hasRoom(target: Target, targets: readonly Target[], { weights }: Choosing, { measurements }: State): boolean {
   let [calls, all] = [1, 0]
   for (const one of targets) {

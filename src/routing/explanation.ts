@@ -26,11 +26,11 @@ type Rule = RoutingRules['sort'] | 'only' | 'sticky' | 'hash' | 'maker'
 export type Ordered = {
   rules: Pick<RoutingRules, 'sort' | 'sticky'>
   weights?: Weights | undefined
-  /** Of several names, the place of the one that led to each target. */
+  /** Place of the name that led to each target, where there are several names. */
   rank?: ReadonlyMap<Target, number> | undefined
   /** The target that earlier calls of the conversation went to. */
   stays?: Target | undefined
-  /** The targets that can read what only their maker can. */
+  /** The targets that can read content which only its signer can. */
   bound?: readonly Target[] | undefined
   /** The most that the call can cost at a target, in nano-USD. */
   costOf(target: Target): bigint | undefined
@@ -39,8 +39,8 @@ export type Ordered = {
 type Attempt = { target: Target; times: AttemptTimes; contentAt?: number; error?: RouterError }
 
 /**
- * Why the targets of one call were asked or not, and what became of them: for calls that ask. It names what the caller may use, and
- * counts what it may not.
+ * Explanation of why the targets of one call were asked or not, and of their results: for calls that ask. It names what the caller may use,
+ * and counts what it may not.
  */
 export class Explanation {
   readonly #ownName: string | undefined
@@ -75,7 +75,7 @@ export class Explanation {
     else this.#notAllowed += excluded.length
   }
 
-  /** A target or name is left out; told again, the later reason counts. */
+  /** Records that a target or name is left out; the last reason for it counts. */
   skip(model: Target | string, step: SkipStep, reason: string): void {
     const name = nameOf(model)
     const known = this.#skipped.find((one) => one.model === name && one.step === step)
@@ -95,7 +95,7 @@ export class Explanation {
     this.#attempts.push({ target, times, error })
   }
 
-  /** An attempt has its first content, or its whole answer. What becomes of it is heard from its passage. */
+  /** Records that an attempt has its first content, or its whole answer; its attempt handle reports how it ends. */
   answered(target: Target, times: AttemptTimes, passage: Passage): Passage {
     const attempt: Attempt = { target, times, contentAt: this.#now() }
     this.#attempts.push(attempt)
@@ -116,7 +116,7 @@ export class Explanation {
     this.#answeredBy = name
   }
 
-  /** Which targets a call would be sent to, in which order, and which were left out. */
+  /** Returns the targets that a call would be sent to, in their order, and those that were left out. */
   plan(): JsonObject {
     return {
       ...this.#order,
@@ -199,7 +199,7 @@ const reasons: { readonly [by in Rule]: string } = {
   maker: 'only its maker can read a part of the request',
 }
 
-/** Where unknown models are allowed, the name is any text that a client sent. */
+/** Returns the name of a target or model. Where unknown models are allowed, it is any text that a client sent. */
 function nameOf(model: Target | string): string {
   return withoutSecrets(typeof model === 'string' ? model : targetId(model))
 }
@@ -212,5 +212,5 @@ const mostSkipped = 100
 /** Characters. */
 const longestReason = 300
 
-/** When an attempt began and ended, in milliseconds of the monotonic clock. */
+/** Beginning and end of an attempt, in milliseconds of the monotonic clock. */
 export type AttemptTimes = { began: number; ended?: number }

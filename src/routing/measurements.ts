@@ -32,7 +32,7 @@ const chatKinds = {
   whole: largestOfClasses.map((_, size) => kindOf('chat', false, size)),
 }
 
-/** What was measured of one target. */
+/** Measurements of one target. */
 export class Speed {
   /** Calls that have begun and not ended. */
   underWay = 0
@@ -63,13 +63,13 @@ export class Speed {
 }
 
 type MeasurementsOptions = {
-  /** Milliseconds of a monotonic clock, the same one for all event loops that tell each other. */
+  /** Milliseconds of a monotonic clock, the same one for all event loops that share findings. */
   now?: () => number
   /** Measurements are kept for `takeFindings`. */
   isShared?: boolean
 }
 
-/** How fast targets are, and how many calls to them are under way. One for each event loop; it survives reloads. */
+/** Speed of targets, and the number of calls to them that are in flight. One for each event loop; it survives reloads. */
 export class Measurements {
   readonly now: () => number
   readonly #speeds = new LRUCache<string, Speed>({ max: mostTargets })
@@ -100,7 +100,7 @@ export class Measurements {
     fresh.mean += (value - fresh.mean) / fresh.count
   }
 
-  /** What this event loop has measured since the last time. */
+  /** Returns and clears the measurements of this event loop since the last time. */
   takeFindings(): SpeedFinding[] {
     const found = [...(this.#fresh?.values() ?? [])]
     this.#fresh?.clear()
@@ -112,7 +112,7 @@ export class Measurements {
     this.#speedOf(target).gauge(gauge).addSeveral(measured)
   }
 
-  /** What is known, for an event loop that knows nothing yet. */
+  /** Returns everything that is known, for an event loop that knows nothing yet. */
   findings(): SpeedFinding[] {
     const found: SpeedFinding[] = []
     for (const [target, speed] of this.#speeds.entries()) {
@@ -122,7 +122,7 @@ export class Measurements {
     return found
   }
 
-  /** Measures an attempt, from now until its passage ends; one that fails counts as if it had taken until its time limit. */
+  /** Measures an attempt, from now until its attempt handle ends; one that fails counts as if it had taken until its time limit. */
   begin(target: Target, { kind, limitMs }: { kind: CallClass; limitMs: number }, passage: Passage): Passage {
     const id = targetId(target)
     return new MeasuredPassage(passage, { target: id, measurements: this, kind, limitMs }, this.#speedOf(id))
@@ -138,7 +138,7 @@ export class Measurements {
   }
 }
 
-/** Where unknown models are allowed, clients may invent names. */
+/** Maximum number of targets: where unknown models are allowed, clients may invent names. */
 const mostTargets = 2_000
 
 type Attempt = { target: string; measurements: Measurements; kind: CallClass; limitMs: number }
@@ -202,7 +202,7 @@ class MeasuredPassage implements Passage {
   }
 }
 
-/** Of an answer that came at once. */
+/** Minimum time, for an answer that arrived at once. */
 const leastMs = 1
 
 /** Several measurements: when the last one was made, how many they are, the largest and the mean. */
@@ -219,7 +219,7 @@ export class Gauge {
   #count = 0
   #passedOver = 0
 
-  /** How often it was measured. */
+  /** Returns the number of measurements. */
   get count(): number {
     return this.#count
   }
@@ -238,7 +238,7 @@ export class Gauge {
     this.#passedOver = 0
   }
 
-  /** What is known, as one measurement for those who know nothing yet. */
+  /** Returns everything that is known as one measurement, for those who know nothing yet. */
   get measured(): Measured {
     return { at: this.#at, count: this.#count, most: this.#value, mean: this.#value }
   }
@@ -248,7 +248,7 @@ export class Gauge {
     this.#passedOver++
   }
 
-  /** What the next measurement will be; Infinity where nothing was measured. */
+  /** Returns the expected value of the next measurement; Infinity where nothing was measured. */
   estimate(now: number): number {
     if (this.#count === 0) return Infinity
     const halvings = Math.min((now - this.#at) / halfLifeMs, this.#passedOver / callsPerHalving)

@@ -25,7 +25,7 @@ function isSame(one: ModelEntry, other: ModelEntry | undefined): boolean {
   return one === other || (one.model_canonical_name ?? one) === other?.model_canonical_name
 }
 
-/** Whether two names say the same: in another order, or with the date of a version. */
+/** Checks whether two names mean the same model: in another order, or with the date of a version. */
 function saysTheSame(one: string, other: string): boolean {
   return wordsOf(one) === wordsOf(other)
 }

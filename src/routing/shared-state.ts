@@ -11,16 +11,16 @@ import type { RoutingState } from './types.ts'
 export type SharedState = RoutingState & {
   /** Goes on with what other event loops have found out. */
   adopt(findings: readonly Finding[]): void
-  /** Everything that is known, for an event loop that knows nothing yet. */
+  /** Returns everything that is known, for an event loop that knows nothing yet. */
   findings(): Finding[]
 }
 
 export type SharedStateOptions = {
   settings(): HealthSettings
-  /** How many event loops share the limits of calls at once. */
+  /** Number of event loops that share the limits of concurrent calls. */
   lines?: number
   onRefused?: HealthOptions['onRefused']
-  /** Hears at once of circuits and kept keys; what was measured is asked for. Without it nothing is shared. */
+  /** Called immediately with circuits and kept keys; measurements are polled. Without it nothing is shared. */
   onFound?: ((finding: Finding) => void) | undefined
   now?: () => number
   random?: () => number

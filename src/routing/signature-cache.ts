@@ -36,7 +36,7 @@ const rememberedMs = 60 * 60 * 1_000
 /** Characters of all signatures together. */
 const rememberedSize = 64 * 1024 * 1024
 
-/** Opens an empty cache, bounded in size and time. It lives as long as the process. `onRemember` tells other caches. */
+/** Opens an empty cache, bounded in size and time. It lives as long as the process. `onRemember` notifies other caches. */
 export function openSignatureCache(onRemember: (remembered: RememberedSignatures) => void = () => {}): SignatureCache {
   const families = new Families()
   const dispose = (_: Entry, key: string) => families.remove(key)

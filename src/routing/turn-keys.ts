@@ -66,7 +66,7 @@ export function familyOf(key: string): string | undefined {
   return /^[\w-]{43} (.+)$/s.exec(key)?.[1]
 }
 
-/** Tells messages of the user from tool results, which are user messages too. */
+/** Distinguishes messages of the user from tool results, which are user messages too. */
 function isOfUser({ role, parts }: Message): boolean {
   return role === 'user' && parts.some(({ type }) => type !== 'tool_result')
 }

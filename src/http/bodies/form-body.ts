@@ -14,23 +14,23 @@ export type Form = {
   dispose(): Promise<void>
 }
 
-/** When to refuse a form, or to stop waiting for it. */
+/** Limits at which a form is refused or its upload is abandoned. */
 export type FormLimits = {
   /** The request that it belongs to. */
   running: RunningRequest
-  /** How long the upload may stall. Milliseconds. */
+  /** Maximum time for which the upload may stall. Milliseconds. */
   idleMs: number
-  /** Of the whole body. */
+  /** Maximum size of the whole body. */
   bytes: number
-  /** Of each file. */
+  /** Maximum size of each file. */
   fileBytes: number
   files: number
   fields: number
-  /** Of the value of each field. */
+  /** Maximum size of the value of each field. */
   fieldBytes: number
   /** Called as soon as a field has come; may throw RouterError, which ends the upload. */
   onField?(name: string, value: string): void
-  /** Where large files are kept meanwhile; by default the system's folder. */
+  /** Folder that keeps large files meanwhile; by default that of the system. */
   folder?: string
 }
 

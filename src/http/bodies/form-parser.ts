@@ -8,18 +8,18 @@ import { Spool } from './temp-file.ts'
 const require = createRequire(import.meta.url)
 const busboy = (): typeof import('@fastify/busboy') => require('@fastify/busboy')
 
-/** How much a form may have. Bytes and counts. */
+/** Limits of a form. Bytes and counts. */
 type FormBounds = {
   fileBytes: number
   files: number
   fields: number
   fieldBytes: number
   onField?(name: string, value: string): void
-  /** Where large files are kept. */
+  /** Folder in which large files are kept. */
   folder: string
 }
 
-/** Makes the fields and files of a form from the bytes of its body. Tells of a form or of an error, once. */
+/** Makes the fields and files of a form from the bytes of its body. Reports a form or an error, once. */
 export class FormParser {
   onReady = () => {}
   onError = (_: RouterError) => {}
@@ -85,7 +85,7 @@ export class FormParser {
     return this.#waiting < mostWaiting && !this.#dicer.writableNeedDrain
   }
 
-  /** Whether the form is complete, or there is room again. */
+  /** Reports the form if it is complete, or that there is room again. */
   #look(): void {
     if (this.#isOver) return
     if (this.#isWhole && this.#hasEnded && this.#waiting === 0) {
@@ -146,7 +146,7 @@ export class FormParser {
 
 /** Bytes that wait for the disk before the client must. */
 const mostWaiting = 128 * 1024
-/** More than the headers of any part need. Bytes. */
+/** Maximum size of the headers of a part: more than any needs. Bytes. */
 const longestHead = 16 * 1024
 
 type Part = {
@@ -222,13 +222,13 @@ function malformed(what: string, cause?: unknown): RouterError {
   return new RouterError('invalid_request', `The body is not a valid form. ${what}`, { cause })
 }
 
-/** What the headers of a part say. */
+/** Facts that the headers of a part state. */
 type PartHead = {
   name: string
-  /** Of a file; may be empty. */
+  /** Name of a file; may be empty. */
   filename?: string
   mediaType: string
-  /** How a text is encoded. */
+  /** Encoding of a text. */
   charset: string
 }
 

@@ -8,7 +8,7 @@ import { type Response, wholeExpress } from '../app.ts'
 import { headersOf } from '../respond.ts'
 import type { RunningRequest } from '../running-requests.ts'
 
-/** How large a body may be. */
+/** Limits of the size of a body. */
 export type BodyLimits = {
   /** Bytes beyond it are read for a while, since most clients read a response only after sending. */
   bytes: number
@@ -16,14 +16,14 @@ export type BodyLimits = {
   values: number
 }
 
-/** When to stop waiting for the upload of a body. */
+/** Limits at which the upload of a body is abandoned. */
 type UploadLimits = {
   /** The request that it belongs to. */
   running: RunningRequest
   size: BodyLimits
-  /** How long the upload may stall. Milliseconds. */
+  /** Maximum time for which the upload may stall. Milliseconds. */
   idleMs: number
-  /** Hears when it takes longer than uploads do that are sent at once. */
+  /** Called when it takes longer than uploads that are sent in one go. */
   onSlow?: (() => void) | undefined
 }
 
@@ -106,7 +106,7 @@ function plainReader(request: IncomingMessage, limitBytes: number): BodyReader {
   }
 }
 
-/** More are joined: a body that comes byte by byte would take hundreds of times its length. */
+/** Maximum number of separate pieces, which are then joined: a body that comes byte by byte would take hundreds of times its length. */
 const mostApart = 256
 const noBytes = Buffer.alloc(0)
 
@@ -177,10 +177,10 @@ function receive(
 /** Bodies that are sent at once have come by then, and those that are few megabytes large. */
 const atOnceMs = 100
 
-/** How many times the limit is read before a client that does not stop sending is cut off. */
+/** Number of times that the limit is read before a client that does not stop sending is cut off. */
 const toleratedExcess = 4
 
-/** As `parseBody`, but leaves the event loop a turn before each step and after the last one. */
+/** Parses like `parseBody`, but yields to the event loop before each step and after the last one. */
 async function parseInTurns(text: string, limits: BodyLimits): Promise<unknown> {
   await nextTurn()
   requireBounds(text, limits)

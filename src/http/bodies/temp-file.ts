@@ -11,7 +11,7 @@ import { collectPassed } from '../../runtime/collect.ts'
 export class Spool {
   readonly #folder: string
   readonly #wrote: (error?: RouterError) => void
-  /** What is not in the file. */
+  /** Chunks that are not in the file. */
   #chunks: Uint8Array[] = []
   #size = 0
   #file: TemporaryFile | undefined

@@ -4,7 +4,7 @@ import type { Provider } from '../../manifest/provider.ts'
 import { type Target, targetId } from '../../manifest/target.ts'
 import type { HealthScope } from './failure-class.ts'
 
-/** Which calls a circuit lets through: all, a share of them, one at a time, or none until a moment; paused is no failure. */
+/** The calls that a circuit lets through: all, a share of them, one at a time, or none until a moment; paused is no failure. */
 export type CircuitState =
   | { kind: 'closed' }
   | { kind: 'recovering'; share: number }
@@ -13,7 +13,7 @@ export type CircuitState =
 
 const closed: CircuitState = { kind: 'closed' }
 
-/** What one event loop has found out, as others are told it; a member that is missing does not stand. */
+/** Facts that one event loop has found out, as they are sent to others; a missing member does not apply. */
 export type CircuitFacts = {
   failing: ClosingFacts | undefined
   refusing: ClosingFacts | undefined
@@ -22,7 +22,7 @@ export type CircuitFacts = {
   recovering: Recovery | undefined
 }
 
-/** When a circuit closed again, and for whom. */
+/** Moment at which a circuit closed again, and the organization that it closed for. */
 type Recovery = { since: number; only: string | undefined }
 
 /**
@@ -33,11 +33,11 @@ type Recovery = { since: number; only: string | undefined }
 export class Circuit {
   #inARow = 0
   readonly #recent = new RecentFailures()
-  /** It failed too often. */
+  /** Reason: it failed too often. */
   readonly #failing = new Closing()
-  /** It refused a call for a reason that stays. */
+  /** Reason: it refused a call, and the cause stays. */
   readonly #refusing = new Closing()
-  /** It is busy, which is no failure. */
+  /** Reason: it is busy, which is not a failure. */
   readonly #paused = new Closing()
   #openings = 0
   #trials = 0
@@ -79,7 +79,7 @@ export class Circuit {
     return { ...closings, openings: this.#openings, recovering: this.#recovering }
   }
 
-  /** Goes on as another event loop has told. */
+  /** Takes over the state that another event loop has sent. */
   adopt(facts: CircuitFacts | undefined): void {
     const stood = this.#failing.stands
     this.#failing.adopt(facts?.failing)
@@ -92,7 +92,7 @@ export class Circuit {
     this.#recent.clear()
   }
 
-  /** Whether no call is on its way that was let through although the circuit is open or half-open. */
+  /** Checks that no call is in flight which was let through although the circuit is open or half-open. */
   get isFree(): boolean {
     return this.#trials === 0
   }
@@ -157,11 +157,11 @@ export class Circuit {
   }
 }
 
-/** Of all calls, when it has just closed again. */
+/** Share of all calls that is let through when it has just closed again. */
 const firstShare = 0.1
-/** By how much an open time is longer or shorter, so that not all targets are tried again at once. */
+/** Fraction by which an open time is longer or shorter, so that not all targets are tried again at the same moment. */
 const spread = 0.2
-/** How much longer it is open each time: one that is back after a minute gets calls again within half a minute. */
+/** Factor by which each open time grows: a target that is back after a minute gets calls again within half a minute. */
 const growth = 1.3
 const mostGrowth = 20
 
@@ -182,7 +182,7 @@ export class RecentFailures {
     if (failedFor !== undefined) last.failures.set(failedFor, (last.failures.get(failedFor) ?? 0) + 1)
   }
 
-  /** How many calls there were, what share of them failed, and whose calls more than half of these were. */
+  /** Returns the number of calls, the number that failed, and the organization that made more than half of these. */
   share(): { calls: number; failed: number; mostly: string | undefined } {
     let calls = 0
     let failures = 0
@@ -207,7 +207,7 @@ type Slot = { at: number; calls: number; failures: Map<string, number> }
 
 const slots = 10
 
-/** A closing that stands, as one event loop tells it to others. */
+/** A circuit reason that applies, as one event loop sends it to others. */
 type ClosingFacts = { until: number; only: string | undefined; successes: number; isDoubted: boolean }
 
 /** A time in which a circuit is closed to calls: those of all organizations, or of the only one that it concerns. */
@@ -220,7 +220,7 @@ class Closing {
   /** Calls of others have succeeded in the meantime. */
   #isDoubted = false
 
-  /** It has begun, and has not been ended. */
+  /** Checks that it has begun and has not been ended. */
   get stands(): boolean {
     return this.#until !== undefined
   }
@@ -240,7 +240,7 @@ class Closing {
     return { until: this.until, only: this.#only, successes: this.#successes, isDoubted: this.#isDoubted }
   }
 
-  /** Goes on as another event loop has told. */
+  /** Takes over the state that another event loop has sent. */
   adopt(facts: ClosingFacts | undefined): void {
     if (facts) this.begin(facts.until, facts.only)
     else this.end()
@@ -248,7 +248,7 @@ class Closing {
     this.#isDoubted = facts?.isDoubted ?? false
   }
 
-  /** Whether it stands for the calls of an organization; undefined for any. */
+  /** Checks whether it applies to the calls of an organization; undefined for any. */
   concerns(caller: string | undefined): boolean {
     return this.stands && (this.#only === undefined || caller === undefined || caller === this.#only)
   }
@@ -295,10 +295,10 @@ class Closing {
 
 const successesToEnd = 2
 
-/** What a circuit is of; `key` is the same in every event loop, and tells no secret. */
+/** Identity of a circuit; `key` is the same in every event loop and reveals no secret. */
 export type CircuitName = { key: string; scope: HealthScope; name: string }
 
-/** A circuit, the code of the failure that was counted last, and when it last changed in a way that others were told. */
+/** A circuit, the code of the failure that was counted last, and the time of the last change that was sent to others. */
 export type KnownCircuit = CircuitName & { circuit: Circuit; changedAt: number; reason?: string | undefined }
 
 /** The circuits that a call to a target goes through. */
@@ -310,8 +310,8 @@ export class Circuits {
   #byTarget = new WeakMap<Provider, Map<string, TargetCircuits>>()
 
   /**
-   * Where unknown models are allowed, clients may invent names: when there are too many, those without failures are forgotten, and the
-   * oldest ones of the others.
+   * Returns the circuits of a target. Where unknown models are allowed, clients may invent names: when there are too many, those without
+   * failures are forgotten, and the oldest ones of the others.
    */
   of(target: Target, now: number, settings: HealthSettings): TargetCircuits {
     this.#makeRoom(now, settings)

@@ -1,10 +1,10 @@
 import { RouterError, withoutStack } from '../../core/errors.ts'
 import { type Target, targetId } from '../../manifest/target.ts'
 
-/** How many calls may run at once, and how many more may wait. */
+/** Number of calls that may run at once, and of those that may wait. */
 export type GateLimits = { concurrent: number; queue: number }
 
-/** Whose call it is: organizations have their turns, and calls of low priority are shed first. */
+/** Caller of a call: organizations take turns, and calls of low priority are refused first. */
 export type Caller = { organization: string; isLow: boolean }
 
 /** Ends a call that was let in; later calls have no effect. */
@@ -22,21 +22,21 @@ export class Gate {
   readonly #limits: () => GateLimits
   #running = 0
   #waiting = 0
-  /** Those of low priority among them. */
+  /** Number of calls of low priority among them. */
   #lowWaiting = 0
-  /** By organization, the newest last; the organization whose turn is next comes first. */
+  /** Waiting calls by organization, the newest last; the organization whose turn is next comes first. */
   readonly #queues = new Map<string, Waiting[]>()
 
   constructor(limits: () => GateLimits) {
     this.#limits = limits
   }
 
-  /** Whether a call would be let in at once. */
+  /** Checks whether a call would be admitted immediately. */
   get isOpen(): boolean {
     return this.#running < this.#limits().concurrent
   }
 
-  /** Whether one more may at least wait. */
+  /** Checks whether one more may at least wait. */
   get hasRoom(): boolean {
     const { concurrent, queue } = this.#limits()
     return this.#running < concurrent || this.#waiting < queue
@@ -50,7 +50,7 @@ export class Gate {
     return this.#waiting
   }
 
-  /** Why a call would be refused at once; undefined for one that would be let in, or may wait. */
+  /** Returns why a call would be refused immediately; undefined for one that would be admitted, or may wait. */
   refusal(caller: Caller): RouterError | undefined {
     if (this.hasRoom) return undefined
     return this.#placeFor(caller) ? undefined : full()
@@ -171,7 +171,7 @@ function full(): RouterError {
   return withoutStack(() => new RouterError('rate_limited', message, { retryAfterMs: longestWaitMs }))
 }
 
-/** The gates of targets whose provider may be asked by a limited number of calls at once. */
+/** Concurrency limiters of targets whose provider accepts only a limited number of concurrent calls. */
 export class Gates {
   readonly #gates = new Map<string, KnownGate>()
   readonly #lines: number
@@ -197,7 +197,7 @@ export class Gates {
     return known.gate
   }
 
-  /** Those through which calls go at present, by the id of their target. */
+  /** Returns the limiters that have calls at present, by the id of their target. */
   standings(): GateStanding[] {
     const used = [...this.#gates].filter(([, { gate }]) => gate.running + gate.waiting > 0)
     return used.map(([id, { gate, limits }]) => standingOf(id, gate, shared(limits, this.#lines)))
@@ -208,7 +208,7 @@ export class Gates {
   }
 }
 
-/** How many calls run and wait where so many may run. */
+/** Numbers of running and waiting calls, and the maximum that may run. */
 type GateStanding = { name: string; running: number; waiting: number; most: number }
 
 export function standingOf(name: string, { running, waiting }: Gate, { concurrent }: GateLimits): GateStanding {
@@ -225,10 +225,10 @@ class KnownGate {
   }
 }
 
-/** What one of several event loops may let in. */
+/** Returns the share of the limits that one of several event loops has. */
 export function shared({ concurrent, queue }: GateLimits, lines: number): GateLimits {
   return { concurrent: Math.ceil(concurrent / lines), queue: Math.ceil(queue / lines) }
 }
 
-/** Where unknown models are allowed, clients may invent names. */
+/** Maximum number of limiters: where unknown models are allowed, clients may invent names. */
 const mostGates = 10_000

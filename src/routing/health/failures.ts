@@ -7,10 +7,10 @@ import type { ClosedFor, Trouble } from './health.ts'
 /** An attempt that failed. */
 type Failed<Result> = Result & Attempted & { error: RouterError }
 
-/** What hears of failures. */
+/** Receiver of failures. */
 type Heard<Result> = Pick<Trial<Result>, 'onFailed' | 'explanation'>
 
-/** Why targets are not asked. */
+/** Steps of the explanation for targets that are not asked, by error code. */
 const steps: { readonly [code in ErrorCode]?: SkipStep } = { unavailable: 'health', rate_limited: 'capacity' }
 
 /** The failures of one call: those of its attempts, and of targets that were not asked. */
@@ -44,7 +44,7 @@ export class Failures<Result extends Outcome> {
     this.#last = undefined
   }
 
-  /** What is told after so many attempts: the target and the error are those of one failure. */
+  /** Returns the failure to report after so many attempts: the target and the error are those of one failure. */
   told(attempts: number): Failure & Attempted {
     const [first, ...others] = this.#all
     if (!first) throw new Error('a call without targets')
@@ -69,7 +69,7 @@ export class Failures<Result extends Outcome> {
 type FailedAttempt = { target: Target; error: RouterError }
 
 /**
- * What is told of a call whose attempts all failed: the failure that is nearest to passing, which is that of the target that takes
+ * Picks the failure to report for a call whose attempts all failed: the one that will pass first, which is that of the target that takes
  * calls again soonest, else that of the first target.
  */
 function toldFailure<Failed extends FailedAttempt>(failures: readonly [Failed, ...Failed[]]): Failed {
@@ -80,7 +80,7 @@ function toldFailure<Failed extends FailedAttempt>(failures: readonly [Failed, .
   return soonest(waiting) ?? failures.findLast(({ target }) => target === first.target) ?? first
 }
 
-/** The error that is told, with all attempts where there were several. */
+/** Returns the error to report, with all attempts where there were several. */
 function withAttempts(told: FailedAttempt, failures: readonly FailedAttempt[]): RouterError {
   const { error } = told
   if (failures.length === 1 || ends.has(error.code)) return error
@@ -93,7 +93,7 @@ function withAttempts(told: FailedAttempt, failures: readonly FailedAttempt[]): 
   return error.with({ attempts })
 }
 
-/** Not of a target: they end the call whatever happened before. */
+/** Error codes that do not come from a target: they end the call whatever happened before. */
 const ends: ReadonlySet<string> = new Set(['client_gone', 'stopping', 'internal'])
 
 /** Failures that are over after a time that is known. */
@@ -113,10 +113,10 @@ export function closedTarget(target: Target, ms: number): RouterError {
   return new RouterError('unavailable', message, { retryAfterMs: ms })
 }
 
-/** What is known of targets; `organization`: whose call it is. */
+/** State of targets; `organization` is the one that makes the call. */
 type State = Pick<RoutingState, 'health' | 'gates'> & { organization?: string }
 
-/** Why a target that is passed over is not asked now. */
+/** Explains why a target that is passed over is not asked now. */
 export function passOver(explanation: Explanation, target: Target, state: State): void {
   if (skipClosed(explanation, target, state)) return
   explanation.skip(target, 'health', someCalls)

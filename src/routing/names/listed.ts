@@ -87,8 +87,8 @@ function targetsOf(name: string, directory: Directory, scope: Scope | undefined)
 }
 
 /**
- * What holds whichever of these models serves: the smallest limits, the abilities that all have, the highest prices, and of the data rules
- * what the least careful provider does. A fact that they do not share is left out.
+ * Returns the entry that holds whichever of these models serves: the smallest limits, the abilities that all have, the highest prices, and
+ * the data rules of the least careful provider. A fact that they do not share is left out.
  */
 export function commonEntry(entries: readonly ModelEntry[]): ModelEntry {
   const all = <Name extends keyof ModelEntry>(name: Name) => entries.map((entry) => entry[name])
@@ -124,7 +124,7 @@ export function commonEntry(entries: readonly ModelEntry[]): ModelEntry {
 
 /** Limits of what models of other APIs take. */
 const largest = ['max_inputs', 'max_characters', 'granularities_at_once'] as const
-/** What can be asked for where not everything can. */
+/** Lists of supported values, where not every value can be asked for. */
 const choices = ['sizes', 'qualities', 'voices', 'formats', 'granularities'] as const
 
 function known(facts: { [name in keyof ModelEntry]?: ModelEntry[name] | undefined }): Partial<ModelEntry> {
@@ -145,17 +145,17 @@ function highest(values: readonly (number | undefined)[]): number | undefined {
   return found.length > 0 ? Math.max(...found) : undefined
 }
 
-/** Whether all are known to have it. */
+/** Checks whether all are known to have it. */
 function everyOne(values: readonly (boolean | undefined)[]): boolean | undefined {
   return values.every((value) => value === undefined) ? undefined : values.every((value) => value === true)
 }
 
-/** Whether one has it, or may have it for all that is known. */
+/** Checks whether one has it, or may have it for all that is known. */
 function anyOne(values: readonly (boolean | undefined)[]): boolean | undefined {
   return values.every((value) => value === undefined) ? undefined : values.some((value) => value !== false)
 }
 
-/** What all lists have; a model without a list takes anything. */
+/** Returns the items that all lists have; a model without a list takes anything. */
 function inAll<Item>(lists: readonly (readonly Item[] | undefined)[]): Item[] | undefined {
   const [first, ...others] = lists.filter((list) => list !== undefined)
   const items = first?.filter((item) => others.every((list) => list.includes(item)))

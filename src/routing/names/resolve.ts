@@ -19,14 +19,14 @@ export type Directory = {
   routing: RoutingRules
 }
 
-/** What targets are wanted for: models of these APIs, of providers that can do it. `name` is that of it for messages. */
+/** Purpose that targets are wanted for: models of these APIs, of providers that can do it. `name` is its name in messages. */
 export type Purpose = {
   apis?: readonly string[]
   serves(target: Pick<Target, 'provider' | 'entry'>): boolean
   name: string
   /** Only models that are hosted in the EU. */
   inEurope?: boolean
-  /** Hears which targets of a name are left out. */
+  /** Receives the targets of a name that are left out. */
   explanation?: Explanation | undefined
   /** The conversation that they are wanted for: providers may have another endpoint for it. */
   request?: NeutralRequest
@@ -52,19 +52,19 @@ const forAnything: Purpose = {
 /** At least one target, in the order in which they are to be tried. */
 export type Targets = readonly [Target, ...Target[]]
 
-/** What a name leads to, and the rules for asking it. */
+/** Targets that a name leads to, and the rules for asking them. */
 export type Route = {
   targets: Targets
   rules: RoutingRules
   weights?: Weights | undefined
-  /** Of several names, the place of the one that led to each target: those of an earlier one come first. */
+  /** Place of the name that led to each target, where there are several: targets of an earlier name come first. */
   rank?: ReadonlyMap<Target, number>
   /** Only the target that stands first is asked. */
   onlyFirst?: true
   /** A target that would lose a field of the request is passed over. */
   strict?: true
   sessionId?: string
-  /** Wishes of the request that are not heeded. */
+  /** Preferences of the request that are ignored. */
   unheeded?: readonly string[]
 }
 
@@ -114,7 +114,7 @@ export function resolve(
   return { targets: [first, ...others], rules, weights }
 }
 
-/** Whether a name promises that only targets in the EU serve it, by itself or by what an alias stands for. */
+/** Checks whether a name promises that only targets in the EU serve it, by itself or by what an alias stands for. */
 export function promisesEurope(model: string, { aliases }: Scope['rules']): boolean {
   return isEuropean(model) || isEuropean(aliases.get(bareName(model)) ?? '')
 }
@@ -180,10 +180,10 @@ function noTargets(
   return new RouterError(code, message.trimEnd(), { param: 'model' })
 }
 
-/** How long a call to a policy may take that says nothing else. Milliseconds. */
+/** Maximum time of a call to a policy that sets no other. Milliseconds. */
 const policyTotalMs = 300_000
 
-/** More would make the message unreadable. */
+/** Maximum number of reasons: more would make the message unreadable. */
 const maxReasons = 5
 
 function refuseInvalid(model: string): void {

@@ -8,13 +8,13 @@ import type { Explanation } from '../explanation.ts'
 import { type Directory, type Purpose, promisesEurope, type Route, resolve, type Targets } from './resolve.ts'
 import type { Scope } from './scope.ts'
 
-/** What a route depends on beside the request. */
+/** Facts that a route depends on besides the request. */
 type RouteContext = PricedCall & { directory: Directory; scope: Scope; purpose: Purpose }
 
 /**
- * What the names of a request lead to, and the rules for asking it: those of the first name, but for what the request itself
- * says. Further names that may not be called are passed over; where none is left, throws RouterError as `resolve` does for the
- * first one. Throws RouterError 404 where the request's own wishes leave no target.
+ * Returns the targets that the names of a request lead to, and the rules for asking them: those of the first name, except where the request
+ * itself sets others. Further names that may not be called are passed over; where none is left, throws RouterError as `resolve` does for
+ * the first one. Throws RouterError 404 where the request's own preferences leave no target.
  */
 export function routeForRequest(model: string, asked: RoutingRequest | undefined, context: RouteContext): Route {
   const { directory, scope, purpose } = context
@@ -86,7 +86,7 @@ function inOrder(targets: Targets, order: readonly string[]): Targets {
   return targets.toSorted((one, other) => placeOf(one) - placeOf(other)) as unknown as Targets
 }
 
-/** Who names the order of providers leaves nothing to be chosen; a session is kept at its target. */
+/** Returns the rules of a request. One that names the order of providers leaves nothing to choose; a session is kept at its target. */
 function rulesFor(rules: RoutingRules, { order, sort, sessionId, totalMs }: RoutingRequest): RoutingRules {
   const sticky = sessionId !== undefined && rules.sticky === 'none' ? 'session' : rules.sticky
   return {
@@ -98,7 +98,7 @@ function rulesFor(rules: RoutingRules, { order, sort, sessionId, totalMs }: Rout
   }
 }
 
-/** What prices of a call depend on: Unix milliseconds, and the tokens of its prompt. */
+/** Facts that the prices of a call depend on: Unix milliseconds, and the tokens of its prompt. */
 type PricedCall = { at: number; promptTokens(): number }
 
 /** The targets that a request lets serve it. Throws RouterError 404 that says why for each, when there are none. */
@@ -121,7 +121,7 @@ function wishedTargets(targets: Targets, asked: RoutingRequest, call: PricedCall
   throw new RouterError('model_not_found', message, { param: field })
 }
 
-/** More would make the message unreadable. */
+/** Maximum number of reasons: more would make the message unreadable. */
 const maxReasons = 5
 
 type Reason = { field: string; message: string }
