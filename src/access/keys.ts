@@ -128,7 +128,7 @@ export function ensureFirstKey(store: Store, chosen?: string): FirstKey {
 }
 
 const actor = 'first-start'
-/** How long a key works at most after another process has revoked it. */
+/** Maximum time for which a key still works after another process has revoked it. */
 const defaultRereadMs = 2_000
 /** About 1 KB each. */
 const mostKnown = 10_000

@@ -23,7 +23,7 @@ export type Limits = {
    * with the time after which the same call passes.
    */
   take(limited: readonly Limited[], request: TokenRequest): LimitReservation
-  /** How many windows are in memory, and how many calls run in them. */
+  /** Returns the number of windows in memory, and of the calls that run in them. */
   state(): { windows: number; running: number }
 }
 
@@ -87,7 +87,7 @@ const slotMs = 100
 /** The suggested delay when the limit of calls at once is reached: when one will end is unknown. */
 export const runningWaitMs = 1_000
 
-/** Of a call that nothing limits. */
+/** Reservation of a call that no limit applies to. */
 export const unlimited: LimitReservation = { settle() {}, undo() {}, headers: {} }
 
 function isLimited({ limits }: Limited): boolean {
@@ -124,7 +124,7 @@ function exceededLimits({ scope, limits, window }: LimitedWindow, request: Token
   return exceeded
 }
 
-/** What is limited. */
+/** Kind of quantity that is limited. */
 export type What = 'calls' | 'requests' | 'tokens'
 
 /** A limit that a call exceeds: how much of it is left, and when the call would pass. */
@@ -215,7 +215,7 @@ function headersOf(applied: readonly LimitedWindow[], at: number): Record<string
   return restHeaders(rests)
 }
 
-/** What is left of a limit, and when all of it is. */
+/** Remaining part of a limit, and the time until all of it is available. */
 export type Rest = { what: What; limit: number; left: number; resetMs: number }
 
 /** Headers for the client: the remainder of the tightest limit of each kind. */

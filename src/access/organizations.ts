@@ -34,6 +34,6 @@ export function openOrganizations(
   }
 }
 
-/** How long a change by another process may go unnoticed. */
+/** Maximum time for which a change by another process may go unnoticed. */
 const defaultRereadMs = 2_000
 const mostKnown = 10_000

@@ -6,7 +6,7 @@ export function newSecret(): string {
   return `${secretPrefix}${randomBytes(32).toString('base64url')}`
 }
 
-/** The stored form of a secret: its SHA-256 for lookups, and its first characters for people to recognize it. */
+/** Returns the stored form of a secret: its SHA-256 for lookups, and its first characters, by which an operator recognizes it. */
 export function storedSecret(secret: string): { hash: Buffer; prefix: string } {
   // At most a quarter, so that the prefix does not give away a short secret that an operator chose.
   return { hash: hashOf(secret), prefix: secret.slice(0, Math.min(8, Math.floor(secret.length / 4))) }

@@ -74,7 +74,7 @@ export function modelsFrom(names: readonly string[], argument: string): string[]
 /** The actor of changes made on the command line. */
 export const actor = 'cli'
 
-/** How texts such as `mask-pii=on` change the rules about plugins. Throws UsageError. */
+/** Returns the change that texts such as `mask-pii=on` make to the rules about plugins. Throws UsageError. */
 export async function pluginChange(
   texts: readonly string[],
   loadDirectory: () => Promise<ModelDirectory>,

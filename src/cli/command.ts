@@ -73,7 +73,7 @@ function parsed(args: string[], options: Syntax['options']) {
   }
 }
 
-/** Where a command prints. */
+/** Output of a command. */
 export type Out = { stdout: (text: string) => void; stderr: (text: string) => void }
 
 /** A problem as one line; files below the working directory are named relative to it. */

@@ -55,7 +55,7 @@ export async function loadOne(source: Source, config: Config, env: Environment):
   return { ...read, problems: [...problems, ...read.problems] }
 }
 
-/** What the plugins add that can be set up; what is wrong with the others is told where the configuration is checked. */
+/** Returns the extensions of the plugins that can be set up; errors of the others are reported where the configuration is checked. */
 async function extensionsFor(config: Config, env: Environment): Promise<Extensions> {
   const source = readSource(config.path, '')
   const credentials = credentialNames([], config.providers)
@@ -64,7 +64,7 @@ async function extensionsFor(config: Config, env: Environment): Promise<Extensio
   return extensionsOf(instances, config.plugins, source).extensions
 }
 
-/** Whether a file is a dialect: by its folder, else by its fields. */
+/** Checks whether a file is a dialect: by its folder, else by its fields. */
 export function isDialect({ file, value }: Source): boolean {
   if (basename(dirname(file)) === 'dialects') return true
   return isObject(value) && value.dialect !== undefined && value.slug === undefined && value.base_url === undefined
@@ -143,7 +143,7 @@ export function mappingsIn(layers: readonly Layer[]): PlacedMapping[] {
   return [...found.values()]
 }
 
-/** Whether a mapping was compiled to JavaScript and, when not, the construct that prevented it. */
+/** Reports whether a mapping was compiled to JavaScript and, when not, the construct that prevented it. */
 export function treatmentOf({ compiled, fallback }: Mapping): { compiled: boolean; construct?: string } {
   return { compiled, ...(fallback !== undefined && { construct: fallback }) }
 }

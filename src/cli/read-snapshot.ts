@@ -16,7 +16,7 @@ export async function readSnapshot(configPath: string | undefined): Promise<Buil
   return built
 }
 
-/** What earlier starts and commands found out about files. */
+/** Opens the cache of facts that earlier starts and commands found out about files. */
 export function earlierFiles(env: NodeJS.ProcessEnv): FileCache {
   const folder = cacheFolder(env)
   return folder === undefined ? noCache : openFileCache(join(folder, 'files'))

@@ -126,7 +126,7 @@ function refuseEnded(key: KeyRecord, advice: string): void {
   if (state !== 'active') throw invalid(`This API key is ${state}. ${advice}`)
 }
 
-/** Nothing is assumed of an absent field: an empty body must not remove a limit. */
+/** Returns the error for an absent field: no value is assumed, as an empty body must not remove a limit. */
 function missingField(field: string, expected: string): Error {
   return invalid(`'${field}' is missing: it must be ${expected}.`, field)
 }

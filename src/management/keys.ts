@@ -85,7 +85,7 @@ export function keyOf(request: Pick<ManageRequest, 'key' | 'organization' | 'par
   return found?.organization === request.organization ? found : missing('API key', id)
 }
 
-/** Like `keyOf`, for changes: throws RouterError 403 as well, for a key that may more than the caller. */
+/** Finds a key like `keyOf`, for changes: throws RouterError 403 as well, for a key with more permissions than the caller. */
 export function keyToChange(request: ManageRequest, store: Store): KeyRecord {
   const key = keyOf(request, store)
   requireNoMore(request.key, key, 'that one has')

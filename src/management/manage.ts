@@ -20,20 +20,23 @@ export type ManagementContext = {
   store: Store
   access: Access
   directory(): ModelDirectory
-  /** Why nothing may be changed: the database is damaged. */
+  /** Returns why nothing may be changed: the database is damaged. */
   damage(): string | undefined
-  /** What takes no calls, or not all. */
+  /** Returns the circuits that take no calls, or not all. */
   troubled(): readonly Trouble[]
   /** The files in use, and the problems of those that are not. */
   watch: Pick<Watch, 'current' | 'problems'>
-  /** What happens now in an organization: what is counted from now on, undefined where as many look on as may; and what is under way. */
+  /**
+   * Current activity of an organization: counts from now on, undefined where the maximum number of watchers is reached; and the calls in
+   * flight.
+   */
   live: {
     watch(organization: string): LiveWatch | undefined
     underWay(organization: string): CallsUnderWay
   }
   /** The calls that were refused last. */
   refused: Pick<RefusedCalls, 'of' | 'since'>
-  /** What routes of calls are explained by. */
+  /** Returns the services that explain routes of calls. */
   explaining(): ExplainServices
 }
 
@@ -74,12 +77,12 @@ function callerOf(
   return { key, organization: key.organization }
 }
 
-/** Whether a key may see what is the operator's: with the permission operate: read, or as the key of the only organization. */
+/** Checks whether a key may see operator data: with the permission operate: read, or as the key of the only organization. */
 export function mayOperate({ permissions }: Key, { organizations }: Pick<Store, 'organizations'>): boolean {
   return permissions.operate !== 'none' || organizations.list().length === 1
 }
 
-/** Throws RouterError 403 when a key that is to be made, changed or deleted may more than the one that does it. */
+/** Throws RouterError 403 when a key that is to be made, changed or deleted has more permissions than the one that does it. */
 export function requireNoMore(key: Key, { permissions }: { permissions: Permissions }, what: string): void {
   const area = areaBeyond(key, permissions)
   if (area === undefined) return

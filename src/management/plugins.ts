@@ -52,7 +52,7 @@ export function pluginsFrom(body: JsonObject, directory: ModelDirectory): (befor
   if (Object.keys(named).length === 0) throw invalid("'plugins' is empty: name a plugin.", 'plugins')
   const check = pluginCheck(directory)
   for (const [name, value] of Object.entries(named)) {
-    // What was said of a plugin that is gone can be taken back.
+    // Rules for a plugin that is gone can still be removed.
     if (value === null || value === undefined) continue
     check(name, `plugins.${name.slice(0, 60)}`)
     flag(value, `plugins.${name}`)

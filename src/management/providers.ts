@@ -111,7 +111,7 @@ function targetOf(
   return { provider, model: identified.model, entry, ...(is !== identified.model && { is }) }
 }
 
-/** As the file is now, where it has problems: then nothing says that its secrets are where they belong. Never with a secret. */
+/** Returns the text of a manifest without any secret. Where the file has problems, secrets may be in the wrong place. */
 async function manifestText({ file, provider, problems }: KnownProvider, { sources }: Snapshot): Promise<string> {
   const known = sources.get(file)?.text ?? ''
   const isBroken = problems.length > 0
@@ -134,16 +134,16 @@ function withoutLiteral(line: string): string {
 const secretMember =
   /((?:\b|_)(?:secret|access_key|secret_key|session_token|client_secret|credentials|bearer|password)["']?\s*:\s*)("[^"]*"|'[^']*'|(?:\$\{[^}]*\}|[^\s,}#])+)/gi
 
-/** A provider of the files: the one in use, where there is one, and what is known of it besides. */
+/** A provider of the files: the one in use, where there is one, and everything else that is known. */
 type KnownProvider = {
   slug: string
   enabled: boolean
   provider?: Provider
-  /** Its manifest. */
+  /** Path of its manifest. */
   file: string
   models: readonly CatalogedModel[]
   health: readonly Trouble[]
-  /** Of its manifest and of its catalog file. */
+  /** Problems of its manifest and its catalog file. */
   problems: readonly Problem[]
 }
 
@@ -180,7 +180,7 @@ export function knownProviders(
   return { providers: known, others: problems.filter(({ file }) => !slugs.has(slugOf(file) ?? '')) }
 }
 
-/** A provider in the API. One that is switched off, or was never without problems, has only what its files tell. */
+/** A provider in the API. One that is switched off, or was never without problems, has only the facts of its files. */
 export function providerEntry(
   known: KnownProvider,
   { config, catalog }: Pick<Snapshot, 'config' | 'catalog'>,
@@ -208,7 +208,7 @@ function problemEntry({ file, line, column, message, severity }: Problem, config
   return { place: `${shortPath(file, config)}:${line}:${column}`, line, message: withoutKeys(message), severity }
 }
 
-/** What providers can be asked for: with their models, or with any name where they take all. Found once for each generation. */
+/** Names that providers can be asked for: those with their models, or any name where they take all. Found once for each generation. */
 const askedFor = new WeakMap<Catalog, Map<Provider, string[]>>()
 
 function operationsOf(provider: Provider, models: readonly CatalogedModel[], catalog: Catalog): string[] {
@@ -239,12 +239,12 @@ export function providerHealthRoutes({ troubled }: ManagementContext): ManageRou
   ]
 }
 
-/** What concerns the calls of an organization: what only another one has met does not. */
+/** Filters the circuits that concern the calls of an organization: failures that only another one has met do not. */
 export function concerning(organization: string, troubled: readonly Trouble[]): Trouble[] {
   return troubled.filter((one) => one.organization === undefined || one.organization === organization)
 }
 
-/** In the API: times as text, null where nothing is known. */
+/** Writes a circuit as the API has it: times as text, null where nothing is known. */
 export function troubleEntry({ until, reason, ...known }: Trouble): JsonObject {
   return { ...known, until: until === undefined ? null : timeText(until), reason: reason ?? null }
 }

@@ -11,7 +11,10 @@ export function membersOf(body: unknown, known: readonly string[]): JsonObject {
   return onlyMembers(body, known)
 }
 
-/** Requires at least one member: an empty body is a mistake, not a wish to change nothing or to remove everything. Throws RouterError 400. */
+/**
+ * Requires at least one member: an empty body is a mistake, not a request to change nothing or to remove everything. Throws RouterError
+ * 400.
+ */
 export function requireAny(members: JsonObject, known: readonly string[]): void {
   if (Object.keys(members).length > 0) return
   throw invalid(`The body is empty. Name what to change, with null to remove it: ${known.join(', ')}.`)

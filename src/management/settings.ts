@@ -26,7 +26,7 @@ export function settingRoutes(context: ManagementContext): ManageRoute[] {
 /** One setting: the fields of its body, the change that they ask for, how it is stored, and its representation. */
 type Setting<Value> = {
   fields: readonly string[]
-  /** Whether a change needs the permission to operate, not only to manage. */
+  /** True where a change needs the permission to operate, not only to manage. */
   operates: boolean
   /** Returns the new value from the rules as they are when the change is made. */
   parse(body: JsonObject, directory: ModelDirectory): (before: OrganizationRules) => Value
@@ -62,7 +62,7 @@ function routesOf<Value>(
   ]
 }
 
-/** Whether calls are refused when the balance is used up. */
+/** Setting by which calls are refused when the balance is used up. */
 const balance: Setting<boolean> = {
   fields: ['enforces_balance'],
   operates: true,

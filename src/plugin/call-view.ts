@@ -80,7 +80,7 @@ export class HookTime {
     return this.#signal
   }
 
-  /** It is over. */
+  /** Ends the call for the plugins. */
   end(reason: Error): void {
     this.#own ??= new AbortController()
     this.#own.abort(reason)

@@ -21,7 +21,7 @@ export type Plugin<Options = Record<string, never>> = {
   renamedOptions?: Readonly<Record<string, string>>
   /** Time limit of a hook in milliseconds, unless config.yaml sets one; one second by default. */
   timeoutMs?: number
-  /** What happens to a call when the plugin fails, unless config.yaml says so; `open` by default. */
+  /** Effect on a call when the plugin fails, unless config.yaml sets another; `open` by default. */
   onError?: 'open' | 'closed'
   setup(options: Options, kit: Kit): Hooks | Promise<Hooks>
 }

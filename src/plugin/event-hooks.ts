@@ -23,8 +23,8 @@ export class EventHooks {
   }
 
   /**
-   * What the client gets of some frames of the provider; the same list where no plugin changes them. `said` folds what the provider
-   * said before them. Throws RouterError `plugin_failed`.
+   * Returns the frames that the client gets for some frames of the provider; the same list where no plugin changes them. `said` folds the
+   * provider's earlier output. Throws RouterError `plugin_failed`.
    */
   take(frames: readonly Events[], said?: Fold): readonly Events[] {
     const given = frames.some(hasEnd) ? frames.map(withoutEnd) : frames

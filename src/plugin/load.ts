@@ -17,14 +17,14 @@ import { within } from './within.ts'
 
 /** `previous` are those of the last generation: what has not changed is not set up again. With `texts` the disk is not asked. */
 export type LoadOptions = {
-  /** Where plugins are: one of the first folder goes before one of the same name in the next. */
+  /** Folders of the plugins: one of the first folder goes before one of the same name in the next. */
   folders: readonly string[]
   /** The configuration file, in which wrong options stand. */
   source: Source
   lent: Lent
   previous?: readonly PluginInstance[]
   texts?: Texts | undefined
-  /** How long loading, setting up and ending a plugin may take, each. Milliseconds. */
+  /** Maximum time of loading, setting up and ending a plugin, each. Milliseconds. */
   mostMs?: number
 }
 
@@ -148,7 +148,7 @@ function namesIn(folder: string): string[] {
     .map((file) => basename(file, '.ts'))
 }
 
-/** What went wrong in a plugin, at the place in its files that an error names; else at the beginning of `file`. */
+/** Returns the problem of a plugin, at the place in its files that an error names; else at the beginning of `file`. */
 function problemOf(thrown: unknown, file: string, files: ReadonlyMap<string, string>, what = ''): Problem {
   const blame = (place: Place & { file: string }, message: string): Problem => ({
     file: place.file,
@@ -178,7 +178,7 @@ function firstLine(message: string): string {
   return line.length > longest ? `${line.slice(0, longest)}…` : line
 }
 
-/** Where Node stumbled over the text itself: the first line of the stack is the place, and a caret points to the column. */
+/** Finds the place at which Node could not parse the text: the first line of the stack is the place, and a caret points to the column. */
 function syntaxPlace({ stack = '' }: Error): (Place & { file: string }) | undefined {
   const [, url = '', line] = /^(file:\S+):(\d+)\n/.exec(stack) ?? []
   const file = pluginFile(url)

@@ -5,18 +5,18 @@ export type LoadedPlugin = {
   name: string
   hooks: Hooks
   onError: 'open' | 'closed'
-  /** How long a hook may take. Milliseconds. */
+  /** Maximum time of a hook. Milliseconds. */
   timeoutMs: number
-  /** Whether it is called where neither the organization nor the key says so. */
+  /** True where it is called unless the organization or the key says otherwise. */
   enabled: boolean
   /** Calls of other organizations are never shown to it. */
   organizations: ReadonlySet<string> | 'all'
 }
 
-/** What an organization or a key says about plugins, by their names: `true` switches one on, `false` off. */
+/** Rules of an organization or a key about plugins, by their names: `true` switches one on, `false` off. */
 export type PluginRules = Readonly<Record<string, boolean>>
 
-/** Whose call it is, and what is said there about plugins: the key overrules its organization. */
+/** Caller of a call, and the rules about plugins there: the key overrules its organization. */
 export type PluginCaller = { organization: string; rules: PluginRules; keyRules: PluginRules }
 
 /** The plugins that a caller's calls are shown to, in their order. */

@@ -41,7 +41,7 @@ export function pluginFile(url: string): string | undefined {
 
 type Opened = { folder: string; texts: Texts | undefined; files: Map<string, string> }
 
-/** What loads later, by a dynamic import, belongs to the same version. */
+/** Versions that are open: a module that loads later, by a dynamic import, belongs to the same version. */
 const opened = new Map<string, Opened>()
 let lastVersion = 0
 

@@ -7,7 +7,7 @@ import { type Source, withOldNames } from '../manifest/read/source.ts'
 import { withNewNames } from '../manifest/renamed-keys.ts'
 import type { LoadedPlugin } from './loaded.ts'
 
-/** What config.yaml says of a plugin, with the defaults filled in; `timeoutMs` and `onError` are missing where the plugin's own hold. */
+/** Settings of a plugin in config.yaml, with the defaults filled in; `timeoutMs` and `onError` are missing where the plugin's own apply. */
 export type PluginSettings = Omit<LoadedPlugin, 'hooks' | 'timeoutMs' | 'onError'> & {
   options: JsonObject
   timeoutMs?: number
@@ -44,7 +44,7 @@ export function pluginSettings(file: PluginFile): PluginSettings {
 export const longestTimeoutMs = 600_000
 
 /**
- * Options and whose they are: `name` is for people, `renamed` has new names by former ones; `source` is the place of the options, `blame`
+ * Options and their owner: `name` is for messages, `renamed` has new names by former ones; `source` is the place of the options, `blame`
  * reports what is wrong with the schema.
  */
 type OptionsOf = {

@@ -30,7 +30,7 @@ export type TestSetup<Options> = {
   secrets?: { readonly [name: string]: string }
   /** Returns the budgets of a key; by default there are none. */
   budgets?: Kit['budgets']
-  /** By default every `fetch` fails. */
+  /** Replacement of `fetch`; by default every `fetch` fails. */
   fetch?: Kit['fetch']
 }
 
@@ -103,7 +103,7 @@ export type TestCall = {
   request?: PluginRequest
   /** The provider's answer: a text, a reply, or the JSON of another operation. */
   answer?: string | Partial<Reply> | { json: JsonObject }
-  /** Whether the answer is streamed; texts in pieces of these lengths, the last length for all the rest. */
+  /** Set where the answer is streamed; texts in pieces of these lengths, the last length for all the rest. */
   stream?: boolean | readonly number[]
   /** The events of the stream, instead of those of `answer`. */
   events?: readonly StreamedEvent[]

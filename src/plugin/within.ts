@@ -1,4 +1,4 @@
-/** What a promise resolves with. Rejects with this error, or an Error of this message, when that takes longer. */
+/** Waits for a promise and returns its value. Rejects with this error, or an Error of this message, when that takes longer. */
 export function within<Value>(
   promise: Value | PromiseLike<Value>,
   ms: number,

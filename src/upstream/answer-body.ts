@@ -13,7 +13,7 @@ export function parseObject(provider: Provider, text: string, bounds: AnswerBoun
   return value
 }
 
-/** Throws RouterError for a text that is no JSON, or exceeds the bounds. */
+/** Parses an answer. Throws RouterError for a text that is not JSON, or exceeds the bounds. */
 export function parseAnswer(provider: Provider, text: string, bounds: AnswerBounds): Json {
   const excess = excessOf(text, bounds)
   if (excess) throw unreadable(provider, excess)
@@ -49,7 +49,7 @@ export async function billedAnyway(provider: Provider, error: RouterError, answe
   return withBilled(error, await usageIn(provider, answer).catch(() => undefined))
 }
 
-/** How large a provider's answer may be. */
+/** Limits of the size of a provider's answer. */
 export type AnswerBounds = {
   /** Bytes of a whole answer; characters that a stream adds up to. */
   bytes: number
@@ -61,13 +61,13 @@ export type AnswerBounds = {
 
 export const defaultAnswerBounds: AnswerBounds = { bytes: 32 * 1024 * 1024, eventBytes: frameLimit, values: 250_000 }
 
-/** Why a JSON text of a provider is more than a bound allows; undefined when it is not. */
+/** Returns why a JSON text of a provider exceeds a bound; undefined when it does not. */
 export function excessOf(text: string, bounds: Pick<AnswerBounds, 'values'>): string | undefined {
   const bound = exceeded(text, { values: bounds.values, depth: deepest, members: mostMembers })
   return bound && describeExcess(bound, bounds)
 }
 
-/** What a provider did that sent JSON beyond a bound. */
+/** Describes the fault of a provider that sent JSON beyond a bound. */
 export function describeExcess(bound: keyof JsonBounds, { values }: Pick<AnswerBounds, 'values'>): string {
   if (bound === 'depth') return `sent JSON that is nested deeper than ${deepest} levels`
   if (bound === 'members') return `sent JSON with an object of more than ${mostMembers} members`

@@ -10,7 +10,7 @@ import type { HttpClient } from './http/types.ts'
 import { reportedFailure } from './provider-error.ts'
 import { sendRequest, textOf } from './provider-request.ts'
 
-/** How a job is waited for. */
+/** Options for waiting for a job. */
 export type JobOptions = { signal: AbortSignal; bounds: AnswerBounds; httpClient: HttpClient }
 
 /**
@@ -128,7 +128,7 @@ function isLate(thrown: unknown): boolean {
   return thrown instanceof Late
 }
 
-/** Nobody waits for it: a provider that cannot be told goes on, and is told nothing else. */
+/** Cancels a job; nobody waits for it. A provider that cannot be notified goes on. */
 function cancel(target: Target, { cancel: path, hosts }: Job, id: string, httpClient: HttpClient): void {
   if (path === undefined) return
   const signal = AbortSignal.timeout(cancelMs)
@@ -139,5 +139,5 @@ function cancel(target: Target, { cancel: path, hosts }: Job, id: string, httpCl
   )
 }
 
-/** How long a provider may take to hear of a cancellation. */
+/** Maximum time that a provider may take to accept a cancellation. */
 const cancelMs = 5_000

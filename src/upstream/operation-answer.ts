@@ -40,11 +40,11 @@ export type OperationAnswer = (
 ) & {
   /** The model that served, in the words of the provider. */
   model?: string | undefined
-  /** For so many milliseconds the provider gives no more than this. */
+  /** Time for which the provider gives no more than this, in milliseconds. */
   exhaustedMs?: number | undefined
 }
 
-/** What is sent, and how large the answer may be. */
+/** Request to send, and the maximum size of its answer. */
 type OutgoingOperation = {
   written: WrittenOperation
   stream: boolean

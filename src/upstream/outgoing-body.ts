@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { UploadedFile } from '../core/operation.ts'
 
-/** What is sent to a provider: `contentType` of the request, its bytes anew for every call of `bytes`, `length` where it is known. */
+/** Body that is sent to a provider: `contentType` of the request, its bytes anew for every call of `bytes`, `length` where it is known. */
 export type OutgoingBody = { contentType: string; length?: number; bytes(): BodyBytes }
 
 /** A text, bytes, or bytes that are made as they are sent. */
@@ -13,7 +13,7 @@ export type MultipartEntry =
   | { name: string; value: string }
   | { name: string; filename: string; mediaType: string; size: number; read(): AsyncIterable<Uint8Array> }
 
-/** Where bytes come from, and how many they are. */
+/** Source of bytes, and their number. */
 type Source = { size: number; read(): AsyncIterable<Uint8Array> }
 
 /**
@@ -115,12 +115,12 @@ function base64Of(file: UploadedFile): Source {
   }
 }
 
-/** As browsers write a name: https://html.spec.whatwg.org/#multipart-form-data */
+/** Escapes a name as browsers write it: https://html.spec.whatwg.org/#multipart-form-data */
 function escaped(name: string): string {
   return name.replace(/["\r\n]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`)
 }
 
-/** What a client declared goes into a header. */
+/** Returns the media type that a client declared if it can go into a header. */
 function sendableType(mediaType: string): string {
   return /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+(?:; *[\w-]+=[\w.-]+)*$/.test(mediaType) ? mediaType : 'application/octet-stream'
 }

@@ -12,7 +12,7 @@ const maxExcerpt = 2_000
 /** An unsuccessful response of a provider. */
 type ErrorResponse = { status: number; headers: Record<string, string | string[] | undefined>; text: string }
 
-/** As `errorFor`, with the error body read by the manifest's own mapping where it has one. */
+/** Reads an error like `errorFor`, with the error body read by the manifest's own mapping where it has one. */
 export async function readErrorResponse(provider: Provider, answer: ErrorResponse): Promise<RouterError> {
   const body = parse(answer.text)
   // A body that the mapping cannot read is still an error.
@@ -74,17 +74,20 @@ function isRedirect(status: number): boolean {
   return status >= 300 && status < 400
 }
 
-/** What a provider says about the time to wait is meant for these. */
+/** Error codes to which a provider's time to wait applies. */
 const comesBack: ReadonlySet<ErrorCode> = new Set(['rate_limited', 'provider_overloaded'])
 
-/** As the manifest's table says; what it calls a failure is an overload where the status says so. */
+/** Classifies an error by the manifest's table; a failure in that table is an overload where the status says so. */
 function classify(provider: Provider, status: number, codes: string[], message: string): ErrorCode {
   const named = namedCode(provider, codes, message) ?? provider.errors[String(status)]
   const code = named ?? (isModelGone(status, codes, message) ? 'model_not_found' : codeByStatus(status))
   return code === 'provider_failed' && overloadStatuses.has(status) ? 'provider_overloaded' : code
 }
 
-/** What else a request names, such as a file, may be missing as well, whatever it is called: that is the caller's mistake. */
+/**
+ * Checks whether the model is gone. Other things that a request names, such as a file, may be missing as well, with the same status: that
+ * is the caller's mistake.
+ */
 function isModelGone(status: number, codes: string[], message: string): boolean {
   if (status !== 404 && status !== 410) return false
   if (codes.some((code) => speaksOfModel.test(code))) return true
@@ -99,7 +102,7 @@ const speaksOfOthers =
 /** 529 is not registered, but usual. */
 const overloadStatuses: ReadonlySet<number> = new Set([503, 529])
 
-/** By the manifest's table, a code before a message, unless the code does not say why. */
+/** Finds the code by the manifest's table, a code before a message, unless the code does not say why. */
 function namedCode({ errors }: Provider, codes: string[], message: string): ErrorCode | undefined {
   const named = codes.filter((code) => !isStatus.test(code)).map((code) => errors[code])
   const byCode = named.find((code) => code !== undefined)
@@ -163,7 +166,7 @@ function codeInHeaders(headers: Record<string, string | string[] | undefined>): 
 /** A longer wait is of no use to the caller. */
 const longestWaitMs = 24 * 60 * 60 * 1_000
 
-/** How long to wait, from the headers or Google's RetryInfo. Milliseconds. */
+/** Reads the time to wait from the headers or Google's RetryInfo. Milliseconds. */
 function retryAfter(
   headers: Record<string, string | string[] | undefined>,
   body: Json | undefined,
@@ -191,7 +194,7 @@ function parse(text: string): Json | undefined {
 
 type Headers = { readonly [name: string]: string | string[] | undefined }
 
-/** The limits that providers tell of in headers: how much there is, how much is left, and when there is more again. */
+/** Headers in which providers report limits: the limit, what is left of it, and when there is more again. */
 const told: readonly { limit: string; remaining: string; reset: string }[] = [
   ...['requests', 'tokens'].map((kind) => ({
     limit: `x-ratelimit-limit-${kind}`,
@@ -205,7 +208,7 @@ const told: readonly { limit: string; remaining: string; reset: string }[] = [
   })),
 ]
 
-/** For how long nothing is left, in milliseconds; undefined where something is. `now` is Unix milliseconds. */
+/** Returns the time for which nothing is left, in milliseconds; undefined where something is. `now` is Unix milliseconds. */
 export function exhaustedMs(headers: Headers, now: () => number = Date.now): number | undefined {
   let longest: number | undefined
   for (const { limit, remaining, reset } of told) {

@@ -12,7 +12,7 @@ import { readErrorResponse } from './provider-error.ts'
 /** A client's header for the provider: it replaces the manifest's own value, or is appended to it as a list item. */
 export type ForwardedHeader = { name: string; value: string; how: 'replace' | 'append' }
 
-/** What is sent to a target: by default a POST. */
+/** Request that is sent to a target: by default a POST. */
 export type OutgoingRequest = {
   method?: HttpMethod
   /** A path of the provider's base URL. */
@@ -28,15 +28,15 @@ export type OutgoingRequest = {
   forwardedHeaders?: readonly ForwardedHeader[]
   /** The request is on its way, whole. */
   onSent?: (() => void) | undefined
-  /** It is not sent twice where it may have been received. */
+  /** Set for a request that is not sent twice where it may have been received. */
   once?: boolean | undefined
-  /** For providers that know requests which are sent again by a key. */
+  /** Key for providers that recognize by it requests which are sent again. */
   idempotencyKey?: string | undefined
 }
 
 /**
- * Whether the answer is streamed, and whether only content counts as progress; what its attempt may take less than its provider
- * may, in milliseconds.
+ * Timing of a request: whether the answer is streamed, whether only content counts as progress, and the limits of its attempt where they
+ * are shorter than those of its provider, in milliseconds.
  */
 export type Timing = {
   stream?: boolean
@@ -214,7 +214,7 @@ type Headers = Readonly<Record<string, string>>
 /** The headers of manifests, made ready once. */
 const declaredHeaders = new WeakMap<Headers, Headers>()
 
-/** More than any error needs. */
+/** Maximum size of an error body: more than any error needs. */
 const mostErrorBytes = 256 * 1024
 
 /**

@@ -54,7 +54,7 @@ export async function readStream(
   return { kind: 'stream', batches: startingWith(opening, batches), model }
 }
 
-/** Whether a body labelled as JSON is: some providers label their streams so. */
+/** Checks whether a body labelled as JSON is JSON: some providers label their streams so. */
 async function peek({
   bytes,
 }: HttpResponse): Promise<{ isDocument: boolean; bytes: AsyncGenerator<Uint8Array, void> }> {
@@ -70,7 +70,7 @@ async function peek({
   return { isDocument: begin === '' || begin.startsWith('{') || begin.startsWith('['), bytes: whole(read, reader) }
 }
 
-/** What was read, and the rest. */
+/** Yields the part that was read, and the rest. */
 async function* whole(
   read: readonly Uint8Array[],
   reader: AsyncIterator<Uint8Array>,

@@ -81,7 +81,7 @@ function isText(read: ReadFrame): read is TextFrame {
   return isPlain(event.text) && Object.keys(event).every(isRepeated)
 }
 
-/** Whether JSON writes a text as it is. */
+/** Checks whether JSON writes a text unchanged. */
 function isPlain(text: string): boolean {
   return !needsEscape.test(text)
 }

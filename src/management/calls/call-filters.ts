@@ -7,7 +7,7 @@ import { type CallFilters, isFilterName } from '../../store/queries/call-filters
 import type { ManageRequest } from '../manage.ts'
 import { invalid, parametersOf, rangeTime } from '../read.ts'
 
-/** Which calls are asked for: a range of Unix milliseconds (`to` is exclusive), and filters; and further parameters. */
+/** Query for calls: a range of Unix milliseconds (`to` is exclusive), and filters; and further parameters. */
 export type FilteredCalls<More extends string> = { from?: number; to: number; filters: CallFilters } & {
   [name in More]?: string
 }

@@ -8,7 +8,7 @@ import { callDetail, callEntry } from './call-entry.ts'
 import { type FilteredCalls, filled, filteredCalls } from './call-filters.ts'
 import { csvLine, csvType, wantsCsv } from './csv.ts'
 
-/** `/v1/manage/calls`: the settled calls of the organization, newest first, and one of them with all that is known of it. */
+/** `/v1/manage/calls`: the settled calls of the organization, newest first, and one of them with everything recorded about it. */
 export function callRoutes({ store }: Pick<ManagementContext, 'store'>): ManageRoute[] {
   return [
     {
@@ -57,7 +57,10 @@ function withId(page: Page, id: string, { calls }: Pick<Store, 'calls'>): Page {
   return { ...page, from: Math.max(from, found.at), to: Math.min(to, found.at + 1), filters }
 }
 
-/** Where the provider gives a reply no id, it has that of its call, in the form of the API: `cmpl-0199…`. */
+/**
+ * Finds the router's own id in a text. Where the provider gives a reply no id, it has that of its call, in the form of the API:
+ * `cmpl-0199…`.
+ */
 function ownIdIn(text: string): string | undefined {
   const [, ...parts] =
     /([\da-f]{8})-?([\da-f]{4})-?([\da-f]{4})-?([\da-f]{4})-?([\da-f]{12})/.exec(text.toLowerCase()) ?? []

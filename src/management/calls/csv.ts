@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Json } from '../../core/json.ts'
 
-/** What a table is sent as. */
+/** Media type of a table. */
 export const csvType = 'text/csv; charset=utf-8; header=present'
 
-/** Whether a client wants a table rather than JSON. */
+/** Checks whether a client wants a table rather than JSON. */
 export function wantsCsv({ accept = '' }: Pick<IncomingHttpHeaders, 'accept'>): boolean {
   const items = accept.split(',').map((item) => item.split(';').map((part) => part.trim().toLowerCase()))
   const quality = (type: string) => {

@@ -72,7 +72,7 @@ const schemes: { [Name in Auth['scheme']]: Scheme<Extract<Auth, { scheme: Name }
   plugin: async (auth, request, context) => withHeaders(request, await pluginHeaders(auth, request, context)),
 }
 
-/** What is signed. Throws RouterError for more than fits into memory. */
+/** Returns the bytes that are signed. Throws RouterError for more than fits into memory. */
 async function signedBytes({ body = '' }: UnauthorizedRequest, provider: string): Promise<string | Uint8Array> {
   if (typeof body === 'string') return body
   const bytes = await wholeBytes(body(), mostSigned)
@@ -162,7 +162,7 @@ async function pluginHeaders(
 
 const mostMs = 10_000
 
-/** What only the connection itself can say. */
+/** Headers that only the connection itself can set. */
 const ofConnection: ReadonlySet<string> = new Set(
   'host content-length transfer-encoding connection keep-alive te trailer upgrade expect'.split(' '),
 )
@@ -176,7 +176,9 @@ function wrongHeaders(made: unknown): string | undefined {
   return undefined
 }
 
-/** How a provider is authenticated to, with a word in place of what is secret: nothing is signed, and no token is asked for. */
+/**
+ * Describes how the router authenticates to a provider, with a word in place of each secret: nothing is signed, and no token is asked for.
+ */
 export function shownCredential(auth: Auth): Auth {
   switch (auth.scheme) {
     case 'none':

@@ -3,11 +3,11 @@ import type { RouterError } from '../../core/errors.ts'
 import type { Auth, Provider } from '../../manifest/provider.ts'
 import { isPublicAddress } from '../files/public-address.ts'
 
-/** What of a provider may contain secrets. */
+/** Parts of a provider that may contain secrets. */
 type Secretive = Pick<Provider, 'auth' | 'headers' | 'baseUrl'>
 
 /**
- * Replaces the secrets of a provider in a text for people: whole and cut, plain, as URLs, JSON, base64 and hexadecimal digits write
+ * Replaces the secrets of a provider in a human-readable text: whole and cut, plain, as URLs, JSON, base64 and hexadecimal digits write
  * them. A piece that is shorter than `pieceLength` characters stays. Longer texts than `longestText` are cut.
  */
 export function redact(provider: Secretive, text: string): string {
@@ -65,7 +65,7 @@ export function rememberIssued(auth: Auth, token: string): void {
 
 const hidden = '[secret]'
 const hiddenAddress = '[address]'
-/** What is left of a secret tells no more than people need to recognize it. */
+/** Length below which the rest of a secret reveals no more than an operator needs to recognize it. */
 const pieceLength = 10
 const longestText = 4_000
 
@@ -165,7 +165,7 @@ function parsedKeyFile(text: string): { private_key_id?: unknown; private_key?: 
   }
 }
 
-/** What an address may contain besides the host and the path. */
+/** Lists the parts of an address that may be secret: all but the host and the path. */
 function secretsOfUrl(address: string): string[] {
   const url = URL.parse(address)
   return url ? [decodeURIComponent(url.password), ...url.searchParams.values()] : []

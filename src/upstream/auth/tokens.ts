@@ -28,7 +28,7 @@ export function tokensOf(httpClient: HttpClient): Tokens {
 
 const byClient = new WeakMap<HttpClient, Tokens>()
 
-/** How long to wait after a failed early refresh, while the old token stays in use. Milliseconds. */
+/** Wait after a failed early refresh, while the old token stays in use. Milliseconds. */
 const retryAfterMs = 10_000
 
 /** A token this close to its expiry might expire on the way. Milliseconds. */
@@ -96,7 +96,7 @@ const timeouts: Timeouts = {
   totalMs: 15_000,
 }
 
-/** For endpoints that do not send a lifetime. Seconds. */
+/** Lifetime for endpoints that do not send one. Seconds. */
 const defaultLifetime = 300
 
 /** A token is refreshed this long before it expires, at most a fifth of its lifetime. Milliseconds. */
@@ -188,7 +188,7 @@ function unanswered(request: TokenRequest, error: unknown): RouterError {
   return failure(request, code, 'did not answer', { reason: forLog, cause: error })
 }
 
-/** What the endpoint said, and its address, are for the log. */
+/** Returns the error of a failed request. The endpoint's answer and its address are for the log. */
 function failure(
   { url, secrets, provider }: TokenRequest,
   code: ErrorCode,

@@ -7,16 +7,16 @@ import { unlessAborted } from '../http/deadlines.ts'
 import { Agent } from '../http/http-client.ts'
 import { isPublicAddress } from './public-address.ts'
 
-/** Which files may be fetched for clients. */
+/** Settings of the files that may be fetched for clients. */
 export type MediaSettings = {
   /** `https`, `http`. */
   schemes: readonly string[]
-  /** For one file, and for all files of one call. */
+  /** Maximum size of one file, and of all files of one call. */
   maxBytes: number
   maxTotalBytes: number
-  /** How many files may be fetched for one call. */
+  /** Maximum number of files that may be fetched for one call. */
   maxFiles: number
-  /** For one file as a whole: name resolution, redirects, download. Milliseconds. */
+  /** Time limit of one file as a whole: name resolution, redirects, download. Milliseconds. */
   timeoutMs: number
   /** Hosts, or `host:port`, that may have any address; every other one must be public. */
   allowHosts: readonly string[]

@@ -10,7 +10,7 @@ export type MediaServices = { fetchMedia: FetchMedia; settings: Pick<MediaSettin
 /** The files of one call: each URL is fetched once, however many targets are tried. Throws RouterError 400. */
 export type CallMedia = { fetchAll(urls: Iterable<string>): Promise<ReadonlyMap<string, Fetched>>; param: string }
 
-/** How many files of one call are fetched at a time. */
+/** Maximum number of files of one call that are fetched at a time. */
 const maxConcurrent = 4
 
 /** Opens the files of one call; errors name `param`, the client's field that holds the messages. */
@@ -94,7 +94,7 @@ export async function fetchMedia(
   )
 }
 
-/** Whether a provider takes media of a type at all: others need not be fetched. */
+/** Check of whether a provider takes media of a type at all: others need not be fetched. */
 type Takes = (type: MediaPart['type']) => boolean
 
 type InlineFile = Required<Pick<MediaPart, 'data' | 'media_type'>>

@@ -1,7 +1,7 @@
 import { BlockList, isIPv4, isIPv6 } from 'node:net'
 
 /**
- * Whether a text is an IP address on the public internet. Texts that are no address, addresses with a zone, and ranges that
+ * Checks whether a text is an IP address on the public internet. Texts that are not an address, addresses with a zone, and ranges that
  * IANA reserves for other purposes are not. IPv6 with an embedded IPv4 address is public if that is.
  */
 export function isPublicAddress(address: string): boolean {

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { type Listed, Roster } from '../../runtime/unordered-set.ts'
 
-/** Something that has time limits. */
+/** A request that has time limits. */
 export type Limited = Listed & {
   /** Ends itself where a limit has passed. `now` is what `Deadlines.now` returns. */
   checkLimits(now: number): void
@@ -45,8 +45,8 @@ export class Deadlines {
 const checkEveryMs = 25
 
 /**
- * How long the event loop has stood still: nothing was read in that time, neither what providers sent nor that they
- * closed a connection, so it is not theirs.
+ * Time for which the event loop has been blocked: nothing was read in that time, neither data from providers nor closed connections, so
+ * providers are not charged for it.
  */
 export class LoopStalls {
   readonly #timer = setInterval(() => this.#tick(), measureEveryMs).unref()
@@ -54,7 +54,7 @@ export class LoopStalls {
   #totalMs = 0
   #caughtUp: Promise<void> | undefined
 
-  /** In all, since the start. Milliseconds. */
+  /** Returns the total since the start. Milliseconds. */
   get totalMs(): number {
     this.#look()
     return this.#totalMs

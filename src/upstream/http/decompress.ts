@@ -9,7 +9,7 @@ import {
 } from 'node:zlib'
 import { RouterError } from '../../core/errors.ts'
 
-/** How the bytes of an answer are encoded, by whom, and how to close the connection that they come from. */
+/** Encoding of the bytes of an answer, their provider, and a way to close the connection that they come from. */
 export type Encoded = { encoding: string | string[] | undefined; provider: string; discard(): void }
 
 /**

@@ -101,7 +101,7 @@ export const Agent = load('undici/lib/dispatcher/agent.js') as typeof undici.Age
 const buildConnector = load('undici/lib/core/connect.js') as typeof undici.buildConnector
 export type Agent = undici.Agent
 
-/** Opens a pool of HTTP/1.1 connections, whose errors tell of `wasKept`; a pool that keeps none opens one for each request. */
+/** Opens a pool of HTTP/1.1 connections, whose errors report `wasKept`; a pool that keeps none opens one for each request. */
 function openAgent({ connectMs, keeps }: { connectMs: number; keeps: boolean }): Agent {
   countRequests()
   const connect = buildConnector({ timeout: connectMs, allowH2: false })
@@ -124,7 +124,9 @@ function openAgent({ connectMs, keeps }: { connectMs: number; keeps: boolean }):
   })
 }
 
-/** Whether an error is of a connection that had served a request before: its other end may have closed it as this one was sent. */
+/**
+ * Checks whether an error belongs to a connection that had served a request before: its other end may have closed it as this one was sent.
+ */
 function wasKept(error: unknown): boolean {
   return typeof error === 'object' && error !== null && kept.has(error)
 }
