@@ -189,7 +189,7 @@ function withoutLostChoice(edited: JsonObject, body: JsonObject): JsonObject {
   }
 }
 
-/** `tool_choice` as a lost field, when the body demands a call and the edited one no longer does. */
+/** Returns `tool_choice` as a dropped field when the body demands a call and the edited one no longer does. */
 export function lostChoice(body: JsonObject, edited: JsonObject, dropped: readonly string[]): string[] {
   const isLost = demands(body) && !demands(edited) && !dropped.includes('tool_choice')
   return isLost ? ['tool_choice'] : []

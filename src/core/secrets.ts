@@ -1,7 +1,7 @@
 /** The prefix of the secrets of this router's keys: so that they are recognized wherever they turn up. */
 export const secretPrefix = 'ir-'
 
-/** Not preceded by a letter, unless that ends a JSON escape: ledger rows and log lines are JSON. */
+/** Start of a secret: not preceded by a letter, unless that ends a JSON escape: ledger rows and log lines are JSON. */
 const beginning = String.raw`(?:(?<![A-Za-z])|(?<=\\(?:[bfnrt]|u[\da-f]{4})))`
 /** 256 bits in base64url are 43 characters; the end may be cut off. */
 const looksSecret = new RegExp(`${beginning}${secretPrefix}[\\w-]{24,}`, 'g')

@@ -53,7 +53,7 @@ export type ReportedUsage = Usage & { cache_write?: number }
 export function mergeUsage(earlier: Usage, reported: ReportedUsage): Usage {
   const merged: Usage = { ...earlier }
   const later = withoutDeficits(reported)
-  // Events of a stream may tell parts before their whole: only the last ones must fit.
+  // Events of a stream may report parts before their whole: only the last ones must fit.
   if (later !== reported) merged.corrected = true
   else if (merged.corrected && (isCount(later.input) || isCount(later.output))) delete merged.corrected
   for (const name in later) {
@@ -111,7 +111,7 @@ const classes: ReadonlySet<string> = new Set(usageClasses)
 const counts: ReadonlySet<string> = new Set([...usageClasses, 'reported_cost'])
 const none: readonly string[] = []
 
-/** What mappings subtract from the totals of a prompt and of a reply. */
+/** Counts that mappings subtract from the totals of a prompt and of a reply. */
 const partsOfTotals = [
   ['input', ['cache_read', 'cache_write', 'cache_write_5m', 'cache_write_1h', 'input_audio', 'input_image']],
   ['output', ['reasoning', 'output_audio', 'output_image']],
@@ -138,7 +138,7 @@ function isCount(count: unknown): count is number {
 /** Providers' names for the ordinary way of serving, at list prices. */
 const plainModes: ReadonlySet<string> = new Set(['default', 'standard', 'auto', 'on_demand', 'global', 'not_available'])
 
-/** Whether a name stands for the ordinary way of serving, at list prices. */
+/** Checks whether a name stands for the ordinary way of serving, at list prices. */
 export function isPlainMode(mode: string): boolean {
   return plainModes.has(mode)
 }
@@ -151,7 +151,7 @@ function isModeName(mode: unknown): mode is string {
   return typeof mode === 'string' && mode.length > 0 && mode.length <= longestMode
 }
 
-/** Whether there is anything to bill. */
+/** Checks whether there is anything to bill. */
 export function countsAnything(usage: Usage): boolean {
   return (usage.reported_cost ?? 0) > 0 || usageClasses.some((name) => (usage[name] ?? 0) > 0)
 }

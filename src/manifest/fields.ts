@@ -81,7 +81,7 @@ const partMembers: { readonly [member: string]: readonly string[] } = {
 
 const toolMembers = ['function', 'custom', 'cache', 'description', 'parameters', 'strict', 'format']
 
-/** Values that ask for nothing special, or for what the router does itself: a provider that cannot be told loses nothing. */
+/** Values that ask for nothing special, or for what the router does itself: a provider without such a field loses nothing. */
 export const undemanding: { readonly [field: string]: (value: unknown) => boolean } = {
   n: (value) => value === 1,
   // The router records it.
@@ -125,7 +125,7 @@ function unknownMember(field: string, member: string): string | undefined {
 /** Members that are labels: a provider that has no place for them does the same without. */
 export const labels: ReadonlySet<string> = new Set(['response_format.name'])
 
-/** Why `field` is no name of a loss; undefined when it is one. */
+/** Returns why `field` is not the name of an unsupported field; undefined when it is one. */
 export function unknownLoss(field: string, groups: readonly string[]): string | undefined {
   const [first = '', second = ''] = field.split('.')
   if (first !== 'parts') {
@@ -151,7 +151,7 @@ const kept: { readonly [field: string]: string } = {
   unread: 'no mapping and no provider gets it',
 }
 
-/** Why a loss cannot be declared although it has a name; undefined when it can. */
+/** Returns why a field cannot be declared unsupported although it has a name; undefined when it can. */
 export function undeclarable(field: string): string | undefined {
   const reason = Object.hasOwn(kept, field) ? kept[field] : undefined
   if (reason) return `\`${field}\` cannot be lost: ${reason}`

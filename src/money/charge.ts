@@ -3,20 +3,20 @@ import type { ModelEntry } from '../core/models/model.ts'
 import type { Usage } from '../core/usage.ts'
 import { priceOf } from './price.ts'
 
-/** What a cost is computed from beside the usage. */
+/** Input of a cost besides the usage. */
 export type Charged = {
   /** The entry of the model that was asked for. */
   entry: ModelEntry | undefined
   /** The entry of the model that served, where that is another one that is known. */
   served?: ModelEntry | undefined
-  /** Whether the provider charges by the figure that it reports. */
+  /** True if the provider charges by the figure that it reports. */
   byReport: boolean
 }
 
 /**
- * The cost of a usage at the prices that models had when the call arrived (`at`, Unix milliseconds). What a provider says
- * about a call is believed upwards: the dearer of the model asked for and the one that served, and no less than the
- * provider's own figure where it charges by that.
+ * Returns the cost of a usage at the prices that models had when the call arrived (`at`, Unix milliseconds). A provider's statements
+ * about a call are believed upwards: the more expensive of the model asked for and the one that served, and no less than the provider's
+ * own figure where it charges by that.
  */
 export function chargeOf(usage: Usage, { entry, served, byReport }: Charged, at: number): Cost {
   const asked = priceOf(usage, entry, at)
@@ -39,7 +39,7 @@ export function mostReported(mostNano: bigint): number {
 /** A provider's prices may be so many times those of the catalog, and so much beside a small call. */
 const mostTimes = 10
 const least = 1
-/** What is more is believed only where the catalog's prices lead to it. USD. */
+/** Maximum cost that is believed unless the catalog's prices lead to a higher one. USD. */
 const mostUnlisted = 100
 
 /** The cost, raised to the provider's figure in nano-USD: the difference is a part of its own. */

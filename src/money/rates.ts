@@ -25,7 +25,7 @@ export type Tariff = {
   marginal: boolean
   /** A prompt reaches a tier at its threshold, not only above it. */
   inclusive: boolean
-  /** By mode, in units of which `multiplierUnit` are 1. */
+  /** Multipliers by mode, in units of which `multiplierUnit` are 1. */
   multipliers: ReadonlyMap<string, bigint>
   /** The modes that price an image, as `imageModesOf` orders them. */
   imageModes: readonly string[]
@@ -231,7 +231,7 @@ function picoUsd(usd: number): bigint {
 /** Prices of images in USD by quality, size, or both: `hd 1024x1024`. */
 type ImagePrices = NonNullable<ModelEntry['image_prices']>
 
-/** The modes that price an image: those that say most of it first, of these the dearest. */
+/** Returns the modes that price an image: the most specific first, of these the most expensive. */
 function imageModesOf(prices: ImagePrices): string[] {
   const order = ([one, price]: [string, number], [other, otherPrice]: [string, number]) =>
     wordsOf(other).length - wordsOf(one).length || otherPrice - price

@@ -78,7 +78,7 @@ function headerOf(length: number): Buffer {
 /** The model of the simulator that listens. */
 export const hearingModel = 'ear'
 
-/** What was heard in a sound, in the form of a transcription with times. */
+/** Text recognized in a sound, in the form of a transcription with times. */
 type Heard = {
   task: 'transcribe'
   language: string
@@ -90,8 +90,8 @@ type Heard = {
 }
 
 /**
- * Hears how long a sound is, and says it: of WAV files by their header, of others by their size. Throws SimulatedError for an
- * empty file or another model.
+ * Transcribes a sound as a sentence that states its length: of WAV files by their header, of others by their size. Throws SimulatedError
+ * for an empty file or another model.
  */
 export function heard(bytes: Buffer, asked: URLSearchParams): Heard {
   const model = asked.get('model')

@@ -65,7 +65,7 @@ function base64Of(vector: readonly number[]): string {
 }
 
 type Question = { [name: string]: unknown }
-/** What is judged: its words, and the number of its letters. */
+/** Input that is judged: its words, and a hash of its letters. */
 type Judged = { words: ReadonlySet<string>; hash: number }
 
 /** Answers with probabilities: what has words of the input is likelier, and the rest is as its letters are. Throws SimulatedError. */
@@ -170,7 +170,7 @@ const wordsByCategory: { readonly [category: string]: readonly string[] } = {
   'violence/graphic': ['gore'],
 }
 
-/** What is flagged is so by its words alone. Throws SimulatedError. */
+/** Answers moderations: an input is flagged by its words alone. Throws SimulatedError. */
 export function moderationsOf(body: unknown): object {
   const { input } = bodyFor(models.moderate, body)
   const results = inputsIn(input).map((text) => resultFor(new Set(wordsOf(text))))

@@ -44,7 +44,7 @@ export function wrong(param: string, expected: string): SimulatedError {
 
 /** The models read so much in all messages or prompts, as far as a conversation goes. Characters. */
 export const mostOfConversation = 512_000
-/** What all other models read in a body. Characters. */
+/** Maximum that all other models read in a body. Characters. */
 export const mostOfBody = 64 * 1_024
 /** Inputs, documents or choices in one body: each has an answer of its own. */
 export const mostAnswers = 2_048

@@ -5,7 +5,7 @@ import { storeError } from './store-error.ts'
 /** An open SQLite connection. */
 export type Connection = Database.Database
 
-/** How long a connection waits for another process or thread that writes. */
+/** Maximum time for which a connection waits for another process or thread that writes. */
 const busyTimeoutMs = 5_000
 /** Checkpoints truncate the write-ahead log to this size, so that a burst does not occupy the disk for good. Bytes. */
 const logSizeLimit = 64 * 1024 * 1024

@@ -53,7 +53,7 @@ export function formNumber(least: number, most: number): Check<number> {
   }
 }
 
-/** Parses a text of a form as JSON; undefined where it is empty. */
+/** Parses a text of a form as JSON; undefined where it is not valid JSON. */
 export function parsedJson(text: string): Json | undefined {
   try {
     return JSON.parse(text)

@@ -1,4 +1,4 @@
-/** What one request says of how it is routed. */
+/** Routing instructions of one request. */
 export type RoutingRequest = {
   /** Further names, for when those before them fail. */
   models?: readonly string[]
@@ -8,7 +8,7 @@ export type RoutingRequest = {
   ignore?: readonly string[]
   /** The order of targets, in place of that of their name. */
   sort?: RequestedSort
-  /** Whether that is the order of the targets of each name by itself, or, by default, of all together. */
+  /** Scope of that order: the targets of each name by itself, or, by default, of all together. */
   partition?: Partition
   maxPrice?: MaxPrice
   /** false: no other target is asked when the first one fails. */
@@ -19,7 +19,7 @@ export type RoutingRequest = {
   dataCollection?: DataCollection
   /** Only targets whose providers keep no data. */
   zeroRetention?: boolean
-  /** Wishes that are known, but not heeded: the names of their fields. */
+  /** Names of the fields with preferences that were recognized, but ignored. */
   unheeded?: readonly string[]
   sessionId?: string
   /** The time for the whole call, in milliseconds. */

@@ -27,7 +27,7 @@ export type Layer = {
   operations: { readonly [operation in Operation]?: PartialOperation }
   /** The operations that the provider has: a dialect offers none, it only says how they are asked for. */
   offers: readonly Operation[]
-  /** Those that it does not have although its dialect describes them. */
+  /** Operations that it does not have although its dialect describes them. */
   withholds: readonly Operation[]
   /** The provider's words for why a reply ended, and ours. */
   finish?: { [word: string]: Finish }
@@ -49,7 +49,7 @@ export type Layer = {
   /** The place of each mapping in the file, and the texts that it was made of. */
   places: Map<Mapping, Path>
   pieces: Pieces
-  /** What a manifest says about models that are served differently, in its order. */
+  /** Variants of a manifest, for models that are served differently, in its order. */
   variants: VariantLayers[]
 }
 
@@ -66,7 +66,7 @@ export type Example = {
   query?: { [name: string]: string }
   target?: Partial<TargetFacts>
   sends?: JsonObject
-  /** What the request loses. */
+  /** Fields that are dropped from the request. */
   dropped?: string[]
   answers?: JsonObject
   events?: (JsonObject | string)[]
@@ -138,7 +138,7 @@ export function readLayer(source: Source, around: Around = {}): { layer: Layer; 
 
 type ListingFile = Pick<ModelListing, 'path'> & Partial<ModelListing>
 
-/** Whether a file is a manifest or a variant in it: both say what a provider has, a dialect how it speaks. */
+/** Checks whether a file is a manifest or a variant in it: both state what a provider has, a dialect how to talk to it. */
 function isOfProvider(value: unknown): boolean {
   return isObject(value) && ('slug' in value || 'match' in value || 'when' in value)
 }

@@ -18,7 +18,7 @@ export const defaultTimeouts: Timeouts = {
   totalMs: 600_000,
 }
 
-/** What layers have in common, the later ones over the earlier ones: tables join by name, lists add up. */
+/** Merges what all kinds of layers have, the later ones over the earlier ones: tables join by name, lists add up. */
 export function merge(
   layers: readonly Layer[],
 ): Pick<Provider, 'errors' | 'traits'> & Pick<Layer, 'headers' | 'governed'> {
@@ -32,7 +32,7 @@ export function merge(
   }
 }
 
-/** Where requests are counted, conversations compacted and models listed. */
+/** Returns the endpoints that count requests, compact conversations and list models. */
 export function besideChat(layers: readonly Layer[]): Pick<Provider, 'count' | 'compact' | 'listing'> {
   const count = layers.findLast((one) => one.count)?.count
   const compact = layers.findLast((one) => one.compact)?.compact
@@ -144,7 +144,7 @@ export function operationsOf(
   return { endpoints, problems }
 }
 
-/** What cannot work in an endpoint, whatever the provider is like. */
+/** Returns what cannot work in an endpoint, regardless of the provider. */
 function mistakeIn(name: Operation, { body, request, answer, reply, job }: Described): string | undefined {
   if (answer === 'bytes' && !reply && name !== 'speech')
     return 'needs `reply`: its answers are bytes, and clients get JSON'
@@ -160,7 +160,7 @@ function mistakeIn(name: Operation, { body, request, answer, reply, job }: Descr
 /** The operations whose fields have a file. */
 const withFiles: ReadonlySet<Operation> = new Set<Operation>(['transcribe', 'image_edit'])
 
-/** Whether there is any endpoint. */
+/** Checks whether there is any endpoint. */
 export function hasAny(endpoints: OperationEndpoints): boolean {
   return Object.keys(endpoints).length > 0
 }
@@ -191,5 +191,5 @@ function join(parts: readonly PartialOperation[]): { endpoint?: Described; missi
 
 type Described = Omit<OperationEndpoint, 'offered'>
 
-/** How often a job is asked for, and for how long, where its manifest does not say it. */
+/** Polling of a job, its interval and its total time, where its manifest does not state them. */
 const defaultPace = { everyMs: 1_000, withinMs: 300_000 }

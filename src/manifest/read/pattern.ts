@@ -4,7 +4,7 @@ import type { Pattern } from '../types.ts'
 import type { Path } from './position.ts'
 import type { Source } from './source.ts'
 
-/** How a pattern is used: on texts of at most `longest` characters (default: of any length), on whole texts, whatever the case. */
+/** Use of a pattern: on texts of at most `longest` characters (default: of any length), on whole texts, case-insensitively. */
 type Use = { longest?: number; whole?: boolean; anyCase?: boolean }
 
 /**

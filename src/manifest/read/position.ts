@@ -10,7 +10,7 @@ import {
   type Scalar,
 } from 'yaml'
 
-/** Where something stands in a file's value: names of members and indexes of items. */
+/** Place of a value in a file: names of members and indexes of items. */
 export type Path = readonly (string | number)[]
 
 /** A parsed text with the places of its lines. */
@@ -88,7 +88,7 @@ const quoteForms: { [type: string]: RegExp } = {
   QUOTE_DOUBLE: /\\(?:x..|u.{4}|U.{8}|.)|./gsy,
 }
 
-/** How far into the file's writing of a text its character at `offset` stands. Folded lines are taken as they are. */
+/** Returns the position in the file's spelling of a text at which its character at `offset` stands. Folded lines are taken as they are. */
 function writtenOffset(written: string, offset: number, type: Scalar['type']): number {
   const form = quoteForms[type ?? '']
   if (!form) return offset

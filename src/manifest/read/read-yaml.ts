@@ -15,7 +15,7 @@ export function readYaml(text: string): { value: unknown } | undefined {
   }
 }
 
-/** What the two disagree about. A match inside a string does no harm: `yaml` then parses the file. */
+/** Syntax on which the two parsers disagree. A match inside a string does no harm: `yaml` then parses the file. */
 const disputed = [
   // Tabs, carriage returns and byte order marks.
   /[\t\r\uFEFF]/,

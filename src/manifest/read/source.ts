@@ -17,8 +17,8 @@ export type Source = {
   /** Keys with an old name. */
   warnings: readonly Problem[]
   /**
-   * What the mappings of this very text saw of its dialects when it passed all checks of its own: its schema, its mappings. They need not
-   * run again while that is the same. Undefined when they did not pass.
+   * Digest of what the mappings of this very text saw of its dialects when it passed all checks of its own: its schema, its mappings.
+   * They need not run again while that is the same. Undefined when they did not pass.
    */
   sound: string | undefined
   /** The position of a member's value or name; of its closest existing parent when it does not exist. */

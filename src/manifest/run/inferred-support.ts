@@ -89,7 +89,7 @@ export function unsupportedByEndpoint({ request, losses }: ChatEndpoint): string
   return distinctNames([...unsupportedByMapping(request.support), ...declared])
 }
 
-/** Whether parts of a type may reach an endpoint. */
+/** Checks whether parts of a type may reach an endpoint. */
 export function takesPart({ request, losses }: ChatEndpoint, type: string): boolean {
   return request.support.part(type) && !losses.some(({ field, when }) => !when && field === `parts.${type}`)
 }
@@ -133,7 +133,7 @@ function lostIn(field: string, value: Json | undefined, support: Support): reado
   }
 }
 
-/** What else an object says whose other members are read. */
+/** Returns the names of the other members of an object of which only some are read. */
 function namesBelow(name: string, value: Json | undefined): string[] {
   return isObject(value) ? Object.keys(value).map((member) => `${name}.${member}`) : [name]
 }
@@ -260,7 +260,7 @@ function narrowed(choice: ToolChoice | undefined, { tools = [] }: NeutralRequest
   return allowed.length > 0 ? { ...choice, allowed } : undefined
 }
 
-/** Whether a request asks for a tool to be called. */
+/** Checks whether a request asks for a tool to be called. */
 export function demandsTool({ tool_choice: choice }: NeutralRequest): boolean {
   return choice !== undefined && choice !== 'auto' && choice !== 'none'
 }
@@ -273,7 +273,7 @@ export function withoutIdleChoice(request: NeutralRequest, support: Support): Ne
   return rest
 }
 
-/** Whether the choice demands a tool that is lost, or is one that only another client API defines. */
+/** Checks whether the choice demands a tool that is dropped, or is one that only another client API defines. */
 function choosesLostTool({ tool_choice: choice, tools = [] }: NeutralRequest, support: Support): boolean {
   if (choice === undefined || choice === 'auto' || choice === 'none') return false
   if (typeof choice === 'object' && 'definition' in choice) return support.has('tool_choice') && !support.tool(choice)

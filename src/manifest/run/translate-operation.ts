@@ -13,7 +13,7 @@ import { requireObject, runMapping, unreadable } from './run-mapping.ts'
 /** A provider's body and the texts of its URL's query, and the client's names of what is lost. */
 export type WrittenOperation = { body: JsonObject; query: { [name: string]: string }; dropped: string[] }
 
-/** What the mappings of one call to an endpoint are run with. */
+/** Context in which the mappings of one call to an endpoint run. */
 export type OperationContext = {
   provider: Provider
   endpoint: OperationEndpoint
@@ -126,13 +126,13 @@ async function bodyOf(
   return { body, dropped: [...unread, ...named, ...Object.keys(request.unread)] }
 }
 
-/** Whether no mapping has to mention a field: the router itself does what it says, or the URL has it. */
+/** Checks whether a field need not be mentioned by any mapping: the router itself implements it, or the URL contains it. */
 function isFree(name: string, { path, query, batch }: OperationEndpoint): boolean {
   if (batch?.field === name) return true
   return routerFields.has(name) || path.includes(`{${name}}`) || (query?.text.includes(name) ?? false)
 }
 
-/** What the client wants is written by the router, whatever the provider answers. */
+/** Fields that the router implements itself, whatever the provider answers. */
 const routerFields: ReadonlySet<string> = new Set([
   'stream',
   'encoding_format',

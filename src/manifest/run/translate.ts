@@ -34,7 +34,7 @@ export async function writeRequest(
   return await writeFor(provider, request, target.model, targetFacts(provider, target))
 }
 
-/** As `writeRequest`, with the facts about the model given. */
+/** Writes a request like `writeRequest`, with the facts about the model given. */
 export async function writeFor(
   provider: Provider,
   request: NeutralRequest,
@@ -48,7 +48,7 @@ export async function writeFor(
   }
 }
 
-/** As `writeFor`, before the manifest's `patch.request`. */
+/** Writes a request like `writeFor`, before the manifest's `patch.request`. */
 export async function mapRequest(
   provider: Provider,
   whole: NeutralRequest,
@@ -96,7 +96,10 @@ export function usedLosses(
   return declaredFor(provider, sent, facts, () => mappingInput(sent, chosen.model, facts))
 }
 
-/** What the manifest declares, and what the model lacks. `input` is made only for losses with a condition. */
+/**
+ * Returns the unsupported fields that the manifest declares, and those that the model lacks. `input` is made only for fields with a
+ * condition.
+ */
 function declaredFor(
   provider: Provider,
   request: NeutralRequest,
@@ -171,7 +174,7 @@ export function readEvent(
   return frame instanceof Promise ? frame.then(({ events }) => events) : frame.events
 }
 
-/** As `readEvent`, with the event's JSON after `patch.event`. */
+/** Reads an event like `readEvent`, and returns its JSON after `patch.event` as well. */
 export function readFrame(
   provider: Provider,
   name: string | undefined,

@@ -62,7 +62,7 @@ function unknownFieldsOf({ extensions = {} }: NeutralRequest): string[] {
   return Object.keys(extensions).map((name) => `extensions.${name}`)
 }
 
-/** Blocks that only another maker understands never reach this one. */
+/** Returns `parts.opaque` if the request has blocks that only another signer understands: they never reach this one. */
 export function foreignOpaque(request: NeutralRequest, maker: string): string[] {
   const { parts, names } = contentsOf(request)
   const foreign = names.has('opaque') && parts.some((part) => part.type === 'opaque' && part.by !== maker)
@@ -79,12 +79,12 @@ export function unreadableFile(request: NeutralRequest, lost: readonly string[])
   return part && 'file_id' in part ? part.file_id : undefined
 }
 
-/** Whether media of a request are told by their address. */
+/** Checks whether a request refers to media by their address. */
 export function hasLinks(request: NeutralRequest): boolean {
   return contentsOf(request).names.has('url')
 }
 
-/** Those of the names that the request uses. */
+/** Returns the names that the request uses. */
 export function namesInRequest(names: readonly string[], request: NeutralRequest): string[] {
   return names.filter((name) => usesField(name, request))
 }
@@ -93,7 +93,7 @@ export function namesInRequest(names: readonly string[], request: NeutralRequest
 export function demanding(names: readonly string[], request: NeutralRequest): string[] {
   return names.flatMap((name) => {
     if (undemanding[name]?.(request[name as keyof NeutralRequest])) return []
-    // An earlier call of a custom tool is told as that of a function.
+    // An earlier call of a custom tool is sent as a function call.
     if (name === 'tools.custom' && !holds(request.tools, ['custom'])) return []
     if (name === 'tools.strict' && !request.tools?.some((tool) => 'strict' in tool && tool.strict)) return []
     const { cache } = request
@@ -159,7 +159,7 @@ type Use = (request: NeutralRequest, contents: Contents) => boolean
 const uses = new Map<string, Use>()
 const rememberedUses = 1_000
 
-/** Whether a request uses a field, by its neutral name. */
+/** Checks whether a request uses a field, by its neutral name. */
 export function usesField(field: string, request: NeutralRequest): boolean {
   return useFor(field)(request, contentsOf(request))
 }

@@ -2,7 +2,7 @@ import { hourMs } from '../../core/time.ts'
 import type { Connection } from '../connection.ts'
 import { type CallFilters, filterParameters, filterSql } from './call-filters.ts'
 
-/** Where a row is in the order of the list: by time, key and row, the latest first. */
+/** Place of a row in the order of the list: by time, key and row, the latest first. */
 type Place = { at: bigint; key: string; row: bigint }
 
 /** The place before all rows of a time and after all later ones. */

@@ -60,12 +60,12 @@ export function callsReader(db: Connection, patienceMs = longestMs): (query: Cal
 /** A call, with what it names by an id, as that is today. */
 export type ListedCall = {
   call: CallRecord
-  /** Its other attempts that have rows, in their order. */
+  /** The other attempts of the call that have rows, in their order. */
   attempts: CallRecord[]
   keyName?: string
   groupName?: string
   labels: Record<string, string>
-  /** Of a trace that the client began. */
+  /** Id of a trace that the client began. */
   traceId?: string
 }
 
