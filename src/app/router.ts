@@ -39,10 +39,10 @@ export type FirstKey = { secret: string } | { variable: string }
 /** A running router. `firstKey` is there when this start created it. */
 export type Router = {
   url: string
-  /** Where the management API listens: `url`, unless it has a port of its own. */
+  /** Address of the management API: `url`, unless it has a port of its own. */
   manageUrl: string
   firstKey?: FirstKey
-  /** Whether the pages of the console are served, at `manageUrl`. */
+  /** True where the pages of the console are served, at `manageUrl`. */
   hasConsole: boolean
   /** Every method and path that it serves. */
   endpoints: readonly Endpoint[]
@@ -53,7 +53,7 @@ export type Router = {
   retired: Promise<void>
   /** The process is this router's alone: its young generation stays small as long as that is enough. */
   holdMemory(): void
-  /** Tells all threads that the start is over: what it has left is collected when they are idle. */
+  /** Notifies all threads that the start is over: its garbage is collected when they are idle. */
   settle(): void
   /** Refuses new calls, waits this long for running ones, then aborts them; settles all. Milliseconds. */
   stop(deadlineMs: number): Promise<void>
@@ -102,7 +102,7 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   // Closed last: then the other process may have its books back.
   if (handed) started.adopt(handed.channel, (channel) => channel.close())
   const { isSent, sampling } = traceSettings(env)
-  // Closed after the books: their last rows are spans as well.
+  // Closed after the accounting: their last rows are spans as well.
   const tracing = isSent ? started.adopt(await openTracing(log, env), (open) => open.close()) : undefined
   const books: Books = openBooks(
     stored.url,
@@ -148,7 +148,7 @@ async function serveInSeveral(
   return await serveInThreads(served, several, started)
 }
 
-/** How many threads serve calls. Throws an error that names the setting where several cannot. */
+/** Returns the number of threads that serve calls. Throws an error that names the setting where several cannot. */
 function threadCount({ server: { threads }, store }: Config, mayHandOver: boolean): number {
   const whyNot = sharesPorts ? 'a database in memory cannot be read by several' : 'this system cannot share a port'
   const canShare = sharesPorts && store.url !== 'sqlite::memory:'
@@ -158,7 +158,7 @@ function threadCount({ server: { threads }, store }: Config, mayHandOver: boolea
   throw new Error(`server.threads is ${threads}, but ${whyNot}: write 1 or auto.`)
 }
 
-/** Where the system gives new connections to all that listen at a port. */
+/** Set where the system distributes new connections among all that listen on a port. */
 const sharesPorts = ['linux', 'freebsd', 'sunos', 'aix'].includes(process.platform)
 
 /** A secret from the environment is known already, and output of a process ends up in logs: it is not repeated. */

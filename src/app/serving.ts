@@ -16,7 +16,7 @@ import { openLine } from './call-server.ts'
 import { processMetrics } from './metrics.ts'
 import { jsonRoutes } from './routes.ts'
 
-/** What serves calls in one or several threads: everything that the process has once. */
+/** Parts that serve calls in one or several threads: everything that the process has once. */
 export type Served = {
   watch: Watch
   books: Books
@@ -25,7 +25,7 @@ export type Served = {
   plugins: PluginHost
   log: Log
   environment: NodeJS.ProcessEnv
-  /** Which traces are recorded. */
+  /** Sampling that decides which traces are recorded. */
   sampling: Sampling
   port: number
   patienceMs: number
@@ -35,7 +35,7 @@ export type Served = {
 /** The addresses, and the end of all calls: new ones are refused, running ones aborted after a time. */
 export type Serving = Omit<Listeners, 'stopListening' | 'retire'> & {
   threads: Lines['threads']
-  /** From now on requests are answered. */
+  /** Starts to answer requests. */
   open(): void
   /** The process is this router's alone: its young generation stays small. */
   holdMemory(): void

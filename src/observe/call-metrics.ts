@@ -2,10 +2,10 @@ import type { CallRecord } from '../core/call.ts'
 import { completionTokens, promptTokens, type Usage, type UsageClass, usageClasses } from '../core/usage.ts'
 import { type Family, Histogram, type Labels, other, type Sample } from './families.ts'
 
-/** What metrics are counted by only where the operator asks for it. */
+/** Label that metrics have only where the operator asks for it. */
 type ExtraLabel = 'organization' | 'key' | 'group'
 
-/** How calls are counted: the most label sets of a metric, and what else they are counted by. */
+/** Settings of the metrics of calls: the maximum number of label sets of a metric, and its extra labels. */
 export type CallMetricsSettings = { series: number; labels: readonly ExtraLabel[] }
 
 /**
@@ -153,7 +153,7 @@ function callKey(row: CallRecord): string {
   return `${row.provider}\n${row.model}\n${withoutModel(row)}`
 }
 
-/** What is still told apart of calls whose model is not. */
+/** Returns the label values that are still kept apart for calls whose model is not. */
 function withoutModel({ api, operation, outcome, error, failure, attemptOf }: CallRecord): string {
   return `${api}\n${operation}\n${outcome}\n${error ?? ''}\n${failure ?? ''}\n${attemptOf === undefined}`
 }
@@ -232,7 +232,7 @@ function histogram(
 
 type Used = { [name in UsageClass]?: number }
 
-/** What the calls of one model add up to. */
+/** Sums of the calls of one model. */
 class ModelCounts {
   nanoUsd = 0
   readonly used: Used = {}
@@ -276,7 +276,7 @@ const firstBounds = [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5,
 const perTokenBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5]
 const tokenBounds = [1, 4, 16, 64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304]
 
-/** What is counted where rows are written: calls, and how long the disk takes. */
+/** Metrics that are counted where rows are written: calls, and the time that the disk takes. */
 export class BookMetrics {
   readonly calls: CallMetrics
   readonly #commits = new Histogram(commitBounds)

@@ -5,7 +5,7 @@ import type { Sampling } from '../core/trace.ts'
 import type { Log } from './log.ts'
 import { type SpanFacts, Spans } from './spans.ts'
 
-/** What the variables of OpenTelemetry say of traces: whether they are sent, and which. */
+/** Settings of traces in the variables of OpenTelemetry: whether they are sent, and which. */
 export type TraceSettings = { isSent: boolean; sampling: Sampling }
 
 /** Sends spans to a collector. */
@@ -70,7 +70,7 @@ export async function openTracing(log: Log, env: NodeJS.ProcessEnv): Promise<Tra
   }
 }
 
-/** What the variables say of the queue; those that are no numbers count as unset. */
+/** Reads the settings of the queue from the variables; those that are not numbers count as unset. */
 function batchOptions(env: NodeJS.ProcessEnv): { [option: string]: number } {
   const read = Object.entries(batchVariables).map(([option, name]) => [option, Number.parseInt(env[name] ?? '', 10)])
   return Object.fromEntries(read.filter(([, value]) => (value as number) > 0))

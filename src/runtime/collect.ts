@@ -5,7 +5,7 @@ import { runInNewContext } from 'node:vm'
 let passed = 0
 
 /**
- * Told of bytes that passed through memory: their buffers are small objects to V8, which would leave some 64 MB of them before it
+ * Counts bytes that passed through memory: their buffers are small objects to V8, which would leave some 64 MB of them before it
  * collects; they are collected for each 4 MB.
  */
 export function collectPassed(bytes: number): void {

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 
-/** Whether work of this size, in characters or bytes, is so long that others should have a turn before it. */
+/** Checks whether work of this size, in characters or bytes, is so long that other work should run before it. */
 export function isLong(size: number): boolean {
   return size > long
 }
@@ -10,10 +10,10 @@ export function nextTurn(): Promise<void> {
   return setImmediate()
 }
 
-/** For long work in steps: called between them, it lets others have a turn when they may have waited for a few milliseconds. */
+/** Function for long work in steps: called between them, it yields to the event loop when others may have waited for a few milliseconds. */
 export type GiveTurn = () => Promise<void>
 
-/** Where nobody waits. */
+/** Function for work that nobody waits behind: it yields nothing. */
 export const noTurns: GiveTurn = async () => {}
 
 /** Counts from now, and from each turn that was given. */

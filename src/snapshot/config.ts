@@ -25,7 +25,7 @@ import { type PluginFile, type PluginSettings, pluginSettings } from '../plugin/
 import { type AnswerBounds, defaultAnswerBounds } from '../upstream/answer-body.ts'
 import type { MediaSettings } from '../upstream/files/fetcher.ts'
 
-/** How large the body of a request may be: values of any kind, and fields at its top that its API does not have. */
+/** Limits of the body of a request: values of any kind, and fields at its top that its API does not have. */
 type BodyBounds = { bytes: number; values: number; unknownFields: number }
 
 /** The operator's settings with all defaults filled in; folders and the store's path are absolute. */
@@ -39,12 +39,12 @@ export type Config = {
     threads: number | 'auto'
     body: BodyBounds
     cors: readonly string[]
-    /** How many calls may run at once, and how many may wait. */
+    /** Number of calls that may run at once, and of those that may wait. */
     limits: { concurrent: number; queue: number }
-    /** When a stream that has nothing to say yet is begun. */
+    /** Moment at which a stream that has nothing to send yet is begun. */
     keepAlive: 'late' | 'early'
   }
-  /** How large the answers of providers may be. */
+  /** Limits of the size of the answers of providers. */
   answers: AnswerBounds
   /** null: the management API shares the server. */
   manage: { port: number | null }
@@ -55,14 +55,14 @@ export type Config = {
   media: MediaSettings
   /** The reservation of a call. */
   budget: { defaultOutputTokens: number; abandoned: 'prompt' | 'nothing' }
-  /** By slug, in the form of manifests; their references are resolved together with the manifest. */
+  /** Settings of providers by slug, in the form of manifests; their references are resolved together with the manifest. */
   providers: { [slug: string]: ProviderSettings }
   /** Managed policies, by id. */
   policies: ReadonlyMap<string, Policy>
   /** The rules of names that have none of their own. */
   routing: RoutingRules
   health: HealthSettings
-  /** In the order in which they are called. */
+  /** Settings of plugins, in the order in which they are called. */
   plugins: readonly PluginSettings[]
   /** `public`: they may be read without a key; how many label sets a metric has at most, and what else calls are counted by. */
   metrics: CallMetricsSettings & { enabled: boolean; public: boolean }
@@ -211,7 +211,7 @@ function configOf(path: string, file: ConfigFile): Config {
   }
 }
 
-/** Of the whole server. */
+/** Default limits of the whole server. */
 const defaultLimits = { concurrent: 5_000, queue: 1_000 }
 
 function bodyBounds(file: NonNullable<ConfigFile['server']>): BodyBounds {

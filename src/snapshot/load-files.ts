@@ -28,7 +28,7 @@ export type Files = {
   dialects: Dialect[]
   providers: KeptProvider[]
   catalog: Catalog
-  /** Those that are set up: whoever does not use them ends them. */
+  /** Plugins that are set up: whoever does not use them ends them. */
   plugins: readonly PluginInstance[]
   /** Every file that was read, by path. */
   sources: KnownSources
@@ -37,7 +37,7 @@ export type Files = {
 
 /**
  * The input of `readFiles`; `everything` includes the manifests of switched-off providers, `running` are the plugins of the last
- * generation, `services` what is lent to them; `giveTurn` lets calls have their turns between the steps.
+ * generation, `services` are those provided to them; `giveTurn` lets calls run between the steps.
  */
 type Reading = {
   config: Config

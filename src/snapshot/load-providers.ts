@@ -32,7 +32,7 @@ export async function loadProviders(
   return { providers, problems }
 }
 
-/** What came of a manifest, the settings that it had, and what was looked up for it. */
+/** Result of loading a manifest, the settings that it had, and the values that were looked up for it. */
 type Kept = {
   loaded: KeptProvider
   settings: string
@@ -41,7 +41,7 @@ type Kept = {
   variables: Lookups<string>
 }
 
-/** Of manifests without problems. */
+/** Results of manifests without problems. */
 const kept = new WeakMap<Source, Kept>()
 
 function keptOf(manifest: Source, around: Surroundings): KeptProvider | undefined {
@@ -93,7 +93,7 @@ class Lookups<Value> {
     return new Proxy(members, { get: (all, name: string) => this.#note(name, all[name]) })
   }
 
-  /** Whether the same would be found now. */
+  /** Checks whether the same would be found now. */
   areSame(find: (name: string) => Value | undefined): boolean {
     return [...this.#found].every(([name, value]) => find(name) === value)
   }

@@ -5,7 +5,7 @@ import type { Snapshot } from './snapshot.ts'
 
 type WithPlugins = Pick<Snapshot, 'instances'>
 
-/** The plugins of a thread: what they are lent, and their end when nothing uses them any more. */
+/** The plugins of a thread: the services that they are given, and their end when nothing uses them any more. */
 export class PluginHost {
   readonly services: PluginServices | undefined
   /** Resolves when the calls have ended that run now. */

@@ -10,9 +10,9 @@ import { buildSnapshot, type Snapshot } from './snapshot.ts'
 /** The current snapshot, and the problems of a rejected one since. */
 export type Watch = {
   current(): Snapshot
-  /** Why the newest state of the files is not in use; empty when it is. */
+  /** Returns why the newest state of the files is not in use; empty when it is. */
   problems(): readonly Problem[]
-  /** How many changes were refused. */
+  /** Returns the number of refused changes. */
   refusals(): number
   close(): Promise<void>
 }
@@ -22,7 +22,7 @@ export type WatchListeners = {
   /** Asks others that must have the same snapshot before it is used, and returns their problems. */
   prepare?(next: Snapshot): Promise<readonly Problem[]>
   onSwap?(snapshot: Snapshot, notes: string[]): void
-  /** Not empty, or empty again. */
+  /** Called with new problems, or with none when they are gone. */
   onProblems?(problems: readonly Problem[]): void
 }
 
