@@ -1,6 +1,6 @@
 import { key, signOut } from './session.ts'
 
-/** An answer that is an error, as the API tells it. `param` names the field that is wrong. */
+/** An answer that is an error, as the API reports it. `param` names the field that is wrong. */
 export class ApiError extends Error {
   readonly status: number
   readonly code: string

@@ -18,11 +18,11 @@ export type CallList = {
 
 const pageSize = 50
 const refreshMs = 1_000
-/** What is looked for again is at most so old: a call is listed by its arrival, and seen when it has ended. */
+/** Maximum age of calls that are looked for again: a call is listed by its arrival, and seen when it has ended. */
 const recentMs = 600_000
 /** Looking again takes at most this part of the time, also where a search has to look at many calls. */
 const refreshShare = 0.05
-/** With more rows than these a page becomes slow: those at its end are asked for again when somebody goes there. */
+/** Maximum number of rows, above which a page becomes slow: those at its end are asked for again when somebody goes there. */
 const mostRows = 1_000
 
 /**

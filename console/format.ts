@@ -6,7 +6,7 @@ export function count(value: number | undefined): string {
   return String(Math.round(value)).replace(/\B(?=(\d{3})+(?!\d))/g, thin)
 }
 
-/** How many there are of something: `1 call`, `2 calls`. */
+/** Formats a number of items: `1 call`, `2 calls`. */
 export function counted(value: number, one: string, several = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : several}`
 }

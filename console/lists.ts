@@ -1,6 +1,6 @@
 import { all, api } from './api.ts'
 
-/** What is written one to a line. */
+/** Returns the items of a text with one item per line. */
 export function linesOf(text: string): string[] {
   return text
     .split('\n')

@@ -10,15 +10,15 @@ const kept = 'inference-router key'
 
 /** The key of whoever has signed in; empty for nobody. */
 export const key = signal(sessionStorage.getItem(kept) ?? '')
-/** What the key may do, once that is known. */
+/** Permissions of the key, once they are known. */
 export const self = signal<Self | undefined>(undefined)
 export const organization = signal('')
-/** Why nobody is signed in any more. */
+/** Reason why nobody is signed in any more. */
 export const signedOutBecause = signal('')
 
 export const isSignedIn = computed(() => key.value !== '' && self.value !== undefined)
 
-/** Why a change is not possible with this key; undefined where it is. */
+/** Returns why a change is not possible with this key; undefined where it is. */
 export function whyNot(area: keyof Permissions): string | undefined {
   const level = self.value?.permissions[area] ?? 'none'
   return level === 'write' ? undefined : `This key has ${area}: ${level}. It takes one with ${area}: write.`

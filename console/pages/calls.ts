@@ -13,7 +13,7 @@ import { toast } from '../parts/toast.ts'
 import { changeQuery, type PageProps, to } from '../place.ts'
 import { CallDetail } from './call.ts'
 
-/** What calls are found by: names of the API's parameters. */
+/** Filters of calls: names of the API's parameters. */
 const texts = [
   ['model', 'Model', 'openai/gpt-5'],
   ['provider', 'Provider', 'openai'],
@@ -108,7 +108,7 @@ export function CallTable({ calls, onEnd }: { calls: readonly ListedEntry[]; onE
   ]} />`
 }
 
-/** Who served, and what was asked for; or why nobody was asked. */
+/** Shows who served a call, and the requested model; or why no provider was asked. */
 function modelCell(call: ListedEntry) {
   const { asked } = call
   const model = 'cost' in call ? call.model : undefined

@@ -18,7 +18,7 @@ type Entry = {
 }
 type EntriesPage = { entries: Entry[]; next_cursor?: string }
 
-/** Who has changed what, the latest first. */
+/** Shows who has changed what, the latest first. */
 export default function Changes() {
   const entries = useSignal<readonly Entry[]>([])
   const next = useSignal<string | undefined>(undefined)
@@ -98,10 +98,10 @@ function Difference({ before, after }: Pick<Entry, 'before' | 'after'>) {
   })}</ul>`
 }
 
-/** They stand in the other columns. */
+/** Fields that are displayed in the other columns. */
 const toldElsewhere = ['id', 'created_at', 'created_by']
 
-/** What there is nothing of is not told. */
+/** Returns the text of a value; absent values are left out. */
 function text(value: unknown): string {
   const isNothing = value === undefined || value === null || (typeof value === 'object' && isEmpty(value))
   if (isNothing) return ''

@@ -25,7 +25,7 @@ type WholeKey = KeyEntry & {
   plugins: Record<string, boolean>
   created_at: string
 }
-/** What can be changed of a key, each in a dialog of its own. */
+/** Parts of a key that can be changed, each in a dialog of its own. */
 type Change = 'limit' | 'limits' | 'labels' | 'access' | 'expiry' | 'group' | 'plugins' | 'rotate' | 'delete'
 
 const abouts: { readonly [what in Change]?: string } = {
@@ -189,7 +189,7 @@ function Changes({ what, found, groups, path, onClose, change, onSecret }: Chang
   }
 }
 
-/** What a text says of plugins; those that are not in it any more follow the usual rule again. */
+/** Reads the rules about plugins from a text; plugins that are no longer in it follow the default rule again. */
 export function pluginsIn(text: string, before: Readonly<Record<string, boolean>>): Record<string, boolean | null> {
   const removed = Object.fromEntries(Object.keys(before).map((name) => [name, null]))
   const said = Object.entries(pairsOf(text)).map(([name, value]) => {

@@ -61,10 +61,10 @@ const groups = [
   ['tag', 'Label or tag …'],
 ] as const
 
-/** By these the speed of calls is told as well. */
+/** Groupings that show the speed of calls as well. */
 const timed = ['model', 'provider', 'key']
 
-/** What is spent, how much is called, what fails, and how fast it is. */
+/** Shows spending, the number of calls, failures, and speed. */
 export default function Overview({ query }: PageProps) {
   const range = query.get('range') ?? 'day'
   const choice = query.get('by') ?? 'model'
@@ -89,7 +89,7 @@ function isTag(text: string): boolean {
   return /^(label|extra)\../s.test(text)
 }
 
-/** What happens at present; a version changes when figures that were loaded are out of date. */
+/** Follows the current activity; a version changes when figures that were loaded are out of date. */
 function useLive(): { now: Live | undefined; rate: Live | undefined; version: number; chartVersion: number } {
   const now = useSignal<Live | undefined>(undefined)
   const rate = useSignal<Live | undefined>(undefined)
@@ -124,7 +124,7 @@ function useLive(): { now: Live | undefined; rate: Live | undefined; version: nu
 const [reloadMs, reloadChartsMs] = [900, 15_000]
 const againMs = 3_000
 
-/** Whether something has become out of date, and it is time to load it anew. */
+/** Returns a check of whether data has become out of date, and it is time to load it anew. */
 function dueEvery(ms: number): (isNew: boolean) => boolean {
   let isStale = false
   let at = 0
@@ -195,7 +195,9 @@ function Now({ live: { now, rate, version } }: { live: ReturnType<typeof useLive
     </dl></div>`}<//>`
 }
 
-/** So many are kept; they were refused before a provider was asked, and are not among the calls that failed. */
+/**
+ * Maximum number of refused calls that are kept; they were refused before a provider was asked, and are not among the calls that failed.
+ */
 const mostRefusals = 200
 
 function requestsLimit(limits: { requests_per_minute?: number | null }): string {

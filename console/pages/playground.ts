@@ -14,7 +14,7 @@ import { codeFor, keyVariable, type Language, languageNames, languages } from '.
 import { type ApiName, apis, bodyOf, paths, type Settings, type Turn } from '../playground/request.ts'
 import { self } from '../session.ts'
 
-/** What is known of an answer beside what it says. */
+/** Facts about an answer besides its text. */
 type Facts = {
   firstMs?: number | undefined
   tookMs?: number | undefined

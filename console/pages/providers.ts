@@ -81,7 +81,7 @@ function ProviderList({ query }: { query: URLSearchParams }) {
   `
 }
 
-/** Those of files that belong to no provider, and those of each. */
+/** Lists the problems of files that belong to no provider, and those of each provider. */
 function allProblems(others: readonly Problem[], providers: readonly Provider[]): Problem[] {
   return [...others, ...providers.flatMap(({ problems }) => problems)]
 }
@@ -149,7 +149,7 @@ const examples: Record<string, object> = {
   responses: { instructions: 'Be brief.', input: 'Hello', max_output_tokens: 100 },
 }
 
-/** What the provider would be sent for a request. Nothing is sent. */
+/** Shows the request that the provider would be sent. Nothing is sent. */
 function Try({ path, slug, query }: { path: string; slug: string; query: Query | URLSearchParams }) {
   const kind = useSignal('chat')
   const tried = useSignal<Tried | undefined>(undefined)

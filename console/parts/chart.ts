@@ -6,7 +6,7 @@ import { html } from '../html.ts'
 /** A line of a chart: its values at the times of the chart. `isBad`: it is better when there are few. */
 export type Series = { label: string; values: readonly (number | null)[]; isBad?: boolean }
 export type ChartProps = {
-  /** What it shows, for those who do not see it. */
+  /** Description of the chart, for those who do not see it. */
   label: string
   /** Unix seconds, ascending. */
   times: readonly number[]

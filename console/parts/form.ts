@@ -13,7 +13,7 @@ export type FormProps = {
   onSubmit(values: Values): Promise<void>
   submit: string
   onCancel?: (() => void) | undefined
-  /** Why it cannot be sent. */
+  /** Reason why it cannot be sent. */
   whyNot?: string | undefined
   isDangerous?: boolean
   children?: ComponentChildren
@@ -92,7 +92,7 @@ export type FieldProps = {
   type?: 'text' | 'number' | 'datetime-local' | 'date' | 'password' | 'search'
   required?: boolean
   placeholder?: string
-  /** What may be completed. */
+  /** Suggestions for completion. */
   options?: readonly string[]
   min?: number
   step?: number | 'any'
@@ -195,7 +195,7 @@ export type ButtonProps = {
   onClick?: (() => void) | undefined
   type?: 'button' | 'submit'
   kind?: 'plain' | 'primary' | 'danger' | 'small' | 'link'
-  /** Why it does nothing: it can be focused all the same, and says so. */
+  /** Reason why it does nothing: it can still be focused, and shows the reason. */
   whyNot?: string | undefined
   isBusy?: boolean
   children?: ComponentChildren

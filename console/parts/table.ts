@@ -16,7 +16,7 @@ export type Column<Row> = {
 }
 
 export type TableProps<Row> = {
-  /** What the table is about, for those who do not see it. */
+  /** Description of the table, for those who do not see it. */
   label: string
   columns: readonly Column<Row>[]
   rows: readonly Row[]
@@ -77,7 +77,7 @@ function End({ onEnd }: { onEnd: () => void }) {
     )
     if (end.current) observer.observe(end.current)
     return () => observer.disconnect()
-    // Also after rows have come that do not fill the page: an observer tells of changes only.
+    // Also after rows have come that do not fill the page: an observer reports changes only.
   })
   return html`<p class="end" ref=${end}><button type="button" class="link" onClick=${() => onEnd()}>Load more</button></p>`
 }

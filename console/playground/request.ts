@@ -12,7 +12,7 @@ export const paths: { readonly [api in ApiName]: string } = {
 }
 
 export type ToolCall = { id: string; name: string; arguments: string }
-/** What has been said. `images` are data URLs. */
+/** Turn of the conversation. `images` are data URLs. */
 export type Turn =
   | { role: 'user'; text: string; images: readonly string[] }
   | { role: 'assistant'; text: string; calls: readonly ToolCall[] }
@@ -80,7 +80,7 @@ const writers: { readonly [api in ApiName]: Writer } = {
   }),
 }
 
-/** The Messages API wants to be told. */
+/** Length that is sent with the Messages API, which requires one. */
 const usualLength = 1_024
 
 function chatMessage(turn: Turn): object {

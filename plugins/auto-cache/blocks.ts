@@ -3,12 +3,12 @@ import type { Part, PluginRequest } from 'inference-router/plugin'
 /** A conversation as it is asked for. */
 export type Chat = Extract<PluginRequest, { chat: unknown }>['chat']
 
-/** What may be cached up to its end: all tools, all system texts, or a message before the last one. In characters. */
+/** Part of a prompt that may be cached up to its end: all tools, all system texts, or a message before the last one. In characters. */
 export type Block = { at: 'tools' | 'system' | number; length: number }
 
 type Hint = { ttl?: '5m' | '1h' }
 
-/** In the order in which providers read them; blocks whose end cannot be marked belong to the next one. */
+/** Lists the blocks in the order in which providers read them; blocks whose end cannot be marked belong to the next one. */
 export function blocksOf({ tools = [], system = [], messages }: Chat): Block[] {
   const blocks: Block[] = []
   let length = 0
@@ -24,7 +24,7 @@ export function blocksOf({ tools = [], system = [], messages }: Chat): Block[] {
   return blocks
 }
 
-/** Whether anything of it is marked by the client. */
+/** Checks whether the client has marked any part of it. */
 export function hasHints({ tools = [], system = [], messages }: Chat): boolean {
   const parts = [...system, ...messages.flatMap((message) => message.parts)]
   return tools.some(({ cache }) => cache) || parts.some((part) => 'cache' in part && part.cache !== undefined)

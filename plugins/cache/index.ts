@@ -19,7 +19,7 @@ type Options = {
   max_file_bytes: number
 }
 
-/** What is kept of a call that asks a provider: its key, and how long its reply holds. */
+/** State of a call that asks a provider: its key, and the time for which its reply is valid. */
 type Asking = { key: string; ttlMs: number; leads: boolean }
 type Call = PluginCall & { state: { asking?: Asking } }
 

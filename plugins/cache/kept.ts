@@ -15,7 +15,7 @@ export type KeptOptions = { max_bytes: number; max_reply_bytes: number; file?: s
 
 type Entry = { reply: PluginReply; at: number; ends: number; bytes: number }
 
-/** In memory, and in a file where the options name one. */
+/** Opens the store of replies: in memory, and in a file where the options name one. */
 export function openKept(options: KeptOptions, log: Pick<PluginLog, 'warn'>): Kept {
   const memory = new LRUCache<string, Entry>({ maxSize: options.max_bytes, sizeCalculation: ({ bytes }) => bytes })
   const file: FileTier | undefined = options.file === undefined ? undefined : openFileTier(options.file, options, log)

@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto'
 import type { JsonObject, PluginCall, PluginRequest } from 'inference-router/plugin'
 
-/** Who gets each other's replies. */
+/** Scope in which callers get each other's replies. */
 export type Share = 'organization' | 'group' | 'key'
 
-/** Whether a request may be answered with the reply to an equal one. */
+/** Checks whether a request may be answered with the reply to an equal one. */
 export function isCacheable(
   request: PluginRequest,
   { operation }: Pick<PluginCall, 'operation'>,

@@ -21,14 +21,14 @@ export class Judge {
     this.#kit = kit
   }
 
-  /** Whether this call is one that a judge with the same key asks. */
+  /** Checks whether this call is one that a judge with the same key makes. */
   asks({ headers, body }: PluginCall): boolean {
     const given = Buffer.from(headers[ownHeader] ?? '')
     const right = Buffer.from(this.#sign(body.messages))
     return given.length === right.length && timingSafeEqual(given, right)
   }
 
-  /** Whether these texts are to be refused. Rejects where the judge does not say. */
+  /** Checks whether these texts are to be refused. Rejects where the judge does not decide. */
   async blocks(texts: readonly string[], signal: AbortSignal): Promise<boolean> {
     const { url, model, key, question, timeout_ms } = this.#options
     const messages = [

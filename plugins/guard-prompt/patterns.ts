@@ -1,9 +1,9 @@
 import { boundedPattern } from '../lib/bounded-pattern.ts'
 
-/** What is refused, and what the client is told instead of the usual message. */
+/** Pattern that is refused, and the message that the client gets instead of the default one. */
 export type Denied = { pattern: string; message?: string }
 
-/** Which pattern a text was refused by, counted from 0; -1 for a phrase of the plugin's own. */
+/** Pattern by which a text was refused, counted from 0; -1 for a phrase of the plugin's own. */
 export type Match = { index: number; message?: string }
 
 /** Finds what is denied and not within what is allowed. Throws an Error for patterns that may take long. */

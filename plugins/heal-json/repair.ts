@@ -81,7 +81,7 @@ class LooseReader {
     }
   }
 
-  /** Whether what is open ends here: by its bracket, or with the text. */
+  /** Checks whether the open value ends here: by its bracket, or with the text. */
   #ends(bracket: string): boolean {
     this.#skip(',')
     const char = this.#text[this.#at]
@@ -109,13 +109,13 @@ class LooseReader {
     return `${written}"`
   }
 
-  /** Whether a string may end at this quote: it is no end where words go on. */
+  /** Checks whether a string may end at this quote: it does not end where words go on. */
   #closes(): boolean {
     afterString.lastIndex = this.#at + 1
     return afterString.test(this.#text)
   }
 
-  /** What JSON does not know stands for itself; one that is cut off is left out. */
+  /** Reads an escape. One that JSON does not know stands for itself; one that is cut off is left out. */
   #escape(): string {
     const known = this.#match(/\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y)
     if (known) {

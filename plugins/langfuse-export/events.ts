@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { CallRecord, Json, JsonObject } from 'inference-router/plugin'
 
-/** What was said in a call, where it is exported. */
+/** Contents of a call, where they are exported. */
 export type Said = { system?: unknown; input?: unknown; output?: unknown }
 
 /** A trace and the generation in it, as Langfuse's ingestion takes them. */

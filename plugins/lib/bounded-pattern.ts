@@ -14,7 +14,7 @@ function requireBounded(name: string, pattern: string): void {
   const requires = (isFine: boolean, why: string) => {
     if (!isFine) throw new Error(`${name} ${why}`)
   }
-  /** Whether a group can be matched in several ways; the last is the one that was closed. */
+  /** Flags of the open groups: true for one that can be matched in several ways; the last is the one that was closed. */
   const groups: boolean[] = [false]
   let closed: boolean | undefined
   let ways = 1

@@ -1,6 +1,6 @@
 import { boundedPattern } from '../lib/bounded-pattern.ts'
 
-/** What else is redacted: a regular expression whose repetitions have an end. */
+/** Pattern of the operator that is redacted as well: a regular expression whose repetitions have an end. */
 export type OwnPattern = { name: string; pattern: string; ignore_case?: boolean }
 
 /** Makes copies of JSON without secrets, without what the patterns find, and without texts beyond so many characters. Throws for a pattern that may take long. */
@@ -38,7 +38,7 @@ const secrets =
 const secretNames =
   /^(?:api[_-]?key|access[_-]?token|authorization|password|passwd|secret|client[_-]?secret|private[_-]?key)$/i
 
-/** Pictures and sound are told by their size. */
+/** Replaces images and sound by their size. */
 function mediaOr(text: string, name: string, textOf: (text: string) => string): string {
   if (name === 'data' && text.length > longestData) return `[${text.length} characters of data]`
   const [head = ''] = text.startsWith('data:') ? text.split(',', 1) : []

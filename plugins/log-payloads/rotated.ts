@@ -7,7 +7,7 @@ import type { PluginLog } from 'inference-router/plugin'
 type Bounds = {
   folder: string
   max_file_bytes: number
-  /** Of all files. */
+  /** Maximum size of all files. */
   max_bytes: number
   days: number
   max_waiting: number

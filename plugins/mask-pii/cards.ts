@@ -29,7 +29,7 @@ function isIssued(digits: string): boolean {
   return issuers.some(([prefix, lengths]) => prefix.test(digits) && lengths.includes(digits.length))
 }
 
-/** Four by four, or as the makers of 14 and 15 digits group them. */
+/** Checks whether digits are grouped four by four, or as the issuers of 14 and 15 digits group them. */
 function isGrouped(run: string): boolean {
   const groups = run.split(/[^\d]/).map(({ length }) => length)
   if (groups.length === 1) return true

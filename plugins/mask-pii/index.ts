@@ -10,7 +10,7 @@ import { RestoredStream } from './restored-stream.ts'
 
 type Options = { kinds: Kind[]; patterns: OwnPattern[]; one_way: boolean }
 
-/** What is kept of a call. */
+/** State of a call. */
 type State = { restorers?: Restorers; stream?: RestoredStream; completion?: RestoredCompletion }
 
 export default definePlugin<Options>({

@@ -20,7 +20,7 @@ export function mapJson(value: JsonValue, change: (text: string) => string): Jso
   return Object.fromEntries(entries.map(([, name, , one]) => [name, one]))
 }
 
-/** JSON text with other texts in it; of text that is no JSON all of it. */
+/** Changes the texts in a JSON text; a text that is not JSON is changed as a whole. */
 export function mapJsonText(text: string, change: (text: string) => string): string {
   let parsed: JsonValue
   try {

@@ -45,7 +45,7 @@ function isNational(number: string): boolean {
   return digits.length >= 9 && digits.length <= 12
 }
 
-/** Whether the word before says that it is the number of something else. */
+/** Checks whether the word before shows that it is the number of something else. */
 function isNamedOtherwise(text: string, start: number): boolean {
   return otherNumber.test(text.slice(Math.max(0, start - 24), start))
 }

@@ -24,7 +24,7 @@ export class Restorer {
     return text.replace(this.#pattern, (found) => this.#values.get(found) ?? found)
   }
 
-  /** Where at the end of a text the beginning of a placeholder stands: its length without one. */
+  /** Returns where the beginning of a placeholder starts at the end of a text; the length of the text without one. */
   heldFrom(text: string): number {
     for (let at = Math.max(0, text.length - this.#longest + 1); at < text.length; at++) {
       if (text[at] !== '<' && text[at] !== '\\') continue

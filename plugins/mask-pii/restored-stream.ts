@@ -19,7 +19,7 @@ export class RestoredStream {
     this.#restorers = restorers
   }
 
-  /** What takes the place of an event. */
+  /** Returns the events that take the place of an event. */
   take(event: ChatEvent): ChatEvent[] {
     if (event.done) return [...this.#release(() => true), event]
     return partsOf(event).flatMap((one) => this.#takeOne(one))
@@ -87,14 +87,14 @@ export class RestoredStream {
     return [...left, { ...event, tool: { ...tool, arguments: shown } }]
   }
 
-  /** Whether another call begins: one with a name, and with another id if it has the key of one before. */
+  /** Checks whether another call begins: one with a name, and with another id if it has the key of one before. */
   #begins({ id, name }: NonNullable<ChatEvent['tool']>, at: ChatEvent['at']): boolean {
     if (!name) return false
     const known = this.#callIds.get(at)
     return at === undefined || (id !== undefined && known !== undefined && id !== known)
   }
 
-  /** What is repeated whole has what was held back as well. */
+  /** Takes a part that is repeated whole: it contains the text that was held back as well. */
   #takeWhole(event: ChatEvent, whole: Part): ChatEvent[] {
     this.#held = this.#held.filter(({ kind, at }) => kind !== whole.type || at !== event.at)
     return [...this.#leave(whole.type, event.at), { ...event, whole: restoredPart(whole, this.#restorers) }]
@@ -161,7 +161,7 @@ function partsOf(event: ChatEvent): ChatEvent[] {
 
 const contents = ['text', 'refusal', 'reasoning', 'tool', 'citation', 'search', 'media', 'opaque', 'whole'] as const
 
-/** Nothing where an event has only a text, and all of it is held back. */
+/** Returns the event; nothing where it has only a text, and all of it is held back. */
 function kept(event: ChatEvent): ChatEvent[] {
   const isEmpty = Object.entries(event).every(([name, value]) => name === 'at' || value === '')
   return isEmpty ? [] : [event]

@@ -5,7 +5,7 @@ import type { Webhook } from './webhook.ts'
 
 type Around = Pick<Kit, 'log' | 'values'> & { attempts: number; firstPauseMs?: number }
 
-/** Tells each webhook of each crossing once, whichever thread sees it first. */
+/** Notifies each webhook of each crossing once, whichever thread sees it first. */
 export class Alarms {
   readonly #webhooks: readonly Webhook[]
   readonly #around: Around
@@ -43,7 +43,7 @@ export class Alarms {
     const { values, log } = this.#around
     const isBalance = state.threshold.kind === 'balance_below'
     if (this.#told.has(name) && !isBalance) return
-    // Should this process end before it was told, another one tells it.
+    // Should this process end before the alert was sent, another one sends it.
     if (!(await values.add(name, true, claimMs))) return
     try {
       await this.#send(webhook, state)

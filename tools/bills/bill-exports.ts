@@ -1,10 +1,10 @@
 /**
- * How the lines of one provider's export are read: names of columns without punctuation in lower case, the best first. Models are
- * named in texts such as `USE1-Claude4.6Opus-input-tokens` where there is a `service`, which also tells the lines of other services.
+ * Reader of the lines of one provider's export: names of columns without punctuation in lower case, the best first. Models are
+ * named in texts such as `USE1-Claude4.6Opus-input-tokens` where there is a `service`, which also identifies the lines of other services.
  */
 export type BillExport = {
   date: readonly string[]
-  /** Where a line ends, if it may cover more than a day. */
+  /** Columns with the end of a line, if it may cover more than a day. */
   until: readonly string[]
   model: readonly string[]
   cost: readonly string[]
@@ -90,7 +90,7 @@ export const currencyColumns: readonly string[] = [
   'lineitemcurrencycode',
 ]
 
-/** Whether a text names the currency of the ledger. */
+/** Checks whether a text names the currency of the ledger. */
 export function isUsd(text: string): boolean {
   return /^(?:usd|us\$|\$|us dollars?)$/i.test(text.trim())
 }

@@ -142,7 +142,7 @@ function delimiterOf(text: string): string {
 
 const mostLinesBeforeHead = 30
 
-/** Where a bill has what: indexes of columns, -1 for none. */
+/** Layout of a bill: indexes of columns, -1 for none. */
 type Layout = {
   date: number
   until: number
@@ -203,7 +203,7 @@ function layoutOf(head: readonly string[], columns: BillColumns): Layout | strin
   }
 }
 
-/** Whether a column has this name, with or without its unit: `cost` is the name of `Cost (USD)`. */
+/** Checks whether a column has this name, with or without its unit: `cost` is the name of `Cost (USD)`. */
 function isNamed(title: string, name: string): boolean {
   return [title, withoutUnit(title)].some((each) => plainName(each) === plainName(name))
 }
@@ -238,7 +238,7 @@ function timeOf(text: string): number | undefined {
   return parseTime(`${year}-${month}-${day}T${time.length === 5 ? `${time}:00` : time}${offset}`)
 }
 
-/** Where commas do not separate columns, a single one may be a decimal or a thousands separator. */
+/** Checks whether a cost is ambiguous: where commas do not separate columns, a single one may be a decimal or a thousands separator. */
 function isAmbiguous(cost: string, delimiter: string): boolean {
   return delimiter === ';' && cost.includes(',') && !cost.includes('.')
 }

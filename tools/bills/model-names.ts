@@ -1,7 +1,9 @@
 /** A model by its id, and its other names. */
 export type NamedModel = { model: string; aliases: readonly string[] }
 
-/** The one name that a model has, however the ledger or a bill writes it: with or without its date, as an id or for people. */
+/**
+ * The one name that a model has, however the ledger or a bill writes it: with or without its date, as an id or in a human-readable form.
+ */
 export type ModelNames = {
   /** The name for a written one; for an unknown model it is that one without provider and date. */
   of(written: string): string
@@ -64,7 +66,7 @@ function keyOf(words: readonly string[]): string {
   return `${letters.join(' ')} ${numbers.join('.')}`
 }
 
-/** An id without its provider, its maker, its version, its region and its date. */
+/** Returns an id without its provider, its vendor, its version, its region and its date. */
 function bare(id: string): string {
   return lastPart(id)
     .replace(/^(?:[a-z][a-z0-9-]*\.)+(?=[a-z])/, '')

@@ -71,8 +71,8 @@ function isSame(ours: number | undefined, theirs: number): boolean {
 }
 
 /**
- * Whether a price of a list is more likely in another unit, or missing there, than changed: a tenth of ours or less, ten times as much
- * or more, or nothing.
+ * Checks whether a price of a list is more likely in another unit, or missing there, than changed: a tenth of ours or less, ten times as
+ * much or more, or nothing.
  */
 export function isLeap({ field, ours, theirs }: Pick<Difference, 'field' | 'ours' | 'theirs'>): boolean {
   return isPrice(field) && ours !== undefined && ours > 0 && (theirs <= ours / 10 || theirs >= ours * 10)

@@ -7,7 +7,7 @@ export type PublicListName = (typeof publicLists)[number]
 /** A model as a public list has it: prices in US dollars per token; what is missing the list does not say. */
 export type PublicModel = { provider: string; model: string } & { [field in ComparedField]?: number }
 
-/** What is compared with the catalog. */
+/** Fields that are compared with the catalog. */
 export const comparedFields = [
   'input_price',
   'output_price',
@@ -99,7 +99,7 @@ function fromModelList(said: Json): PublicModel[] {
   ]
 }
 
-/** What `listed_as` calls the provider whose own list it is. */
+/** Name in `listed_as` of the provider whose own list it is. */
 const onlyProvider = '*'
 
 /** An object inside of what a list says; an empty one where it says something else. */
@@ -108,7 +108,7 @@ function membersOf(said: Json | undefined, name: string): JsonObject {
   return isObject(value) ? value : {}
 }
 
-/** From dollars per million. */
+/** Converts a price from dollars per million. */
 function perToken(price: Json | undefined): Json | undefined {
   return typeof price === 'number' ? price / 1e6 : undefined
 }
@@ -126,13 +126,13 @@ function numbers(said: { [field in ComparedField]: Json | undefined }): Partial<
   )
 }
 
-/** Not a number for anything else than a number, or one that is written in decimals. */
+/** Returns a number, or one that is written in decimals; NaN for anything else. */
 function numberOf(value: Json | undefined): number {
   if (typeof value === 'number') return value
   return typeof value === 'string' && /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(value.trim()) ? Number(value) : Number.NaN
 }
 
-/** Whether a field that is compared is a price. */
+/** Checks whether a field that is compared is a price. */
 export function isPrice(field: string): boolean {
   return field.endsWith('_price')
 }
