@@ -12,7 +12,7 @@ export type Counting = {
   defaults: JsonObject
   /** A body as a provider of the same format counts it. */
   body(body: JsonObject): JsonObject
-  /** The client's JSON of a count; a provider's own may say more. */
+  /** The client's JSON of a count; a provider's own may contain more. */
   write(count: JsonObject & { input_tokens: number; estimated?: true }): JsonObject
 }
 

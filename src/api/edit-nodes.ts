@@ -62,7 +62,7 @@ export type OwnMembers = {
   settings: ReadonlySet<string>
 }
 
-/** Members that hold the client's JSON, what a model made, or nodes that are looked at on their own. */
+/** Members that hold the client's JSON, output of a model, or nodes that are edited on their own. */
 const others: ReadonlySet<string> = new Set(
   ['schema', 'parameters', 'input_schema', 'input', 'arguments', 'definition', 'metadata', 'logit_bias'].concat([
     'content',
@@ -76,7 +76,7 @@ const others: ReadonlySet<string> = new Set(
   ]),
 )
 
-/** A body without the nulls that say nothing: many servers refuse them. What does not change is shared with the body. */
+/** Returns a body without meaningless nulls: many servers refuse them. Unchanged parts are shared with the body. */
 export function withoutNulls(body: JsonObject, { lists, types, settings }: OwnMembers): JsonObject {
   if (!holdsNull(body)) return body
   const clean = (node: JsonObject) =>

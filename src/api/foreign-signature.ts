@@ -50,7 +50,7 @@ function checked(members: JsonObject): ForeignSignature {
   })
 }
 
-/** The neutral name of what is lost with a foreign signature: the signature of a call, text or search is none of its own. */
+/** Returns the neutral name of what is dropped with a foreign signature. The signature of a call, text or search has no name of its own. */
 export function lossWith(text: Json | undefined): string[] {
   const { body, search, call, text: position } = readForeignSignature(text) ?? {}
   if ((call ?? position ?? search) !== undefined) return []

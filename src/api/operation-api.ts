@@ -69,7 +69,7 @@ export type OperationByChat = {
   request(request: OperationRequest): NeutralRequest & { max_output_tokens: number }
   /** The client's reply that the model's amounts to. Throws RouterError `provider_unreadable`. */
   reply(reply: Reply, request: OperationRequest): JsonObject
-  /** The client's names of neutral fields that can be lost; others are of the router's own making. */
+  /** The client's names of neutral fields that can be dropped; others are defined by the router itself. */
   names: { readonly [field: string]: string }
 }
 
@@ -110,7 +110,7 @@ export type OperationEvents = {
    * including it.
    */
   isEnd(event: JsonObject, known?: JsonObject): boolean
-  /** Events that are not passed on: what they say is in the last one. */
+  /** Checks for events that are not passed on: the last one contains their contents. */
   isHidden?(event: JsonObject): boolean
   /** Returns the events that follow the last one. */
   after?(facts: OperationFacts, last: JsonObject): JsonObject[]
@@ -125,6 +125,6 @@ export type OperationEvents = {
   terminator?: string
   /** The event of an error. */
   fail(error: RouterError): JsonObject
-  /** Adds what an event says to the reply as far as it is known, for counting what a broken stream used. */
+  /** Adds the contents of an event to the reply as far as it is known, for counting what a broken stream used. */
   collect?(known: JsonObject, event: JsonObject, request: OperationRequest): JsonObject
 }

@@ -92,7 +92,7 @@ function editNodes(nodes: readonly Json[], removals: readonly Removal[]): Json[]
   })
 }
 
-/** A message, item or part without what is lost in it; nothing when an assistant has nothing left to say. */
+/** Returns a message, item or part without its dropped fields; nothing when an assistant has nothing left. */
 function editNode(node: JsonObject, removals: readonly Removal[]): JsonObject[] {
   const isMessage = node.role !== undefined
   const edited = removals.reduce((left, { messages = [], parts = [], edit }) => {
@@ -103,7 +103,7 @@ function editNode(node: JsonObject, removals: readonly Removal[]): JsonObject[] 
   return node.role === 'assistant' && !saysAnything(whole) && saysAnything(node) ? [] : [whole]
 }
 
-/** Lists inside a node; one that has lost all its parts becomes a text that says so. */
+/** Edits lists inside a node; one that has lost all its parts is replaced by a text that states this. */
 function editInside(node: JsonObject, removals: readonly Removal[]): JsonObject {
   const edited = { ...node }
   for (const name of ['content', 'output', 'tool_calls']) {

@@ -12,8 +12,8 @@ export type Effect = 'server' | 'cost' | 'state'
 export type Rule = 'read' | 'refuse' | 'priced' | 'held' | 'inside'
 
 /**
- * A field that decides more than the words of a reply, as a path in the body that goes through lists. `instead` says, to
- * follow its name in a message, what to do.
+ * A field that decides more than the words of a reply, as a path in the body that goes through lists. `instead` is the advice that
+ * follows its name in a message.
  */
 export type GovernedField = {
   name: string
@@ -118,8 +118,8 @@ export type GovernedSearch = (body: JsonObject) => GovernedUse[]
 const wrappers = ['extra_body', 'extensions', 'provider_options', 'providerOptions']
 
 /**
- * A search in the bodies of an API for a provider of this slug, with the fields that its manifest adds. A field inside of a
- * wrapper is refused whatever its rule: the router reads it in its own place only.
+ * A search in the bodies of an API for a provider of this slug, with the fields that its manifest adds. A field inside of a wrapper is
+ * refused regardless of its rule: the router reads it in its own place only.
  */
 export function governedSearch(api: Api, slug: string, added: readonly GovernedField[]): GovernedSearch {
   const own = governedFields.filter(({ apis = [api] }) => apis.includes(api))
@@ -149,7 +149,7 @@ const plain = /^[a-z0-9_]*$/
 /** Fields that are not restricted, and decide how long a prompt is or how it is answered. */
 const spoken = ['messages', 'input', 'system', 'instructions', 'stream']
 
-/** A name as those providers read it that care neither for capitals nor for blanks, in all alphabets. */
+/** Returns a name as providers read it that ignore case and whitespace, in all alphabets. */
 function folded(name: string): string {
   return name.trim().toUpperCase().toLowerCase()
 }

@@ -23,7 +23,7 @@ import {
   text,
 } from './check.ts'
 
-/** The fields of a body that say how the call is routed. The router alone reads them. */
+/** The fields of a body that determine how the call is routed. Only the router reads them. */
 export const routingFields = ['models', 'provider', 'route', 'session_id'] as const
 
 /** Fields that the router alone reads, in every API: no provider gets them. */

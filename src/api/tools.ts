@@ -7,7 +7,7 @@ import { defined, list, object, optional, text } from './check.ts'
 export type ToolReader = {
   api: Api
   typeOf(tool: JsonObject, path: string): string
-  /** A tool that the client runs; undefined when this type is none. */
+  /** Returns a tool that the client runs; undefined for any other type. */
   clientTool(type: string, tool: JsonObject, path: string): ClientTool | undefined
   webSearch(tool: JsonObject, path: string): WebSearch
   cache?(tool: JsonObject, path: string): CacheHint | undefined

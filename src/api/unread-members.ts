@@ -23,8 +23,8 @@ export type Known =
 export const mostUnread = 50
 
 /**
- * The paths of the members of a body that its reader does not understand, each once and without positions in lists;
- * undefined when there are none. Top-level fields that are not in the table are not looked at.
+ * Returns the paths of the members of a body that its reader does not understand, each once and without positions in lists; undefined
+ * when there are none. Top-level fields that are not in the table are ignored.
  */
 export function unreadMembers(body: JsonObject, known: KnownMembers): string[] | undefined {
   const found = new Set<string>()

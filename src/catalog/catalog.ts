@@ -97,7 +97,7 @@ function identifier(models: ReadonlyMap<string, ModelEntry>, ids: ModelIds): (mo
     if (known) return known
     const inside = idInside(id, ids)
     const found = inside === undefined ? undefined : listed(inside)
-    // Sent as it was written: the form may say more than the model, such as its region.
+    // Sent as it was written: the form may contain more than the model, such as its region.
     if (found) return { ...found, model: id }
     return any && { model: id, name: id, is: any.is ?? id, entry: any }
   }

@@ -7,8 +7,8 @@ import { otherPrices } from './other-prices.ts'
 export type Finding = { path: (string | number)[]; message: string }
 
 /**
- * Checks that a JSON schema cannot express: every model has an `api`, tiers ascend from 0, a price change says what changes
- * and when, and a name belongs to one model only.
+ * Checks that a JSON schema cannot express: every model has an `api`, tiers ascend from 0, a price change states what changes and when,
+ * and a name belongs to one model only.
  */
 export function findingsIn(models: { readonly [model: string]: Partial<ModelEntry> }): Finding[] {
   const findings = Object.entries(models).flatMap(([model, entry]) => [
@@ -165,8 +165,9 @@ function usualPrices(models: Models): ReadonlyMap<string, number> {
 const facts = ['created', ...chatFacts] as const
 
 /**
- * The facts that chat models of a list lack, one finding for each model, with the path from the list. A price may be missing, but not be
- * empty, unless `priced` says that calls are charged by the catalog. Deployments have the facts of their model, and of models that are shut down nothing is shown.
+ * Finds the facts that chat models of a list lack, one finding for each model, with the path from the list. A price may be missing, but
+ * not be empty, unless `priced` is set: calls are then charged by the catalog. Deployments have the facts of their model, and models that
+ * are shut down are not listed.
  */
 export function gapsIn(models: { readonly [model: string]: ModelEntry }, { priced }: { priced: boolean }): Finding[] {
   return Object.entries(models).flatMap(([model, entry]) => {

@@ -2,7 +2,7 @@ import type { ModelEntry, PriceChange, PricingTier } from '../core/models/model.
 import { mergeEntries } from './catalog.ts'
 import { type Finding, findingsIn } from './findings.ts'
 
-/** An entry as files say it: prices of one tier may be `{input, output}`, USD per token. */
+/** An entry as files write it: prices of one tier may be `{input, output}`, USD per token. */
 export type WrittenEntry = Partial<Omit<ModelEntry, 'pricing' | 'price_changes'>> & {
   pricing?: WrittenPricing
   price_changes?: WrittenChange[]

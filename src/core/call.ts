@@ -50,7 +50,7 @@ export type CallRecord = {
   outcome: Outcome
   status: number
   error?: ErrorCode
-  /** The message of the error, where it can repeat nothing of what was said; and the provider's own code. */
+  /** The message of the error, where it cannot repeat any content; and the provider's own code. */
   message?: string
   providerCode?: string
   /** The class of the failure, by which it was decided what followed it: `connection`, `timeout`, `rate_limited` … */

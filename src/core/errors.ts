@@ -57,7 +57,7 @@ export type ErrorDetails = {
   attempts?: JsonObject[] | undefined
   /** Report of how the call was routed, where it asked for that. */
   router?: JsonObject | undefined
-  /** The message is in the words of the provider, which may repeat what was said. */
+  /** True if the message is in the words of the provider, which may repeat content of the call. */
   quotes?: boolean | undefined
   /** Details for the operator's log that clients must not read, such as addresses. */
   forLog?: string | undefined

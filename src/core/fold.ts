@@ -297,7 +297,7 @@ export class Fold {
   }
 }
 
-/** About how many characters an event adds to a reply; each value beside its texts counts as some. */
+/** About how many characters an event adds to a reply; each value besides its texts counts as several. */
 function sizeOfEvent(event: ProviderEvent): number {
   let size = event.text?.length ?? 0
   // Nearly every event of a stream has a text alone.

@@ -79,7 +79,7 @@ function scan(
   let opened = false
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at)
-    // Of numbers, words and colons only the first character says something, and only after a bracket.
+    // Of numbers, words and colons only the first character matters, and only after a bracket.
     if (code <= space || (!opened && code > comma && code < openBracket)) continue
     const closes = code === closeBrace || code === closeBracket
     if (code === comma || (opened && !closes)) {
@@ -101,7 +101,7 @@ function scan(
 
 /**
  * The position of the quote that ends a string. Names are short, and read character by character; in anything else the quotes are
- * searched for, whatever escapes stand between them: each is looked at once, and so is each backslash before one.
+ * searched for, whatever escapes are between them: each is examined once, and so is each backslash before one.
  */
 function endOfString(text: string, from: number): number {
   const short = Math.min(from + longestShort, text.length)

@@ -37,7 +37,7 @@ export type OperationRequest = {
   audio?: AudioLength
   /** The client wants events as they come. */
   stream: boolean
-  /** Members that the API does not have: sent where a body is edited, else lost. */
+  /** Members that the API does not have: sent where a body is edited, else dropped. */
   unread: JsonObject
   user?: string
   /** Members of the body that are for the router alone: about the call itself, and about how it is routed. */
@@ -62,8 +62,8 @@ export type UploadedFile = {
   mediaType: string
   /** Bytes. */
   size: number
-  /** Its first bytes, at most 4 KiB, to recognize its format. */
+  /** First bytes of the file, at most 4 KiB, to recognize its format. */
   head: Uint8Array
-  /** All bytes from the beginning; every call reads anew. Pieces may lie in `into`, each where the one before was. */
+  /** All bytes from the beginning; every call starts over. Pieces may lie in `into`, each where the one before was. */
   read(into?: Uint8Array): AsyncIterable<Uint8Array>
 }

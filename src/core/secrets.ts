@@ -18,7 +18,7 @@ export function withoutSecrets(text: string, presented = ''): string {
 }
 
 /**
- * A text for logs without words that look like a key of anybody: of a file that a key was pasted into, at whatever place. Names of models,
+ * Returns a text for logs without words that look like anybody's key: such as one pasted into a file, at any place. Names of models,
  * fields and files have no such runs of letters and digits.
  */
 export function withoutKeys(text: string): string {

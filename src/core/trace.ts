@@ -51,7 +51,7 @@ export function recordedTrace({ traceId, spanId, parentId, isSampled }: TraceCon
   return { traceId, spanId, isSampled, ...(parentId !== undefined && { parentId }) }
 }
 
-/** Version 00, and later ones as far as they are like it; `ff` is none. */
+/** Version 00, and later ones as far as they are like it; `ff` is not a version. */
 const parent = /^(?!ff)[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(?:-.*)?$/
 const mostBaggage = 8_192
 const mostState = 512

@@ -86,9 +86,9 @@ export const undemanding: { readonly [field: string]: (value: unknown) => boolea
   n: (value) => value === 1,
   // The router records it.
   metadata: () => true,
-  // The router says the reasoning under both names.
+  // The router sends the reasoning under both names.
   'extensions.include_reasoning': () => true,
-  // A hint at which calls begin alike: where there is no such hint, caching does without.
+  // A hint at which calls have the same beginning: caching works without it.
   'cache.key': () => true,
   cache: (value) => Object.keys(value as object).every((name) => name === 'key'),
   store: (value) => value === false,
@@ -138,7 +138,7 @@ export function unknownLoss(field: string, groups: readonly string[]): string | 
   return `parts have no \`${second}\`${didYouMean(second, known) || `; known are ${known.join(', ')}`}`
 }
 
-/** Losses that no manifest can declare, and why. */
+/** Fields that no manifest can declare unsupported, and why. */
 const kept: { readonly [field: string]: string } = {
   model: 'every request names a model',
   messages: 'a request without messages asks for nothing; name the parts that are not taken, or `messages.name`',
@@ -161,7 +161,7 @@ export function undeclarable(field: string): string | undefined {
   return types?.includes(type) ? undefined : `\`${field}\` means nothing: parts of this type have no \`${member}\``
 }
 
-/** Every loss that can be declared, but for other kinds of tools and members of unknown fields. */
+/** Every field that can be declared unsupported, except for other kinds of tools and members of unknown fields. */
 export const declarableLosses: readonly string[] = [
   ...Object.keys(neutralFields),
   ...Object.entries(fieldMembers).flatMap(([field, members]) => members.map((member) => `${field}.${member}`)),

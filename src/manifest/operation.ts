@@ -36,7 +36,7 @@ export type OperationEndpoint = {
   stream?: OperationStream
   /** Fields of the client's request that the provider does not take. */
   losses: readonly Loss[]
-  /** A list among the fields that is sent in pieces of at most so many items, or a number of answers that is asked for in parts. */
+  /** A list among the fields that is sent in batches of at most `size` items, or a number of answers that is requested in parts. */
   batch?: { field: string; size: number }
   /** The answer is only a job, which is asked for until it is done. */
   job?: Job

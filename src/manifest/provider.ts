@@ -48,7 +48,7 @@ export type Provider = {
   idempotency?: string
   /** Figures in its replies that take precedence over the router's own: the model that served, the cost that it charges. */
   reports?: ReadonlySet<'model' | 'cost'>
-  /** Fields of requests that change who serves, what it costs or what is kept, beside those of the client APIs. */
+  /** Fields of requests that change who serves, what it costs or what is stored, in addition to those of the client APIs. */
   governed?: readonly GovernedField[]
   /** Models or requests that are served by another format or address under the same slug; the first that fits wins. */
   variants?: Variant[]
@@ -156,10 +156,10 @@ export type ChatEndpoint = {
   history: HistoryRules
 }
 
-/** A program over the request that gives an object by section, and under `dropped` what is lost although it is read. */
+/** A program over the request that returns an object by section, and under `dropped` the fields that it reads but drops. */
 export type RequestMapping = { mapping: Mapping; sections: readonly string[]; support: Support }
 
-/** The request features that a mapping supports, inferred from the names it uses; everything else is lost and reported. */
+/** The request features that a mapping supports, inferred from the names it uses; everything else is dropped and reported. */
 export type Support = {
   has(field: string): boolean
   /** The members of an object field that are read; `whole` for all of them. */

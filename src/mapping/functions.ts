@@ -43,7 +43,7 @@ export const functions: Readonly<Record<string, RouterFunction>> = {
   dataUrl: { signature: '<x-s?:s>', run: dataUrl, takes: ['data', 'media_type', 'url'] },
   /** `$dataUrlType("data:image/png;base64,aQ==")` is `"image/png"`; missing for any other text. */
   dataUrlType: { signature: '<s-:s>', run: (url?: string) => parseDataUrl(url)?.type },
-  /** `$nearestRatio("1536x1024", ["1:1", "3:2"])` is `"3:2"`; missing for what is no size in pixels. */
+  /** `$nearestRatio("1536x1024", ["1:1", "3:2"])` is `"3:2"`; missing for a text that is not a size in pixels. */
   nearestRatio: { signature: '<sa:s>', run: nearestRatio },
   /** `$dataUrlBody("data:image/png;base64,aQ==")` is `"aQ=="`; missing for any other text. */
   dataUrlBody: { signature: '<s-:s>', run: (url?: string) => parseDataUrl(url)?.body },

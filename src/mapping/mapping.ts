@@ -33,7 +33,7 @@ export type Mapping = {
    * `variables` are the values of those that were declared when the text was read.
    */
   run(input: unknown, variables?: Variables): unknown | Promise<unknown>
-  /** The generated JavaScript, or a comment that says why there is none. */
+  /** Returns the generated JavaScript, or a comment with the reason why there is none. */
   explain(): string
 }
 

@@ -4,7 +4,7 @@ export const finished = -2
 
 /** A reader of one format, which measures the sound element by element: frames, pages, blocks, boxes or chunks. */
 export type AudioParser = {
-  /** A file with more elements is no recording. */
+  /** Maximum number of elements: a file with more is not a recording. */
   maxElements: number
   /**
    * Reads the element that begins at `at`, which is at `position` in the file. Returns the bytes to the next one, which may be more

@@ -23,7 +23,7 @@ export type BudgetRequest = Payers & {
 
 /** The money that is reserved for a running call. */
 export type Reservation = {
-  /** Reserves at least so much, where it was less. Throws RouterError `budget_exhausted`, and nothing is changed. */
+  /** Raises the reservation to at least this amount, where it was less. Throws RouterError `budget_exhausted`, and nothing is changed. */
   raise(nanoUsd: bigint): void | Promise<void>
   /** A part of what is reserved has been spent, although the call goes on. Nano-USD. */
   charge(nanoUsd: bigint): void

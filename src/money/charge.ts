@@ -26,8 +26,8 @@ export function chargeOf(usage: Usage, { entry, served, byReport }: Charged, at:
 }
 
 /**
- * The highest figure of a provider's own that is believed of a call, in USD, where the call can cost so much at the prices of the catalog
- * (nano-USD; 0 where it has none).
+ * Returns the highest figure of a provider's own that is believed of a call, in USD, given the maximum cost of the call at the prices of
+ * the catalog (nano-USD; 0 where it has none).
  */
 export function mostReported(mostNano: bigint): number {
   const mostUsd = Number(mostNano) * 1e-9
@@ -36,7 +36,7 @@ export function mostReported(mostNano: bigint): number {
     : Math.min(Math.max(mostUsd * mostTimes, least), Math.max(mostUsd, mostUnlisted))
 }
 
-/** A provider's prices may be so many times those of the catalog, and so much beside a small call. */
+/** Factor by which a provider's prices may exceed those of the catalog, and the amount that is allowed for a small call. */
 const mostTimes = 10
 const least = 1
 /** Maximum cost that is believed unless the catalog's prices lead to a higher one. USD. */

@@ -10,7 +10,7 @@ export type CostPart = {
   class: UsageClass | 'request' | 'reported' | 'rounding'
   /** Number of units counted; missing where nothing was. */
   units?: number
-  /** USD for so many units (`per`), as they were counted: with multipliers, and on the average where units had several prices. */
+  /** USD for a number of units (`per`), as they were counted: with multipliers, and on the average where units had several prices. */
   price?: number
   per?: number
   picoUsd: bigint

@@ -69,7 +69,7 @@ const gatherMs = 4
 /** The delay of the first retry after a failure, which doubles with each further one, and its upper bound. */
 const [firstRetryMs, lastRetryMs] = [50, 1_000]
 
-/** Long enough for a short lock of another process; a longer one must not hold up more and more calls. */
+/** Long enough for a short lock of another process; a longer one must not delay more and more calls. */
 const defaultPatienceMs = 2_000
 /** Well below the ten seconds after which containers are killed, so that lost records can be reported. */
 const defaultClosingMs = 5_000

@@ -27,7 +27,7 @@ export function boundedCall(request: NeutralRequest, at: number, counted?: numbe
   return { request, size: estimateTokens(request), at, counted }
 }
 
-/** The longest reply of a model, in tokens; the longest that any model gives where the catalog does not say. */
+/** Returns the maximum length of a model's reply, in tokens; the longest of any model where the catalog does not state it. */
 export function longestOutput({ entry }: PricedTarget): number {
   return entry?.max_output_tokens ?? entry?.context_window ?? mostOutput
 }
@@ -122,7 +122,7 @@ export function isPriced({ at }: Pick<BoundedCall, 'at'>, { entry }: PricedTarge
 }
 
 /**
- * The cost of a call at a target, in nano-USD, if its reply has so many tokens; 0 where no price is known. `isCached`: its
+ * Returns the cost of a call at a target, in nano-USD, if its reply has `output` tokens; 0 where no price is known. `isCached`: its
  * prompt is in the provider's cache.
  */
 export function costBound(call: BoundedCall, target: PricedTarget, output: number, isCached = false): bigint {
@@ -143,7 +143,7 @@ export function costBound(call: BoundedCall, target: PricedTarget, output: numbe
   return most
 }
 
-/** The longest length of each choice for which all output costs at most so much; undefined where output costs nothing. */
+/** Returns the maximum length of each choice for which all output costs at most `nanoUsd`; undefined where output costs nothing. */
 function lengthFor(call: BoundedCall, target: PricedTarget, nanoUsd: bigint): number | undefined {
   const priced = pricedAt(call, target)
   if (!priced) return undefined
@@ -173,7 +173,7 @@ const mostOutput = 1_000_000_000
 const mostContext = 1_000_000
 /** Size of what providers put before a prompt themselves: their own instructions, and how tools are called. Tokens. */
 const bytesOfTemplate = 1_024
-/** The most tokens that an image has where the manifest does not say: those of a model with dynamic resolution. */
+/** Maximum number of tokens of an image where the manifest does not state it: those of a model with dynamic resolution. */
 const imageTokensUnstated = 16_384
 
 /** The trait `image_tokens` of the model's family. */

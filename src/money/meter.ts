@@ -163,7 +163,7 @@ export function operationBounds(most: Usage, isLimited: boolean): TokenBounds {
   }
 }
 
-/** Counts of a provider up to so many tokens are believed, whatever was expected. */
+/** Number of tokens up to which a provider's counts are believed, regardless of what was expected. */
 const leastTokens = 1_000_000
 
 function unitsOf(most: Usage, bound: (count: number) => number): Usage {

@@ -252,12 +252,12 @@ export function dearestImageModes({ image_prices = {}, other_prices }: ModelEntr
   return mode === undefined || price < (other_prices?.per_image ?? 0) ? [] : [mode]
 }
 
-/** The most that an image of a model costs, in USD, whatever its quality and size. */
+/** Returns the maximum price of an image of a model, in USD, regardless of its quality and size. */
 export function dearestImagePrice({ image_prices = {}, other_prices }: ModelEntry): number {
   return Math.max(dearestOf(image_prices), other_prices?.per_image ?? 0)
 }
 
-/** The highest of these prices; 0 where there is none. */
+/** Returns the highest of these prices; 0 where there is none. */
 function dearestOf(prices: ImagePrices): number {
   return Math.max(0, ...Object.values(prices))
 }

@@ -65,7 +65,7 @@ export function responses(db: Connection) {
     /** Deletes a response. Returns whether it existed. */
     delete: (organization: string, id: string, now = Date.now()): boolean =>
       remove.run(organization, id, now).changes === 1,
-    /** Deletes at most so many that have expired. Returns how many. */
+    /** Deletes at most `most` that have expired. Returns how many. */
     purge: (most: number, now = Date.now()): number => purge.run(now, most).changes,
     write,
   }

@@ -17,7 +17,7 @@ export type OrganizationRules = {
   /** Ids of models, or `<provider>/*`; null means all. */
   approvedModels: readonly string[] | null
   dataRules: DataRules
-  /** Plugins that are switched on or off for its calls, by name; its keys may say otherwise. */
+  /** Plugins that are switched on or off for its calls, by name; its keys may override that. */
   plugins: Readonly<Record<string, boolean>>
   retention: Retention
   /** Targets by name. */

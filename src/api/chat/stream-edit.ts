@@ -87,7 +87,7 @@ export class ChunkEditor {
     return this.#ended({ ...choice, delta: { ...delta, tool_calls } }, known)
   }
 
-  /** The end of a choice: said once, with a finish reason that the API defines, and arguments for calls that have none. */
+  /** Returns the end of a choice: sent once, with a finish reason that the API defines, and arguments for calls that have none. */
   #ended(choice: JsonObject, known: Choice): Json[] {
     if (!choice.finish_reason) return [choice]
     if (known.ended) return isHollow(choice.delta) ? [] : [{ ...choice, finish_reason: null }]

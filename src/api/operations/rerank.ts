@@ -124,7 +124,7 @@ function write(reply: JsonObject, facts: OperationFacts): JsonObject {
 
 type Ranked = { index: number; relevance_score: number }
 
-/** The best first. Throws RouterError for what cannot be said of so many documents. */
+/** Ranks the results, the best first. Throws RouterError for results that do not match so many documents. */
 function ranked({ results }: JsonObject, documents: number): Ranked[] {
   if (!Array.isArray(results) || results.length === 0) throw unreadableReply('no list of results')
   const seen = new Set<number>()

@@ -45,7 +45,7 @@ class Turns {
   result(id: string, parts: Part[]): void {
     const { name, message } = this.#calls.get(id) ?? {}
     const result: Part = { type: 'tool_result', id, ...(name !== undefined && { name }), parts }
-    // Directly after its call, whatever the client put between them.
+    // Directly after its call, regardless of what the client put between them.
     const at = message ? this.#messages.lastIndexOf(message) + 1 : this.#messages.length
     const next = this.#messages[at]
     if (next?.parts[0]?.type === 'tool_result') next.parts.push(result)

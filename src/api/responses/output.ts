@@ -88,7 +88,7 @@ export function contentPart(part: Part, logprobs: JsonObject[] = []): JsonObject
   return { type: 'output_text', text, annotations: citations.map((one) => annotationOf(one, whole)), logprobs }
 }
 
-/** A citation; one without a position cites the whole text, which has so many characters. */
+/** Returns a citation; one without a position cites the whole text, whose length in characters is given. */
 export function annotationOf({ url, title, start, end }: Citation, whole: number): JsonObject {
   return {
     type: 'url_citation',

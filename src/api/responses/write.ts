@@ -54,7 +54,7 @@ export function responseObject(
     status: 'in_progress',
     background: false,
     error: null,
-    // This API has no penalties in requests: a response says that there were none.
+    // This API has no penalties in requests: a response reports none.
     frequency_penalty: 0,
     incomplete_details: null,
     instructions: body.instructions ?? null,

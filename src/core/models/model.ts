@@ -39,7 +39,7 @@ export type ModelEntry = {
   tier_billing?: 'whole' | 'marginal'
   /** Lower end of a tier: a prompt must exceed its threshold (the default) or only reach it. */
   tier_from?: 'above' | 'at'
-  /** Factors on token prices by way of serving: `{flex: 0.5, priority: 2, us: 1.1}`. */
+  /** Factors on token prices by mode of serving: `{flex: 0.5, priority: 2, us: 1.1}`. */
   multipliers?: { [mode: string]: number }
   /** Prices of other units in USD, by name: `web_search_per_call`, `input_audio_token`, `reasoning_token` … */
   other_prices?: { [name: string]: number }
@@ -64,7 +64,7 @@ export type ModelEntry = {
   /** Units whose times a transcription can have: `word`, `segment`; and the number of them that one request may ask for. */
   granularities?: string[]
   granularities_at_once?: number
-  /** A transcription is billed for at least so many seconds. */
+  /** Minimum number of seconds that a transcription is billed for. */
   min_seconds?: number
   /** True if a model of speech, images or transcriptions answers in events. */
   streams?: boolean
@@ -96,7 +96,7 @@ export type ModelEntry = {
   snapshot?: string
 }
 
-/** The members of an entry that say what models of other APIs than chat take and give. */
+/** The members of an entry that describe the input and output of models of other APIs than chat. */
 export const modalFacts = [
   'dimensions',
   'max_dimensions',
@@ -113,7 +113,7 @@ export const modalFacts = [
   'streams',
 ] as const satisfies (keyof ModelEntry)[]
 
-/** The flags of an entry that say what a model can do. */
+/** The flags of an entry that describe the abilities of a model. */
 export const abilities = [
   'supports_caching',
   'supports_vision',

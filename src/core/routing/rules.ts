@@ -32,7 +32,7 @@ export const mostRetries = 5
 /** The largest weight of a target. */
 export const largestWeight = 1_000_000
 
-/** The rules of a name that says nothing else. */
+/** The default rules of a name. */
 export const defaultRouting: RoutingRules = {
   sort: 'order',
   sticky: 'none',

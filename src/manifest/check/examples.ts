@@ -26,8 +26,8 @@ import { type Difference, difference, partialDifference } from './difference.ts'
 import { named, type Problem } from './problem.ts'
 
 /**
- * Compiles the mappings and runs the examples of a provider's last layer: each must send and mean what it says. Answers
- * what differs.
+ * Compiles the mappings and runs the examples of a provider's last layer: each must send and mean what it states. Returns the
+ * differences.
  */
 export async function proveExamples(provider: Provider, layers: readonly Layer[]): Promise<Problem[]> {
   const layer = layers.at(-1)
@@ -257,7 +257,7 @@ function frameOf(provider: Provider, frame: JsonObject | string): { name?: strin
   return typeof name === 'string' ? { name, data } : { data }
 }
 
-/** The data of an event are a text where the manifest says so. */
+/** The data of an event are a text where the manifest declares it. */
 function textFrameOf(frame: JsonObject | string): { name?: string; data: string } {
   const { event, data } = typeof frame === 'string' ? { event: undefined, data: frame } : frame
   if (typeof data !== 'string') throw new Error('with `stream.data: text` the data of an event are a text: write "42"')
@@ -310,7 +310,7 @@ export async function triedEvents(
   return { events, usage: usage as JsonObject }
 }
 
-/** The first difference between what an example expects and what comes of it, by the member that says it. */
+/** Returns the first difference between what an example expects and its result, for the member that states it. */
 async function proveOperation(
   trial: OperationTrial,
   member: 'sends' | 'dropped' | 'answers' | 'events',

@@ -19,7 +19,7 @@ export function hasErrors(problems: readonly Problem[]): boolean {
   return problems.some(({ severity }) => severity === 'error')
 }
 
-/** A path as people write it: `endpoints.chat.unsupported[2]`. */
+/** Returns a path in readable form: `endpoints.chat.unsupported[2]`. */
 export function named(path: Path): string {
   return path.reduce<string>((text, step) => {
     if (/^\d+$/.test(String(step))) return `${text}[${step}]`

@@ -50,7 +50,7 @@ export function refusals({ provider, files }: KeptProvider, cache: FileCache): R
   }
 }
 
-/** Checks whether a request that uses an ability loses it on its way, or cannot be made at all. */
+/** Checks whether an ability is dropped from a request that uses it, or the request cannot be made at all. */
 async function loses(provider: Provider, request: NeutralRequest, flag: AbilityFlag): Promise<boolean> {
   const { fields } = abilities[flag]
   const { model } = request

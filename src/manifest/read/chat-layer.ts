@@ -105,7 +105,7 @@ function checkSection({ source, problems }: MappingReader, path: Path, name: str
   if (hint) problems.push(source.problem(path, `the section \`${name}\` would be part of the body${hint}`, 'name'))
 }
 
-/** `dropped` stands among the sections, but it is no part of the body. */
+/** Checks for a section: `dropped` is listed among them, but is not a part of the body. */
 function isSection(name: string): boolean {
   return name !== 'dropped'
 }

@@ -25,7 +25,7 @@ export type Layer = {
   headers: { [name: string]: string }
   chat?: PartialChat
   operations: { readonly [operation in Operation]?: PartialOperation }
-  /** The operations that the provider has: a dialect offers none, it only says how they are asked for. */
+  /** The operations that the provider has: a dialect offers none, it only defines how they are requested. */
   offers: readonly Operation[]
   /** Operations that it does not have although its dialect describes them. */
   withholds: readonly Operation[]
@@ -35,11 +35,11 @@ export type Layer = {
   usage?: Mapping
   /** The provider's error body to ours. */
   failure?: Mapping
-  /** Names for several losses at once. */
+  /** Names for several unsupported fields at once. */
   groups: { [name: string]: readonly string[] }
   count?: { path: string }
   compact?: { path: string }
-  /** False where the provider lists none although its dialect says how. */
+  /** False where the provider lists no models although its dialect defines how. */
   listing?: ModelListing | false
   /** Fields of requests that change who serves, what it costs or what is kept. */
   governed: readonly GovernedField[]

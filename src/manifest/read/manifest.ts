@@ -27,7 +27,7 @@ export type LoadedProvider = { provider: Provider; source: Source; files: readon
 /** One that was loaded before has no layers any more: they are large, and its examples need not be run again. */
 export type KeptProvider = Omit<LoadedProvider, 'layers'> & { layers?: Layer[] }
 
-/** Reads a manifest. It is missing when there are errors; variables that are not set are no errors. */
+/** Reads a manifest. It is missing when there are errors; variables that are not set do not count as errors. */
 export function loadManifest(source: Source, around: Surroundings): { loaded?: LoadedProvider; problems: Problem[] } {
   if (source.problems.length > 0) return { problems: source.problems }
   if (source.sound !== seenOf(source, around)) source.sound = undefined

@@ -9,7 +9,7 @@ import type { Layer } from './layer.ts'
 import type { PartialOperation } from './operation-layer.ts'
 import type { Source } from './source.ts'
 
-/** The limits of an attempt where a manifest says nothing. */
+/** The default limits of an attempt. */
 export const defaultTimeouts: Timeouts = {
   connectMs: 5_000,
   firstEventMs: 600_000,
@@ -80,14 +80,14 @@ export function chatOf(layers: readonly Layer[], source: Source): { chat?: ChatE
   return { chat, problems: lossProblems(layers) }
 }
 
-/** The stream form of all layers. Where the text stands is said by the last one that says how events are read. */
+/** Merges the stream form of all layers. The place of the text is given by the last one that defines how events are read. */
 function streamOf(parts: readonly PartialChat[]): Partial<StreamForm> {
   const { text: _, ...stream }: Partial<StreamForm> = Object.assign({}, ...parts.map((part) => part.stream))
   const reads = parts.findLast((part) => part.stream.text || part.events.size > 0 || part.patch.event)
   return { ...stream, ...(reads?.stream.text && { text: reads.stream.text }) }
 }
 
-/** The losses of all layers; the name of a group stands for those in it. */
+/** Returns the unsupported fields of all layers; the name of a group stands for those in it. */
 function lossesOf(layers: readonly Layer[]): Loss[] {
   const groups = groupsOf(layers)
   return layers.flatMap(({ chat }) =>
@@ -95,7 +95,7 @@ function lossesOf(layers: readonly Layer[]): Loss[] {
   )
 }
 
-/** Names of losses in the last layer that mean nothing; those of the others are reported with their own files. */
+/** Finds names of unsupported fields in the last layer that mean nothing; those of the others are reported with their own files. */
 function lossProblems(layers: readonly Layer[]): Problem[] {
   const layer = layers.at(-1)
   if (!layer) return []

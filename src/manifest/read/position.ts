@@ -75,7 +75,7 @@ function inBlock(parsed: Parsed, node: Scalar, written: string, offset: number):
   return { line: header.line + before.length, column: indent + (before.at(-1) ?? '').length + 1 }
 }
 
-/** Spaces before every line: what the first line that says something has more in the file than in the text. */
+/** Returns the spaces before every line: those that the first line with any text has in the file and not in the text. */
 function indentation(written: string, said: string): number {
   const spaces = (line: string | undefined) => (line === undefined ? 0 : line.length - line.trimStart().length)
   const content = written.split('\n').slice(1)

@@ -26,7 +26,7 @@ const disputed = [
   // Lists that are not indented further than their key: js-yaml accepts `- "a" b: c` in them.
   /^( *)(?:-( +))?(?:[^ \n#].*)?: *(?: #.*)?\n(?: *(?:#.*)?\n)*\1(?: \2)?- /m,
   /^ *- +- /m,
-  // Block scalars that keep their last line breaks or say how far they are indented.
+  // Block scalars that keep their last line breaks or state their indentation.
   /(?:^|[:?-] ) *[|>]-?[+\d]/m,
   // Numbers that may exceed what a double can hold.
   /\d[eE]\+?\d{3}/,

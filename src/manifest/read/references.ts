@@ -77,7 +77,7 @@ export type Surroundings = {
 /** Result of resolving a manifest's references. */
 export type Resolution = { values: Pick<Provider, 'baseUrl' | 'auth' | 'headers' | 'missing'>; problems: Problem[] }
 
-/** Puts the environment's values in; where settings say something they stand over the manifest. */
+/** Replaces references by the environment's values; settings take precedence over the manifest. */
 export function resolveReferences(
   source: Source,
   file: ManifestFile,

@@ -30,7 +30,7 @@ export const abilityFlags = Object.keys(abilities) as AbilityFlag[]
 
 const lacking = new WeakMap<ModelEntry, readonly string[]>()
 
-/** The neutral fields that a model cannot take, because its entry says so. */
+/** Returns the neutral fields that a model cannot accept according to its entry. */
 export function lackedFields(entry: ModelEntry): readonly string[] {
   let fields = lacking.get(entry)
   if (!fields) {

@@ -43,8 +43,8 @@ function kinds({ compared }: Mentions, member: string, byDefault: string): (kind
 }
 
 /**
- * Support without the declared losses of types of parts (`parts.audio`) and kinds of tools (`tools.custom`). A mapping
- * with `*` for tools supports those of the client API `sameAs` that its format equals.
+ * Support without types of parts that are declared unsupported (`parts.audio`) and kinds of tools (`tools.custom`). A mapping with `*`
+ * for tools supports those of the client API `sameAs` that its format equals.
  */
 export function supportFor(support: Support, losses: readonly string[], sameAs: Api | undefined): Support {
   const lost = losses.filter((name) => name.startsWith('parts.') || name.startsWith('tools.'))
@@ -83,7 +83,7 @@ export function inferredLosses(request: NeutralRequest, support: Support): strin
   return lost
 }
 
-/** The features that never reach an endpoint: unsupported by its mapping, or declared as losses without a condition. */
+/** Returns the features that never reach an endpoint: unsupported by its mapping, or declared unsupported without a condition. */
 export function unsupportedByEndpoint({ request, losses }: ChatEndpoint): string[] {
   const declared = losses.filter(({ when }) => !when).map(({ field }) => field)
   return distinctNames([...unsupportedByMapping(request.support), ...declared])
@@ -133,7 +133,7 @@ function lostIn(field: string, value: Json | undefined, support: Support): reado
   }
 }
 
-/** Returns the names of the other members of an object of which only some are read. */
+/** Returns the paths of the members of an object, or its own path where it is not an object. */
 function namesBelow(name: string, value: Json | undefined): string[] {
   return isObject(value) ? Object.keys(value).map((member) => `${name}.${member}`) : [name]
 }
@@ -252,7 +252,7 @@ function withTools(request: NeutralRequest, remaining: readonly Tool[], support:
   }
 }
 
-/** A choice among several tools without those that are lost; none where none of them is left. */
+/** Returns a choice among several tools without the dropped ones; none where none of them is left. */
 function narrowed(choice: ToolChoice | undefined, { tools = [] }: NeutralRequest, remaining: readonly Tool[]) {
   if (typeof choice !== 'object' || !('allowed' in choice)) return choice
   const gone = new Set(tools.filter((tool) => !remaining.includes(tool)).map(toolName))

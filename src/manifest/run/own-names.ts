@@ -11,7 +11,7 @@ export type OwnWords = {
   members: JsonObject
   /** The members of a content part that ask to cache the prompt up to it; undefined where no part can. */
   mark?: JsonObject
-  /** The neutral names of what is lost of that. */
+  /** The neutral names of the fields dropped from that. */
   dropped: string[]
 }
 

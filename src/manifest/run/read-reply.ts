@@ -174,7 +174,7 @@ export async function usageIn(provider: Provider, answer: JsonObject): Promise<U
   return reported && mergeUsage({}, await readUsage(provider, reported))
 }
 
-/** The failure that a mapping gives as `error`, whatever its shape; undefined when there is none. */
+/** The failure that a mapping gives as `error`, regardless of its shape; undefined when there is none. */
 export function reportedFailureOf(error: unknown): ProviderFailure | undefined {
   if (error === undefined || error === null || error === false) return undefined
   if (typeof error === 'string') return { message: error || unspecified }

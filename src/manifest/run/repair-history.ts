@@ -81,7 +81,7 @@ function hasContent(part: Part): boolean {
   return part.type !== 'refusal' || hasWords(part.text)
 }
 
-/** Nearly all texts begin with a letter or a sign, which says it at once. */
+/** Checks for words. Nearly all texts begin with a letter or a sign, which settles it at once. */
 function hasWords(text: string): boolean {
   const first = text.charCodeAt(0)
   return (first > space && first < deleted) || text.trim() !== ''

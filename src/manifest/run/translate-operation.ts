@@ -10,7 +10,7 @@ import { type ModelTarget, targetFacts } from '../target.ts'
 import { reportedFailureOf } from './read-reply.ts'
 import { requireObject, runMapping, unreadable } from './run-mapping.ts'
 
-/** A provider's body and the texts of its URL's query, and the client's names of what is lost. */
+/** A provider's body and the texts of its URL's query, and the client's names of the dropped fields. */
 export type WrittenOperation = { body: JsonObject; query: { [name: string]: string }; dropped: string[] }
 
 /** Context in which the mappings of one call to an endpoint run. */
@@ -54,7 +54,7 @@ export async function writeOperation(context: OperationContext, model: string): 
   }
 }
 
-/** A provider's JSON in the client's words, its `usage` as counts of ours. */
+/** Reads a provider's JSON: returns it in the client's format, with its `usage` as counts of ours. */
 export async function readOperationReply(
   context: OperationContext,
   answer: JsonObject,
@@ -132,7 +132,7 @@ function isFree(name: string, { path, query, batch }: OperationEndpoint): boolea
   return routerFields.has(name) || path.includes(`{${name}}`) || (query?.text.includes(name) ?? false)
 }
 
-/** Fields that the router implements itself, whatever the provider answers. */
+/** Fields that the router implements itself, regardless of the provider's answer. */
 const routerFields: ReadonlySet<string> = new Set([
   'stream',
   'encoding_format',

@@ -64,7 +64,7 @@ export type Definition = {
   /** The scope and the context in which the function is defined. */
   frame: Frame
   context: string
-  /** Calls itself, if only by way of other functions. */
+  /** True if it calls itself, directly or through other functions. */
   recursive: boolean
   /** Every use is a call with all arguments, which are never uncollapsed sequences. */
   calledOnly: boolean

@@ -3,8 +3,8 @@ import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 type DroppedMember = 'tools.strict' | 'tools.parameters'
 
 /**
- * The schema of a tool's parameters, whether it binds, and the name of the member that the tool loses by it. `lost` is the former name of
- * `dropped`, for mappings that still read it.
+ * The schema of a tool's parameters, whether it binds, and the name of the member that is dropped from the tool. `lost` is the former
+ * name of `dropped`, for mappings that still read it.
  */
 type ToolSchema = { schema: unknown; strict?: true; dropped?: DroppedMember; lost?: DroppedMember }
 
@@ -116,7 +116,7 @@ function narrowKeyword(keyword: string, value: unknown, found: Findings): unknow
   return keyword === 'items' ? narrow(value, found) : value
 }
 
-/** Alternatives under `oneOf` become `anyOf`, beside those that are there already. */
+/** Moves alternatives under `oneOf` to `anyOf`, in addition to those that are already there. */
 function withoutOneOf(schema: Schema): Schema {
   if (!Array.isArray(schema.oneOf)) return schema
   const { oneOf, ...rest } = schema

@@ -64,7 +64,7 @@ export function filterParameters({ labels = [], extra = [], ...equal }: CallFilt
     ...Object.fromEntries(
       extra.flatMap(([name, value], index) => [
         [`extra${index}`, path(name)],
-        // A text, or what is none: a number, true, an object.
+        // A text, or anything else: a number, true, an object.
         [`extraText${index}`, JSON.stringify(value)],
         [`extraValue${index}`, value],
       ]),

@@ -17,7 +17,7 @@ export type CallsQuery = Span & {
 /** Calls, the newest first; `next` is where the next page begins, missing when there are no more. A page may have none and a `next`. */
 export type CallsPage = { calls: ListedCall[]; next?: string }
 
-/** Rows that are looked at in the first step, and at most in a later one: few calls pass some filters, and nearly all pass most. */
+/** Rows that are examined in the first step, and at most in a later one: few calls pass some filters, and nearly all pass most. */
 const [firstRows, mostRows] = [200, 1_000]
 /** After so long a page ends, however few calls it has. Milliseconds. */
 const longestMs = 70

@@ -18,10 +18,10 @@ export type Quantiles = { p50: number; p95: number }
 /** Figures of complete calls; first events, and tokens per second after them, are those of streams. */
 export type Figures = { calls: number; firstEventMs?: Quantiles; durationMs?: Quantiles; tokensPerSecond?: Quantiles }
 
-/** `isWhole`: all calls of the range were looked at. The group with the most calls stands first. */
+/** `isWhole`: all calls of the range were examined. The group with the most calls comes first. */
 export type Latency = Figures & { isWhole: boolean; groups: (Figures & { value: string | null })[] }
 
-/** The newest calls say how it is. */
+/** Maximum number of calls examined: the newest ones are representative. */
 const mostCalls = 20_000
 const rowsAtOnce = 2_000
 /** Milliseconds. */

@@ -34,7 +34,7 @@ export function isUsageGroup(name: string): boolean {
   return Object.hasOwn(columns, name) || /^(?:label|extra)\.[^"\p{Cc}]{1,128}$/u.test(name)
 }
 
-/** The most rows of a report, where nobody says otherwise. */
+/** The default maximum of rows in a report. */
 export const mostUsageRows = 100_000
 /** The longest time of a query; one that reads the ledger itself reads about 300,000 rows per second. */
 const longestMs = 30_000

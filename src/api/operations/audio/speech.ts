@@ -8,7 +8,7 @@ import type { OperationApi } from '../../operation-api.ts'
 import { jsonOf, readFields, tokensOfText } from '../shared.ts'
 import { audioFormats, knownAudio, secondsOf, speechBytes, speechEvents } from './spoken-audio.ts'
 
-/** The longest text of a model whose entry does not say it, as OpenAI has it. Code points. */
+/** Maximum length of a text where the model's entry does not state it, the same as OpenAI's. Code points. */
 const usualLength = 4_096
 
 /** Tokens of a second of audio: OpenAI's, and those of the models that have the most, Gemini's. */

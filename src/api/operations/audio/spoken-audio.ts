@@ -31,7 +31,7 @@ export const speechBytes: OperationBytes = {
     const decoded = typeof audio === 'string' ? Buffer.from(audio, encodingOf(reply)) : undefined
     if (!decoded?.length) throw unreadableReply('an answer without audio')
     const mediaType = typeof type === 'string' ? type : undefined
-    // Samples alone do not say what they are.
+    // Raw samples cannot be recognized by their bytes.
     const isRaw = formatOf(decoded, mediaType) === 'pcm' && askedFormat(request) !== 'pcm'
     return isRaw ? { bytes: wavOf(decoded, mediaType), mediaType: 'audio/wav' } : { bytes: decoded, mediaType }
   },
@@ -91,7 +91,7 @@ function tokenCounts(input: number, output: number): JsonObject {
   return { input_tokens: input, output_tokens: output, total_tokens: input + output }
 }
 
-/** The formats of spoken answers; `pcm` is 16 bits little-endian, mono, 24 kHz where nothing else is said. */
+/** The formats of spoken answers; `pcm` is 16 bits little-endian, mono, 24 kHz by default. */
 export const audioFormats = ['mp3', 'opus', 'aac', 'flac', 'wav', 'pcm'] as const
 type AudioFormat = (typeof audioFormats)[number]
 
@@ -150,7 +150,7 @@ function rateOf(beginning: Uint8Array, format: string): JsonObject {
 /** Samples a second. */
 const pcmRate = 24_000
 
-/** Raw samples as a WAV file. `mediaType` says how many there are a second: `audio/L16;rate=24000`. */
+/** Returns raw samples as a WAV file. `mediaType` contains their rate: `audio/L16;rate=24000`. */
 function wavOf(samples: Uint8Array, mediaType: string | undefined): Uint8Array {
   const rate = Number(/rate=(\d+)/.exec(mediaType ?? '')?.[1] ?? pcmRate)
   const header = Buffer.alloc(44)

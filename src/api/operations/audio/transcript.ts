@@ -107,7 +107,7 @@ function spoken(reply: JsonObject, duration: number): JsonObject[] {
   }))
 }
 
-/** Seconds: as the provider says, else as the file is, else until its last word. */
+/** Returns the length in seconds: as the provider reports it, else as the file contains it, else until its last word. */
 function lengthOf(reply: JsonObject, { request, usage }: OperationFacts): number {
   const { audio } = request
   const told = onlyNumber(reply.duration) ?? (audio?.exact ? audio.seconds : undefined)

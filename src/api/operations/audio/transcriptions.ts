@@ -29,10 +29,10 @@ const events: OperationEvents = {
 
 const done = 'transcript.text.done'
 
-/** Models hear a second in at most so many tokens, the shortest sound as if it lasted half a minute. */
+/** Maximum number of tokens that models count for a second; the shortest sound counts as if it lasted half a minute. */
 const mostHeardTokens = 32
 const leastHeardSeconds = 30
-/** Nobody says more in a second, with the marks of who speaks. */
+/** Maximum number of tokens spoken in a second, with the marks of who speaks. */
 const mostSpokenTokens = 48
 
 /** Tokens of audio per second, for models whose tokens are not counted. */

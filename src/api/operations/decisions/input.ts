@@ -265,7 +265,7 @@ function checkAnswers(value: Json | undefined, path: string, { name, most }: { n
   }
 }
 
-/** The words of what can be answered, all different: of a text and a flag of the same letters the flag says what it is. */
+/** Returns the labels of the possible answers, all different: of a text and a flag with the same letters, the flag's states what it is. */
 export function labelsOf(question: Question): string[] {
   if (question.type === 'predicate') return ['true', 'false']
   if (question.type === 'score') return question.levels.map(({ label }) => label)

@@ -75,15 +75,15 @@ export function imageEvents(name: 'image_generation' | 'image_edit'): OperationE
 const usualPixels = 1024 * 1024
 const largestPixels = 1536 * 1024
 
-/** An image that is read, or a preview of one that is drawn, has at most so many tokens. */
+/** Maximum number of tokens of an image that is read, or of a preview of one that is drawn. */
 const mostReadTokens = 8_192
 const mostPreviewTokens = 256
-/** Beside the image a model may write: what it thinks, what it says. */
+/** Tokens that a model may write besides the image: its reasoning and its text. */
 const mostWrittenTokens = 1_024
 /** The finest images have a token for this many pixels, and some have more. */
 const fewestPixelsPerToken = 160
 
-/** The most that a call can use, whatever the quality of its images. */
+/** Returns the maximum that a call can use, regardless of the quality of its images. */
 export function mostOfImages(request: OperationRequest, entry: ModelEntry | undefined): Usage {
   const { n, read, pixels } = wishOf(request, largestOf(entry))
   const previews = (onlyNumber(request.fields.partial_images) ?? 0) * mostPreviewTokens
@@ -162,7 +162,7 @@ function largestOf(entry: ModelEntry | undefined): number {
   return Math.max(...sizes, sizes.some(Boolean) ? 0 : largestPixels)
 }
 
-/** The size of an image of a reply: what is said of it, else what its header says. */
+/** Returns the size of an image of a reply: the one that the provider reports, else the one in its header. */
 function sizeOf({ width, height, b64_json: data, url }: JsonObject): ImageSize | undefined {
   if (typeof width === 'number' && typeof height === 'number') return { width, height }
   const base64 = onlyString(data) ?? (typeof url === 'string' ? parsedData(url)?.data : undefined)

@@ -58,7 +58,7 @@ export function readImageFields(body: JsonObject): { fields: JsonObject; stream:
   return { fields: { prompt: text, ...fields, ...(stream === true && { stream }) }, stream: stream === true }
 }
 
-/** The sides of a size in pixels; undefined where it is none. */
+/** Parses a size into its sides in pixels; undefined for any other text. */
 export function sidesOf(size: unknown): { width: number; height: number } | undefined {
   const [, width, height] = (typeof size === 'string' && /^([1-9]\d{1,4})x([1-9]\d{1,4})$/.exec(size)) || []
   return width === undefined ? undefined : { width: Number(width), height: Number(height) }
@@ -79,9 +79,9 @@ function refuseOther(param: string, value: unknown, known: readonly string[]): v
   throw new RouterError('invalid_request', message, { param })
 }
 
-/** Bytes of one picture, as OpenAI has it. */
+/** Maximum size of one image, the same as OpenAI's. Bytes. */
 export const largestImage = 50 * 1024 * 1024
-/** The most pictures of one edit, beside its mask. */
+/** Maximum number of images in one edit, besides its mask. */
 export const mostImages = 16
 
 /**
@@ -124,7 +124,7 @@ export function inputsOfForm(uploaded: readonly UploadedFile[], texts: JsonObjec
   return { fields: { images: list, ...(mask && { mask: takeFile(mask, 'mask', files) }) }, files }
 }
 
-/** A picture in base64 as a file. Throws RouterError 400, 413 for one that is none, or too large. */
+/** Returns an image in base64 as a file. Throws RouterError 400 for one that is not an image, 413 for one that is too large. */
 export function fileOfData(data: string, path: string): UploadedFile {
   const bytes = Buffer.from(data, 'base64')
   return checkedFile(
@@ -170,7 +170,7 @@ function takeFile(file: UploadedFile, path: string, files: UploadedFile[]): Json
   return fileField(files.at(-1) as UploadedFile, files.length - 1)
 }
 
-/** A file with the type of its first bytes, and a name that says it. */
+/** Returns a file with the type of its first bytes, and a matching name. */
 function checkedFile(file: UploadedFile, path: string): UploadedFile {
   if (file.size > largestImage) {
     throw new RouterError('too_large', `'${path}' is larger than ${largestImage} bytes.`, { param: path })
