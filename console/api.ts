@@ -16,7 +16,7 @@ export class ApiError extends Error {
 
 export type Asked = {
   method?: 'GET' | 'POST' | 'PUT' | 'DELETE'
-  /** Sent as JSON. */
+  /** Body of the request, sent as JSON. */
   body?: unknown
   query?: Query
   headers?: Record<string, string>
@@ -53,7 +53,7 @@ export async function api<Answer>(path: string, asked: Asked = {}): Promise<Answ
   return (text === '' ? undefined : JSON.parse(text)) as Answer
 }
 
-/** All entries of a list with pages, up to `most`. */
+/** Returns all entries of a list with pages, up to `most`. */
 export async function all<Item>(path: string, name: string, signal?: AbortSignal, most = 10_000): Promise<Item[]> {
   const items: Item[] = []
   let cursor: string | undefined

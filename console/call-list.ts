@@ -20,7 +20,7 @@ const pageSize = 50
 const refreshMs = 1_000
 /** Maximum age of calls that are looked for again: a call is listed by its arrival, and seen when it has ended. */
 const recentMs = 600_000
-/** Looking again takes at most this part of the time, also where a search has to look at many calls. */
+/** Maximum part of the time that looking again takes, also where a search has to look at many calls. */
 const refreshShare = 0.05
 /** Maximum number of rows, above which a page becomes slow: those at its end are asked for again when somebody goes there. */
 const mostRows = 1_000

@@ -5,7 +5,7 @@ export type Level = 'none' | 'read' | 'write'
 export type Permissions = { completions: Level; manage: Level; operate: Level }
 export type Self = { key_id: string; permissions: Permissions }
 
-/** Under this name the key is kept while the tab is open, never longer. */
+/** Name under which the key is kept while the tab is open, never longer. */
 const kept = 'inference-router key'
 
 /** The key of whoever has signed in; empty for nobody. */

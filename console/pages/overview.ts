@@ -26,7 +26,7 @@ type Figures = {
 }
 type Period = Figures & { grouped_data?: (Figures & { group_by_values: Record<string, string | null> })[] }
 type Usage = { usage: Record<string, Period> }
-/** null where no call has it. */
+/** Percentiles; null where no call has any. */
 type Percentiles = { p50?: number | null; p95?: number | null } | undefined
 type Speeds = { first_event_ms?: Percentiles; duration_ms?: Percentiles; tokens_per_second?: Percentiles }
 type Latency = Speeds & {
@@ -354,7 +354,7 @@ function spanOf(range: string, query: URLSearchParams, now = Date.now()): Span {
   return { start: new Date(end.getTime() - dayMs), end, resolution: 'hour' }
 }
 
-/** Whole hours or days: a day before now where nothing is chosen yet. The API says how many days are too many. */
+/** Returns a span of whole hours or days: the day before now where nothing is chosen yet. The API decides how many days are too many. */
 function spanChosen(query: URLSearchParams, now: number): Span {
   const { start, end } = chosenSpan(query)
   const until = end === undefined ? now : Date.parse(end)

@@ -215,7 +215,7 @@ function dataUrl(file: File): Promise<string> {
   return promise
 }
 
-/** Asks for what the tools have answered. */
+/** Asks for the results of the tools. */
 function Results({ calls, onSend }: { calls: readonly { id: string; name: string }[]; onSend(results: Turn[]): void }) {
   const submit = (event: Event) => {
     event.preventDefault()

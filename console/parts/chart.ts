@@ -13,12 +13,12 @@ export type ChartProps = {
   series: readonly Series[]
   format(value: number): string
   isBars?: boolean
-  /** Each of the times is a whole day. Days are those of UTC, as in budgets. */
+  /** True where each of the times is a whole day. Days are those of UTC, as in budgets. */
   areDays?: boolean
   height?: number
 }
 
-/** Loaded while the values are asked for. */
+/** Chart library, loaded while the values are being fetched. */
 const library = import('uplot')
 library.catch(() => {})
 

@@ -114,10 +114,10 @@ export function Field({ name, label, hint, value = '', type = 'text', options, o
   `
 }
 
-/** Browsers become slow with more. */
+/** Maximum number of options: browsers become slow with more. */
 const mostOptions = 4_000
 
-/** Several lines. */
+/** Text field of several lines. */
 export function TextArea({
   name,
   label,

@@ -11,7 +11,7 @@ export type Column<Row> = {
   sortBy?(row: Row): string | number | undefined
   /** Numbers stand at the right. */
   isNumber?: boolean
-  /** Left out where there is little room. */
+  /** True for a column that is left out where there is little room. */
   isMinor?: boolean
 }
 

@@ -81,7 +81,7 @@ export async function openRotated(bounds: Bounds): Promise<Rotated> {
   }
 }
 
-/** Then others have a turn. */
+/** Number of bytes after which other work runs. */
 const bytesAtOnce = 65_536
 const sweepMs = 3_600_000
 const dayMs = 86_400_000

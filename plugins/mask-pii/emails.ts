@@ -34,7 +34,7 @@ function localPart(text: string, end: number): string {
   return part.endsWith('.') ? '' : part
 }
 
-/** Pictures for screens of several densities: `logo@2x.png`. */
+/** Checks whether it is the name of an image for screens of several densities: `logo@2x.png`. */
 function isFileName(domain: string): boolean {
   return /^\dx\.\p{L}+$/u.test(domain)
 }

@@ -12,7 +12,7 @@ const lengths: ReadonlyMap<string, number> = new Map(
 
 const start = /(?<![\p{L}\p{N}])[A-Za-z]{2}\d{2}(?=[ \u00a0-]?[A-Za-z0-9])/gu
 
-/** Account numbers with the right length for their country and the right check digits. */
+/** Finds account numbers with the right length for their country and the right check digits. */
 export function findIbans(text: string): Span[] {
   const found: Span[] = []
   for (const { index, 0: head } of text.matchAll(start)) {

@@ -24,7 +24,7 @@ const pem = /-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----(?:[^-]|-(?!-)){1,16000}----
 /** Values that are assigned to a name such as "key". */
 const assigned =
   /(?<![A-Za-z0-9])(?:api[ _-]?key|secret(?:[ _-]?(?:access[ _-]?)?key)?|access[ _-]?(?:key|token)|auth[ _-]?token|token|bearer|password)["']?(?:\s{0,3}[:=]\s{0,3}|\s)["']?([A-Za-z0-9_/+=-]{20,250})(?![A-Za-z0-9_/+=-])/gi
-/** Words of people. */
+/** Words that people use for a password, and the value that follows. */
 const password =
   /(?<![\p{L}\p{N}])(?:password|passwort|passwd|mot de passe|contraseña)["']?\s{0,3}[:=]\s{0,3}["']?(?!(?:process|os|env|import|config)\.)([^\s"',;<>(){}|]{8,64})(?![^\s"',;.)}])/giu
 
@@ -42,7 +42,7 @@ export function findKeys(text: string): Span[] {
   return found
 }
 
-/** Words have no digits, numbers no letters. */
+/** Checks whether a key has both letters and digits: words have no digits, numbers no letters. */
 function isMixed(key: string): boolean {
   return /\d/.test(key) && /[A-Za-z]/.test(key)
 }

@@ -118,7 +118,7 @@ export class RestoredStream {
     return kind === 'tool_call' && !isCustom ? this.#restorers.json : this.#restorers.text
   }
 
-  /** Another part begins: what was held back of texts before it is all there is. Calls with keys may still go on. */
+  /** Ends the part before another one: the text that was held back is now complete. Calls with keys may still go on. */
   #leave(kind: Part['type'], at: ChatEvent['at']): ChatEvent[] {
     if (this.#held.length === 0) return []
     return this.#release((held) => {

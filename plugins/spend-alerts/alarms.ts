@@ -70,6 +70,6 @@ export class Alarms {
   }
 }
 
-/** Longer than all attempts take. */
+/** Time for which a claim is valid: longer than all attempts take. */
 const claimMs = 30 * 60_000
 const mostRemembered = 10_000

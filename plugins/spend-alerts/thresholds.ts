@@ -29,7 +29,7 @@ export function thresholdsOf({ percent, spend_usd, balance_below_usd = [] }: Thr
 /** A threshold of one budget: whether it is crossed now. */
 export type State = { budget: PluginBudget; threshold: Threshold; isCrossed: boolean; month: string }
 
-/** Undefined where the budget has no such threshold. */
+/** Returns the state of a threshold; undefined where the budget has no such threshold. */
 export function crossedBy(budget: PluginBudget, threshold: Threshold, at = Date.now()): State | undefined {
   const { kind, of, value } = threshold
   if (budget.owner !== of) return undefined

@@ -130,7 +130,7 @@ export function ensureFirstKey(store: Store, chosen?: string): FirstKey {
 const actor = 'first-start'
 /** Maximum time for which a key still works after another process has revoked it. */
 const defaultRereadMs = 2_000
-/** About 1 KB each. */
+/** Maximum number of known keys, of about 1 KB each. */
 const mostKnown = 10_000
 
 const howToSend = 'Send it as "Authorization: Bearer <key>" or "x-api-key: <key>".'

@@ -48,7 +48,7 @@ export function secretOf(headers: Headers): string | undefined {
   return authorization === '' || onlyScheme ? undefined : notAKey
 }
 
-/** Never a valid key, as keys contain no spaces. */
+/** Placeholder that is never a valid key, as keys contain no spaces. */
 const notAKey = 'not a bearer token'
 
 function textOf(value: string | string[] | undefined): string {

@@ -50,14 +50,14 @@ export type LineParts = {
   plugins: Pick<PluginHost, 'presentCallsEnd'>
 }
 
-/** A line: all that one event loop needs to serve calls. */
+/** A worker: all that one event loop needs to serve calls. */
 export type Line = {
   context: ServerContext
   /** Returns the parts of the providers that take no calls of this worker, or not all. */
   troubled(): Trouble[]
   /** Returns the measurements of providers since the last time. */
   takeMeasured(): Finding[]
-  /** Adopts what other lines have found out about providers. */
+  /** Adopts findings of other workers about providers. */
   adopt(findings: readonly Finding[]): void
   /** Returns the calls of an organization that are in flight. */
   underWay(organization: string): CallsUnderWay
@@ -69,7 +69,7 @@ export type Line = {
   stop(deadlineMs: number, stopListening: () => void): Promise<void>
 }
 
-/** Opens a line, which ends with the stack. */
+/** Opens a worker, which ends with the stack. */
 export function openLine(parts: LineParts, started: AsyncDisposableStack): Line {
   const { watch, store, access, rulesOf, log, onThrown, patienceMs, keepAliveMs, lines } = parts
   const routing = openSharedState({
@@ -137,7 +137,7 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
   }
 }
 
-/** Says which provider does not accept the credential that the router has for it. */
+/** Returns a function that logs which provider does not accept the credential that the router has for it. */
 function refusedCredential(log: Log): NonNullable<HealthOptions['onRefused']> {
   return (provider, { code, message }) =>
     log.warn({ provider, error: code, message }, 'the provider does not accept the credential of this router')

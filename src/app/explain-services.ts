@@ -34,7 +34,7 @@ export function explainingBooks({
     return {
       ...lasting,
       directory: directoryOf(snapshot),
-      // Spend is read anew each time: lines add to it.
+      // Spend is read anew each time: workers add to it.
       admission: { ...snapshot.config.budget, budget: openBudget(store.spend) },
       maxUnknownFields: body.unknownFields,
       maxValues: body.values,

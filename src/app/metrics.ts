@@ -12,7 +12,7 @@ export type MetricSources = {
   lines(): { facts: readonly LineFacts[]; ended?: LineFacts['refused'] }
 }
 
-/** All metrics of the process. */
+/** Returns all metrics of the process. */
 export function processMetrics({ books, watch, troubled, lines }: MetricSources): Family[] {
   const { facts, ended } = lines()
   const { series } = watch.current().config.metrics

@@ -44,7 +44,7 @@ export type Router = {
   firstKey?: FirstKey
   /** True where the pages of the console are served, at `manageUrl`. */
   hasConsole: boolean
-  /** Every method and path that it serves. */
+  /** Methods and paths that it serves. */
   endpoints: readonly Endpoint[]
   /** The threads that serve calls, where that is not this one. */
   threads: Serving['threads']
@@ -99,7 +99,7 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
     holder.adopted?.tell(told)
   }
   const handed = mayHandOver ? await takeBooks(stored.url) : undefined
-  // Closed last: then the other process may have its books back.
+  // Closed last: then the other process may take its accounting over again.
   if (handed) started.adopt(handed.channel, (channel) => channel.close())
   const { isSent, sampling } = traceSettings(env)
   // Closed after the accounting: their last rows are spans as well.
@@ -170,7 +170,9 @@ function createFirstKey(store: Store, env: NodeJS.ProcessEnv): FirstKey | undefi
 
 /** The usual time after which servers and load balancers give up a client that neither sends nor reads. */
 const clientPatienceMs = 60_000
-/** Well below the 30 seconds after which the strictest proxies close a silent response. */
+/**
+ * Time after which a silent stream gets a keep-alive: well below the 30 seconds after which the strictest proxies close a silent response.
+ */
 const silenceMs = 15_000
 
 /** The configuration files have errors, so the router does not start. */

@@ -35,7 +35,7 @@ export type RouteServices = {
   /** Current activity of an organization. */
   live: ManagementContext['live']
   refused: ManagementContext['refused']
-  /** All metrics of the process. */
+  /** Returns all metrics of the process. */
   metrics(): Family[]
   /** Returns the services that explain routes of calls. */
   explaining(): ExplainServices
@@ -92,7 +92,7 @@ function readiness({ watch, troubled }: Pick<RouteServices, 'watch' | 'troubled'
   }
 }
 
-/** Never throws: also while the database cannot be read, `/ready` says so. */
+/** Checks whether a caller may read the details. Never throws: also while the database cannot be read, `/ready` reports so. */
 function mayRead(access: Access, { headers }: JsonRequest): boolean {
   try {
     requirePermission(access.identify(secretOf(headers)), ['manage', 'operate'], 'read')

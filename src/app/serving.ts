@@ -90,5 +90,5 @@ export async function serveInThisThread(served: Served, started: AsyncDisposable
   }
 }
 
-/** No other process can take over from a single thread. */
+/** Promise that never resolves: no other process can take over from a single thread. */
 const never = new Promise<void>(() => {})

@@ -110,7 +110,7 @@ export type AnsweredCall<Answer extends object = object> = AttemptSummary & {
   passage: Passage
   /** The targets that have not been asked. */
   untried: readonly Target[]
-  /** Another model than the target's, where the provider's answer names one. */
+  /** Model that served, where the provider's answer names another one than the target's. */
   served: ServedModel | undefined
   servedBy(target: Target, reported: string | undefined): ServedModel | undefined
   /** The headers of the response. */

@@ -45,9 +45,9 @@ export type Call = {
   /** The body is a form, which may be large: a caller who cannot pay for anything is refused before it is read. */
   uploads?: boolean
   readBody(progress: BodyProgress): Promise<OperationBody>
-  /** Refuse the call, instead of only reporting the loss, when the provider does not support a part of the request. */
+  /** Set to refuse the call, instead of only reporting the loss, when the provider does not support a part of the request. */
   strict: boolean
-  /** Explain which targets were asked and why. */
+  /** Set to explain which targets were asked and why. */
   explain?: boolean
   /** The time that a header gives to the whole call, in milliseconds. */
   timeoutMs?: number | undefined
@@ -114,7 +114,7 @@ export type Services = {
   maxValues: number
   answerBounds: AnswerBounds
   held: HeldState
-  /** Missing where there are none. */
+  /** Plugins; missing where there are none. */
   plugins?: RouterPlugins
 }
 
@@ -144,7 +144,7 @@ export type RouterPlugins = PluginServices & { loaded: readonly LoadedPlugin[] }
 
 /** State at providers (containers, threads) that was made through this router, by the organization that made it. */
 export type HeldState = {
-  /** Never throws. */
+  /** Remembers ids. Never throws. */
   remember(organization: string, provider: string, ids: readonly string[]): void
   has(organization: string, provider: string, id: string): boolean
 }
@@ -235,7 +235,7 @@ export type OpenedCall<Read extends ReadCall = ReadCall> = {
   plugins: CallPlugins | undefined
   /** A plugin has changed the request: the client's body no longer says what is asked. */
   isRewritten?: boolean
-  /** Only targets in the EU may serve it. */
+  /** True where only targets in the EU may serve the call. */
   inEurope?: boolean
 }
 

@@ -70,11 +70,11 @@ class AppRequest extends http.IncomingMessage {
 }
 
 class AppResponse extends http.ServerResponse {
-  /** All members from the start: an object that gets them one by one becomes a dictionary. */
+  /** Locals with all members from the start: an object that gets them one by one becomes a dictionary. */
   locals: Locals = { id: '', requestId: undefined, clientApi: undefined, headers: {} }
 }
 
-/** All of Express, for what few requests need. */
+/** Returns all of Express, for the parts that few requests need. */
 export function wholeExpress(): typeof import('express') {
   return require('express')
 }

@@ -71,7 +71,7 @@ function sendHome({ headers }: Request, response: Response, hasConsole: boolean)
   respond(response, 200, JSON.stringify(places))
 }
 
-/** To a path beside that of the request, so that it stays behind the prefix of a proxy. */
+/** Redirects to a path beside that of the request, so that it stays behind the prefix of a proxy. */
 function redirect(response: Response, location: string): void {
   Object.assign(headersOf(response), { location, 'cache-control': 'no-cache' })
   respond(response, 302, '')

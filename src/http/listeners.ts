@@ -90,7 +90,7 @@ export function requireOwnPort(port: number, managePort: number | null): void {
   throw new Error(`manage.port is ${port}, the port of the server itself: write null to share it, or another number.`)
 }
 
-/** Every method and path. */
+/** Lists every method and path. */
 export function endpointsOf({ common, open, manage }: Omit<Routes, 'console'>): Endpoint[] {
   return [
     ...callRoutes.map(({ path }) => ({ method: 'POST', path })),
@@ -166,7 +166,7 @@ export async function requireFreePort(host: string, port: number, shared?: numbe
 }
 
 /**
- * Any port that is free, for servers that share it. Nobody else gets it before it is released: until one of them listens, the system
+ * Reserves any free port, for servers that share it. Nobody else gets it before it is released: until one of them listens, the system
  * could give it to a connection.
  */
 export async function reservePort(host: string): Promise<{ port: number; release(): void }> {

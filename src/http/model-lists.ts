@@ -158,7 +158,7 @@ function accessText(list: readonly string[] | null): string {
 
 const accessTexts = new WeakMap<readonly string[], string>()
 
-/** Each is an array of references to catalog entries. */
+/** Maximum number of lists, each of which is an array of references to catalog entries. */
 const maxLists = 200
 /** Bytes of all texts together. */
 const maxBytes = 64 * 1024 * 1024

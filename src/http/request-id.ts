@@ -5,7 +5,7 @@ import { withoutSecrets } from '../core/secrets.ts'
 import type { Request, Response } from './app.ts'
 import { headersOf } from './respond.ts'
 
-/** Every response has an `x-request-id`: the client's own if it is valid and safe to log, else a new one. */
+/** Gives every response an `x-request-id`: the client's own if it is valid and safe to log, else a new one. */
 export function assignRequestId({ headers }: Request, response: Response): void {
   const given = headers['x-request-id']
   response.locals.id = randomUUIDv7()

@@ -110,7 +110,7 @@ export class RunningRequests {
   }
 }
 
-/** Much shorter than clients may stall. */
+/** Interval of the checks: much shorter than clients may stall. */
 const everyMs = 50
 const lookEach = 16
 

@@ -59,7 +59,7 @@ export type ManageRoute = Pick<JsonRoute, 'path' | 'method' | 'isForLines'> & {
   reads?: boolean
   /** Changes need operate: write instead, and operate: read is sufficient to read. */
   operates?: boolean
-  /** Any key may read what concerns the key `:id` if that is itself. */
+  /** Set where any key may read the record of the key `:id` if that is itself. */
   showsSelf?: boolean
   handle(request: ManageRequest): JsonAnswer | Promise<JsonAnswer>
 }

@@ -93,7 +93,7 @@ function triedIn(sent: ManageRequest['body']) {
   return { model, kind, body: { ...request, model } satisfies JsonObject }
 }
 
-/** Also of a provider that is not configured: nothing is sent. Throws RouterError 400. */
+/** Returns the target of a request, also of a provider that is not configured: nothing is sent. Throws RouterError 400. */
 function targetOf(
   { slug, provider: named }: KnownProvider,
   model: string,

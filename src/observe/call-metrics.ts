@@ -145,7 +145,7 @@ export class CallMetrics {
   }
 }
 
-/** About a millisecond of work, however much clients write into their rows. Characters. */
+/** Maximum characters that are not counted yet: about a millisecond of work, however much clients write into their rows. */
 const mostUncounted = 128 * 1024
 
 /** The label sets of calls, without what else they are counted by, as one text. */

@@ -46,5 +46,5 @@ function asMetric({ name, help, type, samples }: Family): Metric {
   return metric as unknown as Metric
 }
 
-/** About a millisecond, or less. */
+/** Number of samples that are written at once: about a millisecond, or less. */
 const samplesAtOnce = 250

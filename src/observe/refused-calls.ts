@@ -7,7 +7,7 @@ const mostOrganizations = 100
 /** The calls that were refused last, in memory: whoever is refused all the time must not fill the disk. */
 export class RefusedCalls {
   readonly #byOrganization = new Map<string, RefusedCall[]>()
-  /** Since when they are remembered. Unix milliseconds. */
+  /** Time since which they are remembered. Unix milliseconds. */
   readonly since = Date.now()
 
   readonly add = (call: RefusedCall): void => {

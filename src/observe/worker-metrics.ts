@@ -67,7 +67,7 @@ function delayOf(delay: LoopDelay): NonNullable<LineFacts['delay']> {
   return { mean: delay.mean / 1e9, p99: delay.percentile(99) / 1e9, max: delay.max / 1e9 }
 }
 
-/** The metrics of all lines: counts are added up, delays are told apart. `ended` are what lines counted that have ended. */
+/** Returns the metrics of all workers: counts are added up, delays are kept apart. `ended` are the counts of workers that have ended. */
 export function lineFamilies(lines: readonly LineFacts[], ended: LineFacts['refused'] = {}): Family[] {
   const sum = (of: (line: LineFacts) => number) => lines.reduce((all, line) => all + of(line), 0)
   const gauge = (name: string, help: string, samples: Sample[]): Family => ({ name, help, type: 'gauge', samples })

@@ -94,7 +94,7 @@ export class CallPlugins {
     return andThen(asking, () => ({ request: turns.given, ...(answer && { answer }) }))
   }
 
-  /** Some of the targets, in the order in which they are to be tried. */
+  /** Returns some of the targets, in the order in which they are to be tried. */
   targets<Target extends PluginTarget>(targets: readonly Target[]): MaybePromise<readonly Target[]> {
     const turns: Turns<readonly Target[], readonly Target[]> = {
       given: freezeData(targets),

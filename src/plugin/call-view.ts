@@ -1,7 +1,7 @@
 import type { JsonObject } from '../core/json.ts'
 import type { PluginCall } from './contract.ts'
 
-/** A call as the line knows it. `headers` are all of the client's, by lower-case name; `signal` is aborted when it leaves. */
+/** A call as its worker knows it. `headers` are all of the client's, by lower-case name; `signal` is aborted when it leaves. */
 export type CallFacts = Omit<PluginCall, 'headers' | 'state' | 'body'> & {
   headers: { readonly [name: string]: string | string[] | undefined }
   body(): JsonObject

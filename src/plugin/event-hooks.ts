@@ -128,7 +128,7 @@ function hasEnd(events: Events): boolean {
   return events.some((event) => 'done' in event)
 }
 
-/** Only the end of an answer is its end. */
+/** Removes the end from events that are not the end of the answer. */
 function withoutEnd(events: Events): Events {
   if (!hasEnd(events)) return events
   return events.flatMap((event) => {

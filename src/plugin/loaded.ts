@@ -29,7 +29,7 @@ function isOn({ name, enabled, organizations }: LoadedPlugin, caller: PluginCall
   return said(caller.keyRules, name) ?? said(caller.rules, name) ?? enabled
 }
 
-/** Any name may be that of a plugin, also that of a member which every object has. */
+/** Finds the rule about a plugin. Any name may be that of a plugin, also that of a member which every object has. */
 function said(rules: PluginRules, name: string): boolean | undefined {
   return Object.hasOwn(rules, name) ? rules[name] : undefined
 }

@@ -15,7 +15,7 @@ type Kept = { target: string; until: number; changedAt: number; toldUntil: numbe
 
 /** The target that each conversation, session or user is kept at. One for each event loop; it survives reloads. */
 export class Affinity {
-  /** Opened when it is needed: many routers keep nothing. */
+  /** Kept keys, opened when they are needed: many routers keep nothing. */
   #kept: LRUCache<string, Kept> | undefined
   readonly #now: () => number
   readonly #onFound: NonNullable<AffinityOptions['onFound']>
@@ -45,7 +45,7 @@ export class Affinity {
     }
   }
 
-  /** Goes on with what another event loop has found out; the later of two findings counts. */
+  /** Adopts a finding of another event loop; the later of two findings counts. */
   adopt({ at, key, target, until }: KeptFinding): void {
     const known = this.#kept?.peek(key)
     if (known && at <= known.changedAt) return
@@ -69,7 +69,7 @@ export class Affinity {
   }
 }
 
-/** Some megabytes; the ones that were idle longest are forgotten. */
+/** Maximum number of kept keys, of some megabytes; the ones that were idle longest are forgotten. */
 const mostKept = 50_000
 const mostTold = 10_000
 

@@ -20,7 +20,7 @@ function kindOf(operation: string, streams: boolean, size: number): CallClass {
   return { toContent: `${operation} ${way} ${size}`, perToken: way, streams }
 }
 
-/** Each class has four times the tokens of the one before. */
+/** Largest numbers of tokens of the classes: each has four times those of the one before. */
 const largestOfClasses = [1_000, 4_000, 16_000, 64_000, Infinity]
 
 function sizeOf(promptTokens: number): number {
@@ -205,7 +205,7 @@ class MeasuredPassage implements Passage {
 /** Minimum time, for an answer that arrived at once. */
 const leastMs = 1
 
-/** Several measurements: when the last one was made, how many they are, the largest and the mean. */
+/** Summary of several measurements: the time of the last one, their number, the largest and the mean. */
 type Measured = { at: number; count: number; most: number; mean: number }
 
 /**
@@ -243,7 +243,7 @@ export class Gauge {
     return { at: this.#at, count: this.#count, most: this.#value, mean: this.#value }
   }
 
-  /** Another one was chosen because of it. */
+  /** Records that another target was chosen because of it. */
   passOver(): void {
     this.#passedOver++
   }

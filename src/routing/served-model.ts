@@ -2,7 +2,7 @@ import type { ModelEntry } from '../core/models/model.ts'
 import type { Target } from '../manifest/target.ts'
 import type { Directory } from './names/resolve.ts'
 
-/** Another model than the one asked for; without an entry the catalog does not know it. */
+/** Model that served instead of the requested one; without an entry the catalog does not know it. */
 export type ServedModel = { model: string; entry?: ModelEntry }
 
 /**

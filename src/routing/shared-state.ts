@@ -9,7 +9,7 @@ import type { RoutingState } from './types.ts'
 
 /** The routing state of an event loop. Several of them know the same when each adopts what the others find. */
 export type SharedState = RoutingState & {
-  /** Goes on with what other event loops have found out. */
+  /** Adopts findings of other event loops. */
   adopt(findings: readonly Finding[]): void
   /** Returns everything that is known, for an event loop that knows nothing yet. */
   findings(): Finding[]

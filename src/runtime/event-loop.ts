@@ -5,7 +5,7 @@ export function isLong(size: number): boolean {
   return size > long
 }
 
-/** Lets other calls have a turn of the event loop. */
+/** Yields to the event loop, so that other calls run. */
 export function nextTurn(): Promise<void> {
   return setImmediate()
 }

@@ -38,8 +38,8 @@ const flagsOfAll: readonly string[] = [
   '--no-allocation-site-pretenuring',
 ]
 /**
- * Each thread collects its young generation alone. V8's helpers would take turns with the threads that serve, and every collection
- * would wait for them, which takes 4 to 11 % of a call's CPU. With a core to spare they make pauses shorter.
+ * Flag by which each thread collects its young generation alone. V8's helpers would take turns with the threads that serve, and every
+ * collection would wait for them, which takes 4 to 11 % of a call's CPU. With a core to spare they make pauses shorter.
  */
 const collectAlone = '--no-parallel-scavenge'
 

@@ -46,7 +46,7 @@ export type Config = {
   }
   /** Limits of the size of the answers of providers. */
   answers: AnswerBounds
-  /** null: the management API shares the server. */
+  /** Port of the management API; null where it shares the server. */
   manage: { port: number | null }
   /** `sqlite:` and an absolute path, or `sqlite::memory:`. */
   store: { url: string }

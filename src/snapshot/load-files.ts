@@ -139,7 +139,7 @@ export async function loadFiles(reading: Reading, sources: Sources): Promise<Fil
   }
 }
 
-/** All files by path. */
+/** Returns all files by path. */
 export function byPath({ dialects, manifests, catalogs }: Sources): Map<string, Source> {
   return new Map([...dialects, ...manifests, ...catalogs].map((one) => [one.file, one]))
 }

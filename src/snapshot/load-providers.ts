@@ -79,7 +79,7 @@ function settingsOf({ settings }: Surroundings): string {
   return JSON.stringify(settings?.value) ?? ''
 }
 
-/** Knows what was looked up, and what was found; not where, which may be large. */
+/** Record of the names that were looked up and the values that were found; not of the place, which may be large. */
 class Lookups<Value> {
   readonly #found = new Map<string, Value | undefined>()
 

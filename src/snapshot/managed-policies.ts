@@ -57,7 +57,7 @@ function targetProblem(target: string, { providers, slugs, catalog }: Known): st
   return `the provider \`${slug}\` has no model \`${model}\`${didYouMean(model, names)}`
 }
 
-/** All targets must be called by the same endpoints. */
+/** Finds the problems of a policy whose targets are not all called by the same endpoints. */
 function apiProblems({ id, targets }: Policy, source: Source, { catalog }: Known): Problem[] {
   const [one, other] = withoutCommonApi(targets, catalog.find) ?? []
   if (!one || !other) return []

@@ -16,7 +16,7 @@ import { type PluginServices, pluginFolders } from './load-plugins.ts'
 
 /** One immutable generation of settings, providers and catalog. A call uses the one it began with to its end. */
 export type Snapshot = {
-  /** 1 for the first of the process. */
+  /** Number of the snapshot: 1 for the first of the process. */
   generation: number
   config: Config
   /** Providers by slug; switched-off ones are absent, unconfigured ones are present, with what they miss. */

@@ -96,7 +96,7 @@ async function readAnswer(
   return await readJson(context, response, outgoing)
 }
 
-/** Some models have no events, whatever they are asked for. */
+/** Checks the media type of a response: some models have no events, whatever they are asked for. */
 function isOfType({ headers }: HttpResponse, type: RegExp): boolean {
   return type.test(String(headers['content-type'] ?? ''))
 }

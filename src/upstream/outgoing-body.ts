@@ -53,7 +53,7 @@ export function bytesBody(file: Pick<UploadedFile, 'mediaType' | 'size' | 'read'
   return { contentType: sendableType(file.mediaType), length: file.size, bytes: () => file.read() }
 }
 
-/** All bytes of a body; undefined when they are more than `most`. */
+/** Returns all bytes of a body; undefined when they are more than `most`. */
 export async function wholeBytes(bytes: BodyBytes, most: number): Promise<string | Uint8Array | undefined> {
   if (typeof bytes === 'string') return bytes
   const chunks: Uint8Array[] = []

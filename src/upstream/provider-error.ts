@@ -6,7 +6,7 @@ import { readFailure } from '../manifest/run/translate.ts'
 import { billedAnyway, defaultAnswerBounds, excessOf } from './answer-body.ts'
 import { redact } from './auth/secrets.ts'
 
-/** Longer error bodies are cut in messages. Characters. */
+/** Maximum length of an error body in messages; longer ones are cut. Characters. */
 const maxExcerpt = 2_000
 
 /** An unsuccessful response of a provider. */
@@ -99,7 +99,7 @@ const speaksOfModel = /models?\b|model_|deployment/i
 const speaksOfOthers =
   /\b(files?|images?|audio|videos?|documents?|containers?|vector stores?|assistants?|threads?|batch(es)?|conversations?|items?|tools?|voices?|url)\b/i
 
-/** 529 is not registered, but usual. */
+/** Status codes of an overload. 529 is not registered, but common. */
 const overloadStatuses: ReadonlySet<number> = new Set([503, 529])
 
 /** Finds the code by the manifest's table, a code before a message, unless the code does not say why. */
@@ -144,7 +144,7 @@ function messageIn(body: Json | undefined): string | undefined {
   return typeof found === 'string' ? found : JSON.stringify(found).slice(0, maxExcerpt)
 }
 
-/** Every machine-readable code in an error body, the most specific first. */
+/** Lists every machine-readable code in an error body, the most specific first. */
 function codesIn(body: Json | undefined): string[] {
   const first = Array.isArray(body) ? body[0] : body
   if (!isObject(first)) return []
@@ -236,5 +236,5 @@ const unitMs: { readonly [unit: string]: number } = { ms: 1, s: 1_000, m: 60_000
 
 const mostMs = 86_400_000
 
-/** Larger numbers are no waits, but times of one kind or another. */
+/** Maximum wait: larger numbers are not waits, but times of one kind or another. Seconds. */
 const mostSeconds = 10_000_000

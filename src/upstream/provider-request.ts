@@ -178,7 +178,7 @@ async function textUpTo({ bytes }: HttpResponse, most: number): Promise<{ text: 
 const utf8 = new TextDecoder()
 const none = new Uint8Array()
 
-/** Our headers with the client's; a joined list has each item once. */
+/** Merges our headers with the client's; a joined list has each item once. */
 function withForwarded(own: Headers, forwarded: readonly ForwardedHeader[]): Headers {
   if (forwarded.length === 0) return own
   const headers: Record<string, string> = { ...own }
@@ -189,7 +189,7 @@ function withForwarded(own: Headers, forwarded: readonly ForwardedHeader[]): Hea
   return headers
 }
 
-/** Our headers for a provider. */
+/** Returns our headers for a provider. */
 function ownHeaders({ headers }: Provider, accept: string, contentType: string | undefined): Headers {
   let declared = declaredHeaders.get(headers)
   if (!declared) {

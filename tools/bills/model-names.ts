@@ -49,7 +49,7 @@ function readings(text: string): string[][] {
   return split === text ? [wordsOf(text)] : [wordsOf(text), wordsOf(split)]
 }
 
-/** Words and numbers, each apart, without what does not tell models apart. */
+/** Returns the words and numbers of a name, each apart, without those that do not distinguish models. */
 function wordsOf(text: string): string[] {
   const plain = bare(text)
     .toLowerCase()

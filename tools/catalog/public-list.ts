@@ -137,5 +137,5 @@ export function isPrice(field: string): boolean {
   return field.endsWith('_price')
 }
 
-/** No token costs as much, in dollars: what does is in another unit. */
+/** Price that no token costs, in dollars: one that is as high is in another unit. */
 const dearest = 1

@@ -215,7 +215,7 @@ export function countableConversation(
   }
 }
 
-/** Few texts have longer tokens on average. */
+/** Maximum bytes of a token: few texts have longer ones on average. */
 const maxBytesPerToken = 8
 
 /** Throws RouterError `unavailable` while no call can be written to the ledger. */

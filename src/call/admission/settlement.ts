@@ -74,7 +74,7 @@ export class Settlement {
   }
 
   /**
-   * No reply was received. Usage that the provider counted anyway is charged; so is, by an estimate, the prompt of a client
+   * Settles a call without a reply. Usage that the provider counted anyway is charged; so is, by an estimate, the prompt of a client
    * that left when the request had been `sent`.
    */
   async fail(attempted: AttemptSummary & { sent?: boolean }, error: RouterError): Promise<void> {
@@ -95,7 +95,7 @@ export class Settlement {
     return settled
   }
 
-  /** No other target could go on: the reply broke off, and what was received of it is charged already. */
+  /** Settles a reply that broke off and that no other target could continue: the part that was received is charged already. */
   async charged(attempted: AttemptSummary, error: RouterError): Promise<void> {
     await this.#writeQuietly(attempted, { outcome: 'partial', status: error.status, settled: nothingUsed, error })
   }

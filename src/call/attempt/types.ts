@@ -35,7 +35,7 @@ export type PreparedCall = {
 /** A call as it is translated for one target; `length` is an output limit in place of the client's own. */
 export type TargetedCall = Omit<PreparedCall, 'admission'> & { length?: number }
 
-/** Both directions between a client's call and one target: the request, and the answer whole or streamed. */
+/** Translation in both directions between a client's call and one target: the request, and the answer whole or streamed. */
 export type Translation = {
   /** The provider's body, and the neutral names of what it leaves out. Throws RouterError. */
   request(): ProviderRequest | Promise<ProviderRequest>

@@ -15,7 +15,7 @@ import type { Conversations, Turn } from '../types.ts'
 /** Input items of one origin: an earlier response, or the client's present body. */
 type Segment = { items: Json[]; from?: Pick<StoredResponse, 'model' | 'provider' | 'native'> }
 
-/** Longer than any model's context: a bound on what one request loads. */
+/** Maximum number of turns, longer than any model's context: a bound on what one request loads. */
 const maxTurns = 1_000
 const maxCharacters = 32 * 1024 * 1024
 const maxValues = 400_000
@@ -108,7 +108,7 @@ function turnsUpTo(store: StoredTurns, organization: string, last: string): Segm
   return turns.reverse().map((turn) => ({ from: turn, items: [...JSON.parse(turn.input), ...outputOf(turn)] }))
 }
 
-/** Counted before any of them is parsed. */
+/** Counts the JSON values of turns before any of them is parsed. */
 function valuesOf(turns: readonly StoredResponse[]): number {
   return turns.reduce((sum, { input, response }) => sum + valuesIn(input) + valuesIn(response), 0)
 }

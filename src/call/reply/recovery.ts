@@ -22,13 +22,13 @@ import { Repeated } from './repeated.ts'
 export type Recovery = {
   /** Checks whether an answer that has been shown so far can be continued after this failure. */
   canFollow(cut: CutAttempt, error: RouterError, shown: Reply): boolean
-  /** Asks the targets that are left: one that goes on, or how many attempts there were in all when none does. */
+  /** Asks the remaining targets: returns one that continues, or the number of all attempts when none does. */
   resume(cut: AnsweredAttempt, shown: Reply): Promise<Resumed | NotResumed>
 }
 
 type CutAttempt = Pick<AnsweredAttempt, 'attempts' | 'untried'>
 
-/** No other target went on: the number of attempts in all. */
+/** Result when no other target continued: the number of all attempts. */
 export type NotResumed = { answered?: undefined; attempts: number }
 
 /** An answer that goes on where another one broke off. `shown` is what the client gets of a frame; it throws RouterError. */

@@ -151,7 +151,7 @@ class StreamedReply {
     })
   }
 
-  /** Lets another target go on, where the rules of the name say so and it can. */
+  /** Resumes the answer at another target, where the rules of the name allow it and one can. */
   async #resume(error: RouterError): Promise<boolean> {
     const { answered } = this.#serving
     const { passage, settlement } = answered

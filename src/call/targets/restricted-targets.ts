@@ -51,7 +51,7 @@ const judges: { readonly [rule in GovernedUse['field']['rule']]: Judge } = {
   held: (use, target, call) => (use.path === 'thread' ? ofThread(use, target, call) : ofContainer(use, target, call)),
 }
 
-/** Each provider is searched for with one table, which is made once. */
+/** Search tables by provider, each made once. */
 const searches = new WeakMap<Provider, { [api in Api]?: GovernedSearch }>()
 
 function searchFor(provider: Provider, api: Api): GovernedSearch {

@@ -4,7 +4,7 @@ import { asRouterError, RouterError } from '../../core/errors.ts'
 import type { UploadedFile } from '../../core/operation.ts'
 import { Spool } from './temp-file.ts'
 
-/** Loaded with the first form. */
+/** Loader of the parser, which is loaded with the first form. */
 const require = createRequire(import.meta.url)
 const busboy = (): typeof import('@fastify/busboy') => require('@fastify/busboy')
 

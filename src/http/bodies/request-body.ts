@@ -65,7 +65,7 @@ type BodyReader = {
   whenRead(done: (text: string) => void, fail: (error: RouterError) => void): void
 }
 
-/** Most bodies are UTF-8 as it is; compressed ones and those in UTF-16 or UTF-32 are left to Express. */
+/** Returns the reader of a body. Most bodies are plain UTF-8; compressed ones and those in UTF-16 or UTF-32 are left to Express. */
 function readerOf(request: IncomingMessage, response: Response, limitBytes: number): BodyReader {
   const { 'content-encoding': coding = 'identity', 'content-type': type = '' } = request.headers
   const charset = /;\s*charset\s*=\s*"?([^\s;"]*)/i.exec(type)?.[1] ?? 'utf-8'

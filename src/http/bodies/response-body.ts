@@ -150,5 +150,5 @@ async function* untilAborted(
   }
 }
 
-/** HEAD is answered as GET is, without the body. */
+/** Yields nothing, as the body of a HEAD request, which is otherwise answered like GET. */
 async function* nothing(): AsyncGenerator<string, void> {}

@@ -99,7 +99,7 @@ export class Spool {
 }
 
 const mostInMemory = 64 * 1024
-/** Each of a few bytes has an object of a hundred. */
+/** Maximum number of chunks: each of a few bytes has an object of a hundred. */
 const mostChunks = 256
 const pieceBytes = 64 * 1024
 

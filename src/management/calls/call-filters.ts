@@ -38,7 +38,7 @@ export function filteredCalls<More extends string>(
 
 /** The filters whose value is that of a row. */
 const equal = ['key', 'group', 'model', 'provider', 'asked', 'operation', 'outcome', 'code', 'user'] as const
-/** After all calls that there can be. */
+/** Time after all calls that there can be. */
 const latest = 253_402_300_800_000
 const mostMembers = 8
 

@@ -73,8 +73,8 @@ const callsAtOnce = 250
 type Exported = Omit<CallsQuery, 'limit' | 'after'>
 
 /**
- * All calls of a query as lines of a table, a page at a time: the next one is read when the client has taken the last, and none when it
- * has left. `recheck` throws when they may not be read any more.
+ * Yields all calls of a query as lines of a table, a page at a time: the next one is read when the client has taken the last, and none when
+ * it has left. `recheck` throws when they may not be read any more.
  */
 export function callsCsv(
   asked: Exported,

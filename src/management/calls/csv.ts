@@ -30,7 +30,7 @@ function cell(value: Json | undefined): string {
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
 
-/** Without an exponent. */
+/** Writes a number without an exponent. */
 function decimal(value: number): string {
   const text = String(value)
   return text.includes('e') ? value.toFixed(12).replace(/\.?0+$/, '') : text

@@ -89,7 +89,7 @@ const linesAtOnce = 500
 const groupsAtOnce = 1_000
 const resolutions: readonly Resolution[] = ['hour', 'day', 'month']
 const mostDays = 100
-/** Each further group multiplies the rows. */
+/** Maximum number of groups: each further one multiplies the rows. */
 const mostGroups = 5
 
 type Parameters = Pick<UsageQuery, 'from' | 'to' | 'resolution' | 'groupBy'>

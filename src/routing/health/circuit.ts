@@ -71,7 +71,7 @@ export class Circuit {
     return this.#failing.revision + this.#refusing.revision + this.#paused.revision
   }
 
-  /** Undefined where all calls go through. */
+  /** Facts to share; undefined where all calls go through. */
   get facts(): CircuitFacts | undefined {
     const closings = { failing: this.#failing.facts, refusing: this.#refusing.facts, paused: this.#paused.facts }
     const { failing, refusing, paused } = closings
@@ -133,7 +133,7 @@ export class Circuit {
     }
   }
 
-  /** Busy for so long, by its own words. */
+  /** Pauses a target that says it is busy for so long. */
   pause(ms: number, now: number, caller?: string): void {
     this.#paused.add(now + ms, now, caller)
   }
@@ -225,7 +225,7 @@ class Closing {
     return this.#until !== undefined
   }
 
-  /** 0 where it does not stand. */
+  /** End of the time for which it applies; 0 where it does not. */
   get until(): number {
     return this.#until ?? 0
   }
@@ -234,7 +234,7 @@ class Closing {
     return this.#only
   }
 
-  /** Undefined where it does not stand. */
+  /** Facts to share; undefined where it does not apply. */
   get facts(): ClosingFacts | undefined {
     if (!this.stands) return undefined
     return { until: this.until, only: this.#only, successes: this.#successes, isDoubted: this.#isDoubted }

@@ -14,9 +14,9 @@ export type Leave = () => void
 const longestWaitMs = 1_000
 
 /**
- * Lets so many calls through at once. Those that wait are let in newest first, for the oldest are the nearest to being given up, with
- * one organization after the other. What waits too long, or does not fit in, is refused while it is still worth trying again: at once,
- * unless it takes the place of a call of low priority, or of the organization that has the most.
+ * Limiter of concurrent calls. Waiting calls are admitted newest first, as the oldest are the nearest to being given up, with organizations
+ * in turn. A call that waits too long, or does not fit in, is refused while it is still worth trying again: immediately, unless it takes
+ * the place of a call of low priority, or of the organization that has the most.
  */
 export class Gate {
   readonly #limits: () => GateLimits
@@ -56,7 +56,7 @@ export class Gate {
     return this.#placeFor(caller) ? undefined : full()
   }
 
-  /** Lets a call in at once, or after a wait. Rejects with RouterError `rate_limited`, or with the reason of the signal. */
+  /** Admits a call immediately, or after a wait. Rejects with RouterError `rate_limited`, or with the reason of the signal. */
   enter(caller: Caller, signal: AbortSignal, mostMs = longestWaitMs): Leave | Promise<Leave> {
     if (this.isOpen) return this.#letIn()
     signal.throwIfAborted()
@@ -176,12 +176,12 @@ export class Gates {
   readonly #gates = new Map<string, KnownGate>()
   readonly #lines: number
 
-  /** `lines`: how many event loops share each limit. */
+  /** `lines` is the number of event loops that share each limit. */
   constructor(lines = 1) {
     this.#lines = lines
   }
 
-  /** Undefined for a target without limits. */
+  /** Returns the limiter of a target; undefined for one without limits. */
   of(target: Target): Gate | undefined {
     const { limits } = target.provider
     if (!limits) return undefined

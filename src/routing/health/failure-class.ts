@@ -12,7 +12,7 @@ export type FailureClass = {
   next: 'any' | 'larger' | 'abler' | 'if_blocked' | 'never'
   /** The provider may have begun to act for the caller. */
   mayHaveBegun?: true
-  /** Whom the failure counts against, and whether it stops calls at once: until the time that was named, or for minutes. */
+  /** Scope that the failure counts against, and how it stops calls immediately: until the time that was named, or for minutes. */
   health?: { scope: HealthScope; closes?: 'until_told' | 'long' }
 }
 
@@ -56,7 +56,7 @@ const tooLarge: FailureClass = { name: 'too_large', same: 'never', next: 'larger
 const tooMuch: FailureClass = { name: 'too_large', same: 'never', next: 'any' }
 const blocked: FailureClass = { name: 'blocked', same: 'never', next: 'if_blocked' }
 const refused: FailureClass = { name: 'refused', ...aboutRequest }
-/** Another target finds out by itself whether it loses anything, before it is asked. */
+/** Class of a refusal because of losses: another target finds out by itself whether it loses anything, before it is asked. */
 const lost: FailureClass = { name: 'refused', same: 'never', next: 'any' }
 const own: FailureClass = { name: 'own', ...ours }
 

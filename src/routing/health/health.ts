@@ -126,7 +126,7 @@ export class Health {
     this.#tellChange(known, before, now)
   }
 
-  /** Goes on with what another event loop has found out; the later of two findings counts. */
+  /** Adopts a finding of another event loop; the later of two findings counts. */
   adopt(finding: CircuitFinding): void {
     const known = this.#circuits.named(finding, this.#now(), this.#settings())
     if (finding.at <= known.changedAt) return

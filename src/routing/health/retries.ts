@@ -48,7 +48,7 @@ export class RetryBudget {
   }
 }
 
-/** First attempts that earn one retry. Each earns 1 and a retry costs this many: fractions would not add up to a whole one. */
+/** Number of first attempts that earn one retry. Each earns 1 and a retry costs this many: fractions would not add up to a whole one. */
 const attemptsPerRetry = 5
 /** The cost of ten retries. */
 const mostSaved = 10 * attemptsPerRetry

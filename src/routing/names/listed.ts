@@ -49,7 +49,7 @@ export function listedPolicies(directory: Directory): Listed[] {
   return [...directory.managed.keys()].flatMap((id) => listedName(id, directory))
 }
 
-/** All names, each once. */
+/** Lists all names, each once. */
 function namesIn({ managed }: Directory, { rules: { aliases, policies } }: Scope): string[] {
   return [...new Set([...aliases.keys(), ...policies.keys(), ...managed.keys()])]
 }
@@ -170,7 +170,7 @@ function sharedValue<Value>(values: readonly Value[]): Value | undefined {
   return shared(values.map((value) => JSON.stringify(value))) === undefined ? undefined : values[0]
 }
 
-/** Every price that one of them has, as high as it is anywhere. */
+/** Returns every price that one of them has, at its highest. */
 function dearestOfAll(
   all: readonly ({ [name: string]: number } | undefined)[],
 ): { [name: string]: number } | undefined {

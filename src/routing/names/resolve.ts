@@ -24,7 +24,7 @@ export type Purpose = {
   apis?: readonly string[]
   serves(target: Pick<Target, 'provider' | 'entry'>): boolean
   name: string
-  /** Only models that are hosted in the EU. */
+  /** True for only the models that are hosted in the EU. */
   inEurope?: boolean
   /** Receives the targets of a name that are left out. */
   explanation?: Explanation | undefined
@@ -43,7 +43,7 @@ const conversations: Purpose = {
   name: 'chat models',
 }
 
-/** Any model of a provider that can be asked for something. */
+/** Purpose of any request: any model of a provider serves it. */
 const forAnything: Purpose = {
   serves: ({ provider: { chat, operations } }) => chat !== undefined || operations !== undefined,
   name: 'endpoints',
@@ -59,7 +59,7 @@ export type Route = {
   weights?: Weights | undefined
   /** Place of the name that led to each target, where there are several: targets of an earlier name come first. */
   rank?: ReadonlyMap<Target, number>
-  /** Only the target that stands first is asked. */
+  /** Set where only the target that stands first is asked. */
   onlyFirst?: true
   /** A target that would lose a field of the request is passed over. */
   strict?: true

@@ -35,7 +35,7 @@ function signingKeys(): Map<string, ArrayBuffer> {
 
 const derived = new Map<string, ArrayBuffer>()
 
-/** Imported by the first request that needs it. */
+/** Imports the signer with the first request that needs it. */
 async function loadSigner(): Promise<typeof import('aws4fetch').AwsV4Signer> {
   try {
     return (await import('aws4fetch')).AwsV4Signer

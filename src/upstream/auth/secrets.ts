@@ -39,7 +39,7 @@ export function shownOf(provider: Secretive, text: string): string {
   return withoutAddress(provider, redact(provider, text))
 }
 
-/** Hides the host of a provider in a network of the operator's own: providers and proxies repeat where they were called. */
+/** Hides the host of a provider in a network of the operator's own: providers and proxies repeat the address that they were called at. */
 function withoutAddress({ baseUrl }: Secretive, text: string): string {
   const url = URL.parse(baseUrl)
   if (!url || isPublicHost(url.hostname)) return text
@@ -74,7 +74,7 @@ type Known = Omit<Secretive, 'auth'> & { pieces: ReadonlySet<string>; short: rea
 const known = new WeakMap<Auth, Known>()
 const issued = new WeakMap<Auth, readonly string[]>()
 
-/** Computed at the first error of a provider. */
+/** Returns the secrets of a provider, computed at its first error. */
 function secretsIn(provider: Secretive): Known {
   const { auth, headers, baseUrl } = provider
   const before = known.get(auth)

@@ -44,7 +44,7 @@ function encode(part: object): string {
   return Buffer.from(JSON.stringify(part)).toString('base64url')
 }
 
-/** Read at every refresh, so that a file can be replaced while the router runs. */
+/** Reads the account at every refresh, so that a file can be replaced while the router runs. */
 async function readAccount(credentials: string, provider: string): Promise<AccountKey> {
   const text = credentials.startsWith('{') ? credentials : await readKeyFile(credentials, provider)
   const file = parse(text)

@@ -87,7 +87,7 @@ function dropExpired(entries: Map<string, Entry>, now: number): void {
 /** A request to a token endpoint; `secrets` are the values of the form that must not appear in errors. */
 type TokenRequest = { url: string; form: Record<string, string>; secrets: readonly string[]; provider: string }
 
-/** Short, because callers wait for the token before their own request begins. */
+/** Time limits of a token request: short, because callers wait for the token before their own request begins. */
 const timeouts: Timeouts = {
   connectMs: 5_000,
   firstEventMs: 10_000,

@@ -58,7 +58,7 @@ export function openFetcher(settings: MediaSettings, resolveName: ResolveName = 
 
 type Rules = MediaSettings & { allowed: ReadonlySet<string>; resolveName: ResolveName }
 
-/** Enough for URL shorteners and signed downloads. */
+/** Maximum number of redirects: enough for URL shorteners and signed downloads. */
 const maxRedirects = 5
 
 async function follow(
@@ -106,7 +106,7 @@ function parsedAddress(url: URL | null, { schemes }: Rules, refuse: Refuse): URL
 /** The schemes that are implemented, whatever the settings allow. */
 const implementedSchemes: ReadonlySet<string> = new Set(['https', 'http'])
 
-/** All addresses of the host. Throws unless each is public, or the settings allow the host. */
+/** Resolves all addresses of the host. Throws unless each is public, or the settings allow the host. */
 async function checkedAddresses(
   { hostname, protocol, port }: URL,
   { allowed, resolveName }: Rules,
@@ -196,7 +196,7 @@ function fetchError(url: string, what: string, cause?: unknown): RouterError {
   return new RouterError('invalid_request', message, cause === undefined ? {} : { cause })
 }
 
-/** Longer URLs are cut in messages. Characters. */
+/** Maximum length of a URL in messages; longer ones are cut. Characters. */
 const maxShownUrl = 200
 
 /** A URL for messages, without the parts that may be secret: credentials and the query. */

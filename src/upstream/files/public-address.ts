@@ -33,7 +33,7 @@ const reservedIPv4 = [
   ['240.0.0.0', 4, 'reserved, and broadcast'],
 ] as const
 
-/** Inside global unicast; everything outside of it (::, ::1, fc00::/7, fe80::/10, ff00::/8 …) is not public anyway. */
+/** Reserved ranges inside global unicast; everything outside of it (::, ::1, fc00::/7, fe80::/10, ff00::/8 …) is not public anyway. */
 const reservedIPv6 = [
   ['2001::', 23, 'protocol assignments, Teredo among them'],
   ['2001:db8::', 32, 'documentation'],

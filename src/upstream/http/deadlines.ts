@@ -60,7 +60,7 @@ export class LoopStalls {
     return this.#totalMs
   }
 
-  /** Undefined, or right after a stall a promise that resolves when all that waited has been read. */
+  /** Undefined, or right after a stall a promise that resolves when all data that waited has been read. */
   get catchingUp(): Promise<void> | undefined {
     this.#look()
     return this.#caughtUp
@@ -75,7 +75,7 @@ export class LoopStalls {
     this.#last = performance.now()
   }
 
-  /** Between ticks as well: whether the next one is late. */
+  /** Checks, between ticks as well, whether the next one is late. */
   #look(): void {
     const now = performance.now()
     const lateMs = now - this.#last - measureEveryMs
@@ -89,7 +89,7 @@ export class LoopStalls {
   }
 }
 
-/** Between two of them every socket is read once; the first may come before. */
+/** Waits for two turns of the event loop: between them every socket is read once; the first may come before. */
 async function turns(): Promise<void> {
   await setImmediate()
   await setImmediate()

@@ -36,7 +36,7 @@ const decoders: { readonly [coding: string]: (first: number) => Transform } = {
   zstd: () => createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: zstdWindowLog } }),
 }
 const deflateMethod = 8
-/** 8 MiB, the most that RFC 9659 lets a sender ask of us. */
+/** Window of zstd: 8 MiB, the maximum that RFC 9659 lets a sender ask of us. */
 const zstdWindowLog = 23
 
 async function* decode(
