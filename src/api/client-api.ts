@@ -45,7 +45,7 @@ export type ClientApi = {
   requestIdHeader?: string
   /** Request headers for a provider of the same format: they replace the manifest's value, or are appended to it. */
   forwardedHeaders?: { readonly [name: string]: 'replace' | 'append' }
-  /** The text that keeps an idle stream open once it has begun; a comment where this is missing. */
+  /** The text that keeps an idle stream open once it has started; a comment where this is missing. */
   keepAlive?: string
 }
 
@@ -94,7 +94,7 @@ export type FinishOf = (reason: string) => Finish | undefined
 export type StreamWriter = {
   /** Neutral events of a translated reply. */
   events(events: readonly StreamEvent[]): string
-  /** One frame of a provider of the same format, edited; empty when the client does not get it. */
+  /** Edits one frame of a provider of the same format; returns an empty text when the client does not get it. */
   edit(payload: JsonObject): string
   /** True if frames that differ only in a piece of text are edited into texts that differ only in it. */
   repeatsText?: boolean

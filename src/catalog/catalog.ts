@@ -7,7 +7,7 @@ export type Catalog = {
   find(provider: string, model: string): ModelEntry | undefined
   /** Returns the same as `find`, together with the purpose of its ids. */
   identify(provider: string, model: string): KnownModel | undefined
-  /** Every model once, in the order of the files, but those that were shut down before. */
+  /** Returns every model once, in the order of the files, except those that were shut down before. */
   list(): readonly CatalogedModel[]
 }
 

@@ -90,7 +90,7 @@ type PriceName = (typeof priceNames)[number]
 
 const priceNames = ['input_price', 'cached_price', 'output_price'] as const
 
-/** No token of any model costs as much, in USD. */
+/** Price that no token of any model reaches, in USD. */
 const dearest = 0.001
 
 /** Prices that are so far apart are in different units. */

@@ -2,7 +2,7 @@
 export type ModelIds = {
   /** Differences that make no other model. */
   ignore: ReadonlySet<'case' | 'blanks'>
-  /** Each finds the id inside of another form, such as a resource name, as its first group. */
+  /** Patterns that find the id inside of another form, such as a resource name, as their first group. */
   forms: readonly RegExp[]
 }
 

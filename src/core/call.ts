@@ -14,7 +14,7 @@ export type Cost = {
   parts: { [name in UsageClass | 'request' | 'reported']?: number }
   /** Identifies the prices that were used: a digest of the tier. */
   priceVersion: string
-  /** No price is known for this model. */
+  /** True if no price is known for this model. */
   unpriced?: boolean
   /** Computed from estimated counts, because the provider reported none. */
   estimated?: boolean

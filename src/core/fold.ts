@@ -33,7 +33,7 @@ export class Fold {
     this.#facts = facts
   }
 
-  /** Another one that has taken the same events: what one takes from now on, the other does not see. */
+  /** Returns another fold that has taken the same events: later events of one do not affect the other. */
   copy(): Fold {
     const copy = new Fold(this.#facts)
     copy.#parts = structuredClone(this.#parts)
@@ -52,7 +52,7 @@ export class Fold {
     return this.#finish !== undefined
   }
 
-  /** About how many characters the reply has so far. */
+  /** Returns about how many characters the reply has so far. */
   get size(): number {
     return this.#size + this.#parts.length * sizeOfPart
   }
@@ -191,7 +191,7 @@ export class Fold {
     else if (part.name) this.#openCall(index, out)
   }
 
-  /** Some providers give several calls the same key: another id with a name is another call. */
+  /** Checks for another call. Some providers give several calls the same key: another id with a name is another call. */
   #isOtherCall({ id, name }: NonNullable<ProviderEvent['tool']>, at: ProviderEvent['at']): boolean {
     if (!id || !name || at === undefined) return false
     const callId = this.#parts[this.#byKey.get(`tool_call ${at}`) ?? -1]?.callId
@@ -297,7 +297,7 @@ export class Fold {
   }
 }
 
-/** About how many characters an event adds to a reply; each value besides its texts counts as several. */
+/** Estimates how many characters an event adds to a reply; each value besides its texts counts as several. */
 function sizeOfEvent(event: ProviderEvent): number {
   let size = event.text?.length ?? 0
   // Nearly every event of a stream has a text alone.

@@ -24,10 +24,10 @@ export function parseJson(text: string): Json | undefined {
  */
 export type JsonBounds = { values: number; depth: number; members: number }
 
-/** No real object has more members; a list has no such bound. */
+/** Maximum number of members of an object, more than any real one has; a list has no such bound. */
 export const mostMembers = 10_000
 
-/** Real documents stay below 50 levels; readers and writers recurse once per level. */
+/** Maximum depth: real documents stay below 50 levels; readers and writers recurse once per level. */
 export const deepest = 200
 
 /**
@@ -92,7 +92,7 @@ function scan(
       if (++depth > deep) return { values, bound: 'depth' }
       left[depth] = code === openBrace ? wide : most
     } else if (closes) {
-      // No JSON: that is left to the parser.
+      // Not JSON: that is left to the parser.
       if (--depth < 0) return { values }
     }
   }

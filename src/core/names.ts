@@ -70,8 +70,8 @@ export function outsideEurope(
 }
 
 /**
- * Two models of a list that no endpoint calls both: a policy over them could never fail over from one to the other. Models that
- * are not known may be of any API.
+ * Finds two models of a list that no endpoint calls both: a policy over them could never fail over from one to the other. Models that are
+ * not known may be of any API.
  */
 export function withoutCommonApi(
   targets: readonly string[],

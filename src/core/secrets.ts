@@ -5,7 +5,7 @@ export const secretPrefix = 'ir-'
 const beginning = String.raw`(?:(?<![A-Za-z])|(?<=\\(?:[bfnrt]|u[\da-f]{4})))`
 /** 256 bits in base64url are 43 characters; the end may be cut off. */
 const looksSecret = new RegExp(`${beginning}${secretPrefix}[\\w-]{24,}`, 'g')
-/** Shorter secrets, which only an operator can have chosen, would match ordinary text. */
+/** Minimum length of a secret: shorter ones, which only an operator can have chosen, would match ordinary text. */
 const minLength = 8
 
 /**

@@ -46,9 +46,9 @@ export type Usage = { [name in UsageClass]?: number } & { reported_cost?: number
 export type ReportedUsage = Usage & { cache_write?: number }
 
 /**
- * Later counts replace earlier ones class by class, and so do the ways of serving, of which the ordinary one is omitted.
- * Of a sum of cache writes, those not reported to live 1 h live 5 min. Values that cannot be counts are ignored, so that
- * the meter estimates them.
+ * Merges counts: later ones replace earlier ones class by class, and so do the modes of serving, of which the ordinary one is omitted. Of
+ * a sum of cache writes, those not reported to live 1 h live 5 min. Values that cannot be counts are ignored, so that the meter estimates
+ * them.
  */
 export function mergeUsage(earlier: Usage, reported: ReportedUsage): Usage {
   const merged: Usage = { ...earlier }
@@ -82,9 +82,7 @@ export function addUsage(one: Usage, other: Usage): Usage {
   return modes.length > 0 ? { ...sum, modes } : sum
 }
 
-/**
- * Less than nothing is left of a total where a part of it is larger than the whole: then the part is as large as the whole.
- */
+/** Resolves totals that are less than a part of them: the part is then as large as the whole. */
 function withoutDeficits(reported: ReportedUsage): ReportedUsage {
   if (!hasDeficit(reported)) return reported
   const mended: ReportedUsage = { ...reported }
@@ -128,7 +126,7 @@ function numberOf(count: unknown): number {
 /** Counts that may have fractions; all others are rounded to whole ones before they are billed. */
 export const fractional: ReadonlySet<string> = new Set(['seconds', 'megapixels', 'reported_cost'])
 
-/** No request is that large: such a count is a provider's mistake, and billing it would empty the balance. */
+/** Count that no request reaches: it is a provider's mistake, and billing it would empty the balance. */
 const impossibleCount = 1e10
 
 function isCount(count: unknown): count is number {

@@ -3,9 +3,8 @@ import type { NeutralRequest } from '../core/request.ts'
 import { didYouMean } from './check/did-you-mean.ts'
 
 /**
- * Every field of the neutral request: whether a request that uses it loses something where no mapping mentions it. The
- * model may stand in the path, streaming may have a path of its own; messages, tools and extensions are judged by what
- * is in them.
+ * Every field of the neutral request: whether it is dropped from a request that uses it where no mapping mentions it. The model may be in
+ * the path, streaming may have a path of its own; messages, tools and extensions are judged by their contents.
  */
 export const neutralFields = {
   model: 'free',

@@ -172,8 +172,8 @@ export type Support = {
 }
 
 /**
- * Streamed answers on the wire: `eventField` names an event by a member of its JSON, `done` is the text of the last frame. `text` is
- * where a piece of text stands in an event: events that differ in it alone mean the same but for their text.
+ * Streamed answers on the wire: `eventField` names an event by a member of its JSON, `done` is the text of the last frame. `text` is the
+ * place of a piece of text in an event: events that differ only in it mean the same except for their text.
  */
 export type StreamForm = {
   path: string

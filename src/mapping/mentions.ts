@@ -55,7 +55,7 @@ class Collector implements Mentions {
   private readonly definitions: Map<string, Node>
   /** Variables bound by the functions and blocks around the current node, which hide definitions of the same name. */
   private local: ReadonlySet<string> = new Set()
-  /** Variables that stand for facts about the target: their members are not members of the request. */
+  /** Variables that contain facts about the target: their members are not members of the request. */
   private readonly facts: ReadonlySet<string>
   private readonly defined: ReadonlySet<string>
 

@@ -117,7 +117,10 @@ function flacParser(head: Uint8Array): AudioParser {
   }
 }
 
-/** The length of an Ogg file: the last position of its sound, of several streams after each other the sum. Seconds. */
+/**
+ * Returns a parser for the length of an Ogg file: the last position of its sound, or the sum for several streams after each other.
+ * Seconds.
+ */
 function oggParser(): AudioParser {
   let seconds = 0
   let sound: Sound | undefined

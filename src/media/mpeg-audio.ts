@@ -38,7 +38,7 @@ export function mpegRate(beginning: Uint8Array): number | undefined {
   return frame && frame.length / frame.seconds
 }
 
-/** Maximum number of bytes of a file that are not frames, such as a picture at its end. */
+/** Maximum number of bytes of a file that are not frames, such as an image at its end. */
 const mostLost = 4 * 1024 * 1024
 
 function nextSync(bytes: Uint8Array, from: number): number {

@@ -40,7 +40,7 @@ function picoOf(nanoUsd: number): bigint {
   return BigInt(Math.round(nanoUsd * 1_000))
 }
 
-/** Without the error of the last digits of a division. */
+/** Formats a number without the error of the last digits of a division. */
 function shortNumber(value: number): number {
   return Number(value.toPrecision(12))
 }

@@ -249,7 +249,7 @@ function takeHint(size: Walk, hint: CacheHint | undefined): void {
   if (hint.ttl === '1h' || size.caches === undefined) size.caches = hint.ttl === '1h' ? '1h' : '5m'
 }
 
-/** Every lifetime in hours or days counts as the long one: `24h`, `12h`, `1h`. */
+/** Returns a lifetime: every one in hours or days counts as the long one: `24h`, `12h`, `1h`. */
 function lifetimeOf({ retention, options }: NonNullable<NeutralRequest['cache']>): CacheHint {
   const lifetimes = [retention, options?.ttl].filter((one) => typeof one === 'string')
   return { ttl: lifetimes.some((one) => /^\d+(h|d)$/.test(one)) ? '1h' : '5m' }

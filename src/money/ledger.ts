@@ -144,7 +144,7 @@ class BatchingQueue implements LedgerQueue {
     if (this.#writing.length === 0) this.#schedule()
   }
 
-  /** Calls that settle in the same turn of the event loop, or soon after, share the commit. */
+  /** Schedules a commit: calls that settle in the same turn of the event loop, or soon after, share it. */
   #schedule(): void {
     const waitMs = this.#gathers && !this.#closed ? this.#sentAt + gatherMs - performance.now() : 0
     this.#wakeUp ??= waitMs > 0 ? setTimeout(() => this.#send(), waitMs) : setImmediate(() => this.#send())

@@ -98,7 +98,7 @@ function continues({ origin: { api, body } }: NeutralRequest, { provider }: Pric
 
 const stateFields = ['previous_response_id', 'conversation', 'prompt', 'thread'] as const
 
-/** Most calls use no tool of their provider. */
+/** Returns the use of the provider's tools: most calls use none. */
 function usesAt({ request }: BoundedCall, target: PricedTarget): RemoteUses {
   const { web_search, tools, extensions } = request
   const facts = factsOf(target)

@@ -21,7 +21,7 @@ export type Rates = {
 export type Tariff = {
   /** Ascending; every prompt reaches the first one. */
   tiers: readonly Rates[]
-  /** Each slice of the prompt is billed at its own tier, instead of the whole prompt at the reached one. */
+  /** True if each slice of the prompt is billed at its own tier, instead of the whole prompt at the reached one. */
   marginal: boolean
   /** A prompt reaches a tier at its threshold, not only above it. */
   inclusive: boolean
@@ -92,7 +92,7 @@ const laterClasses: ReadonlySet<Priced> = new Set<Priced>([
   'input_images',
 ])
 
-/** The modes that change a price, each once, sorted; the one that prices an image is the last. */
+/** Returns the modes that change a price, each once, sorted; the one that prices an image is the last. */
 export function pricedModes(tariff: Tariff, modes: readonly string[] | undefined): readonly string[] {
   if (!modes || modes.length === 0) return none
   const { multipliers, tiers, imageModes } = tariff

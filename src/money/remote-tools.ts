@@ -18,7 +18,7 @@ export type RemoteUses = {
   open: boolean
 }
 
-/** The tokens of one drawing: the largest picture of the best quality with its drafts, and the pictures that it is made from. */
+/** The tokens of one drawing: the largest image of the best quality with its drafts, and the images that it is made from. */
 export const tokensOfDrawing = { output: 7_000, input: 32_000 }
 
 /** Facts that a manifest may state about the tools of a model's family. */

@@ -29,7 +29,7 @@ export function embeddingsOf(body: unknown): object {
 const usualDimensions = 256
 const mostDimensions = 1_024
 
-/** Each input as a text; ids of tokens are its words. */
+/** Returns each input as a text; ids of tokens are its words. */
 function textsIn(input: unknown): string[] {
   if (typeof input === 'string') return [input]
   if (!Array.isArray(input) || input.length === 0) throw wrong('input', 'a string or an array that is not empty')
@@ -177,7 +177,7 @@ export function moderationsOf(body: unknown): object {
   return { id: `modr-${hashOf(JSON.stringify(input)).toString(16)}`, model: models.moderate, results }
 }
 
-/** Each has a verdict in every category. */
+/** Maximum number of texts: each has a verdict in every category. */
 const mostTexts = 256
 
 /** Texts are judged one by one, parts of one input together. */

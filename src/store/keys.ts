@@ -73,7 +73,7 @@ export function keyState({ revokedAt, expiresAt }: Pick<KeyRecord, 'revokedAt' |
 /** A page of keys: of one organization or of all, after an id. */
 type KeyPage = { organization?: string; after?: string; limit: number }
 
-/** No limit at all. */
+/** Rate limits of a key without any. */
 export const noLimits: RateLimits = { requestsPerMinute: null, tokensPerMinute: null, concurrentCalls: null }
 
 /** The keys of a database. */
@@ -292,7 +292,7 @@ function numberOrNull(value: bigint | null): number | null {
   return value === null ? null : Number(value)
 }
 
-/** The most requests and tokens per minute, and calls at once; null is no limit. */
+/** Maximum numbers of requests and tokens per minute, and of concurrent calls; null is no limit. */
 export type RateLimits = {
   requestsPerMinute: number | null
   tokensPerMinute: number | null

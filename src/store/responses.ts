@@ -71,7 +71,7 @@ export function responses(db: Connection) {
   }
 }
 
-/** Shorter texts are copied faster than shared. Characters. */
+/** Length from which texts are shared: shorter ones are copied faster. Characters. */
 const longText = 64 * 1024
 
 /** The form of a response for another thread. */

@@ -107,7 +107,10 @@ export class ChunkWriter {
     return ''
   }
 
-  /** A signature that came after the call had begun. Some clients take any piece after the whole call for another call. */
+  /**
+   * Closes a call with a signature that came after the call had started. Some clients take any piece after the whole call for another
+   * call.
+   */
   #closeCall(index: number, part: ToolCallPart): string {
     const signature = signatureMembers(part)
     const isWritten = this.#calls.get(index)?.signature === part.signature

@@ -132,7 +132,7 @@ function annotationsOf(parts: readonly Part[]): JsonObject[] {
   return annotations
 }
 
-/** This API cites URLs only: a source without one is omitted. */
+/** Writes a citation. This API cites URLs only: a source without one is omitted. */
 function annotationOf({ url, title, cited_text, start, end }: Citation, offset: number, length: number): JsonObject[] {
   if (!url) return []
   const url_citation = {

@@ -41,7 +41,7 @@ export class BlockWriter {
     return text
   }
 
-  /** The last `message_delta`: why the message ended, and its counts. */
+  /** Writes the last `message_delta`: why the message ended, and its counts. */
   end({ usage, costUsd, router }: ReplyFacts): string {
     const delta = { container: null, ...this.#ending }
     return writeEvent({ type: 'message_delta', delta, usage: deltaUsage(usage, costUsd), ...(router && { router }) })
@@ -144,7 +144,7 @@ export class BlockWriter {
     return text
   }
 
-  /** A block written at once: the input of a tool as its one delta, everything else in the start. */
+  /** Writes a block at once: the input of a tool as its one delta, everything else in the start. */
   #whole(block: JsonObject): string {
     const index = this.#next++
     const { input } = block

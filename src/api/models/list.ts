@@ -29,9 +29,9 @@ export function modelList(
 }
 
 /**
- * One model as clients see it. Prices are in USD per token, with the gaps of the catalog filled as they are billed; flat
- * prices are those of the lowest tier, and 0 where nothing is billed by the token. Models of other APIs than chat have the
- * prices of other units by their names, and what they take and give. Unknown times are 0.
+ * Writes one model as clients see it. Prices are in USD per token, with the gaps of the catalog filled as they are billed; flat prices
+ * are those of the lowest tier, and 0 where nothing is billed by the token. Models of other APIs than chat have the prices of other units
+ * by their names, and what they take and give. Unknown times are 0.
  */
 export function modelEntry(id: string, facts: ModelFacts, flatPrices: ListForm['flatPrices'] = false): JsonObject {
   const created = facts.created ?? 0
@@ -106,7 +106,7 @@ export function modelPage(models: Iterable<NamedModel>, query: PageQuery): JsonO
   }
 }
 
-/** One model in the form of the Messages API. */
+/** Writes one model in the form of the Messages API. */
 export function pagedModel(id: string, { created = 0, description, ...fields }: NamedModel['entry']): JsonObject {
   return {
     id,

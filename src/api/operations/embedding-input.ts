@@ -2,7 +2,7 @@ import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import { type Check, filledText, list, object, oneOf, refuse, required } from '../check.ts'
 import { tokensOfText } from './shared.ts'
 
-/** The most inputs of one request, as OpenAI has it. */
+/** Maximum number of inputs in one request, the same as OpenAI's. */
 const mostInputs = 2_048
 
 /** A text, tokens, or a list of texts, lists of tokens, and contents of texts and images. */

@@ -81,7 +81,7 @@ function textsRead({ fields }: OperationRequest): string[] {
   return textsOf(fields.documents).flatMap((text) => [String(fields.query), text])
 }
 
-/** A query is paid once for each hundred documents that are begun. */
+/** Returns the number of queries billed: one for each hundred documents or part thereof. */
 function queriesFor(documents: number): number {
   return Math.ceil(documents / 100)
 }

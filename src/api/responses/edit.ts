@@ -68,7 +68,7 @@ function standardFile(part: JsonObject, files: FetchedFiles | undefined): JsonOb
   return whole === file_data ? part : { ...others, filename: filename ?? nameOf(given), file_data: whole }
 }
 
-/** The last step of an address, as a file's name. */
+/** Returns the last step of an address, as a file name. */
 function nameOf(given: string): string {
   return (isAddress(given) && /([^/?#]+)\/?(?:[?#].*)?$/.exec(given)?.[1]) || 'document.pdf'
 }
@@ -78,7 +78,7 @@ export function countedBody(body: JsonObject): JsonObject {
   return without(body, onlyGenerating)
 }
 
-/** A body as it is compacted: the whole answer comes at once, and is stored nowhere. */
+/** Returns a body as it is compacted: the whole answer comes at once, and is stored nowhere. */
 export function compactedBody(body: JsonObject): JsonObject {
   return without(body, ['store', 'stream', 'stream_options'])
 }

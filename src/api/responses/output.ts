@@ -173,7 +173,7 @@ export function tokensOf(logprobs: Json | undefined): JsonObject[] {
   }))
 }
 
-/** The tokens of a message, by content index: each text takes as many as it consists of, the last one takes the rest. */
+/** Returns the tokens of a message, by content index: each text takes as many as it consists of, the last one takes the rest. */
 export function shareTokens(tokens: JsonObject[], parts: readonly Part[]): JsonObject[][] {
   const last = parts.findLastIndex(({ type }) => type === 'text')
   return parts.map((part, index) => {

@@ -73,7 +73,7 @@ function isOpaque(node: JsonObject): boolean {
   return node.role === undefined && isOpaqueItem(node) && isOpaquePart(node)
 }
 
-/** Earlier calls of custom tools, for a provider that only knows functions. */
+/** Returns an earlier call of a custom tool as a function call, for a provider that only knows functions. */
 function asFunctionCall(item: JsonObject): JsonObject {
   if (item.type === 'custom_tool_call_output') return { ...item, type: 'function_call_output' }
   const { input, ...call } = item

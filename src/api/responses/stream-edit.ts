@@ -24,7 +24,7 @@ export class EventEditor {
     this.#model = model
   }
 
-  /** One event as the text of a server-sent event; empty for the one that is held back to the end. */
+  /** Edits one event; returns the text of a server-sent event, empty for the one that is held back to the end. */
   edit(payload: JsonObject): string {
     const { sequence_number: given } = payload
     const sequence_number = typeof given === 'number' ? given : this.sequence

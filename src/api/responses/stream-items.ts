@@ -147,7 +147,7 @@ export class ItemWriter {
     const item = this.#open.get(index)
     if (!item) return
     item.parts = [part]
-    // An incomplete call may continue after another one has begun; free text never shows that it is complete.
+    // An incomplete call may continue after another one has started; free text never shows that it is complete.
     if (part.type !== 'tool_call' || (part.kind !== 'custom' && isWhole(part))) this.#finishPart(index, item, 'stop')
   }
 
@@ -208,7 +208,7 @@ export class ItemWriter {
     return done
   }
 
-  /** Citations and signatures that came after their item was done are at least in the last event. */
+  /** Adds citations and signatures that came after their item was done: they are at least in the last event. */
   #amend(): void {
     for (const message of this.#messages) if (message.amended) this.#write(message.item, 'stop', false)
     for (const [item, part] of this.#done) {
@@ -357,7 +357,7 @@ class StreamedMessage {
     this.#ended = true
   }
 
-  /** Only the last one can be open. */
+  /** Closes all parts: only the last one can be open. */
   #closeAll(): void {
     const last = this.#contents.at(-1)
     if (last?.open) this.close(this.#last, last.part)

@@ -13,11 +13,11 @@ export type RoutingRequest = {
   maxPrice?: MaxPrice
   /** false: no other target is asked when the first one fails. */
   allowFallbacks?: boolean
-  /** Only targets that take every parameter. */
+  /** True if only targets that accept every parameter are allowed. */
   requireParameters?: boolean
   /** `deny`: only targets whose providers neither keep data nor train on it. */
   dataCollection?: DataCollection
-  /** Only targets whose providers keep no data. */
+  /** True if only targets whose providers store no data are allowed. */
   zeroRetention?: boolean
   /** Names of the fields with preferences that were recognized, but ignored. */
   unheeded?: readonly string[]

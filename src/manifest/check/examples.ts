@@ -121,7 +121,7 @@ async function proveOfOperation(run: Run): Promise<Problem[]> {
   return problems
 }
 
-/** An example that proves nothing is a mistake as well. */
+/** Finds problems of form: an example that proves nothing is a mistake as well. */
 function formProblems({ layer: { source }, example, at }: Run): Problem[] {
   const { request, sends, dropped, answers, events, fails, means } = example
   const say = (message: string, path: Path = []) =>
@@ -243,7 +243,7 @@ function failedProblem(layers: readonly Layer[], error: unknown, message: string
   return texts && problemAt(texts, failed.position, message)
 }
 
-/** One event of an example: its JSON, or `{event, data}` where the wire names events, or the text that ends the stream. */
+/** Reads one event of an example: its JSON, or `{event, data}` where the wire names events, or the text that ends the stream. */
 function frameOf(provider: Provider, frame: JsonObject | string): { name?: string; data?: JsonObject | string } {
   const { eventField, done, data: form } = provider.chat?.stream ?? {}
   if (frame === done) return {}

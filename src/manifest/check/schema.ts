@@ -19,7 +19,7 @@ export function checkSchema(source: Source, kind: FileKind, value: unknown = sou
   return schemaProblems(source, accepts.errors, 'the file')
 }
 
-/** Each error of a schema at the place in the file that has to be changed; `whole` is the value that was checked. */
+/** Returns each error of a schema at the place in the file that has to be changed; `whole` is the value that was checked. */
 export function schemaProblems(
   source: Source,
   errors: readonly ErrorObject[] | null | undefined,
@@ -114,7 +114,7 @@ function isFromEnvironment(source: Source, { instancePath }: ErrorObject): boole
   return typeof written === 'string' && written.includes('${')
 }
 
-/** Authentication, headers, and what stands over them in the settings. */
+/** Authentication, headers, and the settings that override them. */
 const secretPlace = /(?:^|\/)(?:auth|headers|secret)(?:\/|$)/
 
 /** Characters of a wrong value that a message repeats. */

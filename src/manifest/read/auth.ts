@@ -47,7 +47,7 @@ const schemes = {
   },
 } as const satisfies { [Scheme in OwnScheme]: { readonly [member: string]: Member } }
 
-/** The member that an operator's one `secret` stands for. */
+/** The member that an operator's one `secret` sets. */
 const mainSecret: { readonly [scheme: string]: string } = {
   bearer: 'secret',
   header: 'secret',

@@ -72,7 +72,7 @@ function noManifest(slug: string, known: Iterable<string>): string {
   return `there is no provider \`${slug}\`${didYouMean(slug, known)}`
 }
 
-/** One step is enough, and cannot go round in circles. */
+/** Returns a message if a manifest itself has its models from another one: one step is enough, and cannot go round in circles. */
 function chained(slug: string, manifests: Names<Source>): string | undefined {
   const further = (manifests.get(slug)?.value as Partial<ManifestFile> | undefined)?.models_of
   return further === undefined ? undefined : `\`${slug}\` has its models from \`${further}\`: write that one`

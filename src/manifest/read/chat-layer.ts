@@ -70,7 +70,7 @@ export function readChat(reader: MappingReader, chat: ChatFile): PartialChat {
   }
 }
 
-/** One program of all sections: an object with the result of each, in the scope of `let`. */
+/** Reads all sections as one program: an object with the result of each, in the scope of `let`. */
 function readRequest(reader: MappingReader, sections: { [name: string]: string }): RequestMapping | undefined {
   const path = [...at, 'request']
   const { let: shared, ...results } = sections

@@ -30,7 +30,7 @@ export async function readFolder(
   }
 }
 
-/** One file; a file that was deleted since its folder was listed yields neither a source nor a problem. */
+/** Reads one file; a file that was deleted since its folder was listed yields neither a source nor a problem. */
 export async function readSourceFile(
   file: string,
   earlier?: Earlier,

@@ -24,7 +24,7 @@ export class MappingReader {
   private readonly isBroken: boolean
   private readonly functions: OwnFunctions | undefined
 
-  /** The definitions of other files stand before those of its own. `functions` are those of plugins. */
+  /** The definitions of other files precede its own. `functions` are those of plugins. */
   constructor(source: Source, { given = [], functions }: Around = {}) {
     this.source = source
     this.functions = functions

@@ -40,7 +40,7 @@ export function besideChat(layers: readonly Layer[]): Pick<Provider, 'count' | '
   return { ...(count && { count }), ...(compact && { compact }), ...(listing && { listing }) }
 }
 
-/** One endpoint made of all layers; missing, with the reasons, when none of them declares something that it needs. */
+/** Merges all layers to one endpoint; missing, with the reasons, when none of them declares something that it needs. */
 export function chatOf(layers: readonly Layer[], source: Source): { chat?: ChatEndpoint; problems: Problem[] } {
   const parts = layers.flatMap(({ chat }) => (chat ? [chat] : []))
   const last = <Name extends 'path' | 'request' | 'reply' | 'outputLimits'>(name: Name) =>

@@ -67,7 +67,7 @@ function readOperation(reader: MappingReader, at: Path, file: OperationFile): Pa
   }
 }
 
-/** One program of all sections, in the scope of `let`. */
+/** Reads all sections as one program, in the scope of `let`. */
 function readRequest(
   reader: MappingReader,
   path: Path,

@@ -19,7 +19,7 @@ export type Parsed = { document: Document.Parsed; lines: LineCounter }
 /** A place in a file; both count from 1. */
 export type Place = { line: number; column: number }
 
-/** Parses a text, keeping where everything stands. */
+/** Parses a text, keeping the place of everything in it. */
 export function parseNodes(text: string): Parsed {
   const lines = new LineCounter()
   return { document: parseDocument(text, { lineCounter: lines, prettyErrors: false }), lines }

@@ -33,7 +33,7 @@ export type KnownValue = { value: unknown; seen: string }
 
 const require = createRequire(import.meta.url)
 
-/** Loaded, with the package that parses positions, when something is wrong with a file, or js-yaml cannot read it. */
+/** Loads the package that parses positions, when something is wrong with a file, or js-yaml cannot read it. */
 function positions(): typeof import('./position.ts') {
   return require('./position.ts')
 }

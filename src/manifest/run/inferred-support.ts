@@ -57,7 +57,7 @@ export function supportFor(support: Support, losses: readonly string[], sameAs: 
   }
 }
 
-/** Made once: with the tools of the API itself, where the mapping takes all. */
+/** Made once per mapping: with the tools of the API itself, where the mapping takes all. */
 const owned = new WeakMap<Support, { [api in Api]?: Support }>()
 
 function supportOfOwn(support: Support, sameAs: Api): Support {

@@ -76,7 +76,7 @@ export async function readOperationReply(
   return { reply, usage: await usageOf(context, reply.usage, headers), reported }
 }
 
-/** One event of a provider's stream in the client's words. Throws RouterError for one that reports a failure. */
+/** Reads one event of a provider's stream in the client's words. Throws RouterError for one that reports a failure. */
 export async function readOperationEvent(
   context: OperationContext,
   name: string | undefined,

@@ -57,7 +57,7 @@ function withUses(losses: readonly DeclaredLoss[]): readonly (DeclaredLoss & { u
   return made
 }
 
-/** Every field that the neutral form does not have, by its own name. */
+/** Returns every field that the neutral form does not have, by its own name. */
 function unknownFieldsOf({ extensions = {} }: NeutralRequest): string[] {
   return Object.keys(extensions).map((name) => `extensions.${name}`)
 }
@@ -139,7 +139,7 @@ function inResult(shorten: (parts: Part[]) => Part[]): (part: Part) => Part {
   return (part) => (part.type === 'tool_result' ? { ...part, parts: shorten(part.parts) } : part)
 }
 
-/** The value without what stands at the path: a member, or the items of a list that are of this kind or type. */
+/** Returns the value without the part at the path: a member, or the items of a list that are of this kind or type. */
 function withoutPath(value: unknown, path: readonly string[]): unknown {
   const [step, ...rest] = path
   if (step === undefined || value === undefined) return undefined

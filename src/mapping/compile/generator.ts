@@ -16,17 +16,17 @@ export type Kind = 'string' | 'number' | 'boolean' | 'object' | 'array' | 'funct
 export type Code = {
   text: string
   kind: Kind
-  /** Never undefined. */
+  /** True if it is never undefined. */
   present: boolean
   /** A name or a literal: it can be evaluated late, repeatedly or never. */
   simple: boolean
-  /** May be an uncollapsed sequence. */
+  /** True if it may be an uncollapsed sequence. */
   raw?: boolean
   /** The items of a new list, or the values of a new object, that has nothing but literals. */
   literals?: readonly string[]
 }
 
-/** Thrown for a construct that cannot be compiled. */
+/** Error for a construct that cannot be compiled. */
 export class Uncompilable extends Error {
   readonly construct: string
 
@@ -40,7 +40,7 @@ export class Uncompilable extends Error {
 export type Frame = {
   outer: Frame | undefined
   variables: Map<string, Variable>
-  /** Inside a constructor with several members, which the library evaluates concurrently. */
+  /** True inside a constructor with several members, which the library evaluates concurrently. */
   parallel: boolean
 }
 
@@ -52,7 +52,7 @@ export type Variable = {
   asked: boolean
   kind: Kind
   present: boolean
-  /** May hold an uncollapsed sequence. */
+  /** True if it may hold an uncollapsed sequence. */
   raw?: boolean
   /** The function that the variable stands for, if that is known. */
   definition?: Definition
@@ -66,7 +66,7 @@ export type Definition = {
   context: string
   /** True if it calls itself, directly or through other functions. */
   recursive: boolean
-  /** Every use is a call with all arguments, which are never uncollapsed sequences. */
+  /** True if every use is a call with all arguments, which are never uncollapsed sequences. */
   calledOnly: boolean
   started: boolean
   /** The generated function, the facts known about its result, and whether that may be a call in tail position. */
@@ -133,7 +133,7 @@ export function captured<T>(generator: Generator, emit: () => T): { lines: strin
   }
 }
 
-/** Like `captured`, for code in braces. */
+/** Captures code in braces, like `captured`. */
 export function nested<T>(generator: Generator, emit: () => T): { lines: string[]; result: T } {
   generator.depth++
   try {
@@ -143,7 +143,7 @@ export function nested<T>(generator: Generator, emit: () => T): { lines: string[
   }
 }
 
-/** A block of statements and a last one. */
+/** Returns a block with these statements and a last one. */
 export function braces(generator: Generator, lines: readonly string[], last: string): string {
   const outer = indentation(generator)
   return `{\n${[...lines, `${outer}  ${last}`].join('\n')}\n${outer}}`

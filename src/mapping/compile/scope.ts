@@ -44,7 +44,7 @@ function bound(start: Frame | undefined, name: string): boolean {
   return false
 }
 
-/** The function that a name certainly stands for here, and its name in the generated code. */
+/** Returns the function that a name certainly refers to here, and its name in the generated code. */
 export function definition(generator: Generator, name: string): { name: string; known: Definition } | undefined {
   for (let frame: Frame | undefined = generator.frame; frame; frame = frame.outer) {
     const found = frame.variables.get(name)

@@ -19,7 +19,7 @@ export type CallsPage = { calls: ListedCall[]; next?: string }
 
 /** Rows that are examined in the first step, and at most in a later one: few calls pass some filters, and nearly all pass most. */
 const [firstRows, mostRows] = [200, 1_000]
-/** After so long a page ends, however few calls it has. Milliseconds. */
+/** Maximum duration of a page, however few calls it has. Milliseconds. */
 const longestMs = 70
 
 /** A function that reads pages of calls, by the index of organizations and times. Throws the engine's errors. */

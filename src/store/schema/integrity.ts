@@ -17,7 +17,7 @@ export type Integrity = {
   checkAll(): Damage
   /** The tables that decide about calls: of a small database at once, else in a thread of its own. Rejects with StoreError when that cannot be found out. */
   checkDeciding(): Promise<Damage>
-  /** Resolves when no thread is left. One that has only begun is not ended from outside: loading SQLite must not be interrupted. */
+  /** Resolves when no thread is left. One that has only just started is not ended from outside: loading SQLite must not be interrupted. */
   close(): Promise<void>
 }
 

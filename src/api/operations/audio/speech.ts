@@ -100,7 +100,7 @@ function charactersOf(text: string): number {
   return count
 }
 
-/** About how long it takes to speak a text at its `speed`, in seconds. */
+/** Estimates how long it takes to speak a text at its `speed`, in seconds. */
 function estimatedSeconds({ input, speed }: JsonObject): number {
   return sumOf(String(input), { letter: 1 / 15, digit: 0.3, sign: 0.2 }) / (typeof speed === 'number' ? speed : 1)
 }

@@ -73,10 +73,10 @@ export const speechEvents: OperationEvents = {
   },
 }
 
-/** Bytes of one event of a whole reply: without padding in base64 but in the last one. */
+/** Bytes of one event of a whole reply: only the last one is padded in base64. */
 const pieceBytes = 24_576
 
-/** Each event is encoded on its own: it can be decoded without the others. */
+/** Writes a piece as an event, which is encoded on its own: it can be decoded without the others. */
 function deltaOf(piece: Uint8Array): JsonObject {
   const { buffer, byteOffset, length } = piece
   return { type: delta, audio: Buffer.from(buffer, byteOffset, length).toString('base64') }

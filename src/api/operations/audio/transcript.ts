@@ -177,7 +177,7 @@ function timesOf({ start, end }: JsonObject): { start: number; end: number } {
 
 type Sentence = { start: number; end: number; text: string; speaker?: Json }
 
-/** Words of one speaker up to the end of a sentence, a pause, or as many as can be read at once. */
+/** Splits words into sentences: those of one speaker up to the end of a sentence, a pause, or as many as can be read at once. */
 function sentencesOf(words: readonly JsonObject[]): Sentence[] {
   const sentences: Sentence[] = []
   let open: Sentence | undefined
@@ -200,7 +200,7 @@ function sentencesOf(words: readonly JsonObject[]): Sentence[] {
 const longestPause = 1
 const longestLine = 84
 
-/** Made when it is first used: it reads a part of the Unicode data that nothing else needs. */
+/** Created on first use: it reads a part of the Unicode data that nothing else needs. */
 let names: Intl.DisplayNames | undefined
 
 /** The English name of a language by its code: `German`. Undefined for none. Throws RangeError for what cannot be a code. */

@@ -128,7 +128,7 @@ function inputOf(state: Json): Json {
   return typeof state === 'string' ? state : [{ role: 'user', content: [partOf(state)] }]
 }
 
-/** Anything as a part: the other form knows objects and lists of them. */
+/** Returns any value as a part: the other form knows objects and lists of them. */
 function partOf(value: Json): JsonObject {
   if (typeof value === 'string') return { type: 'input_text', text: value }
   const isData = isObject(value) || (Array.isArray(value) && value.length > 0 && value.every(isObject))

@@ -7,7 +7,7 @@ import { type Check, fieldsOf, filledText, flag, integer, oneOf, refuse, require
 import { dataOf, isAddress } from '../../media-address.ts'
 import { fileField } from '../form-fields.ts'
 
-/** The longest text that describes a picture, in characters. */
+/** Maximum length of a text that describes an image. Characters. */
 const longestPrompt = 32_000
 
 const prompt: Check<string> = (value, path) => {
@@ -85,12 +85,12 @@ export const largestImage = 50 * 1024 * 1024
 export const mostImages = 16
 
 /**
- * The pictures of an edit, as its fields have them: each a file `{"$file": …}`, `{"image_url": <address>}` or `{"file_id": …}`; and the
- * files that they stand for.
+ * The images of an edit, as its fields have them: each a file `{"$file": …}`, `{"image_url": <address>}` or `{"file_id": …}`; and the
+ * files that they refer to.
  */
 export type ImageInputs = { fields: { images: JsonObject[]; mask?: JsonObject }; files: UploadedFile[] }
 
-/** The pictures of a JSON body: `images` or `image`, and `mask`. Throws RouterError 400, 413. */
+/** Reads the images of a JSON body: `images` or `image`, and `mask`. Throws RouterError 400, 413. */
 export function inputsOfJson({ images, image, mask }: JsonObject): ImageInputs {
   const files: UploadedFile[] = []
   const name = images === undefined || images === null ? 'image' : 'images'
@@ -104,7 +104,7 @@ export function inputsOfJson({ images, image, mask }: JsonObject): ImageInputs {
   return { fields: { images: list, ...(covered && { mask: covered }) }, files }
 }
 
-/** The pictures of a form: files of the name `image` or `image[]`, and `mask`. Throws RouterError 400. */
+/** Reads the images of a form: files of the name `image` or `image[]`, and `mask`. Throws RouterError 400. */
 export function inputsOfForm(uploaded: readonly UploadedFile[], texts: JsonObject): ImageInputs {
   for (const name of ['image', 'images', 'mask']) {
     if (texts[name] !== undefined) throw refused(name, `'${name}' must be a file of a form, not a text.`)
