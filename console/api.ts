@@ -27,7 +27,7 @@ export type Asked = {
 /** Parameters of a path; what is empty or undefined is left out. */
 export type Query = { readonly [name: string]: string | number | readonly string[] | undefined }
 
-/** The answer to a request, whatever its status. `path` begins behind the address of the router: `v1/manage/org`. */
+/** Sends a request and returns the answer, whatever its status. `path` begins behind the address of the router: `v1/manage/org`. */
 export async function ask(
   path: string,
   { method = 'GET', body, query = {}, headers = {}, signal, as }: Asked = {},
@@ -45,7 +45,7 @@ export async function ask(
   })
 }
 
-/** The JSON of a successful answer; undefined where it has none. Throws ApiError. */
+/** Sends a request and returns the JSON of a successful answer; undefined where it has none. Throws ApiError. */
 export async function api<Answer>(path: string, asked: Asked = {}): Promise<Answer> {
   const response = await ask(path, asked)
   if (!response.ok) throw await errorIn(response, asked.as === undefined)

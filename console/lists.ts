@@ -8,7 +8,7 @@ export function linesOf(text: string): string[] {
     .filter((line) => line !== '')
 }
 
-/** `name=value`, one to a line. Throws an Error that names the line. */
+/** Reads pairs such as `name=value`, one to a line. Throws an Error that names the line. */
 export function pairsOf(text: string): Record<string, string> {
   return Object.fromEntries(
     linesOf(text).map((line) => {
@@ -25,7 +25,7 @@ export function pairsText(pairs: Readonly<Record<string, string>> | undefined): 
     .join('\n')
 }
 
-/** A number that may be left out. Throws an Error that names the field. */
+/** Reads a number that may be left out. Throws an Error that names the field. */
 export function numberOr<Other>(text: string, label: string, other: Other): number | Other {
   if (text === '') return other
   const value = Number(text)

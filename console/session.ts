@@ -24,7 +24,7 @@ export function whyNot(area: keyof Permissions): string | undefined {
   return level === 'write' ? undefined : `This key has ${area}: ${level}. It takes one with ${area}: write.`
 }
 
-/** The key is kept for as long as the tab is open. */
+/** Begins the session of a key, which is kept for as long as the tab is open. */
 export function begin(secret: string, found: Self, name: string): void {
   sessionStorage.setItem(kept, secret)
   signedOutBecause.value = ''

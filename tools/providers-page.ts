@@ -8,7 +8,7 @@ import type { Snapshot } from '../src/snapshot/snapshot.ts'
 /** The APIs of models, in the order of the columns. */
 const apis = ['chat', 'embedding', 'image', 'speech', 'transcription', 'rerank', 'moderation', 'decision'] as const
 
-/** The page of providers, in Markdown: their endpoints, abilities and data handling. */
+/** Writes the page of providers, in Markdown: their endpoints, abilities and data handling. */
 export function providersPage({
   providers,
   catalog,

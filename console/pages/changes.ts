@@ -109,7 +109,7 @@ function text(value: unknown): string {
   return typeof value === 'object' ? members(value) : String(value)
 }
 
-/** `manage: read, operate: write`, of those that say something. */
+/** Lists members that have a value, as in `manage: read, operate: write`. */
 function members(of: object): string {
   const said = Object.entries(of).filter(([, value]) => value !== null && value !== 'none')
   return said.map(([name, value]) => `${name}: ${text(value)}`).join(', ')

@@ -213,7 +213,7 @@ export function limitsIn(values: Values): Record<string, number | null> {
   return Object.fromEntries(limitFields.map(([name, label]) => [name, numberOr(values.get(name), label, null)]))
 }
 
-/** A time as the browser's field has it. */
+/** Formats a time for the browser's field. */
 function localTime(at: string | null): string {
   if (at === null) return ''
   const there = new Date(at)

@@ -84,7 +84,7 @@ export default function Overview({ query }: PageProps) {
   `
 }
 
-/** `label.<name>` of a key, or `extra.<field>` of a call's metadata. */
+/** Checks whether a text is `label.<name>` of a key, or `extra.<field>` of a call's metadata. */
 function isTag(text: string): boolean {
   return /^(label|extra)\../s.test(text)
 }

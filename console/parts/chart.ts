@@ -73,7 +73,7 @@ const day = { month: 'short', day: 'numeric' } as const
 const days = new Intl.DateTimeFormat(undefined, day)
 const daysOfUtc = new Intl.DateTimeFormat(undefined, { ...day, timeZone: 'UTC' })
 
-/** A day where one begins, or else the time of the day. */
+/** Formats a tick: the day where one begins, or else the time of the day. */
 function tick(at: number, step: number): string {
   const then = new Date(at * 1_000)
   const isDay = step >= 86_400 || (then.getHours() === 0 && then.getMinutes() === 0)

@@ -53,7 +53,7 @@ export function Form({ onSubmit, submit, onCancel, whyNot, isDangerous = false, 
   `
 }
 
-/** The field that an error names is marked as wrong, and described by it. */
+/** Marks the field that an error names as wrong, and describes it by the error. */
 function markField(form: HTMLFormElement | null, error: Error | undefined, id: string): void {
   const wrong: Wrong | undefined = error && {
     param: error instanceof ApiError ? error.param : undefined,

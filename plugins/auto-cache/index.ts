@@ -41,7 +41,7 @@ export default definePlugin<Options>({
   },
 })
 
-/** A pattern in which `*` is any text. */
+/** Compiles a pattern in which `*` is any text. */
 function patternOf(text: string): RegExp {
   const parts = text.split('*').map((part) => part.replace(/[\\^$.|?+()[\]{}]/g, '\\$&'))
   return new RegExp(`^${parts.join('.*')}$`, 'i')

@@ -13,7 +13,7 @@ export class Flights {
     this.#mostMs = mostMs
   }
 
-  /** A call asks a provider. Returns whether others wait for it from now on: those for one key wait for one call. */
+  /** Begins a call that asks a provider. Returns whether others wait for it from now on: those for one key wait for one call. */
   begin(key: string): boolean {
     if (this.#under.has(key)) return false
     this.#under.set(key, [])

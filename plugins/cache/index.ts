@@ -85,7 +85,7 @@ export default definePlugin<Options>({
       return flights.begin(key) ? 'leads' : undefined
     }
 
-    /** The same when the call has ended that asks; `failed` where it got no reply for others. */
+    /** Returns the same when the call that asks has ended; `failed` where it got no reply for others. */
     async function waitedFor(
       key: string,
       oldestMs: number | undefined,

@@ -48,7 +48,7 @@ export function openKept(options: KeptOptions, log: Pick<PluginLog, 'warn'>): Ke
   }
 }
 
-/** A text has up to two bytes a character in memory; the rest is the entry itself. */
+/** Returns the size of an entry: its text has up to two bytes a character in memory, and the entry itself adds the rest. */
 function sizeOf(text: string): number {
   return 2 * text.length + 500
 }

@@ -18,7 +18,7 @@ export function isCacheable(
   return only === 'all' || !isSampled || temperature === 0
 }
 
-/** The same for requests that are answered alike, and for no others. */
+/** Returns a key that is the same for requests that are answered alike, and for no others. */
 export function keyOf(
   request: PluginRequest,
   { organization, group, key, api, body, headers }: Omit<PluginCall, 'state' | 'signal'>,

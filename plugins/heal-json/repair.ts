@@ -40,7 +40,7 @@ class LooseReader {
     return this.#isUnclear ? undefined : written
   }
 
-  /** A value as JSON; an empty text where none begins. */
+  /** Reads a value and returns it as JSON; an empty text where none begins. */
   #value(depth: number): string {
     this.#skip()
     const char = this.#text[this.#at]
@@ -131,7 +131,7 @@ class LooseReader {
     return next === '\n' ? '' : JSON.stringify(next).slice(1, -1)
   }
 
-  /** A number or a word of JSON, Python or JavaScript; one that is cut off is left out. */
+  /** Reads a number or a word of JSON, Python or JavaScript; one that is cut off is left out. */
   #bare(): string {
     const token = this.#match(/[^\s,:{}[\]"'`“”]+/y)
     const isCut = this.#at === this.#text.length

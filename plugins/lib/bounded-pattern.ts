@@ -1,6 +1,6 @@
 /**
- * A regular expression in which every repetition has an end, none is inside another, and which can be tried in few ways, so that no
- * text takes long. Throws an Error that names it.
+ * Compiles a regular expression in which every repetition has an end, none is inside another, and which can be tried in few ways, so that
+ * no text takes long. Throws an Error that names it.
  */
 export function boundedPattern(name: string, pattern: string, flags: string): RegExp {
   requireBounded(name, pattern)

@@ -41,7 +41,7 @@ function endOf(text: string, start: number, length: number): number | undefined 
   return at
 }
 
-/** ISO 7064, MOD 97-10. */
+/** Computes the remainder by ISO 7064, MOD 97-10. */
 function remainder(iban: string): number {
   let rest = 0
   for (const char of iban.slice(4) + iban.slice(0, 4)) {

@@ -1,6 +1,6 @@
 import type { JsonValue } from './types.ts'
 
-/** JSON with other texts in it, the names of members among them; the same value where none is another. */
+/** Returns JSON with other texts in it, the names of members among them; the same value where none is another. */
 export function mapJson(value: JsonValue, change: (text: string) => string): JsonValue {
   if (typeof value === 'string') return change(value)
   if (typeof value === 'number') {

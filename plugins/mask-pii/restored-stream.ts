@@ -25,7 +25,7 @@ export class RestoredStream {
     return partsOf(event).flatMap((one) => this.#takeOne(one))
   }
 
-  /** `event` has one member of content at most. */
+  /** Takes an event with one member of content at most. */
   #takeOne(event: ChatEvent): ChatEvent[] {
     const { text, refusal, reasoning, tool, citation, whole, at } = event
     if (text !== undefined) {

@@ -28,7 +28,7 @@ export class Alarms {
     )
   }
 
-  /** The plugin ends: what fails is tried at once, and only once more. */
+  /** Ends the plugin: alerts that fail are sent again immediately, and only once more. */
   close(): void {
     this.#ending.abort()
   }

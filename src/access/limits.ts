@@ -250,7 +250,7 @@ const kinds = [
   },
 ] as const
 
-/** `350ms`, `12s`. */
+/** Formats a time as `350ms` or `12s`. */
 function shortly(ms: number): string {
   return ms < 1_000 ? `${Math.ceil(ms)}ms` : `${Math.ceil(ms / 1_000)}s`
 }

@@ -1,7 +1,7 @@
 import { hash, randomBytes } from 'node:crypto'
 import { secretPrefix } from '../core/secrets.ts'
 
-/** A new secret: 256 random bits behind the prefix of this router's keys. */
+/** Makes a new secret: 256 random bits behind the prefix of this router's keys. */
 export function newSecret(): string {
   return `${secretPrefix}${randomBytes(32).toString('base64url')}`
 }
@@ -36,7 +36,7 @@ const unsendable = 'has characters that cannot be sent in a header: use letters,
 type Headers = { readonly [name: string]: string | string[] | undefined }
 
 /**
- * The secret of `Authorization: Bearer <key>` or `x-api-key: <key>`; undefined when the client sent none. Another
+ * Reads the secret of `Authorization: Bearer <key>` or `x-api-key: <key>`; undefined when the client sent none. Another
  * Authorization header yields a string that is no key, so that it is rejected instead of ignored.
  */
 export function secretOf(headers: Headers): string | undefined {

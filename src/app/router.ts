@@ -51,7 +51,7 @@ export type Router = {
   snapshot(): Snapshot
   /** Resolves when another process has taken over, and the last call has ended here. */
   retired: Promise<void>
-  /** The process is this router's alone: its young generation stays small as long as that is enough. */
+  /** Keeps the young generation small as long as that is enough: the process is this router's alone. */
   holdMemory(): void
   /** Notifies all threads that the start is over: its garbage is collected when they are idle. */
   settle(): void
@@ -138,7 +138,7 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   }
 }
 
-/** One thread needs nothing of what several do. */
+/** Serves in several threads. Loaded on demand: one thread needs none of it. */
 async function serveInSeveral(
   served: Served,
   several: SeveralOptions,
@@ -161,7 +161,7 @@ function threadCount({ server: { threads }, store }: Config, mayHandOver: boolea
 /** Set where the system distributes new connections among all that listen on a port. */
 const sharesPorts = ['linux', 'freebsd', 'sunos', 'aix'].includes(process.platform)
 
-/** A secret from the environment is known already, and output of a process ends up in logs: it is not repeated. */
+/** Creates the first key. A secret from the environment is known already, and output of a process ends up in logs: it is not repeated. */
 function createFirstKey(store: Store, env: NodeJS.ProcessEnv): FirstKey | undefined {
   const first = ensureFirstKey(store, env[adminKeyVariable])
   if (!first.created) return undefined

@@ -37,9 +37,9 @@ export type Serving = Omit<Listeners, 'stopListening' | 'retire'> & {
   threads: Lines['threads']
   /** Starts to answer requests. */
   open(): void
-  /** The process is this router's alone: its young generation stays small. */
+  /** Keeps the young generation small: the process is this router's alone. */
   holdMemory(): void
-  /** The start is over: what it has left is collected when no call runs. */
+  /** Ends the start: its garbage is collected when no call runs. */
   settle(): void
   /** Resolves when another process serves, and the last call has ended here. */
   retired: Promise<void>

@@ -85,7 +85,7 @@ function recheck(authenticated: Key, { isFree }: CallKind, services: Services): 
   return key
 }
 
-/** An upload is not read to find out that its model costs nothing: who has no money left cannot send one. */
+/** Requires money before an upload is read, even if its model would turn out to be free: a caller without money cannot send one. */
 async function requireMoneyForUpload(key: Key, { isFree }: CallKind, services: Services): Promise<void> {
   if (!isFree) await withLoans(() => requireMoney({ ...payer(key, services), at: Date.now() }, services.admission))
 }

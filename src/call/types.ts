@@ -70,9 +70,9 @@ export type Call = {
 
 /** Called while a body is read. */
 export type BodyProgress = {
-  /** The body takes longer than bodies do that are sent at once. */
+  /** Called when the body takes longer than bodies that are sent in one go. */
   onSlow(): void
-  /** A field of a form has arrived. Throws RouterError to refuse the rest. */
+  /** Called when a field of a form has arrived. Throws RouterError to refuse the rest. */
   onField(name: string, value: string): void
 }
 
@@ -133,9 +133,9 @@ export type AdmissionServices = {
 /** The part of the ledger that a call writes to; `detail` is the description of its error in the log. */
 export type CallLedger = {
   settle(...call: [...Parameters<LedgerQueue['settle']>, detail?: string]): Promise<void>
-  /** A call was refused before a provider was asked. */
+  /** Called when a call was refused before a provider was asked. */
   refused?(call: RefusedCall): void
-  /** A call is in flight. Returns a function that reports that it is settled. */
+  /** Called when a call is in flight. Returns a function that reports that it is settled. */
   begin?(call: Pick<CallRecord, 'organization' | 'stream'>): () => void
 }
 

@@ -223,7 +223,7 @@ function notTakenBy({ variants = [] }: Provider, chat: ChatEndpoint): string[] {
   return unsupportedByEndpoint(chat).filter((name) => !taken.some((need) => need === name))
 }
 
-/** The kind of a file is that of its folder, else that of its fields. */
+/** Checks whether a file is a configuration: the kind of a file is that of its folder, else that of its fields. */
 function isConfig({ file, value }: Source): boolean {
   if (/^config\b/.test(basename(file))) return true
   return isObject(value) && ['server', 'store', 'folders', 'manage'].some((name) => value[name] !== undefined)

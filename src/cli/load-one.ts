@@ -24,7 +24,7 @@ import { relativePath } from './command.ts'
 /** One loaded manifest or dialect, with the problems of its file and of the files it builds on. */
 type LoadedOne = { loaded?: Pick<LoadedProvider, 'provider' | 'layers'>; problems: Problem[] }
 
-/** The file of a manifest: a path, the slug of a provider, or the name of a dialect. */
+/** Finds the file of a manifest: a path, the slug of a provider, or the name of a dialect. */
 export function findManifest(name: string, { folders }: Config): string | undefined {
   const places = [folders.providers, join(folders.providers, 'dialects'), shippedDialects]
   const inFolders = places.map((folder) => join(folder, `${name}.yaml`))

@@ -98,7 +98,7 @@ function hasTypes(folder: string): boolean {
   }
 }
 
-/** A plugin to begin with. */
+/** Returns the text of a plugin to begin with. */
 export function pluginText(name: string): string {
   return `import { definePlugin, Refusal } from 'inference-router/plugin'
 

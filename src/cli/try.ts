@@ -170,7 +170,7 @@ async function tryStream(provider: Provider, frames: readonly (JsonObject | stri
   return { name: 'stream', steps, notes: { means, complete, ...unlistedFinish(means) } }
 }
 
-/** A word that the table of finish reasons lacks makes a failure of a reply that looks fine. */
+/** Returns a hint for a word that the table of finish reasons lacks: it makes a failure of a reply that looks fine. */
 function unlistedFinish({ finish, finish_raw }: JsonObject): { hint?: string } {
   if (finish !== 'error' || finish_raw === undefined) return {}
   return { hint: `the reply counts as failed: the table \`finish\` has no \`${finish_raw}\`, or calls it an error` }
@@ -221,7 +221,7 @@ function trialText({ name, steps, notes }: Trial): string {
 /** One input and the mapping's output; `notes` are further results, by name. */
 type Trial = { name: string; steps: { input: Json; output: Json }[]; notes: { [name: string]: Json } }
 
-/** An example of an endpoint besides chat. */
+/** Tries an example of an endpoint besides chat. */
 async function tryOperation(given: Provider, example: Example): Promise<Trial[]> {
   const { name, request, answers, events } = example
   const model = request?.model ?? ''

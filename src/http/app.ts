@@ -42,12 +42,12 @@ type RouterOptions = { caseSensitive: boolean }
 const Router: new (options: RouterOptions) => App = ofExpress('router')
 const parsedUrl: (request: IncomingMessage) => { pathname: string; query: string | null } = ofExpress('parseurl')
 
-/** An app without routes. */
+/** Creates an app without routes. */
 export function newApp(options: RouterOptions): App {
   return new Router(options)
 }
 
-/** A server whose requests and responses are those of an app. */
+/** Creates a server whose requests and responses are those of an app. */
 export function appServer(handle: (request: Request, response: Response) => void): Server {
   const classes: ServerOptions = { IncomingMessage: AppRequest, ServerResponse: AppResponse as typeof ServerResponse }
   return http.createServer(classes, handle as RequestListener)

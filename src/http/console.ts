@@ -12,8 +12,8 @@ import { headersOf, isKnown, respond } from './respond.ts'
 type ConsoleSettings = { enabled: boolean }
 
 /**
- * `/console/`, the pages that show and change what the management API does, and `/`, which sends browsers there and shows programs where
- * things are. Everything else is left to the next handler.
+ * Serves `/console/`, the pages that show and change what the management API does, and `/`, which sends browsers there and shows programs
+ * where things are. Everything else is left to the next handler.
  */
 export function consolePages(settings: () => ConsoleSettings): Handler {
   const files = openConsoleFiles()
@@ -235,7 +235,10 @@ async function addModules(path: string, read: Read, found: Set<string>): Promise
 
 const imports = /(?:\bfrom|^import)\s*["']([^"'\n]+)["']/gm
 
-/** The compiler is that of Node itself, which would warn that its own interface to it is new. It is loaded for the first page only. */
+/**
+ * Removes the types from a module. The compiler is that of Node itself, which would warn that its own interface to it is new. It is loaded
+ * for the first page only.
+ */
 async function withoutTypes(text: string): Promise<string> {
   const { default: amaro } = await import('amaro')
   return amaro.transformSync(text, { mode: 'strip-only' }).code

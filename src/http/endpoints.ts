@@ -47,7 +47,7 @@ export type Readiness = {
 }
 
 /**
- * `GET /health`: the process is alive. `GET /ready`: it is able to serve, else 503 with the reasons. Details of file problems and of
+ * Serves `GET /health`: the process is alive. `GET /ready`: it is able to serve, else 503 with the reasons. Details of file problems and of
  * degraded providers are sent only to those who may read them.
  */
 export function healthRoutes(

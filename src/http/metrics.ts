@@ -10,7 +10,7 @@ export type MetricsSource = {
   families(): Family[]
 }
 
-/** `GET /metrics`, in the text of Prometheus or, where `Accept` asks for it, as OpenMetrics. */
+/** Serves `GET /metrics`, in the text of Prometheus or, where `Accept` asks for it, as OpenMetrics. */
 export function metricsRoutes({ settings, requireReader, families }: MetricsSource): JsonRoute[] {
   const answer: JsonRoute['answer'] = async ({ headers }) => {
     const { enabled, public: isPublic } = settings()

@@ -22,7 +22,9 @@ export type ModelListServices = {
   now?(): number
 }
 
-/** The model lists and single models: without authentication, but a key that is sent must be valid, and sees only what it may call. */
+/**
+ * Serves the model lists and single models: without authentication, but a key that is sent must be valid, and sees only what it may call.
+ */
 export function modelRoutes({ access, directory, rulesOf, now = Date.now }: ModelListServices): JsonRoute[] {
   const lists = openLists(directory, now)
   const scopeOf = ({ headers }: JsonRequest): Scope | undefined => {

@@ -24,7 +24,7 @@ export function speakAs(clientApi: ClientApi, response: Response): void {
   if (clientApi.requestIdHeader !== undefined) headersOf(response)[clientApi.requestIdHeader] = requestIdOf(response)
 }
 
-/** The id is sent back and logged, so it must not be, or contain, the client's key. */
+/** Checks whether an id can be used: it is sent back and logged, so it must not be, or contain, the client's key. */
 function isUsableId(id: string, secret: string | undefined): boolean {
   return /^[\w.:/+=-]{1,128}$/.test(id) && withoutSecrets(id, secret) === id
 }

@@ -48,13 +48,13 @@ export class RunningRequests {
     return request
   }
 
-  /** The answer to a request is a stream. */
+  /** Records that the answer to a request is a stream. */
   beginStream(request: RunningRequest): void {
     request.isStream = true
     this.#streams++
   }
 
-  /** The answer to a request goes on until the client leaves, or endless ones end here. */
+  /** Records that the answer to a request goes on until the client leaves, or endless ones end here. */
   beginEndless(request: RunningRequest): void {
     request.isEndless = true
     if (this.#endlessEnd) request.abort(stopping())

@@ -13,7 +13,7 @@ import { assignRequestId, speakAs } from './request-id.ts'
 import { headersOf, isKnown, respond } from './respond.ts'
 import type { JsonRequest, JsonRoute } from './types.ts'
 
-/** The app: the call routes, the JSON routes, pages, and errors in the format of the client's API. */
+/** Creates the app: the call routes, the JSON routes, pages, and errors in the format of the client's API. */
 export function createApp(
   context: ServerContext,
   calls: readonly CallRoute[],

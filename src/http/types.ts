@@ -6,7 +6,7 @@ export type JsonRequest = {
   headers: IncomingHttpHeaders
   params: { readonly [name: string]: string | readonly string[] | undefined }
   query: { readonly [name: string]: string | string[] | undefined }
-  /** The body as JSON, undefined when there is none. Throws RouterError 400, 413, 415. */
+  /** Reads the body as JSON, undefined when there is none. Throws RouterError 400, 413, 415. */
   readBody(): Promise<unknown>
 }
 

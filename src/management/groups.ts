@@ -21,7 +21,7 @@ import {
 import { isRecordId, pageOf } from './page.ts'
 import { invalid, membersOf, orNull, parametersOf, title, usdLimit } from './read.ts'
 
-/** `/v1/manage/group`: keys that share a monthly limit. */
+/** Serves `/v1/manage/group`: keys that share a monthly limit. */
 export function groupRoutes({ store }: ManagementContext): ManageRoute[] {
   const entry = (group: Group) => groupEntry(group, store)
   return [

@@ -10,7 +10,7 @@ import { grantCheck } from './names.ts'
 import { futureTime, invalid, labels, membersOf, namesOfModels, orNull, requireEmpty, usdLimit } from './read.ts'
 import { limitFields, limitsFrom } from './settings.ts'
 
-/** `POST /v1/manage/apikey/{id}/<property>`: changes of a key. Each returns the changed key, `label` 204. */
+/** Serves `POST /v1/manage/apikey/{id}/<property>`: changes of a key. Each returns the changed key, `label` 204. */
 export function keyChangeRoutes(context: ManagementContext): ManageRoute[] {
   const route = (property: string, handle: ManageRoute['handle']): ManageRoute => ({
     path: `/v1/manage/apikey/:id/${property}`,

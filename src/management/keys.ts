@@ -19,7 +19,7 @@ import {
 import { pageOf } from './page.ts'
 import { futureTime, invalid, labels, membersOf, onlyMembers, orNull, title, usdLimit } from './read.ts'
 
-/** `/v1/manage/apikey`: the keys of the organization. A secret is returned once, when its key is created. */
+/** Serves `/v1/manage/apikey`: the keys of the organization. A secret is returned once, when its key is created. */
 export function keyRoutes({ store }: ManagementContext): ManageRoute[] {
   return [
     {
@@ -125,7 +125,10 @@ function permissionsFrom(value: Json | undefined, caller: Key): Permissions {
   return permissions
 }
 
-/** An organization without such a key could never make one again. Throws RouterError 400. */
+/**
+ * Refuses to give up the last key that may manage or operate: an organization without one could never make one again. Throws RouterError
+ * 400.
+ */
 export function refuseLast(key: KeyRecord, { keys }: Store): void {
   const now = Date.now()
   if (keyState(key, now) !== 'active') return

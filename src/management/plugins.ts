@@ -13,7 +13,7 @@ import { invalid, membersOf } from './read.ts'
 /** The one field of the rules about plugins. */
 export const pluginFields = ['plugins']
 
-/** `POST /v1/manage/apikey/{id}/plugins`: which plugins are switched on or off for the calls of a key. */
+/** Serves `POST /v1/manage/apikey/{id}/plugins`: which plugins are switched on or off for the calls of a key. */
 export function keyPluginRoutes({ store, directory }: ManagementContext): ManageRoute[] {
   return [
     {

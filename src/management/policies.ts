@@ -32,7 +32,7 @@ import { type ModelDirectory, modelCheck, refuseMixedApis, refuseOutsideEurope }
 import { pageOf } from './page.ts'
 import { duration, invalid, membersOf, onlyMembers, policyId, remark } from './read.ts'
 
-/** `/v1/manage/policy`: the organization's named lists of targets, and the rules for asking them. */
+/** Serves `/v1/manage/policy`: the organization's named lists of targets, and the rules for asking them. */
 export function policyRoutes({ store, directory }: ManagementContext): ManageRoute[] {
   const { names } = store
   const found = (request: ManageRequest) => {
@@ -153,7 +153,7 @@ function targetsFrom(value: Json, path: string, directory: ModelDirectory): Targ
 
 const mostTargets = 64
 
-/** A policy that an alias points to cannot be deleted. */
+/** Refuses to delete a policy that an alias points to. */
 function refuseAliased(id: string, aliases: ReadonlyMap<string, string>): void {
   const alias = [...aliases].find(([, target]) => target === id || target === `policy/${id}`)
   if (alias) throw invalid(`The alias '${alias[0]}' points to this policy: change or delete that one first.`)

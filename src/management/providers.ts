@@ -31,7 +31,7 @@ import {
 } from './manage.ts'
 import { invalid, membersOf, parametersOf } from './read.ts'
 
-/** `/v1/manage/providers`: the providers, what each needs, how it is, and what it would be sent. */
+/** Serves `/v1/manage/providers`: the providers, what each needs, how it is, and what it would be sent. */
 export function providerRoutes(context: ManagementContext): ManageRoute[] {
   const { watch, troubled, explaining, store } = context
   const read = ({ organization }: ManageRequest) => {
@@ -229,7 +229,7 @@ function findOperations(provider: Provider, models: readonly CatalogedModel[]): 
   return [...new Set(provider.unknownModels === 'pass' ? any : found)].sort()
 }
 
-/** `/v1/manage/health`: what takes no calls, or not all: addresses, credentials and targets of providers. */
+/** Serves `/v1/manage/health`: what takes no calls, or not all: addresses, credentials and targets of providers. */
 export function providerHealthRoutes({ troubled }: ManagementContext): ManageRoute[] {
   return [
     {

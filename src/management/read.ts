@@ -5,7 +5,7 @@ import { aliasNameProblem, policyIdProblem } from '../core/names.ts'
 import { dayMs, durationMs, longestMs, parseTime } from '../core/time.ts'
 import { didYouMean } from '../manifest/check/did-you-mean.ts'
 
-/** The members of a body that may have only the `known` ones. Throws RouterError 400. */
+/** Reads the members of a body that may have only the `known` ones. Throws RouterError 400. */
 export function membersOf(body: unknown, known: readonly string[]): JsonObject {
   if (!isObject(body)) throw invalid(`The body must be a JSON object with: ${known.join(', ')}.`)
   return onlyMembers(body, known)
@@ -34,7 +34,7 @@ export function requireEmpty(body: unknown): void {
   if (!isObject(body)) throw invalid('The body must be empty.')
 }
 
-/** The parameters of a query that may have only the `known` ones, each once. Throws RouterError 400. */
+/** Reads the parameters of a query that may have only the `known` ones, each once. Throws RouterError 400. */
 export function parametersOf<Name extends string>(
   query: { readonly [name: string]: string | string[] | undefined },
   known: readonly Name[],
@@ -114,7 +114,7 @@ export function rangeTime(text: string, name: 'start' | 'end'): number {
   )
 }
 
-/** A time such as `500ms`, `10s` or `5m`, as it is written; of at least so many milliseconds. */
+/** Checks a time such as `500ms`, `10s` or `5m`, as it is written; of at least so many milliseconds. */
 export function duration(leastMs: number): Check<string> {
   return (value, path) => {
     const ms = typeof value === 'string' ? durationMs(value) : undefined

@@ -12,7 +12,7 @@ import { type ModelDirectory, type NameCheck, patternCheck, placeCheck } from '.
 import { pluginFields, pluginsEntry, pluginsFrom } from './plugins.ts'
 import { countLimit, invalid, membersOf, namesOfModels, orNull, requireAny } from './read.ts'
 
-/** `/v1/manage/org/<setting>`: the settings of the organization, read with GET; PUT changes what its body names. */
+/** Serves `/v1/manage/org/<setting>`: the settings of the organization, read with GET; PUT changes what its body names. */
 export function settingRoutes(context: ManagementContext): ManageRoute[] {
   return [
     ...routesOf('balance', balance, context),

@@ -38,7 +38,7 @@ const ofRoom = Symbol('levels of rooms')
 /** Writes lines of a log, each with its line break. */
 export type WriteLines = (lines: string) => void
 
-/** The log of another thread, whose lines this process's log writes. `flush` hands over those that are held back. */
+/** Opens the log of another thread, whose lines this process's log writes. `flush` hands over those that are held back. */
 export function openFarLog(levels: LogLevels, write: WriteLines): { log: Log; flush(): void } {
   const lines = new HeldLines(write)
   return { log: openLogOn(lines, levels), flush: () => lines.flush() }
@@ -89,7 +89,7 @@ function prettyWriter(file: number | string): (line: string) => string {
   })
 }
 
-/** The member `time` of a line, in ISO 8601; a second is written once for all its lines. */
+/** Returns a function that writes the member `time` of a line, in ISO 8601; a second is written once for all its lines. */
 function openClock(now: () => number): () => string {
   let second = Number.NaN
   let written = ''

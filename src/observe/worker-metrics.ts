@@ -37,7 +37,7 @@ export class LineMetrics {
   readonly #refused: { [code: string]: number } = Object.create(null)
   #delay: LoopDelay | undefined
 
-  /** A call ended with this; if no provider was asked for it, it was refused. */
+  /** Counts a call that ended with this error; if no provider was asked for it, it was refused. */
   failed(thrown: unknown): void {
     if (!isRefusal(thrown)) return
     const code = thrown instanceof RouterError ? thrown.code : 'internal'

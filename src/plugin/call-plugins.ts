@@ -140,7 +140,7 @@ export class CallPlugins {
     return andThen(this.#each(this.#outside.toReversed(), 'reply', turns), () => turns.given)
   }
 
-  /** A stream has ended, and each plugin is shown the answer as it reached it. Nobody waits for them. */
+  /** Shows each plugin the answer of a stream that has ended, as it reached it. Nobody waits for them. */
   streamed(answerAt: (plugin: RunningPlugin) => PluginReply): void {
     for (const plugin of this.#inside('reply')) void quietly(plugin, 'reply', unheeded(answerAt(plugin)))
   }
@@ -185,7 +185,7 @@ export class CallPlugins {
     return undefined
   }
 
-  /** The innermost first. */
+  /** Returns the plugins that have a hook, the innermost first. */
   #inside(hook: HookName): RunningPlugin[] {
     return this.#outside.filter(({ hooks }) => hooks[hook]).toReversed()
   }

@@ -51,7 +51,7 @@ export class CallView implements PluginCall {
     return this.time.signal
   }
 
-  /** A hook begins; `goesOn`: whether the client has left does not matter to it. */
+  /** Begins a hook; `goesOn`: whether the client has left does not matter to it. */
   begin(goesOn = false): void {
     this.#goesOn = goesOn
     this.#hook = undefined

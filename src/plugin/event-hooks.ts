@@ -33,7 +33,7 @@ export class EventHooks {
     return passed
   }
 
-  /** The provider's answer came whole, `said` has folded it: what has been held back. Throws RouterError `plugin_failed`. */
+  /** Returns the events that were held back of an answer that arrived whole; `said` has folded it. Throws RouterError `plugin_failed`. */
   end(said?: Fold): Events {
     let events: Events = []
     for (const stage of this.#stages) {

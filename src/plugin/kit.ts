@@ -11,13 +11,13 @@ export type Lent = {
   credentials: ReadonlySet<string>
   values: ValueStore
   budgets: ReadBudgets
-  /** A `fetch` to public addresses and these hosts. */
+  /** Opens a `fetch` to public addresses and these hosts. */
   openFetch(hosts: readonly string[]): GuardedFetch
 }
 
 type GuardedFetch = { fetch: Kit['fetch']; close(): Promise<void> }
 
-/** The kit of one plugin, which ends with it. */
+/** Opens the kit of one plugin, which ends with it. */
 export function openKit(plugin: string, hosts: readonly string[], lent: Lent): { kit: Kit; close(): Promise<void> } {
   const { fetch, close } = lent.openFetch(hosts)
   const { values } = lent

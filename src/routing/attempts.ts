@@ -118,7 +118,7 @@ class Attempts<Result extends Outcome> {
     return measurements.begin(target, { kind, limitMs }, left)
   }
 
-  /** One attempt; undefined when it failed. */
+  /** Makes one attempt; undefined when it failed. */
   async #attempt(candidate: Candidate, passage: Passage) {
     const { target } = candidate
     this.#failures.goOn()
@@ -158,7 +158,7 @@ class Attempts<Result extends Outcome> {
     return this.#trial.explanation?.answered(target, times, passage) ?? passage
   }
 
-  /** The last target that is left may take all the time that is left. */
+  /** Returns the limits of an attempt: the last target that is left may take all the time that is left. */
   #limits(candidate: Candidate): AttemptLimits {
     const isLast = this.#count >= mostAttempts || !this.#untried(candidate).some((one) => this.#isOpen(one, true))
     const leftMs = this.#leftMs
@@ -183,7 +183,9 @@ class Attempts<Result extends Outcome> {
     return this.#endBy === Infinity ? passage : counting(passage, (error) => !this.#endedByCaller(error))
   }
 
-  /** The time of the call was up, which its caller may have made as short as it liked: this says nothing of the target. */
+  /**
+   * Checks whether the time of the call was up. Its caller may have made it as short as it liked, so that it says nothing about the target.
+   */
   #endedByCaller({ code }: RouterError): boolean {
     return code === 'provider_timeout' && this.#leftMs <= leastMs
   }

@@ -111,7 +111,7 @@ export class Explanation {
     }
   }
 
-  /** A plugin answered: no target is asked. */
+  /** Records that a plugin answered: no target is asked. */
   answeredByPlugin(name: string): void {
     this.#answeredBy = name
   }

@@ -117,7 +117,7 @@ function signatureOf({ signature, by }: ToolCallPart): CallSignature {
   return { ...(signature !== undefined && { signature }), ...(by !== undefined && { by }) }
 }
 
-/** An assistant message with calls in which no part is signed. */
+/** Checks whether a message is one of the assistant with calls in which no part is signed. */
 function lacksSignatures({ role, parts }: Message): boolean {
   const unsigned = (part: Part) => !isSignedReasoning(part) && !(isCall(part) && part.signature !== undefined)
   return role === 'assistant' && parts.some(isCall) && parts.every(unsigned)

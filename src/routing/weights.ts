@@ -34,7 +34,7 @@ function hashed(seed: number, text: string): number {
   return hash
 }
 
-/** The last steps of MurmurHash3: texts that differ in one character have numbers far apart. */
+/** Applies the last steps of MurmurHash3: texts that differ in one character have numbers far apart. */
 function mixed(hash: number): number {
   let bits = hash ^ (hash >>> 16)
   bits = Math.imul(bits, 0x85ebca6b)

@@ -107,7 +107,10 @@ function semiSpaceMb(): number {
   return (space?.space_size ?? 0) / 2 ** 21
 }
 
-/** V8 takes the size that a process was started with for all its threads, whatever they ask for. After this, only the main thread has it. */
+/**
+ * Restores the sizes that threads ask for: V8 applies the size that a process was started with to all of its threads. After this, only the
+ * main thread has it.
+ */
 export function leaveThreadsTheirSizes(): void {
   setFlagsFromString('--max-semi-space-size=0')
 }

@@ -108,7 +108,7 @@ type ConfigFile = {
 const projectFolder = resolve(import.meta.dirname, '../..')
 
 /**
- * The configuration file: the one that is named, else the one that `INFERENCE_ROUTER_CONFIG` names, else `config.yaml`
+ * Finds the configuration file: the one that is named, else the one that `INFERENCE_ROUTER_CONFIG` names, else `config.yaml`
  * of the working folder, else the project's own.
  */
 export function findConfig(named: string | undefined, env: Environment): string {

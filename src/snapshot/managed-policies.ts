@@ -65,7 +65,7 @@ function apiProblems({ id, targets }: Policy, source: Source, { catalog }: Known
   return [source.problem(['policies', id, 'targets', other.index], message)]
 }
 
-/** A name with `@eu` is a promise: without a target in the EU the policy could never serve a call. */
+/** Finds the problems of regions: a name with `@eu` is a promise: without a target in the EU the policy could never serve a call. */
 function regionProblems({ id, targets }: Policy, source: Source, { providers, catalog }: Known): Problem[] {
   if (!isEuropean(id)) return []
   const isHere = (target: string) => providers.has(splitModel(target)?.provider ?? '')

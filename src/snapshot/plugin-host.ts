@@ -16,12 +16,12 @@ export class PluginHost {
     this.services = services
   }
 
-  /** One snapshot has taken the place of another: plugins that only the old one has end when their calls have ended. */
+  /** Replaces one snapshot by another: plugins that only the old one has end when their calls have ended. */
   replace(before: WithPlugins, after: WithPlugins): void {
     this.#end(onlyIn(before, after), this.presentCallsEnd)
   }
 
-  /** A snapshot is not used: ends the plugins that the one that stays does not have. */
+  /** Discards a snapshot that is not used: ends the plugins that the one that stays does not have. */
   discard(next: WithPlugins, kept: WithPlugins): void {
     this.#end(onlyIn(next, kept), async () => {})
   }

@@ -53,7 +53,7 @@ export function watchSnapshot(
     if (!isClosed) quiet = setTimeout(rebuild, quietMs)
   }
 
-  /** One build at a time; what changes meanwhile is read by the next one. */
+  /** Runs one build at a time; files that change meanwhile are read by the next one. */
   function rebuild(): void {
     isStale = building !== undefined
     building ??= build().finally(() => {

@@ -43,7 +43,7 @@ export function withBilled(error: RouterError, usage: Usage | undefined): Router
   return error
 }
 
-/** An answer that is no reply is paid by the usage in it. */
+/** Bills an answer that is not a reply by the usage in it. */
 export async function billedAnyway(provider: Provider, error: RouterError, answer: JsonObject): Promise<RouterError> {
   if (error.billed) return error
   return withBilled(error, await usageIn(provider, answer).catch(() => undefined))

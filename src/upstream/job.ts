@@ -14,7 +14,7 @@ import { sendRequest, textOf } from './provider-request.ts'
 export type JobOptions = { signal: AbortSignal; bounds: AnswerBounds; httpClient: HttpClient }
 
 /**
- * The result of a job: asks for it at the pace that the manifest declares, until it is done, has failed or its time is over. A job
+ * Returns the result of a job: asks for it at the pace that the manifest declares, until it is done, has failed or its time is over. A job
  * that is given up, or whose client leaves, is cancelled where the provider can do that. Throws RouterError.
  */
 export async function resultOf(
@@ -78,7 +78,7 @@ async function ask(
   return parseObject(target.provider, await textOf(target.provider, response, bounds.bytes), bounds)
 }
 
-/** The id alone is a whole URL; elsewhere it is one segment of a path. */
+/** Returns the address of a job: the id alone is a whole URL; elsewhere it is one segment of a path. */
 function addressOf(
   template: string,
   id: string,

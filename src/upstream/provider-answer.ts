@@ -89,7 +89,7 @@ export async function requestJson(
   return { body: parseObject(target.provider, text, bounds), exhaustedMs: exhaustedMs(response.headers) }
 }
 
-/** A long answer leaves the event loop a turn before each step. */
+/** Reads a whole answer; a long one yields to the event loop before each step. */
 async function readWhole(
   target: Target,
   response: HttpResponse,

@@ -127,7 +127,7 @@ function codeByStatus(status: number): ErrorCode {
   return status >= 400 && status < 500 ? 'invalid_request' : 'provider_failed'
 }
 
-/** The places where providers write a message, the most reliable first. */
+/** Finds the message in the places where providers write one, the most reliable first. */
 function messageIn(body: Json | undefined): string | undefined {
   const first = Array.isArray(body) ? body[0] : body
   if (typeof first === 'string') return first
@@ -157,7 +157,7 @@ function codesIn(body: Json | undefined): string[] {
   return names.filter((name) => typeof name === 'string' || typeof name === 'number').map(String)
 }
 
-/** AWS sends the error name in a header, before a colon and a URL. */
+/** Finds the error name that AWS sends in a header, before a colon and a URL. */
 function codeInHeaders(headers: Record<string, string | string[] | undefined>): string[] {
   const type = headers['x-amzn-errortype']
   return typeof type === 'string' ? [type.replace(/:.*$/, '')] : []
@@ -220,7 +220,7 @@ export function exhaustedMs(headers: Headers, now: () => number = Date.now): num
   return longest
 }
 
-/** `2m59.5s`, seconds, or a time. Milliseconds. */
+/** Reads a wait such as `2m59.5s`, seconds, or a time. Milliseconds. */
 function waitIn(text: string | string[] | undefined, now: () => number): number | undefined {
   if (typeof text !== 'string') return undefined
   if (/^\d+(\.\d+)?$/.test(text)) return Number(text) < mostSeconds ? Number(text) * 1_000 : undefined

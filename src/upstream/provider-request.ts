@@ -146,7 +146,7 @@ export function urlOf({ slug, baseUrl }: Pick<Provider, 'slug' | 'baseUrl'>, pat
   return base + expanded
 }
 
-/** The whole text of a response of at most so many bytes. Throws RouterError. */
+/** Reads the whole text of a response of at most so many bytes. Throws RouterError. */
 export async function textOf(provider: Provider, response: HttpResponse, mostBytes: number): Promise<string> {
   // V8 has no longer texts, whatever the limit of the server.
   const most = Math.min(mostBytes, constants.MAX_STRING_LENGTH)
@@ -157,7 +157,7 @@ export async function textOf(provider: Provider, response: HttpResponse, mostByt
   throw new RouterError('provider_unreadable', message, { provider: provider.slug })
 }
 
-/** The text of an unsuccessful response: its beginning where it is long. Throws RouterError. */
+/** Reads the text of an unsuccessful response: its beginning where it is long. Throws RouterError. */
 async function errorText(response: HttpResponse): Promise<string> {
   return (await textUpTo(response, mostErrorBytes)).text
 }

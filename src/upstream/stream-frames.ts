@@ -86,7 +86,7 @@ export async function* readBatches(reading: Reading, response: HttpResponse): As
   }
 }
 
-/** The end of the call, not of the answer. */
+/** Checks whether it is the end of the call, not of the answer. */
 function isOurs({ code }: RouterError): boolean {
   return code === 'client_gone' || code === 'stopping'
 }
@@ -158,7 +158,7 @@ class Progress {
     if (hasEnded) this.#beginEnding()
   }
 
-  /** The mapping reads the first of several choices only, which one format alone has. */
+  /** Follows the ends of several choices: the mapping reads the first of several choices only, which one format alone has. */
   #takeChoices(payload: JsonObject | undefined): void {
     this.#response.progressed()
     const choices = Array.isArray(payload?.choices) ? payload.choices.filter(isObject) : []

@@ -70,7 +70,7 @@ function foreign(where: string, currency: string): UnreadableBill {
   )
 }
 
-/** A line of a month or a week cannot be compared with days. */
+/** Refuses a line of a month or a week, which cannot be compared with days. */
 function requireOneDay(date: Cell, until: Cell): void {
   const [from, to] = [timeOf(date.text), timeOf(until.text)]
   if (from === undefined || to === undefined || to - from <= dayMs) return
@@ -243,7 +243,7 @@ function isAmbiguous(cost: string, delimiter: string): boolean {
   return delimiter === ';' && cost.includes(',') && !cost.includes('.')
 }
 
-/** USD as bills write it, rounded to nano-USD: `0.0123`, `$1,234.50`, `-1.2e-5 USD`, `(3.00)` for a refund. */
+/** Reads USD as bills write it, rounded to nano-USD: `0.0123`, `$1,234.50`, `-1.2e-5 USD`, `(3.00)` for a refund. */
 function nanoOfCost(text: string): bigint | undefined {
   const bare = text
     .replace(/^\((.*)\)$/, '-$1')

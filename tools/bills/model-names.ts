@@ -59,7 +59,7 @@ function wordsOf(text: string): string[] {
   return (plain.match(/\p{L}+|\d+/gu) ?? []).filter((word) => word !== 'preview' && word !== 'latest')
 }
 
-/** The same for `Claude 4.6 Opus` and `claude-opus-4-6`: words in any order, numbers in their own. */
+/** Returns a key that is the same for `Claude 4.6 Opus` and `claude-opus-4-6`: words in any order, numbers in their own. */
 function keyOf(words: readonly string[]): string {
   const numbers = words.filter((word) => /^\d/.test(word))
   const letters = words.filter((word) => !/^\d/.test(word)).sort()

@@ -1,7 +1,7 @@
 /** The lines around a change that are shown with it. */
 const context = 3
 
-/** A unified diff of two texts that have the same lines but for some that are changed: `patch -p1` and `git apply` take it. */
+/** Writes a unified diff of two texts that have the same lines but for some that are changed: `patch -p1` and `git apply` take it. */
 export function lineDifference(path: string, before: string, after: string): string {
   const [old, changed] = [before.split('\n'), after.split('\n')]
   const numbers = old.flatMap((line, index) => (line === changed[index] ? [] : [index]))

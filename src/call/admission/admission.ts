@@ -290,7 +290,10 @@ function mostOf(holds: readonly Hold[]): Pick<Hold, 'nanoUsd' | 'expected' | 'ou
   return most
 }
 
-/** The catalog may know less of a model than its provider: what the prompt can be by its text is never too much. */
+/**
+ * Returns the maximum usage at a target. The catalog may know less about a model than its provider: the size of the prompt by its text is
+ * always accepted.
+ */
 function mostAt(
   target: Target,
   { bounded, hold, remote }: { bounded: BoundedCall; hold: Hold | undefined; remote: boolean },

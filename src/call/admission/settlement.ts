@@ -55,14 +55,14 @@ export class Settlement {
     return this.#price(received)
   }
 
-  /** The whole reply was received. `store` returns the response to store with the row, once the price is known. */
+  /** Settles a reply that was received whole. `store` returns the response to store with the row, once the price is known. */
   async complete(received: ReceivedReply, store?: (settled: Settled) => StoredResponse | undefined): Promise<Settled> {
     const settled = this.#price(received)
     await this.#write(received, { outcome: 'complete', status: 200, settled, response: store?.(settled) })
     return settled
   }
 
-  /** The reply broke off after its first event: the part that was received is charged. */
+  /** Settles a reply that broke off after its first event: the part that was received is charged. */
   async partial(received: ReceivedReply, error: RouterError): Promise<void> {
     if (this.#written) return
     await this.#writeQuietly(received, {
@@ -88,7 +88,7 @@ export class Settlement {
     this.#writeAttempt(attempted, { outcome: 'failed', status: error.status, settled, error })
   }
 
-  /** An attempt broke off after content, and another target is to go on: what was received is charged. */
+  /** Settles an attempt that broke off after content, when another target is to continue: the part that was received is charged. */
   cutAttempt(received: ReceivedReply, error: RouterError): Settled {
     const settled = this.#price(received)
     this.#writeAttempt(received, { outcome: 'partial', status: error.status, settled, error })

@@ -4,7 +4,7 @@ import { otherFormatTranslation } from './other-format.ts'
 import { sameFormatTranslation } from './same-format.ts'
 import type { TargetedCall, Translation } from './types.ts'
 
-/** The translation for one attempt: bodies of the same format are edited, all others are translated by mappings. */
+/** Chooses the translation for one attempt: bodies of the same format are edited, all others are translated by mappings. */
 export function translationOf(target: Target, prepared: TargetedCall): Translation {
   const isEdited = !prepared.isRewritten && speaksSameFormat(target, prepared.call.clientApi)
   if (!isEdited) return otherFormatTranslation(target, prepared)

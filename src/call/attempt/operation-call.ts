@@ -48,7 +48,9 @@ export function callOperation(
   })
 }
 
-/** An answer from which no reply can be made is a failure of its target, and what it used is paid. Throws RouterError. */
+/**
+ * Requires an answer from which a reply can be made: any other is a failure of its target, and its usage is charged. Throws RouterError.
+ */
 function requireReadable(
   target: Target,
   { reply, usage }: Extract<OperationAnswer, { kind: 'whole' }>,
@@ -149,7 +151,7 @@ function piecesOf(request: OperationRequest, { batch }: OperationEndpoint, entry
   return { requests, offsets }
 }
 
-/** A number of answers in pieces. */
+/** Splits a number of answers into pieces. */
 function parts(request: OperationRequest, { field, size }: Batch, total: number): Pieces | undefined {
   if (total <= size) return undefined
   const offsets = Array.from({ length: Math.ceil(total / size) }, (_, index) => index * size)
@@ -162,7 +164,7 @@ function parts(request: OperationRequest, { field, size }: Batch, total: number)
 type Batch = NonNullable<OperationEndpoint['batch']>
 type Pieces = { requests: OperationRequest[]; offsets: number[] }
 
-/** A list of token ids is one input. */
+/** Checks whether a list is one of token ids, which is one input. */
 function isTokens(list: readonly Json[]): boolean {
   return typeof list[0] === 'number'
 }

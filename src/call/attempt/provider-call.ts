@@ -114,7 +114,10 @@ export function wireNames(clientApi: ClientApi, fields: readonly string[], body:
   return [...new Set(fields.flatMap((field) => namesInBody(clientApi.wireNames(field), body)))]
 }
 
-/** An id means something only where the file was uploaded; a reply about a file that nobody sent would be worse than none. */
+/**
+ * Returns the error for a file id. It means something only where the file was uploaded; a reply about a file that nobody sent would be
+ * worse than none.
+ */
 function fileRefused(fileId: string, dropped: readonly string[], target: Target): RouterError {
   const message = `${targetId(target)} cannot read the file '${fileId.slice(0, 100)}' by its id. Send the file as data or by URL, or call the provider that it was uploaded to.`
   return new RouterError('invalid_request', message, { param: dropped.find((name) => name.endsWith('file_id')) })

@@ -23,7 +23,7 @@ export function recordedFor(request: Described, { origin, header }: CallTags): R
   return { ...(user !== undefined && { user }), ...(metadata && { metadata }) }
 }
 
-/** `requesty: {tags, user_id, trace_id, session_id, extra}`: the members of `extra` are recorded under their own names. */
+/** Reads `requesty: {tags, user_id, trace_id, session_id, extra}`: the members of `extra` are recorded under their own names. */
 function readDescription(given: Json | undefined): JsonObject & { user_id?: string } {
   const body = optional(given, 'requesty', object)
   if (!body) return {}

@@ -158,7 +158,7 @@ async function answerOfPlugin<Read extends ReadCall>(
   }
 }
 
-/** A plugin, where others name a target. */
+/** Returns a plugin in the form in which others name a target. */
 export function pluginAsTarget(plugin: string): NamedTarget {
   return { provider: { slug: 'plugin' }, model: plugin }
 }

@@ -148,7 +148,7 @@ function textOf({ parts }: Reply, kind: 'text' | 'reasoning'): string {
   return parts.map((part) => (part.type === kind && 'text' in part ? (part.text ?? '') : '')).join('')
 }
 
-/** The stream keeps its id and its parts; its counts are those of the attempt. */
+/** Removes the head of an event: the stream keeps its id and its parts; its counts are those of the attempt. */
 function withoutHead({ id: _, model: __, created: ___, usage: ____, ...event }: ProviderEvent): ProviderEvent {
   if (event.text === undefined) return event
   const { at: _____, ...text } = event

@@ -66,7 +66,7 @@ function refused({ field: { instead }, path }: GovernedUse): RouterError {
   return new RouterError('invalid_request', message, { param: path })
 }
 
-/** A tier or speed that may cost more than the catalog says. */
+/** Returns the error for a tier or speed that may cost more than the catalog states. */
 function ofUnknownPrice({ path, value }: GovernedUse, target: Target, call: RestrictedCall): RouterError | undefined {
   const { provider, entry } = target
   const tariff = entry && tariffOf(entryAt(entry, call.at))

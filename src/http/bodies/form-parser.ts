@@ -64,7 +64,7 @@ export class FormParser {
     return this.#hasRoom
   }
 
-  /** The body has ended. */
+  /** Takes the end of the body. */
   end(): void {
     this.#hasEnded = true
     if (this.#isWhole) this.#look()
@@ -296,7 +296,7 @@ function readHeader(value: string): { kind: string; parameters: ReadonlyMap<stri
 /** `; name="quoted"`, in which a backslash is only before a quote or another one an escape, or `; name=plain`. */
 const parameter = /;\s*([^\s=;"]+)\s*=\s*(?:"((?:[^"\\]|\\["\\]|\\(?!["\\]))*)"|([^;"]*))/g
 
-/** RFC 8187: `UTF-8''na%C3%AFve.txt`. */
+/** Decodes a value of RFC 8187: `UTF-8''na%C3%AFve.txt`. */
 function extended(text: string): string {
   const encoded = /^[^']*'[^']*'(.*)$/s.exec(text)?.[1] ?? text
   try {

@@ -27,7 +27,7 @@ type UploadLimits = {
   onSlow?: (() => void) | undefined
 }
 
-/** The body as JSON; undefined when there is none. Throws RouterError 400, 413 or 415, or the abort reason. */
+/** Reads the body as JSON; undefined when there is none. Throws RouterError 400, 413 or 415, or the abort reason. */
 export async function readJson(request: IncomingMessage, response: Response, limits: UploadLimits): Promise<unknown> {
   const { 'transfer-encoding': coding, 'content-length': length, 'content-type': type } = request.headers
   if (coding === undefined && length === undefined) return undefined
@@ -132,7 +132,7 @@ function decodingReader(request: IncomingMessage, response: Response, limitBytes
 /** Express's readers by size limit. */
 const decoders = new Map<number, RequestHandler>()
 
-/** The text of a body, unless its upload is too much, stalls or is aborted. */
+/** Reads the text of a body, unless its upload is too much, stalls or is aborted. */
 function receive(
   request: IncomingMessage,
   reader: BodyReader,

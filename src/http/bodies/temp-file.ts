@@ -105,7 +105,7 @@ const pieceBytes = 64 * 1024
 
 type TemporaryFile = { handle: FileHandle; close(): Promise<void> }
 
-/** A file without a name ceases with the process, however that ends. */
+/** Opens a file without a name, which ceases with the process, however that ends. */
 async function openUnnamed(folder: string): Promise<TemporaryFile> {
   const path = join(folder, `router-upload-${randomUUID()}`)
   const handle = await open(path, 'wx+', 0o600)

@@ -8,7 +8,7 @@ import { callDetail, callEntry } from './call-entry.ts'
 import { type FilteredCalls, filled, filteredCalls } from './call-filters.ts'
 import { csvLine, csvType, wantsCsv } from './csv.ts'
 
-/** `/v1/manage/calls`: the settled calls of the organization, newest first, and one of them with everything recorded about it. */
+/** Serves `/v1/manage/calls`: the settled calls of the organization, newest first, and one of them with everything recorded about it. */
 export function callRoutes({ store }: Pick<ManagementContext, 'store'>): ManageRoute[] {
   return [
     {

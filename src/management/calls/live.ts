@@ -6,7 +6,7 @@ import { timeText } from '../key-entry.ts'
 import type { ManagementContext, ManageRequest, ManageRoute } from '../manage.ts'
 import { invalid, parametersOf } from '../read.ts'
 
-/** `/v1/manage/live`: what happens in the organization, as one server-sent event a second. */
+/** Serves `/v1/manage/live`: what happens in the organization, as one server-sent event a second. */
 export function liveRoutes({ live }: Pick<ManagementContext, 'live'>): ManageRoute[] {
   return [
     {

@@ -17,7 +17,7 @@ import type { ManagementContext, ManageRequest, ManageRoute } from '../manage.ts
 import { invalid, parametersOf, rangeTime } from '../read.ts'
 import { csvLine, csvType, wantsCsv } from './csv.ts'
 
-/** `…/usage`: the usage of a key or of the organization, by period (UTC) and group. */
+/** Serves `…/usage`: the usage of a key or of the organization, by period (UTC) and group. */
 export function usageRoutes({ store }: Pick<ManagementContext, 'store'>): ManageRoute[] {
   return [
     {

@@ -261,7 +261,7 @@ class Closing {
     this.revision++
   }
 
-  /** One more call was turned away: of the same organization, or of another one, which makes it concern all. */
+  /** Records one more call that was turned away: of the same organization, or of another one, which makes it concern all. */
   add(until: number, now: number, caller: string | undefined): void {
     if (!this.stands || (now >= this.until && this.#only !== undefined)) this.begin(until, caller)
     else if (caller === undefined) this.begin(Math.max(this.until, until), undefined)
@@ -270,7 +270,7 @@ class Closing {
     else this.begin(Math.max(this.until, until), undefined)
   }
 
-  /** A call has succeeded. Returns whether that was the one that ends it. */
+  /** Records a call that has succeeded. Returns whether it was the one that ends it. */
   succeeded(now: number, caller: string | undefined): boolean {
     if (!this.stands) return false
     if (!this.concerns(caller)) {

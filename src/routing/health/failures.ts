@@ -24,7 +24,7 @@ export class Failures<Result extends Outcome> {
     this.#trial = trial
   }
 
-  /** A target was not asked, or the call ended before it was. */
+  /** Records that a target was not asked, or that the call ended before it was. */
   add(target: Target, error: RouterError): void {
     this.#all.push({ target, error })
     const step = steps[error.code]

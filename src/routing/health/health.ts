@@ -13,7 +13,7 @@ export type Passage = {
   failed(error: RouterError): void
   /** Called when its answer is complete and has so many tokens. */
   produced?(tokens: number): void
-  /** The call has ended; always to be called. */
+  /** Called when the call has ended, in any case. */
   ended(): void
 }
 

@@ -10,7 +10,7 @@ export class RetryBudget {
   readonly #spent = new Map<string, number>()
   readonly #waiting = new Map<string, number>()
 
-  /** A first attempt at a target. */
+  /** Counts a first attempt at a target. */
   earn(target: Target, caller: string): void {
     if (this.#spent.size === 0) return
     const id = `${targetId(target)} ${caller}`

@@ -69,7 +69,7 @@ export type Route = {
 }
 
 /**
- * The targets of a model string. A name is an alias, else a policy of the organization, else a managed policy, else
+ * Resolves a model string to its targets. A name is an alias, else a policy of the organization, else a managed policy, else
  * `<provider>/<model>`; without a scope it is one of the last two. Targets that are not configured, not known, not
  * allowed or not for this purpose are left out. Throws RouterError 404, 403 for the access list of the key, or 400 for
  * models of another API, when none is left.

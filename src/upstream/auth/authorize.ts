@@ -118,7 +118,7 @@ async function withToken(
   return { ...withBearer(request, token), refused: () => tokens.forget(credential, token) }
 }
 
-/** RFC 6749, section 4.4. The secret goes in the body, which every provider accepts. */
+/** Fetches a token by RFC 6749, section 4.4. The secret goes in the body, which every provider accepts. */
 async function clientToken(auth: OAuthClientCredentials, { httpClient, provider, now }: Context): Promise<Token> {
   const { tokenUrl: url, clientId, clientSecret, scope } = auth
   const form = {

@@ -27,7 +27,7 @@ export async function signAws(auth: AwsSigV4, request: Signable, now: number): P
   return Object.fromEntries(names.flatMap((name) => (headers.has(name) ? [[name, headers.get(name) as string]] : [])))
 }
 
-/** A signing key is derived per day and credential: the cache is cleared when it has grown. */
+/** Returns the cache of signing keys, which are derived per day and credential: it is cleared when it has grown. */
 function signingKeys(): Map<string, ArrayBuffer> {
   if (derived.size > 100) derived.clear()
   return derived

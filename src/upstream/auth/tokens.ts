@@ -36,7 +36,7 @@ const minRemainingMs = 5_000
 
 type Entry = { token?: Token; fetching?: Promise<Token>; pausedUntil: number }
 
-/** An empty store. `now` is the time in milliseconds since 1970. */
+/** Opens an empty store. `now` is the time in milliseconds since 1970. */
 export function openTokens(now: () => number = Date.now): Tokens {
   const entries = new Map<string, Entry>()
 

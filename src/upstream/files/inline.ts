@@ -125,7 +125,7 @@ const kindNames = {
   file: 'a file',
 } as const satisfies { [kind in MediaPart['type']]: string }
 
-/** A "not found" or login page with status 200 must not pass for a picture. */
+/** Returns the file for a part. A "not found" or login page with status 200 must not pass for a picture. */
 function fileFor(
   { type, media_type }: MediaPart,
   url: string,

@@ -40,7 +40,7 @@ export function openHttpClient(): HttpClient {
   }
 }
 
-/** A kept connection that the provider closed as the request was sent, before it answered anything. */
+/** Checks whether a kept connection was closed by the provider as the request was sent, before it answered anything. */
 function closedUnused(thrown: unknown): boolean {
   return thrown instanceof RouterError && thrown.code === 'provider_unreachable' && wasKept(thrown.cause)
 }
@@ -66,7 +66,7 @@ async function send(outgoing: HttpRequest, agent: Agent, { stalls, deadlines }: 
   return { status, headers: received, bytes, progressed: () => exchange.progressed(), discard }
 }
 
-/** A text is sent at once; of anything else the exchange watches how it is taken. */
+/** Frames the body for undici: a text is sent at once; of anything else the exchange watches how it is taken. */
 function framed({ headers, body, length }: HttpRequest, exchange: Exchange) {
   if (typeof body === 'string') return { headers, body }
   const known = body instanceof Uint8Array ? body.length : length
