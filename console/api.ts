@@ -65,7 +65,7 @@ export async function all<Item>(path: string, name: string, signal?: AbortSignal
   return items
 }
 
-/** The error of an answer. A key that is no longer valid ends the session. */
+/** Returns the error of an answer. A key that is no longer valid ends the session. */
 export async function errorIn(response: Response, isOwn = true): Promise<ApiError> {
   const text = await response.text()
   let told: { message: string; code?: string; param?: string | null } | undefined
@@ -80,7 +80,7 @@ export async function errorIn(response: Response, isOwn = true): Promise<ApiErro
   return error
 }
 
-/** The data of server-sent events, parsed, until the signal ends them. Throws ApiError. */
+/** Yields the data of server-sent events, parsed, until the signal ends them. Throws ApiError. */
 export async function* events<Data>(path: string, signal: AbortSignal): AsyncGenerator<Data> {
   const response = await ask(path, { signal, headers: { accept: 'text/event-stream' } })
   if (!response.ok) throw await errorIn(response)

@@ -26,8 +26,8 @@ const refreshShare = 0.05
 const mostRows = 1_000
 
 /**
- * The calls page by page; those that are made meanwhile are put where they belong. They are looked for anew when `question` changes: in the
- * filters, a time may go with the clock.
+ * Returns the calls page by page; those that are made meanwhile are put where they belong. They are looked for anew when `question`
+ * changes: in the filters, a time may go with the clock.
  */
 export function useCalls(filters: Query, question: string): CallList {
   const calls = useSignal<readonly CallEntry[]>([])
@@ -80,7 +80,7 @@ export function useCalls(filters: Query, question: string): CallList {
   return { calls: shown, error: error.value, isLoading: isLoading.value, more }
 }
 
-/** A page that has some calls: a search that takes long ends its page before it has found one. */
+/** Returns a page that has some calls: a search that takes long ends its page before it has found one. */
 async function pageOf(filters: Query, cursor: string | undefined, signal: AbortSignal): Promise<CallsPage> {
   if (filters.outcome === 'refused') return { calls: [] }
   let page: CallsPage = { calls: [], ...(cursor !== undefined && { next_cursor: cursor }) }
@@ -111,7 +111,7 @@ async function refusals(filters: Query, signal: AbortSignal): Promise<RefusedEnt
   )
 }
 
-/** The filters, for the calls that may be new. */
+/** Returns the filters, for the calls that may be new. */
 function recent(filters: Query, calls: readonly CallEntry[]): Query {
   const oldest = calls[pageSize - 1]?.at ?? ''
   const start = [oldest, new Date(Date.now() - recentMs).toISOString(), String(filters.start ?? '')].toSorted().at(-1)

@@ -33,7 +33,7 @@ export function numberOr<Other>(text: string, label: string, other: Other): numb
   return value
 }
 
-/** The names that a call may ask for: models, aliases and policies. */
+/** Returns the names that a call may ask for: models, aliases and policies. */
 export async function callableNames(signal: AbortSignal): Promise<string[]> {
   const [{ data }, aliases, policies] = await Promise.all([
     api<{ data: { id: string }[] }>('v1/models/all', { signal }),

@@ -16,7 +16,7 @@ export function placeIn(address: string): Place {
   return { path: first || 'overview', rest: rest.map(decoded).join('/'), query: new URLSearchParams(query) }
 }
 
-/** The address of a page: `to('calls/' + id, { key })`. */
+/** Returns the address of a page: `to('calls/' + id, { key })`. */
 export function to(path: string, query: Query = {}): string {
   return `#/${path}${queryText(query)}`
 }

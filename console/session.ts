@@ -40,7 +40,7 @@ export function signOut(because = ''): void {
   self.value = undefined
 }
 
-/** The key that a link carries behind its #, where no server sees it. It does not stay in the address. */
+/** Returns the key that a link carries behind its #, where no server sees it. It does not stay in the address. */
 export function keyInAddress(): string | undefined {
   const found = /^#key=(.+)$/.exec(location.hash)?.[1]
   if (found === undefined) return undefined

@@ -38,7 +38,7 @@ is one that its manifest describes. *Data* is what the catalog states for most o
 for training, and where they are. If nobody states it, the table says *stored*, *trains*.`
 }
 
-/** The variables without which the manifest with this text cannot be used. */
+/** Returns the variables without which the manifest with this text cannot be used. */
 function variablesIn(text: string): string[] {
   const lines = text.split('\n').filter((line) => !line.trimStart().startsWith('#'))
   return [...new Set(lines.flatMap((line) => [...line.matchAll(/\$\{([A-Z0-9_]+)\}/g)].map(([, name = '']) => name)))]

@@ -116,7 +116,7 @@ function modelCell(call: ListedEntry) {
   return html`<${Name} text=${model ?? asked} />${below && html`<br /><span class="quiet"><${Name} text=${below} /></span>`}`
 }
 
-/** The parameters of the API for what is in the address. */
+/** Returns the parameters of the API for what is in the address. */
 function filtersIn(query: URLSearchParams): Query {
   const { time = '', tag, ...others } = Object.fromEntries([...query].filter(([name]) => !chosen.includes(name)))
   const [, name, value] = /^((?:label|extra)\.[^=]+)=(.+)$/s.exec(tag ?? '') ?? []

@@ -72,7 +72,7 @@ function isKeyId(actor: string): boolean {
   return /^[\da-f-]{36}$/.test(actor)
 }
 
-/** The names of keys by their ids, as far as they are known; one that is deleted has none. */
+/** Returns the names of keys by their ids, as far as they are known; one that is deleted has none. */
 function useKeyNames(ids: readonly string[]): ReadonlyMap<string, string> {
   const names = useSignal<ReadonlyMap<string, string>>(new Map())
   const asked = useRef(new Set<string>())

@@ -96,13 +96,13 @@ export default function Playground({ query }: PageProps) {
   `
 }
 
-/** The calls of the last answer, which it waits for the results of. */
+/** Returns the calls of the last answer, which it waits for the results of. */
 function openCalls(turns: readonly Turn[]) {
   const last = turns.at(-1)
   return last?.role === 'assistant' ? last.calls : []
 }
 
-/** An answer as it comes. Throws ApiError. */
+/** Yields an answer as it comes. Throws ApiError. */
 async function* answers(
   settings: Settings,
   turns: readonly Turn[],

@@ -30,7 +30,7 @@ export function hasHints({ tools = [], system = [], messages }: Chat): boolean {
   return tools.some(({ cache }) => cache) || parts.some((part) => 'cache' in part && part.cache !== undefined)
 }
 
-/** The conversation with marks at the ends of some blocks. */
+/** Returns the conversation with marks at the ends of some blocks. */
 export function withHints(chat: Chat, chosen: readonly Block[], cache: Hint): Chat {
   const { tools = [], system = [], messages } = chat
   const isChosen = (at: Block['at']) => chosen.some((block) => block.at === at)
@@ -51,7 +51,7 @@ function marked(parts: readonly Part[], cache: Hint): Part[] {
   return parts.map((part, index) => (index === at ? ({ ...part, cache } as Part) : part))
 }
 
-/** The last part that can be marked; -1 if there is none. */
+/** Returns the last part that can be marked; -1 if there is none. */
 function markedPart(parts: readonly Part[]): number {
   return parts.findLastIndex((part) => markable.has(part.type) && (part.type !== 'text' || part.text.trim() !== ''))
 }

@@ -78,7 +78,7 @@ export default definePlugin<Options>({
       },
     }
 
-    /** A reply that is kept; `leads` where others wait for this call from now on; undefined where this one has to wait. */
+    /** Returns a reply that is kept; `leads` where others wait for this call from now on; undefined where this one has to wait. */
     function seek(key: string, oldestMs: number | undefined): Sought | undefined {
       const reply = kept.get(key, oldestMs)
       if (reply) return { reply }

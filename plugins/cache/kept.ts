@@ -4,7 +4,7 @@ import { type FileTier, openFileTier } from './file-tier.ts'
 
 /** Replies by key. */
 export type Kept = {
-  /** A reply that is not older than this. */
+  /** Returns a reply that is not older than this. */
   get(key: string, oldestMs: number | undefined): PluginReply | undefined
   /** Returns whether it was kept: a reply may be too large. */
   put(key: string, reply: PluginReply, ttlMs: number): boolean

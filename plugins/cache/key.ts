@@ -36,7 +36,7 @@ const changing = ['x-router-strict', 'x-router-explain', 'anthropic-beta', 'anth
 /** Members of a body that change nothing of what is said. */
 const unimportant = ['stream', 'stream_options', 'metadata', 'store', 'requesty', 'session_id']
 
-/** A conversation, whichever API it is asked by; what only its API has counts with its whole body. */
+/** Returns a conversation, whichever API it is asked by; what only its API has counts with its whole body. */
 function chatOf({ chat }: Extract<PluginRequest, { chat: unknown }>, api: string, body: PluginCall['body']): unknown {
   const { stream: _, metadata: __, store: ___, unread, ...said } = chat
   const { models, provider, route } = body

@@ -37,7 +37,7 @@ function* rangesOf(pattern: RegExp, text: string): Generator<Range> {
   }
 }
 
-/** A text without what hides words: compatible forms of letters, signs without width, more than one space. */
+/** Returns a text without what hides words: compatible forms of letters, signs without width, more than one space. */
 export function plain(text: string): string {
   return text
     .normalize('NFKC')

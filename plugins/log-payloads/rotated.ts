@@ -32,7 +32,7 @@ export async function openRotated(bounds: Bounds): Promise<Rotated> {
   let leftOut = 0
   let writing: Promise<void> | undefined
   const mostBytes = Math.min(bytesAtOnce, bounds.max_file_bytes)
-  /** The next lines that fit into one file. */
+  /** Returns the next lines that fit into one file. */
   const nextLines = () => {
     let text = held ?? ''
     let bytes = Buffer.byteLength(text)

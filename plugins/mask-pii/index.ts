@@ -58,7 +58,7 @@ export default definePlugin<Options>({
   },
 })
 
-/** The request with placeholders; nothing where it has no such data, so that it is asked as the client wrote it. */
+/** Returns the request with placeholders; nothing where it has no such data, so that it is asked as the client wrote it. */
 function masked(
   request: PluginRequest,
   { state }: PluginCall & { state: State },

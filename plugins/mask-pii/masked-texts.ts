@@ -21,7 +21,7 @@ export class MaskedTexts {
     for (const [found] of text.matchAll(placeholder)) this.#taken.add(found)
   }
 
-  /** The text with a placeholder for each value. */
+  /** Returns the text with a placeholder for each value. */
   mask(text: string): string {
     let masked = ''
     let from = 0

@@ -19,7 +19,7 @@ export class Restorer {
     this.#pattern = inJson ? jsonPlaceholder : placeholder
   }
 
-  /** A text with the values; what only looks like a placeholder stays. */
+  /** Returns a text with the values; what only looks like a placeholder stays. */
   restore(text: string): string {
     return text.replace(this.#pattern, (found) => this.#values.get(found) ?? found)
   }

@@ -6,7 +6,7 @@ import type { Part } from './types.ts'
 /** Functions that put values back into texts, and into texts that are JSON. */
 export type Restorers = { text: Restorer; json: Restorer }
 
-/** An answer with the values in it. */
+/** Returns an answer with the values in it. */
 export function restoredReply(reply: PluginReply, restorers: Restorers): PluginReply {
   if ('chat' in reply) {
     const parts = reply.chat.parts.map((part) => restoredPart(part, restorers))

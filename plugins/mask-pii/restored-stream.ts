@@ -100,7 +100,7 @@ export class RestoredStream {
     return [...this.#leave(whole.type, event.at), { ...event, whole: restoredPart(whole, this.#restorers) }]
   }
 
-  /** The text with what was held back before it, as far as it is certain. */
+  /** Returns the text with what was held back before it, as far as it is certain. */
   #shown(given: Held): string {
     const restorer = this.#restorerOf(given)
     const index = this.#held.findIndex((held) => held.member === given.member && held.at === given.at)
@@ -143,7 +143,7 @@ function eventOf({ member, at, text }: Held): ChatEvent {
   return { ...key, [member]: text }
 }
 
-/** An event for each content that it has, in the order in which it counts; the last one has all the rest. */
+/** Returns an event for each content that it has, in the order in which it counts; the last one has all the rest. */
 function partsOf(event: ChatEvent): ChatEvent[] {
   const present = contents.filter((name) => event[name] !== undefined)
   if (present.length < 2) return [event]

@@ -136,7 +136,7 @@ export type ExceededFacts = Pick<Limited, 'scope'> & {
   waitMs: number
 }
 
-/** The message for clients. */
+/** Returns the message for clients. */
 export function exceededMessage({ scope, what, limit, left, needed, waitMs }: ExceededFacts): string {
   const owner = scope === 'key' ? 'this API key' : 'the organization'
   if (what === 'calls')
@@ -146,7 +146,7 @@ export function exceededMessage({ scope, what, limit, left, needed, waitMs }: Ex
   return `The limit of ${owner} is ${limit} tokens per minute: ${left} are left and this call may need ${needed}. Try again in ${seconds(waitMs)}.`
 }
 
-/** The time when `missing` units are free, or as many as can be. */
+/** Returns the time when `missing` units are free, or as many as can be. */
 function waitFor(window: Window, what: 'requests' | 'tokens', missing: number): number {
   let freed = 0
   for (const slot of window.slots) {
@@ -156,7 +156,7 @@ function waitFor(window: Window, what: 'requests' | 'tokens', missing: number): 
   return window.slots.at(-1)?.endsAt ?? 0
 }
 
-/** The tokens that must be available for a call to pass. */
+/** Returns the tokens that must be available for a call to pass. */
 export function neededTokens({ prompt, output, hasOutputLimit }: TokenRequest): number {
   return hasOutputLimit ? prompt + output : Math.max(prompt, 1)
 }
@@ -203,7 +203,7 @@ function endsOf(parts: readonly Reserved[]): Pick<LimitReservation, 'settle' | '
   }
 }
 
-/** The remainder of the tightest limit of each kind, and when it is fully available again. */
+/** Returns the remainder of the tightest limit of each kind, and when it is fully available again. */
 function headersOf(applied: readonly LimitedWindow[], at: number): Record<string, string> {
   const rests = applied.flatMap(({ limits, window }): Rest[] => {
     const resetMs = (window.slots.at(-1)?.endsAt ?? at) - at

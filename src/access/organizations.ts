@@ -5,7 +5,7 @@ import type { OrganizationRules } from '../store/rules.ts'
 
 /** Cached rules of organizations. */
 export type OrganizationCache = {
-  /** The rules of an organization: the same object as long as nothing has changed. Throws an Error for an unknown one. */
+  /** Returns the rules of an organization: the same object as long as nothing has changed. Throws an Error for an unknown one. */
   rulesOf(id: string): OrganizationRules
 }
 

@@ -169,7 +169,7 @@ function recover({ ledger }: Store, log: Log): void {
 
 /** Watch over damage of the database. */
 type DamageWatch = {
-  /** The reason why nothing may be written, as a message for clients; undefined for a sound database. */
+  /** Returns the reason why nothing may be written, as a message for clients; undefined for a sound database. */
   failure(): string | undefined
   /** Looks at anything that was thrown. Damage that was met once is there until the next start. */
   saw(thrown: unknown): void

@@ -180,7 +180,7 @@ const recordsMs = 2_000
 
 type OfSnapshot = 'directory' | 'admission' | 'media' | 'maxUnknownFields' | 'maxValues' | 'answerBounds' | 'plugins'
 
-/** The services of calls: those of the current snapshot, and those that live as long as the process. */
+/** Returns the services of calls: those of the current snapshot, and those that live as long as the process. */
 function servicesOf(
   watch: Pick<Watch, 'current'>,
   {
@@ -209,7 +209,7 @@ function servicesOf(
   }
 }
 
-/** The ledger, with a log line for every settled call. */
+/** Returns the ledger, with a log line for every settled call. */
 function logged({ ledger, onRefused }: Pick<LineParts, 'ledger' | 'onRefused'>, log: Log): CallLedger {
   return {
     refused: atMostPerSecond(mostRefusedPerSecond, onRefused),

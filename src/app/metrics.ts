@@ -55,7 +55,7 @@ function circuits(troubled: readonly Trouble[]): Family {
   return { name: 'inference_router_circuit_not_closed', help, type: 'gauge', samples }
 }
 
-/** The names that libraries of Prometheus use for every process. */
+/** Returns the names that libraries of Prometheus use for every process. */
 function ofProcess(): Family[] {
   const { user, system } = process.cpuUsage()
   const { rss, heapUsed } = process.memoryUsage()

@@ -5,7 +5,7 @@ import type { ReadBudgets, ValueStore } from '../plugin/kit.ts'
 import type { Store } from '../store/open.ts'
 import { TooManyValues } from '../store/plugin-values.ts'
 
-/** The values of plugins in the database of this thread, which writes them. */
+/** Returns the values of plugins in the database of this thread, which writes them. */
 export function storedValues({ pluginValues }: Pick<Store, 'pluginValues'>): ValueStore {
   const { get, set, add, delete: remove } = pluginValues
   return {

@@ -46,7 +46,7 @@ export function isForBooks({ path, method = 'get', isForLines = false }: JsonRou
   return !isForLines && (path.startsWith('/v1/manage') || path === '/metrics' || method === 'delete')
 }
 
-/** The routes of the service besides the calls. */
+/** Returns the routes of the service besides the calls. */
 export function jsonRoutes(services: RouteServices): Routes {
   const { watch, store, access, rulesOf, stopping, writeFailure, damage, troubled, metrics, explaining } = services
   const { live, refused } = services

@@ -137,7 +137,7 @@ export function readRequest<Read extends ReadCall>(
   })
 }
 
-/** The facts of a call before any provider is called. */
+/** Returns the facts of a call before any provider is called. */
 function startOf(
   { id, requestId, trace, tags = {} }: Call,
   {

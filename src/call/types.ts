@@ -122,7 +122,7 @@ export type Services = {
 export type AdmissionServices = {
   limits: Limits
   budget: Budget
-  /** The reason why the ledger cannot be written, as a message for clients; undefined while it can. */
+  /** Returns the reason why the ledger cannot be written, as a message for clients; undefined while it can. */
   writeFailure(): string | undefined
   /** The minimum output, in tokens, that a call without an output limit gets. */
   defaultOutputTokens: number
@@ -164,22 +164,22 @@ export type Turn = {
   request: NeutralRequest
   /** The model id and the provider that wrote the stored response which it continues. */
   madeBy?: Pick<StoredResponse, 'model' | 'provider'> | undefined
-  /** The client's body for a provider of the same format, with the earlier turns unless that provider stored them. */
+  /** Returns the client's body for a provider of the same format, with the earlier turns unless that provider stored them. */
   bodyFor(provider: Provider): JsonObject
-  /** The neutral names of what such a body leaves out of the earlier turns. */
+  /** Returns the neutral names of what such a body leaves out of the earlier turns. */
   lostFor?(provider: Provider): string[]
   /**
    * Checks whether a provider failed because it no longer has what it stored: from then on `bodyFor` returns the whole
    * conversation. True once for each provider.
    */
   mustResend(error: RouterError, provider: Provider): boolean
-  /** A reply or event of a provider of the same format, with the response id that the client continued from. */
+  /** Returns a reply or event of a provider of the same format, with the response id that the client continued from. */
   withPrevious(payload: JsonObject): JsonObject
   /** True where the response is to be stored when it is complete. */
   stores: boolean
   /** True where the organization allows anybody to store conversations. */
   mayStore: boolean
-  /** A response in its stored form, `text` being its JSON; undefined when it is not to be stored or did not complete. */
+  /** Returns a response in its stored form, `text` being its JSON; undefined when it is not to be stored or did not complete. */
   responseToStore(response: JsonObject, text: string, by: Author): StoredResponse | undefined
 }
 
@@ -199,7 +199,7 @@ export type ReadCall = {
   described: { user?: string | undefined; metadata?: JsonObject | undefined; requesty?: Json | undefined }
   /** The names of fields that the API does not have. */
   unknownFields: readonly string[]
-  /** The body as plugins see it. */
+  /** Returns the body as plugins see it. */
   body(): JsonObject
 }
 
@@ -248,7 +248,7 @@ export type Admission = Pick<Reservation, 'charge' | 'mostNano'> & {
   settle(nanoUsd: bigint, tokens: number): void
   /** To be called when the row of the settled call is in the ledger. */
   recorded(): void
-  /** The output limit that the request to this target must have instead of the client's own; undefined where that stays. */
+  /** Returns the output limit that the request to this target must have instead of the client's own; undefined where that stays. */
   lengthAt(target: Target): number | undefined
   /**
    * Reserves what a call to this target can cost with this body, where that is more than is reserved. Throws RouterError
@@ -257,9 +257,9 @@ export type Admission = Pick<Reservation, 'charge' | 'mostNano'> & {
   cover(target: Target, body: JsonObject): void | Promise<void>
   /** Records that the prompt is from now on so many bytes longer than that of the client. */
   grow(bytes: number): void
-  /** The maximum tokens that a call to this target can have used; `remote`: its reply shows that tools of the provider ran. */
+  /** Returns the maximum tokens that a call to this target can have used; `remote`: its reply shows that tools of the provider ran. */
   mostAt(target: Target, remote: boolean): TokenBounds
-  /** The maximum cost of the call at a target, its prompt in the provider's cache or not; undefined where no price is known. */
+  /** Returns the maximum cost of the call at a target, its prompt in the provider's cache or not; undefined where no price is known. */
   costAt(target: Target, isCached: boolean): bigint | undefined
   /** The longest lifetime in a provider's cache that is asked for. */
   caches: '5m' | '1h' | undefined
@@ -329,7 +329,7 @@ export type AttemptContext = {
    * Throws RouterError.
    */
   beforeSend(body: JsonObject): MaybePromise<void>
-  /** The HTTP client with the headers of plugins and of the trace. */
+  /** Returns the HTTP client with the headers of plugins and of the trace. */
   client(): MaybePromise<HttpClient>
 }
 

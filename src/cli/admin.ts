@@ -9,7 +9,7 @@ import type { Store } from '../store/open.ts'
 import type { Organization } from '../store/organizations.ts'
 import { type Args, CommandError, UsageError } from './command.ts'
 
-/** The organization of a name or an id. Throws CommandError. */
+/** Returns the organization of a name or an id. Throws CommandError. */
 export function organizationOf(store: Store, nameOrId: string): Organization {
   const found = store.organizations.findByName(nameOrId) ?? store.organizations.find(nameOrId)
   if (found) return found
@@ -19,7 +19,7 @@ export function organizationOf(store: Store, nameOrId: string): Organization {
   )
 }
 
-/** A value that passed a check of the management API; `name` is what messages call it. Throws UsageError. */
+/** Returns a value that passed a check of the management API; `name` is what messages call it. Throws UsageError. */
 export function checked<T, Written extends Json>(
   check: (value: Written, name: string) => T,
   value: Written,
@@ -32,7 +32,7 @@ export function checked<T, Written extends Json>(
   }
 }
 
-/** An amount of USD, in nano-USD. Throws UsageError. */
+/** Returns an amount of USD, in nano-USD. Throws UsageError. */
 export function usdFrom(text: string, name: string): bigint {
   const nano = nanoOf(text)
   if (nano === undefined)
@@ -47,7 +47,7 @@ export const rateLimitOptions = {
   concurrent: { type: 'string' },
 } as const
 
-/** The rate limits that are given; 0 is no limit. Throws UsageError. */
+/** Returns the rate limits that are given; 0 is no limit. Throws UsageError. */
 export function rateLimitsFrom(args: Args): Partial<RateLimits> {
   const options = [
     ['requestsPerMinute', 'requests-per-minute'],

@@ -55,7 +55,7 @@ export function parseArguments(args: string[], { options, positionals: most = 0 
   }
 }
 
-/** The action that the first argument of a command names. Throws UsageError. */
+/** Returns the action that the first argument of a command names. Throws UsageError. */
 export function actionNamed<Action>(actions: { readonly [name: string]: Action }, name: string | undefined): Action {
   const action = name !== undefined && Object.hasOwn(actions, name) ? actions[name] : undefined
   if (action) return action
@@ -76,12 +76,12 @@ function parsed(args: string[], options: Syntax['options']) {
 /** Output of a command. */
 export type Out = { stdout: (text: string) => void; stderr: (text: string) => void }
 
-/** A problem as one line; files below the working directory are named relative to it. */
+/** Returns a problem as one line; files below the working directory are named relative to it. */
 export function problemLine(problem: Problem): string {
   return `${formatProblem({ ...problem, file: relativePath(problem.file) })}\n`
 }
 
-/** A path relative to the working directory when it lies below it, else as it is. */
+/** Returns a path relative to the working directory when it lies below it, else as it is. */
 export function relativePath(file: string): string {
   const path = relative('', file)
   return path.startsWith('..') || path === '' ? file : path

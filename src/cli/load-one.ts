@@ -70,13 +70,13 @@ export function isDialect({ file, value }: Source): boolean {
   return isObject(value) && value.dialect !== undefined && value.slug === undefined && value.base_url === undefined
 }
 
-/** The manifests of the configuration and those beside this one, by slug. */
+/** Returns the manifests of the configuration and those beside this one, by slug. */
 async function manifestsFor({ file }: Source, { folders }: Config): Promise<Map<string, Source>> {
   const read = await Promise.all([...new Set([folders.providers, dirname(file)])].map((folder) => readFolder(folder)))
   return new Map(read.flatMap(({ sources }) => sources).map((one) => [basename(one.file, '.yaml'), one]))
 }
 
-/** The dialects of the project, of the configuration and beside a manifest; only those it names are read. */
+/** Returns the dialects of the project, of the configuration and beside a manifest; only those it names are read. */
 async function dialectsFor(manifest: Source, { folders }: Config, functions?: OwnFunctions) {
   const named = dialectsIn(manifest.value)
   const beside = [shippedDialects, join(folders.providers, 'dialects'), join(dirname(manifest.file), 'dialects')]
@@ -94,7 +94,7 @@ async function dialectsFor(manifest: Source, { folders }: Config, functions?: Ow
   return { dialects, problems }
 }
 
-/** The entry of a model, merged from the catalog, the manifest and the settings. */
+/** Returns the entry of a model, merged from the catalog, the manifest and the settings. */
 export async function entryOf(
   { slug, models, modelsOf }: Provider,
   model: string,
@@ -106,7 +106,7 @@ export async function entryOf(
   return createCatalog(lists).find(slug, model)
 }
 
-/** The models that catalog, manifest and settings list for a slug, in this order. */
+/** Returns the models that catalog, manifest and settings list for a slug, in this order. */
 async function modelsIn(slug: string, { folders, providers }: Config, written?: Models): Promise<Models[]> {
   const { source } = await readSourceFile(join(folders.catalog, `${slug}.yaml`))
   const { list } = source ? loadCatalog(source) : {}
@@ -128,7 +128,7 @@ export async function readInput(file: string): Promise<Source> {
 /** A mapping and its position. `name` is its path in the file. */
 export type PlacedMapping = { file: string; line: number; column: number; name: string; mapping: Mapping }
 
-/** The mappings of these files, including those of variants, each once and in the order of the files. */
+/** Returns the mappings of these files, including those of variants, each once and in the order of the files. */
 export function mappingsIn(layers: readonly Layer[]): PlacedMapping[] {
   const found = new Map<Mapping, PlacedMapping>()
   for (const { source, places, variants } of layers) {
@@ -158,7 +158,7 @@ export function printedMapping({ file, line, column, name, mapping }: PlacedMapp
   return `${place}\n// ${mapping.url}\n"use strict"\n${mapping.explain()}\n`
 }
 
-/** A warning for each mapping that is not compiled. */
+/** Returns a warning for each mapping that is not compiled. */
 export function interpretedWarnings(placed: readonly PlacedMapping[]): Problem[] {
   return placed
     .filter(({ mapping }) => !mapping.compiled)

@@ -7,7 +7,7 @@ import { closeAll } from '../plugin/instances.ts'
 import { cacheFolder } from '../runtime/cache-folder.js'
 import { type Built, buildSnapshot, type Snapshot } from '../snapshot/snapshot.ts'
 
-/** The snapshot of a configuration for a command that calls no model: its plugins have ended. */
+/** Returns the snapshot of a configuration for a command that calls no model: its plugins have ended. */
 export async function readSnapshot(configPath: string | undefined): Promise<Built> {
   const cache = earlierFiles(process.env)
   const built = await buildSnapshot(configPath, process.env, { cache })
@@ -22,7 +22,7 @@ export function earlierFiles(env: NodeJS.ProcessEnv): FileCache {
   return folder === undefined ? noCache : openFileCache(join(folder, 'files'))
 }
 
-/** The models of the catalog that their providers have an endpoint for. */
+/** Returns the models of the catalog that their providers have an endpoint for. */
 export function servedModels({ catalog, providers }: Pick<Snapshot, 'catalog' | 'providers'>): CatalogedModel[] {
   return catalog.list().filter(({ provider: slug, model, entry }) => {
     const provider = providers.get(slug)

@@ -188,7 +188,7 @@ export function openConsoleFiles(): ConsoleFiles {
   }
 }
 
-/** The files that may be sent, by their path. */
+/** Returns the files that may be sent, by their path. */
 async function knownFiles(): Promise<ReadonlyMap<string, string>> {
   const resolved = (module: string) => fileURLToPath(import.meta.resolve(module))
   const found = await readdir(folder, { recursive: true, withFileTypes: true })
@@ -205,7 +205,7 @@ async function knownFiles(): Promise<ReadonlyMap<string, string>> {
   ])
 }
 
-/** The page with the import map, which browsers want in it: the policy for scripts names its hash. */
+/** Returns the page with the import map, which browsers want in it: the policy for scripts names its hash. */
 async function pageOf(read: Read): Promise<ConsolePage> {
   const map = JSON.stringify({
     imports: Object.fromEntries(Object.entries(libraries).map(([name, { path }]) => [name, `./${path}`])),

@@ -7,7 +7,7 @@ import type { RunningRequests } from './running-requests.ts'
 
 /** The process as the HTTP server sees it; functions are called for every request. */
 export type ServerContext = {
-  /** The services of the current snapshot. */
+  /** Returns the services of the current snapshot. */
   services(): Services
   bodyLimits(): BodyLimits
   /** The origins whose web pages may use the service. */

@@ -184,7 +184,7 @@ async function answers(host: string, port: number): Promise<boolean> {
   return await promise.finally(() => socket.destroy())
 }
 
-/** An address at which a server that listens at all addresses can be reached. */
+/** Returns an address at which a server that listens at all addresses can be reached. */
 function reachable(host: string): string {
   return host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
 }

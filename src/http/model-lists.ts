@@ -76,7 +76,7 @@ function isCalled(model: Listed, id: string): boolean {
   return model.id === id || (model.isName === true && id === policyPrefix + model.id)
 }
 
-/** The model that has this id as an alias in the catalog. */
+/** Returns the model that has this id as an alias in the catalog. */
 function findByAlias(models: readonly Listed[], id: string, { findModel }: Listable): Listed | undefined {
   const { provider, model = '' } = splitModel(id) ?? {}
   const entry = provider === undefined ? undefined : findModel(provider, model)

@@ -25,7 +25,7 @@ const values: ReadonlyMap<string, boolean> = new Map([
   ['0', false],
 ])
 
-/** The time that a request gives to the whole call, in milliseconds; undefined where it says nothing. Throws RouterError 400. */
+/** Returns the time that a request gives to the whole call, in milliseconds; undefined where it says nothing. Throws RouterError 400. */
 export function timeoutOf({ 'x-router-timeout': value }: IncomingHttpHeaders): number | undefined {
   if (value === undefined) return undefined
   const ms = durationMs(String(value).trim())

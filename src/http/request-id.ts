@@ -13,7 +13,7 @@ export function assignRequestId({ headers }: Request, response: Response): void 
   headersOf(response)['x-request-id'] = requestIdOf(response)
 }
 
-/** The id that the client knows its request by. */
+/** Returns the id that the client knows its request by. */
 export function requestIdOf({ locals }: Response): string {
   return locals.requestId ?? locals.id
 }

@@ -6,7 +6,7 @@ import type { JsonAnswer } from './types.ts'
 type Headers = { [name: string]: string }
 
 /**
- * The headers that a response will have, whatever it says. They are kept until it is written, since Node writes one object
+ * Returns the headers that a response will have, whatever it says. They are kept until it is written, since Node writes one object
  * of headers several times as fast as single ones.
  */
 export function headersOf({ locals }: Response): Headers {
@@ -41,7 +41,7 @@ function headerText(text: string): string {
   return sendable.length > longestHeader ? `${sendable.slice(0, longestHeader)}...` : sendable
 }
 
-/** An answer that is not sent again to a client that has it already. */
+/** Returns an answer that is not sent again to a client that has it already. */
 export function tagged(text: string): Required<Pick<JsonAnswer, 'text' | 'etag'>> {
   return { text, etag: `"${hash('sha256', text, 'base64url')}"` }
 }

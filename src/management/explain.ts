@@ -37,7 +37,7 @@ export function explainRoutes({ explaining, troubled }: ManagementContext): Mana
 
 const kinds = { chat: chatKind(chat), messages: chatKind(messages), responses: chatKind(responses) }
 
-/** A request as a client would send it; its `model` may be any name of the policy. */
+/** Returns a request as a client would send it; its `model` may be any name of the policy. */
 function requestFrom(sent: ManageRequest['body'], id: string) {
   if (!isObject(sent)) throw invalid('The body must be a JSON object: a request as a client would send it.')
   const { api, ...body } = sent

@@ -78,7 +78,7 @@ export function keyRoutes({ store }: ManagementContext): ManageRoute[] {
   ]
 }
 
-/** The key that the path names by id or as `self`. Throws RouterError 404, also for keys of other organizations. */
+/** Returns the key that the path names by id or as `self`. Throws RouterError 404, also for keys of other organizations. */
 export function keyOf(request: Pick<ManageRequest, 'key' | 'organization' | 'params'>, { keys }: Store): KeyRecord {
   const id = pathPart(request, 'id')
   const found = keys.find(id === 'self' ? request.key.id : id)
@@ -92,7 +92,7 @@ export function keyToChange(request: ManageRequest, store: Store): KeyRecord {
   return key
 }
 
-/** The id of a group of the organization, or null. Throws RouterError 400. */
+/** Returns the id of a group of the organization, or null. Throws RouterError 400. */
 export function groupIn(value: Json | undefined, { organization }: ManageRequest, { groups }: Store): string | null {
   const id = orNull(title)(value, 'group_id')
   if (id === null || groups.find(id)?.organization === organization) return id
@@ -114,7 +114,7 @@ function newKeyProperties(request: ManageRequest, store: Store): Omit<NewKey, 'h
   }
 }
 
-/** The permissions of a new key: of those that are not named, only completions, as far as the caller has it. */
+/** Returns the permissions of a new key: of those that are not named, only completions, as far as the caller has it. */
 function permissionsFrom(value: Json | undefined, caller: Key): Permissions {
   const named = onlyMembers(optional(value, 'permissions', object) ?? {}, areas, 'permissions.')
   const levelOf = (area: keyof Permissions): Level =>

@@ -64,7 +64,7 @@ export type ManageRoute = Pick<JsonRoute, 'path' | 'method' | 'isForLines'> & {
   handle(request: ManageRequest): JsonAnswer | Promise<JsonAnswer>
 }
 
-/** The key of a request to a route and its organization. Throws RouterError: missing_key, invalid_key, forbidden. */
+/** Returns the key of a request to a route and its organization. Throws RouterError: missing_key, invalid_key, forbidden. */
 function callerOf(
   access: Access,
   { headers, params }: Pick<JsonRequest, 'headers' | 'params'>,
@@ -90,7 +90,7 @@ export function requireNoMore(key: Key, { permissions }: { permissions: Permissi
   throw new RouterError('forbidden', `A key cannot make, change or delete one that may more than itself: ${reason}.`)
 }
 
-/** A route for the server that checks the key before it reads the body. */
+/** Returns a route for the server that checks the key before it reads the body. */
 export function manageRoute(
   { path, method = 'get', isForLines, reads = method === 'get', handle, ...needs }: ManageRoute,
   { access, damage }: Pick<ManagementContext, 'access' | 'damage'>,
@@ -118,7 +118,7 @@ function refuseIfDamaged(damage: string | undefined): void {
   if (damage !== undefined) throw new RouterError('unavailable', `${damage} Nothing was changed.`)
 }
 
-/** A JSON response. */
+/** Returns a JSON response. */
 export function json(value: JsonObject, status = 200): JsonAnswer {
   return { status, text: JSON.stringify(value) }
 }
@@ -136,14 +136,14 @@ export function uniqueName<Result>(field: string, change: () => Result): Result 
   }
 }
 
-/** The rules of an organization. Throws RouterError 404 when it has been deleted. */
+/** Returns the rules of an organization. Throws RouterError 404 when it has been deleted. */
 export function rulesOf(store: Store, organization: string): OrganizationRules {
   const rules = store.organizations.rules(organization)
   if (rules) return rules
   throw new RouterError('not_found', 'The organization of this key does not exist any more.')
 }
 
-/** A path parameter as one string; one with slashes arrives in parts. */
+/** Returns a path parameter as one string; one with slashes arrives in parts. */
 export function pathPart({ params }: Pick<ManageRequest, 'params'>, name: string): string {
   return [params[name] ?? ''].flat().join('/')
 }

@@ -52,7 +52,7 @@ export function organizationRoutes({ store }: ManagementContext): ManageRoute[] 
   ]
 }
 
-/** An organization in the API: `balance` is credit minus spend, in USD. */
+/** Returns an organization in the API: `balance` is credit minus spend, in USD. */
 function organizationEntry({ name, creditNano, spendNano }: Organization): JsonObject {
   return { name, balance: usdOf(creditNano - spendNano) }
 }

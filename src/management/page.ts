@@ -4,7 +4,7 @@ import type { ManageRequest } from './manage.ts'
 import { invalid, parametersOf } from './read.ts'
 
 /**
- * A page of records, by the query's `limit` (1,000 by default and at most) and `cursor`: `{<name>: […]}`, with
+ * Returns a page of records, by the query's `limit` (1,000 by default and at most) and `cursor`: `{<name>: […]}`, with
  * `next_cursor` when there are more. Throws RouterError 400.
  */
 export function pageOf<Item>(

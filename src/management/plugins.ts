@@ -41,12 +41,15 @@ export function keyPluginRoutes({ store, directory }: ManagementContext): Manage
   ]
 }
 
-/** The rules of plugins in the API. */
+/** Returns the rules of plugins in the API. */
 export function pluginsEntry({ plugins }: Pick<OrganizationRules, 'plugins'>): JsonObject {
   return { plugins: { ...plugins } }
 }
 
-/** The rules as a body changes them, which names plugins with true, false, or null for what config.yaml says. Throws RouterError 400. */
+/**
+ * Returns the rules as a body changes them, which names plugins with true, false, or null for what config.yaml says. Throws RouterError
+ * 400.
+ */
 export function pluginsFrom(body: JsonObject, directory: ModelDirectory): (before: PluginRules) => PluginRules {
   const named = required(body.plugins, 'plugins', 'an object of true, false or null', object)
   if (Object.keys(named).length === 0) throw invalid("'plugins' is empty: name a plugin.", 'plugins')

@@ -118,7 +118,7 @@ function entry({ id, description, targets, ...rules }: NamedPolicy) {
 /** A policy to create or to change; without a description it keeps the one that it has. */
 type PolicyChange = Omit<NamedPolicy, 'description'> & { description: string | undefined }
 
-/** The policy of a body, which may omit the id when the path has it. */
+/** Returns the policy of a body, which may omit the id when the path has it. */
 function policyFrom(body: unknown, pathId: string | undefined, directory: ModelDirectory): PolicyChange {
   const members = membersOf(body, ['id', 'description', 'targets', ...routingFields])
   const id = required(members.id ?? pathId, 'id', 'the id of the policy', policyId)
@@ -173,7 +173,7 @@ const checks: { readonly [name in keyof Required<RoutingFile>]: Check<NonNullabl
 /** The fields of a policy that say how its targets are asked. */
 const routingFields = Object.keys(checks)
 
-/** The rules that a policy states; null states nothing. Throws RouterError 400. */
+/** Returns the rules that a policy states; null states nothing. Throws RouterError 400. */
 function rulesFrom(members: JsonObject): RoutingFile {
   return fieldsOf<RoutingFile>(members, Object.entries(checks))
 }

@@ -147,7 +147,7 @@ type KnownProvider = {
   problems: readonly Problem[]
 }
 
-/** The providers that there are manifests of, by slug, and the problems of all other files. */
+/** Returns the providers that there are manifests of, by slug, and the problems of all other files. */
 export function knownProviders(
   snapshot: Snapshot,
   problems: readonly Problem[],
@@ -180,7 +180,7 @@ export function knownProviders(
   return { providers: known, others: problems.filter(({ file }) => !slugs.has(slugOf(file) ?? '')) }
 }
 
-/** A provider in the API. One that is switched off, or was never without problems, has only the facts of its files. */
+/** Returns a provider in the API. One that is switched off, or was never without problems, has only the facts of its files. */
 export function providerEntry(
   known: KnownProvider,
   { config, catalog }: Pick<Snapshot, 'config' | 'catalog'>,
@@ -203,7 +203,7 @@ export function providerEntry(
   }
 }
 
-/** A problem in the API: `file:line:column`, and what is wrong. */
+/** Returns a problem in the API: `file:line:column`, and what is wrong. */
 function problemEntry({ file, line, column, message, severity }: Problem, config: string): JsonObject {
   return { place: `${shortPath(file, config)}:${line}:${column}`, line, message: withoutKeys(message), severity }
 }

@@ -20,7 +20,7 @@ export function requireAny(members: JsonObject, known: readonly string[]): void 
   throw invalid(`The body is empty. Name what to change, with null to remove it: ${known.join(', ')}.`)
 }
 
-/** An object that may have only the `known` members; `within` is its path. Throws RouterError 400. */
+/** Returns an object that may have only the `known` members; `within` is its path. Throws RouterError 400. */
 export function onlyMembers(value: JsonObject, known: readonly string[], within = ''): JsonObject {
   refuseUnknown(Object.keys(value), known, { kind: 'field', within })
   return value
@@ -46,7 +46,7 @@ export function parametersOf<Name extends string>(
   return query as { [name in Name]?: string }
 }
 
-/** A 400 for invalid input; `param` names the field. */
+/** Returns a 400 for invalid input; `param` names the field. */
 export function invalid(message: string, param?: string): RouterError {
   return new RouterError('invalid_request', message, param === undefined ? {} : { param })
 }

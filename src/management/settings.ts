@@ -77,7 +77,7 @@ const balance: Setting<boolean> = {
 /** The fields of rate limits. */
 export const limitFields = ['requests_per_minute', 'tokens_per_minute', 'concurrent_calls']
 
-/** The rate limits that a body names, at least one; null and 0 are no limit. Throws RouterError 400. */
+/** Returns the rate limits that a body names, at least one; null and 0 are no limit. Throws RouterError 400. */
 export function limitsFrom(body: JsonObject): Partial<RateLimits> {
   requireAny(body, limitFields)
   const limit = (name: string) => (body[name] === undefined ? undefined : orNull(countLimit)(body[name], name))

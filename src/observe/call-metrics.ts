@@ -148,7 +148,7 @@ export class CallMetrics {
 /** Maximum characters that are not counted yet: about a millisecond of work, however much clients write into their rows. */
 const mostUncounted = 128 * 1024
 
-/** The label sets of calls, without what else they are counted by, as one text. */
+/** Returns the label sets of calls, without what else they are counted by, as one text. */
 function callKey(row: CallRecord): string {
   return `${row.provider}\n${row.model}\n${withoutModel(row)}`
 }
@@ -178,7 +178,7 @@ class Series<Counts> {
     this.#make = make
   }
 
-  /** The counts of a label set. `rest` is what is left of its key where it is one too many. */
+  /** Returns the counts of a label set. `rest` is what is left of its key where it is one too many. */
   of(key: string, labels: (isOther: boolean) => Labels, rest: string): Counts {
     const known = this.#known.get(key)
     if (known) return known.counts
@@ -212,7 +212,7 @@ function summed(samples: readonly Sample[]): Sample[] {
 
 type Part = [Histogram, Labels]
 
-/** A histogram in the words of OpenTelemetry's conventions for generative AI. */
+/** Returns a histogram in the words of OpenTelemetry's conventions for generative AI. */
 function histogram(
   models: readonly { labels: Labels; counts: ModelCounts }[],
   name: string,

@@ -12,14 +12,14 @@ export type Family = {
   samples: Sample[]
 }
 
-/** A gauge or a counter without labels. */
+/** Returns a gauge or a counter without labels. */
 export function single(type: 'counter' | 'gauge', name: string, help: string, value: number): Family {
   return { type, name, help, samples: [{ labels: {}, value }] }
 }
 
 /**
- * A counter or gauge with so many label sets at most: the others are added up as one, whose labels are all `other`. Names of models, which
- * clients may invent, are among labels.
+ * Returns a counter or gauge with so many label sets at most: the others are added up as one, whose labels are all `other`. Names of
+ * models, which clients may invent, are among labels.
  */
 export function bounded(family: Family, most: number): Family {
   if (family.samples.length <= most) return family

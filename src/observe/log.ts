@@ -27,7 +27,7 @@ export function logFormat(text: string | undefined, isTerminal = process.stderr.
   throw new Error(`LOG_FORMAT is '${text.slice(0, 50)}': write json, pretty or auto.`)
 }
 
-/** A part of the log with a level of its own; its lines have the name in `room`. */
+/** Returns a part of the log with a level of its own; its lines have the name in `room`. */
 export function logOf(log: Log, room: Room): Log {
   const known = log as Log & { [ofRoom]?: LogLevels }
   return log.child({ room }, known[ofRoom] ? { level: levelOf(known[ofRoom], room) } : {})
@@ -178,7 +178,7 @@ export function logLevels(text: string | undefined): LogLevels {
   return found
 }
 
-/** The level of one part. */
+/** Returns the level of one part. */
 export function levelOf({ level, rooms }: LogLevels, room: Room): string {
   return rooms[room] ?? level
 }

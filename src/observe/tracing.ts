@@ -99,7 +99,7 @@ async function load() {
   }
 }
 
-/** A span that has ended, as the SDK passes them on. */
+/** Returns a span that has ended, as the SDK passes them on. */
 function readable(
   facts: SpanFacts,
   { resource, api }: { resource: ReadableSpan['resource']; api: typeof import('@opentelemetry/api') },

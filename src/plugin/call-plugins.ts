@@ -123,7 +123,7 @@ export class CallPlugins {
     return new EventHooks(this.#outside.toReversed())
   }
 
-  /** A whole answer as the client gets it. */
+  /** Returns a whole answer as the client gets it. */
   reply(answer: PluginReply, accept?: Accept['reply']): MaybePromise<PluginReply> {
     const turns: Turns<PluginReply, ReturnType<typeof replyResult>> = {
       given: freezeData(answer),
@@ -200,7 +200,7 @@ function accepted<Value>(value: Value, accept: ((value: Value) => void) | undefi
   }
 }
 
-/** A run of hooks whose results are not used, and whose call has ended. */
+/** Returns a run of hooks whose results are not used, and whose call has ended. */
 function unheeded(given: PluginReply | CallRecord): HookRun<undefined> {
   return { given: freezeData(given), check: () => undefined, goesOn: true }
 }

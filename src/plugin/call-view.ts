@@ -57,7 +57,7 @@ export class CallView implements PluginCall {
     this.#hook = undefined
   }
 
-  /** The time of the hook that began last. */
+  /** Returns the time of the hook that began last. */
   get time(): HookTime {
     this.#hook ??= new HookTime(this.#goesOn ? undefined : this.#facts.signal)
     return this.#hook
@@ -89,7 +89,7 @@ export class HookTime {
 
 const known = new WeakMap<CallFacts, PluginCall['headers']>()
 
-/** The headers that begin with `x-` or `anthropic-`, but for the client's own key. */
+/** Returns the headers that begin with `x-` or `anthropic-`, but for the client's own key. */
 function shownHeaders(facts: CallFacts): PluginCall['headers'] {
   let shown = known.get(facts)
   if (!shown) {

@@ -44,7 +44,7 @@ export class EventHooks {
     return events
   }
 
-  /** The answer as it reached this plugin; undefined where that is what the provider said. */
+  /** Returns the answer as it reached this plugin; undefined where that is what the provider said. */
   arrivedAt(plugin: RunningPlugin): Reply | undefined {
     return this.#stages.find((stage) => stage.plugin === plugin)?.arrived?.reply()
   }
@@ -111,7 +111,7 @@ class Stage {
   }
 }
 
-/** The list itself where every item is mapped to itself. */
+/** Returns the list itself where every item is mapped to itself. */
 function mapped<Item>(items: readonly Item[], map: (item: Item) => Item): readonly Item[] {
   let changed: Item[] | undefined
   for (const [index, item] of items.entries()) {

@@ -49,7 +49,7 @@ export async function areUnchanged(
   return (await Promise.all(same)).every(Boolean)
 }
 
-/** The file that a plugin begins with, and the folder of plugins that it is in. */
+/** Returns the file that a plugin begins with, and the folder of plugins that it is in. */
 export function entryOf(
   name: string,
   folders: readonly string[],

@@ -165,7 +165,7 @@ function problemOf(thrown: unknown, file: string, files: ReadonlyMap<string, str
   return blame(syntaxPlace(thrown) ?? framePlace(thrown) ?? { file, ...start }, thrown.message)
 }
 
-/** A problem at what a pattern finds in a text first; else at its beginning. */
+/** Returns a problem at what a pattern finds in a text first; else at its beginning. */
 function problemAt(file: string, text: string, pattern: RegExp, message: string): Problem {
   return { file, ...placeOf(text, Math.max(0, text.search(pattern))), message, severity: 'error' }
 }
@@ -187,7 +187,7 @@ function syntaxPlace({ stack = '' }: Error): (Place & { file: string }) | undefi
   return { file, line: Number(line), column }
 }
 
-/** The innermost frame that is in a file of a plugin. */
+/** Returns the innermost frame that is in a file of a plugin. */
 function framePlace({ stack = '' }: Error): (Place & { file: string }) | undefined {
   for (const [, url = '', line, column] of stack.matchAll(/(file:[^\s()]+):(\d+):(\d+)/g)) {
     const file = pluginFile(url)

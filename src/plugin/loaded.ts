@@ -19,7 +19,7 @@ export type PluginRules = Readonly<Record<string, boolean>>
 /** Caller of a call, and the rules about plugins there: the key overrules its organization. */
 export type PluginCaller = { organization: string; rules: PluginRules; keyRules: PluginRules }
 
-/** The plugins that a caller's calls are shown to, in their order. */
+/** Returns the plugins that a caller's calls are shown to, in their order. */
 export function pluginsFor(plugins: readonly LoadedPlugin[], caller: PluginCaller): readonly LoadedPlugin[] {
   return plugins.length === 0 ? plugins : plugins.filter((plugin) => isOn(plugin, caller))
 }

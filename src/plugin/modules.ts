@@ -34,7 +34,7 @@ export function openModules(folder: string, texts?: Texts): PluginModules {
   return { files, load: (entry) => import(versioned(entry, version)) }
 }
 
-/** The file that a module of a plugin was loaded from; undefined for the address of any other. */
+/** Returns the file that a module of a plugin was loaded from; undefined for the address of any other. */
 export function pluginFile(url: string): string | undefined {
   return openedBy(url) && fileURLToPath(url)
 }

@@ -44,7 +44,7 @@ export class RunningPlugin {
     this.#faults = faults
   }
 
-  /** The call as this plugin sees it. */
+  /** Returns the call as this plugin sees it. */
   get view(): CallView {
     this.#view ??= new CallView(this.#facts)
     return this.#view

@@ -226,7 +226,7 @@ function replyOf({ operation }: PluginRequest, answer: TestCall['answer'] = 'Hel
   return { operation, chat: { id: 'tested', created: 0, model: 'model', parts: [], finish: 'stop', usage, ...said } }
 }
 
-/** The call of a request; all but its state is frozen. */
+/** Returns the call of a request; all but its state is frozen. */
 function callOf(request: PluginRequest, facts: TestCall['facts']): PluginCall {
   const call: PluginCall = {
     id: 'call-1',
@@ -280,7 +280,7 @@ function textOf(reply: PluginReply): string {
   return reply.chat.parts.map((part) => (part.type === 'text' ? part.text : '')).join('')
 }
 
-/** The events of a reply, its texts in pieces of these lengths. */
+/** Returns the events of a reply, its texts in pieces of these lengths. */
 function cut(reply: PluginReply, lengths: readonly number[]): StreamedEvent[] {
   if (!('chat' in reply)) return [reply]
   return eventsOf(reply.chat).flatMap((event) => {

@@ -25,7 +25,7 @@ export class Affinity {
     this.#onFound = onFound
   }
 
-  /** The id of the target that a key is kept at; undefined when it was idle for too long. */
+  /** Returns the id of the target that a key is kept at; undefined when it was idle for too long. */
   find(key: string): string | undefined {
     const kept = this.#kept?.get(key)
     return kept && this.#now() < kept.until ? kept.target : undefined

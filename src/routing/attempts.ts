@@ -210,7 +210,7 @@ class Attempts<Result extends Outcome> {
     this.#failures.add(target, closedTarget(target, ms))
   }
 
-  /** The same target, after a wait, where its failure may pass. */
+  /** Returns the same target, after a wait, where its failure may pass. */
   async #sameAgain(candidate: Candidate): Promise<Candidate | undefined> {
     if (candidate.isOver || candidate.waits) return undefined
     const { retries } = this.#state

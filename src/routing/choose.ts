@@ -13,7 +13,7 @@ export type Choosing = {
   /** Targets of another rank come before or after, however they are sorted. */
   rank?: ReadonlyMap<Target, number> | undefined
   kind: CallClass
-  /** The most that the call can cost at a target, its prompt in the cache or not; undefined where no price is known. */
+  /** Returns the most that the call can cost at a target, its prompt in the cache or not; undefined where no price is known. */
   costAt(target: Target, isCached: boolean): bigint | undefined
   /** Organization that makes the call. */
   organization?: string | undefined
@@ -104,7 +104,7 @@ function byPrice(targets: readonly Target[], { costAt, rules, earlier }: Known):
 
 type Measured = { target: Target; gauge: Gauge; underWay: number; score: number }
 
-/** The better one of two at random, then the others by their score. */
+/** Returns the better one of two at random, then the others by their score. */
 function bySpeed(
   targets: readonly Target[],
   gaugeOf: (speed: Speed) => Gauge,
@@ -153,7 +153,7 @@ function mayBeTried({ gauge, underWay }: Measured): boolean {
 
 const leastMeasurements = 5
 
-/** The target that a call is kept at, unless it takes no calls, or what a warm cache saves is not worth the crowd there. */
+/** Returns the target that a call is kept at, unless it takes no calls, or what a warm cache saves is not worth the crowd there. */
 function keptTarget(targets: readonly Target[], choosing: Known, state: State): Target | undefined {
   const { rules, kept, earlier, organization } = choosing
   if (!kept) return undefined

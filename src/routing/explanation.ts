@@ -32,7 +32,7 @@ export type Ordered = {
   stays?: Target | undefined
   /** The targets that can read content which only its signer can. */
   bound?: readonly Target[] | undefined
-  /** The most that the call can cost at a target, in nano-USD. */
+  /** Returns the most that the call can cost at a target, in nano-USD. */
   costOf(target: Target): bigint | undefined
 }
 
@@ -125,7 +125,7 @@ export class Explanation {
     }
   }
 
-  /** The plan, the attempts and the times until now, in milliseconds since the call began. */
+  /** Returns the plan, the attempts and the times until now, in milliseconds since the call began. */
   told(): JsonObject {
     const began = this.#began ?? this.#now()
     const [first] = this.#attempts
@@ -141,12 +141,12 @@ export class Explanation {
     }
   }
 
-  /** The member `router` of an answer or an error. */
+  /** Returns the member `router` of an answer or an error. */
   facts(): JsonObject {
     return { attempts: this.#attempts.length, explain: this.told() }
   }
 
-  /** An error with the explanation, if targets were looked for; it may have one already. */
+  /** Returns an error with the explanation, if targets were looked for; it may have one already. */
   addedTo(error: RouterError): RouterError {
     if (this.#began === undefined || error.router !== undefined) return error
     return error.with({ router: this.facts() })

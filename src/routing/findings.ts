@@ -27,7 +27,7 @@ export type SpeedFinding = {
  */
 export type Finding = CircuitFinding | KeptFinding | SpeedFinding
 
-/** The time of a finding, which is later than the one it follows, also where the clock shows the same. */
+/** Returns the time of a finding, which is later than the one it follows, also where the clock shows the same. */
 export function timeAfter(before: number, now: number): number {
   return Math.max(now, before + leastMs)
 }

@@ -8,7 +8,7 @@ import type { Passage } from './health/health.ts'
 /** Calls whose times can be compared, by the names of the gauges for the time to the first content and that for each token. */
 export type CallClass = { toContent: string; perToken: string; streams: boolean }
 
-/** The kind of a call by what it is for and the size of its input. */
+/** Returns the kind of a call by what it is for and the size of its input. */
 export function callClass(operation: string, streams: boolean, promptTokens: number): CallClass {
   const size = sizeOf(promptTokens)
   if (operation === 'chat') return chatKinds[streams ? 'streamed' : 'whole'][size] as CallClass

@@ -94,7 +94,7 @@ function formatNeed(type: 'json' | 'json_schema', api: Api): Need {
   return { ...flagged('response_format', flag, { lack, api }), isCertain: false }
 }
 
-/** A prompt of about so many tokens. */
+/** Returns a prompt of about so many tokens. */
 export function contextNeed(tokens: number): Need {
   return {
     field: 'messages',

@@ -6,7 +6,7 @@ import type { Directory } from './names/resolve.ts'
 export type ServedModel = { model: string; entry?: ModelEntry }
 
 /**
- * The model that served a call, where the provider's reply names another one than was asked for: one of the catalog, or any
+ * Returns the model that served a call, where the provider's reply names another one than was asked for: one of the catalog, or any
  * where the provider is known to choose models itself. Another name of the same model is no other one.
  */
 export function servedModel(

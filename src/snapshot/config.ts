@@ -252,7 +252,7 @@ function absoluteStore(url: string, folder: string): string {
   return path === ':memory:' ? url : `sqlite:${resolve(folder, path)}`
 }
 
-/** A copy of the file's value with the environment's values in it; providers' settings keep their references. */
+/** Returns a copy of the file's value with the environment's values in it; providers' settings keep their references. */
 function resolveReferences(source: Source, env: Environment): { value: unknown; problems: Problem[] } {
   const problems: Problem[] = []
   const schema = readSchema('config')
@@ -308,7 +308,7 @@ function policiesOf(file: { [id: string]: PolicyFile }): Map<string, Policy> {
   return new Map(Object.entries(file).map(([id, policy]) => [id, policyOf(id, policy)]))
 }
 
-/** The settings of health that a file states, with the defaults of the others. */
+/** Returns the settings of health that a file states, with the defaults of the others. */
 function healthOf(file: HealthFile): HealthSettings {
   const { consecutive_failures, share, min_calls, window, open_for, max_open, ramp_up } = file
   const base = defaultHealth
@@ -327,7 +327,7 @@ function ms(duration: string | undefined): number | undefined {
   return duration === undefined ? undefined : durationMs(duration)
 }
 
-/** A file relative to the folder of the configuration; of files elsewhere, such as shipped dialects, the last two names. */
+/** Returns a file relative to the folder of the configuration; of files elsewhere, such as shipped dialects, the last two names. */
 export function shortPath(file: string, config: string): string {
   const path = relative(dirname(config), file)
   return path.startsWith('..') ? join(basename(dirname(file)), basename(file)) : path

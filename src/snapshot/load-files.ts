@@ -148,7 +148,7 @@ export function byPath({ dialects, manifests, catalogs }: Sources): Map<string, 
 export const shippedDialects = join(import.meta.dirname, '../../providers/dialects')
 const noFiles: Awaited<ReturnType<typeof readFolder>> = { sources: [], problems: [] }
 
-/** A file's name without its ending: the slug or dialect it is about. */
+/** Returns a file's name without its ending: the slug or dialect it is about. */
 function nameOf({ file }: Source): string {
   return file.replace(/^.*[\\/]/, '').replace(/\.yaml$/, '')
 }
@@ -235,7 +235,7 @@ export function loadCatalog(source: Source): CatalogRead {
   return problems.length > 0 ? { problems } : { list: { provider, models }, problems }
 }
 
-/** The variables that hold credentials of providers, or the first key of this router: those that manifests and settings name. */
+/** Returns the variables that hold credentials of providers, or the first key of this router: those that manifests and settings name. */
 export function credentialNames(manifests: readonly Source[], settings: unknown): Set<string> {
   const found = new Set(['INFERENCE_ROUTER_ADMIN_KEY'])
   for (const { value } of manifests) collect(value, false, found)

@@ -14,7 +14,7 @@ import type { Config } from './config.ts'
 /** The names that targets of policies may have: the usable providers, the slugs of all, the models. */
 export type Known = { providers: ReadonlyMap<string, Provider>; slugs: ReadonlySet<string>; catalog: Catalog }
 
-/** The problems of a configuration's managed policies, with their positions. */
+/** Returns the problems of a configuration's managed policies, with their positions. */
 export function policyProblems(config: Config, source: Source, known: Known): Problem[] {
   const { policies, providers } = config
   const isOff = (slug: string) => providers[slug]?.enabled === false

@@ -95,7 +95,7 @@ function isSame(before: KnownSources | undefined, after: KnownSources): boolean 
   return before?.size === after.size && [...after].every(([file, source]) => before.get(file) === source)
 }
 
-/** The texts that a snapshot was built from, for another thread to build the same. */
+/** Returns the texts that a snapshot was built from, for another thread to build the same. */
 export function textsOf({ sources, instances }: Pick<Snapshot, 'sources' | 'instances'>): Map<string, string> {
   const ofPlugins = instances.flatMap(({ files }) => [...files])
   return new Map([...[...sources].map(([file, { text }]): [string, string] => [file, text]), ...ofPlugins])

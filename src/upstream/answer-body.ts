@@ -24,7 +24,7 @@ export function parseAnswer(provider: Provider, text: string, bounds: AnswerBoun
   }
 }
 
-/** The beginning of a text, without secrets. */
+/** Returns the beginning of a text, without secrets. */
 export function excerpt(provider: Provider, text: string): string {
   return redact(provider, text.slice(0, 2_000)).slice(0, 200)
 }
@@ -37,7 +37,7 @@ export function cut(provider: Provider, what: string): RouterError {
   return new RouterError('provider_cut', `The provider ${what}.`, { provider: provider.slug })
 }
 
-/** An error with what the provider counted, if it counted anything. */
+/** Returns an error with what the provider counted, if it counted anything. */
 export function withBilled(error: RouterError, usage: Usage | undefined): RouterError {
   if (usage && countsAnything(usage)) error.billed = usage
   return error

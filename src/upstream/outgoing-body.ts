@@ -17,7 +17,7 @@ export type MultipartEntry =
 type Source = { size: number; read(): AsyncIterable<Uint8Array> }
 
 /**
- * A JSON text. Objects `{"$file": <index of a file>}` stand for the file's bytes in base64, with `data_url: true` for a data URL of
+ * Returns a JSON text. Objects `{"$file": <index of a file>}` stand for the file's bytes in base64, with `data_url: true` for a data URL of
  * them; a text with files is made as it is sent.
  */
 export function jsonBody(value: JsonObject, files: readonly UploadedFile[] = []): OutgoingBody {
@@ -30,7 +30,7 @@ export function jsonBody(value: JsonObject, files: readonly UploadedFile[] = [])
   return { contentType, bytes: () => text }
 }
 
-/** A form with files (RFC 7578). */
+/** Returns a form with files (RFC 7578). */
 export function multipartBody(entries: readonly MultipartEntry[]): OutgoingBody {
   const boundary = `form-${randomBytes(18).toString('hex')}`
   const pieces = entries.flatMap((entry) => {
@@ -42,13 +42,13 @@ export function multipartBody(entries: readonly MultipartEntry[]): OutgoingBody 
   return streamed(`multipart/form-data; boundary=${boundary}`, [...pieces, `--${boundary}--\r\n`])
 }
 
-/** A form without files (application/x-www-form-urlencoded). */
+/** Returns a form without files (application/x-www-form-urlencoded). */
 export function formBody(entries: [string, string][]): OutgoingBody {
   const text = new URLSearchParams(entries).toString()
   return { contentType: 'application/x-www-form-urlencoded', bytes: () => text }
 }
 
-/** The bytes of a file, as they are. */
+/** Returns the bytes of a file, as they are. */
 export function bytesBody(file: Pick<UploadedFile, 'mediaType' | 'size' | 'read'>): OutgoingBody {
   return { contentType: sendableType(file.mediaType), length: file.size, bytes: () => file.read() }
 }
@@ -66,7 +66,7 @@ export async function wholeBytes(bytes: BodyBytes, most: number): Promise<string
   return Buffer.concat(chunks)
 }
 
-/** A JSON text without lone surrogates, which a text cut inside a character leaves: strict parsers refuse them. */
+/** Returns a JSON text without lone surrogates, which a text cut inside a character leaves: strict parsers refuse them. */
 export function jsonText(value: JsonObject): string {
   return wellFormed(JSON.stringify(value))
 }
@@ -77,7 +77,7 @@ function wellFormed(json: string): string {
   return json.replace(/\\(ud[89a-f][\da-f]{2}|.)/g, (whole, code) => (code.length > 1 ? '\\ufffd' : whole))
 }
 
-/** The text around the files, and the files. */
+/** Returns the text around the files, and the files. */
 function withFiles(value: JsonObject, files: readonly UploadedFile[]): (string | Source)[] {
   // Nobody can guess it: a text that looks like a file's place is none.
   const mark = randomBytes(18).toString('hex')
@@ -91,7 +91,7 @@ function withFiles(value: JsonObject, files: readonly UploadedFile[]): (string |
   return pieces.map((piece, at) => (at % 2 === 0 ? piece : base64Of(files[Number(piece)] as UploadedFile)))
 }
 
-/** The file that an object stands for, and whether it becomes a data URL. */
+/** Returns the file that an object stands for, and whether it becomes a data URL. */
 function placeOf(item: unknown, files: readonly UploadedFile[]): { index: number; dataUrl: boolean } | undefined {
   if (!isObject(item)) return undefined
   const { $file: index, data_url: dataUrl = false, ...others } = item

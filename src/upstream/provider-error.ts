@@ -21,7 +21,7 @@ export async function readErrorResponse(provider: Provider, answer: ErrorRespons
   return isObject(body) ? await billedAnyway(provider, error, body) : error
 }
 
-/** The caller's error for an unsuccessful response of a provider; `mapped` is what the manifest's mapping made of its body. */
+/** Returns the caller's error for an unsuccessful response of a provider; `mapped` is what the manifest's mapping made of its body. */
 export function errorFor(provider: Provider, answer: ErrorResponse, mapped?: ProviderFailure): RouterError {
   const body = parse(answer.text)
   const message =
@@ -36,7 +36,7 @@ export function errorFor(provider: Provider, answer: ErrorResponse, mapped?: Pro
   return failure(provider, { code, status }, message, codes[0], retryAfterMs)
 }
 
-/** The caller's error for a failure that a provider reports inside a successful response. */
+/** Returns the caller's error for a failure that a provider reports inside a successful response. */
 export function reportedFailure(provider: Provider, reported: ProviderFailure): RouterError {
   const codes = reported.code === undefined ? [] : [String(reported.code)]
   const status = reported.status ?? 502

@@ -130,7 +130,7 @@ function withQuery(url: string, query: OutgoingRequest['query']): string {
 }
 
 /**
- * The URL of a provider's path for a model: `{model}` is one segment, `{+model}` keeps its slashes. Throws RouterError for a
+ * Returns the URL of a provider's path for a model: `{model}` is one segment, `{+model}` keeps its slashes. Throws RouterError for a
  * model that would lead to another path.
  */
 export function urlOf({ slug, baseUrl }: Pick<Provider, 'slug' | 'baseUrl'>, path: string, model: string): string {
@@ -218,8 +218,8 @@ const declaredHeaders = new WeakMap<Headers, Headers>()
 const mostErrorBytes = 256 * 1024
 
 /**
- * An address that a provider named, where the next request goes with its credentials: of its own origin, or HTTPS on one of these hosts,
- * of which `*.acme.com` is any below `acme.com`. Throws RouterError.
+ * Returns an address that a provider named, where the next request goes with its credentials: of its own origin, or HTTPS on one of these
+ * hosts, of which `*.acme.com` is any below `acme.com`. Throws RouterError.
  */
 export function absoluteUrl(
   { slug, baseUrl }: Pick<Provider, 'slug' | 'baseUrl'>,

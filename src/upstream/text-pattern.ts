@@ -24,7 +24,7 @@ export class TextPatterns {
     this.#path = path
   }
 
-  /** The event of a frame that repeats the last pattern; undefined for any other frame. */
+  /** Returns the event of a frame that repeats the last pattern; undefined for any other frame. */
   read({ event: name, data }: Frame): RepeatedFrame | undefined {
     const pattern = this.#pattern
     if (!pattern || name !== pattern.name) return undefined
@@ -38,7 +38,7 @@ export class TextPatterns {
     return new RepeatedFrame(pattern, text)
   }
 
-  /** The pattern of a frame that is one piece of text; undefined for any other frame. */
+  /** Returns the pattern of a frame that is one piece of text; undefined for any other frame. */
   learn({ event: name, data }: Frame, read: ReadFrame): TextPattern | undefined {
     // Streams whose events have more than a text of their own are not tried for long.
     if (this.#triesLeft === 0) this.#pattern = undefined
@@ -88,7 +88,7 @@ function isPlain(text: string): boolean {
 
 const needsEscape = /["\\\p{Cc}\p{Cs}]/u
 
-/** A text of its own: a slice keeps all of what it was cut from, and is slower to compare. */
+/** Returns a text of its own: a slice keeps all of what it was cut from, and is slower to compare. */
 function copied(text: string): string {
   return Buffer.from(text).toString()
 }

@@ -9,7 +9,7 @@ export type BillExport = {
   model: readonly string[]
   cost: readonly string[]
   service?: { columns: readonly string[]; of: RegExp }
-  /** The model in the text of its column. */
+  /** Returns the model in the text of its column. */
   modelIn?(text: string): string
 }
 
@@ -75,7 +75,7 @@ const exports: readonly (BillExport & { by: readonly string[] })[] = [
   },
 ]
 
-/** The export that has such columns; undefined for any other bill. */
+/** Returns the export that has such columns; undefined for any other bill. */
 export function exportWith(columns: readonly string[]): BillExport | undefined {
   return exports.find(({ by }) => by.every((name) => columns.includes(name)))
 }
@@ -95,7 +95,7 @@ export function isUsd(text: string): boolean {
   return /^(?:usd|us\$|\$|us dollars?)$/i.test(text.trim())
 }
 
-/** The currency in the title of a column, as in `Cost (€)`, unless it is that of the ledger. */
+/** Returns the currency in the title of a column, as in `Cost (€)`, unless it is that of the ledger. */
 export function foreignCurrencyIn(title: string): string | undefined {
   const [, unit] = /\(([^()]{1,4})\)\s*$/.exec(title) ?? []
   const found = unit ?? /[€£¥₹₩]/.exec(title)?.[0]

@@ -47,7 +47,7 @@ export async function readBill(bytes: Uint8Array, file: string, columns: BillCol
 
 type Cell = { text: string; where: string }
 
-/** The day and the model of a line; undefined when it has none, or is that of another service. */
+/** Returns the day and the model of a line; undefined when it has none, or is that of another service. */
 function lineOf(cell: (index: number) => Cell, layout: Layout): Omit<BillLine, 'nano'> | undefined {
   const date = cell(layout.date)
   const texts = layout.model.map((index) => cell(index).text).filter((text) => text !== '')
@@ -130,7 +130,7 @@ function decoded(bytes: Uint8Array): string {
   return new TextDecoder(bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : 'utf-8').decode(bytes)
 }
 
-/** The delimiter of the line that has the most columns: some exports begin with lines about the invoice. */
+/** Returns the delimiter of the line that has the most columns: some exports begin with lines about the invoice. */
 function delimiterOf(text: string): string {
   const lines = text.split(/[\r\n]+/, mostLinesBeforeHead)
   const counts = [',', ';', '\t'].map((mark) => ({
@@ -153,7 +153,7 @@ type Layout = {
   modelIn(text: string): string
 }
 
-/** The line that names the columns: the first one, unless a later one has all that is needed. */
+/** Returns the line that names the columns: the first one, unless a later one has all that is needed. */
 function headIn(records: readonly BillRecord[], columns: BillColumns, file: string) {
   const [first] = records
   if (!first) throw new UnreadableBill(`${file} is empty; a bill begins with a line that names its columns`)
@@ -173,7 +173,7 @@ function headIn(records: readonly BillRecord[], columns: BillColumns, file: stri
   return { head, layout, rest: records.slice(index + 1) }
 }
 
-/** The layout of a bill with these columns, or what it lacks, to follow `has` in a message. */
+/** Returns the layout of a bill with these columns, or what it lacks, to follow `has` in a message. */
 function layoutOf(head: readonly string[], columns: BillColumns): Layout | string {
   const squashed = head.map((title) => plainName(withoutUnit(title)).replaceAll('_', ''))
   const known = exportWith(squashed)

@@ -70,7 +70,7 @@ async function billIn(path: string, columns: BillColumns): Promise<Bill> {
   }
 }
 
-/** The names of the models of a provider, or of all. */
+/** Returns the names of the models of a provider, or of all. */
 function namesOf(catalog: Catalog, provider: string | undefined): ModelNames {
   const models = catalog.list().filter((one) => provider === undefined || one.provider === provider)
   return modelNames(models.map(({ model, entry }) => ({ model, aliases: entry.aliases ?? [] })))

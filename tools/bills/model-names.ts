@@ -5,13 +5,13 @@ export type NamedModel = { model: string; aliases: readonly string[] }
  * The one name that a model has, however the ledger or a bill writes it: with or without its date, as an id or in a human-readable form.
  */
 export type ModelNames = {
-  /** The name for a written one; for an unknown model it is that one without provider and date. */
+  /** Returns the name for a written one; for an unknown model it is that one without provider and date. */
   of(written: string): string
-  /** The name of the model that one of some texts mentions, the first that mentions any; undefined when there is none. */
+  /** Returns the name of the model that one of some texts mentions, the first that mentions any; undefined when there is none. */
   within(texts: readonly string[]): string | undefined
 }
 
-/** The names of some models. All snapshots of a model have the same name: bills do not always tell them apart. */
+/** Returns the names of some models. All snapshots of a model have the same name: bills do not always tell them apart. */
 export function modelNames(models: readonly NamedModel[]): ModelNames {
   const byName = new Map<string, string>()
   const byKey = new Map<string, string>()
@@ -43,7 +43,7 @@ export function modelNames(models: readonly NamedModel[]): ModelNames {
   }
 }
 
-/** The words of a text, with and without a boundary before each capital: `MistralSmall` has two words, `DeepSeek` one. */
+/** Returns the words of a text, with and without a boundary before each capital: `MistralSmall` has two words, `DeepSeek` one. */
 function readings(text: string): string[][] {
   const split = text.replace(/([a-z])([A-Z])/g, '$1 $2')
   return split === text ? [wordsOf(text)] : [wordsOf(text), wordsOf(split)]

@@ -102,7 +102,7 @@ function fromModelList(said: Json): PublicModel[] {
 /** Name in `listed_as` of the provider whose own list it is. */
 const onlyProvider = '*'
 
-/** An object inside of what a list says; an empty one where it says something else. */
+/** Returns an object inside of what a list says; an empty one where it says something else. */
 function membersOf(said: Json | undefined, name: string): JsonObject {
   const value = isObject(said) ? said[name] : undefined
   return isObject(value) ? value : {}

@@ -184,12 +184,12 @@ export function requireMoney(call: PayingCall, { budget }: Pick<AdmissionService
 /** A prompt whose bytes bound its tokens until they are counted. */
 export type CountablePrompt = {
   texts: readonly string[]
-  /** The maximum cost of the call at a target, in nano-USD, if its texts have so many tokens. */
+  /** Returns the maximum cost of the call at a target, in nano-USD, if its texts have so many tokens. */
   costAt(target: Target, counted: number, leftNano: bigint): bigint
 }
 
 /**
- * The texts of a prompt that does not fit into the budgets by its bytes, but would if it had few tokens for them: to be counted as
+ * Returns the texts of a prompt that does not fit into the budgets by its bytes, but would if it had few tokens for them: to be counted as
  * tokens. Undefined where that would not help.
  */
 export function countableTexts(
@@ -203,7 +203,7 @@ export function countableTexts(
   return call.targets.every((target) => costAt(target, least, leftNano) <= leftNano) ? texts : undefined
 }
 
-/** A conversation as `countableTexts` takes it. */
+/** Returns a conversation as `countableTexts` takes it. */
 export function countableConversation(
   { request, at }: ConversationToAdmit,
   { defaultOutputTokens: defaultLength }: Pick<AdmissionServices, 'defaultOutputTokens'>,
@@ -279,7 +279,7 @@ function costAt(
   return isCached ? costBound(bounded, target, hold.output, true) : hold.nanoUsd
 }
 
-/** The most that one of the targets holds. */
+/** Returns the most that one of the targets holds. */
 function mostOf(holds: readonly Hold[]): Pick<Hold, 'nanoUsd' | 'expected' | 'output'> {
   const most = { nanoUsd: 0n, expected: 0, output: 0 }
   for (const { nanoUsd, expected, output } of holds) {

@@ -220,7 +220,7 @@ export class Settlement {
   }
 }
 
-/** The settlement of a call that is free: its limits are released, and it has no row. */
+/** Returns the settlement of a call that is free: its limits are released, and it has no row. */
 export function freeSettlement(start: CallStart, admission: Admission): Settlement {
   return new Settlement(start, { ledger: noLedger, admission })
 }

@@ -90,7 +90,7 @@ function streamsAt({ entry }: Target, { endpoint, request }: OperationContext): 
   return request.stream && endpoint.stream !== undefined && entry?.streams !== false
 }
 
-/** The same request for an answer that comes at once. */
+/** Returns the same request for an answer that comes at once. */
 function wholeOf(request: OperationRequest): OperationRequest {
   const { stream: _, stream_format: __, ...fields } = request.fields
   return { ...request, fields, stream: false }
@@ -136,7 +136,7 @@ async function collected(bytes: AsyncIterable<Uint8Array>, usage: Usage): Promis
   return pieces
 }
 
-/** A request whose list is longer than the model takes at once, in pieces; undefined when it is not. */
+/** Returns a request whose list is longer than the model takes at once, in pieces; undefined when it is not. */
 function piecesOf(request: OperationRequest, { batch }: OperationEndpoint, entry?: ModelEntry): Pieces | undefined {
   const list = batch && request.fields[batch.field]
   if (batch && typeof list === 'number') return parts(request, batch, list)
@@ -213,7 +213,7 @@ async function askInPieces(
   }
 }
 
-/** An error of its own: the reason of an abort is that of other calls as well. */
+/** Returns an error of its own: the reason of an abort is that of other calls as well. */
 function billedWith(thrown: unknown, usage: Usage): RouterError {
   const error = asRouterError(thrown).withHeaders({})
   if (Object.keys(usage).length > 0) error.billed = addUsage(usage, error.billed ?? {})

@@ -46,7 +46,7 @@ export function neutralStream({ call, request }: StreamedCall, model: string): S
   }
 }
 
-/** A neutral request as a target gets it, with the files that the provider cannot fetch itself. Throws RouterError. */
+/** Returns a neutral request as a target gets it, with the files that the provider cannot fetch itself. Throws RouterError. */
 export async function translatedRequest(
   target: Target,
   request: NeutralRequest,

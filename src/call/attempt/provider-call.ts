@@ -45,7 +45,7 @@ export async function resending<Result>(
   }
 }
 
-/** The call with the output limit that this target gets. */
+/** Returns the call with the output limit that this target gets. */
 function targeted(target: Target, prepared: PreparedCall): TargetedCall {
   const length = prepared.admission.lengthAt(target)
   if (length === undefined) return prepared
@@ -109,7 +109,7 @@ function isLowered(
   return max_output_tokens !== undefined && lengthAt(target) !== undefined
 }
 
-/** The client's names of neutral fields: those used in its body, else the default name. */
+/** Returns the client's names of neutral fields: those used in its body, else the default name. */
 export function wireNames(clientApi: ClientApi, fields: readonly string[], body: JsonObject): string[] {
   return [...new Set(fields.flatMap((field) => namesInBody(clientApi.wireNames(field), body)))]
 }

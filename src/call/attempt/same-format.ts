@@ -62,7 +62,7 @@ export function sameFormatTranslation(target: Target, prepared: TargetedCall): T
   }
 }
 
-/** The provider's body: at once, where nothing has to be fetched or translated for it. */
+/** Returns the provider's body: at once, where nothing has to be fetched or translated for it. */
 function requestOf(target: Target, prepared: TargetedCall): ProviderRequest | Promise<ProviderRequest> {
   const { call, request } = prepared
   const losses = usedLosses(target.provider, request, target)
@@ -109,7 +109,7 @@ function writtenRequest(
   })
 }
 
-/** A client's body, edited for a provider of the same format, and the neutral names of what it lost. */
+/** Returns a client's body, edited for a provider of the same format, and the neutral names of what it lost. */
 export function editedRequest(
   target: Target,
   clientApi: ClientApi,

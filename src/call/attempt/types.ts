@@ -37,19 +37,19 @@ export type TargetedCall = Omit<PreparedCall, 'admission'> & { length?: number }
 
 /** Translation in both directions between a client's call and one target: the request, and the answer whole or streamed. */
 export type Translation = {
-  /** The provider's body, and the neutral names of what it leaves out. Throws RouterError. */
+  /** Returns the provider's body, and the neutral names of what it leaves out. Throws RouterError. */
   request(): ProviderRequest | Promise<ProviderRequest>
   /** The client's headers to forward to the provider. */
   forwardedHeaders: readonly ForwardedHeader[]
   /** True where the client gets the provider's own body, edited: then the neutral form of a reply is for the call itself. */
   edits: boolean
-  /** A whole answer as the client's JSON. */
+  /** Returns a whole answer as the client's JSON. */
   whole(answer: WholeAnswer, facts: ReplyFacts): JsonObject
-  /** The translation that writes a whole answer which plugins have changed. */
+  /** Returns the translation that writes a whole answer which plugins have changed. */
   changed?(): Pick<Translation, 'whole' | 'responseToStore'>
-  /** A writer for one streamed answer of a model, by its name for clients. */
+  /** Returns a writer for one streamed answer of a model, by its name for clients. */
   stream(model: string): StreamTranslation
-  /** A response in its stored form, `text` being its JSON; undefined when it is not to be stored. */
+  /** Returns a response in its stored form, `text` being its JSON; undefined when it is not to be stored. */
   responseToStore(response: JsonObject, text: string): StoredResponse | undefined
 }
 
@@ -59,10 +59,10 @@ export type StreamTranslation = {
   translate(frame: StreamFrame, fold: Fold): string
   /** Closes the parts that are still open. */
   close(fold: Fold): string
-  /** The end of a complete reply: usage, cost, terminator. */
+  /** Returns the end of a complete reply: usage, cost, terminator. */
   end(facts: ReplyFacts): string
-  /** The end of a broken reply: an error, and no success terminator. */
+  /** Returns the end of a broken reply: an error, and no success terminator. */
   fail(error: RouterError): string
-  /** The whole reply as it was streamed, in APIs that store replies. */
+  /** Returns the whole reply as it was streamed, in APIs that store replies. */
   reply?(facts: ReplyFacts): JsonObject
 }

@@ -78,7 +78,7 @@ export function compactKind(clientApi: ClientApi): ConversationKind<Compacted> {
   }
 }
 
-/** A conversation whose answer comes whole, whatever its body says. */
+/** Returns a conversation whose answer comes whole, whatever its body says. */
 export function unstreamed(read: ReadConversation): ReadConversation {
   return { ...read, stream: false, request: { ...read.request, stream: false } }
 }

@@ -70,7 +70,7 @@ function countIn(body: JsonObject, provider: string): Count['count'] {
   throw new RouterError('provider_unreadable', message, { provider })
 }
 
-/** The API for requests that are only counted: they may leave out what only generating needs. */
+/** Returns the API for requests that are only counted: they may leave out what only generating needs. */
 function countable(clientApi: ClientApi, { defaults }: Counting): ClientApi {
   const read = (body: unknown) => {
     if (!isObject(body)) return clientApi.read(body)

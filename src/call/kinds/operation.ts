@@ -109,7 +109,7 @@ function readingOf(request: OperationRequest): ReadOperation {
   }
 }
 
-/** A body as plugins see it. */
+/** Returns a body as plugins see it. */
 function bodyOf({ model, fields, unread }: OperationRequest): JsonObject {
   return { model, ...fields, ...unread }
 }
@@ -135,13 +135,13 @@ function servingOf(
   }
 }
 
-/** The usage of a client that leaves before the answer: the seconds of its sound, not those of what would be spoken. */
+/** Returns the usage of a client that leaves before the answer: the seconds of its sound, not those of what would be spoken. */
 function sentUsage(api: OperationApi, request: OperationRequest): Usage {
   const { seconds, ...usage } = { ...api.estimate(request), ...api.count(request) }
   return { ...usage, ...(request.audio && seconds !== undefined && { seconds }) }
 }
 
-/** The request as plugins changed it, read as if the client had sent it. Throws RouterError. */
+/** Returns the request as plugins changed it, read as if the client had sent it. Throws RouterError. */
 function requestOf(api: OperationApi, request: OperationRequest, asked: PluginRequest): OperationRequest {
   if (!('fields' in asked)) return request
   const { stream, ...others } = asked.fields

@@ -82,7 +82,7 @@ function noFiles(param: string): CallMedia {
   }
 }
 
-/** The request as it reaches the HTTP client, with a word in place of the credential. */
+/** Returns the request as it reaches the HTTP client, with a word in place of the credential. */
 async function captured({ provider, ...target }: Target, body: JsonObject, stream: boolean): Promise<HttpRequest> {
   let sent: HttpRequest | undefined
   const httpClient: HttpClient = {

@@ -75,12 +75,12 @@ export function openConversations(store: StoredTurns, retentionOf: (organization
   }
 }
 
-/** A body that no provider may store, whatever it asks for. */
+/** Returns a body that no provider may store, whatever it asks for. */
 function storedNowhere(body: unknown): unknown {
   return isObject(body) && body.store === true ? { ...body, store: false } : body
 }
 
-/** A call of an API without conversations by id. */
+/** Returns a call of an API without conversations by id. */
 function singleTurn(request: NeutralRequest, mayStore: boolean): Turn {
   return {
     request,
@@ -93,7 +93,7 @@ function singleTurn(request: NeutralRequest, mayStore: boolean): Turn {
   }
 }
 
-/** The turns up to a response, the oldest first. */
+/** Returns the turns up to a response, the oldest first. */
 function turnsUpTo(store: StoredTurns, organization: string, last: string): Segment[] {
   const turns: StoredResponse[] = []
   let characters = 0
@@ -128,7 +128,7 @@ function tooLong(): RouterError {
   return new RouterError('invalid_request', message, { param: 'previous_response_id' })
 }
 
-/** An input with its item references replaced by the items. */
+/** Returns an input with its item references replaced by the items. */
 function resolved(store: StoredTurns, organization: string, input: Json | undefined): Segment[] {
   const known = new Map<Json | undefined, Segment>()
   return itemsOf(input).map((item, index) => {
@@ -147,7 +147,7 @@ function missingItem(id: Json | undefined, index: number): never {
   throw new RouterError('invalid_request', message, { param: `input[${index}].id` })
 }
 
-/** The items of an input; plain text is a user message. */
+/** Returns the items of an input; plain text is a user message. */
 function itemsOf(input: Json | undefined): Json[] {
   if (Array.isArray(input)) return input
   if (typeof input !== 'string') return []
@@ -201,7 +201,7 @@ function hasAll(slug: string, { earlier, now, resendTo }: Segments): boolean {
   })
 }
 
-/** The items that a provider can read: reasoning only where it was made, and is encrypted or stored there. */
+/** Returns the items that a provider can read: reasoning only where it was made, and is encrypted or stored there. */
 function readableBy(slug: string, { items, from }: Segment, resend = false): Json[] {
   if (!from) return items
   return items.filter((item) => {

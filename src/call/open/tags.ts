@@ -83,7 +83,7 @@ function nameOf(header: string): string | undefined {
 const ownPrefix = 'x-requesty-'
 
 /**
- * The metadata of a ledger row, overridden by the tags of the header `x-router-tags`, which has the form
+ * Returns the metadata of a ledger row, overridden by the tags of the header `x-router-tags`, which has the form
  * `name=value,name=value`. Throws RouterError 400 for an invalid header.
  */
 export function taggedMetadata(metadata: JsonObject | undefined, header: string | undefined): JsonObject | undefined {

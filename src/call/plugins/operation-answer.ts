@@ -21,7 +21,7 @@ type AnsweredOperation = {
   explanation?: Explanation | undefined
 }
 
-/** The response to an operation that a plugin answers. Throws RouterError. */
+/** Returns the response to an operation that a plugin answers. Throws RouterError. */
 export async function operationAnswerOfPlugin(
   { plugin, reply }: PluginAnswer,
   answered: AnsweredOperation & { plugins: CallPlugins },

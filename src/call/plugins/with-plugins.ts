@@ -78,7 +78,7 @@ function changedByPlugins<Read extends ReadCall>(
   })
 }
 
-/** The call as plugins changed it: of several names none is asked that the plugin has not chosen. */
+/** Returns the call as plugins changed it: of several names none is asked that the plugin has not chosen. */
 function changed<Read extends ReadCall>(
   opened: SeenCall<Read>,
   request: PluginRequest,
@@ -163,7 +163,7 @@ export function pluginAsTarget(plugin: string): NamedTarget {
   return { provider: { slug: 'plugin' }, model: plugin }
 }
 
-/** The row of a call for which no provider was asked. */
+/** Returns the row of a call for which no provider was asked. */
 function recordOf(
   { monotonicMs, ...start }: CallStart,
   { target, ...how }: { target: NamedTarget } & Parameters<AnswerEnd>[0],

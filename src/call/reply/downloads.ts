@@ -11,7 +11,7 @@ export type ReplyDownloads = {
   media: MediaServices
 }
 
-/** A reply with the files that the client wants of it. Throws RouterError `provider_unreadable` for one that cannot be fetched. */
+/** Returns a reply with the files that the client wants of it. Throws RouterError `provider_unreadable` for one that cannot be fetched. */
 export async function downloadedReply(
   reply: JsonObject,
   { call: { api, signal }, request, media }: ReplyDownloads,

@@ -70,7 +70,7 @@ function received(answered: AnsweredOperation, { usage, known, firstEventMs }: R
 }
 
 /**
- * The byte that was held back and the piece without its last one, in the place of the piece: nothing is copied elsewhere, and
+ * Returns the byte that was held back and the piece without its last one, in the place of the piece: nothing is copied elsewhere, and
  * a piece stays one.
  */
 function withoutLast(piece: Uint8Array, held: number | undefined): Uint8Array {
@@ -80,7 +80,7 @@ function withoutLast(piece: Uint8Array, held: number | undefined): Uint8Array {
   return piece
 }
 
-/** The pieces of an answer, none of them empty; those of events are decoded. */
+/** Yields the pieces of an answer, none of them empty; those of events are decoded. */
 async function* piecesOf(
   answer: Streamed,
   { target }: AnsweredOperation,

@@ -10,7 +10,7 @@ import { servedId } from './attempt-headers.ts'
 import { type AnsweredOperation, eventText, factsOf, measure, withRouter } from './operation-facts.ts'
 import { seenEvents } from './operation-seen.ts'
 
-/** The events of an answer of any kind. Throws RouterError for a whole one that lacks what it must have. */
+/** Returns the events of an answer of any kind. Throws RouterError for a whole one that lacks what it must have. */
 export function eventsOf(
   answer: OperationAnswer,
   events: OperationEvents,
@@ -37,7 +37,7 @@ async function* eventsOfBytes(
   if (end) yield [{ event: end, usage: answer.usage }]
 }
 
-/** The client's events. The row is on disk before the last one; a broken stream ends with an error and without it. */
+/** Yields the client's events. The row is on disk before the last one; a broken stream ends with an error and without it. */
 export async function* eventStream(
   batches: AsyncIterable<OperationEvent[]>,
   events: OperationEvents,

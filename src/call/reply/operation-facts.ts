@@ -59,12 +59,12 @@ export function withRouter(
   return explanation ? { ...made, router: explanation.facts() } : made
 }
 
-/** The cost, for bodies that have no place for it. */
+/** Returns the cost, for bodies that have no place for it. */
 export function costHeader({ cost }: Settled): { 'x-router-cost'?: string } {
   return cost.unpriced ? {} : { 'x-router-cost': String(cost.nanoUsd / 1e9) }
 }
 
-/** The text of a server-sent event. */
+/** Returns the text of a server-sent event. */
 export function eventText(event: JsonObject, named: boolean): string {
   const name = named && typeof event.type === 'string' ? `event: ${event.type}\n` : ''
   return `${name}data: ${JSON.stringify(event)}\n\n`

@@ -9,7 +9,7 @@ import { restOfPart } from '../../core/reply-events.ts'
 export class OwnRepetition {
   readonly #parts = new Map<string, TextPart | ReasoningPart>()
 
-  /** The event, or what has not come yet of the part that it repeats. */
+  /** Returns the event, or what has not come yet of the part that it repeats. */
   fresh(event: ProviderEvent): ProviderEvent[] {
     const { whole, at } = event
     if (whole?.type === 'text' || whole?.type === 'reasoning')

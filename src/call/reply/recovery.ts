@@ -118,7 +118,7 @@ async function resume(
   }
 }
 
-/** The call with what was said already as the beginning of the answer, which counts towards its length. */
+/** Returns the call with what was said already as the beginning of the answer, which counts towards its length. */
 function continuing({ admission, request, ...prepared }: PreparedCall, said: string): PreparedCall {
   const begun: TextPart = { type: 'text', text: said.trimEnd() }
   admission.grow(Buffer.byteLength(begun.text))
@@ -135,7 +135,7 @@ function continuing({ admission, request, ...prepared }: PreparedCall, said: str
   }
 }
 
-/** The targets that may go on with an answer. */
+/** Returns the targets that may go on with an answer. */
 function followers(untried: readonly Target[], onCut: RoutingRules['onCut']): Target[] {
   return untried.filter((target) => onCut !== 'continue' || takesPrefill(target))
 }

@@ -19,7 +19,7 @@ import type { Recovery, Resumed } from './recovery.ts'
 /** An attempt whose answer is being streamed. `own` folds its events alone: what it is paid by. */
 type Serving = { answered: AnsweredAttempt; frames: AsyncIterable<StreamFrame[]>; own: Fold; resumed?: Resumed }
 
-/** The client's events of a streamed answer. The ledger row is on disk before the last one; a broken reply never gets it. */
+/** Returns the client's events of a streamed answer. The ledger row is on disk before the last one; a broken reply never gets it. */
 export function streamedReply(
   answer: StreamedAnswer,
   answered: AnsweredAttempt,
@@ -100,7 +100,7 @@ class StreamedReply {
     }
   }
 
-  /** One batch of frames as the client's text. */
+  /** Returns one batch of frames as the client's text. */
   #write(batch: readonly StreamFrame[]): string {
     const { answered, own, resumed } = this.#serving
     this.#firstEventMs ??= answered.settlement.elapsed()

@@ -73,7 +73,7 @@ export function orderTargets<Read extends ReadCall>(
   return { ...choice, kind, served: (target) => state.affinity.keep(kept.key, targetId(target), kept.idleMs(target)) }
 }
 
-/** The rules for calls of which nothing is cached, and whose answers are not written token by token. */
+/** Returns the rules for calls of which nothing is cached, and whose answers are not written token by token. */
 function withoutTokens({ sort, sticky }: RoutingRules): Pick<RoutingRules, 'sort' | 'sticky'> {
   return { sort: sort === 'throughput' ? 'latency' : sort, sticky: sticky === 'cache' ? 'none' : sticky }
 }

@@ -15,7 +15,7 @@ import type { HeldState, RestrictedBody } from '../types.ts'
 export type RestrictedCall = RestrictedBody & { organization: string; held: HeldState; at: number }
 
 /**
- * The targets that may serve a body as it is: fields that decide who serves, what it costs or what is kept are read by the
+ * Returns the targets that may serve a body as it is: fields that decide who serves, what it costs or what is kept are read by the
  * router, or lead to no other target and no unknown price, or the call is refused. Throws RouterError 400 when no target
  * is left.
  */

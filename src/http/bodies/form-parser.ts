@@ -258,7 +258,7 @@ function readPartHead(headers: PartHeaders): PartHead {
 
 const bytes = 'application/octet-stream'
 
-/** The text of a field. Throws RouterError for an encoding that nobody knows. */
+/** Returns the text of a field. Throws RouterError for an encoding that nobody knows. */
 function textOfField({ name, charset }: PartHead, value: Uint8Array): string {
   try {
     return new TextDecoder(charset).decode(value)
@@ -268,19 +268,19 @@ function textOfField({ name, charset }: PartHead, value: Uint8Array): string {
   }
 }
 
-/** A field in a message. */
+/** Returns a field in a message. */
 function fieldOf(name: string): string {
   return `the form field '${shown(name)}'`
 }
 
-/** The beginning of what a client wrote. */
+/** Returns the beginning of what a client wrote. */
 function shown(text: string): string {
   return text.slice(0, longestShown)
 }
 
 const longestShown = 80
 
-/** The value before the first semicolon, in lower case, and the parameters after it. */
+/** Returns the value before the first semicolon, in lower case, and the parameters after it. */
 function readHeader(value: string): { kind: string; parameters: ReadonlyMap<string, string> } {
   const end = value.indexOf(';')
   const kind = (end < 0 ? value : value.slice(0, end)).trim().toLowerCase()

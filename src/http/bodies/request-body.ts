@@ -228,7 +228,7 @@ function bodyError(error: unknown, limitBytes: number): RouterError {
   return new RouterError('invalid_request', `The body cannot be decompressed: ${message}`, facts)
 }
 
-/** The error for a body above the limit. */
+/** Returns the error for a body above the limit. */
 function tooLarge(limitBytes: number, cause?: unknown): RouterError {
   const limit =
     limitBytes === longestText ? 'the longest JSON text that this server reads' : 'the body_limit of this server'

@@ -12,7 +12,7 @@ export type FilteredCalls<More extends string> = { from?: number; to: number; fi
   [name in More]?: string
 }
 
-/** The calls that a query asks for, which may have `more` parameters. Throws RouterError 400. */
+/** Returns the calls that a query asks for, which may have `more` parameters. Throws RouterError 400. */
 export function filteredCalls<More extends string>(
   query: ManageRequest['query'],
   more: readonly More[],
@@ -80,7 +80,7 @@ function memberFilters(query: ManageRequest['query']): Pick<CallFilters, 'labels
   return { labels: of('label'), extra: of('extra') }
 }
 
-/** A parameter that is not empty. Throws RouterError 400. */
+/** Returns a parameter that is not empty. Throws RouterError 400. */
 export function filled(value: string, name: string): string {
   if (value !== '') return value
   throw invalid(`'${name}' is empty; leave it out to ask for all.`, name)

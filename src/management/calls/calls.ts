@@ -41,13 +41,13 @@ const usualLimit = 100
 
 type Page = Omit<CallsQuery, 'limit' | 'after'>
 
-/** The calls that are asked for, on pages of any size. */
+/** Returns the calls that are asked for, on pages of any size. */
 function pageOf(organization: string, { id, from = 0, to, filters }: FilteredCalls<'id'>, store: Store): Page {
   const page = { organization, from, to, filters }
   return id === undefined ? page : withId(page, filled(id, 'id'), store)
 }
 
-/** The call with an id that the router gave, in whatever form; or those that their client gave it. */
+/** Returns the call with an id that the router gave, in whatever form; or those that their client gave it. */
 function withId(page: Page, id: string, { calls }: Pick<Store, 'calls'>): Page {
   const own = ownIdIn(id)
   const found = own === undefined ? undefined : calls.callOf(own, page.organization)

@@ -15,7 +15,7 @@ export function wantsCsv({ accept = '' }: Pick<IncomingHttpHeaders, 'accept'>): 
   return quality('text/csv') > quality('application/json')
 }
 
-/** A line of a table (RFC 4180). */
+/** Returns a line of a table (RFC 4180). */
 export function csvLine(cells: readonly (Json | undefined)[]): string {
   return `${cells.map(cell).join(',')}\r\n`
 }

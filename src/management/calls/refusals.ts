@@ -57,7 +57,7 @@ function entryOf(call: RefusedCall, nameOf: ReturnType<typeof names>): JsonObjec
   }
 }
 
-/** The names of keys and groups that there still are, each looked up once. */
+/** Returns the names of keys and groups that there still are, each looked up once. */
 function names({ keys, groups }: Pick<ManagementContext['store'], 'keys' | 'groups'>) {
   const once = (find: (id: string) => { name: string } | undefined) => {
     const known = new Map<string, { name?: string }>()

@@ -51,7 +51,7 @@ async function usageResponse(
 }
 
 /**
- * The JSON of a usage report: rows by the start of their period, and in `grouped_data` by group when the query names
+ * Returns the JSON of a usage report: rows by the start of their period, and in `grouped_data` by group when the query names
  * groups. Yields to the event loop now and then, as a report may be large.
  */
 export async function usageText(rows: readonly UsageRow[], groupBy: readonly string[]): Promise<string> {
@@ -73,7 +73,7 @@ export async function usageText(rows: readonly UsageRow[], groupBy: readonly str
   return `{"usage":{${periods}}}`
 }
 
-/** A usage report as lines of a table: one for each group of a period. */
+/** Yields a usage report as lines of a table: one for each group of a period. */
 async function* usageCsv(rows: readonly UsageRow[], groupBy: readonly string[]): AsyncGenerator<string, void> {
   yield csvLine(['start', ...groupBy, ...Object.keys(entryOf({ byOperation: {}, figures: noFigures() }))])
   for (let at = 0; at < rows.length; at += linesAtOnce) {

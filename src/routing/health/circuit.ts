@@ -59,7 +59,7 @@ export class Circuit {
     return closed
   }
 
-  /** The only organization that it is closed for; undefined where that is all, or none. */
+  /** Returns the only organization that it is closed for; undefined where that is all, or none. */
   get only(): string | undefined {
     const standing = [this.#failing, this.#refusing, this.#paused].filter(({ stands }) => stands)
     const [first = this.#recovering, ...others] = standing
@@ -336,7 +336,7 @@ export class Circuits {
     return circuits
   }
 
-  /** A circuit that another event loop has named. */
+  /** Returns a circuit that another event loop has named. */
   named(name: CircuitName, now: number, settings: HealthSettings): KnownCircuit {
     const known = this.#known.get(name.key)
     if (known) return known

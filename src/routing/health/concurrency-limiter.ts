@@ -108,7 +108,7 @@ export class Gate {
     }
   }
 
-  /** The newest call of the organization whose turn it is; one of low priority only when there is no other. */
+  /** Returns the newest call of the organization whose turn it is; one of low priority only when there is no other. */
   #next(): Waiting | undefined {
     let low: Waiting | undefined
     for (const queue of this.#queues.values()) {
@@ -128,7 +128,10 @@ export class Gate {
     return true
   }
 
-  /** The call whose place another one may take: the oldest one of low priority, else the oldest of the organization that has the most. */
+  /**
+   * Returns the call whose place another one may take: the oldest one of low priority, else the oldest of the organization that has the
+   * most.
+   */
   #placeFor({ organization, isLow }: Caller): Waiting | undefined {
     if (isLow) return undefined
     const queues = [...this.#queues.values()]

@@ -81,7 +81,7 @@ const classes: { readonly [code in ErrorCode]?: FailureClass } = {
   not_found: refused,
 }
 
-/** The class of the error of an attempt. Errors of this router end the call, except those about what one target can do. */
+/** Returns the class of the error of an attempt. Errors of this router end the call, except those about what one target can do. */
 export function failureClass({ code, provider, concernsModel, concernsSize }: RouterError): FailureClass {
   const known = concernsSize ? tooMuch : concernsModel ? forbidden : (classes[code] ?? own)
   // Without a provider nobody was asked.

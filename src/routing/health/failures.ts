@@ -107,7 +107,7 @@ function soonest<Failed extends FailedAttempt>(waiting: readonly Failed[]): Fail
   )
 }
 
-/** The failure of a target that takes no calls, without one being tried. */
+/** Returns the failure of a target that takes no calls, without one being tried. */
 export function closedTarget(target: Target, ms: number): RouterError {
   const message = `'${targetId(target)}' failed too often a moment ago. It is tried again in ${Math.ceil(ms / 1_000)} s.`
   return new RouterError('unavailable', message, { retryAfterMs: ms })

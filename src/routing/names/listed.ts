@@ -27,7 +27,7 @@ export type Listable = Directory & {
 }
 
 /**
- * The models that can be called: without a scope all of configured providers; with a scope those that it allows, and the
+ * Returns the models that can be called: without a scope all of configured providers; with a scope those that it allows, and the
  * aliases and policies that have a target in it. A name that equals a model's id replaces it.
  */
 export function listedModels(directory: Listable, scope?: Scope): Listed[] {
@@ -44,7 +44,7 @@ export function listedModels(directory: Listable, scope?: Scope): Listed[] {
   return [...models, ...names.flatMap((name) => listedName(name, directory, scope))]
 }
 
-/** The managed policies that have a target, without the rules of any organization. */
+/** Returns the managed policies that have a target, without the rules of any organization. */
 export function listedPolicies(directory: Directory): Listed[] {
   return [...directory.managed.keys()].flatMap((id) => listedName(id, directory))
 }
@@ -54,14 +54,14 @@ function namesIn({ managed }: Directory, { rules: { aliases, policies } }: Scope
   return [...new Set([...aliases.keys(), ...policies.keys(), ...managed.keys()])]
 }
 
-/** The facts of a listed model at a moment (Unix milliseconds). */
+/** Returns the facts of a listed model at a moment (Unix milliseconds). */
 export function entryOfListed({ entry, targets }: Listed, at: number): ModelEntry {
   if (!targets) return entryAt(entry, at)
   const { description } = entry
   return { ...commonEntry(targets.map((one) => entryAt(one, at))), ...(description !== undefined && { description }) }
 }
 
-/** A name with the facts that all its targets have; empty when it has none. */
+/** Returns a name with the facts that all its targets have; empty when it has none. */
 function listedName(name: string, directory: Directory, scope?: Scope): Listed[] {
   const entries = targetsOf(name, directory, scope).map(({ entry }): ModelEntry => entry ?? { api: 'chat' })
   // Calls go only to those of the same kind.
@@ -179,7 +179,7 @@ function dearestOfAll(
   return Object.fromEntries([...names].map((name) => [name, Math.max(...all.map((prices) => prices?.[name] ?? 0))]))
 }
 
-/** A tier for every threshold of any of them, with the highest price of each kind that a prompt of that size can have. */
+/** Returns a tier for every threshold of any of them, with the highest price of each kind that a prompt of that size can have. */
 function dearestTiers(entries: readonly ModelEntry[]): PricingTier[] {
   const priced = entries.map(({ pricing }) => ascending(pricing).map(billedTier)).filter(({ length }) => length > 0)
   const thresholds = new Set(priced.flatMap((tiers) => tiers.map((tier) => tier.prompt_tokens_threshold)))
@@ -200,7 +200,7 @@ function dearestTiers(entries: readonly ModelEntry[]): PricingTier[] {
     })
 }
 
-/** The tier of a prompt beyond a threshold. */
+/** Returns the tier of a prompt beyond a threshold. */
 function tierAt(tiers: readonly BilledTier[], threshold: number): BilledTier {
   return (tiers.findLast((tier) => tier.prompt_tokens_threshold <= threshold) ?? tiers[0]) as BilledTier
 }

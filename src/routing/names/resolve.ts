@@ -165,7 +165,7 @@ function targetOf(
   return { provider, model: known.model, entry, ...(is !== known.model && { is }) }
 }
 
-/** The error for a name without targets: that of the first one which is not allowed; its message combines the reasons. */
+/** Returns the error for a name without targets: that of the first one which is not allowed; its message combines the reasons. */
 function noTargets(
   model: string,
   { ids, through }: LookedUp,

@@ -37,7 +37,7 @@ export function routeForRequest(model: string, asked: RoutingRequest | undefined
   }
 }
 
-/** The targets of several names, each once. What the first one promises holds for all. */
+/** Returns the targets of several names, each once. What the first one promises holds for all. */
 function joinedRoute(names: readonly string[], { directory, scope, purpose }: RouteContext): Route {
   const [model = ''] = names
   const inEurope = promisesEurope(model, scope.rules)
@@ -77,7 +77,7 @@ function joined(routes: readonly [Route, ...Route[]], { identify }: Directory): 
   return { targets, rules, rank, ...(weights.size > 0 && { weights }) }
 }
 
-/** The targets of these providers first, in their order. */
+/** Returns the targets of these providers first, in their order. */
 function inOrder(targets: Targets, order: readonly string[]): Targets {
   const placeOf = ({ provider }: Target) => {
     const place = order.indexOf(provider.slug)
@@ -101,7 +101,7 @@ function rulesFor(rules: RoutingRules, { order, sort, sessionId, totalMs }: Rout
 /** Facts that the prices of a call depend on: Unix milliseconds, and the tokens of its prompt. */
 type PricedCall = { at: number; promptTokens(): number }
 
-/** The targets that a request lets serve it. Throws RouterError 404 that says why for each, when there are none. */
+/** Returns the targets that a request lets serve it. Throws RouterError 404 that says why for each, when there are none. */
 function wishedTargets(targets: Targets, asked: RoutingRequest, call: PricedCall, explanation?: Explanation): Targets {
   const reasons: Reason[] = []
   const left = targets.filter((target) => {
@@ -152,7 +152,7 @@ function keepsNothing({ entry }: Target): boolean {
   return entry?.data_retention === false && entry.data_used_for_training === false
 }
 
-/** The first price that is higher than it may be, or not known. */
+/** Returns the first price that is higher than it may be, or not known. */
 function priceAbove({ entry }: Target, most: MaxPrice, { at, promptTokens }: PricedCall): PriceKind | undefined {
   const now = entry && entryAt(entry, at)
   return priceKinds.find((kind) => {
@@ -178,7 +178,7 @@ const prices: {
     Math.max(dearest(other_prices, /^per_(input_)?image$/), dearest(image_prices, /./)),
 }
 
-/** The tiers that a prompt may be billed by. */
+/** Returns the tiers that a prompt may be billed by. */
 function reachedTiers({ pricing }: ModelEntry, promptTokens: () => number) {
   const tiers = ascending(pricing).map(billedTier)
   if (tiers.length < 2) return tiers

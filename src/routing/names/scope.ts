@@ -90,7 +90,7 @@ function isNamed(list: readonly string[], through: readonly string[]): boolean {
   return through.some((name) => hasName(list, name) || hasName(list, `${policyPrefix}${name}`))
 }
 
-/** The rule that a model breaks. Unknown facts break a rule, because it is a promise to the organization. */
+/** Returns the rule that a model breaks. Unknown facts break a rule, because it is a promise to the organization. */
 function brokenRule({ id, entry }: Candidate, rules: Scope['rules']['dataRules']): string | undefined {
   const { geolocation, data_retention, data_used_for_training } = rules
   if (geolocation && !geolocation.includes(entry?.geolocation ?? '')) {

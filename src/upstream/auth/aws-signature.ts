@@ -5,7 +5,7 @@ import type { AwsSigV4 } from '../../manifest/provider.ts'
 export type Signable = { method: string; url: string; headers: Record<string, string>; body: string | Uint8Array }
 
 /**
- * The headers that sign a request (AWS Signature Version 4): `authorization`, `x-amz-date`, and the session token.
+ * Returns the headers that sign a request (AWS Signature Version 4): `authorization`, `x-amz-date`, and the session token.
  * `now` is in milliseconds since 1970.
  */
 export async function signAws(auth: AwsSigV4, request: Signable, now: number): Promise<Record<string, string>> {

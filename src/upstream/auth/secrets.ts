@@ -27,14 +27,16 @@ export function redact(provider: Secretive, text: string): string {
   return short.reduce((hiding, secret) => hiding.replaceAll(secret, hidden), left + cut.slice(from))
 }
 
-/** The same error without the provider's secrets, in what clients read and in what the log says; clients read no address either. */
+/** Returns the same error without the provider's secrets, in what clients read and in what the log says; clients read no address either. */
 export function withoutSecretsOf(provider: Secretive, error: RouterError): RouterError {
   error.message = withoutAddress(provider, redact(provider, error.message))
   if (error.forLog !== undefined) error.forLog = redact(provider, error.forLog)
   return error
 }
 
-/** A text for whoever manages an organization: without the provider's secrets, and without an address of the operator's own network. */
+/**
+ * Returns a text for whoever manages an organization: without the provider's secrets, and without an address of the operator's own network.
+ */
 export function shownOf(provider: Secretive, text: string): string {
   return withoutAddress(provider, redact(provider, text))
 }
@@ -90,7 +92,7 @@ function secretsIn(provider: Secretive): Known {
   return found
 }
 
-/** The ways in which a text, or an echo of a header, may write a secret. */
+/** Returns the ways in which a text, or an echo of a header, may write a secret. */
 function formsOf(secret: string): string[] {
   const inUrl = encodeURIComponent(secret)
   const bytes = Buffer.from(secret)
@@ -112,7 +114,7 @@ function inJson(text: string): string {
   return JSON.stringify(text).slice(1, -1)
 }
 
-/** A secret in base64, wherever in the encoded text it begins: `Basic` puts a user name before it. */
+/** Returns a secret in base64, wherever in the encoded text it begins: `Basic` puts a user name before it. */
 function base64Forms(bytes: Buffer): string[] {
   return [0, 1, 2].flatMap((before) => {
     const encoded = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64url')
@@ -149,7 +151,7 @@ function secretsOf(auth: Auth): string[] {
   }
 }
 
-/** The lines of the private key, and its id: everything else in a key file is the name of something. */
+/** Returns the lines of the private key, and its id: everything else in a key file is the name of something. */
 function keysIn(credentials: string): string[] {
   if (!credentials.startsWith('{')) return [credentials]
   const { private_key_id: id, private_key: key } = parsedKeyFile(credentials)

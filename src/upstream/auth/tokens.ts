@@ -10,7 +10,7 @@ export type Token = { text: string; refreshAt: number; expiresAt: number }
 /** Tokens by credential. */
 type Tokens = {
   /**
-   * A valid token. Concurrent callers share one fetch, which goes on when one of them aborts. A failed fetch is not cached:
+   * Returns a valid token. Concurrent callers share one fetch, which goes on when one of them aborts. A failed fetch is not cached:
    * it rejects for the waiting callers, and the next caller tries again.
    */
   get(credential: string, fetchToken: () => Promise<Token>, signal: AbortSignal): Promise<string>
@@ -18,7 +18,7 @@ type Tokens = {
   forget(credential: string, token: string): void
 }
 
-/** The tokens of an HTTP client: they live as long as it does, through every reload. */
+/** Returns the tokens of an HTTP client: they live as long as it does, through every reload. */
 export function tokensOf(httpClient: HttpClient): Tokens {
   const client = httpClient.base ?? httpClient
   const known = byClient.get(client) ?? openTokens()

@@ -129,7 +129,7 @@ async function checkedAddresses(
   return found
 }
 
-/** A connection pool for one request that connects to these addresses only. */
+/** Returns a connection pool for one request that connects to these addresses only. */
 function agentFor(addresses: LookupAddress[], { timeoutMs }: Rules): Agent {
   const [first] = addresses as [LookupAddress]
   return new Agent({
@@ -179,12 +179,12 @@ async function readFile(
 /** The system's resolver, which knows the hosts file too. */
 const systemNames: ResolveName = (name) => lookup(name, { all: true, order: 'verbatim' })
 
-/** A host as in a URL: IPv6 in brackets, lower case. */
+/** Returns a host as in a URL: IPv6 in brackets, lower case. */
 function hostInUrl(host: string): string {
   return isIPv6(host) ? `[${host.toLowerCase()}]` : host.toLowerCase()
 }
 
-/** The system's code alone: its messages contain addresses, and other codes are those of a library. */
+/** Returns the system's code alone: its messages contain addresses, and other codes are those of a library. */
 function failureOf(thrown: unknown): string {
   const { code } = thrown as { code?: unknown }
   const isSystem = typeof code === 'string' && /^E[A-Z]+$/.test(code)
@@ -199,7 +199,7 @@ function fetchError(url: string, what: string, cause?: unknown): RouterError {
 /** Maximum length of a URL in messages; longer ones are cut. Characters. */
 const maxShownUrl = 200
 
-/** A URL for messages, without the parts that may be secret: credentials and the query. */
+/** Returns a URL for messages, without the parts that may be secret: credentials and the query. */
 export function safeUrl(text: string): string {
   const url = URL.parse(text)
   const plain = url
@@ -209,7 +209,7 @@ export function safeUrl(text: string): string {
 }
 
 /**
- * The media type of a file: by its first bytes, else by its server's content type unless that means "anything", else by
+ * Returns the media type of a file: by its first bytes, else by its server's content type unless that means "anything", else by
  * the extension of its path; undefined when none of them is known.
  */
 export function mediaTypeOf(bytes: Uint8Array, contentType: string | undefined, path: string): string | undefined {

@@ -53,7 +53,7 @@ export function openCallMedia(
   return { fetchAll, param }
 }
 
-/** The request with the media that the rule selects as data instead of URLs. The client's own object is never changed. */
+/** Returns the request with the media that the rule selects as data instead of URLs. The client's own object is never changed. */
 export async function inlineMedia(
   request: NeutralRequest,
   rule: HistoryRules['inline_media'],
@@ -74,7 +74,7 @@ export async function inlineMedia(
 }
 
 /**
- * The files by URL that the rule selects, in instructions, messages and tool results; undefined when there are none. Throws
+ * Returns the files by URL that the rule selects, in instructions, messages and tool results; undefined when there are none. Throws
  * RouterError 400 when a file cannot be fetched, or is not of its kind.
  */
 export async function fetchMedia(

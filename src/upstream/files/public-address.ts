@@ -54,7 +54,7 @@ const embeddings = [
   { name: '6to4, RFC 3056', prefix: [0x2002], at: 1 },
 ] as const
 
-/** The eight groups. The URL parser normalizes every notation, the dotted one too. */
+/** Returns the eight groups. The URL parser normalizes every notation, the dotted one too. */
 function groupsOf(address: string): number[] {
   const [head = '', tail] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::')
   const numbers = (text = '') => (text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16)))

@@ -13,8 +13,9 @@ import { RouterError } from '../../core/errors.ts'
 export type Encoded = { encoding: string | string[] | undefined; provider: string; discard(): void }
 
 /**
- * The bytes of an answer as they were before the provider compressed them, though it was asked not to. They are produced as they are read,
- * so that a reader with a bound never holds more. Throws RouterError for an unknown coding and for bytes that cannot be decompressed.
+ * Returns the bytes of an answer as they were before the provider compressed them, though it was asked not to. They are produced as they
+ * are read, so that a reader with a bound never holds more. Throws RouterError for an unknown coding and for bytes that cannot be
+ * decompressed.
  */
 export function decompressed(bytes: AsyncIterable<Uint8Array>, encoded: Encoded): AsyncIterable<Uint8Array> {
   if (encoded.encoding === undefined) return bytes

@@ -52,7 +52,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
   }
 
   /**
-   * A body that is made as it is sent, piece by piece. The time until the first event counts from its end; until then the provider
+   * Yields a body that is made as it is sent, piece by piece. The time until the first event counts from its end; until then the provider
    * must go on taking it.
    */
   async *sending(body: Uint8Array | AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
@@ -214,7 +214,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
     return taken
   }
 
-  /** The error of a failed exchange: why it was stopped, or how its connection broke. */
+  /** Returns the error of a failed exchange: why it was stopped, or how its connection broke. */
   #errorFor(error: unknown): RouterError {
     if (error instanceof RouterError) return error
     const { provider } = this.#request

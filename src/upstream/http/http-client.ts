@@ -78,7 +78,7 @@ function framed({ headers, body, length }: HttpRequest, exchange: Exchange) {
 
 type Address = { origin: string; path: string }
 
-/** The parts of a URL, remembered because nearly all requests go to a few. */
+/** Returns the parts of a URL, remembered because nearly all requests go to a few. */
 function addressOf(url: string): Address {
   let address = addresses.get(url)
   if (!address) {
