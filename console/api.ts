@@ -24,7 +24,7 @@ export type Asked = {
   /** A key other than that of the session. */
   as?: string
 }
-/** Parameters of a path; what is empty or undefined is left out. */
+/** Parameters of a path; empty and undefined ones are left out. */
 export type Query = { readonly [name: string]: string | number | readonly string[] | undefined }
 
 /** Sends a request and returns the answer, whatever its status. `path` begins behind the address of the router: `v1/manage/org`. */

@@ -81,7 +81,7 @@ function Shown({ route }: { route: Route }) {
     )
   }, [route])
   useEffect(() => {
-    // Those who do not see hear that another page is there, and go on in it.
+    // Screen readers announce the new page and continue in it.
     if (!isFirst) document.getElementById('content')?.focus()
     isFirst = false
   }, [route])
@@ -95,7 +95,7 @@ async function start() {
   place.value = placeIn(location.hash)
   try {
     if (linked ?? key.value) {
-      // The page is loaded meanwhile; where that fails it says so when it is shown.
+      // The page is loaded meanwhile; a failure is shown with the page.
       routeOf(place.value)
         ?.load()
         .catch(() => {})

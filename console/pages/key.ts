@@ -33,7 +33,7 @@ const abouts: { readonly [what in Change]?: string } = {
   ...{ expiry: 'when it expires', group: 'the group', plugins: 'the plugins' },
 }
 
-/** One key, what it may do and what it has used. */
+/** One key, its permissions and its usage. */
 export function KeyDetail({ id }: { id: string }) {
   const path = `v1/manage/apikey/${encodeURIComponent(id)}`
   const key = useLoad((signal) => api<WholeKey>(path, { signal }), [id])

@@ -237,7 +237,7 @@ function OverTime({ range, query, by, version }: OverTimeProps) {
     const names = new Map(keys.map(({ id, name }) => [id, name]))
     return { ...seriesOf(found.usage, by, { start, end, resolution }), names }
   }, when)
-  // Many calls are looked at for it: what is known at once does not wait for it.
+  // It reads many calls, so the figures that are available immediately do not wait for it.
   const latency = useLoad((signal) => {
     const { start, end } = spanOf(range, query)
     const asked = { start: start.toISOString(), end: end.toISOString(), ...(timed.includes(by) && { group_by: by }) }

@@ -26,7 +26,7 @@ type Providers = { providers: Provider[]; problems: Problem[]; generation: numbe
 type WholeProvider = Provider & { manifest?: { file: string; text: string } }
 type Tried = { method: string; url: string; headers: Record<string, string>; body: unknown; dropped?: string[] }
 
-/** The providers, which of them can be called, and what is wrong with the others; or one of them. */
+/** The providers, with those that can be called and the problems of the others; or one of them. */
 export default function ProvidersPage({ rest, query }: PageProps) {
   return rest === ''
     ? html`<${ProviderList} query=${query} />`

@@ -9,7 +9,7 @@ import { Failure } from './page.ts'
 export type Values = { get(name: string): string; all(name: string): string[]; has(name: string): boolean }
 
 export type FormProps = {
-  /** Sends what is in the fields. What it throws is shown, at its field where that is known. */
+  /** Sends the values of the fields. An error that it throws is shown, at its field where that is known. */
   onSubmit(values: Values): Promise<void>
   submit: string
   onCancel?: (() => void) | undefined
@@ -201,7 +201,7 @@ export type ButtonProps = {
   children?: ComponentChildren
 }
 
-/** A button that says why it is off, if it is. */
+/** A button that shows why it is disabled, if it is. */
 export function Button({ onClick, type = 'button', kind = 'plain', whyNot, isBusy = false, children }: ButtonProps) {
   const id = useId()
   const isOff = whyNot !== undefined

@@ -4,7 +4,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import { html } from '../html.ts'
 import { Empty } from './page.ts'
 
-/** A column: what its cells show, and by what they are sorted, if they can be. */
+/** A column: the contents of its cells, and their sort key, if they can be sorted. */
 export type Column<Row> = {
   head: string
   cell(row: Row): ComponentChildren

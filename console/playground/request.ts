@@ -32,7 +32,7 @@ export type Settings = {
 
 type Tool = { name: string; description?: string; parameters?: object }
 
-/** Returns the body of the request that asks for the next turn. Throws an Error that names what is wrong. */
+/** Returns the body of the request that asks for the next turn. Throws an Error that names the problem. */
 export function bodyOf(settings: Settings, turns: readonly Turn[]): Record<string, unknown> {
   const tools = toolsIn(settings.tools)
   const numbers = {

@@ -30,10 +30,10 @@ export function keyOf(
   return hash('sha256', JSON.stringify([organization, sharing, told, asked]), 'base64url')
 }
 
-/** Headers that change what is answered. */
+/** Headers that change the answer. */
 const changing = ['x-router-strict', 'x-router-explain', 'anthropic-beta', 'anthropic-version']
 
-/** Members of a body that change nothing of what is said. */
+/** Members of a body that do not change the content of the answer. */
 const unimportant = ['stream', 'stream_options', 'metadata', 'store', 'requesty', 'session_id']
 
 /** Returns a conversation, whichever API it is asked by; what only its API has counts with its whole body. */

@@ -6,7 +6,7 @@ export type Denied = { pattern: string; message?: string }
 /** Pattern by which a text was refused, counted from 0; -1 for a phrase of the plugin's own. */
 export type Match = { index: number; message?: string }
 
-/** Finds what is denied and not within what is allowed. Throws an Error for patterns that may take long. */
+/** Returns a function that finds denied texts which are not within allowed ones. Throws an Error for patterns that may take long. */
 export function denier(denied: readonly Denied[], allowed: readonly string[], phrases: readonly string[]) {
   const rules = [
     ...denied.map(({ pattern, message }, index) => ({

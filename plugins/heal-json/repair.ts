@@ -1,7 +1,7 @@
 /**
  * Returns the JSON text that is meant by a text which is almost JSON: in a fence, with words around it, comments, single quotes, quotes
  * within strings, names without quotes, commas too many or missing, and brackets that are not closed. Undefined where there is no
- * object or list, or what is there stays unclear. What is JSON already stays as it is.
+ * object or list, or its meaning stays unclear. A text that is JSON already stays as it is.
  */
 export function repairJson(text: string): string | undefined {
   if (isJson(text)) return text

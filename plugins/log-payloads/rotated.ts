@@ -18,7 +18,7 @@ type Bounds = {
 export type Rotated = {
   /** `make` makes the line later; where too many wait it is left out. Never throws. */
   add(make: () => string): void
-  /** Writes what is waiting. */
+  /** Writes the waiting lines. */
   close(): Promise<void>
 }
 

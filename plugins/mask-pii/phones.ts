@@ -8,7 +8,7 @@ const announcement =
   /(?<![\p{L}\p{N}])(?:phone|tel|telephone|telefon|telefono|teléfono|telefone|tél|téléphone|mobile|mobil|mobiel|móvil|cell|cellulare|celular|handy|portable|fax|whatsapp|sms|call(?: me| us)?|ring(?: me)?|text me|reach me|rufnummer|my number is|meine nummer(?: ist)?|mi número es|mon numéro est|numéro|appelez|llame|chiama)(?![\p{L}\p{N}])[^\d+(\n]{0,24}/giu
 const announced = /(?:\+|\()?\d(?:(?:[ \u00a0.()/-]{0,2}| \/ )\d){6,16}(?![\p{L}\p{N}_%€$£])(?![.,:/-]\d)/uy
 
-/** Phone numbers: international ones, those as countries write them, and what is announced as one. */
+/** Finds phone numbers: international ones, national ones, and numbers that are announced as one. */
 export function findPhones(text: string): Span[] {
   const found: Span[] = []
   for (const { index, 0: number } of text.matchAll(candidate)) {

@@ -5,7 +5,7 @@ export class Restorer {
   readonly #longest: number
   readonly #pattern: RegExp
 
-  /** `inJson`: the texts are JSON, where `<` and `>` may be escaped, and what is put back must be. */
+  /** `inJson`: the texts are JSON, where `<` and `>` may be escaped, and restored values must be. */
   constructor(values: ReadonlyMap<string, string>, { inJson = false } = {}) {
     const forms = [...values].flatMap(([placeholder, value]): [string, string][] => {
       if (!inJson) return [[placeholder, value]]

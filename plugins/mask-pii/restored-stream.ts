@@ -2,7 +2,7 @@ import type { Restorer } from './restore.ts'
 import { type Restorers, restoredCitation, restoredPart } from './restored-reply.ts'
 import type { ChatEvent, Part } from './types.ts'
 
-/** A text of a part that may end within a placeholder: what has come of that. */
+/** A text of a part that may end within a placeholder, as far as it has arrived. */
 type Held = { kind: Part['type']; at: ChatEvent['at']; member: Member; text: string; isCustom?: boolean }
 type Member = 'text' | 'refusal' | 'reasoning.text' | 'reasoning.summary' | 'tool'
 
@@ -61,7 +61,7 @@ export class RestoredStream {
     }
     const left = this.#leave('reasoning', at)
     if (!marks.signature && !marks.encrypted) return [...left, { ...event, reasoning: { ...shown, ...marks } }]
-    // What is signed is over.
+    // A signed part is complete.
     const rest = this.#release(({ kind }) => kind === 'reasoning')
     const key = at === undefined ? {} : { at }
     return [...left, { ...key, reasoning: shown }, ...rest, { ...event, reasoning: marks }]

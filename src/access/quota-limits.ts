@@ -16,7 +16,7 @@ import {
   type What,
 } from './limits.ts'
 
-/** One limit that applies to a call, and what the call needs of it. */
+/** One limit that applies to a call, and the amount that the call needs of it. */
 type Applied = Pick<Limited, 'scope'> & { what: What; need: Need & { limit: bigint } }
 
 /**
@@ -73,7 +73,7 @@ function holds(account: PurseAccount | undefined, { least, wish }: Need): boolea
   return free >= wish || (free >= least && account.left <= 0n)
 }
 
-/** Ends what a call occupies: with what it used, or as if it had not happened. */
+/** Reservations of a call, which end with its usage, or as if it had not happened. */
 type Taken = { settle(tokens: number): void; undo(): void }
 
 function takeFrom(

@@ -37,7 +37,7 @@ type Headers = { readonly [name: string]: string | string[] | undefined }
 
 /**
  * Reads the secret of `Authorization: Bearer <key>` or `x-api-key: <key>`; undefined when the client sent none. Another
- * Authorization header yields a string that is no key, so that it is rejected instead of ignored.
+ * Authorization header yields a string that is not a key, so that it is rejected instead of ignored.
  */
 export function secretOf(headers: Headers): string | undefined {
   const authorization = textOf(headers.authorization)

@@ -80,7 +80,7 @@ export function openBooks(
           live.count(record)
           tracing?.record(record)
         }
-        // Lines keep what was said of calls that become spans, and of no others.
+        // Workers keep the contents of calls that become spans, and of no others.
         const hasContents = records.some(({ contents }) => contents)
         if (hasContents) settled.text = JSON.stringify(records.map(withoutContents))
         return writing.ledger.settleRows(settled)
@@ -109,7 +109,7 @@ export function openBooks(
   }
 }
 
-/** Rows may end up in a file: what was said is for spans alone. */
+/** Removes the contents of a row, which may end up in a file: they are for spans alone. */
 function withoutContents(record: CallRecord): CallRecord {
   if (record.contents === undefined) return record
   const { contents: _, ...stored } = record

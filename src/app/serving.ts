@@ -46,7 +46,7 @@ export type Serving = Omit<Listeners, 'stopListening' | 'retire'> & {
   stop(deadlineMs: number): Promise<void>
 }
 
-/** Serves in this thread, which owns all that its calls may spend. */
+/** Serves in this thread, which owns the whole quota of its calls. */
 export async function serveInThisThread(served: Served, started: AsyncDisposableStack): Promise<Serving> {
   const { watch, books, access, rulesOf, port } = served
   const { store, ledger, damage, writeFailure } = books

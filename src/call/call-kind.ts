@@ -132,9 +132,9 @@ export type PluginSide<Read extends ReadCall = ReadCall> = {
   operation?: 'count'
   /** Returns the request as the first plugin sees it. */
   given(read: Read): PluginRequest
-  /** Checks what a plugin returns. */
+  /** Checks the results of plugins. */
   accept?(opened: OpenedCall<Read>): NonNullable<Parameters<CallPlugins['request']>[1]>
-  /** Returns the request as plugins changed it; what the caller may do, and how it wants to be answered, stays. */
+  /** Returns the request as plugins changed it; the caller's permissions, and the way in which it wants to be answered, stay. */
   changed(read: Read, request: PluginRequest): Read
   /** Returns the response to a call that a plugin answers. Missing where plugins cannot answer. */
   answer?(answer: PluginAnswer, opened: SeenCall<Read>, end: AnswerEnd): Promise<CallResponse>

@@ -289,7 +289,7 @@ async function reply<Answer extends object>(
     const error = asRouterError(thrown).withHeaders(headers)
     throw admitted.explanation?.addedTo(error) ?? error
   } finally {
-    // What is streamed ends its attempt itself.
+    // A stream ends its attempt itself.
     if (!tried.error && !(response && 'body' in response && typeof response.body !== 'string')) tried.passage.ended()
   }
   return typeof response === 'function' ? await response() : response

@@ -80,7 +80,7 @@ export type BodyProgress = {
 export type CallTags = { origin?: JsonObject | undefined; header?: string | undefined }
 
 /**
- * The response to a call: a text, or what is sent as it is produced. Without a media type a text is JSON, and what is produced are
+ * The response to a call: a text, or pieces that are sent as they are produced. Without a media type a text is JSON, and the pieces are
  * server-sent events.
  */
 export type CallResponse = {
@@ -139,7 +139,7 @@ export type CallLedger = {
   begin?(call: Pick<CallRecord, 'organization' | 'stream'>): () => void
 }
 
-/** The plugins of a snapshot, and what they have in common with those of others. */
+/** The plugins of a snapshot, and the services that they share with those of other snapshots. */
 export type RouterPlugins = PluginServices & { loaded: readonly LoadedPlugin[] }
 
 /** State at providers (containers, threads) that was made through this router, by the organization that made it. */
@@ -169,7 +169,7 @@ export type Turn = {
   /** Returns the neutral names of what such a body leaves out of the earlier turns. */
   lostFor?(provider: Provider): string[]
   /**
-   * Checks whether a provider failed because it no longer has what it stored: from then on `bodyFor` returns the whole
+   * Checks whether a provider failed because it no longer has the stored conversation: from then on `bodyFor` returns the whole
    * conversation. True once for each provider.
    */
   mustResend(error: RouterError, provider: Provider): boolean
@@ -233,7 +233,7 @@ export type OpenedCall<Read extends ReadCall = ReadCall> = {
   explanation: Explanation | undefined
   /** The plugins that see it. */
   plugins: CallPlugins | undefined
-  /** A plugin has changed the request: the client's body no longer says what is asked. */
+  /** A plugin has changed the request: the client's body no longer describes the request. */
   isRewritten?: boolean
   /** True where only targets in the EU may serve the call. */
   inEurope?: boolean
@@ -305,7 +305,7 @@ export type Ordering = {
   request: NeutralRequest
   /** Prompts are cached by providers, and replies are written token by token. */
   generates: boolean
-  /** Finds out which targets can go on with what the request continues. */
+  /** Finds the targets that can continue the conversation of the request. */
   continues?(targets: Targets): ((target: Target) => boolean) | undefined
 }
 
@@ -341,7 +341,7 @@ export type AttemptSummary = Attempted & { dropped: string[] }
 /** Usage of a call: as the provider counted it, or `estimated`; and its contents, where spans record them. */
 export type MeasuredUsage = { usage: Usage; estimated: boolean; contents?: CallContents }
 
-/** A reply as far as it was received, by what it used. */
+/** A reply as far as it was received, by its usage. */
 export type ReceivedReply = AttemptSummary & {
   measured: MeasuredUsage
   served?: ServedModel | undefined

@@ -15,7 +15,7 @@ export type Request = IncomingMessage & {
   readonly query: ParsedUrlQuery
   params: { [name: string]: string | string[] }
 }
-/** A response, with what the router keeps of it while it is made. */
+/** A response, with the facts that the router keeps while it is made. */
 export type Response = ServerResponse & { locals: Locals }
 type Locals = {
   id: string

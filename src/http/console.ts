@@ -12,8 +12,8 @@ import { headersOf, isKnown, respond } from './respond.ts'
 type ConsoleSettings = { enabled: boolean }
 
 /**
- * Serves `/console/`, the pages that show and change what the management API does, and `/`, which sends browsers there and shows programs
- * where things are. Everything else is left to the next handler.
+ * Serves `/console/`, the pages for everything that the management API shows and changes, and `/`, which sends browsers there and shows
+ * programs where things are. Everything else is left to the next handler.
  */
 export function consolePages(settings: () => ConsoleSettings): Handler {
   const files = openConsoleFiles()
@@ -212,7 +212,7 @@ async function pageOf(read: Read): Promise<ConsolePage> {
   })
   const text = await readFile(join(folder, 'index.html'), 'utf8')
   const modules = new Set<string>()
-  // Most of what the first page consists of is part of every page.
+  // Most modules of the first page are part of every page.
   for (const path of ['main.ts', 'pages/overview.ts']) await addModules(path, read, modules)
   const first = [...modules].map((path) => `<link rel="modulepreload" href="${path}">`)
   const file = await fileOf(
@@ -222,7 +222,7 @@ async function pageOf(read: Read): Promise<ConsolePage> {
   return { ...file, scriptHash: `sha256-${hash('sha256', map, 'base64')}` }
 }
 
-/** Adds a module and all that it imports, so that browsers ask for them at once instead of finding one in the other. */
+/** Adds a module and everything that it imports, so that browsers request them in parallel instead of finding one in the other. */
 async function addModules(path: string, read: Read, found: Set<string>): Promise<void> {
   const module = found.has(path) ? undefined : await read(path)
   if (!module) return

@@ -15,7 +15,7 @@ export function shareWithOrigins(request: IncomingMessage, response: Response, l
   headers['access-control-expose-headers'] = readableHeaders
 }
 
-/** Answers OPTIONS for a path with these methods. While no origin is listed, and to the pages of others, it is no method at all. */
+/** Answers OPTIONS for a path with these methods. While no origin is listed, and to the pages of others, it is not a method at all. */
 export function answerOptions(methods: string, origins: Origins): Handler {
   return (request, response, next) => {
     const listed = origins()

@@ -73,7 +73,7 @@ export class RunningRequests {
     if (this.#running.size === 0) this.#allEnded()
   }
 
-  /** Ends all that run, and all that begin from now on. */
+  /** Ends all running requests, and all that begin from now on. */
   abortAll(): void {
     this.#mustEnd = true
     for (const request of this.#running) request.abort(stopping())

@@ -24,7 +24,7 @@ export function createApp(
   const app = newApp({ caseSensitive: true })
   const fail = failWith(context)
   const callAt = new Map(calls.flatMap((call) => [call.path, `${call.path}/`].map((path) => [path, call])))
-  // One layer for everything that a call passes: each costs as much as what it does.
+  // One layer for everything that a call passes: each layer costs as much as its work.
   app.use((request, response, next) => {
     const { path, method } = request
     assignRequestId(request, response)

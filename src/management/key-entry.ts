@@ -16,7 +16,7 @@ export function keyEntry(key: KeyRecord, { spend }: Pick<Store, 'spend'>): JsonO
   }
 }
 
-/** Returns a key with all its properties except the secret and what is derived from it. */
+/** Returns a key with all its properties except the secret and anything derived from it. */
 export function wholeKeyEntry(key: KeyRecord, store: Pick<Store, 'spend'>): JsonObject {
   return {
     ...keyEntry(key, store),

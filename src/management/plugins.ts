@@ -19,7 +19,7 @@ export function keyPluginRoutes({ store, directory }: ManagementContext): Manage
     {
       path: '/v1/manage/apikey/:id/plugins',
       method: 'post',
-      // A plugin may guard what a key does.
+      // A plugin may guard the calls of a key.
       operates: true,
       handle: (request) => {
         const changed = audited(store, request.key.id, () => {

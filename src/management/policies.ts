@@ -170,7 +170,7 @@ const checks: { readonly [name in keyof Required<RoutingFile>]: Check<NonNullabl
   on_blocked: oneOf(afterBlocks),
 }
 
-/** The fields of a policy that say how its targets are asked. */
+/** The fields of a policy that set how its targets are asked. */
 const routingFields = Object.keys(checks)
 
 /** Returns the rules that a policy states; null states nothing. Throws RouterError 400. */

@@ -31,7 +31,7 @@ import {
 } from './manage.ts'
 import { invalid, membersOf, parametersOf } from './read.ts'
 
-/** Serves `/v1/manage/providers`: the providers, what each needs, how it is, and what it would be sent. */
+/** Serves `/v1/manage/providers`: the providers, the requirements and the state of each, and the request that it would be sent. */
 export function providerRoutes(context: ManagementContext): ManageRoute[] {
   const { watch, troubled, explaining, store } = context
   const read = ({ organization }: ManageRequest) => {
@@ -203,7 +203,7 @@ export function providerEntry(
   }
 }
 
-/** Returns a problem in the API: `file:line:column`, and what is wrong. */
+/** Returns a problem as the API has it: `file:line:column`, and its message. */
 function problemEntry({ file, line, column, message, severity }: Problem, config: string): JsonObject {
   return { place: `${shortPath(file, config)}:${line}:${column}`, line, message: withoutKeys(message), severity }
 }

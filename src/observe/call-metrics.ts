@@ -9,7 +9,7 @@ type ExtraLabel = 'organization' | 'key' | 'group'
 export type CallMetricsSettings = { series: number; labels: readonly ExtraLabel[] }
 
 /**
- * Counts what the ledger gets: calls and their attempts, what they used and cost, how long they took. Every row is counted in one place
+ * Metrics of the ledger's rows: calls and their attempts, their usage, cost and duration. Every row is counted in one place
  * and adds to two objects, so that nothing is computed until somebody asks.
  */
 export class CallMetrics {
@@ -148,7 +148,7 @@ export class CallMetrics {
 /** Maximum characters that are not counted yet: about a millisecond of work, however much clients write into their rows. */
 const mostUncounted = 128 * 1024
 
-/** Returns the label sets of calls, without what else they are counted by, as one text. */
+/** Returns the label sets of calls, without their extra labels, as one text. */
 function callKey(row: CallRecord): string {
   return `${row.provider}\n${row.model}\n${withoutModel(row)}`
 }
@@ -166,7 +166,7 @@ function withoutValues(labels: Labels): Labels {
 
 type CallCounts = { calls: number }
 
-/** Objects by label set, so many at most: what comes later is counted together. */
+/** Objects by label set, so many at most: later ones are counted together. */
 class Series<Counts> {
   readonly #most: number
   readonly #make: () => Counts
@@ -178,7 +178,7 @@ class Series<Counts> {
     this.#make = make
   }
 
-  /** Returns the counts of a label set. `rest` is what is left of its key where it is one too many. */
+  /** Returns the counts of a label set. `rest` is the remaining part of its key where there are too many. */
   of(key: string, labels: (isOther: boolean) => Labels, rest: string): Counts {
     const known = this.#known.get(key)
     if (known) return known.counts

@@ -29,7 +29,7 @@ export function bounded(family: Family, most: number): Family {
   return { ...family, samples: [...family.samples.slice(0, most), { labels, value }] }
 }
 
-/** The label value of what is too much to be told apart. */
+/** The label value for the label sets beyond the limit, which are counted together. */
 export const other = 'other'
 
 /** Counts values by upper bounds, as a histogram of Prometheus does. */

@@ -11,7 +11,7 @@ export type LiveTotals = {
   newest?: string
 }
 
-/** One who looks on at an organization. */
+/** A watcher of an organization. */
 export type LiveWatch = { totals(): LiveTotals; close(): void }
 
 /** Maximum number of watchers of one organization. */

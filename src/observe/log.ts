@@ -11,7 +11,7 @@ export type LogOptions = { levels?: LogLevels; format?: LogFormat; file?: number
 /** Format of a log: JSON lines, or human-readable lines, in colour where the terminal supports it. */
 export type LogFormat = 'json' | 'pretty'
 
-/** Opens the log, which writes no secrets of clients. What is logged must not be modified afterwards. */
+/** Opens the log, which writes no secrets of clients. Logged objects must not be modified afterwards. */
 export function openLog({ levels = logLevels(''), format = 'json', file = 2 }: LogOptions = {}): Log {
   const destination = pino.destination({ dest: file, sync: true })
   const formatted = format === 'pretty' ? prettyWriter(file) : undefined
@@ -38,7 +38,7 @@ const ofRoom = Symbol('levels of rooms')
 /** Writes lines of a log, each with its line break. */
 export type WriteLines = (lines: string) => void
 
-/** Opens the log of another thread, whose lines this process's log writes. `flush` hands over those that are held back. */
+/** Opens the log of another thread, whose lines this process's log writes. `flush` passes on those that are held back. */
 export function openFarLog(levels: LogLevels, write: WriteLines): { log: Log; flush(): void } {
   const lines = new HeldLines(write)
   return { log: openLogOn(lines, levels), flush: () => lines.flush() }

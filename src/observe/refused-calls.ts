@@ -4,7 +4,7 @@ import type { RefusedCall } from '../core/refused-call.ts'
 export const mostRefused = 200
 const mostOrganizations = 100
 
-/** The calls that were refused last, in memory: whoever is refused all the time must not fill the disk. */
+/** The calls that were refused last, in memory: a client that is refused all the time must not fill the disk. */
 export class RefusedCalls {
   readonly #byOrganization = new Map<string, RefusedCall[]>()
   /** Time since which they are remembered. Unix milliseconds. */

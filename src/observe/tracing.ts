@@ -12,7 +12,7 @@ export type TraceSettings = { isSent: boolean; sampling: Sampling }
 export type Tracing = {
   /** Makes spans of a row of the ledger. */
   record(record: CallRecord): void
-  /** Sends what is left. */
+  /** Sends the remaining spans. */
   close(): Promise<void>
 }
 

@@ -130,7 +130,7 @@ export class SeenChat<Chat> {
   }
 }
 
-/** Freezes plain data: an object, its members and theirs. What is frozen already stays as it is. */
+/** Freezes plain data: an object, its members and theirs. Frozen objects stay as they are. */
 export function freezeData<Data>(data: Data): Data {
   if (typeof data !== 'object' || data === null || Object.isFrozen(data)) return data
   Object.freeze(data)

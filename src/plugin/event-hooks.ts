@@ -11,7 +11,7 @@ import type { RunningPlugin } from './running.ts'
 export type Events = readonly StreamedEvent[]
 
 /**
- * The plugins that see the events of one streamed answer, the innermost first: each gets what the one before it returned. One that has
+ * The plugins that see the events of one streamed answer, the innermost first: each gets the result of the one before it. One that has
  * failed sees nothing more of the answer.
  */
 export class EventHooks {
@@ -44,13 +44,13 @@ export class EventHooks {
     return events
   }
 
-  /** Returns the answer as it reached this plugin; undefined where that is what the provider said. */
+  /** Returns the answer as it reached this plugin; undefined where it is the provider's own. */
   arrivedAt(plugin: RunningPlugin): Reply | undefined {
     return this.#stages.find((stage) => stage.plugin === plugin)?.arrived?.reply()
   }
 }
 
-/** One plugin that sees a stream; `arrived` folds what reaches it, from where that is not what the provider said. */
+/** One plugin that sees a stream; `arrived` folds the events that reach it, from the first that is not the provider's own. */
 class Stage {
   readonly plugin: RunningPlugin
   arrived: Fold | undefined
@@ -61,7 +61,7 @@ class Stage {
     this.#isOff = plugin.hooks.event === undefined
   }
 
-  /** `instead` is what the provider had said before these frames, where they are not the provider's own. */
+  /** Takes the next frames; `instead` is the provider's output before them, where they are not the provider's own. */
   take(frames: readonly Events[], instead: Fold | undefined): readonly Events[] {
     const { plugin } = this
     if (instead && plugin.hooks.reply) this.arrived ??= instead.copy()

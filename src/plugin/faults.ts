@@ -9,7 +9,7 @@ export type FaultCount = { plugin: string; hook: string; fault: Fault; count: nu
 
 type Counted = FaultCount & { loggedAt: number; logged: number }
 
-/** Counts what plugins do wrong, by plugin and hook, and logs each kind once a minute at most. They survive reloads. */
+/** Counts of the faults of plugins, by plugin and hook, and logs each kind once a minute at most. They survive reloads. */
 export class PluginFaults {
   readonly #log: Pick<PluginLog, 'warn'>
   readonly #now: () => number
@@ -67,7 +67,7 @@ export function contextOf(name: string): AsyncResource {
   return context
 }
 
-/** Runs something of a plugin: what it leaves running behind is known as the plugin's as well. */
+/** Runs code of a plugin: work that it leaves running is attributed to the plugin as well. */
 export function inPlugin<Result>(name: string, run: () => Result): Result {
   return contextOf(name).runInAsyncScope(run)
 }

@@ -115,7 +115,7 @@ const mostBytes = 64 * 1024
 const longestKey = 512
 const longestMs = 90 * 86_400_000
 
-/** Values of a database that is opened later: what is asked before then waits. */
+/** Values of a database that is opened later: earlier requests wait. */
 export function valuesLater(): { values: ValueStore; open(store: ValueStore): void } {
   const { promise, resolve: open } = Promise.withResolvers<ValueStore>()
   const values: ValueStore = {
@@ -127,13 +127,13 @@ export function valuesLater(): { values: ValueStore; open(store: ValueStore): vo
   return { values, open }
 }
 
-/** Reads the budgets that calls of a key are paid from; an unknown key has none. */
+/** Reads the budgets that calls of a key are charged to; an unknown key has none. */
 export type ReadBudgets = (key: string) => Promise<readonly PluginBudget[]>
 
 /** Budgets for plugins that are loaded without a database. */
 export const noBudgets: ReadBudgets = async () => []
 
-/** Budgets of a database that is opened later: what is asked before then waits. */
+/** Budgets of a database that is opened later: earlier requests wait. */
 export function budgetsLater(): { budgets: ReadBudgets; open(read: ReadBudgets): void } {
   const { promise, resolve: open } = Promise.withResolvers<ReadBudgets>()
   return { budgets: async (key) => (await promise)(key), open }

@@ -15,7 +15,7 @@ import { checkOptions, type PluginSettings } from './settings.ts'
 import { hooksProblem, pluginProblem } from './shape.ts'
 import { within } from './within.ts'
 
-/** `previous` are those of the last generation: what has not changed is not set up again. With `texts` the disk is not asked. */
+/** `previous` are those of the last generation: unchanged ones are not set up again. With `texts` the disk is not read. */
 export type LoadOptions = {
   /** Folders of the plugins: one of the first folder goes before one of the same name in the next. */
   folders: readonly string[]
@@ -43,7 +43,7 @@ export async function loadPlugins(
   return { instances, problems }
 }
 
-/** A plugin that is set up, if it could be, and what is wrong with it. */
+/** A plugin that is set up, if it could be, and its problems. */
 type Loaded = { instance?: PluginInstance; problems: Problem[] }
 
 async function loadPlugin(
@@ -120,7 +120,7 @@ async function setUp(plugin: Plugin<JsonObject>, own: SetUp): Promise<Loaded> {
       return { problems: [problemAt(entry, files.get(entry) ?? '', wrong.at, wrong.message)] }
     }
   } catch (thrown) {
-    // What is ready after all is not used.
+    // A plugin that is ready after all is not used.
     setting.then(end, () => end())
     return { problems: [problemOf(thrown, entry, files, '`setup`: ')] }
   }
@@ -165,7 +165,7 @@ function problemOf(thrown: unknown, file: string, files: ReadonlyMap<string, str
   return blame(syntaxPlace(thrown) ?? framePlace(thrown) ?? { file, ...start }, thrown.message)
 }
 
-/** Returns a problem at what a pattern finds in a text first; else at its beginning. */
+/** Returns a problem at the first match of a pattern in a text; else at its beginning. */
 function problemAt(file: string, text: string, pattern: RegExp, message: string): Problem {
   return { file, ...placeOf(text, Math.max(0, text.search(pattern))), message, severity: 'error' }
 }

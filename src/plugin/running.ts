@@ -52,7 +52,7 @@ export class RunningPlugin {
 
   /**
    * Runs a hook and returns its result; undefined where it returned nothing, or failed and the call goes on without it. One that answers at
-   * once costs no promise. Throws RouterError, or rejects with one: `plugin_failed`, or what the hook refuses the call with.
+   * once costs no promise. Throws RouterError, or rejects with one: `plugin_failed`, or the hook's own refusal of the call.
    */
   run<Result>(name: HookName, run: HookRun<Result>): MaybePromise<Result | undefined> {
     const { view, hooks } = this

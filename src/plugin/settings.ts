@@ -45,7 +45,7 @@ export const longestTimeoutMs = 600_000
 
 /**
  * Options and their owner: `name` is for messages, `renamed` has new names by former ones; `source` is the place of the options, `blame`
- * reports what is wrong with the schema.
+ * reports problems of the schema.
  */
 type OptionsOf = {
   name: string
@@ -57,7 +57,7 @@ type OptionsOf = {
 
 const require = createRequire(import.meta.url)
 
-/** Returns a copy of the options with the defaults of their schema, which names all that there are. Former names are warnings. */
+/** Returns a copy of the options with the defaults of their schema, which names all options. Former names are warnings. */
 export function checkOptions(given: JsonObject, about: OptionsOf): { options: JsonObject; problems: Problem[] } {
   const { name, schema, renamed = {}, blame } = about
   const keys = Object.entries(renamed).map(([from, to]) => ({ in: [], from, to }))

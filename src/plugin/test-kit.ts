@@ -40,11 +40,11 @@ export type TestedPlugin = AsyncDisposable & {
   /** The services that the plugin was set up with. */
   kit: Kit
   logged: { level: keyof PluginLog; facts: Record<string, unknown>; message: string }[]
-  /** Runs a call through all hooks. Rejects with what a hook throws, and when a hook returns something invalid. */
+  /** Runs a call through all hooks. Rejects with the error that a hook throws, and when a hook returns something invalid. */
   call(call?: TestCall): Promise<TestedCall>
 }
 
-/** Sets a plugin up for a test, as the router does. Rejects with an Error that says what is wrong with the plugin or its options. */
+/** Sets a plugin up for a test, as the router does. Rejects with an Error that describes the problem of the plugin or its options. */
 export async function openPlugin<Options>(
   plugin: Plugin<Options>,
   { options = {}, secrets = {}, budgets = noBudgets, fetch = unreachable }: TestSetup<Options> = {},
@@ -133,7 +133,7 @@ export type TestedCall = {
   text: string
 }
 
-/** Runs a call through the hooks of a plugin. Rejects with what a hook throws, and where it returns what it may not. */
+/** Runs a call through the hooks of a plugin. Rejects with the error that a hook throws, and for a result that it may not return. */
 export async function runCall(hooks: Hooks, given: TestCall): Promise<TestedCall> {
   const request = freezeData(given.request ?? requestOf(given))
   const isStream = (given.stream ?? given.events !== undefined) !== false

@@ -21,7 +21,7 @@ export function within<Value>(
         reject(thrown)
       },
     )
-    // What is ready at once needs no timer, which takes longer than the rest.
+    // A result that is ready immediately needs no timer, which takes longer than the rest.
     queueMicrotask(() => {
       if (!isOver) timer = setTimeout(() => reject(typeof late === 'string' ? new Error(late) : late()), ms)
     })

@@ -153,13 +153,13 @@ function mayBeTried({ gauge, underWay }: Measured): boolean {
 
 const leastMeasurements = 5
 
-/** Returns the target that a call is kept at, unless it takes no calls, or what a warm cache saves is not worth the crowd there. */
+/** Returns the target that a call is kept at, unless it takes no calls, or the savings of a warm cache are not worth the load there. */
 function keptTarget(targets: readonly Target[], choosing: Known, state: State): Target | undefined {
   const { rules, kept, earlier, organization } = choosing
   if (!kept) return undefined
   const isOpen = (target: Target) => state.health.closedFor(target, organization) === undefined
   if (rules.sticky === 'hash') return targets.find(isOpen)
-  // The price says what its cache is worth.
+  // The price determines the value of its cache.
   if (earlier === undefined || (rules.sticky === 'cache' && rules.sort === 'price')) return undefined
   const target = targets.find((one) => targetId(one) === earlier)
   if (!target || !isOpen(target)) return undefined

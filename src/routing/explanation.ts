@@ -39,8 +39,8 @@ export type Ordered = {
 type Attempt = { target: Target; times: AttemptTimes; contentAt?: number; error?: RouterError }
 
 /**
- * Explanation of why the targets of one call were asked or not, and of their results: for calls that ask. It names what the caller may use,
- * and counts what it may not.
+ * Explanation of why the targets of one call were asked or not, and of their results: for calls that ask. It names the models that the
+ * caller may use, and counts those that it may not.
  */
 export class Explanation {
   readonly #ownName: string | undefined
@@ -53,7 +53,7 @@ export class Explanation {
   #answeredBy: string | undefined
 
   /**
-   * `ownName`: a name whose targets whoever asks may know of, also those that it may not use. `now` is milliseconds of the monotonic
+   * `ownName`: a name whose targets the caller may see, also those that it may not use. `now` is milliseconds of the monotonic
    * clock.
    */
   constructor({ ownName, now = () => performance.now() }: { ownName?: string; now?: () => number } = {}) {
@@ -61,7 +61,7 @@ export class Explanation {
     this.#now = now
   }
 
-  /** Targets are looked for, of a call that began then; what was found before does not count any more. */
+  /** Begins the search for targets of a call that began at this time; earlier results no longer count. */
   begin(at: number): void {
     this.#began = at
     this.#skipped = []

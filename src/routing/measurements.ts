@@ -8,7 +8,7 @@ import type { Passage } from './health/health.ts'
 /** Calls whose times can be compared, by the names of the gauges for the time to the first content and that for each token. */
 export type CallClass = { toContent: string; perToken: string; streams: boolean }
 
-/** Returns the kind of a call by what it is for and the size of its input. */
+/** Returns the class of a call by its operation and the size of its input. */
 export function callClass(operation: string, streams: boolean, promptTokens: number): CallClass {
   const size = sizeOf(promptTokens)
   if (operation === 'chat') return chatKinds[streams ? 'streamed' : 'whole'][size] as CallClass
@@ -107,7 +107,7 @@ export class Measurements {
     return found
   }
 
-  /** Adds what another event loop has measured. */
+  /** Adds the measurements of another event loop. */
   adopt({ target, gauge, ...measured }: SpeedFinding): void {
     this.#speedOf(target).gauge(gauge).addSeveral(measured)
   }
@@ -185,7 +185,7 @@ class MeasuredPassage implements Passage {
     if (counts) this.#add(kind.perToken, limitMs, at)
     if (this.#answeredAt !== undefined) return
     const known = this.#speed.toContent(kind)
-    // Whoever fails at once is not fast. A client that left has waited for so long at least.
+    // A target that fails immediately is not fast. A client that left has waited for at least this long.
     if (counts) this.#add(kind.toContent, Math.max(limitMs, elapsed), at)
     else if (known.count > 0 && elapsed > known.estimate(at)) this.#add(kind.toContent, elapsed, at)
   }
@@ -209,9 +209,9 @@ const leastMs = 1
 type Measured = { at: number; count: number; most: number; mean: number }
 
 /**
- * An average of what was measured that rises at once and falls with a half-life: who became slow is known after one call.
- * While nothing is measured it falls as well, so that who was slow is tried again; but not faster than calls pass it over,
- * or it would be forgotten where calls are rare.
+ * An average of measurements that rises immediately and falls with a half-life: a target that becomes slow is known after one call. While
+ * nothing is measured it falls as well, so that a slow target is tried again; but not faster than calls pass it over, or it would be
+ * forgotten where calls are rare.
  */
 export class Gauge {
   #value = 0

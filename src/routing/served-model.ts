@@ -6,8 +6,8 @@ import type { Directory } from './names/resolve.ts'
 export type ServedModel = { model: string; entry?: ModelEntry }
 
 /**
- * Returns the model that served a call, where the provider's reply names another one than was asked for: one of the catalog, or any
- * where the provider is known to choose models itself. Another name of the same model is no other one.
+ * Returns the model that served a call, where the provider's reply names another one than the requested: one of the catalog, or any
+ * where the provider is known to choose models itself. Another name of the same model does not count.
  */
 export function servedModel(
   { provider, model, entry, is = model }: Target,

@@ -7,7 +7,7 @@ import { RetryBudget } from './health/retries.ts'
 import { Measurements } from './measurements.ts'
 import type { RoutingState } from './types.ts'
 
-/** The routing state of an event loop. Several of them know the same when each adopts what the others find. */
+/** The routing state of an event loop. Several of them know the same when each adopts the findings of the others. */
 export type SharedState = RoutingState & {
   /** Adopts findings of other event loops. */
   adopt(findings: readonly Finding[]): void

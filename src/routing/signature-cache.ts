@@ -16,7 +16,7 @@ export type SignatureCache = {
    * client did not send is marked as `restored`. The client's own object is not changed.
    */
   restore(caller: Caller, request: NeutralRequest): NeutralRequest
-  /** Remembers what another cache has remembered. */
+  /** Adopts the entries of another cache. */
   adopt(remembered: RememberedSignatures): void
 }
 
@@ -109,7 +109,7 @@ function entryOf(parts: readonly Part[]): Entry | undefined {
   const calls = callsIn(parts)
   if (reasoning.length === 0 && calls.every(({ signature }) => signature === undefined)) return undefined
   const signatures = new Map(calls.map((call) => [call.id, signatureOf(call)]))
-  // Of calls with one and the same id nobody can say which signature belongs to which.
+  // Among calls with the same id, a signature cannot be assigned to one of them.
   return signatures.size === calls.length ? { reasoning, calls: signatures } : undefined
 }
 

@@ -82,7 +82,7 @@ function digest(texts: readonly string[]): string {
 
 /**
  * Writes arguments in one form, however a client wrote them: with other white space, with members in another order, or, where an API has
- * objects, as `{}` for none and `{input}` for what is not an object.
+ * objects, as `{}` for none and `{input}` for any other value.
  */
 export function canonicalArguments(text: string): string {
   if (text.trim() === '') return '{}'

@@ -44,7 +44,7 @@ export type Trial<Result> = {
   attempt(target: Target, limits: AttemptLimits): Promise<Result>
   /** Called when an attempt failed and another one follows, or the failure of another one is reported. */
   onFailed(failed: Result & Attempted & { error: RouterError }): void
-  /** Checks whether one target can do what another one found too large, or refused. */
+  /** Checks whether one target can take a call that another one found too large, or refused. */
   canTake?(other: Target, refusedBy: Target, how: 'larger' | 'abler'): boolean
 }
 

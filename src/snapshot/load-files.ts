@@ -109,7 +109,7 @@ export async function loadFiles(reading: Reading, sources: Sources): Promise<Fil
     giveTurn,
     around: (one) => ({ ...surroundings(one, config, source, dialects, env), manifests, extensions }),
     onSound(one) {
-      // With what plugins add a file may be sound that is not without them.
+      // With the extensions of plugins a file may be valid that is not without them.
       if (isBare(extensions)) keepSound(one, ofKind('provider'), seenOf(one, { dialects }))
     },
   })

@@ -7,8 +7,8 @@ import type { Source } from '../manifest/read/source.ts'
 import type { GiveTurn } from '../runtime/event-loop.ts'
 
 /**
- * Reads manifests, each with what is around it, and calls `onSound` for those without problems. One that was read before is not read
- * again while nothing is different that it was made of: calls go on with the code that its mappings were compiled to.
+ * Reads manifests, each with its surroundings, and calls `onSound` for those without problems. One that was read before is not read again
+ * while its sources are unchanged: calls go on with the code that its mappings were compiled to.
  */
 export async function loadProviders(
   manifests: readonly Source[],

@@ -156,6 +156,6 @@ function openWatcher({ watch }: typeof import('chokidar'), config: Config, notic
   const files = watch(paths, { ignoreInitial: true, ignored: isHidden })
   // What changed before the watcher knew all files is seen by looking once more.
   files.on('all', notice).on('ready', notice)
-  // Without a watcher the router serves on with what it has; the next start reads everything.
+  // Without a watcher the router keeps serving the current snapshot; the next start reads everything.
   return files.on('error', () => {})
 }

@@ -19,7 +19,7 @@ export type Snapshot = {
   /** Number of the snapshot: 1 for the first of the process. */
   generation: number
   config: Config
-  /** Providers by slug; switched-off ones are absent, unconfigured ones are present, with what they miss. */
+  /** Providers by slug; switched-off ones are absent, unconfigured ones are present, with the settings that they miss. */
   providers: ReadonlyMap<string, Provider>
   catalog: Catalog
   /** Plugins in the order in which they are called. */

@@ -6,7 +6,7 @@ import { usageIn } from '../manifest/run/read-reply.ts'
 import { frameLimit } from '../wire/frame.ts'
 import { redact } from './auth/secrets.ts'
 
-/** Throws RouterError for a text that is no object, or exceeds the bounds. */
+/** Throws RouterError for a text that is not an object, or exceeds the bounds. */
 export function parseObject(provider: Provider, text: string, bounds: AnswerBounds): JsonObject {
   const value = parseAnswer(provider, text, bounds)
   if (!isObject(value)) throw unreadable(provider, `sent JSON that is not an object: ${excerpt(provider, text)}`)
@@ -37,7 +37,7 @@ export function cut(provider: Provider, what: string): RouterError {
   return new RouterError('provider_cut', `The provider ${what}.`, { provider: provider.slug })
 }
 
-/** Returns an error with what the provider counted, if it counted anything. */
+/** Returns an error with the usage that the provider counted, if any. */
 export function withBilled(error: RouterError, usage: Usage | undefined): RouterError {
   if (usage && countsAnything(usage)) error.billed = usage
   return error

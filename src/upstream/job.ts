@@ -51,7 +51,7 @@ export async function resultOf(
 /** The failures in a row after which a job is given up; others pass, for the job goes on meanwhile. */
 const mostFailures = 5
 
-/** Returns a failure after which the job is asked for again. Throws what another question cannot cure. */
+/** Returns a failure after which the job is asked for again. Throws a failure that another request cannot cure. */
 function forgiven(thrown: unknown, failures: number, signal: AbortSignal): RouterError {
   const error = asRouterError(thrown)
   if (signal.aborted || failures >= mostFailures || !passing.has(error.code)) throw error
@@ -93,7 +93,7 @@ async function idOf({ provider }: Target, { id: mapping }: Job, begun: JsonObjec
   throw unreadable(provider, 'answered without the id of a job')
 }
 
-/** Returns the result, if an answer says that the job is done; throws if it says that it has failed. */
+/** Returns the result, if an answer reports that the job is done; throws if it reports that it has failed. */
 async function doneIn(
   { provider }: Target,
   { done, failed }: Job,

@@ -79,7 +79,7 @@ function wellFormed(json: string): string {
 
 /** Returns the text around the files, and the files. */
 function withFiles(value: JsonObject, files: readonly UploadedFile[]): (string | Source)[] {
-  // Nobody can guess it: a text that looks like a file's place is none.
+  // Nobody can guess it: a text that looks like the place of a file is not one.
   const mark = randomBytes(18).toString('hex')
   const marked = (_: string, item: unknown) => {
     const place = placeOf(item, files)

@@ -49,8 +49,8 @@ type Outgoing = {
 }
 
 /**
- * Sends one body to a target and waits for the reply or its first content. Of a whole reply that is `edited` for the client only
- * what the call itself needs is read. Throws RouterError.
+ * Sends one body to a target and waits for the reply or its first content. Of a whole reply that is `edited` for the client, only the parts
+ * that the call itself needs are read. Throws RouterError.
  */
 export async function requestAnswer(
   target: Target,

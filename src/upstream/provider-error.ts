@@ -21,7 +21,7 @@ export async function readErrorResponse(provider: Provider, answer: ErrorRespons
   return isObject(body) ? await billedAnyway(provider, error, body) : error
 }
 
-/** Returns the caller's error for an unsuccessful response of a provider; `mapped` is what the manifest's mapping made of its body. */
+/** Returns the caller's error for an unsuccessful response of a provider; `mapped` is the result of the manifest's mapping of its body. */
 export function errorFor(provider: Provider, answer: ErrorResponse, mapped?: ProviderFailure): RouterError {
   const body = parse(answer.text)
   const message =
@@ -55,7 +55,7 @@ function failure(
   return new RouterError(code, `${prefixOf(code, status)}${redact(provider, text)}`, {
     provider: slug,
     quotes: true,
-    // Who may not use one model may use others: a caller who asks for it must not close them for everybody.
+    // A key that may not use one model may use others: a caller who asks for it must not close them for everybody.
     concernsModel: code === 'provider_refused' && (status === 403 || isRedirect(status)),
     concernsSize: code === 'rate_limited' && /request too large/i.test(text),
     ...(providerCode !== undefined && { providerCode: redact(provider, providerCode) }),
@@ -102,7 +102,7 @@ const speaksOfOthers =
 /** Status codes of an overload. 529 is not registered, but common. */
 const overloadStatuses: ReadonlySet<number> = new Set([503, 529])
 
-/** Finds the code by the manifest's table, a code before a message, unless the code does not say why. */
+/** Finds the code by the manifest's table, a code before a message, unless the code gives no reason. */
 function namedCode({ errors }: Provider, codes: string[], message: string): ErrorCode | undefined {
   const named = codes.filter((code) => !isStatus.test(code)).map((code) => errors[code])
   const byCode = named.find((code) => code !== undefined)
@@ -212,7 +212,7 @@ const told: readonly { limit: string; remaining: string; reset: string }[] = [
 export function exhaustedMs(headers: Headers, now: () => number = Date.now): number | undefined {
   let longest: number | undefined
   for (const { limit, remaining, reset } of told) {
-    // Who has no limit says 0 of 0.
+    // A provider without a limit sends 0 of 0.
     if (headers[remaining] !== '0' || headers[limit] === '0') continue
     const ms = waitIn(headers[reset], now)
     if (ms !== undefined && ms > 0) longest = Math.min(mostMs, Math.max(ms, longest ?? 0))

@@ -203,7 +203,7 @@ function ownHeaders({ headers }: Provider, accept: string, contentType: string |
     'accept-encoding': 'identity',
     'user-agent': 'inference-router',
     ...declared,
-    // Only JSON may be declared otherwise: any other type says how the body is to be read.
+    // Only JSON may be declared otherwise: any other type determines how the body is read.
     ...(contentType !== undefined && contentType !== json && { 'content-type': contentType }),
   }
 }

@@ -105,7 +105,7 @@ async function readDocument(target: Target, response: HttpResponse, bounds: Answ
   }
 }
 
-/** Returns the frames of a stream up to its first content, or to the end of an empty reply. Throws RouterError, with what was counted. */
+/** Returns the frames of a stream up to its first content, or to the end of an empty reply. Throws RouterError, with the counted usage. */
 async function untilContent(batches: AsyncGenerator<StreamFrame[], void>, provider: Provider): Promise<StreamFrame[]> {
   const opening: StreamFrame[] = []
   let last: string | undefined

@@ -69,7 +69,7 @@ export async function* readBatches(reading: Reading, response: HttpResponse): As
         }
         const { batch, failure, done } = await readBatch(reading, some, progress)
         begun ||= batch.length > 0
-        // An end marker alone is no answer.
+        // An end marker alone is not an answer.
         if (done && begun) batch.push(endMarker)
         if (batch.length > 0) yield batch
         if (failure) throw failure
@@ -154,7 +154,7 @@ class Progress {
       clearTimeout(this.#ending)
       this.#ending = undefined
     }
-    // What comes together with the finish reason comes before it.
+    // Content that arrives together with the finish reason comes before it.
     if (hasEnded) this.#beginEnding()
   }
 

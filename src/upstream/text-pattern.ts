@@ -88,7 +88,7 @@ function isPlain(text: string): boolean {
 
 const needsEscape = /["\\\p{Cc}\p{Cs}]/u
 
-/** Returns a text of its own: a slice keeps all of what it was cut from, and is slower to compare. */
+/** Returns a text of its own: a slice keeps the whole text that it was cut from, and is slower to compare. */
 function copied(text: string): string {
   return Buffer.from(text).toString()
 }

@@ -125,7 +125,7 @@ async function recordsOf(text: string, delimiter: string, file: string): Promise
   }
 }
 
-/** UTF-16 where the byte order mark says so, as spreadsheets write it; the mark is removed. */
+/** Decodes a file: UTF-16 where the byte order mark says so, as spreadsheets write it; the mark is removed. */
 function decoded(bytes: Uint8Array): string {
   return new TextDecoder(bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : 'utf-8').decode(bytes)
 }
@@ -153,7 +153,7 @@ type Layout = {
   modelIn(text: string): string
 }
 
-/** Returns the line that names the columns: the first one, unless a later one has all that is needed. */
+/** Returns the line that names the columns: the first one, unless a later one has all required columns. */
 function headIn(records: readonly BillRecord[], columns: BillColumns, file: string) {
   const [first] = records
   if (!first) throw new UnreadableBill(`${file} is empty; a bill begins with a line that names its columns`)

@@ -33,7 +33,7 @@ export function compareList(catalogs: readonly ListedCatalog[], list: PublicList
       if (entry.is !== undefined || model === '*') continue
       const found = [model, ...(entry.aliases ?? [])].map((name) => theirs.get(name)).find((one) => one !== undefined)
       for (const name of [model, ...(entry.aliases ?? [])]) seen.add(name)
-      // Lists keep what providers have given up; nothing is said of it here.
+      // Lists keep models that providers have given up; they are not reported here.
       if (isShutDown(entry, at)) continue
       if (!found) all.unlisted.push({ provider, model })
       else {

@@ -31,7 +31,7 @@ function written({ from, to }: Hunk, old: readonly string[], changed: readonly s
     return line === other ? [` ${line}`] : [`-${line}`, `+${other}`]
   })
   const size = to - from
-  // The text after the last line break is no line.
+  // The text after the last line break is not a line.
   if (lines.at(-1) === ' ' && to === old.length) {
     lines.pop()
     return `@@ -${from + 1},${size - 1} +${from + 1},${size - 1} @@\n${lines.join('\n')}\n`

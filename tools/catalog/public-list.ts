@@ -4,7 +4,7 @@ import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
 export const publicLists = ['litellm', 'models_dev', 'model_list'] as const
 export type PublicListName = (typeof publicLists)[number]
 
-/** A model as a public list has it: prices in US dollars per token; what is missing the list does not say. */
+/** A model as a public list has it: prices in US dollars per token; missing fields are not in the list. */
 export type PublicModel = { provider: string; model: string } & { [field in ComparedField]?: number }
 
 /** Fields that are compared with the catalog. */
@@ -20,8 +20,8 @@ export type ComparedField = (typeof comparedFields)[number]
 export type PublicList = { name: PublicListName; models: PublicModel[] }
 
 /**
- * Reads a list: LiteLLM's model_prices_and_context_window.json, the api.json of models.dev, or OpenRouter's /api/v1/models. Throws an
- * error that says what was expected.
+ * Reads a list: LiteLLM's model_prices_and_context_window.json, the api.json of models.dev, or OpenRouter's /api/v1/models. Throws an error
+ * that names the expected formats.
  */
 export function readPublicList(json: Json): PublicList {
   if (isObject(json) && Array.isArray(json.data) && json.data.some((one) => isObject(one) && isObject(one.pricing))) {
@@ -56,7 +56,10 @@ function fromLitellm([name, said]: [string, Json | undefined]): PublicModel[] {
   ]
 }
 
-/** Names begin with the provider's, but without what it adds for a kind of models: `vertex_ai/…` of `vertex_ai-zai_models`. */
+/**
+ * Removes the provider from a name. Names begin with the provider's, but without its suffix for a kind of models: `vertex_ai/…` of
+ * `vertex_ai-zai_models`.
+ */
 function withoutProvider(name: string, provider: string): string {
   const head = name.slice(0, name.indexOf('/'))
   const isProvider = head !== '' && (head === provider || provider.startsWith(`${head}-`))
@@ -102,7 +105,7 @@ function fromModelList(said: Json): PublicModel[] {
 /** Name in `listed_as` of the provider whose own list it is. */
 const onlyProvider = '*'
 
-/** Returns an object inside of what a list says; an empty one where it says something else. */
+/** Returns an object inside a list; an empty one where the list has another value. */
 function membersOf(said: Json | undefined, name: string): JsonObject {
   const value = isObject(said) ? said[name] : undefined
   return isObject(value) ? value : {}

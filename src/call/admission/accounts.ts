@@ -35,7 +35,7 @@ export function leftOf(payers: Payers, budget: Budget): bigint | undefined {
   }
 }
 
-/** Reserves money; where that fails, what was taken of the limits is given back. Throws RouterError. */
+/** Reserves money; where that fails, the reservation of the limits is released. Throws RouterError. */
 export function reserveBudgetOrRollBack(reserve: () => Reservation, limitReservation: LimitReservation): Reservation {
   try {
     return reserve()

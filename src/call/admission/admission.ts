@@ -174,7 +174,7 @@ function promptOf(usage: Usage): Usage {
 const askedClasses = [...promptClasses, 'characters', 'queries', 'input_images', 'seconds'] as const
 
 /**
- * Throws RouterError `budget_exhausted` for a caller who can pay nothing any more: then an upload need not be read.
+ * Throws RouterError `budget_exhausted` for a caller who has no money left: then an upload need not be read.
  */
 export function requireMoney(call: PayingCall, { budget }: Pick<AdmissionServices, 'budget'>): void {
   const payers = payersOf(call)

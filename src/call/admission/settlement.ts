@@ -161,7 +161,7 @@ export class Settlement {
     try {
       await this.#ledger.settle(row, end.response, end.error?.forLog)
     } finally {
-      // They may ask for budgets, which count what is written.
+      // They may ask for budgets, which count written rows.
       if (shown) this.#plugins?.record(shown)
     }
     this.#admission.recorded()

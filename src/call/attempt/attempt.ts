@@ -73,7 +73,7 @@ export function attemptClients(httpClient: HttpClient, trace: TraceContext | und
   }
 }
 
-/** Adds what plugins send to a target beside the router's own headers. Throws RouterError. */
+/** Adds the headers that plugins send to a target besides the router's own. Throws RouterError. */
 function withPluginHeaders(
   httpClient: HttpClient,
   target: Target,

@@ -10,7 +10,7 @@ export function translationOf(target: Target, prepared: TargetedCall): Translati
   if (!isEdited) return otherFormatTranslation(target, prepared)
   const own = sameFormatTranslation(target, prepared)
   if (!prepared.plugins?.mayChangeAnswer) return own
-  // What plugins change of an answer is written from its neutral form: a stream may be changed at any event.
+  // Changes of plugins to an answer are written from its neutral form: a stream may be changed at any event.
   const changed = () => otherFormatTranslation(target, prepared)
   const { request, forwardedHeaders } = own
   return prepared.request.stream ? { ...changed(), request, forwardedHeaders } : { ...own, changed }

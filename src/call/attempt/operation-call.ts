@@ -23,7 +23,7 @@ import { askByChat, isAskedByChat } from './operation-by-chat.ts'
 import { inputsFor } from './operation-inputs.ts'
 import { withinTime } from './within-time.ts'
 
-/** An operation as every target gets it; `inputs` fetches the pictures of the request, `media` what a conversation needs. */
+/** An operation as every target gets it; `inputs` fetches the images of the request, `media` the files that a conversation needs. */
 export type AskedOperation = {
   request: OperationRequest
   api: OperationApi
@@ -170,8 +170,7 @@ function isTokens(list: readonly Json[]): boolean {
 }
 
 /**
- * Asks for the pieces, some at a time, and joins the answers. One that fails ends the others; what was counted before it is billed
- * with it.
+ * Asks for the pieces, some at a time, and joins the answers. One that fails ends the others; usage counted before it is billed with it.
  */
 async function askInPieces(
   { requests, offsets }: Pieces,

@@ -72,7 +72,7 @@ async function callOnce(
   return { translation, exhaustedMs, answer: isHeld ? await heldAnswer(answer, target, prepared) : answer }
 }
 
-/** Writes the body for a target, and reports what it leaves out. Throws RouterError where that is too much. */
+/** Writes the body for a target, and reports the fields that it leaves out. Throws RouterError where that is too much. */
 export async function bodyToSend(
   target: Target,
   prepared: PreparedCall,
@@ -93,7 +93,7 @@ export async function bodyToSend(
   return written.body
 }
 
-/** Lists what a request loses at a target; a strict call also what is sent although the model's entry denies it. */
+/** Lists the fields that a request loses at a target; for a strict call also those that are sent although the model's entry denies them. */
 function lostFields(dropped: string[], target: Target, { call, request, admission }: PreparedCall): string[] {
   const denied = call.strict && target.entry ? deniedFields(target.entry, request) : []
   const lowered = isLowered(target, request, admission) ? ['max_output_tokens'] : []

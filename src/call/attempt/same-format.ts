@@ -109,7 +109,7 @@ function writtenRequest(
   })
 }
 
-/** Returns a client's body, edited for a provider of the same format, and the neutral names of what it lost. */
+/** Returns a client's body, edited for a provider of the same format, and the neutral names of the dropped fields. */
 export function editedRequest(
   target: Target,
   clientApi: ClientApi,

@@ -22,13 +22,13 @@ export type PreparedCall = {
   explanation?: Explanation | undefined
   /** The plugins that see the call. */
   plugins?: CallPlugins | undefined
-  /** A plugin has changed the request: the client's body no longer says what is asked. */
+  /** A plugin has changed the request: the client's body no longer describes the request. */
   isRewritten?: boolean | undefined
   media: CallMedia
   answerBounds: AnswerBounds
-  /** Remembers what a provider holds for the organization from now on, by the ids in its reply. */
+  /** Remembers the state that a provider holds for the organization from now on, by the ids in its reply. */
   holds(provider: string, ids: readonly string[]): void
-  /** The length that the reply of a target may have, and what is reserved for it. */
+  /** The length that the reply of a target may have, and the reservation for it. */
   admission: Omit<Admission, 'settle' | 'recorded' | 'charge'>
 }
 
@@ -37,7 +37,7 @@ export type TargetedCall = Omit<PreparedCall, 'admission'> & { length?: number }
 
 /** Translation in both directions between a client's call and one target: the request, and the answer whole or streamed. */
 export type Translation = {
-  /** Returns the provider's body, and the neutral names of what it leaves out. Throws RouterError. */
+  /** Returns the provider's body, and the neutral names of the fields that it leaves out. Throws RouterError. */
   request(): ProviderRequest | Promise<ProviderRequest>
   /** The client's headers to forward to the provider. */
   forwardedHeaders: readonly ForwardedHeader[]
@@ -55,7 +55,7 @@ export type Translation = {
 
 /** Writes one streamed answer as the text of server-sent events. */
 export type StreamTranslation = {
-  /** Folds the events of one frame and writes it; empty when the client gets nothing of it. */
+  /** Folds the events of one frame and writes it; empty when no part of it is for the client. */
   translate(frame: StreamFrame, fold: Fold): string
   /** Closes the parts that are still open. */
   close(fold: Fold): string

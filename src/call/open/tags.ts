@@ -61,7 +61,7 @@ export function originOf(headers: Headers, secret: string | undefined): JsonObje
   for (const header of Object.keys(headers)) {
     const name = nameOf(header)
     const value = headers[header]
-    // What may be a credential is no description.
+    // A value that may be a credential is not a description.
     if (!name || typeof value !== 'string' || found.length === maxTags || /key|token|secret|auth/.test(name)) continue
     found.push([name, withoutSecrets(textOf(value), secret).slice(0, maxValue)])
   }

@@ -38,7 +38,7 @@ export function readableReply({ plugins: _, ...unseen }: AnsweredOperation): (re
   return (reply) => void responseOf(reply, unseen, '')
 }
 
-/** Makes what the client wants of a reply in the words of the API. */
+/** Makes the response that the client wants from a reply in the format of the API. */
 function responseOf(
   reply: PluginReply,
   { id, api, request, plugins, explanation }: AnsweredOperation,

@@ -94,7 +94,7 @@ function changed<Read extends ReadCall>(
   return { ...call, read: { ...read, routing: read.routing && routing }, inEurope }
 }
 
-/** Adds what plugins send the client, and reports to them how a call ended that has no row. Throws RouterError. */
+/** Adds the headers that plugins send to the client, and reports to them how a call ended that has no row. Throws RouterError. */
 async function reportedToPlugins(
   { plugins, start }: SeenCall,
   { isFree }: CallKind,

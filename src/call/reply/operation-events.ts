@@ -10,7 +10,7 @@ import { servedId } from './attempt-headers.ts'
 import { type AnsweredOperation, eventText, factsOf, measure, withRouter } from './operation-facts.ts'
 import { seenEvents } from './operation-seen.ts'
 
-/** Returns the events of an answer of any kind. Throws RouterError for a whole one that lacks what it must have. */
+/** Returns the events of an answer of any kind. Throws RouterError for a whole one that lacks required parts. */
 export function eventsOf(
   answer: OperationAnswer,
   events: OperationEvents,
@@ -71,7 +71,7 @@ export async function* eventStream(
         known = events.collect?.(known, event, asked) ?? known
         const isEnd = events.isEnd(event, known)
         if (!isEnd && events.isHidden?.(event)) continue
-        // What another event follows was not the end of the stream.
+        // An event that another one follows was not the end of the stream.
         if (end) written += shown(end)
         end = isEnd ? event : undefined
         if (!isEnd) written += shown(event)
@@ -82,7 +82,7 @@ export async function* eventStream(
       throw new RouterError('provider_cut', 'The provider ended its stream in the middle.', {
         provider: target.provider.slug,
       })
-    // The last event is the last one of the client as well: what was held back comes before it.
+    // The last event is the last one of the client as well: events that were held back come before it.
     const ends = seen ? seen.take(end) : [end]
     const heldBack = (seen?.end() ?? []).map((event) => text(events.write(event, facts))).join('')
     const settled = await settlement.complete(received(true))

@@ -41,7 +41,7 @@ async function discard(answer: Exclude<OperationAnswer, { kind: 'whole' }>): Pro
   await reader.return?.()
 }
 
-/** Makes what the client wants of what the provider gave. */
+/** Makes the response that the client wants from the provider's answer. */
 async function respond(given: OperationAnswer, answered: AnsweredOperation): Promise<CallResponse> {
   const { headers, prepared } = answered
   const { request, call } = prepared

@@ -31,7 +31,7 @@ type CutAttempt = Pick<AnsweredAttempt, 'attempts' | 'untried'>
 /** Result when no other target continued: the number of all attempts. */
 export type NotResumed = { answered?: undefined; attempts: number }
 
-/** An answer that goes on where another one broke off. `shown` is what the client gets of a frame; it throws RouterError. */
+/** An answer that continues where another one broke off. `shown` is the part of a frame that the client gets; it throws RouterError. */
 export type Resumed = {
   answered: AnsweredAttempt
   answer: StreamedAnswer
@@ -48,7 +48,7 @@ export type RecoveryOptions = {
   begunMs: number
 }
 
-/** Finds out how answers of this call are continued; undefined where the rules say that a failure is an error. */
+/** Finds out how answers of this call are continued; undefined where the rules make a failure an error. */
 export function recoveryFor(options: RecoveryOptions): Recovery | undefined {
   const { trial, prepared, begunMs } = options
   const { onCut } = trial.rules
@@ -118,7 +118,7 @@ async function resume(
   }
 }
 
-/** Returns the call with what was said already as the beginning of the answer, which counts towards its length. */
+/** Returns the call with the text sent so far as the beginning of the answer, which counts towards its length. */
 function continuing({ admission, request, ...prepared }: PreparedCall, said: string): PreparedCall {
   const begun: TextPart = { type: 'text', text: said.trimEnd() }
   admission.grow(Buffer.byteLength(begun.text))
@@ -135,7 +135,7 @@ function continuing({ admission, request, ...prepared }: PreparedCall, said: str
   }
 }
 
-/** Returns the targets that may go on with an answer. */
+/** Returns the targets that may continue an answer. */
 function followers(untried: readonly Target[], onCut: RoutingRules['onCut']): Target[] {
   return untried.filter((target) => onCut !== 'continue' || takesPrefill(target))
 }

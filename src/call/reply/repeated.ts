@@ -1,6 +1,6 @@
 import { hasContent, type ProviderEvent } from '../../core/events.ts'
 
-/** Passes over what the client has been shown already of an answer that begins again. */
+/** Skips the part of an answer that begins again which the client has already received. */
 export class Repeated {
   #text: string
   #reasoning: string
@@ -25,7 +25,7 @@ export class Repeated {
     const { text, reasoning, ...others } = event
     if (text !== undefined) return this.#withText(others, text)
     if (reasoning?.text !== undefined) return this.#withReasoning(others, reasoning.text)
-    // Anything else comes after what was shown: it cannot come before.
+    // Anything else comes after the part that was shown: it cannot come before.
     if (hasContent(event) || (event.finish && !this.#isSpace)) this.#differs = true
     return event
   }

@@ -16,7 +16,7 @@ import { type AnsweredAttempt, measured, replyFacts } from './answered-attempt.t
 import { servedId } from './attempt-headers.ts'
 import type { Recovery, Resumed } from './recovery.ts'
 
-/** An attempt whose answer is being streamed. `own` folds its events alone: what it is paid by. */
+/** An attempt whose answer is being streamed. `own` folds its events alone, by which it is charged. */
 type Serving = { answered: AnsweredAttempt; frames: AsyncIterable<StreamFrame[]>; own: Fold; resumed?: Resumed }
 
 /** Returns the client's events of a streamed answer. The ledger row is on disk before the last one; a broken reply never gets it. */
@@ -31,7 +31,7 @@ export function streamedReply(
 class StreamedReply {
   /** Part of the reply that the client has received. */
   readonly #shown: Fold
-  /** The same as the providers said it, of all attempts: without plugins, what the client has got. */
+  /** The same as the providers said it, of all attempts: without plugins, the same text that the client received. */
   readonly #said: Fold
   readonly #hooks: EventHooks | undefined
   readonly #stream: StreamTranslation
@@ -89,7 +89,7 @@ class StreamedReply {
     } catch (thrown) {
       const { target, passage } = this.#serving.answered
       const error = withoutSecretsOf(target.provider, asRouterError(thrown))
-      // What no other target could go on with has been counted.
+      // An answer that no other target could continue has been counted.
       if (!this.#isSettled) passage.failed(error)
       await this.#settlePartial(error)
       if (error.code !== 'client_gone') yield this.#stream.fail(prepared.explanation?.addedTo(error) ?? error)
@@ -126,7 +126,7 @@ class StreamedReply {
       const seen = hooks.take(given, this.#said)
       return seen.map((events) => this.#translate(events)).join('')
     } finally {
-      // It is paid whatever becomes of it.
+      // It is charged whatever happens to it.
       for (const events of given) for (const event of events) this.#said.take(event)
     }
   }
@@ -167,7 +167,7 @@ class StreamedReply {
       if (resumed.answered) return this.#goOn(resumed, charged)
       attempts = resumed.attempts
     } finally {
-      // However the others ended, this is the row of the call, and the end of what it holds.
+      // However the others ended, this is the row of the call, and the end of its reservation.
       if (this.#isSettled) await settlement.charged({ ...answered, attempts }, error)
     }
     return false

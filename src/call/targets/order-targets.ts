@@ -85,7 +85,7 @@ function nothing(): void {}
 /** The time after its last call for which a conversation is kept that no cache holds. */
 const idleSessionMs = 3_600_000
 
-/** Finds the targets that can go on with a stored response, or with what only its signer can read. */
+/** Finds the targets that can continue a stored response, or content that only its signer can read. */
 export function continuing(
   { madeBy }: Pick<Turn, 'madeBy'>,
   request: NeutralRequest,

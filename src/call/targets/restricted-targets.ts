@@ -44,7 +44,7 @@ type Judge = (use: GovernedUse, target: Target, call: RestrictedCall) => RouterE
 
 const judges: { readonly [rule in GovernedUse['field']['rule']]: Judge } = {
   read: () => undefined,
-  // What is inside was found by itself.
+  // Fields inside were found on their own.
   inside: () => undefined,
   refuse: (use) => refused(use),
   priced: ofUnknownPrice,

@@ -36,7 +36,7 @@ export type FormLimits = {
 
 /**
  * Reads a body of the type multipart/form-data; large files go to the disk. Throws RouterError 400, 413 or 415, or the abort
- * reason: then nothing is left of what has come.
+ * reason: then nothing that has arrived is left.
  */
 export async function readForm(request: IncomingMessage, response: Response, limits: FormLimits): Promise<Form> {
   try {
@@ -49,7 +49,7 @@ export async function readForm(request: IncomingMessage, response: Response, lim
   }
 }
 
-/** Throws RouterError for a body that is no form. */
+/** Throws RouterError for a body that is not a form. */
 function boundaryOf({ headers }: IncomingMessage): string {
   const { 'content-type': type, 'content-encoding': coding = 'identity' } = headers
   const facts = { param: 'content-type' }

@@ -103,7 +103,7 @@ export class FormParser {
     this.onError(error)
   }
 
-  /** Takes the bytes of a part as they are found, so that what a part throws stops the parser there. */
+  /** Takes the bytes of a part as they are found, so that an error of a part stops the parser there. */
   #begin(stream: Dicer.PartStream): void {
     let part: Part | undefined
     this.#headless = 0
@@ -273,7 +273,7 @@ function fieldOf(name: string): string {
   return `the form field '${shown(name)}'`
 }
 
-/** Returns the beginning of what a client wrote. */
+/** Returns the beginning of a client's text. */
 function shown(text: string): string {
   return text.slice(0, longestShown)
 }

@@ -53,7 +53,7 @@ function requireJson(type: string | undefined): void {
   throw new RouterError('unsupported_media_type', message, { param: 'content-type' })
 }
 
-/** `application/json`, and the media types whose suffix says that they are JSON; parameters do not matter. */
+/** `application/json`, and the media types with the suffix of JSON; parameters do not matter. */
 const isJsonType = /^\s*application\/(?:[\w!#$&^.+-]+\+)?json\s*(?:;|$)/i
 /** Characters of a wrong content type that a message repeats. */
 const longestShown = 80
@@ -241,8 +241,8 @@ function invalidBody(message: string): RouterError {
 }
 
 /**
- * Closes the connection of a request whose body is read no further, after its answer. Whoever is still sending when a connection is closed
- * loses the answer: so what comes is thrown away for some milliseconds, and the connection is closed then.
+ * Closes the connection of a request whose body is read no further, after its answer. A client that is still sending when the connection is
+ * closed loses the answer: so incoming data is discarded for some milliseconds before the connection is closed.
  */
 export function closeAfterAnswer(request: IncomingMessage, response: Response): void {
   headersOf(response).connection = 'close'

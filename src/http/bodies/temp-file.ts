@@ -85,7 +85,7 @@ export class Spool {
 
   async #readAt(at: number, into?: Uint8Array): Promise<Uint8Array> {
     const length = Math.min(into?.length ?? pieceBytes, this.#inFile - at)
-    // Not from a pool: a reader may keep what it was given.
+    // Not from a pool: a reader may keep its bytes.
     const buffer = into?.subarray(0, length) ?? Buffer.allocUnsafeSlow(length)
     try {
       const { handle } = this.#file as TemporaryFile
@@ -127,7 +127,7 @@ async function writeAll(handle: FileHandle, chunks: readonly Uint8Array[], posit
   const { bytesWritten } = await handle.writev(chunks, position)
   const length = chunks.reduce((sum, chunk) => sum + chunk.length, 0)
   if (bytesWritten === length) return
-  // A disk that is nearly full takes a part, and says why with the next one.
+  // A disk that is nearly full takes a part, and reports the reason with the next one.
   if (bytesWritten === 0) throw new Error('The disk takes nothing.')
   await writeAll(handle, [Buffer.concat(chunks).subarray(bytesWritten)], position + bytesWritten)
 }

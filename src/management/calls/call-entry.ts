@@ -7,7 +7,7 @@ import { costNano, tokensOf } from '../../store/ledger/ledger-row.ts'
 import type { ListedCall } from '../../store/queries/calls-query.ts'
 import { timeText } from '../key-entry.ts'
 
-/** Returns a call in a list: what it cost and used in all of its attempts. What its row lacks is missing. */
+/** Returns a call in a list: its cost and usage in all of its attempts. Facts that its row lacks are missing. */
 export function callEntry({ call, attempts, keyName, groupName, labels }: ListedCall): JsonObject {
   const { id, requestId = id, at, key, group, operation, api, requested, stream, metadata, user, firstEventMs } = call
   const rows = [...attempts, call]

@@ -25,7 +25,7 @@ const everyMs = 1_000
 
 type Watching = Pick<ManageRequest, 'organization' | 'recheck'> & { watch: LiveWatch; most: number }
 
-/** The events of one who looks on: the first at once, until the key may not look on any more. */
+/** Yields the events for one watcher: the first one immediately, until the key may no longer watch. */
 class LiveEvents implements AsyncIterator<string, void> {
   readonly #watching: Watching
   readonly #underWay: ManagementContext['live']['underWay']

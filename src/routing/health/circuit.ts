@@ -4,7 +4,7 @@ import type { Provider } from '../../manifest/provider.ts'
 import { type Target, targetId } from '../../manifest/target.ts'
 import type { HealthScope } from './failure-class.ts'
 
-/** The calls that a circuit lets through: all, a share of them, one at a time, or none until a moment; paused is no failure. */
+/** The calls that a circuit lets through: all, a share of them, one at a time, or none until a moment; paused is not a failure. */
 export type CircuitState =
   | { kind: 'closed' }
   | { kind: 'recovering'; share: number }
@@ -26,9 +26,9 @@ export type CircuitFacts = {
 type Recovery = { since: number; only: string | undefined }
 
 /**
- * The circuit breaker of one address, credential or target: closed while calls go through, open while they do not. What only one
- * organization has met may be due to what it sends: it is closed for that one alone, until another one meets the same. Times are
- * milliseconds of one monotonic clock; `caller` is an organization, and without one the state is that of whom it is worst for.
+ * The circuit breaker of one address, credential or target: closed while calls go through, open while they do not. Failures of only one
+ * organization may be due to its requests: it is open for that one alone, until another one meets the same. Times are milliseconds of one
+ * monotonic clock; `caller` is an organization, and without one the state is the worst of all organizations.
  */
 export class Circuit {
   #inARow = 0
@@ -66,7 +66,7 @@ export class Circuit {
     return others.every(({ only }) => only === first?.only) ? first?.only : undefined
   }
 
-  /** Grows with every change that others are to know. Single failures are none: each event loop counts its own. */
+  /** Counter of the changes that others have to know. Single failures are not among them: each event loop counts its own. */
   get revision(): number {
     return this.#failing.revision + this.#refusing.revision + this.#paused.revision
   }
@@ -138,7 +138,7 @@ export class Circuit {
     this.#paused.add(now + ms, now, caller)
   }
 
-  /** Open for so long, whatever happened before. */
+  /** Opens for this time, whatever happened before. */
   openFor(ms: number, now: number, caller?: string): void {
     this.#refusing.add(now + ms, now, caller)
   }
@@ -169,7 +169,10 @@ const mostGrowth = 20
 export class RecentFailures {
   #slots: Slot[] = []
 
-  /** Adds the end of a call at `now`, in milliseconds of one clock, and forgets what is older than the window; `failedFor`: whose call failed. */
+  /**
+   * Adds the end of a call at `now`, in milliseconds of one clock, and forgets those older than the window; `failedFor` is the organization
+   * whose call failed.
+   */
   add(now: number, windowMs: number, failedFor?: string): void {
     const slotMs = windowMs / slots
     let last = this.#slots.at(-1)
@@ -355,7 +358,7 @@ export class Circuits {
     const others = targets.filter(([, { circuit }]) => circuit.state(now, settings).kind !== 'closed')
     const surplus = Math.max(0, others.length - mostCircuits / 2)
     for (const [key] of [...closed, ...others.slice(0, surplus)]) this.#known.delete(key)
-    // Who has been forgotten begins anew.
+    // An organization that has been forgotten begins anew.
     this.#byTarget = new WeakMap()
   }
 

@@ -7,7 +7,7 @@ export type GateLimits = { concurrent: number; queue: number }
 /** Caller of a call: organizations take turns, and calls of low priority are refused first. */
 export type Caller = { organization: string; isLow: boolean }
 
-/** Ends a call that was let in; later calls have no effect. */
+/** Ends an admitted call; later calls have no effect. */
 export type Leave = () => void
 
 /** Calls wait no longer than this. Milliseconds. */

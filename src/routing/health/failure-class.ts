@@ -60,7 +60,7 @@ const refused: FailureClass = { name: 'refused', ...aboutRequest }
 const lost: FailureClass = { name: 'refused', same: 'never', next: 'any' }
 const own: FailureClass = { name: 'own', ...ours }
 
-/** The classes of failures that a provider, or what the router sends to it, can have. */
+/** The classes of failures that a provider, or the router's request to it, can have. */
 const classes: { readonly [code in ErrorCode]?: FailureClass } = {
   provider_unreachable: connection,
   provider_failed: failed,

@@ -38,7 +38,7 @@ export class Failures<Result extends Outcome> {
     if (times) this.#trial.explanation?.failed(target, times, error)
   }
 
-  /** Records that another attempt follows: the last one gets its own row, with what it used. */
+  /** Records that another attempt follows: the last one gets its own row, with its usage. */
   goOn(): void {
     if (this.#last) this.#trial.onFailed(this.#last)
     this.#last = undefined

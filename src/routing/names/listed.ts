@@ -150,7 +150,7 @@ function everyOne(values: readonly (boolean | undefined)[]): boolean | undefined
   return values.every((value) => value === undefined) ? undefined : values.every((value) => value === true)
 }
 
-/** Checks whether one has it, or may have it for all that is known. */
+/** Checks whether one has it, or may have it as far as is known. */
 function anyOne(values: readonly (boolean | undefined)[]): boolean | undefined {
   return values.every((value) => value === undefined) ? undefined : values.some((value) => value !== false)
 }

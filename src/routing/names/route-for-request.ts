@@ -37,7 +37,7 @@ export function routeForRequest(model: string, asked: RoutingRequest | undefined
   }
 }
 
-/** Returns the targets of several names, each once. What the first one promises holds for all. */
+/** Returns the targets of several names, each once. The promises of the first one hold for all. */
 function joinedRoute(names: readonly string[], { directory, scope, purpose }: RouteContext): Route {
   const [model = ''] = names
   const inEurope = promisesEurope(model, scope.rules)
@@ -101,7 +101,7 @@ function rulesFor(rules: RoutingRules, { order, sort, sessionId, totalMs }: Rout
 /** Facts that the prices of a call depend on: Unix milliseconds, and the tokens of its prompt. */
 type PricedCall = { at: number; promptTokens(): number }
 
-/** Returns the targets that a request lets serve it. Throws RouterError 404 that says why for each, when there are none. */
+/** Returns the targets that a request lets serve it. Throws RouterError 404 with a reason for each, when there are none. */
 function wishedTargets(targets: Targets, asked: RoutingRequest, call: PricedCall, explanation?: Explanation): Targets {
   const reasons: Reason[] = []
   const left = targets.filter((target) => {

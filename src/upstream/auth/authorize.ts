@@ -133,7 +133,10 @@ async function clientToken(auth: OAuthClientCredentials, { httpClient, provider,
 /** A request before authentication; of bodies that are no text a plugin gets nothing. */
 type Request = { method: string; url: string; headers: Readonly<Record<string, string>>; body?: unknown }
 
-/** Returns the headers that a plugin's scheme adds to a request. Rejects with RouterError for what is none, and what takes too long. */
+/**
+ * Returns the headers that a plugin's scheme adds to a request. Rejects with RouterError for results that are not headers, and when it
+ * takes too long.
+ */
 async function pluginHeaders(
   scheme: PluginScheme,
   { method, url, headers, body }: Request,

@@ -27,7 +27,7 @@ export function redact(provider: Secretive, text: string): string {
   return short.reduce((hiding, secret) => hiding.replaceAll(secret, hidden), left + cut.slice(from))
 }
 
-/** Returns the same error without the provider's secrets, in what clients read and in what the log says; clients read no address either. */
+/** Returns the same error without the provider's secrets, both for clients and for the log; clients see no address either. */
 export function withoutSecretsOf(provider: Secretive, error: RouterError): RouterError {
   error.message = withoutAddress(provider, redact(provider, error.message))
   if (error.forLog !== undefined) error.forLog = redact(provider, error.forLog)
@@ -35,7 +35,7 @@ export function withoutSecretsOf(provider: Secretive, error: RouterError): Route
 }
 
 /**
- * Returns a text for whoever manages an organization: without the provider's secrets, and without an address of the operator's own network.
+ * Returns a text for the managers of an organization: without the provider's secrets, and without an address of the operator's own network.
  */
 export function shownOf(provider: Secretive, text: string): string {
   return withoutAddress(provider, redact(provider, text))

@@ -94,9 +94,9 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: ResponseHead['headers']): void {
-    // They are parts of what was read from the connection, all of which they would keep as long as the response.
+    // They are slices of the bytes read from the connection, and would keep all of those as long as the response.
     controller.rawHeaders = null
-    // Before a response there may be hints of what it will be.
+    // Informational responses may precede the response.
     if (status < 200) return
     this.#head?.resolve({ status, headers })
     this.#head = undefined
@@ -170,7 +170,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
     this.#stop(new RouterError('provider_timeout', `The provider ${what}.`, { provider }))
   }
 
-  /** Ends the exchange although its response is not complete, and closes the connection: what has come is not read. */
+  /** Ends the exchange although its response is not complete, and closes the connection: data that has arrived is not read. */
   #stop(reason: unknown): void {
     const error = this.#errorFor(reason)
     this.#chunks = []

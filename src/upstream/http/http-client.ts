@@ -72,7 +72,7 @@ function framed({ headers, body, length }: HttpRequest, exchange: Exchange) {
   const known = body instanceof Uint8Array ? body.length : length
   if (body === undefined || known === 0) return { headers, body: null }
   const own = known === undefined ? headers : { ...headers, 'content-length': String(known) }
-  // undici takes what can be iterated; its types do not say so.
+  // undici accepts iterables, though its types do not show it.
   return { headers: own, body: exchange.sending(body) as unknown as Readable }
 }
 

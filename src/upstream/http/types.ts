@@ -43,6 +43,6 @@ export type HttpResponse = {
 export type HttpClient = {
   send(request: HttpRequest): Promise<HttpResponse>
   close(): Promise<void>
-  /** The client that this one sends by: what is kept for a client, such as tokens, is kept for that one. */
+  /** The client that this one sends through: state of a client, such as tokens, is kept for that one. */
   base?: HttpClient
 }
