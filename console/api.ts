@@ -87,7 +87,7 @@ export async function* events<Data>(path: string, signal: AbortSignal): AsyncGen
   for await (const { data } of frames(response)) yield JSON.parse(data) as Data
 }
 
-/** Server-sent events as they come. */
+/** Yields server-sent events as they arrive. */
 export async function* frames(response: Response): AsyncGenerator<{ event: string; data: string }> {
   const bytes = response.body as ReadableStream<Uint8Array<ArrayBuffer>>
   const reader = bytes.pipeThrough(new TextDecoderStream()).getReader()

@@ -93,7 +93,7 @@ async function pageOf(filters: Query, cursor: string | undefined, signal: AbortS
   return page
 }
 
-/** Filters that calls can pass of which no provider knows. */
+/** Filters that also apply to calls which no provider has received. */
 const refusable = ['key', 'group', 'code', 'asked', 'start', 'end', 'outcome', 'id']
 
 async function refusals(filters: Query, signal: AbortSignal): Promise<RefusedEntry[]> {

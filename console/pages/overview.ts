@@ -364,7 +364,7 @@ function spanChosen(query: URLSearchParams, now: number): Span {
   return { start: new Date(Math.floor(from / step) * step), end: new Date(Math.ceil(until / step) * step), resolution }
 }
 
-/** Lines of at most five groups and the rest of them; periods without calls are zero. */
+/** Returns the lines of at most five groups and the rest of them; periods without calls are zero. */
 function seriesOf(usage: Record<string, Period>, by: string, { start, end, resolution }: Span) {
   const step = resolution === 'hour' ? hourMs : dayMs
   const starts: number[] = []

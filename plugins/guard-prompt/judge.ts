@@ -11,7 +11,7 @@ export const usualQuestion =
 /** The header by which a judge's own call is known: only a caller with the key can write it for these messages. */
 const ownHeader = 'x-guard-prompt'
 
-/** Asks an OpenAI-compatible API. */
+/** A judge behind an OpenAI-compatible API. */
 export class Judge {
   readonly #options: JudgeOptions
   readonly #kit: Pick<Kit, 'fetch' | 'secret'>

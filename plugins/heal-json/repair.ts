@@ -24,7 +24,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Reads one value of a text and writes it as JSON, in one pass. */
+/** A reader that reads one value of a text and writes it as JSON, in one pass. */
 class LooseReader {
   readonly #text: string
   #at: number

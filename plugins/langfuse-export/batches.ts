@@ -9,7 +9,7 @@ type Bounds = {
   firstPauseMs?: number
 }
 
-/** Sends events in batches, in the background; events that cannot be sent in time are left out, and the log states how many. */
+/** Sender of events in batches, in the background; events that cannot be sent in time are left out, and the log states how many. */
 export class Batches {
   readonly #bounds: Bounds
   readonly #send: (batch: readonly JsonObject[]) => Promise<Response>
@@ -24,7 +24,7 @@ export class Batches {
     this.#send = send
   }
 
-  /** `make` makes the events of a call when they are sent, at least the time between two batches later. Never throws. */
+  /** Adds the events of a call: `make` makes them when they are sent, at least the time between two batches later. Never throws. */
   add(make: () => JsonObject[]): void {
     if (this.#waiting.length >= this.#bounds.max_waiting) this.#leftOut++
     else this.#waiting.push({ at: performance.now(), make })

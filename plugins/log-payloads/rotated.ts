@@ -16,13 +16,13 @@ type Bounds = {
 
 /** Lines in files that are replaced when they are full, and deleted when they are old. */
 export type Rotated = {
-  /** `make` makes the line later; where too many wait it is left out. Never throws. */
+  /** Adds a line, which `make` makes later; where too many wait it is left out. Never throws. */
   add(make: () => string): void
   /** Writes the waiting lines. */
   close(): Promise<void>
 }
 
-/** Files `<time>-<process>-<thread>.jsonl` of a folder. Rejects where none can be written. */
+/** Opens files `<time>-<process>-<thread>.jsonl` of a folder. Rejects where none can be written. */
 export async function openRotated(bounds: Bounds): Promise<Rotated> {
   const files = new Files(bounds)
   await files.begin()

@@ -3,7 +3,7 @@ import type { Span } from './spans.ts'
 /** Runs of digits that may have single spaces, hyphens or dots between them. */
 const run = /(?<![\p{L}\p{N}_.])(?<!\d[ -])\d(?:[ \u00a0.-]?\d){12,22}(?![\p{L}\p{N}_])(?!\.\d)/gu
 
-/** Numbers of payment cards: of a known issuer, as long as it makes them, grouped as on cards, with the right check digit. */
+/** Finds numbers of payment cards: of a known issuer, as long as it makes them, grouped as on cards, with the right check digit. */
 export function findCards(text: string): Span[] {
   const found: Span[] = []
   for (const { index, 0: run_ } of text.matchAll(run)) {

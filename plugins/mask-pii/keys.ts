@@ -28,7 +28,7 @@ const assigned =
 const password =
   /(?<![\p{L}\p{N}])(?:password|passwort|passwd|mot de passe|contraseña)["']?\s{0,3}[:=]\s{0,3}["']?(?!(?:process|os|env|import|config)\.)([^\s"',;<>(){}|]{8,64})(?![^\s"',;.)}])/giu
 
-/** Keys and tokens of machines. */
+/** Finds keys and tokens of machines. */
 export function findKeys(text: string): Span[] {
   const found: Span[] = []
   for (const pattern of [prefixed, pem, assigned, password]) {

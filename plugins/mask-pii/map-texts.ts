@@ -61,7 +61,7 @@ const textMembers: { readonly [operation: string]: readonly string[] } = {
   moderate: ['input'],
 }
 
-/** Numbers are tokens there, and names of members the API's; pictures are data. */
+/** Changes the strings of a value. Numbers are tokens there, and names of members the API's; images are data. */
 function mapStrings(value: JsonValue, change: Change): JsonValue {
   if (typeof value === 'string') return value.startsWith('data:') ? value : change(value)
   if (Array.isArray(value)) return value.map((one) => mapStrings(one, change))

@@ -33,7 +33,7 @@ function isInternational(number: string): boolean {
   return /^00[1-9]/.test(number) && /\D/.test(number) && digits.length >= 11 && digits.length <= 17
 }
 
-/** North American groups, an area code in brackets, or a number that begins with 0 and has groups. */
+/** Checks for North American groups, an area code in brackets, or a number that begins with 0 and has groups. */
 function isNational(number: string): boolean {
   if (isDate(number) || /^\d{1,3}(?:\.\d{1,3}){3}$/.test(number)) return false
   if (/^8 ?\(\d{3}\) ?\d{3}-\d{2}-\d{2}$/.test(number)) return true

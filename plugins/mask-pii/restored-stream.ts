@@ -100,7 +100,7 @@ export class RestoredStream {
     return [...this.#leave(whole.type, event.at), { ...event, whole: restoredPart(whole, this.#restorers) }]
   }
 
-  /** Returns the text with what was held back before it, as far as it is certain. */
+  /** Returns the text with the part that was held back before it, as far as it is certain. */
   #shown(given: Held): string {
     const restorer = this.#restorerOf(given)
     const index = this.#held.findIndex((held) => held.member === given.member && held.at === given.at)

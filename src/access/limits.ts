@@ -218,7 +218,7 @@ function headersOf(applied: readonly LimitedWindow[], at: number): Record<string
 /** Remaining part of a limit, and the time until all of it is available. */
 export type Rest = { what: What; limit: number; left: number; resetMs: number }
 
-/** Headers for the client: the remainder of the tightest limit of each kind. */
+/** Returns headers for the client: the remainder of the tightest limit of each kind. */
 export function restHeaders(rests: readonly Rest[]): Record<string, string> {
   const headers: Record<string, string> = {}
   for (const { what, limitName, remainingName, resetName } of kinds) {

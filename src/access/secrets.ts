@@ -12,7 +12,7 @@ export function storedSecret(secret: string): { hash: Buffer; prefix: string } {
   return { hash: hashOf(secret), prefix: secret.slice(0, Math.min(8, Math.floor(secret.length / 4))) }
 }
 
-/** SHA-256 of a secret: secrets are random, so that no slow hash is needed, and this runs for each call. */
+/** Returns the SHA-256 of a secret: secrets are random, so that no slow hash is needed, and this runs for each call. */
 function hashOf(secret: string): Buffer {
   return Buffer.from(hash('sha256', secret, 'hex'), 'hex')
 }

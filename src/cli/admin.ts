@@ -64,7 +64,7 @@ export function rateLimitsFrom(args: Args): Partial<RateLimits> {
   )
 }
 
-/** Names of models without repetitions; `all` is null. Throws UsageError. */
+/** Returns the names of models without repetitions; `all` is null. Throws UsageError. */
 export function modelsFrom(names: readonly string[], argument: string): string[] | null {
   if (names.length === 1 && names[0] === 'all') return null
   if (names.includes('all')) throw new UsageError(`${argument}: write either all or names of models`)

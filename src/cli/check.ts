@@ -131,7 +131,7 @@ async function checkConfig(path: string, env: Environment): Promise<Checked> {
   }
 }
 
-/** Prices of manifests and settings that can only be mistakes. */
+/** Finds prices of manifests and settings that can only be mistakes. */
 function doubtsInFiles(config: Config, source: Source, { providers }: Pick<Files, 'providers'>): Problem[] {
   return [
     ...providers.flatMap((one) => doubtProblems(one.source, one.provider.models)),

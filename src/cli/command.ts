@@ -87,14 +87,14 @@ export function relativePath(file: string): string {
   return path.startsWith('..') || path === '' ? file : path
 }
 
-/** Rows of cells in aligned columns; the first row is the header. */
+/** Writes rows of cells in aligned columns; the first row is the header. */
 export function table(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
   const line = (row: readonly string[]) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')
   return rows.map((row) => line(row).trimEnd()).join('\n')
 }
 
-/** Indented JSON with a line break at its end. */
+/** Returns indented JSON with a line break at its end. */
 export function jsonText(value: unknown): string {
   return `${JSON.stringify(value, null, 2)}\n`
 }

@@ -254,7 +254,7 @@ function row(store: Store, record: KeyRecord): string[] {
   ]
 }
 
-/** Rate limits as a cell of the table: `60 requests, 5 at once`. */
+/** Writes rate limits as a cell of the table: `60 requests, 5 at once`. */
 function ratesText({ limits }: KeyRecord): string {
   const { requestsPerMinute, tokensPerMinute, concurrentCalls } = limits
   const limited = [

@@ -79,7 +79,10 @@ async function serve(options: Pick<RouterOptions, 'configPath' | 'port' | 'takeO
   }
 }
 
-/** Compiled code is kept now, because a process that is killed leaves none behind; and memory is that of a server. */
+/**
+ * Settles the process after its start. Compiled code is kept now, because a process that is killed leaves none behind; and memory is that
+ * of a server.
+ */
 function settle(router: Router): void {
   // Code is kept under the flags that the next start begins with.
   restoreStartFlags()

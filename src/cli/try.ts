@@ -176,7 +176,7 @@ function unlistedFinish({ finish, finish_raw }: JsonObject): { hint?: string } {
   return { hint: `the reply counts as failed: the table \`finish\` has no \`${finish_raw}\`, or calls it an error` }
 }
 
-/** Fixed values, so that the same input gives the same output. */
+/** Returns fixed values, so that the same input gives the same output. */
 function foldFacts({ maker }: Provider): FoldFacts {
   return { maker, newId: () => 'made-up-id', now: () => 0 }
 }
@@ -189,7 +189,7 @@ async function objectIn(file: string): Promise<JsonObject> {
   return value
 }
 
-/** Events as `readStream` takes them: an event name that was on the wire stays beside its data. */
+/** Reads events as `readStream` takes them: an event name that was on the wire stays beside its data. */
 async function framesIn(file: string, form: 'json' | 'text'): Promise<(JsonObject | string)[]> {
   const { text, value } = await readInput(file)
   if (Array.isArray(value)) return value as (JsonObject | string)[]
@@ -247,7 +247,7 @@ async function tryOperation(given: Provider, example: Example): Promise<Trial[]>
 /** The width when that of the terminal is unknown. Characters. */
 const usualWidth = 120
 
-/** Two values as JSON, the left one beside the right one; long lines are broken. */
+/** Writes two values as JSON, the left one beside the right one; long lines are broken. */
 export function sideBySide(left: Json, right: Json, width = usualWidth): string {
   const half = Math.max(20, Math.floor((width - 3) / 2))
   const [one, other] = [left, right].map((value) => linesOf(value, half)) as [string[], string[]]

@@ -27,7 +27,7 @@ export function answerOptions(methods: string, origins: Origins): Handler {
   }
 }
 
-/** Keys are sent in headers, never in cookies, so that any header may be sent. */
+/** Allows a request. Keys are sent in headers, never in cookies, so that any header may be sent. */
 function allowRequest(request: IncomingMessage, response: Response, methods: string): void {
   const headers = headersOf(response)
   headers.vary = 'Origin, Access-Control-Request-Headers'

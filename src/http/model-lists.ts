@@ -18,7 +18,7 @@ export type ModelListServices = {
   access: Access
   directory(): Listable
   rulesOf(organization: string): OrganizationRules
-  /** Unix milliseconds: lists show the prices of this moment. */
+  /** Returns the time in Unix milliseconds: lists show the prices of this moment. */
   now?(): number
 }
 
@@ -71,7 +71,7 @@ export function modelRoutes({ access, directory, rulesOf, now = Date.now }: Mode
 /** The APIs, besides chat and decisions, whose models have a list. */
 const modalities = ['embedding', 'image', 'transcription', 'speech', 'rerank', 'moderation', 'completion']
 
-/** Aliases and policies may be written with their prefix. */
+/** Checks whether a model has this id. Aliases and policies may be written with their prefix. */
 function isCalled(model: Listed, id: string): boolean {
   return model.id === id || (model.isName === true && id === policyPrefix + model.id)
 }
@@ -150,7 +150,7 @@ function objectNumbers(): (object: object) => number {
   }
 }
 
-/** Keys with the same list see the same models. */
+/** Returns a list of models as text: keys with the same list see the same models. */
 function accessText(list: readonly string[] | null): string {
   if (list === null) return ''
   const text = accessTexts.get(list) ?? JSON.stringify(list)
@@ -169,7 +169,7 @@ function clientApiOf(request: Pick<JsonRequest, 'headers'>): typeof messages | u
   return speaksMessages(request) ? messages : undefined
 }
 
-/** Clients of the Messages API send its version with every request. */
+/** Checks for a client of the Messages API: clients of the Messages API send its version with every request. */
 function speaksMessages({ headers }: Pick<JsonRequest, 'headers'>): boolean {
   return headers['anthropic-version'] !== undefined
 }

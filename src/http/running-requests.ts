@@ -116,7 +116,7 @@ const lookEach = 16
 
 /** A body while it is received. */
 export type Upload = {
-  /** Time has passed. */
+  /** Records that time has passed. */
   waited(ms: number): void
   fail(error: RouterError): void
 }

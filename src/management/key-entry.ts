@@ -35,7 +35,7 @@ export function stateEntry(key: KeyRecord): JsonObject {
   return { state: keyState(key, Date.now()), revoked_at: timeText(key.revokedAt) }
 }
 
-/** Rate limits in the API; null is no limit. */
+/** Writes rate limits as the API has them; null is no limit. */
 export function limitsEntry({ requestsPerMinute, tokensPerMinute, concurrentCalls }: RateLimits): JsonObject {
   return {
     requests_per_minute: requestsPerMinute,
@@ -49,7 +49,7 @@ export function limitUsd(nano: bigint | null): number {
   return usdOf(nano ?? 0n)
 }
 
-/** Unix milliseconds as an RFC 3339 time. */
+/** Writes Unix milliseconds as an RFC 3339 time. */
 export function timeText(at: number | null): string | null {
   return at === null ? null : new Date(at).toISOString()
 }

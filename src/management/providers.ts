@@ -124,7 +124,10 @@ async function manifestText({ file, provider, problems }: KnownProvider, { sourc
     .join('\n')
 }
 
-/** Secrets are references to the environment. What stands in place of one is a mistake that is shown to nobody. */
+/**
+ * Removes a literal secret from a line. Secrets are references to the environment; a value in place of one is a mistake that is shown to
+ * nobody.
+ */
 function withoutLiteral(line: string): string {
   return line.replace(secretMember, (whole, name: string, value: string) =>
     /^["']?\$\{\w+(?::-)?\}["']?$/.test(value) ? whole : `${name}[secret]`,

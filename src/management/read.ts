@@ -102,7 +102,10 @@ export const futureTime: Check<number> = (value, path) => {
   return time
 }
 
-/** Unix milliseconds of a time or a date; a date is its beginning, or as `end` the beginning of the next day. Throws RouterError 400. */
+/**
+ * Returns the Unix milliseconds of a time or a date; a date is its beginning, or as `end` the beginning of the next day. Throws RouterError
+ * 400.
+ */
 export function rangeTime(text: string, name: 'start' | 'end'): number {
   const isDate = /^\d{4}-\d\d-\d\d$/.test(text)
   // An unencoded plus sign in a query arrives as a space.

@@ -198,7 +198,7 @@ class Series<Counts> {
   }
 }
 
-/** Samples whose labels are the same as one. */
+/** Adds up samples whose labels are the same as one. */
 function summed(samples: readonly Sample[]): Sample[] {
   const found = new Map<string, Sample>()
   for (const { labels, value } of samples) {

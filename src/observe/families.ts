@@ -54,7 +54,7 @@ export class Histogram {
     this.#sum += value
   }
 
-  /** Cumulative buckets, the sum and the count. */
+  /** Returns cumulative buckets, the sum and the count. */
   samples(name: string, labels: Labels): Sample[] {
     let count = 0
     const buckets = this.#counts.map((own, at): Sample => {

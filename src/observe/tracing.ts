@@ -133,7 +133,7 @@ function readable(
   }
 }
 
-/** Seconds and nanoseconds. */
+/** Converts milliseconds to seconds and nanoseconds. */
 function hrTime(ms: number): HrTime {
   const seconds = Math.trunc(ms / 1_000)
   return [seconds, Math.round((ms - seconds * 1_000) * 1e6)]

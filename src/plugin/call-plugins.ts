@@ -106,7 +106,7 @@ export class CallPlugins {
     return andThen(this.#each(this.#plugins, 'targets', turns), () => turns.given)
   }
 
-  /** Headers for the provider, by lower-case name. */
+  /** Returns headers for the provider, by lower-case name. */
   send(target: PluginTarget): MaybePromise<Record<string, string>> {
     const headers: Record<string, string> = {}
     const turns: Turns<PluginTarget, Record<string, string>> = {

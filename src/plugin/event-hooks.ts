@@ -70,7 +70,7 @@ class Stage {
     return this.#isOff ? frames : inPlugin(plugin.name, () => this.#see(frames))
   }
 
-  /** Frames that come together are seen together: nobody else has had a turn when the last one has been seen. */
+  /** Passes frames to the plugins. Frames that arrive together are seen together, without yielding to the event loop in between. */
   #see(frames: readonly Events[]): readonly Events[] {
     const { plugin } = this
     const began = performance.now()

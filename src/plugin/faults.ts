@@ -9,7 +9,7 @@ export type FaultCount = { plugin: string; hook: string; fault: Fault; count: nu
 
 type Counted = FaultCount & { loggedAt: number; logged: number }
 
-/** Counts of the faults of plugins, by plugin and hook, and logs each kind once a minute at most. They survive reloads. */
+/** Faults of plugins, counted by plugin and hook. Each kind is logged once a minute at most. They survive reloads. */
 export class PluginFaults {
   readonly #log: Pick<PluginLog, 'warn'>
   readonly #now: () => number

@@ -66,7 +66,7 @@ export type ValueStore = {
   delete(plugin: string, key: string): Promise<void>
 }
 
-/** Values in memory, for plugins that are loaded without a database. */
+/** Opens values in memory, for plugins that are loaded without a database. */
 export function valuesInMemory(): ValueStore {
   const kept = new Map<string, { value: string; until: number }>()
   const name = (plugin: string, key: string) => `${plugin} ${key}`
@@ -115,7 +115,7 @@ const mostBytes = 64 * 1024
 const longestKey = 512
 const longestMs = 90 * 86_400_000
 
-/** Values of a database that is opened later: earlier requests wait. */
+/** Returns the values of a database that is opened later: earlier requests wait. */
 export function valuesLater(): { values: ValueStore; open(store: ValueStore): void } {
   const { promise, resolve: open } = Promise.withResolvers<ValueStore>()
   const values: ValueStore = {
@@ -133,7 +133,7 @@ export type ReadBudgets = (key: string) => Promise<readonly PluginBudget[]>
 /** Budgets for plugins that are loaded without a database. */
 export const noBudgets: ReadBudgets = async () => []
 
-/** Budgets of a database that is opened later: earlier requests wait. */
+/** Returns the budgets of a database that is opened later: earlier requests wait. */
 export function budgetsLater(): { budgets: ReadBudgets; open(read: ReadBudgets): void } {
   const { promise, resolve: open } = Promise.withResolvers<ReadBudgets>()
   return { budgets: async (key) => (await promise)(key), open }

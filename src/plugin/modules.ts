@@ -111,7 +111,7 @@ function ownModule(url: string) {
   throw new ImportError(path, '', `a plugin consists of ${Object.keys(formats).join(', ')} files`)
 }
 
-/** Packages in the folder are not its own files. */
+/** Checks whether a file belongs to a folder. Packages in the folder are not its own files. */
 function isBelow(path: string, folder: string): boolean {
   return path.startsWith(folder.endsWith(sep) ? folder : folder + sep) && !path.includes(join(sep, 'node_modules', sep))
 }

@@ -42,7 +42,7 @@ export function hooksProblem(hooks: unknown): ShapeProblem | undefined {
   return functionsProblem('functions', given.functions) ?? functionsProblem('auth', given.auth) ?? namesProblem(given)
 }
 
-/** Instances of classes may have members of their own. */
+/** Finds an unknown member. Instances of classes may have members of their own. */
 function unknownMember(value: object, known: readonly string[]): ShapeProblem | undefined {
   if (Object.getPrototypeOf(value) !== Object.prototype) return undefined
   const name = Object.keys(value).find((member) => !known.includes(member))

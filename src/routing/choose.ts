@@ -91,7 +91,7 @@ function sortedTargets(targets: readonly Target[], choosing: Known, state: State
   }
 }
 
-/** Targets whose price is not known are the last ones. */
+/** Sorts targets by price: those whose price is not known are the last ones. */
 function byPrice(targets: readonly Target[], { costAt, rules, earlier }: Known): Target[] {
   const warm = rules.sticky === 'cache' ? earlier : undefined
   const priced = targets.map((target) => ({ target, cost: costAt(target, targetId(target) === warm) }))

@@ -69,7 +69,7 @@ export class Explanation {
     this.#order = {}
   }
 
-  /** Targets of a name that the caller may not use, or nobody can. */
+  /** Excludes targets of a name that the caller may not use, or nobody can. */
   exclude(name: string, excluded: readonly { id: string; message: string }[]): void {
     if (name === this.#ownName) for (const { id, message } of excluded) this.skip(id, 'allowed', message)
     else this.#notAllowed += excluded.length

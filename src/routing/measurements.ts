@@ -38,12 +38,12 @@ export class Speed {
   underWay = 0
   readonly #gauges = new Map<string, Gauge>()
 
-  /** Milliseconds until the first content, or until the answer where it comes at once. */
+  /** Returns the gauge of milliseconds until the first content, or until the answer where it comes at once. */
   toContent({ toContent }: CallClass): Gauge {
     return this.gauge(toContent)
   }
 
-  /** Milliseconds for each token of the answer. */
+  /** Returns the gauge of milliseconds for each token of the answer. */
   perToken({ perToken }: CallClass): Gauge {
     return this.gauge(perToken)
   }

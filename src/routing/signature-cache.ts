@@ -5,7 +5,7 @@ import type { Message, NeutralRequest } from '../core/request.ts'
 import { callsIn, familyOf, TurnKeys } from './turn-keys.ts'
 
 /**
- * Remembers the signatures of replies that call tools. Many clients send back only the calls: without the signatures a
+ * Cache of the signatures of replies that call tools. Many clients send back only the calls: without the signatures a
  * provider refuses the next round of the loop, or loses its reasoning.
  */
 export type SignatureCache = {

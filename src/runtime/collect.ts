@@ -48,7 +48,7 @@ const crowd = 1_000
 let collectorOfThread: NodeJS.GCFunction | undefined
 
 /**
- * V8's collector in this thread. The flag that shows it is set for a moment only, not for the process: V8 uses kept code only
+ * Returns V8's collector in this thread. The flag that shows it is set for a moment only, not for the process: V8 uses kept code only
  * under the flags with which it was compiled, and Node's own code was compiled without. Undefined where another thread has just
  * taken the flag away: the next time it is there.
  */

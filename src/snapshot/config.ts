@@ -145,7 +145,7 @@ function checkOnce(source: Source, value: unknown, cache: FileCache): Problem[] 
   return problems
 }
 
-/** Settings that differ between two generations but apply only from the next start, by name: `server.port`. */
+/** Lists settings that differ between two generations but apply only from the next start, by name: `server.port`. */
 export function needRestart(before: Config, after: Config): string[] {
   return restartPaths(readSchema('config'), []).flatMap((path) => {
     const [one, other] = [valueAt(before, path), valueAt(after, path)]
@@ -273,7 +273,10 @@ function resolveReferences(source: Source, env: Environment): { value: unknown; 
   return { value: visit(source.value, []), problems }
 }
 
-/** Environment variables are strings: where the schema has another type, a string that looks like a number, boolean or null is converted. */
+/**
+ * Checks whether a setting takes a text. Environment variables are strings: where the schema has another type, a string that looks like a
+ * number, boolean or null is converted.
+ */
 function takesText(schema: JsonObject, path: Path): boolean {
   const node = path.reduce<unknown>((at, step) => valueAt(at, ['properties', String(step)]), schema)
   return [valueAt(node, ['type'])].flat().includes('string')
@@ -303,7 +306,7 @@ type HealthFile = {
   ramp_up?: string
 }
 
-/** Policies by id, of a file that has passed its schema. */
+/** Returns policies by id, of a file that has passed its schema. */
 function policiesOf(file: { [id: string]: PolicyFile }): Map<string, Policy> {
   return new Map(Object.entries(file).map(([id, policy]) => [id, policyOf(id, policy)]))
 }

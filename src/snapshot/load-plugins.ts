@@ -44,7 +44,7 @@ export async function pluginsOf(
   return { instances: loaded.instances, problems: [...problems, ...loaded.problems] }
 }
 
-/** Times that no hook could keep, or no timer. */
+/** Finds times that no hook could keep, or no timer. */
 function timeProblems(plugins: Config['plugins'], source: Source): Problem[] {
   return plugins.flatMap(({ timeoutMs = 1 }, index) => {
     if (timeoutMs > 0 && timeoutMs <= longestTimeoutMs) return []

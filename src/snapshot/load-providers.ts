@@ -83,7 +83,7 @@ function settingsOf({ settings }: Surroundings): string {
 class Lookups<Value> {
   readonly #found = new Map<string, Value | undefined>()
 
-  /** Names whose lookups are known here. */
+  /** Returns names whose lookups are known here. */
   of(names: Names<Value>): Names<Value> {
     const get = (name: string) => this.#note(name, names.get(name))
     return { get, has: (name) => get(name) !== undefined, keys: () => names.keys() }

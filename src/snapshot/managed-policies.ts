@@ -80,7 +80,7 @@ function regionProblems({ id, targets }: Policy, source: Source, { providers, ca
   })
 }
 
-/** Times that no call could keep, or no timer. */
+/** Finds times that no call could keep, or no timer. */
 function timeProblems(
   { firstEventMs, totalMs, retryAfterMs = 0 }: Partial<RoutingRules>,
   source: Source,
@@ -95,7 +95,7 @@ function timeProblems(
   ]
 }
 
-/** Weights that give no target a share, or are not asked for; and streams that nobody could continue. */
+/** Finds weights that give no target a share, or are not asked for; and streams that nobody could continue. */
 function rulesProblems(
   policy: Policy,
   source: Source,

@@ -149,7 +149,7 @@ function watchFiles(config: Config, notice: () => void): Pick<FSWatcher, 'close'
   }
 }
 
-/** Files and folders that do not exist yet are seen when they appear. */
+/** Opens the watcher. Files and folders that do not exist yet are seen when they appear. */
 function openWatcher({ watch }: typeof import('chokidar'), config: Config, notice: () => void): FSWatcher {
   const paths = watchedPaths(config)
   const isHidden = (path: string) => /[\\/](?:\.[^\\/]+|node_modules)$/.test(path) && !paths.includes(path)

@@ -128,7 +128,7 @@ async function wholeOf(context: OperationContext, answer: JsonObject, headers: J
   return { kind: 'whole', ...read, ...(typeof model === 'string' && { model }) }
 }
 
-/** Bytes as they come; those that a mapping reads are gathered first. */
+/** Reads bytes as they arrive; those that a mapping reads are gathered first. */
 async function readBytes(
   context: OperationContext,
   response: HttpResponse,
@@ -156,7 +156,7 @@ async function readBytes(
   return await wholeOf(context, read, headers)
 }
 
-/** Bytes as they come. Throws RouterError when they are too many. */
+/** Yields bytes as they arrive. Throws RouterError when they are too many. */
 async function* upTo(
   provider: Provider,
   bytes: AsyncIterable<Uint8Array>,

@@ -125,7 +125,7 @@ function sendableType(mediaType: string): string {
   return /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+(?:; *[\w-]+=[\w.-]+)*$/.test(mediaType) ? mediaType : 'application/octet-stream'
 }
 
-/** Texts and files one after the other. */
+/** Returns a body of texts and files one after the other. */
 function streamed(contentType: string, pieces: readonly (string | Source)[]): OutgoingBody {
   const parts = pieces.map((piece) => (typeof piece === 'string' ? Buffer.from(piece) : piece))
   const length = parts.reduce((sum, part) => sum + ('read' in part ? part.size : part.length), 0)

@@ -48,7 +48,7 @@ function slices(frames: readonly Frame[]): readonly (readonly Frame[])[] {
 }
 
 /**
- * Frames with their neutral events. An error in the middle is thrown after everything that was sent before it. How a stream ends
+ * Yields frames with their neutral events. An error in the middle is thrown after everything that was sent before it. How a stream ends
  * after its finish reason is nobody's concern, unless the provider itself calls it an error.
  */
 export async function* readBatches(reading: Reading, response: HttpResponse): AsyncGenerator<StreamFrame[], void> {

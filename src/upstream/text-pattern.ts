@@ -12,7 +12,7 @@ export type TextPattern = ReadFrame & {
 }
 
 /**
- * Reads the events of a stream that repeat an earlier one but for their text: most are such, and need not be parsed and mapped again.
+ * Reader of the events of a stream that repeat an earlier one but for their text: most are such, and need not be parsed and mapped again.
  * `path` is where the text stands in an event.
  */
 export class TextPatterns {

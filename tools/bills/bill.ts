@@ -227,7 +227,7 @@ function dayOf({ text, where }: { text: string; where: string }): number {
   return Math.floor(at / dayMs) * dayMs
 }
 
-/** Unix milliseconds of a day, a time (UTC by default), or a number of seconds or milliseconds since 1970. */
+/** Returns the Unix milliseconds of a day, a time (UTC by default), or a number of seconds or milliseconds since 1970. */
 function timeOf(text: string): number | undefined {
   if (/^\d{10}$/.test(text)) return Number(text) * 1_000
   if (/^\d{13}$/.test(text)) return Number(text)

@@ -117,7 +117,7 @@ function perToken(price: Json | undefined): Json | undefined {
 }
 
 /**
- * Numbers that can be prices and limits. Some lists write them as text, -1 for prices that vary, and 0 for limits that they do
+ * Returns the numbers that can be prices and limits. Some lists write them as text, -1 for prices that vary, and 0 for limits that they do
  * not know.
  */
 function numbers(said: { [field in ComparedField]: Json | undefined }): Partial<Record<ComparedField, number>> {

@@ -45,7 +45,7 @@ export class Settlement {
     this.#end = ledger.begin?.(start)
   }
 
-  /** Milliseconds since the call arrived. */
+  /** Returns the milliseconds since the call arrived. */
   elapsed(): number {
     return Math.round(performance.now() - this.#start.monotonicMs)
   }
@@ -171,7 +171,7 @@ export class Settlement {
     return { startedMs: Math.round(began - this.#start.monotonicMs) }
   }
 
-  /** Members are added one by one, so that records of the same members are of the same shape to V8. */
+  /** Makes the row of the call. Members are added one by one, so that records of the same members are of the same shape to V8. */
   #record(summary: RowFacts, { outcome, status, settled, error }: SettledOutcome): CallRecord {
     const { id, at, organization, key, api, operation, requested, stream } = this.#start
     const { target, attempts, dropped } = summary

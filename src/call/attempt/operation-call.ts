@@ -222,7 +222,7 @@ function billedWith(thrown: unknown, usage: Usage): RouterError {
 /** Limit of concurrent pieces: a higher one would take a provider's concurrent calls from others. */
 const piecesAtOnce = 4
 
-/** Vectors have more numbers, and pictures more bytes, than answers in words. */
+/** Returns the bounds of an answer: vectors have more numbers, and images more bytes, than answers in words. */
 function boundsOf({ operation }: OperationRequest, bounds: AnswerBounds): AnswerBounds {
   if (operation === 'embed') return { ...bounds, bytes: bounds.bytes * 4, values: bounds.values * 32 }
   if (operation === 'image' || operation === 'image_edit' || operation === 'speech') {

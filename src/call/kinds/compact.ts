@@ -22,8 +22,8 @@ import { type ConversationKind, conversationIn, preparedFor, type ReadConversati
 type Compacted = { body: JsonObject; usage: Usage }
 
 /**
- * Conversations to be compacted, by a provider of the client's format: the reply is its own, with the cost. A model that cannot do that
- * is refused with a 400 that names those which can.
+ * Returns the kind of conversations to be compacted, by a provider of the client's format: the reply is its own, with the cost. A model
+ * that cannot do that is refused with a 400 that names those which can.
  */
 export function compactKind(clientApi: ClientApi): ConversationKind<Compacted> {
   const shared = conversationIn(clientApi)

@@ -172,7 +172,7 @@ function isPlain({ input }: JsonObject, segments: readonly Segment[]): boolean {
   return !readable || segments.every(({ from }) => !from)
 }
 
-/** Responses are stored here, so providers of other formats need not store them. */
+/** Removes the request to store: responses are stored here, so providers of other formats need not store them. */
 function withoutStore({ store, ...request }: NeutralRequest): NeutralRequest {
   return store === false ? { ...request, store } : request
 }

@@ -70,7 +70,7 @@ export function originOf(headers: Headers, secret: string | undefined): JsonObje
 
 type Headers = { readonly [name: string]: string | string[] | undefined }
 
-/** Names in lower case, as Node gives them. */
+/** Returns the name of a tag in lower case, as Node gives the names of headers. */
 function nameOf(header: string): string | undefined {
   if (header.startsWith(ownPrefix)) {
     const name = header.slice(ownPrefix.length)
@@ -100,7 +100,7 @@ export function taggedMetadata(metadata: JsonObject | undefined, header: string 
 /** The limits that the OpenAI API has for metadata. */
 const [maxTags, maxName, maxValue] = [16, 64, 512]
 
-/** Node decodes headers as Latin-1; most clients send UTF-8. */
+/** Returns the text of a header. Node decodes headers as Latin-1; most clients send UTF-8. */
 function textOf(header: string): string {
   const bytes = Buffer.from(header, 'latin1')
   return isUtf8(bytes) ? bytes.toString('utf8') : header

@@ -22,7 +22,7 @@ export function bytesResponse(answer: Streamed, answered: AnsweredOperation, api
   }
 }
 
-/** Bytes as they come, but for the last one, which leaves when the row is on disk. */
+/** Yields bytes as they arrive, except for the last one, which leaves when the row is on disk. */
 async function* byteStream(
   answer: Streamed,
   answered: AnsweredOperation,

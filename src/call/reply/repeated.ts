@@ -1,6 +1,6 @@
 import { hasContent, type ProviderEvent } from '../../core/events.ts'
 
-/** Skips the part of an answer that begins again which the client has already received. */
+/** Filter that skips the part of an answer that begins again which the client has already received. */
 export class Repeated {
   #text: string
   #reasoning: string

@@ -119,7 +119,7 @@ class StreamedReply {
     return text
   }
 
-  /** Frames as plugins change them. */
+  /** Writes frames as plugins change them. */
   #seen(frames: readonly StreamFrame[], hooks: EventHooks): string {
     const given = frames.map(({ events }) => events)
     try {

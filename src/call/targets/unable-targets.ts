@@ -43,7 +43,7 @@ function ableOf(lacking: readonly Lacking[], counts: (need: Need) => boolean): T
   return first && [first, ...others]
 }
 
-/** Prompts are measured only where the targets have more or less room. */
+/** Returns the needs for room. Prompts are measured only where the targets have more or less room. */
 function roomNeeds(targets: Targets, request: NeutralRequest): Need[] {
   const rooms = targets.map(({ entry }) => entry?.context_window ?? Infinity)
   return rooms.every((room) => room === rooms[0]) ? [] : [contextNeed(estimatePromptTokens(request))]

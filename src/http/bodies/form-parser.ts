@@ -19,7 +19,7 @@ type FormBounds = {
   folder: string
 }
 
-/** Makes the fields and files of a form from the bytes of its body. Reports a form or an error, once. */
+/** Parser that makes the fields and files of a form from the bytes of its body. Reports a form or an error, once. */
 export class FormParser {
   onReady = () => {}
   onError = (_: RouterError) => {}

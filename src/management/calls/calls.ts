@@ -67,7 +67,7 @@ function ownIdIn(text: string): string | undefined {
   return parts.length === 0 ? undefined : parts.join('-')
 }
 
-/** Takes a moment to write. */
+/** Number of calls that are written at once, which takes a moment. */
 const callsAtOnce = 250
 
 type Exported = Omit<CallsQuery, 'limit' | 'after'>

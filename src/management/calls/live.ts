@@ -25,7 +25,7 @@ const everyMs = 1_000
 
 type Watching = Pick<ManageRequest, 'organization' | 'recheck'> & { watch: LiveWatch; most: number }
 
-/** Yields the events for one watcher: the first one immediately, until the key may no longer watch. */
+/** Events for one watcher: the first one immediately, until the key may no longer watch. */
 class LiveEvents implements AsyncIterator<string, void> {
   readonly #watching: Watching
   readonly #underWay: ManagementContext['live']['underWay']

@@ -85,7 +85,7 @@ async function* usageCsv(rows: readonly UsageRow[], groupBy: readonly string[]):
 }
 
 const linesAtOnce = 500
-/** Takes about ten milliseconds to write. */
+/** Number of groups that are written at once, which takes about ten milliseconds. */
 const groupsAtOnce = 1_000
 const resolutions: readonly Resolution[] = ['hour', 'day', 'month']
 const mostDays = 100

@@ -10,7 +10,7 @@ export type Caller = { organization: string; isLow: boolean }
 /** Ends an admitted call; later calls have no effect. */
 export type Leave = () => void
 
-/** Calls wait no longer than this. Milliseconds. */
+/** Maximum time for which calls wait. Milliseconds. */
 const longestWaitMs = 1_000
 
 /**

@@ -32,7 +32,7 @@ export type Purpose = {
   request?: NeutralRequest
 }
 
-/** Models for a conversation. */
+/** Returns the purpose of a conversation: chat models. */
 export function forChat(request: NeutralRequest, explanation?: Explanation): Purpose {
   return { ...conversations, request, explanation }
 }

@@ -194,7 +194,7 @@ function dearest(listed: { readonly [name: string]: number | undefined }, names:
   return Math.max(0, ...Object.entries(listed).map(([name, price = 0]) => (names.test(name) ? price : 0)))
 }
 
-/** Products of prices are not exact. */
+/** Rounds a price, as products of prices are not exact. */
 function rounded(usd: number): number {
   return Math.round(usd * 1e9)
 }

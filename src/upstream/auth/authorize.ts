@@ -92,7 +92,7 @@ function withBearer(request: UnauthorizedRequest, token: string): Authorized {
   return withHeaders(request, { authorization: `Bearer ${token}` })
 }
 
-/** Providers with the same credential share tokens; an error names the provider that was called. */
+/** Adds a token. Providers with the same credential share tokens; an error names the provider that was called. */
 async function withToken(
   auth: Auth,
   request: UnauthorizedRequest,

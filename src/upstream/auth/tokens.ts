@@ -77,7 +77,7 @@ export function openTokens(now: () => number = Date.now): Tokens {
   }
 }
 
-/** Credentials that a reload replaced are never requested again. */
+/** Drops expired tokens: credentials that a reload replaced are never requested again. */
 function dropExpired(entries: Map<string, Entry>, now: number): void {
   for (const [credential, { token, fetching }] of entries) {
     if (!fetching && (!token || token.expiresAt <= now)) entries.delete(credential)

@@ -7,7 +7,7 @@ export type Limited = Listed & {
   checkLimits(now: number): void
 }
 
-/** Keeps the time limits of all requests with one timer: a limit ends a request at most `everyMs` late, and never early. */
+/** Time limits of all requests, kept with one timer: a limit ends a request at most `everyMs` late, and never early. */
 export class Deadlines {
   readonly #stalls: LoopStalls
   readonly #open = new Roster<Limited>()

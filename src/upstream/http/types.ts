@@ -39,7 +39,7 @@ export type HttpResponse = {
   discard(): void
 }
 
-/** Sends requests to providers; nothing else does. */
+/** Client that sends requests to providers; nothing else does. */
 export type HttpClient = {
   send(request: HttpRequest): Promise<HttpResponse>
   close(): Promise<void>
