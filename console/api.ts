@@ -1,6 +1,6 @@
 import { key, signOut } from './session.ts'
 
-/** An answer that is an error, as the API tells it. `param` names the field that is wrong. */
+/** An answer that is an error, as the API reports it. `param` names the field that is wrong. */
 export class ApiError extends Error {
   readonly status: number
   readonly code: string
@@ -16,7 +16,7 @@ export class ApiError extends Error {
 
 export type Asked = {
   method?: 'GET' | 'POST' | 'PUT' | 'DELETE'
-  /** Sent as JSON. */
+  /** Body of the request, sent as JSON. */
   body?: unknown
   query?: Query
   headers?: Record<string, string>
@@ -24,10 +24,10 @@ export type Asked = {
   /** A key other than that of the session. */
   as?: string
 }
-/** Parameters of a path; what is empty or undefined is left out. */
+/** Parameters of a path; empty and undefined ones are left out. */
 export type Query = { readonly [name: string]: string | number | readonly string[] | undefined }
 
-/** The answer to a request, whatever its status. `path` begins behind the address of the router: `v1/manage/org`. */
+/** Sends a request and returns the answer, whatever its status. `path` begins behind the address of the router: `v1/manage/org`. */
 export async function ask(
   path: string,
   { method = 'GET', body, query = {}, headers = {}, signal, as }: Asked = {},
@@ -45,7 +45,7 @@ export async function ask(
   })
 }
 
-/** The JSON of a successful answer; undefined where it has none. Throws ApiError. */
+/** Sends a request and returns the JSON of a successful answer; undefined where it has none. Throws ApiError. */
 export async function api<Answer>(path: string, asked: Asked = {}): Promise<Answer> {
   const response = await ask(path, asked)
   if (!response.ok) throw await errorIn(response, asked.as === undefined)
@@ -53,7 +53,7 @@ export async function api<Answer>(path: string, asked: Asked = {}): Promise<Answ
   return (text === '' ? undefined : JSON.parse(text)) as Answer
 }
 
-/** All entries of a list with pages, up to `most`. */
+/** Returns all entries of a list with pages, up to `most`. */
 export async function all<Item>(path: string, name: string, signal?: AbortSignal, most = 10_000): Promise<Item[]> {
   const items: Item[] = []
   let cursor: string | undefined
@@ -65,7 +65,7 @@ export async function all<Item>(path: string, name: string, signal?: AbortSignal
   return items
 }
 
-/** The error of an answer. A key that is no longer valid ends the session. */
+/** Returns the error of an answer. A key that is no longer valid ends the session. */
 export async function errorIn(response: Response, isOwn = true): Promise<ApiError> {
   const text = await response.text()
   let told: { message: string; code?: string; param?: string | null } | undefined
@@ -80,14 +80,14 @@ export async function errorIn(response: Response, isOwn = true): Promise<ApiErro
   return error
 }
 
-/** The data of server-sent events, parsed, until the signal ends them. Throws ApiError. */
+/** Yields the data of server-sent events, parsed, until the signal ends them. Throws ApiError. */
 export async function* events<Data>(path: string, signal: AbortSignal): AsyncGenerator<Data> {
   const response = await ask(path, { signal, headers: { accept: 'text/event-stream' } })
   if (!response.ok) throw await errorIn(response)
   for await (const { data } of frames(response)) yield JSON.parse(data) as Data
 }
 
-/** Server-sent events as they come. */
+/** Yields server-sent events as they arrive. */
 export async function* frames(response: Response): AsyncGenerator<{ event: string; data: string }> {
   const bytes = response.body as ReadableStream<Uint8Array<ArrayBuffer>>
   const reader = bytes.pipeThrough(new TextDecoderStream()).getReader()

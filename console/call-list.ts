@@ -18,16 +18,16 @@ export type CallList = {
 
 const pageSize = 50
 const refreshMs = 1_000
-/** What is looked for again is at most so old: a call is listed by its arrival, and seen when it has ended. */
+/** Maximum age of calls that are looked for again: a call is listed by its arrival, and seen when it has ended. */
 const recentMs = 600_000
-/** Looking again takes at most this part of the time, also where a search has to look at many calls. */
+/** Maximum part of the time that looking again takes, also where a search has to look at many calls. */
 const refreshShare = 0.05
-/** With more rows than these a page becomes slow: those at its end are asked for again when somebody goes there. */
+/** Maximum number of rows, above which a page becomes slow: those at its end are asked for again when somebody goes there. */
 const mostRows = 1_000
 
 /**
- * The calls page by page; those that are made meanwhile are put where they belong. They are looked for anew when `question` changes: in the
- * filters, a time may go with the clock.
+ * Returns the calls page by page; those that are made meanwhile are put where they belong. They are looked for anew when `question`
+ * changes: in the filters, a time may go with the clock.
  */
 export function useCalls(filters: Query, question: string): CallList {
   const calls = useSignal<readonly CallEntry[]>([])
@@ -80,7 +80,7 @@ export function useCalls(filters: Query, question: string): CallList {
   return { calls: shown, error: error.value, isLoading: isLoading.value, more }
 }
 
-/** A page that has some calls: a search that takes long ends its page before it has found one. */
+/** Returns a page that has some calls: a search that takes long ends its page before it has found one. */
 async function pageOf(filters: Query, cursor: string | undefined, signal: AbortSignal): Promise<CallsPage> {
   if (filters.outcome === 'refused') return { calls: [] }
   let page: CallsPage = { calls: [], ...(cursor !== undefined && { next_cursor: cursor }) }
@@ -93,7 +93,7 @@ async function pageOf(filters: Query, cursor: string | undefined, signal: AbortS
   return page
 }
 
-/** Filters that calls can pass of which no provider knows. */
+/** Filters that also apply to calls which no provider has received. */
 const refusable = ['key', 'group', 'code', 'asked', 'start', 'end', 'outcome', 'id']
 
 async function refusals(filters: Query, signal: AbortSignal): Promise<RefusedEntry[]> {
@@ -111,7 +111,7 @@ async function refusals(filters: Query, signal: AbortSignal): Promise<RefusedEnt
   )
 }
 
-/** The filters, for the calls that may be new. */
+/** Returns the filters, for the calls that may be new. */
 function recent(filters: Query, calls: readonly CallEntry[]): Query {
   const oldest = calls[pageSize - 1]?.at ?? ''
   const start = [oldest, new Date(Date.now() - recentMs).toISOString(), String(filters.start ?? '')].toSorted().at(-1)

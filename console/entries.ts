@@ -52,7 +52,7 @@ export type CallEntry = {
   attempts: number
 }
 
-/** A call that was refused before a provider was asked; `message` says why, where it may be repeated. */
+/** A call that was refused before a provider was asked; `message` is the reason, where it may be repeated. */
 export type RefusedEntry = Pick<
   CallEntry,
   'id' | 'request_id' | 'at' | 'key' | 'group' | 'operation' | 'api' | 'asked' | 'streamed' | 'code' | 'status'

@@ -1,17 +1,17 @@
 const thin = '\u202f'
 
-/** A whole number with groups of three digits. */
+/** Formats a whole number with groups of three digits. */
 export function count(value: number | undefined): string {
   if (value === undefined) return ''
   return String(Math.round(value)).replace(/\B(?=(\d{3})+(?!\d))/g, thin)
 }
 
-/** How many there are of something: `1 call`, `2 calls`. */
+/** Formats a number of items: `1 call`, `2 calls`. */
 export function counted(value: number, one: string, several = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : several}`
 }
 
-/** A number that is read at a glance: 1.2 k, 34 M. */
+/** Formats a number to be read at a glance: 1.2 k, 34 M. */
 export function short(value: number): string {
   if (Number.isNaN(value)) return '–'
   for (const [size, unit] of [
@@ -23,7 +23,7 @@ export function short(value: number): string {
   return trimmed(value, 3)
 }
 
-/** US dollars: two digits where there are dollars, as many as are needed where there are none; exact to the nano-dollar. */
+/** Formats US dollars: two digits where there are dollars, as many as are needed where there are none; exact to the nano-dollar. */
 export function usd(value: number | undefined, isExact = false): string {
   if (value === undefined) return ''
   const sign = value < 0 ? '−' : ''
@@ -45,7 +45,7 @@ function trimmed(value: number, digits: number): string {
   return String(Number(value.toPrecision(digits)))
 }
 
-/** A length of time. */
+/** Formats a length of time. */
 export function duration(ms: number | null | undefined): string {
   if (ms === undefined || ms === null) return ''
   if (ms < 1_000) return `${Math.round(ms)}${thin}ms`
@@ -58,7 +58,7 @@ const times = new Intl.DateTimeFormat(undefined, clock)
 const oldTimes = new Intl.DateTimeFormat(undefined, { ...clock, year: 'numeric' })
 const dates = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' })
 
-/** A time where the reader is, with its year if that is another one; the title says it in UTC. */
+/** Formats a time where the reader is, with its year if that is another one; the title says it in UTC. */
 export function time(at: string): string {
   const then = new Date(at)
   return (then.getFullYear() === new Date().getFullYear() ? times : oldTimes).format(then)
@@ -68,17 +68,17 @@ export function date(at: string): string {
   return dates.format(new Date(at))
 }
 
-/** US dollars for a million units, from the price of one. */
+/** Formats US dollars for a million units, from the price of one. */
 export function perMillion(price: number | undefined): string {
   return price === undefined ? '' : `$${(price * 1e6).toFixed(4).replace(/(\.\d\d\d*?)0+$/, '$1')}`
 }
 
-/** A part of a whole. */
+/** Formats a part of a whole. */
 export function percent(share: number): string {
   return `${trimmed(share * 100, share < 0.1 ? 2 : 3)}${thin}%`
 }
 
-/** A part of an address; as it is where it cannot be decoded. */
+/** Decodes a part of an address; returns it unchanged where it cannot be decoded. */
 export function decoded(part: string): string {
   try {
     return decodeURIComponent(part)

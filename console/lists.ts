@@ -1,6 +1,6 @@
 import { all, api } from './api.ts'
 
-/** What is written one to a line. */
+/** Returns the items of a text with one item per line. */
 export function linesOf(text: string): string[] {
   return text
     .split('\n')
@@ -8,7 +8,7 @@ export function linesOf(text: string): string[] {
     .filter((line) => line !== '')
 }
 
-/** `name=value`, one to a line. Throws an Error that names the line. */
+/** Reads pairs such as `name=value`, one to a line. Throws an Error that names the line. */
 export function pairsOf(text: string): Record<string, string> {
   return Object.fromEntries(
     linesOf(text).map((line) => {
@@ -25,7 +25,7 @@ export function pairsText(pairs: Readonly<Record<string, string>> | undefined): 
     .join('\n')
 }
 
-/** A number that may be left out. Throws an Error that names the field. */
+/** Reads a number that may be left out. Throws an Error that names the field. */
 export function numberOr<Other>(text: string, label: string, other: Other): number | Other {
   if (text === '') return other
   const value = Number(text)
@@ -33,7 +33,7 @@ export function numberOr<Other>(text: string, label: string, other: Other): numb
   return value
 }
 
-/** The names that a call may ask for: models, aliases and policies. */
+/** Returns the names that a call may ask for: models, aliases and policies. */
 export async function callableNames(signal: AbortSignal): Promise<string[]> {
   const [{ data }, aliases, policies] = await Promise.all([
     api<{ data: { id: string }[] }>('v1/models/all', { signal }),

@@ -1,10 +1,10 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 
-/** What has been loaded so far. `data` stays while it is loaded anew. */
+/** State of data that is being loaded. `data` stays while it is loaded anew. */
 export type Loaded<Data> = { data: Data | undefined; error: Error | undefined; isLoading: boolean; reload(): void }
 
-/** Loads when the page is shown, and again when one of `dependsOn` changes; what is not wanted any more is aborted. */
+/** Loads when the page is shown, and again when one of `dependsOn` changes; a request that is no longer needed is aborted. */
 export function useLoad<Data>(
   load: (signal: AbortSignal) => Promise<Data>,
   dependsOn: readonly unknown[] = [],

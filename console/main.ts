@@ -10,7 +10,7 @@ import { type Route, routes } from './routes.ts'
 import { isSignedIn, key, keyInAddress, organization, self, signOut } from './session.ts'
 import { signIn } from './sign-in.ts'
 
-/** Whether it is still to be seen if the key of this tab, or of the link, is valid. */
+/** True while the key of this tab, or of the link, is still being checked. */
 const isChecking = signal(true)
 
 function App() {
@@ -62,7 +62,7 @@ function Sidebar({ current }: { current: string | undefined }) {
   `
 }
 
-/** Whether no page has been shown yet: then the browser itself tells of it. */
+/** True until a page has been shown: the browser itself announces the first one. */
 let isFirst = true
 
 /** A page, loaded when it is first shown. */
@@ -81,7 +81,7 @@ function Shown({ route }: { route: Route }) {
     )
   }, [route])
   useEffect(() => {
-    // Those who do not see hear that another page is there, and go on in it.
+    // Screen readers announce the new page and continue in it.
     if (!isFirst) document.getElementById('content')?.focus()
     isFirst = false
   }, [route])
@@ -95,7 +95,7 @@ async function start() {
   place.value = placeIn(location.hash)
   try {
     if (linked ?? key.value) {
-      // The page is loaded meanwhile; where that fails it says so when it is shown.
+      // The page is loaded meanwhile; a failure is shown with the page.
       routeOf(place.value)
         ?.load()
         .catch(() => {})

@@ -2,10 +2,10 @@ import { signal } from '@preact/signals'
 import { type Query, queryText } from './api.ts'
 import { decoded } from './format.ts'
 
-/** What a page is told of its address: what comes after its path, and the query. */
+/** Address of a page: the part after its path, and the query. */
 export type PageProps = { rest: string; query: URLSearchParams }
 
-/** Where the reader is. */
+/** Place where the reader is. */
 export const place = signal(placeIn(location.hash))
 
 export type Place = { path: string; rest: string; query: URLSearchParams }
@@ -16,7 +16,7 @@ export function placeIn(address: string): Place {
   return { path: first || 'overview', rest: rest.map(decoded).join('/'), query: new URLSearchParams(query) }
 }
 
-/** The address of a page: `to('calls/' + id, { key })`. */
+/** Returns the address of a page: `to('calls/' + id, { key })`. */
 export function to(path: string, query: Query = {}): string {
   return `#/${path}${queryText(query)}`
 }

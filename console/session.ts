@@ -5,26 +5,26 @@ export type Level = 'none' | 'read' | 'write'
 export type Permissions = { completions: Level; manage: Level; operate: Level }
 export type Self = { key_id: string; permissions: Permissions }
 
-/** Under this name the key is kept while the tab is open, never longer. */
+/** Name under which the key is kept while the tab is open, never longer. */
 const kept = 'inference-router key'
 
 /** The key of whoever has signed in; empty for nobody. */
 export const key = signal(sessionStorage.getItem(kept) ?? '')
-/** What the key may do, once that is known. */
+/** Permissions of the key, once they are known. */
 export const self = signal<Self | undefined>(undefined)
 export const organization = signal('')
-/** Why nobody is signed in any more. */
+/** Reason why nobody is signed in any more. */
 export const signedOutBecause = signal('')
 
 export const isSignedIn = computed(() => key.value !== '' && self.value !== undefined)
 
-/** Why a change is not possible with this key; undefined where it is. */
+/** Returns why a change is not possible with this key; undefined where it is. */
 export function whyNot(area: keyof Permissions): string | undefined {
   const level = self.value?.permissions[area] ?? 'none'
   return level === 'write' ? undefined : `This key has ${area}: ${level}. It takes one with ${area}: write.`
 }
 
-/** The key is kept for as long as the tab is open. */
+/** Begins the session of a key, which is kept for as long as the tab is open. */
 export function begin(secret: string, found: Self, name: string): void {
   sessionStorage.setItem(kept, secret)
   signedOutBecause.value = ''
@@ -40,7 +40,7 @@ export function signOut(because = ''): void {
   self.value = undefined
 }
 
-/** The key that a link carries behind its #, where no server sees it. It does not stay in the address. */
+/** Returns the key that a link carries behind its #, where no server sees it. It does not stay in the address. */
 export function keyInAddress(): string | undefined {
   const found = /^#key=(.+)$/.exec(location.hash)?.[1]
   if (found === undefined) return undefined

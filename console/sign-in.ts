@@ -1,9 +1,9 @@
 import { api } from './api.ts'
 import { begin, type Self } from './session.ts'
 
-/** Signs in with a key. Throws ApiError, or an Error that says what the key lacks. */
+/** Signs in with a key. Throws ApiError, or an Error that names the permission that the key lacks. */
 export async function signIn(secret: string): Promise<void> {
-  // Asked for at once, though it is shown only after the other.
+  // Requested immediately, though it is shown only after the other.
   const asked = api<{ name: string }>('v1/manage/org', { as: secret })
   asked.catch(() => {})
   const found = await api<Self>('v1/auth/check', { as: secret })

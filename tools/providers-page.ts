@@ -8,7 +8,7 @@ import type { Snapshot } from '../src/snapshot/snapshot.ts'
 /** The APIs of models, in the order of the columns. */
 const apis = ['chat', 'embedding', 'image', 'speech', 'transcription', 'rerank', 'moderation', 'decision'] as const
 
-/** The page of providers, in Markdown: their endpoints, abilities and data handling. */
+/** Writes the page of providers, in Markdown: their endpoints, abilities and data handling. */
 export function providersPage({
   providers,
   catalog,
@@ -38,7 +38,7 @@ is one that its manifest describes. *Data* is what the catalog states for most o
 for training, and where they are. If nobody states it, the table says *stored*, *trains*.`
 }
 
-/** The variables without which the manifest with this text cannot be used. */
+/** Returns the variables without which the manifest with this text cannot be used. */
 function variablesIn(text: string): string[] {
   const lines = text.split('\n').filter((line) => !line.trimStart().startsWith('#'))
   return [...new Set(lines.flatMap((line) => [...line.matchAll(/\$\{([A-Z0-9_]+)\}/g)].map(([, name = '']) => name)))]

@@ -34,7 +34,7 @@ type Call = CallEntry & {
   trace_id?: string
 }
 
-/** One call: what was asked of whom and when, and what it cost, part by part. */
+/** One call: its attempts with their targets and times, and its cost, part by part. */
 export function CallDetail({ id }: { id: string }) {
   const call = useLoad((signal) => api<Call>(`v1/manage/calls/${encodeURIComponent(id)}`, { signal }), [id])
   return html`<${Page} title="Call" actions=${html`<a href=${to('calls')}>All calls</a>`}><${Loading} of=${call}>${(found: Call) => html`<${Details} call=${found} />`}<//><//>`

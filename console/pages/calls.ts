@@ -13,7 +13,7 @@ import { toast } from '../parts/toast.ts'
 import { changeQuery, type PageProps, to } from '../place.ts'
 import { CallDetail } from './call.ts'
 
-/** What calls are found by: names of the API's parameters. */
+/** Filters of calls: names of the API's parameters. */
 const texts = [
   ['model', 'Model', 'openai/gpt-5'],
   ['provider', 'Provider', 'openai'],
@@ -108,7 +108,7 @@ export function CallTable({ calls, onEnd }: { calls: readonly ListedEntry[]; onE
   ]} />`
 }
 
-/** Who served, and what was asked for; or why nobody was asked. */
+/** Shows who served a call, and the requested model; or why no provider was asked. */
 function modelCell(call: ListedEntry) {
   const { asked } = call
   const model = 'cost' in call ? call.model : undefined
@@ -116,7 +116,7 @@ function modelCell(call: ListedEntry) {
   return html`<${Name} text=${model ?? asked} />${below && html`<br /><span class="quiet"><${Name} text=${below} /></span>`}`
 }
 
-/** The parameters of the API for what is in the address. */
+/** Returns the parameters of the API for what is in the address. */
 function filtersIn(query: URLSearchParams): Query {
   const { time = '', tag, ...others } = Object.fromEntries([...query].filter(([name]) => !chosen.includes(name)))
   const [, name, value] = /^((?:label|extra)\.[^=]+)=(.+)$/s.exec(tag ?? '') ?? []

@@ -18,7 +18,7 @@ type Entry = {
 }
 type EntriesPage = { entries: Entry[]; next_cursor?: string }
 
-/** Who has changed what, the latest first. */
+/** Shows who has changed what, the latest first. */
 export default function Changes() {
   const entries = useSignal<readonly Entry[]>([])
   const next = useSignal<string | undefined>(undefined)
@@ -72,7 +72,7 @@ function isKeyId(actor: string): boolean {
   return /^[\da-f-]{36}$/.test(actor)
 }
 
-/** The names of keys by their ids, as far as they are known; one that is deleted has none. */
+/** Returns the names of keys by their ids, as far as they are known; one that is deleted has none. */
 function useKeyNames(ids: readonly string[]): ReadonlyMap<string, string> {
   const names = useSignal<ReadonlyMap<string, string>>(new Map())
   const asked = useRef(new Set<string>())
@@ -98,10 +98,10 @@ function Difference({ before, after }: Pick<Entry, 'before' | 'after'>) {
   })}</ul>`
 }
 
-/** They stand in the other columns. */
+/** Fields that are displayed in the other columns. */
 const toldElsewhere = ['id', 'created_at', 'created_by']
 
-/** What there is nothing of is not told. */
+/** Returns the text of a value; absent values are left out. */
 function text(value: unknown): string {
   const isNothing = value === undefined || value === null || (typeof value === 'object' && isEmpty(value))
   if (isNothing) return ''
@@ -109,7 +109,7 @@ function text(value: unknown): string {
   return typeof value === 'object' ? members(value) : String(value)
 }
 
-/** `manage: read, operate: write`, of those that say something. */
+/** Lists members that have a value, as in `manage: read, operate: write`. */
 function members(of: object): string {
   const said = Object.entries(of).filter(([, value]) => value !== null && value !== 'none')
   return said.map(([name, value]) => `${name}: ${text(value)}`).join(', ')

@@ -25,7 +25,7 @@ type WholeKey = KeyEntry & {
   plugins: Record<string, boolean>
   created_at: string
 }
-/** What can be changed of a key, each in a dialog of its own. */
+/** Parts of a key that can be changed, each in a dialog of its own. */
 type Change = 'limit' | 'limits' | 'labels' | 'access' | 'expiry' | 'group' | 'plugins' | 'rotate' | 'delete'
 
 const abouts: { readonly [what in Change]?: string } = {
@@ -33,7 +33,7 @@ const abouts: { readonly [what in Change]?: string } = {
   ...{ expiry: 'when it expires', group: 'the group', plugins: 'the plugins' },
 }
 
-/** One key, what it may do and what it has used. */
+/** One key, its permissions and its usage. */
 export function KeyDetail({ id }: { id: string }) {
   const path = `v1/manage/apikey/${encodeURIComponent(id)}`
   const key = useLoad((signal) => api<WholeKey>(path, { signal }), [id])
@@ -189,7 +189,7 @@ function Changes({ what, found, groups, path, onClose, change, onSecret }: Chang
   }
 }
 
-/** What a text says of plugins; those that are not in it any more follow the usual rule again. */
+/** Reads the rules about plugins from a text; plugins that are no longer in it follow the default rule again. */
 export function pluginsIn(text: string, before: Readonly<Record<string, boolean>>): Record<string, boolean | null> {
   const removed = Object.fromEntries(Object.keys(before).map((name) => [name, null]))
   const said = Object.entries(pairsOf(text)).map(([name, value]) => {
@@ -213,7 +213,7 @@ export function limitsIn(values: Values): Record<string, number | null> {
   return Object.fromEntries(limitFields.map(([name, label]) => [name, numberOr(values.get(name), label, null)]))
 }
 
-/** A time as the browser's field has it. */
+/** Formats a time for the browser's field. */
 function localTime(at: string | null): string {
   if (at === null) return ''
   const there = new Date(at)

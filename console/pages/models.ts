@@ -39,7 +39,7 @@ const filters = [
   ['privacy', 'Privacy'],
 ] as const
 
-/** All models that can be called, with what is known of them; or one of them. */
+/** Shows all models that can be called, with the facts about them; or one of them. */
 export default function Models({ rest, query }: PageProps) {
   const models = useLoad(async (signal) => (await api<{ data: Model[] }>('v1/models/all', { signal })).data)
   return html`<${Loading} of=${models}>${(found: Model[]) => (rest === '' ? html`<${ModelTable} models=${found} query=${query} />` : html`<${ModelDetail} id=${rest} model=${found.find(({ id }) => id === rest)} />`)}<//>`

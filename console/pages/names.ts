@@ -224,7 +224,7 @@ type Explained = {
 
 const example = JSON.stringify({ messages: [{ role: 'user', content: 'Hello' }] }, null, 2)
 
-/** Where a request would go, and why; nothing is sent. */
+/** Shows where a request would go, and why; nothing is sent. */
 function DryRun({ policy, onClose }: { policy: Policy; onClose(): void }) {
   const found = useSignal<Explained | undefined>(undefined)
   const run = async (values: Values) => {

@@ -26,7 +26,7 @@ type Figures = {
 }
 type Period = Figures & { grouped_data?: (Figures & { group_by_values: Record<string, string | null> })[] }
 type Usage = { usage: Record<string, Period> }
-/** null where no call has it. */
+/** Percentiles; null where no call has any. */
 type Percentiles = { p50?: number | null; p95?: number | null } | undefined
 type Speeds = { first_event_ms?: Percentiles; duration_ms?: Percentiles; tokens_per_second?: Percentiles }
 type Latency = Speeds & {
@@ -61,10 +61,10 @@ const groups = [
   ['tag', 'Label or tag …'],
 ] as const
 
-/** By these the speed of calls is told as well. */
+/** Groupings that show the speed of calls as well. */
 const timed = ['model', 'provider', 'key']
 
-/** What is spent, how much is called, what fails, and how fast it is. */
+/** Shows spending, the number of calls, failures, and speed. */
 export default function Overview({ query }: PageProps) {
   const range = query.get('range') ?? 'day'
   const choice = query.get('by') ?? 'model'
@@ -84,12 +84,12 @@ export default function Overview({ query }: PageProps) {
   `
 }
 
-/** `label.<name>` of a key, or `extra.<field>` of a call's metadata. */
+/** Checks whether a text is `label.<name>` of a key, or `extra.<field>` of a call's metadata. */
 function isTag(text: string): boolean {
   return /^(label|extra)\../s.test(text)
 }
 
-/** What happens at present; a version changes when figures that were loaded are out of date. */
+/** Follows the current activity; a version changes when figures that were loaded are out of date. */
 function useLive(): { now: Live | undefined; rate: Live | undefined; version: number; chartVersion: number } {
   const now = useSignal<Live | undefined>(undefined)
   const rate = useSignal<Live | undefined>(undefined)
@@ -124,7 +124,7 @@ function useLive(): { now: Live | undefined; rate: Live | undefined; version: nu
 const [reloadMs, reloadChartsMs] = [900, 15_000]
 const againMs = 3_000
 
-/** Whether something has become out of date, and it is time to load it anew. */
+/** Returns a check of whether data has become out of date, and it is time to load it anew. */
 function dueEvery(ms: number): (isNew: boolean) => boolean {
   let isStale = false
   let at = 0
@@ -195,7 +195,9 @@ function Now({ live: { now, rate, version } }: { live: ReturnType<typeof useLive
     </dl></div>`}<//>`
 }
 
-/** So many are kept; they were refused before a provider was asked, and are not among the calls that failed. */
+/**
+ * Maximum number of refused calls that are kept; they were refused before a provider was asked, and are not among the calls that failed.
+ */
 const mostRefusals = 200
 
 function requestsLimit(limits: { requests_per_minute?: number | null }): string {
@@ -235,7 +237,7 @@ function OverTime({ range, query, by, version }: OverTimeProps) {
     const names = new Map(keys.map(({ id, name }) => [id, name]))
     return { ...seriesOf(found.usage, by, { start, end, resolution }), names }
   }, when)
-  // Many calls are looked at for it: what is known at once does not wait for it.
+  // It reads many calls, so the figures that are available immediately do not wait for it.
   const latency = useLoad((signal) => {
     const { start, end } = spanOf(range, query)
     const asked = { start: start.toISOString(), end: end.toISOString(), ...(timed.includes(by) && { group_by: by }) }
@@ -352,7 +354,7 @@ function spanOf(range: string, query: URLSearchParams, now = Date.now()): Span {
   return { start: new Date(end.getTime() - dayMs), end, resolution: 'hour' }
 }
 
-/** Whole hours or days: a day before now where nothing is chosen yet. The API says how many days are too many. */
+/** Returns a span of whole hours or days: the day before now where nothing is chosen yet. The API decides how many days are too many. */
 function spanChosen(query: URLSearchParams, now: number): Span {
   const { start, end } = chosenSpan(query)
   const until = end === undefined ? now : Date.parse(end)
@@ -362,7 +364,7 @@ function spanChosen(query: URLSearchParams, now: number): Span {
   return { start: new Date(Math.floor(from / step) * step), end: new Date(Math.ceil(until / step) * step), resolution }
 }
 
-/** Lines of at most five groups and the rest of them; periods without calls are zero. */
+/** Returns the lines of at most five groups and the rest of them; periods without calls are zero. */
 function seriesOf(usage: Record<string, Period>, by: string, { start, end, resolution }: Span) {
   const step = resolution === 'hour' ? hourMs : dayMs
   const starts: number[] = []

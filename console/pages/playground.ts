@@ -14,7 +14,7 @@ import { codeFor, keyVariable, type Language, languageNames, languages } from '.
 import { type ApiName, apis, bodyOf, paths, type Settings, type Turn } from '../playground/request.ts'
 import { self } from '../session.ts'
 
-/** What is known of an answer beside what it says. */
+/** Facts about an answer besides its text. */
 type Facts = {
   firstMs?: number | undefined
   tookMs?: number | undefined
@@ -96,13 +96,13 @@ export default function Playground({ query }: PageProps) {
   `
 }
 
-/** The calls of the last answer, which it waits for the results of. */
+/** Returns the calls of the last answer, which it waits for the results of. */
 function openCalls(turns: readonly Turn[]) {
   const last = turns.at(-1)
   return last?.role === 'assistant' ? last.calls : []
 }
 
-/** An answer as it comes. Throws ApiError. */
+/** Yields an answer as it comes. Throws ApiError. */
 async function* answers(
   settings: Settings,
   turns: readonly Turn[],
@@ -215,7 +215,7 @@ function dataUrl(file: File): Promise<string> {
   return promise
 }
 
-/** Asks for what the tools have answered. */
+/** Asks for the results of the tools. */
 function Results({ calls, onSend }: { calls: readonly { id: string; name: string }[]; onSend(results: Turn[]): void }) {
   const submit = (event: Event) => {
     event.preventDefault()

@@ -26,7 +26,7 @@ type Providers = { providers: Provider[]; problems: Problem[]; generation: numbe
 type WholeProvider = Provider & { manifest?: { file: string; text: string } }
 type Tried = { method: string; url: string; headers: Record<string, string>; body: unknown; dropped?: string[] }
 
-/** The providers, which of them can be called, and what is wrong with the others; or one of them. */
+/** The providers, with those that can be called and the problems of the others; or one of them. */
 export default function ProvidersPage({ rest, query }: PageProps) {
   return rest === ''
     ? html`<${ProviderList} query=${query} />`
@@ -81,7 +81,7 @@ function ProviderList({ query }: { query: URLSearchParams }) {
   `
 }
 
-/** Those of files that belong to no provider, and those of each. */
+/** Lists the problems of files that belong to no provider, and those of each provider. */
 function allProblems(others: readonly Problem[], providers: readonly Provider[]): Problem[] {
   return [...others, ...providers.flatMap(({ problems }) => problems)]
 }
@@ -149,7 +149,7 @@ const examples: Record<string, object> = {
   responses: { instructions: 'Be brief.', input: 'Hello', max_output_tokens: 100 },
 }
 
-/** What the provider would be sent for a request. Nothing is sent. */
+/** Shows the request that the provider would be sent. Nothing is sent. */
 function Try({ path, slug, query }: { path: string; slug: string; query: Query | URLSearchParams }) {
   const kind = useSignal('chat')
   const tried = useSignal<Tried | undefined>(undefined)

@@ -6,19 +6,19 @@ import { html } from '../html.ts'
 /** A line of a chart: its values at the times of the chart. `isBad`: it is better when there are few. */
 export type Series = { label: string; values: readonly (number | null)[]; isBad?: boolean }
 export type ChartProps = {
-  /** What it shows, for those who do not see it. */
+  /** Description of the chart, for those who do not see it. */
   label: string
   /** Unix seconds, ascending. */
   times: readonly number[]
   series: readonly Series[]
   format(value: number): string
   isBars?: boolean
-  /** Each of the times is a whole day. Days are those of UTC, as in budgets. */
+  /** True where each of the times is a whole day. Days are those of UTC, as in budgets. */
   areDays?: boolean
   height?: number
 }
 
-/** Loaded while the values are asked for. */
+/** Chart library, loaded while the values are being fetched. */
 const library = import('uplot')
 library.catch(() => {})
 
@@ -73,7 +73,7 @@ const day = { month: 'short', day: 'numeric' } as const
 const days = new Intl.DateTimeFormat(undefined, day)
 const daysOfUtc = new Intl.DateTimeFormat(undefined, { ...day, timeZone: 'UTC' })
 
-/** A day where one begins, or else the time of the day. */
+/** Formats a tick: the day where one begins, or else the time of the day. */
 function tick(at: number, step: number): string {
   const then = new Date(at * 1_000)
   const isDay = step >= 86_400 || (then.getHours() === 0 && then.getMinutes() === 0)

@@ -9,11 +9,11 @@ import { Failure } from './page.ts'
 export type Values = { get(name: string): string; all(name: string): string[]; has(name: string): boolean }
 
 export type FormProps = {
-  /** Sends what is in the fields. What it throws is shown, at its field where that is known. */
+  /** Sends the values of the fields. An error that it throws is shown, at its field where that is known. */
   onSubmit(values: Values): Promise<void>
   submit: string
   onCancel?: (() => void) | undefined
-  /** Why it cannot be sent. */
+  /** Reason why it cannot be sent. */
   whyNot?: string | undefined
   isDangerous?: boolean
   children?: ComponentChildren
@@ -53,7 +53,7 @@ export function Form({ onSubmit, submit, onCancel, whyNot, isDangerous = false, 
   `
 }
 
-/** The field that an error names is marked as wrong, and described by it. */
+/** Marks the field that an error names as wrong, and describes it by the error. */
 function markField(form: HTMLFormElement | null, error: Error | undefined, id: string): void {
   const wrong: Wrong | undefined = error && {
     param: error instanceof ApiError ? error.param : undefined,
@@ -92,7 +92,7 @@ export type FieldProps = {
   type?: 'text' | 'number' | 'datetime-local' | 'date' | 'password' | 'search'
   required?: boolean
   placeholder?: string
-  /** What may be completed. */
+  /** Suggestions for completion. */
   options?: readonly string[]
   min?: number
   step?: number | 'any'
@@ -114,10 +114,10 @@ export function Field({ name, label, hint, value = '', type = 'text', options, o
   `
 }
 
-/** Browsers become slow with more. */
+/** Maximum number of options: browsers become slow with more. */
 const mostOptions = 4_000
 
-/** Several lines. */
+/** Text field of several lines. */
 export function TextArea({
   name,
   label,
@@ -195,13 +195,13 @@ export type ButtonProps = {
   onClick?: (() => void) | undefined
   type?: 'button' | 'submit'
   kind?: 'plain' | 'primary' | 'danger' | 'small' | 'link'
-  /** Why it does nothing: it can be focused all the same, and says so. */
+  /** Reason why it does nothing: it can still be focused, and shows the reason. */
   whyNot?: string | undefined
   isBusy?: boolean
   children?: ComponentChildren
 }
 
-/** A button that says why it is off, if it is. */
+/** A button that shows why it is disabled, if it is. */
 export function Button({ onClick, type = 'button', kind = 'plain', whyNot, isBusy = false, children }: ButtonProps) {
   const id = useId()
   const isOff = whyNot !== undefined

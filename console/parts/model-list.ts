@@ -37,7 +37,7 @@ export function ModelsField({ name, models }: { name: string; models: readonly s
   `
 }
 
-/** What was written there; null for all. */
+/** Returns the models that were written there; null for all. */
 export function modelsIn(values: Values, name: string): string[] | null {
   return values.has(`${name}-limited`) ? linesOf(values.get(name)) : null
 }

@@ -31,7 +31,7 @@ export function Section({
   return html`<section class="section"><div class="section-head"><h2>${title}</h2><div class="actions">${actions}</div></div>${children}</section>`
 }
 
-/** What the page shows of data that is loaded: an error, a sign that it is under way, or the data. */
+/** Shows data that is loaded: an error, a sign that it is loading, or the data. */
 export function Loading<Data>({
   of: { data, error },
   children,
@@ -53,7 +53,7 @@ export function Failure({ error }: { error: Error }) {
   return html`<p class="failure" role="alert"><bdi dir="auto">${error.message}</bdi>${about}</p>`
 }
 
-/** What stands where there is nothing yet. */
+/** Shows a text where there is no data yet. */
 export function Empty({ children }: { children?: ComponentChildren }) {
   return html`<p class="empty">${children}</p>`
 }

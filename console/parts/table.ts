@@ -4,19 +4,19 @@ import { useEffect, useRef } from 'preact/hooks'
 import { html } from '../html.ts'
 import { Empty } from './page.ts'
 
-/** A column: what its cells show, and by what they are sorted, if they can be. */
+/** A column: the contents of its cells, and their sort key, if they can be sorted. */
 export type Column<Row> = {
   head: string
   cell(row: Row): ComponentChildren
   sortBy?(row: Row): string | number | undefined
   /** Numbers stand at the right. */
   isNumber?: boolean
-  /** Left out where there is little room. */
+  /** True for a column that is left out where there is little room. */
   isMinor?: boolean
 }
 
 export type TableProps<Row> = {
-  /** What the table is about, for those who do not see it. */
+  /** Description of the table, for those who do not see it. */
   label: string
   columns: readonly Column<Row>[]
   rows: readonly Row[]
@@ -77,7 +77,7 @@ function End({ onEnd }: { onEnd: () => void }) {
     )
     if (end.current) observer.observe(end.current)
     return () => observer.disconnect()
-    // Also after rows have come that do not fill the page: an observer tells of changes only.
+    // Also after rows have come that do not fill the page: an observer reports changes only.
   })
   return html`<p class="end" ref=${end}><button type="button" class="link" onClick=${() => onEnd()}>Load more</button></p>`
 }

@@ -35,7 +35,7 @@ export function Badge({
   return html`<span class=${`badge ${kind}`}>${children}</span>`
 }
 
-/** How a call ended. */
+/** Shows how a call ended. */
 export function Outcome({ outcome, code }: { outcome: string; code?: string | undefined }) {
   const kind =
     outcome === 'complete' ? 'good' : outcome === 'partial' ? 'warn' : code === 'client_gone' ? 'neutral' : 'bad'

@@ -28,7 +28,7 @@ export function TimeRange({ name, value, options, query }: TimeRangeProps) {
   `
 }
 
-/** The times that were chosen, as the API takes them; undefined where none was. */
+/** Returns the times that were chosen, as the API takes them; undefined where none was. */
 export function chosenSpan(query: URLSearchParams): { start: string | undefined; end: string | undefined } {
   return { start: timeIn(query.get('from')), end: timeIn(query.get('to')) }
 }

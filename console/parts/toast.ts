@@ -7,7 +7,7 @@ const shown = signal<readonly Toast[]>([])
 let last = 0
 const shownMs = 5_000
 
-/** Tells that something has been done, or why not. */
+/** Shows that something has been done, or why not. */
 export function toast(text: string, kind: Toast['kind'] = 'good'): void {
   const id = ++last
   shown.value = [...shown.value, { id, text, kind }]

@@ -22,7 +22,7 @@ type Row = Figures & { model: string }
 const dayMs = 86_400_000
 const days = 30
 
-/** What was used in the last 30 days: by day, and by model. */
+/** Shows the usage of the last 30 days: by day, and by model. */
 export function UsageOf({ path }: { path: string }) {
   const usage = useLoad(
     async (signal) => {

@@ -107,7 +107,7 @@ const wholeReaders: { readonly [api in ApiName]: (answer: Answer, body: Json) =>
   },
 }
 
-/** What an answer has cost, and its tokens. */
+/** Returns the cost and the tokens of an answer. */
 export function countsOf({ usage = {} }: Answer): {
   cost: number | undefined
   input: number | undefined

@@ -11,7 +11,7 @@ export const languageNames: { readonly [language in Language]: string } = {
 /** The environment variable that code takes the key from: the key itself is never shown. */
 export const keyVariable = 'ROUTER_API_KEY'
 
-/** A program that sends a body to the router at `base`, such as https://router.example. */
+/** Writes a program that sends a body to the router at `base`, such as https://router.example. */
 export function codeFor(
   language: Language,
   api: ApiName,
@@ -68,7 +68,7 @@ function shellText(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`
 }
 
-/** A value as Python writes it. */
+/** Writes a value as Python does. */
 function pythonText(value: unknown, depth = 0): string {
   if (value === null || value === undefined) return 'None'
   if (typeof value === 'boolean') return value ? 'True' : 'False'

@@ -12,7 +12,7 @@ export const paths: { readonly [api in ApiName]: string } = {
 }
 
 export type ToolCall = { id: string; name: string; arguments: string }
-/** What has been said. `images` are data URLs. */
+/** Turn of the conversation. `images` are data URLs. */
 export type Turn =
   | { role: 'user'; text: string; images: readonly string[] }
   | { role: 'assistant'; text: string; calls: readonly ToolCall[] }
@@ -32,7 +32,7 @@ export type Settings = {
 
 type Tool = { name: string; description?: string; parameters?: object }
 
-/** The body of the request that asks for the next turn. Throws an Error that names what is wrong. */
+/** Returns the body of the request that asks for the next turn. Throws an Error that names the problem. */
 export function bodyOf(settings: Settings, turns: readonly Turn[]): Record<string, unknown> {
   const tools = toolsIn(settings.tools)
   const numbers = {
@@ -80,7 +80,7 @@ const writers: { readonly [api in ApiName]: Writer } = {
   }),
 }
 
-/** The Messages API wants to be told. */
+/** Length that is sent with the Messages API, which requires one. */
 const usualLength = 1_024
 
 function chatMessage(turn: Turn): object {

@@ -3,12 +3,12 @@ import type { Part, PluginRequest } from 'inference-router/plugin'
 /** A conversation as it is asked for. */
 export type Chat = Extract<PluginRequest, { chat: unknown }>['chat']
 
-/** What may be cached up to its end: all tools, all system texts, or a message before the last one. In characters. */
+/** Part of a prompt that may be cached up to its end: all tools, all system texts, or a message before the last one. In characters. */
 export type Block = { at: 'tools' | 'system' | number; length: number }
 
 type Hint = { ttl?: '5m' | '1h' }
 
-/** In the order in which providers read them; blocks whose end cannot be marked belong to the next one. */
+/** Lists the blocks in the order in which providers read them; blocks whose end cannot be marked belong to the next one. */
 export function blocksOf({ tools = [], system = [], messages }: Chat): Block[] {
   const blocks: Block[] = []
   let length = 0
@@ -24,13 +24,13 @@ export function blocksOf({ tools = [], system = [], messages }: Chat): Block[] {
   return blocks
 }
 
-/** Whether anything of it is marked by the client. */
+/** Checks whether the client has marked any part of it. */
 export function hasHints({ tools = [], system = [], messages }: Chat): boolean {
   const parts = [...system, ...messages.flatMap((message) => message.parts)]
   return tools.some(({ cache }) => cache) || parts.some((part) => 'cache' in part && part.cache !== undefined)
 }
 
-/** The conversation with marks at the ends of some blocks. */
+/** Returns the conversation with marks at the ends of some blocks. */
 export function withHints(chat: Chat, chosen: readonly Block[], cache: Hint): Chat {
   const { tools = [], system = [], messages } = chat
   const isChosen = (at: Block['at']) => chosen.some((block) => block.at === at)
@@ -51,7 +51,7 @@ function marked(parts: readonly Part[], cache: Hint): Part[] {
   return parts.map((part, index) => (index === at ? ({ ...part, cache } as Part) : part))
 }
 
-/** The last part that can be marked; -1 if there is none. */
+/** Returns the last part that can be marked; -1 if there is none. */
 function markedPart(parts: readonly Part[]): number {
   return parts.findLastIndex((part) => markable.has(part.type) && (part.type !== 'text' || part.text.trim() !== ''))
 }

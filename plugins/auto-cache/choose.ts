@@ -1,8 +1,8 @@
 import type { Block } from './blocks.ts'
 
 /**
- * The blocks at whose ends it pays to cache, in their order: the last one, which the next call of the conversation finds again, and
- * the largest before it, so that others find them who go on otherwise. Between two marks there are at least `least` characters.
+ * Returns the blocks at whose ends it pays to cache, in their order: the last one, which the next call of the conversation finds again, and
+ * the largest before it, so that calls which continue differently find it. Between two marks there are at least `least` characters.
  */
 export function chosenBlocks(blocks: readonly Block[], { least, most }: { least: number; most: number }): Block[] {
   let start = 0

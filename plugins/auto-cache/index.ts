@@ -41,7 +41,7 @@ export default definePlugin<Options>({
   },
 })
 
-/** A pattern in which `*` is any text. */
+/** Compiles a pattern in which `*` is any text. */
 function patternOf(text: string): RegExp {
   const parts = text.split('*').map((part) => part.replace(/[\\^$.|?+()[\]{}]/g, '\\$&'))
   return new RegExp(`^${parts.join('.*')}$`, 'i')
@@ -53,7 +53,7 @@ function autoCacheIn({ requesty }: PluginCall['body']): boolean | undefined {
   return typeof value === 'boolean' ? value : undefined
 }
 
-/** Whether the client says itself what is cached, or its body has what would be lost if it were written anew. */
+/** Checks whether the client itself sets what is cached, or its body has fields that would be lost if it were written anew. */
 function hasOwn(chat: Chat, { cache_control, prompt_cache_options }: PluginCall['body']): boolean {
   return (cache_control ?? prompt_cache_options ?? chat.unread) !== undefined || hasHints(chat)
 }

@@ -65,5 +65,5 @@ export function openFileTier(
 }
 
 const putsBetween = 50
-/** More than are added in between. */
+/** Number of entries that are dropped at once: more than are added in between. */
 const droppedAtOnce = 500

@@ -1,6 +1,6 @@
 import type { PluginReply } from 'inference-router/plugin'
 
-/** How the call ended that others have waited for: its client may have left before. */
+/** Result of the call that others have waited for: its client may have left before. */
 export type Landing = { reply: PluginReply } | 'failed' | 'gone'
 
 /** Calls that are asking a provider, which equal calls wait for. */
@@ -13,14 +13,17 @@ export class Flights {
     this.#mostMs = mostMs
   }
 
-  /** A call asks a provider. Returns whether others wait for it from now on: those for one key wait for one call. */
+  /** Begins a call that asks a provider. Returns whether others wait for it from now on: those for one key wait for one call. */
   begin(key: string): boolean {
     if (this.#under.has(key)) return false
     this.#under.set(key, [])
     return true
   }
 
-  /** How the call of this key ends; `gone` where there is none. It has failed for whom it takes too long. Rejects with the signal. */
+  /**
+   * Waits for the result of the call with this key; `gone` where there is none. A call that takes too long counts as failed. Rejects with
+   * the signal.
+   */
   async landing(key: string, signal: AbortSignal): Promise<Landing> {
     const waiting = this.#under.get(key)
     if (!waiting) return 'gone'
@@ -38,7 +41,7 @@ export class Flights {
     }
   }
 
-  /** What is told first counts. */
+  /** Ends the call of this key: the first result counts. */
   end(key: string, landing: Landing): void {
     const waiting = this.#under.get(key) ?? []
     this.#under.delete(key)

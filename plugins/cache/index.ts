@@ -19,7 +19,7 @@ type Options = {
   max_file_bytes: number
 }
 
-/** What is kept of a call that asks a provider: its key, and how long its reply holds. */
+/** State of a call that asks a provider: its key, and the time for which its reply is valid. */
 type Asking = { key: string; ttlMs: number; leads: boolean }
 type Call = PluginCall & { state: { asking?: Asking } }
 
@@ -78,14 +78,14 @@ export default definePlugin<Options>({
       },
     }
 
-    /** A reply that is kept; `leads` where others wait for this call from now on; undefined where this one has to wait. */
+    /** Returns a reply that is kept; `leads` where others wait for this call from now on; undefined where this one has to wait. */
     function seek(key: string, oldestMs: number | undefined): Sought | undefined {
       const reply = kept.get(key, oldestMs)
       if (reply) return { reply }
       return flights.begin(key) ? 'leads' : undefined
     }
 
-    /** The same when the call has ended that asks; `failed` where it got no reply for others. */
+    /** Returns the same when the call that asks has ended; `failed` where it got no reply for others. */
     async function waitedFor(
       key: string,
       oldestMs: number | undefined,

@@ -4,7 +4,7 @@ import { type FileTier, openFileTier } from './file-tier.ts'
 
 /** Replies by key. */
 export type Kept = {
-  /** A reply that is not older than this. */
+  /** Returns a reply that is not older than this. */
   get(key: string, oldestMs: number | undefined): PluginReply | undefined
   /** Returns whether it was kept: a reply may be too large. */
   put(key: string, reply: PluginReply, ttlMs: number): boolean
@@ -15,7 +15,7 @@ export type KeptOptions = { max_bytes: number; max_reply_bytes: number; file?: s
 
 type Entry = { reply: PluginReply; at: number; ends: number; bytes: number }
 
-/** In memory, and in a file where the options name one. */
+/** Opens the store of replies: in memory, and in a file where the options name one. */
 export function openKept(options: KeptOptions, log: Pick<PluginLog, 'warn'>): Kept {
   const memory = new LRUCache<string, Entry>({ maxSize: options.max_bytes, sizeCalculation: ({ bytes }) => bytes })
   const file: FileTier | undefined = options.file === undefined ? undefined : openFileTier(options.file, options, log)
@@ -48,7 +48,7 @@ export function openKept(options: KeptOptions, log: Pick<PluginLog, 'warn'>): Ke
   }
 }
 
-/** A text has up to two bytes a character in memory; the rest is the entry itself. */
+/** Returns the size of an entry: its text has up to two bytes a character in memory, and the entry itself adds the rest. */
 function sizeOf(text: string): number {
   return 2 * text.length + 500
 }

@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto'
 import type { JsonObject, PluginCall, PluginRequest } from 'inference-router/plugin'
 
-/** Who gets each other's replies. */
+/** Scope in which callers get each other's replies. */
 export type Share = 'organization' | 'group' | 'key'
 
-/** Whether a request may be answered with the reply to an equal one. */
+/** Checks whether a request may be answered with the reply to an equal one. */
 export function isCacheable(
   request: PluginRequest,
   { operation }: Pick<PluginCall, 'operation'>,
@@ -18,7 +18,7 @@ export function isCacheable(
   return only === 'all' || !isSampled || temperature === 0
 }
 
-/** The same for requests that are answered alike, and for no others. */
+/** Returns a key that is the same for requests that are answered alike, and for no others. */
 export function keyOf(
   request: PluginRequest,
   { organization, group, key, api, body, headers }: Omit<PluginCall, 'state' | 'signal'>,
@@ -30,13 +30,13 @@ export function keyOf(
   return hash('sha256', JSON.stringify([organization, sharing, told, asked]), 'base64url')
 }
 
-/** Headers that change what is answered. */
+/** Headers that change the answer. */
 const changing = ['x-router-strict', 'x-router-explain', 'anthropic-beta', 'anthropic-version']
 
-/** Members of a body that change nothing of what is said. */
+/** Members of a body that do not change the content of the answer. */
 const unimportant = ['stream', 'stream_options', 'metadata', 'store', 'requesty', 'session_id']
 
-/** A conversation, whichever API it is asked by; what only its API has counts with its whole body. */
+/** Returns a conversation, whichever API it is asked by; what only its API has counts with its whole body. */
 function chatOf({ chat }: Extract<PluginRequest, { chat: unknown }>, api: string, body: PluginCall['body']): unknown {
   const { stream: _, metadata: __, store: ___, unread, ...said } = chat
   const { models, provider, route } = body

@@ -1,6 +1,6 @@
 import type { PluginReply } from 'inference-router/plugin'
 
-/** Whether a reply ended as its model wanted it to. */
+/** Checks whether a reply ended as its model wanted it to. */
 export function isWhole(reply: PluginReply): boolean {
   if ('chat' in reply) return reply.chat.finish === 'stop' || reply.chat.finish === 'tool_calls'
   const { choices } = reply.json

@@ -1,7 +1,7 @@
 import { Refusal } from 'inference-router/plugin'
 import { duration } from './duration.ts'
 
-/** What a client wants of the cache: `ttlMs` is how long its reply is kept, and how old one may be that it gets. */
+/** Preferences of a client for the cache: `ttlMs` is the time for which its reply is kept, and the maximum age of one that it gets. */
 export type Wishes = { bypass: boolean; refresh: boolean; ttlMs?: number }
 
 /** Reads the headers `x-router-cache` and `x-router-cache-ttl`. Throws `Refusal`. */

@@ -57,7 +57,7 @@ export default definePlugin<Options>({
   setup({ deny, allow, injection_phrases, look_at, message, judge: judgeOptions }, kit) {
     const denied = denier(deny, allow, injection_phrases ? injectionPhrases : [])
     const judge = judgeOptions && new Judge(judgeOptions, kit)
-    // A variable that is missing is told when the plugin is set up, not when the first call comes.
+    // A variable that is missing is reported when the plugin is set up, not when the first call comes.
     if (judgeOptions) kit.secret(judgeOptions.key)
     return {
       async request(request, call) {

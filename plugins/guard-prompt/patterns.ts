@@ -1,12 +1,12 @@
 import { boundedPattern } from '../lib/bounded-pattern.ts'
 
-/** What is refused, and what the client is told instead of the usual message. */
+/** Pattern that is refused, and the message that the client gets instead of the default one. */
 export type Denied = { pattern: string; message?: string }
 
-/** Which pattern a text was refused by, counted from 0; -1 for a phrase of the plugin's own. */
+/** Pattern by which a text was refused, counted from 0; -1 for a phrase of the plugin's own. */
 export type Match = { index: number; message?: string }
 
-/** Finds what is denied and not within what is allowed. Throws an Error for patterns that may take long. */
+/** Returns a function that finds denied texts which are not within allowed ones. Throws an Error for patterns that may take long. */
 export function denier(denied: readonly Denied[], allowed: readonly string[], phrases: readonly string[]) {
   const rules = [
     ...denied.map(({ pattern, message }, index) => ({
@@ -37,7 +37,7 @@ function* rangesOf(pattern: RegExp, text: string): Generator<Range> {
   }
 }
 
-/** A text without what hides words: compatible forms of letters, signs without width, more than one space. */
+/** Returns a text without what hides words: compatible forms of letters, signs without width, more than one space. */
 export function plain(text: string): string {
   return text
     .normalize('NFKC')

@@ -1,4 +1,4 @@
-/** What prompt injections often say, in texts as `plain` makes them. */
+/** Phrases that are common in prompt injections, in texts as `plain` makes them. */
 export const injectionPhrases: readonly string[] = [
   '(?:ignore|disregard|forget|override|bypass) (?:all |any |every )?(?:of )?(?:the |your |my |these |those )?(?:previous|prior|above|earlier|preceding|existing) (?:instruction|prompt|rule|message|direction|guideline|order|context)',
   '(?:ignore|disregard|forget) (?:everything|all|anything) (?:above|before|you were told|you have been told|i said|that came before)',

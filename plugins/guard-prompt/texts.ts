@@ -2,10 +2,10 @@ import type { PluginRequest } from 'inference-router/plugin'
 
 type Part = Extract<PluginRequest, { chat: unknown }>['chat']['messages'][number]['parts'][number]
 
-/** Where the texts come from that are looked at. */
+/** Origin of the texts that are checked. */
 export type Origin = 'user' | 'tool_result'
 
-/** What users and tools say in a request: `all` of it, and what is `fresh`, after the last answer. */
+/** Returns the texts of users and tools in a request: `all` of them, and those that are `fresh`, after the last answer. */
 export function textsOf(request: PluginRequest, origins: readonly Origin[]): { all: string[]; fresh: string[] } {
   if (!('chat' in request)) {
     const isAsked = request.operation === 'complete' && origins.includes('user')

@@ -1,7 +1,7 @@
 import { definePlugin, type PluginCall } from 'inference-router/plugin'
 import { repairJson } from './repair.ts'
 
-/** What is kept of a call: whether JSON was asked for, and the texts of its stream by their keys. */
+/** State of a call: whether JSON was asked for, and the texts of its stream by their keys. */
 type State = { isJson?: boolean; held?: Map<string | number | undefined, string> }
 type Call = PluginCall & { state: State }
 

@@ -1,7 +1,7 @@
 /**
- * The JSON text that is meant by a text which is almost JSON: in a fence, with words around it, comments, single quotes, quotes
+ * Returns the JSON text that is meant by a text which is almost JSON: in a fence, with words around it, comments, single quotes, quotes
  * within strings, names without quotes, commas too many or missing, and brackets that are not closed. Undefined where there is no
- * object or list, or what is there stays unclear. What is JSON already stays as it is.
+ * object or list, or its meaning stays unclear. A text that is JSON already stays as it is.
  */
 export function repairJson(text: string): string | undefined {
   if (isJson(text)) return text
@@ -24,7 +24,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Reads one value of a text and writes it as JSON, in one pass. */
+/** A reader that reads one value of a text and writes it as JSON, in one pass. */
 class LooseReader {
   readonly #text: string
   #at: number
@@ -40,7 +40,7 @@ class LooseReader {
     return this.#isUnclear ? undefined : written
   }
 
-  /** A value as JSON; an empty text where none begins. */
+  /** Reads a value and returns it as JSON; an empty text where none begins. */
   #value(depth: number): string {
     this.#skip()
     const char = this.#text[this.#at]
@@ -81,7 +81,7 @@ class LooseReader {
     }
   }
 
-  /** Whether what is open ends here: by its bracket, or with the text. */
+  /** Checks whether the open value ends here: by its bracket, or with the text. */
   #ends(bracket: string): boolean {
     this.#skip(',')
     const char = this.#text[this.#at]
@@ -109,13 +109,13 @@ class LooseReader {
     return `${written}"`
   }
 
-  /** Whether a string may end at this quote: it is no end where words go on. */
+  /** Checks whether a string may end at this quote: it does not end where words go on. */
   #closes(): boolean {
     afterString.lastIndex = this.#at + 1
     return afterString.test(this.#text)
   }
 
-  /** What JSON does not know stands for itself; one that is cut off is left out. */
+  /** Reads an escape. One that JSON does not know stands for itself; one that is cut off is left out. */
   #escape(): string {
     const known = this.#match(/\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y)
     if (known) {
@@ -131,7 +131,7 @@ class LooseReader {
     return next === '\n' ? '' : JSON.stringify(next).slice(1, -1)
   }
 
-  /** A number or a word of JSON, Python or JavaScript; one that is cut off is left out. */
+  /** Reads a number or a word of JSON, Python or JavaScript; one that is cut off is left out. */
   #bare(): string {
     const token = this.#match(/[^\s,:{}[\]"'`“”]+/y)
     const isCut = this.#at === this.#text.length

@@ -9,7 +9,7 @@ type Bounds = {
   firstPauseMs?: number
 }
 
-/** Sends events in batches, in the background; what cannot be sent in time is left out, and the log says how much. */
+/** Sender of events in batches, in the background; events that cannot be sent in time are left out, and the log states how many. */
 export class Batches {
   readonly #bounds: Bounds
   readonly #send: (batch: readonly JsonObject[]) => Promise<Response>
@@ -24,14 +24,14 @@ export class Batches {
     this.#send = send
   }
 
-  /** `make` makes the events of a call when they are sent, at least the time between two batches later. Never throws. */
+  /** Adds the events of a call: `make` makes them when they are sent, at least the time between two batches later. Never throws. */
   add(make: () => JsonObject[]): void {
     if (this.#waiting.length >= this.#bounds.max_waiting) this.#leftOut++
     else this.#waiting.push({ at: performance.now(), make })
     this.#timer ??= setTimeout(() => this.#start(), this.#bounds.every_seconds * 1_000).unref()
   }
 
-  /** Sends what is waiting; what fails is tried once more at most. */
+  /** Sends the waiting events; a batch that fails is tried once more at most. */
   async close(): Promise<void> {
     clearTimeout(this.#timer)
     this.#ending.abort()

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import type { CallRecord, Json, JsonObject } from 'inference-router/plugin'
 
-/** What was said in a call, where it is exported. */
+/** Contents of a call, where they are exported. */
 export type Said = { system?: unknown; input?: unknown; output?: unknown }
 
-/** A trace and the generation in it, as Langfuse's ingestion takes them. */
+/** Returns a trace and the generation in it, as Langfuse's ingestion takes them. */
 export function eventsOf(record: CallRecord, said: Said, mostCharacters: number): JsonObject[] {
   const { id, at, trace, requested, operation, user, metadata, organization, key, group } = record
   const traceId = trace?.traceId ?? id

@@ -54,7 +54,7 @@ export default definePlugin<Options>({
         },
       }),
       record(record: CallRecord, { state }: Call) {
-        // What a stream said may come a moment later.
+        // The output of a stream may arrive a moment later.
         batches.add(() => eventsOf(record, state, max_content_characters))
       },
       [Symbol.asyncDispose]: () => batches.close(),

@@ -1,6 +1,6 @@
 /**
- * A regular expression in which every repetition has an end, none is inside another, and which can be tried in few ways, so that no
- * text takes long. Throws an Error that names it.
+ * Compiles a regular expression in which every repetition has an end, none is inside another, and which can be tried in few ways, so that
+ * no text takes long. Throws an Error that names it.
  */
 export function boundedPattern(name: string, pattern: string, flags: string): RegExp {
   requireBounded(name, pattern)
@@ -14,7 +14,7 @@ function requireBounded(name: string, pattern: string): void {
   const requires = (isFine: boolean, why: string) => {
     if (!isFine) throw new Error(`${name} ${why}`)
   }
-  /** Whether a group can be matched in several ways; the last is the one that was closed. */
+  /** Flags of the open groups: true for one that can be matched in several ways; the last is the one that was closed. */
   const groups: boolean[] = [false]
   let closed: boolean | undefined
   let ways = 1

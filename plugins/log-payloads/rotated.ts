@@ -7,7 +7,7 @@ import type { PluginLog } from 'inference-router/plugin'
 type Bounds = {
   folder: string
   max_file_bytes: number
-  /** Of all files. */
+  /** Maximum size of all files. */
   max_bytes: number
   days: number
   max_waiting: number
@@ -16,13 +16,13 @@ type Bounds = {
 
 /** Lines in files that are replaced when they are full, and deleted when they are old. */
 export type Rotated = {
-  /** `make` makes the line later; where too many wait it is left out. Never throws. */
+  /** Adds a line, which `make` makes later; where too many wait it is left out. Never throws. */
   add(make: () => string): void
-  /** Writes what is waiting. */
+  /** Writes the waiting lines. */
   close(): Promise<void>
 }
 
-/** Files `<time>-<process>-<thread>.jsonl` of a folder. Rejects where none can be written. */
+/** Opens files `<time>-<process>-<thread>.jsonl` of a folder. Rejects where none can be written. */
 export async function openRotated(bounds: Bounds): Promise<Rotated> {
   const files = new Files(bounds)
   await files.begin()
@@ -32,7 +32,7 @@ export async function openRotated(bounds: Bounds): Promise<Rotated> {
   let leftOut = 0
   let writing: Promise<void> | undefined
   const mostBytes = Math.min(bytesAtOnce, bounds.max_file_bytes)
-  /** The next lines that fit into one file. */
+  /** Returns the next lines that fit into one file. */
   const nextLines = () => {
     let text = held ?? ''
     let bytes = Buffer.byteLength(text)
@@ -81,7 +81,7 @@ export async function openRotated(bounds: Bounds): Promise<Rotated> {
   }
 }
 
-/** Then others have a turn. */
+/** Number of bytes after which other work runs. */
 const bytesAtOnce = 65_536
 const sweepMs = 3_600_000
 const dayMs = 86_400_000

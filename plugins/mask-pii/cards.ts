@@ -3,7 +3,7 @@ import type { Span } from './spans.ts'
 /** Runs of digits that may have single spaces, hyphens or dots between them. */
 const run = /(?<![\p{L}\p{N}_.])(?<!\d[ -])\d(?:[ \u00a0.-]?\d){12,22}(?![\p{L}\p{N}_])(?!\.\d)/gu
 
-/** Numbers of payment cards: of a known issuer, as long as it makes them, grouped as on cards, with the right check digit. */
+/** Finds numbers of payment cards: of a known issuer, as long as it makes them, grouped as on cards, with the right check digit. */
 export function findCards(text: string): Span[] {
   const found: Span[] = []
   for (const { index, 0: run_ } of text.matchAll(run)) {
@@ -29,7 +29,7 @@ function isIssued(digits: string): boolean {
   return issuers.some(([prefix, lengths]) => prefix.test(digits) && lengths.includes(digits.length))
 }
 
-/** Four by four, or as the makers of 14 and 15 digits group them. */
+/** Checks whether digits are grouped four by four, or as the issuers of 14 and 15 digits group them. */
 function isGrouped(run: string): boolean {
   const groups = run.split(/[^\d]/).map(({ length }) => length)
   if (groups.length === 1) return true

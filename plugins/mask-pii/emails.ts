@@ -7,7 +7,7 @@ const quoted = /"[^"@\n]{1,62}"$/
 const label = String.raw`[\p{L}\p{N}](?:[\p{L}\p{N}-]{0,61}[\p{L}\p{N}])?`
 const domain = new RegExp(String.raw`(?:${label}\.){1,8}(?:xn--[a-z0-9-]{1,59}|\p{L}{2,24})(?![\p{L}\p{N}])`, 'uy')
 
-/** Addresses of e-mail: for each `@` what stands around it. */
+/** Finds e-mail addresses: for each `@` the text around it. */
 export function findEmails(text: string): Span[] {
   const found: Span[] = []
   for (let at = text.indexOf('@'); at !== -1; at = text.indexOf('@', at + 1)) {
@@ -34,7 +34,7 @@ function localPart(text: string, end: number): string {
   return part.endsWith('.') ? '' : part
 }
 
-/** Pictures for screens of several densities: `logo@2x.png`. */
+/** Checks whether it is the name of an image for screens of several densities: `logo@2x.png`. */
 function isFileName(domain: string): boolean {
   return /^\dx\.\p{L}+$/u.test(domain)
 }

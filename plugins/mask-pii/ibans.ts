@@ -1,6 +1,6 @@
 import type { Span } from './spans.ts'
 
-/** How long the account numbers of each country are. */
+/** Length of the account numbers of each country. */
 const lengths: ReadonlyMap<string, number> = new Map(
   `AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DK18 DO28 EE20 EG29 ES24 FI18 FO18 FR27
   GB22 GE22 GI23 GL18 GR27 GT28 HR21 HU28 IE22 IL23 IQ23 IS26 IT27 JO30 KW30 KZ20 LB28 LC32 LI21 LT20 LU20 LV21 MC27 MD24
@@ -12,7 +12,7 @@ const lengths: ReadonlyMap<string, number> = new Map(
 
 const start = /(?<![\p{L}\p{N}])[A-Za-z]{2}\d{2}(?=[ \u00a0-]?[A-Za-z0-9])/gu
 
-/** Account numbers with the right length for their country and the right check digits. */
+/** Finds account numbers with the right length for their country and the right check digits. */
 export function findIbans(text: string): Span[] {
   const found: Span[] = []
   for (const { index, 0: head } of text.matchAll(start)) {
@@ -25,7 +25,7 @@ export function findIbans(text: string): Span[] {
   return found
 }
 
-/** Where as many letters and digits are over; single spaces and hyphens may stand between them. */
+/** Finds the end of so many letters and digits; single spaces and hyphens may stand between them. */
 function endOf(text: string, start: number, length: number): number | undefined {
   let left = length
   let at = start
@@ -41,7 +41,7 @@ function endOf(text: string, start: number, length: number): number | undefined 
   return at
 }
 
-/** ISO 7064, MOD 97-10. */
+/** Computes the remainder by ISO 7064, MOD 97-10. */
 function remainder(iban: string): number {
   let rest = 0
   for (const char of iban.slice(4) + iban.slice(0, 4)) {

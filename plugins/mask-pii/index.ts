@@ -10,7 +10,7 @@ import { RestoredStream } from './restored-stream.ts'
 
 type Options = { kinds: Kind[]; patterns: OwnPattern[]; one_way: boolean }
 
-/** What is kept of a call. */
+/** State of a call. */
 type State = { restorers?: Restorers; stream?: RestoredStream; completion?: RestoredCompletion }
 
 export default definePlugin<Options>({
@@ -58,7 +58,7 @@ export default definePlugin<Options>({
   },
 })
 
-/** The request with placeholders; nothing where it has no such data, so that it is asked as the client wrote it. */
+/** Returns the request with placeholders; nothing where it has no such data, so that it is asked as the client wrote it. */
 function masked(
   request: PluginRequest,
   { state }: PluginCall & { state: State },

@@ -1,6 +1,6 @@
 import type { JsonValue } from './types.ts'
 
-/** JSON with other texts in it, the names of members among them; the same value where none is another. */
+/** Returns JSON with other texts in it, the names of members among them; the same value where none is another. */
 export function mapJson(value: JsonValue, change: (text: string) => string): JsonValue {
   if (typeof value === 'string') return change(value)
   if (typeof value === 'number') {
@@ -20,7 +20,7 @@ export function mapJson(value: JsonValue, change: (text: string) => string): Jso
   return Object.fromEntries(entries.map(([, name, , one]) => [name, one]))
 }
 
-/** JSON text with other texts in it; of text that is no JSON all of it. */
+/** Changes the texts in a JSON text; a text that is not JSON is changed as a whole. */
 export function mapJsonText(text: string, change: (text: string) => string): string {
   let parsed: JsonValue
   try {

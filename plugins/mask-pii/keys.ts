@@ -1,6 +1,6 @@
 import type { Span } from './spans.ts'
 
-/** Keys by what their makers begin them with. */
+/** Keys by the prefixes of their issuers. */
 const prefixed = new RegExp(
   `(?<![A-Za-z0-9_-])(?:${[
     'sk-[A-Za-z0-9_-]{20,250}',
@@ -21,14 +21,14 @@ const prefixed = new RegExp(
   'g',
 )
 const pem = /-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----(?:[^-]|-(?!-)){1,16000}-----END [A-Z ]{0,30}PRIVATE KEY-----/g
-/** What something that is called a key is set to. */
+/** Values that are assigned to a name such as "key". */
 const assigned =
   /(?<![A-Za-z0-9])(?:api[ _-]?key|secret(?:[ _-]?(?:access[ _-]?)?key)?|access[ _-]?(?:key|token)|auth[ _-]?token|token|bearer|password)["']?(?:\s{0,3}[:=]\s{0,3}|\s)["']?([A-Za-z0-9_/+=-]{20,250})(?![A-Za-z0-9_/+=-])/gi
-/** Words of people. */
+/** Words that people use for a password, and the value that follows. */
 const password =
   /(?<![\p{L}\p{N}])(?:password|passwort|passwd|mot de passe|contraseña)["']?\s{0,3}[:=]\s{0,3}["']?(?!(?:process|os|env|import|config)\.)([^\s"',;<>(){}|]{8,64})(?![^\s"',;.)}])/giu
 
-/** Keys and tokens of machines. */
+/** Finds keys and tokens of machines. */
 export function findKeys(text: string): Span[] {
   const found: Span[] = []
   for (const pattern of [prefixed, pem, assigned, password]) {
@@ -42,12 +42,12 @@ export function findKeys(text: string): Span[] {
   return found
 }
 
-/** Words have no digits, numbers no letters. */
+/** Checks whether a key has both letters and digits: words have no digits, numbers no letters. */
 function isMixed(key: string): boolean {
   return /\d/.test(key) && /[A-Za-z]/.test(key)
 }
 
-/** Whether it is a variable, an address or a path, where something may be found: what has a sign or mixed letters is a password. */
+/** Checks whether it is a variable, an address or a path, where a value may be found: a text with a sign or mixed letters is a password. */
 function isPlace(text: string): boolean {
   if (/^\$[A-Za-z_]\w*(?:$|[/.:[])|^(?:[.~]{0,2}\/|[A-Za-z]:[\\/])|:\/\//.test(text)) return true
   return text.includes('/') && text.split('/').every((step) => plainStep.test(step))

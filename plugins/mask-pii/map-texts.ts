@@ -3,7 +3,7 @@ import type { Chat, JsonValue, OtherRequest, Part } from './types.ts'
 
 type Change = (text: string) => string
 
-/** A conversation with other texts in it, which are changed in their order. */
+/** Returns a conversation with other texts in it, which are changed in their order. */
 export function mapChat(chat: Chat, change: Change): Chat {
   const { system, prediction } = chat
   return {
@@ -18,7 +18,7 @@ export function mapParts(parts: readonly Part[], change: Change): Part[] {
   return parts.map((part) => mapPart(part, change))
 }
 
-/** A part with other texts in it. Arguments of calls are JSON: their strings are changed, and numbers may become strings. */
+/** Returns a part with other texts in it. Arguments of calls are JSON: their strings are changed, and numbers may become strings. */
 export function mapPart(part: Part, change: Change): Part {
   switch (part.type) {
     case 'text':
@@ -44,7 +44,7 @@ export function mapPart(part: Part, change: Change): Part {
   }
 }
 
-/** A request for another operation with other texts in the members that are read by a model. */
+/** Returns a request for another operation with other texts in the members that are read by a model. */
 export function mapOther(request: OtherRequest, change: Change): OtherRequest {
   const fields = { ...request.fields }
   for (const name of textMembers[request.operation] ?? []) {
@@ -61,7 +61,7 @@ const textMembers: { readonly [operation: string]: readonly string[] } = {
   moderate: ['input'],
 }
 
-/** Numbers are tokens there, and names of members the API's; pictures are data. */
+/** Changes the strings of a value. Numbers are tokens there, and names of members the API's; images are data. */
 function mapStrings(value: JsonValue, change: Change): JsonValue {
   if (typeof value === 'string') return value.startsWith('data:') ? value : change(value)
   if (Array.isArray(value)) return value.map((one) => mapStrings(one, change))

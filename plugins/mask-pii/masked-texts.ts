@@ -15,13 +15,13 @@ export class MaskedTexts {
     this.#find = find
   }
 
-  /** Placeholders that a text has by itself stand for nothing else. */
+  /** Reserves the placeholders that a text contains already, so that they stand for nothing else. */
   reserve(text: string): void {
     if (!text.includes('<')) return
     for (const [found] of text.matchAll(placeholder)) this.#taken.add(found)
   }
 
-  /** The text with a placeholder for each value. */
+  /** Returns the text with a placeholder for each value. */
   mask(text: string): string {
     let masked = ''
     let from = 0

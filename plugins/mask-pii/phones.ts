@@ -8,7 +8,7 @@ const announcement =
   /(?<![\p{L}\p{N}])(?:phone|tel|telephone|telefon|telefono|teléfono|telefone|tél|téléphone|mobile|mobil|mobiel|móvil|cell|cellulare|celular|handy|portable|fax|whatsapp|sms|call(?: me| us)?|ring(?: me)?|text me|reach me|rufnummer|my number is|meine nummer(?: ist)?|mi número es|mon numéro est|numéro|appelez|llame|chiama)(?![\p{L}\p{N}])[^\d+(\n]{0,24}/giu
 const announced = /(?:\+|\()?\d(?:(?:[ \u00a0.()/-]{0,2}| \/ )\d){6,16}(?![\p{L}\p{N}_%€$£])(?![.,:/-]\d)/uy
 
-/** Phone numbers: international ones, those as countries write them, and what is announced as one. */
+/** Finds phone numbers: international ones, national ones, and numbers that are announced as one. */
 export function findPhones(text: string): Span[] {
   const found: Span[] = []
   for (const { index, 0: number } of text.matchAll(candidate)) {
@@ -33,7 +33,7 @@ function isInternational(number: string): boolean {
   return /^00[1-9]/.test(number) && /\D/.test(number) && digits.length >= 11 && digits.length <= 17
 }
 
-/** North American groups, an area code in brackets, or a number that begins with 0 and has groups. */
+/** Checks for North American groups, an area code in brackets, or a number that begins with 0 and has groups. */
 function isNational(number: string): boolean {
   if (isDate(number) || /^\d{1,3}(?:\.\d{1,3}){3}$/.test(number)) return false
   if (/^8 ?\(\d{3}\) ?\d{3}-\d{2}-\d{2}$/.test(number)) return true
@@ -45,7 +45,7 @@ function isNational(number: string): boolean {
   return digits.length >= 9 && digits.length <= 12
 }
 
-/** Whether the word before says that it is the number of something else. */
+/** Checks whether the word before shows that it is the number of something else. */
 function isNamedOtherwise(text: string, start: number): boolean {
   return otherNumber.test(text.slice(Math.max(0, start - 24), start))
 }

@@ -5,7 +5,7 @@ export class Restorer {
   readonly #longest: number
   readonly #pattern: RegExp
 
-  /** `inJson`: the texts are JSON, where `<` and `>` may be escaped, and what is put back must be. */
+  /** `inJson`: the texts are JSON, where `<` and `>` may be escaped, and restored values must be. */
   constructor(values: ReadonlyMap<string, string>, { inJson = false } = {}) {
     const forms = [...values].flatMap(([placeholder, value]): [string, string][] => {
       if (!inJson) return [[placeholder, value]]
@@ -19,12 +19,12 @@ export class Restorer {
     this.#pattern = inJson ? jsonPlaceholder : placeholder
   }
 
-  /** A text with the values; what only looks like a placeholder stays. */
+  /** Returns a text with the values; what only looks like a placeholder stays. */
   restore(text: string): string {
     return text.replace(this.#pattern, (found) => this.#values.get(found) ?? found)
   }
 
-  /** Where at the end of a text the beginning of a placeholder stands: its length without one. */
+  /** Returns where the beginning of a placeholder starts at the end of a text; the length of the text without one. */
   heldFrom(text: string): number {
     for (let at = Math.max(0, text.length - this.#longest + 1); at < text.length; at++) {
       if (text[at] !== '<' && text[at] !== '\\') continue

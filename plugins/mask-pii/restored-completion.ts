@@ -12,7 +12,7 @@ export class RestoredCompletion {
     this.#restorer = restorer
   }
 
-  /** What takes the place of an event. */
+  /** Returns the events that take the place of an event. */
   take(event: StreamedEvent): StreamedEvent[] {
     if (!('json' in event)) return event.done ? [...this.#rest(), event] : [event]
     const { choices } = event.json
@@ -32,7 +32,7 @@ export class RestoredCompletion {
     return { ...choice, text: this.#restorer.restore(text.slice(0, certain)) }
   }
 
-  /** What was held back of choices that ended without a reason. */
+  /** Returns the text that was held back of choices that ended without a reason. */
   #rest(): OtherEvent[] {
     const choices = [...this.#held]
       .filter(([, text]) => text)

@@ -3,10 +3,10 @@ import { mapJson } from './json-texts.ts'
 import type { Restorer } from './restore.ts'
 import type { Part } from './types.ts'
 
-/** What puts values back into texts, and into texts that are JSON. */
+/** Functions that put values back into texts, and into texts that are JSON. */
 export type Restorers = { text: Restorer; json: Restorer }
 
-/** An answer with the values in it. */
+/** Returns an answer with the values in it. */
 export function restoredReply(reply: PluginReply, restorers: Restorers): PluginReply {
   if ('chat' in reply) {
     const parts = reply.chat.parts.map((part) => restoredPart(part, restorers))
@@ -42,7 +42,7 @@ export function restoredPart(part: Part, { text, json }: Restorers): Part {
 
 type Citation = NonNullable<Extract<Part, { type: 'text' }>['citations']>[number]
 
-/** Where a text has got longer or shorter, nobody knows any more which range of it is meant. */
+/** Adapts a citation: where a text has got longer or shorter, nobody knows any more which range of it is meant. */
 export function restoredCitation({ start, end, ...citation }: Citation, text: Restorer, isMoved: boolean): Citation {
   return {
     ...citation,

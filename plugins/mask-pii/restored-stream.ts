@@ -2,7 +2,7 @@ import type { Restorer } from './restore.ts'
 import { type Restorers, restoredCitation, restoredPart } from './restored-reply.ts'
 import type { ChatEvent, Part } from './types.ts'
 
-/** A text of a part that may end within a placeholder: what has come of that. */
+/** A text of a part that may end within a placeholder, as far as it has arrived. */
 type Held = { kind: Part['type']; at: ChatEvent['at']; member: Member; text: string; isCustom?: boolean }
 type Member = 'text' | 'refusal' | 'reasoning.text' | 'reasoning.summary' | 'tool'
 
@@ -19,13 +19,13 @@ export class RestoredStream {
     this.#restorers = restorers
   }
 
-  /** What takes the place of an event. */
+  /** Returns the events that take the place of an event. */
   take(event: ChatEvent): ChatEvent[] {
     if (event.done) return [...this.#release(() => true), event]
     return partsOf(event).flatMap((one) => this.#takeOne(one))
   }
 
-  /** `event` has one member of content at most. */
+  /** Takes an event with one member of content at most. */
   #takeOne(event: ChatEvent): ChatEvent[] {
     const { text, refusal, reasoning, tool, citation, whole, at } = event
     if (text !== undefined) {
@@ -61,7 +61,7 @@ export class RestoredStream {
     }
     const left = this.#leave('reasoning', at)
     if (!marks.signature && !marks.encrypted) return [...left, { ...event, reasoning: { ...shown, ...marks } }]
-    // What is signed is over.
+    // A signed part is complete.
     const rest = this.#release(({ kind }) => kind === 'reasoning')
     const key = at === undefined ? {} : { at }
     return [...left, { ...key, reasoning: shown }, ...rest, { ...event, reasoning: marks }]
@@ -87,20 +87,20 @@ export class RestoredStream {
     return [...left, { ...event, tool: { ...tool, arguments: shown } }]
   }
 
-  /** Whether another call begins: one with a name, and with another id if it has the key of one before. */
+  /** Checks whether another call begins: one with a name, and with another id if it has the key of one before. */
   #begins({ id, name }: NonNullable<ChatEvent['tool']>, at: ChatEvent['at']): boolean {
     if (!name) return false
     const known = this.#callIds.get(at)
     return at === undefined || (id !== undefined && known !== undefined && id !== known)
   }
 
-  /** What is repeated whole has what was held back as well. */
+  /** Takes a part that is repeated whole: it contains the text that was held back as well. */
   #takeWhole(event: ChatEvent, whole: Part): ChatEvent[] {
     this.#held = this.#held.filter(({ kind, at }) => kind !== whole.type || at !== event.at)
     return [...this.#leave(whole.type, event.at), { ...event, whole: restoredPart(whole, this.#restorers) }]
   }
 
-  /** The text with what was held back before it, as far as it is certain. */
+  /** Returns the text with the part that was held back before it, as far as it is certain. */
   #shown(given: Held): string {
     const restorer = this.#restorerOf(given)
     const index = this.#held.findIndex((held) => held.member === given.member && held.at === given.at)
@@ -118,7 +118,7 @@ export class RestoredStream {
     return kind === 'tool_call' && !isCustom ? this.#restorers.json : this.#restorers.text
   }
 
-  /** Another part begins: what was held back of texts before it is all there is. Calls with keys may still go on. */
+  /** Ends the part before another one: the text that was held back is now complete. Calls with keys may still go on. */
   #leave(kind: Part['type'], at: ChatEvent['at']): ChatEvent[] {
     if (this.#held.length === 0) return []
     return this.#release((held) => {
@@ -143,7 +143,7 @@ function eventOf({ member, at, text }: Held): ChatEvent {
   return { ...key, [member]: text }
 }
 
-/** An event for each content that it has, in the order in which it counts; the last one has all the rest. */
+/** Returns an event for each content that it has, in the order in which it counts; the last one has all the rest. */
 function partsOf(event: ChatEvent): ChatEvent[] {
   const present = contents.filter((name) => event[name] !== undefined)
   if (present.length < 2) return [event]
@@ -161,7 +161,7 @@ function partsOf(event: ChatEvent): ChatEvent[] {
 
 const contents = ['text', 'refusal', 'reasoning', 'tool', 'citation', 'search', 'media', 'opaque', 'whole'] as const
 
-/** Nothing where an event has only a text, and all of it is held back. */
+/** Returns the event; nothing where it has only a text, and all of it is held back. */
 function kept(event: ChatEvent): ChatEvent[] {
   const isEmpty = Object.entries(event).every(([name, value]) => name === 'at' || value === '')
   return isEmpty ? [] : [event]

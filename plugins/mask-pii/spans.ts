@@ -1,7 +1,7 @@
-/** What stands where in a text, in UTF-16 code units. */
+/** Range of a text and the kind of value in it, in UTF-16 code units. */
 export type Span = { kind: string; start: number; end: number }
 
-/** Those that overlap none before them, in the order of the text. */
+/** Returns the spans that overlap none before them, in the order of the text. */
 export function withoutOverlaps(spans: readonly Span[]): Span[] {
   const kept: Span[] = []
   let rank = 0

@@ -5,7 +5,7 @@ import type { Webhook } from './webhook.ts'
 
 type Around = Pick<Kit, 'log' | 'values'> & { attempts: number; firstPauseMs?: number }
 
-/** Tells each webhook of each crossing once, whichever thread sees it first. */
+/** Notifies each webhook of each crossing once, whichever thread sees it first. */
 export class Alarms {
   readonly #webhooks: readonly Webhook[]
   readonly #around: Around
@@ -28,7 +28,7 @@ export class Alarms {
     )
   }
 
-  /** The plugin ends: what fails is tried at once, and only once more. */
+  /** Ends the plugin: alerts that fail are sent again immediately, and only once more. */
   close(): void {
     this.#ending.abort()
   }
@@ -43,7 +43,7 @@ export class Alarms {
     const { values, log } = this.#around
     const isBalance = state.threshold.kind === 'balance_below'
     if (this.#told.has(name) && !isBalance) return
-    // Should this process end before it was told, another one tells it.
+    // Should this process end before the alert was sent, another one sends it.
     if (!(await values.add(name, true, claimMs))) return
     try {
       await this.#send(webhook, state)
@@ -70,6 +70,6 @@ export class Alarms {
   }
 }
 
-/** Longer than all attempts take. */
+/** Time for which a claim is valid: longer than all attempts take. */
 const claimMs = 30 * 60_000
 const mostRemembered = 10_000

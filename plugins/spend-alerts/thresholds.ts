@@ -29,7 +29,7 @@ export function thresholdsOf({ percent, spend_usd, balance_below_usd = [] }: Thr
 /** A threshold of one budget: whether it is crossed now. */
 export type State = { budget: PluginBudget; threshold: Threshold; isCrossed: boolean; month: string }
 
-/** Undefined where the budget has no such threshold. */
+/** Returns the state of a threshold; undefined where the budget has no such threshold. */
 export function crossedBy(budget: PluginBudget, threshold: Threshold, at = Date.now()): State | undefined {
   const { kind, of, value } = threshold
   if (budget.owner !== of) return undefined
@@ -44,13 +44,13 @@ function reached({ spent_usd, limit_usd, balance_usd }: PluginBudget, kind: Thre
   return balance_usd === undefined ? undefined : balance_usd < value
 }
 
-/** What names one crossing: a limit that was changed can be crossed again in its month, a balance when it has been high enough. */
+/** Returns the name of one crossing: a limit that was changed can be crossed again in its month, a balance when it has been high enough. */
 export function nameOf({ budget, threshold: { kind, of, value }, month }: State): string {
   const which = kind === 'balance_below' ? '' : `${month} ${kind === 'percent' ? budget.limit_usd : ''}`
   return `${kind} ${value} ${of} ${budget.id} ${which}`
 }
 
-/** What webhooks are told. US dollars; `budget` is a monthly limit, or the balance. */
+/** Alert that is sent to webhooks. US dollars; `budget` is a monthly limit, or the balance. */
 export type Alert = {
   type: 'spend_alert'
   threshold: { kind: Threshold['kind']; value: number; budget: number | null; current_spend: number }
@@ -69,7 +69,7 @@ export function alertOf({ budget, threshold: { kind, value } }: State, at = Date
   }
 }
 
-/** The same for people. */
+/** Returns a human-readable sentence with the same facts. */
 export function sentenceOf({ threshold: { kind, value, budget, current_spend }, owner }: Alert): string {
   const who = `${owner.type} '${owner.name}'`
   if (kind === 'balance_below') return `The balance of ${who} is ${usd(budget ?? 0)}, below ${usd(value)}.`

@@ -26,7 +26,7 @@ export function openWebhook({ url, form, secret }: WebhookOptions, kit: Pick<Kit
 
 const answerMs = 10_000
 
-/** Of the time in seconds, a point and the body. */
+/** Signs the time in seconds, a point and the body. */
 function signed(body: string, key: string): Record<string, string> {
   const time = Math.floor(Date.now() / 1_000)
   const digest = createHmac('sha256', key).update(`${time}.${body}`).digest('hex')

@@ -26,11 +26,11 @@ export type Key = Pick<
 
 /** Looks up and checks API keys. */
 export type Access = {
-  /** The key of a secret that may call models. Throws RouterError: missing_key, invalid_key, forbidden. */
+  /** Returns the key of a secret that may call models. Throws RouterError: missing_key, invalid_key, forbidden. */
   authenticate(secret: string | undefined): Key
-  /** The key of a secret, whatever its permissions. Throws RouterError: missing_key, invalid_key. */
+  /** Returns the key of a secret, whatever its permissions. Throws RouterError: missing_key, invalid_key. */
   identify(secret: string | undefined): Key
-  /** The current state of an authenticated key. Throws RouterError: invalid_key, forbidden. */
+  /** Returns the current state of an authenticated key. Throws RouterError: invalid_key, forbidden. */
   revalidate(key: Key): Key
 }
 
@@ -96,7 +96,7 @@ export function requirePermission({ permissions }: Key, areas: readonly (keyof P
   throw new RouterError('forbidden', `This API key has the permission ${has}; this request needs ${needs}.`)
 }
 
-/** The first area in which permissions are more than those of a key; undefined when there is none. */
+/** Returns the first area in which permissions are more than those of a key; undefined when there is none. */
 export function areaBeyond({ permissions }: Key, others: Permissions): keyof Permissions | undefined {
   return areas.find((area) => rank(others[area]) > rank(permissions[area]))
 }
@@ -128,9 +128,9 @@ export function ensureFirstKey(store: Store, chosen?: string): FirstKey {
 }
 
 const actor = 'first-start'
-/** How long a key works at most after another process has revoked it. */
+/** Maximum time for which a key still works after another process has revoked it. */
 const defaultRereadMs = 2_000
-/** About 1 KB each. */
+/** Maximum number of known keys, of about 1 KB each. */
 const mostKnown = 10_000
 
 const howToSend = 'Send it as "Authorization: Bearer <key>" or "x-api-key: <key>".'

@@ -23,7 +23,7 @@ export type Limits = {
    * with the time after which the same call passes.
    */
   take(limited: readonly Limited[], request: TokenRequest): LimitReservation
-  /** How many windows are in memory, and how many calls run in them. */
+  /** Returns the number of windows in memory, and of the calls that run in them. */
   state(): { windows: number; running: number }
 }
 
@@ -87,7 +87,7 @@ const slotMs = 100
 /** The suggested delay when the limit of calls at once is reached: when one will end is unknown. */
 export const runningWaitMs = 1_000
 
-/** Of a call that nothing limits. */
+/** Reservation of a call that no limit applies to. */
 export const unlimited: LimitReservation = { settle() {}, undo() {}, headers: {} }
 
 function isLimited({ limits }: Limited): boolean {
@@ -124,7 +124,7 @@ function exceededLimits({ scope, limits, window }: LimitedWindow, request: Token
   return exceeded
 }
 
-/** What is limited. */
+/** Kind of quantity that is limited. */
 export type What = 'calls' | 'requests' | 'tokens'
 
 /** A limit that a call exceeds: how much of it is left, and when the call would pass. */
@@ -136,7 +136,7 @@ export type ExceededFacts = Pick<Limited, 'scope'> & {
   waitMs: number
 }
 
-/** The message for clients. */
+/** Returns the message for clients. */
 export function exceededMessage({ scope, what, limit, left, needed, waitMs }: ExceededFacts): string {
   const owner = scope === 'key' ? 'this API key' : 'the organization'
   if (what === 'calls')
@@ -146,7 +146,7 @@ export function exceededMessage({ scope, what, limit, left, needed, waitMs }: Ex
   return `The limit of ${owner} is ${limit} tokens per minute: ${left} are left and this call may need ${needed}. Try again in ${seconds(waitMs)}.`
 }
 
-/** The time when `missing` units are free, or as many as can be. */
+/** Returns the time when `missing` units are free, or as many as can be. */
 function waitFor(window: Window, what: 'requests' | 'tokens', missing: number): number {
   let freed = 0
   for (const slot of window.slots) {
@@ -156,7 +156,7 @@ function waitFor(window: Window, what: 'requests' | 'tokens', missing: number): 
   return window.slots.at(-1)?.endsAt ?? 0
 }
 
-/** The tokens that must be available for a call to pass. */
+/** Returns the tokens that must be available for a call to pass. */
 export function neededTokens({ prompt, output, hasOutputLimit }: TokenRequest): number {
   return hasOutputLimit ? prompt + output : Math.max(prompt, 1)
 }
@@ -203,7 +203,7 @@ function endsOf(parts: readonly Reserved[]): Pick<LimitReservation, 'settle' | '
   }
 }
 
-/** The remainder of the tightest limit of each kind, and when it is fully available again. */
+/** Returns the remainder of the tightest limit of each kind, and when it is fully available again. */
 function headersOf(applied: readonly LimitedWindow[], at: number): Record<string, string> {
   const rests = applied.flatMap(({ limits, window }): Rest[] => {
     const resetMs = (window.slots.at(-1)?.endsAt ?? at) - at
@@ -215,10 +215,10 @@ function headersOf(applied: readonly LimitedWindow[], at: number): Record<string
   return restHeaders(rests)
 }
 
-/** What is left of a limit, and when all of it is. */
+/** Remaining part of a limit, and the time until all of it is available. */
 export type Rest = { what: What; limit: number; left: number; resetMs: number }
 
-/** Headers for the client: the remainder of the tightest limit of each kind. */
+/** Returns headers for the client: the remainder of the tightest limit of each kind. */
 export function restHeaders(rests: readonly Rest[]): Record<string, string> {
   const headers: Record<string, string> = {}
   for (const { what, limitName, remainingName, resetName } of kinds) {
@@ -250,7 +250,7 @@ const kinds = [
   },
 ] as const
 
-/** `350ms`, `12s`. */
+/** Formats a time as `350ms` or `12s`. */
 function shortly(ms: number): string {
   return ms < 1_000 ? `${Math.ceil(ms)}ms` : `${Math.ceil(ms / 1_000)}s`
 }

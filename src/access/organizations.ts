@@ -5,7 +5,7 @@ import type { OrganizationRules } from '../store/rules.ts'
 
 /** Cached rules of organizations. */
 export type OrganizationCache = {
-  /** The rules of an organization: the same object as long as nothing has changed. Throws an Error for an unknown one. */
+  /** Returns the rules of an organization: the same object as long as nothing has changed. Throws an Error for an unknown one. */
   rulesOf(id: string): OrganizationRules
 }
 
@@ -34,6 +34,6 @@ export function openOrganizations(
   }
 }
 
-/** How long a change by another process may go unnoticed. */
+/** Maximum time for which a change by another process may go unnoticed. */
 const defaultRereadMs = 2_000
 const mostKnown = 10_000

@@ -16,12 +16,12 @@ import {
   type What,
 } from './limits.ts'
 
-/** One limit that applies to a call, and what the call needs of it. */
+/** One limit that applies to a call, and the amount that the call needs of it. */
 type Applied = Pick<Limited, 'scope'> & { what: What; need: Need & { limit: bigint } }
 
 /**
- * The limits of one event loop of several: what a purse has been lent of them. Throws Borrowing where that is too little.
- * `now` returns milliseconds of the clock of the bank.
+ * Opens the limits of one event loop of several: its local quota of them. Throws Borrowing where that is too little.
+ * `now` returns milliseconds of the quota allocator's clock.
  */
 export function openLentLimits(purse: Purse, { now }: { now(): number }): Limits {
   return {
@@ -66,14 +66,14 @@ function appliedOf({ scope, id, limits }: Limited, request: TokenRequest): Appli
   return applied
 }
 
-/** Whether a call may run with what the purse has; more than that is asked for while the bank has it. */
+/** Checks whether a call may run with the local quota; more than that is requested while the quota allocator has it. */
 function holds(account: PurseAccount | undefined, { least, wish }: Need): boolean {
   if (!account) return false
   const free = freeIn(account)
   return free >= wish || (free >= least && account.left <= 0n)
 }
 
-/** Ends what a call occupies: with what it used, or as if it had not happened. */
+/** Reservations of a call, which end with its usage, or as if it had not happened. */
 type Taken = { settle(tokens: number): void; undo(): void }
 
 function takeFrom(

@@ -1,18 +1,18 @@
 import { hash, randomBytes } from 'node:crypto'
 import { secretPrefix } from '../core/secrets.ts'
 
-/** A new secret: 256 random bits behind the prefix of this router's keys. */
+/** Makes a new secret: 256 random bits behind the prefix of this router's keys. */
 export function newSecret(): string {
   return `${secretPrefix}${randomBytes(32).toString('base64url')}`
 }
 
-/** The stored form of a secret: its SHA-256 for lookups, and its first characters for people to recognize it. */
+/** Returns the stored form of a secret: its SHA-256 for lookups, and its first characters, by which an operator recognizes it. */
 export function storedSecret(secret: string): { hash: Buffer; prefix: string } {
   // At most a quarter, so that the prefix does not give away a short secret that an operator chose.
   return { hash: hashOf(secret), prefix: secret.slice(0, Math.min(8, Math.floor(secret.length / 4))) }
 }
 
-/** SHA-256 of a secret: secrets are random, so that no slow hash is needed, and this runs for each call. */
+/** Returns the SHA-256 of a secret: secrets are random, so that no slow hash is needed, and this runs for each call. */
 function hashOf(secret: string): Buffer {
   return Buffer.from(hash('sha256', secret, 'hex'), 'hex')
 }
@@ -36,8 +36,8 @@ const unsendable = 'has characters that cannot be sent in a header: use letters,
 type Headers = { readonly [name: string]: string | string[] | undefined }
 
 /**
- * The secret of `Authorization: Bearer <key>` or `x-api-key: <key>`; undefined when the client sent none. Another
- * Authorization header yields a string that is no key, so that it is rejected instead of ignored.
+ * Reads the secret of `Authorization: Bearer <key>` or `x-api-key: <key>`; undefined when the client sent none. Another
+ * Authorization header yields a string that is not a key, so that it is rejected instead of ignored.
  */
 export function secretOf(headers: Headers): string | undefined {
   const authorization = textOf(headers.authorization)
@@ -48,7 +48,7 @@ export function secretOf(headers: Headers): string | undefined {
   return authorization === '' || onlyScheme ? undefined : notAKey
 }
 
-/** Never a valid key, as keys contain no spaces. */
+/** Placeholder that is never a valid key, as keys contain no spaces. */
 const notAKey = 'not a bearer token'
 
 function textOf(value: string | string[] | undefined): string {

@@ -12,7 +12,7 @@ export type Counting = {
   defaults: JsonObject
   /** A body as a provider of the same format counts it. */
   body(body: JsonObject): JsonObject
-  /** The client's JSON of a count; a provider's own may say more. */
+  /** The client's JSON of a count; a provider's own may contain more. */
   write(count: JsonObject & { input_tokens: number; estimated?: true }): JsonObject
 }
 
@@ -27,9 +27,9 @@ export type ClientApi = {
   editRequest(body: JsonObject, facts: EditFacts): JsonObject
   /** The neutral names of what such an edit changes or leaves out by itself: what other providers made, and wrong limits. */
   editLosses(body: JsonObject): string[]
-  /** Whether a request may say something in words that are not the API's own: an edited body then needs the provider's. */
+  /** Checks whether a request may use names that are not the API's own: an edited body then needs the provider's. */
   hasOtherWords?(request: NeutralRequest): boolean
-  /** How the tokens of requests are counted, in APIs that have an endpoint for it. */
+  /** Token counting for requests, in APIs that have an endpoint for it. */
   counting?: Counting
   writeReply(reply: Reply, facts: ReplyFacts): JsonObject
   /** The reply of a provider of the same format with the model that served and the cost; the rest is untouched. */
@@ -45,7 +45,7 @@ export type ClientApi = {
   requestIdHeader?: string
   /** Request headers for a provider of the same format: they replace the manifest's value, or are appended to it. */
   forwardedHeaders?: { readonly [name: string]: 'replace' | 'append' }
-  /** The text that keeps an idle stream open once it has begun; a comment where this is missing. */
+  /** The text that keeps an idle stream open once it has started; a comment where this is missing. */
   keepAlive?: string
 }
 
@@ -63,7 +63,7 @@ export type EditFacts = {
   length?: number | undefined
 }
 
-/** What asks a provider for reasoning and caching: `members` of a body, and a `mark` of a content part. */
+/** Provider-specific way to ask for reasoning and caching: `members` of a body, and a `mark` of a content part. */
 export type ProviderWords = { members: JsonObject; mark?: JsonObject }
 
 /**
@@ -77,7 +77,10 @@ export type ReplyFacts = {
   request?: NeutralRequest
   id?: string
   finishOf?: FinishOf
-  /** What the router did for the reply, in the last event of a stream: where several targets made it, or the call asked for that. */
+  /**
+   * Report of the router's part in the reply, in the last event of a stream: present where several targets made it, or the call asked for
+   * it.
+   */
   router?: JsonObject
 }
 
@@ -91,15 +94,15 @@ export type FinishOf = (reason: string) => Finish | undefined
 export type StreamWriter = {
   /** Neutral events of a translated reply. */
   events(events: readonly StreamEvent[]): string
-  /** One frame of a provider of the same format, edited; empty when the client does not get it. */
+  /** Edits one frame of a provider of the same format; returns an empty text when the client does not get it. */
   edit(payload: JsonObject): string
-  /** Whether frames that differ in a piece of text alone are edited into texts that differ in it alone. */
+  /** True if frames that differ only in a piece of text are edited into texts that differ only in it. */
   repeatsText?: boolean
   /** The end of a complete reply: usage, cost, terminator. */
   end(facts: ReplyFacts): string
   /** The end of a reply that failed: an error, and no terminator that would signal success. */
   fail(error: RouterError): string
-  /** As `heldIds` of the API, after a streamed reply. */
+  /** Returns the same as `heldIds` of the API, after a streamed reply. */
   heldIds?(): string[]
   /** The whole reply as it was streamed, in an API that stores replies. */
   reply?(facts: ReplyFacts): JsonObject

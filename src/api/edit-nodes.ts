@@ -41,7 +41,7 @@ function mapMembers(object: JsonObject, change: (value: Json, name: string) => J
   return changed
 }
 
-/** Where nodes hold others. */
+/** Members in which nodes hold other nodes. */
 const inner = ['content', 'output']
 
 function editNode(node: JsonObject, edit: NodeEdit): JsonObject {
@@ -53,7 +53,7 @@ function editNode(node: JsonObject, edit: NodeEdit): JsonObject {
   return made === source ? edited : { ...edited, source: made }
 }
 
-/** Where a body of one API has members of the API's own, which null leaves out; elsewhere null may mean something. */
+/** Places where a body of one API has members of the API's own, which null leaves out; elsewhere null may be meaningful. */
 export type OwnMembers = {
   lists: readonly string[]
   /** The types of messages, items, parts and tools whose members are the API's own; those without a type have own ones. */
@@ -62,7 +62,7 @@ export type OwnMembers = {
   settings: ReadonlySet<string>
 }
 
-/** Members that hold the client's JSON, what a model made, or nodes that are looked at on their own. */
+/** Members that hold the client's JSON, output of a model, or nodes that are edited on their own. */
 const others: ReadonlySet<string> = new Set(
   ['schema', 'parameters', 'input_schema', 'input', 'arguments', 'definition', 'metadata', 'logit_bias'].concat([
     'content',
@@ -76,7 +76,7 @@ const others: ReadonlySet<string> = new Set(
   ]),
 )
 
-/** A body without the nulls that say nothing: many servers refuse them. What does not change is shared with the body. */
+/** Returns a body without meaningless nulls: many servers refuse them. Unchanged parts are shared with the body. */
 export function withoutNulls(body: JsonObject, { lists, types, settings }: OwnMembers): JsonObject {
   if (!holdsNull(body)) return body
   const clean = (node: JsonObject) =>
@@ -89,7 +89,10 @@ export function withoutNulls(body: JsonObject, { lists, types, settings }: OwnMe
   return withEditedNodes(edited, lists, clean)
 }
 
-/** Nearly all bodies hold none that would be left out: a walk that makes nothing tells it in a fraction of the time. */
+/**
+ * Checks for a null that would be left out. Nearly all bodies hold none: a walk that allocates nothing finds that out in a fraction of
+ * the time.
+ */
 function holdsNull(value: JsonObject | Json[]): boolean {
   if (Array.isArray(value)) {
     for (const item of value) if (item === null || (typeof item === 'object' && holdsNull(item))) return true
@@ -111,7 +114,7 @@ function cleanObject(object: JsonObject): JsonObject {
   return mapMembers(withoutNull(object), (value, name) => (others.has(name) ? value : cleanValue(value)))
 }
 
-/** An assistant that only calls has the content null, which some servers want to be told. */
+/** Checks whether a null must stay: the content of an assistant that only calls is null, and some servers require it to be sent. */
 function isKept({ role }: JsonObject, name: string): boolean {
   return name === 'content' && role === 'assistant'
 }

@@ -50,19 +50,19 @@ function checked(members: JsonObject): ForeignSignature {
   })
 }
 
-/** The neutral name of what is lost with a foreign signature: the signature of a call, text or search is none of its own. */
+/** Returns the neutral name of what is dropped with a foreign signature. The signature of a call, text or search has no name of its own. */
 export function lossWith(text: Json | undefined): string[] {
   const { body, search, call, text: position } = readForeignSignature(text) ?? {}
   if ((call ?? position ?? search) !== undefined) return []
   return body === undefined ? ['parts.reasoning'] : ['parts.opaque']
 }
 
-/** Whether a text is a foreign signature: no provider may receive it as its own. */
+/** Checks whether a text is a foreign signature: no provider may receive it as its own. */
 export function isForeignSignature(text: Json | undefined): text is string {
   return typeof text === 'string' && text.startsWith(prefix)
 }
 
-/** Whether an item stands for one that a provider of the Responses format holds. */
+/** Checks whether an item stands for one that a provider of the Responses format holds. */
 export function isReference(item: Json | undefined): item is JsonObject {
   if (!isObject(item)) return false
   return item.type === 'item_reference' || (typeof item.id === 'string' && Object.keys(item).length === 1)

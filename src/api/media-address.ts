@@ -5,7 +5,7 @@ import { type Check, refuse } from './check.ts'
 /** The bytes of a file as base64. */
 export type FileData = Required<Pick<MediaPart, 'data' | 'media_type'>>
 
-/** Whether a text is an address of its own, not data. Only its beginning is looked at: data may be long. */
+/** Checks whether a text is an address of its own, not data. Only its beginning is examined: data may be long. */
 export function isAddress(text: string): boolean {
   return /^(?!data:)[a-z][a-z0-9+.-]*:\/\/./i.test(text.slice(0, 64))
 }
@@ -56,7 +56,7 @@ const typesByExtension: ReadonlyMap<string, string> = new Map([
   ['pptx', 'application/vnd.openxmlformats-officedocument.presentationml.presentation'],
 ])
 
-/** The file in a `file_data`: a data URL, an address, or bare base64 whose type its name tells. Throws RouterError 400. */
+/** Returns the file in a `file_data`: a data URL, an address, or bare base64 whose type follows from its name. Throws RouterError 400. */
 export function fileAt(given: string, filename: string | undefined, path: string): { url: string } | FileData {
   if (given.slice(0, 5).toLowerCase() === 'data:') return dataOf(given, path)
   return isAddress(given) ? { url: given } : { data: given, media_type: typeByName(filename) }

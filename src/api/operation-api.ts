@@ -12,7 +12,7 @@ export type OperationBody =
   | { json: unknown }
   | { fields: readonly (readonly [name: string, value: string])[]; files: readonly UploadedFile[] }
 
-/** How large a form may be: bytes of one file, how many files it may have, and bytes of all (default: those of all files). */
+/** Size limits of a form: bytes of one file, number of files, and bytes of all (default: those of all files). */
 export type FormBounds = { fileBytes: number; files: number; bytes?: number }
 
 /**
@@ -31,7 +31,7 @@ export type OperationApi = {
   read(body: OperationBody): OperationRequest
   /** Adds what the files must be read for before the call is admitted. Rejects with the reason of an aborted signal. */
   measure?(request: OperationRequest, signal: AbortSignal): Promise<OperationRequest>
-  /** What the client is to get: one JSON text, bytes as they come, or server-sent events. */
+  /** Returns the form of the client's reply: one JSON text, bytes as they come, or server-sent events. */
   wants(request: OperationRequest): 'json' | 'bytes' | 'events'
   /** Throws RouterError 400 for what this model cannot do, as far as the catalog knows. */
   checkModel?(request: OperationRequest, entry: ModelEntry): void
@@ -39,7 +39,10 @@ export type OperationApi = {
   most(request: OperationRequest, entry: ModelEntry | undefined): Usage
   /** The texts whose tokens `most` bounds by their bytes: each as often as it is read. */
   texts?(request: OperationRequest): string[]
-  /** What the router counts itself: characters, images, seconds. `reply` is missing when none came, or only a part of it. */
+  /**
+   * Counts the units that the router measures itself: characters, images, seconds. `reply` is missing when none came, or only a part of
+   * it.
+   */
   count(request: OperationRequest, reply?: JsonObject): Usage
   /** The tokens, and the seconds, of a call whose provider counted none. */
   estimate(request: OperationRequest, reply?: JsonObject): Usage
@@ -66,7 +69,7 @@ export type OperationByChat = {
   request(request: OperationRequest): NeutralRequest & { max_output_tokens: number }
   /** The client's reply that the model's amounts to. Throws RouterError `provider_unreadable`. */
   reply(reply: Reply, request: OperationRequest): JsonObject
-  /** The client's names of neutral fields that can be lost; others are of the router's own making. */
+  /** The client's names of neutral fields that can be dropped; others are defined by the router itself. */
   names: { readonly [field: string]: string }
 }
 
@@ -83,15 +86,15 @@ export type OperationFacts = {
   now: number
 }
 
-/** Bytes, for clients that want them, of what providers answer in. `mediaType` is what the provider says of them. */
+/** Conversion of a provider's answer to bytes, for clients that want bytes. `mediaType` is the type that the provider reports. */
 export type OperationBytes = {
   /** The bytes that a whole reply carries. Throws RouterError `provider_unreadable`. */
   ofWhole(reply: JsonObject, request: OperationRequest): { bytes: Uint8Array; mediaType: string | undefined }
   /** The bytes that an event carries, or that it ends its stream. */
   ofEvent(event: JsonObject): Uint8Array | 'end' | undefined
-  /** The headers that tell what is not as it was asked for, by the beginning of the bytes. */
+  /** Returns the headers that report any difference from the request, by the beginning of the bytes. */
   headers(beginning: Uint8Array, mediaType: string | undefined, request: OperationRequest): Record<string, string>
-  /** Adds a piece to what is known of the reply, which `count` and `estimate` get. */
+  /** Adds a piece to the facts collected about the reply, which `count` and `estimate` get. */
   collect(known: JsonObject, piece: Uint8Array, request: OperationRequest): JsonObject
 }
 
@@ -102,23 +105,26 @@ export type OperationEvents = {
   /** The event of a piece of bytes; and the one that ends a stream of bytes. */
   ofBytes?(piece: Uint8Array): JsonObject
   endOfBytes?(): JsonObject
-  /** Whether an event ends its stream: it is sent when the call is in the ledger. `known` is what was collected, it included. */
+  /**
+   * Checks whether an event ends its stream: it is sent when the call is in the ledger. `known` holds the facts collected so far,
+   * including it.
+   */
   isEnd(event: JsonObject, known?: JsonObject): boolean
-  /** Events that are not passed on: what they say is in the last one. */
+  /** Checks for events that are not passed on: the last one contains their contents. */
   isHidden?(event: JsonObject): boolean
-  /** What follows the last event. */
+  /** Returns the events that follow the last one. */
   after?(facts: OperationFacts, last: JsonObject): JsonObject[]
   /** An event as the client gets it; the last one with usage and cost. */
   write(
     event: JsonObject,
     facts: Pick<OperationFacts, 'id' | 'model' | 'request'> & Partial<OperationFacts>,
   ): JsonObject
-  /** Whether events are named by their `type` on the wire. */
+  /** True if events are named by their `type` on the wire. */
   named: boolean
   /** The text after the last event. */
   terminator?: string
   /** The event of an error. */
   fail(error: RouterError): JsonObject
-  /** Adds what an event says to the reply as far as it is known, for counting what a broken stream used. */
+  /** Adds the contents of an event to the reply as far as it is known, for counting what a broken stream used. */
   collect?(known: JsonObject, event: JsonObject, request: OperationRequest): JsonObject
 }

@@ -2,7 +2,7 @@ import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import { isWebSearch } from './tools.ts'
 import { type FieldNames, namesOf } from './wire-fields.ts'
 
-/** What to remove from a body of one API so that nothing of a lost field is left in it. */
+/** Parts to remove from a body of one API so that nothing of a dropped field is left in it. */
 type Removal = {
   /** Whole messages, items and content parts. */
   lost?: (node: JsonObject) => boolean
@@ -18,19 +18,19 @@ type Removal = {
   toolMembers?: readonly string[]
   /** Paths from the top of the body. */
   paths?: readonly string[]
-  /** What paths cannot say about the top of the body. */
+  /** Edits the top of the body where paths are not enough. */
   body?: (body: JsonObject) => JsonObject
 }
 
-/** How one API names fields, and how to remove those whose names are not simply paths in the body. */
+/** Names of fields in one API, and the way to remove those whose names are not simply paths in the body. */
 export type Removals = FieldNames & {
-  /** By neutral field. */
+  /** Removals by neutral field. */
   removals: { readonly [field: string]: Removal }
-  /** Where the conversation and other lists of content parts are. */
+  /** Members that hold the conversation and other lists of content parts. */
   lists: readonly string[]
 }
 
-/** What the model reads where nothing else is left of a message. */
+/** Text for the model where nothing else is left of a message. */
 const omitted = '(unsupported content omitted)'
 
 /** A client's body without these neutral fields, and without a tool choice whose tool is gone. The body is not changed. */
@@ -92,7 +92,7 @@ function editNodes(nodes: readonly Json[], removals: readonly Removal[]): Json[]
   })
 }
 
-/** A message, item or part without what is lost in it; nothing when an assistant has nothing left to say. */
+/** Returns a message, item or part without its dropped fields; nothing when an assistant has nothing left. */
 function editNode(node: JsonObject, removals: readonly Removal[]): JsonObject[] {
   const isMessage = node.role !== undefined
   const edited = removals.reduce((left, { messages = [], parts = [], edit }) => {
@@ -103,7 +103,7 @@ function editNode(node: JsonObject, removals: readonly Removal[]): JsonObject[] 
   return node.role === 'assistant' && !saysAnything(whole) && saysAnything(node) ? [] : [whole]
 }
 
-/** Lists inside a node; one that has lost all its parts becomes a text that says so. */
+/** Edits lists inside a node; one that has lost all its parts is replaced by a text that states this. */
 function editInside(node: JsonObject, removals: readonly Removal[]): JsonObject {
   const edited = { ...node }
   for (const name of ['content', 'output', 'tool_calls']) {
@@ -189,7 +189,7 @@ function withoutLostChoice(edited: JsonObject, body: JsonObject): JsonObject {
   }
 }
 
-/** `tool_choice` as a lost field, when the body demands a call and the edited one no longer does. */
+/** Returns `tool_choice` as a dropped field when the body demands a call and the edited one no longer does. */
 export function lostChoice(body: JsonObject, edited: JsonObject, dropped: readonly string[]): string[] {
   const isLost = demands(body) && !demands(edited) && !dropped.includes('tool_choice')
   return isLost ? ['tool_choice'] : []
@@ -219,13 +219,13 @@ function withoutLost(choice: Json | undefined, isLost: (pointer: Json) => boolea
   return isObject(nested) ? { ...choice, allowed_tools: { ...nested, tools } } : { ...choice, tools }
 }
 
-/** In the Messages API the choice says as well whether calls may be parallel. */
+/** Returns the tool choice that only keeps calls from being parallel: in the Messages API the choice decides that as well. */
 export function parallelWish(choice: Json | undefined): Json | undefined {
   const alone = isObject(choice) && choice.disable_parallel_tool_use === true
   return alone ? { type: 'auto', disable_parallel_tool_use: true } : undefined
 }
 
-/** Whether a choice points at this tool: by its kind and name, or by its type alone. */
+/** Checks whether a choice points at this tool: by its kind and name, or by its type alone. */
 function isChosen(tool: JsonObject, pointer: JsonObject): boolean {
   const { type } = pointer
   if (type === 'function' || type === 'custom') {

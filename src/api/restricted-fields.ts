@@ -1,19 +1,19 @@
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import type { Api } from '../core/request.ts'
 
-/** What a field decides beside the words of a reply: who serves, what it costs, what is kept or read at a provider. */
+/** Effect of a field besides the words of a reply: on who serves, what it costs, and what is stored or read at a provider. */
 export type Effect = 'server' | 'cost' | 'state'
 
 /**
- * What the router does with a field. `read`: it understands it, and its price and limits hold. `refuse`: a 400. `priced`: it
- * goes on where its price is known. `held`: it names state at a provider, which the organization must have made through this
- * router. `inside`: its members may be other governed fields, which are refused.
+ * Treatment of a field by the router. `read`: it understands it, and its price and limits hold. `refuse`: a 400. `priced`: it goes on
+ * where its price is known. `held`: it names state at a provider, which the organization must have made through this router. `inside`:
+ * its members may be other restricted fields, which are refused.
  */
 export type Rule = 'read' | 'refuse' | 'priced' | 'held' | 'inside'
 
 /**
- * A field that decides more than the words of a reply, as a path in the body that goes through lists. `instead` says, to
- * follow its name in a message, what to do.
+ * A field that decides more than the words of a reply, as a path in the body that goes through lists. `instead` is the advice that
+ * follows its name in a message.
  */
 export type GovernedField = {
   name: string
@@ -43,7 +43,7 @@ const readLengths: { readonly [api in Api]: readonly string[] } = {
   messages: ['max_tokens'],
 }
 
-/** Every governed field of the client APIs; manifests add those of their providers. */
+/** Every restricted field of the client APIs; manifests add those of their providers. */
 export const governedFields: readonly GovernedField[] = [
   { name: 'model', effect: 'server', rule: 'read' },
   { name: 'models', effect: 'server', rule: 'read' },
@@ -108,18 +108,18 @@ export const governedFields: readonly GovernedField[] = [
   { name: 'cachedContent', effect: 'state', rule: 'refuse', instead: 'send the content' },
 ]
 
-/** A governed field in a body: its path there, and its value. */
+/** A restricted field in a body: its path there, and its value. */
 export type GovernedUse = { field: GovernedField; path: string; value: Json }
 
-/** Finds the uses of governed fields that the router does not simply read. */
+/** Finds the uses of restricted fields that the router does not simply read. */
 export type GovernedSearch = (body: JsonObject) => GovernedUse[]
 
 /** Members in which clients put what a provider alone understands. */
 const wrappers = ['extra_body', 'extensions', 'provider_options', 'providerOptions']
 
 /**
- * A search in the bodies of an API for a provider of this slug, with the fields that its manifest adds. A field inside of a
- * wrapper is refused whatever its rule: the router reads it in its own place only.
+ * A search in the bodies of an API for a provider of this slug, with the fields that its manifest adds. A field inside of a wrapper is
+ * refused regardless of its rule: the router reads it in its own place only.
  */
 export function governedSearch(api: Api, slug: string, added: readonly GovernedField[]): GovernedSearch {
   const own = governedFields.filter(({ apis = [api] }) => apis.includes(api))
@@ -146,10 +146,10 @@ export function governedSearch(api: Api, slug: string, added: readonly GovernedF
 /** Names that no provider reads as another one. */
 const plain = /^[a-z0-9_]*$/
 
-/** Fields that are no governed ones, and decide how long a prompt is or how it is answered. */
+/** Fields that are not restricted, and decide how long a prompt is or how it is answered. */
 const spoken = ['messages', 'input', 'system', 'instructions', 'stream']
 
-/** A name as those providers read it that care neither for capitals nor for blanks, in all alphabets. */
+/** Returns a name as providers read it that ignore case and whitespace, in all alphabets. */
 function folded(name: string): string {
   return name.trim().toUpperCase().toLowerCase()
 }
@@ -158,7 +158,7 @@ function misspelt(name: string, meant: string): GovernedField {
   return { name, effect: 'server', rule: 'refuse', instead: `write \`${meant}\`` }
 }
 
-/** Governed fields by the steps of their paths. */
+/** Restricted fields by the steps of their paths. */
 type Tree = Map<string, Branch>
 type Branch = { field?: GovernedField; inner: Tree }
 
@@ -196,7 +196,7 @@ function addInner(value: Json, inner: Tree, uses: GovernedUse[]): void {
   if (isObject(value)) for (const [step, branch] of inner) addUses(value[step], branch, uses)
 }
 
-/** Governed fields at any depth of a wrapper. */
+/** Finds restricted fields at any depth of a wrapper. */
 function usesInside(
   wrapper: Json | undefined,
   name: string,

@@ -23,13 +23,13 @@ import {
   text,
 } from './check.ts'
 
-/** The fields of a body that say how the call is routed. The router alone reads them. */
+/** The fields of a body that determine how the call is routed. Only the router reads them. */
 export const routingFields = ['models', 'provider', 'route', 'session_id'] as const
 
 /** Fields that the router alone reads, in every API: no provider gets them. */
 export const routerFields: readonly string[] = ['requesty', ...routingFields]
 
-/** Whether the router is asked to have the prompt cached where caching must be asked for. Throws RouterError 400. */
+/** Checks whether the router is asked to have the prompt cached where caching must be requested. Throws RouterError 400. */
 export function wantsCache(body: JsonObject): boolean {
   const settings = optional(body.requesty, 'requesty', object)
   return optional(settings?.auto_cache, 'requesty.auto_cache', flag) === true
@@ -45,8 +45,8 @@ export function withoutRouterFields(body: JsonObject, names = routerFields): Jso
 }
 
 /**
- * How a body asks to be routed; `totalMs` is the time that a header gives to the whole call. Undefined where nothing is asked for.
- * Throws RouterError 400 that names the field.
+ * Reads the routing that a body asks for; `totalMs` is the time that a header gives to the whole call. Undefined where nothing is asked
+ * for. Throws RouterError 400 that names the field.
  */
 export function readRouting(body: JsonObject, totalMs?: number): RoutingRequest | undefined {
   const isAsked = routingFields.some((name) => (body[name] ?? null) !== null)
@@ -106,7 +106,7 @@ const wish: Check<Json> = (value, path) => {
   return value
 }
 
-/** What would be nice to have: it is reported that nothing of it is heeded. */
+/** Preferences that are accepted and ignored: the reply reports that. */
 const wishes = ['preferred_min_throughput', 'preferred_max_latency'] as const
 
 const providerFields = [
@@ -116,13 +116,13 @@ const providerFields = [
 ] as const
 type ProviderField = (typeof providerFields)[number]
 
-/** What other routers know of models, and this one does not. */
+/** Facts about models that other routers know, and this one does not. */
 const unknownFacts: { readonly [name: string]: string } = {
   quantizations: 'in which quantization a provider runs a model',
   enforce_distillable_text: 'whether other models may be trained on what a model writes',
 }
 
-/** A wish that is not known may be a limit on who serves: it is not passed over. */
+/** Refuses unknown members: one may be a limit on who serves, so it must not be ignored. Throws RouterError 400. */
 function refuseUnknown(provider: JsonObject): void {
   const known: readonly string[] = providerFields
   const unknown = Object.keys(provider).find((name) => !known.includes(name) && asksFor(provider[name]))

@@ -3,11 +3,11 @@ import type { CacheHint } from '../core/parts.ts'
 import type { Api, ClientTool, NeutralRequest, Tool, WebSearch } from '../core/request.ts'
 import { defined, list, object, optional, text } from './check.ts'
 
-/** How a client API defines its tools. */
+/** Rules by which a client API defines its tools. */
 export type ToolReader = {
   api: Api
   typeOf(tool: JsonObject, path: string): string
-  /** A tool that the client runs; undefined when this type is none. */
+  /** Returns a tool that the client runs; undefined for any other type. */
   clientTool(type: string, tool: JsonObject, path: string): ClientTool | undefined
   webSearch(tool: JsonObject, path: string): WebSearch
   cache?(tool: JsonObject, path: string): CacheHint | undefined
@@ -33,7 +33,7 @@ export function readToolList(
   return { tools, web_search }
 }
 
-/** Whether a tool of this type is a web search: dated, previewed and prefixed names all mean the same. */
+/** Checks whether a tool of this type is a web search: dated, previewed and prefixed names all mean the same. */
 export function isWebSearch(type: Json | undefined): boolean {
   return typeof type === 'string' && /(^|:)web_search(_|$)/.test(type)
 }

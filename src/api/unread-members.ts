@@ -3,28 +3,28 @@ import { isObject, type Json, type JsonObject } from '../core/json.ts'
 /** The members that a reader understands, by name. */
 export type KnownMembers = { readonly [name: string]: Known }
 
-/** What a reader understands of a value. */
+/** The part of a value that a reader understands. */
 export type Known =
   /** All of it: a plain value, or JSON of any shape, such as a schema. */
   | 'all'
-  /** Nothing, but `false` asks for nothing either. */
+  /** Only `false`, which asks for nothing; any other value is not understood. */
   | 'off'
   /**
-   * These members of an object, or of every object in a list; `as` follows the path in their names. Other members of an
-   * `open` one are extensions.
+   * Members of an object, or of every object in a list; `as` follows the path in their names. Other members of an `open` one are
+   * extensions.
    */
   | { readonly members: KnownMembers; readonly as?: string; readonly open?: true }
-  /** As the kind of object determines. Objects of any other kind are kept as they are. */
+  /** Members that depend on the kind of object. Objects of any other kind are kept as they are. */
   | { readonly kinds: KnownMembers; readonly kindOf: (object: JsonObject) => Json | undefined }
-  /** These texts of a list. */
+  /** Texts of a list that are understood. */
   | { readonly texts: ReadonlySet<string> }
 
 /** Upper bound of the names that are given for one body. */
 export const mostUnread = 50
 
 /**
- * The paths of the members of a body that its reader does not understand, each once and without positions in lists;
- * undefined when there are none. Top-level fields that are not in the table are not looked at.
+ * Returns the paths of the members of a body that its reader does not understand, each once and without positions in lists; undefined
+ * when there are none. Top-level fields that are not in the table are ignored.
  */
 export function unreadMembers(body: JsonObject, known: KnownMembers): string[] | undefined {
   const found = new Set<string>()

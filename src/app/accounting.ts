@@ -11,23 +11,23 @@ import { openStore, type Store } from '../store/open.ts'
 import { isDamage, storeError } from '../store/store-error.ts'
 import type { SentRowsLedger } from '../workers/threads/sent-rows.ts'
 
-/** What a process has once, however many threads serve its calls: the database, the rows that are to be written, the purge. */
+/** State that a process has once, however many threads serve its calls: the database, the rows that are to be written, the purge. */
 export type Books = {
   store: Store
   metrics: BookMetrics
-  /** What happens now, for those who watch. */
+  /** Current counts, for those who watch. */
   live: LiveCounts
   /** The calls that were refused last. */
   refused: RefusedCalls
   ledger: Pick<LedgerQueue, 'settle' | 'ready' | 'backlog'> & SentRowsLedger
   damage: DamageWatch
-  /** Why no row can be written, as a message for clients. */
+  /** Returns why no row can be written, as a message for clients. */
   writeFailure(): string | undefined
   /** Writes the rest of the rows and lets another router have the database. It can be read as before. */
   release(): Promise<void>
   /** Takes the database back. Throws StoreError when another router has it, or it cannot be used: then that may be tried once more. */
   reopen(): void
-  /** Whether the row of a call is in the tables. Throws the engine's errors. */
+  /** Checks whether the row of a call is in the tables. Throws the engine's errors. */
   isWritten(id: string): boolean
 }
 
@@ -80,7 +80,7 @@ export function openBooks(
           live.count(record)
           tracing?.record(record)
         }
-        // Lines keep what was said of calls that become spans, and of no others.
+        // Workers keep the contents of calls that become spans, and of no others.
         const hasContents = records.some(({ contents }) => contents)
         if (hasContents) settled.text = JSON.stringify(records.map(withoutContents))
         return writing.ledger.settleRows(settled)
@@ -109,7 +109,7 @@ export function openBooks(
   }
 }
 
-/** Rows may end up in a file: what was said is for spans alone. */
+/** Removes the contents of a row, which may end up in a file: they are for spans alone. */
 function withoutContents(record: CallRecord): CallRecord {
   if (record.contents === undefined) return record
   const { contents: _, ...stored } = record
@@ -167,17 +167,19 @@ function recover({ ledger }: Store, log: Log): void {
   if (recovered > 0) log.warn({ recovered }, 'calls that an earlier process could not write are in the ledger')
 }
 
-/** Whether the database is damaged, as far as it is known. */
+/** Watch over damage of the database. */
 type DamageWatch = {
-  /** The reason why nothing may be written, as a message for clients; undefined for a sound database. */
+  /** Returns the reason why nothing may be written, as a message for clients; undefined for a sound database. */
   failure(): string | undefined
   /** Looks at anything that was thrown. Damage that was met once is there until the next start. */
   saw(thrown: unknown): void
-  /** There is damage, with these facts for the log. */
+  /** Records damage, with these facts for the log. */
   report(facts: object): void
 }
 
-/** Looks for damage in the tables that decide about calls, and in what reads and writes throw. `onFound` hears of it once. */
+/**
+ * Looks for damage in the tables that decide about calls, and in what reads and writes throw. `onFound` is called once when there is any.
+ */
 function watchDamage({ integrity }: Pick<Store, 'integrity'>, log: Log, onFound: () => void = () => {}): DamageWatch {
   let damaged = false
   const report = (facts: object) => {

@@ -25,7 +25,7 @@ import { openTokenizer } from '../tokenizer/tokenizer.ts'
 import { openFetcher } from '../upstream/files/fetcher.ts'
 import { openHttpClient } from '../upstream/http/http-client.ts'
 
-/** What a line needs: its own connection to the database, and what it is allowed to spend. */
+/** Parts that a worker needs: its own connection to the database, and its quota to spend. */
 export type LineParts = {
   watch: Pick<Watch, 'current'>
   store: Store
@@ -36,40 +36,40 @@ export type LineParts = {
   signatures: SignatureCache
   log: Log
   onThrown(thrown: unknown): void
-  /** Hears of calls that were refused; of a flood not of all. */
+  /** Called with calls that were refused; in a flood, not with all of them. */
   onRefused(call: RefusedCall): void
   patienceMs: number
   keepAliveMs: number
-  /** Which traces are recorded. */
+  /** Sampling that decides which traces are recorded. */
   sampling: Sampling
-  /** How many lines share the limits of calls at once. */
+  /** Number of workers that share the limits of concurrent calls. */
   lines: number
-  /** Hears what this line finds out about providers, which is of use to others. */
+  /** Called with findings of this worker about providers that others can use. */
   onFound?: (finding: Finding) => void
-  /** Is told when calls have ended. */
+  /** Notified when calls have ended. */
   plugins: Pick<PluginHost, 'presentCallsEnd'>
 }
 
-/** A line: all that one event loop needs to serve calls. */
+/** A worker: all that one event loop needs to serve calls. */
 export type Line = {
   context: ServerContext
-  /** What of the providers takes no calls of this line, or not all. */
+  /** Returns the parts of the providers that take no calls of this worker, or not all. */
   troubled(): Trouble[]
-  /** What was measured of providers since the last time. */
+  /** Returns the measurements of providers since the last time. */
   takeMeasured(): Finding[]
-  /** Adopts what other lines have found out about providers. */
+  /** Adopts findings of other workers about providers. */
   adopt(findings: readonly Finding[]): void
-  /** The calls of an organization that are under way. */
+  /** Returns the calls of an organization that are in flight. */
   underWay(organization: string): CallsUnderWay
-  /** What it says of itself to those who watch the process. */
+  /** Returns the facts that it reports to those who watch the process. */
   facts(): LineFacts
-  /** From now on the delay of its event loop is measured. */
+  /** Starts to measure the delay of its event loop. */
   watchLoop(): void
   /** Refuses new calls, waits this long for running ones, then aborts them. `stopListening` is called at once. */
   stop(deadlineMs: number, stopListening: () => void): Promise<void>
 }
 
-/** Opens a line, which ends with the stack. */
+/** Opens a worker, which ends with the stack. */
 export function openLine(parts: LineParts, started: AsyncDisposableStack): Line {
   const { watch, store, access, rulesOf, log, onThrown, patienceMs, keepAliveMs, lines } = parts
   const routing = openSharedState({
@@ -137,7 +137,7 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
   }
 }
 
-/** Says which provider does not accept the credential that the router has for it. */
+/** Returns a function that logs which provider does not accept the credential that the router has for it. */
 function refusedCredential(log: Log): NonNullable<HealthOptions['onRefused']> {
   return (provider, { code, message }) =>
     log.warn({ provider, error: code, message }, 'the provider does not accept the credential of this router')
@@ -150,7 +150,7 @@ function heldStateOf({ store, log, onThrown }: LineParts): HeldState {
   })
 }
 
-/** What a line says of itself. */
+/** Returns the facts that a worker reports about itself. */
 function factsOf(own: {
   running: RunningRequests
   underWay: InFlightCalls
@@ -175,12 +175,12 @@ function factsOf(own: {
 
 const mostRefusedPerSecond = 100
 
-/** How long a line that stops waits for what plugins record. Milliseconds. */
+/** Maximum time for which a worker that stops waits for plugins to record calls. Milliseconds. */
 const recordsMs = 2_000
 
 type OfSnapshot = 'directory' | 'admission' | 'media' | 'maxUnknownFields' | 'maxValues' | 'answerBounds' | 'plugins'
 
-/** The services of calls: those of the current snapshot, and those that live as long as the process. */
+/** Returns the services of calls: those of the current snapshot, and those that live as long as the process. */
 function servicesOf(
   watch: Pick<Watch, 'current'>,
   {
@@ -209,7 +209,7 @@ function servicesOf(
   }
 }
 
-/** The ledger, with a log line for every settled call. */
+/** Returns the ledger, with a log line for every settled call. */
 function logged({ ledger, onRefused }: Pick<LineParts, 'ledger' | 'onRefused'>, log: Log): CallLedger {
   return {
     refused: atMostPerSecond(mostRefusedPerSecond, onRefused),

@@ -2,7 +2,9 @@ import type { ModelDirectory } from '../management/names.ts'
 import type { Listable } from '../routing/names/listed.ts'
 import type { Snapshot } from '../snapshot/snapshot.ts'
 
-/** The directory of a snapshot, against which names are resolved. One object for each snapshot, so that lists can be cached by it. */
+/**
+ * Returns the directory of a snapshot, against which names are resolved. One object for each snapshot, so that lists can be cached by it.
+ */
 export function directoryOf(snapshot: Snapshot): ModelDirectory & Listable {
   const { providers, catalog, config, plugins } = snapshot
   const modelIds = () => catalog.list().map(({ provider, model }) => `${provider}/${model}`)

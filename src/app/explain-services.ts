@@ -9,7 +9,7 @@ import type { Store } from '../store/open.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 import { directoryOf } from './directory.ts'
 
-/** What routes are explained by in a thread that serves no calls; `routing` is what those that do have found out. */
+/** Returns the services that explain routes in a thread that serves no calls; `routing` is the state that the workers have found out. */
 export function explainingBooks({
   watch,
   store,
@@ -34,7 +34,7 @@ export function explainingBooks({
     return {
       ...lasting,
       directory: directoryOf(snapshot),
-      // Spend is read anew each time: lines add to it.
+      // Spend is read anew each time: workers add to it.
       admission: { ...snapshot.config.budget, budget: openBudget(store.spend) },
       maxUnknownFields: body.unknownFields,
       maxValues: body.values,

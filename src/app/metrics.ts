@@ -4,7 +4,7 @@ import type { Trouble } from '../routing/health/health.ts'
 import type { Watch } from '../snapshot/reload.ts'
 import type { Books } from './accounting.ts'
 
-/** Where the metrics of a process come from; `lines` what its event loops say of themselves, and what those counted that have ended. */
+/** Sources of the metrics of a process; `lines` are the facts that its event loops report, and the counts of those that have ended. */
 export type MetricSources = {
   books: Pick<Books, 'ledger' | 'metrics'>
   watch: Pick<Watch, 'current' | 'problems' | 'refusals'>
@@ -12,7 +12,7 @@ export type MetricSources = {
   lines(): { facts: readonly LineFacts[]; ended?: LineFacts['refused'] }
 }
 
-/** All metrics of the process. */
+/** Returns all metrics of the process. */
 export function processMetrics({ books, watch, troubled, lines }: MetricSources): Family[] {
   const { facts, ended } = lines()
   const { series } = watch.current().config.metrics
@@ -48,14 +48,14 @@ export function processMetrics({ books, watch, troubled, lines }: MetricSources)
   ]
 }
 
-/** What takes no calls, or not all. */
+/** Describes the circuits that take no calls, or not all. */
 function circuits(troubled: readonly Trouble[]): Family {
   const samples = troubled.map(({ scope, name, state }): Sample => ({ labels: { scope, name, state }, value: 1 }))
   const help = 'Addresses, credentials and targets of providers that take no calls, or not all.'
   return { name: 'inference_router_circuit_not_closed', help, type: 'gauge', samples }
 }
 
-/** The names that libraries of Prometheus use for every process. */
+/** Returns the names that libraries of Prometheus use for every process. */
 function ofProcess(): Family[] {
   const { user, system } = process.cpuUsage()
   const { rss, heapUsed } = process.memoryUsage()

@@ -5,7 +5,7 @@ import type { ReadBudgets, ValueStore } from '../plugin/kit.ts'
 import type { Store } from '../store/open.ts'
 import { TooManyValues } from '../store/plugin-values.ts'
 
-/** The values of plugins in the database of this thread, which writes them. */
+/** Returns the values of plugins in the database of this thread, which writes them. */
 export function storedValues({ pluginValues }: Pick<Store, 'pluginValues'>): ValueStore {
   const { get, set, add, delete: remove } = pluginValues
   return {
@@ -16,7 +16,7 @@ export function storedValues({ pluginValues }: Pick<Store, 'pluginValues'>): Val
   }
 }
 
-/** What a line asks of the books to write values: no client reaches it. */
+/** Returns the route by which a worker asks the accounting to write values: no client reaches it. */
 export function valuesRoute(values: ValueStore): JsonRoute {
   return {
     path: 'plugin values',
@@ -33,7 +33,7 @@ export function valuesRoute(values: ValueStore): JsonRoute {
   }
 }
 
-/** The values of plugins as a line sees them: it reads its own connection to the database, and the books write. */
+/** Returns the values of plugins as a worker sees them: it reads its own connection to the database, and the accounting writes. */
 export function farValues(store: Pick<Store, 'pluginValues'>, ask: JsonRoute['answer']): ValueStore {
   const change = async (how: Change['how'], plugin: string, key: string, value = '', until = 0) => {
     const params = { how, plugin, key, value, until: String(until) }
@@ -59,7 +59,7 @@ const changes: { readonly [how in Change['how']]: Changing } = {
   delete: (values, plugin, key) => values.delete(plugin, key),
 }
 
-/** What plugins are told of budgets: limits and sums as this connection to the database has them. */
+/** Returns the budgets for plugins: limits and sums as this connection to the database has them. */
 export function storedBudgets({ keys, groups, organizations, spend }: Store): ReadBudgets {
   return async (id) => {
     const key = keys.find(id)

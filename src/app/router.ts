@@ -39,21 +39,21 @@ export type FirstKey = { secret: string } | { variable: string }
 /** A running router. `firstKey` is there when this start created it. */
 export type Router = {
   url: string
-  /** Where the management API listens: `url`, unless it has a port of its own. */
+  /** Address of the management API: `url`, unless it has a port of its own. */
   manageUrl: string
   firstKey?: FirstKey
-  /** Whether the pages of the console are served, at `manageUrl`. */
+  /** True where the pages of the console are served, at `manageUrl`. */
   hasConsole: boolean
-  /** Every method and path that it serves. */
+  /** Methods and paths that it serves. */
   endpoints: readonly Endpoint[]
   /** The threads that serve calls, where that is not this one. */
   threads: Serving['threads']
   snapshot(): Snapshot
   /** Resolves when another process has taken over, and the last call has ended here. */
   retired: Promise<void>
-  /** The process is this router's alone: its young generation stays small as long as that is enough. */
+  /** Keeps the young generation small as long as that is enough: the process is this router's alone. */
   holdMemory(): void
-  /** Tells all threads that the start is over: what it has left is collected when they are idle. */
+  /** Notifies all threads that the start is over: its garbage is collected when they are idle. */
   settle(): void
   /** Refuses new calls, waits this long for running ones, then aborts them; settles all. Milliseconds. */
   stop(deadlineMs: number): Promise<void>
@@ -99,10 +99,10 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
     holder.adopted?.tell(told)
   }
   const handed = mayHandOver ? await takeBooks(stored.url) : undefined
-  // Closed last: then the other process may have its books back.
+  // Closed last: then the other process may take its accounting over again.
   if (handed) started.adopt(handed.channel, (channel) => channel.close())
   const { isSent, sampling } = traceSettings(env)
-  // Closed after the books: their last rows are spans as well.
+  // Closed after the accounting: their last rows are spans as well.
   const tracing = isSent ? started.adopt(await openTracing(log, env), (open) => open.close()) : undefined
   const books: Books = openBooks(
     stored.url,
@@ -138,7 +138,7 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   }
 }
 
-/** One thread needs nothing of what several do. */
+/** Serves in several threads. Loaded on demand: one thread needs none of it. */
 async function serveInSeveral(
   served: Served,
   several: SeveralOptions,
@@ -148,7 +148,7 @@ async function serveInSeveral(
   return await serveInThreads(served, several, started)
 }
 
-/** How many threads serve calls. Throws an error that names the setting where several cannot. */
+/** Returns the number of threads that serve calls. Throws an error that names the setting where several cannot. */
 function threadCount({ server: { threads }, store }: Config, mayHandOver: boolean): number {
   const whyNot = sharesPorts ? 'a database in memory cannot be read by several' : 'this system cannot share a port'
   const canShare = sharesPorts && store.url !== 'sqlite::memory:'
@@ -158,10 +158,10 @@ function threadCount({ server: { threads }, store }: Config, mayHandOver: boolea
   throw new Error(`server.threads is ${threads}, but ${whyNot}: write 1 or auto.`)
 }
 
-/** Where the system gives new connections to all that listen at a port. */
+/** Set where the system distributes new connections among all that listen on a port. */
 const sharesPorts = ['linux', 'freebsd', 'sunos', 'aix'].includes(process.platform)
 
-/** A secret from the environment is known already, and output of a process ends up in logs: it is not repeated. */
+/** Creates the first key. A secret from the environment is known already, and output of a process ends up in logs: it is not repeated. */
 function createFirstKey(store: Store, env: NodeJS.ProcessEnv): FirstKey | undefined {
   const first = ensureFirstKey(store, env[adminKeyVariable])
   if (!first.created) return undefined
@@ -170,7 +170,9 @@ function createFirstKey(store: Store, env: NodeJS.ProcessEnv): FirstKey | undefi
 
 /** The usual time after which servers and load balancers give up a client that neither sends nor reads. */
 const clientPatienceMs = 60_000
-/** Well below the 30 seconds after which the strictest proxies close a silent response. */
+/**
+ * Time after which a silent stream gets a keep-alive: well below the 30 seconds after which the strictest proxies close a silent response.
+ */
 const silenceMs = 15_000
 
 /** The configuration files have errors, so the router does not start. */

@@ -28,25 +28,25 @@ export type RouteServices = {
   rulesOf(organization: string): OrganizationRules
   stopping(): boolean
   writeFailure(): string | undefined
-  /** Why nothing may be changed: the database is damaged. */
+  /** Returns why nothing may be changed: the database is damaged. */
   damage(): string | undefined
-  /** What of the providers takes no calls, or not all. */
+  /** Returns the parts of the providers that take no calls, or not all. */
   troubled(): readonly Trouble[]
-  /** What happens now in an organization. */
+  /** Current activity of an organization. */
   live: ManagementContext['live']
   refused: ManagementContext['refused']
-  /** All metrics of the process. */
+  /** Returns all metrics of the process. */
   metrics(): Family[]
-  /** What routes of calls are explained by. */
+  /** Returns the services that explain routes of calls. */
   explaining(): ExplainServices
 }
 
-/** Whether a route changes the database, or reads much of it: of several threads only one does that. */
+/** Checks whether a route changes the database, or reads much of it: of several threads only one does that. */
 export function isForBooks({ path, method = 'get', isForLines = false }: JsonRoute): boolean {
   return !isForLines && (path.startsWith('/v1/manage') || path === '/metrics' || method === 'delete')
 }
 
-/** The routes of the service besides the calls. */
+/** Returns the routes of the service besides the calls. */
 export function jsonRoutes(services: RouteServices): Routes {
   const { watch, store, access, rulesOf, stopping, writeFailure, damage, troubled, metrics, explaining } = services
   const { live, refused } = services
@@ -92,7 +92,7 @@ function readiness({ watch, troubled }: Pick<RouteServices, 'watch' | 'troubled'
   }
 }
 
-/** Never throws: also while the database cannot be read, `/ready` says so. */
+/** Checks whether a caller may read the details. Never throws: also while the database cannot be read, `/ready` reports so. */
 function mayRead(access: Access, { headers }: JsonRequest): boolean {
   try {
     requirePermission(access.identify(secretOf(headers)), ['manage', 'operate'], 'read')
@@ -103,8 +103,8 @@ function mayRead(access: Access, { headers }: JsonRequest): boolean {
 }
 
 /**
- * What is counted is of all organizations: it takes a key that may operate the router, or manage its only organization. Throws RouterError
- * 401, 403.
+ * Requires a key that may operate the router, or manage its only organization: the counts are those of all organizations. Throws
+ * RouterError 401, 403.
  */
 function requireMetricsReader({ access, store }: RouteServices, { headers }: Pick<JsonRequest, 'headers'>): void {
   const key = access.identify(secretOf(headers))

@@ -16,7 +16,7 @@ import { openLine } from './call-server.ts'
 import { processMetrics } from './metrics.ts'
 import { jsonRoutes } from './routes.ts'
 
-/** What serves calls in one or several threads: everything that the process has once. */
+/** Parts that serve calls in one or several threads: everything that the process has once. */
 export type Served = {
   watch: Watch
   books: Books
@@ -25,7 +25,7 @@ export type Served = {
   plugins: PluginHost
   log: Log
   environment: NodeJS.ProcessEnv
-  /** Which traces are recorded. */
+  /** Sampling that decides which traces are recorded. */
   sampling: Sampling
   port: number
   patienceMs: number
@@ -35,18 +35,18 @@ export type Served = {
 /** The addresses, and the end of all calls: new ones are refused, running ones aborted after a time. */
 export type Serving = Omit<Listeners, 'stopListening' | 'retire'> & {
   threads: Lines['threads']
-  /** From now on requests are answered. */
+  /** Starts to answer requests. */
   open(): void
-  /** The process is this router's alone: its young generation stays small. */
+  /** Keeps the young generation small: the process is this router's alone. */
   holdMemory(): void
-  /** The start is over: what it has left is collected when no call runs. */
+  /** Ends the start: its garbage is collected when no call runs. */
   settle(): void
   /** Resolves when another process serves, and the last call has ended here. */
   retired: Promise<void>
   stop(deadlineMs: number): Promise<void>
 }
 
-/** Serves in this thread, which owns all that its calls may spend. */
+/** Serves in this thread, which owns the whole quota of its calls. */
 export async function serveInThisThread(served: Served, started: AsyncDisposableStack): Promise<Serving> {
   const { watch, books, access, rulesOf, port } = served
   const { store, ledger, damage, writeFailure } = books
@@ -90,5 +90,5 @@ export async function serveInThisThread(served: Served, started: AsyncDisposable
   }
 }
 
-/** No other process can take over from a single thread. */
+/** Promise that never resolves: no other process can take over from a single thread. */
 const never = new Promise<void>(() => {})

@@ -38,7 +38,7 @@ export type CallKind<Read extends ReadCall = ReadCall, Answer extends object = o
   api: CallRecord['api']
   /** The name of the operation in the ledger. */
   operation: CallRecord['operation']
-  /** Nothing is generated: the call needs no price and no money, and has no ledger row. Rate limits count it. */
+  /** Set where nothing is generated: the call needs no price and no money, and has no ledger row. Rate limits count it. */
   isFree?: true
   /** The client API whose errors, headers and keep-alive text this kind has; those of OpenAI where it is missing. */
   clientApi?: ClientApi
@@ -50,7 +50,7 @@ export type CallKind<Read extends ReadCall = ReadCall, Answer extends object = o
   read(body: OperationBody, context: { key: Key; services: ReadingServices; signal: AbortSignal }): MaybePromise<Read>
   /** Refuses a request that is too large in a way that only this kind knows. */
   requireBounds?(read: Read, services: Pick<Services, 'maxValues'>): void
-  /** The abilities that targets must have; `read` is missing while only the model of a form is known. */
+  /** Returns the abilities that targets must have; `read` is missing while only the model of a form is known. */
   purpose(read: Read | undefined, explanation: Explanation | undefined): Purpose
   promptTokens(read: Read): number
   restricted(read: Read): RestrictedBody
@@ -58,7 +58,7 @@ export type CallKind<Read extends ReadCall = ReadCall, Answer extends object = o
   able?(targets: Targets, read: Read, context: AbleContext): Targets
   /** Reserves limits and money for a call, or nothing at all. */
   reserve(applicant: Applicant<Read>, services: AdmissionServices): Admission
-  /** The texts of a prompt to be counted as tokens because its bytes do not fit; undefined where that would not help. */
+  /** Returns the texts of a prompt to be counted as tokens because its bytes do not fit; undefined where that would not help. */
   countable?(applicant: Applicant<Read>, services: AdmissionServices): readonly string[] | undefined
   ordering(read: Read): Ordering
   serve(admitted: AdmittedCall<Read>, services: Services): Serving<Answer>
@@ -77,13 +77,13 @@ export type AbleContext = {
   explanation: Explanation | undefined
 }
 
-/** How targets are asked for one admitted call, and how the answer of one becomes the response. */
+/** Steps that ask targets for one admitted call and turn the answer of one into the response. */
 export type Serving<Answer extends object = object> = {
   /** Asks one target. An error that it rejects with is the failure of that target. */
   ask(target: Target, attempt: AttemptContext): Promise<Answered<Answer>>
-  /** The model that served, in the words of the provider. */
+  /** Returns the model that served, in the words of the provider. */
   reportedModel(answer: Answer): string | undefined
-  /** Whether providers may act for the caller: they are asked again only where they cannot have begun to. */
+  /** True where providers may act for the caller: they are asked again only where they cannot have begun to. */
   acts?: boolean
   canTake?: NonNullable<Trial<unknown>['canTake']>
   /** Makes the response and settles the call; or returns what `giveUp` does. */
@@ -110,7 +110,7 @@ export type AnsweredCall<Answer extends object = object> = AttemptSummary & {
   passage: Passage
   /** The targets that have not been asked. */
   untried: readonly Target[]
-  /** Another model than the target's, where the provider's answer names one. */
+  /** Model that served, where the provider's answer names another one than the target's. */
   served: ServedModel | undefined
   servedBy(target: Target, reported: string | undefined): ServedModel | undefined
   /** The headers of the response. */
@@ -128,15 +128,15 @@ export type AnsweredCall<Answer extends object = object> = AttemptSummary & {
 
 /** The requests and replies of a kind of call as plugins see them. */
 export type PluginSide<Read extends ReadCall = ReadCall> = {
-  /** The operation that plugins are told, where it is not that of the ledger. */
+  /** Operation reported to plugins, where it is not that of the ledger. */
   operation?: 'count'
-  /** The request as the first plugin sees it. */
+  /** Returns the request as the first plugin sees it. */
   given(read: Read): PluginRequest
-  /** Checks what a plugin returns. */
+  /** Checks the results of plugins. */
   accept?(opened: OpenedCall<Read>): NonNullable<Parameters<CallPlugins['request']>[1]>
-  /** The request as plugins changed it; what the caller may do, and how it wants to be answered, stays. */
+  /** Returns the request as plugins changed it; the caller's permissions, and the way in which it wants to be answered, stay. */
   changed(read: Read, request: PluginRequest): Read
-  /** The response to a call that a plugin answers. Missing where plugins cannot answer. */
+  /** Returns the response to a call that a plugin answers. Missing where plugins cannot answer. */
   answer?(answer: PluginAnswer, opened: SeenCall<Read>, end: AnswerEnd): Promise<CallResponse>
 }
 

@@ -85,7 +85,7 @@ function recheck(authenticated: Key, { isFree }: CallKind, services: Services): 
   return key
 }
 
-/** An upload is not read to find out that its model costs nothing: who has no money left cannot send one. */
+/** Requires money before an upload is read, even if its model would turn out to be free: a caller without money cannot send one. */
 async function requireMoneyForUpload(key: Key, { isFree }: CallKind, services: Services): Promise<void> {
   if (!isFree) await withLoans(() => requireMoney({ ...payer(key, services), at: Date.now() }, services.admission))
 }
@@ -137,7 +137,7 @@ export function readRequest<Read extends ReadCall>(
   })
 }
 
-/** The facts of a call before any provider is called. */
+/** Returns the facts of a call before any provider is called. */
 function startOf(
   { id, requestId, trace, tags = {} }: Call,
   {
@@ -185,7 +185,7 @@ async function answer<Read extends ReadCall, Answer extends object>(
 const charactersPerToken = 4
 
 /**
- * Admits a call, at once where this event loop has been lent enough; where only the bytes of its prompt do not fit, once
+ * Admits a call, immediately where this event loop has been allocated enough; where only the bytes of its prompt do not fit, once
  * more when they have been counted as tokens.
  */
 function admit<Read extends ReadCall>(
@@ -289,7 +289,7 @@ async function reply<Answer extends object>(
     const error = asRouterError(thrown).withHeaders(headers)
     throw admitted.explanation?.addedTo(error) ?? error
   } finally {
-    // What is streamed ends its attempt itself.
+    // A stream ends its attempt itself.
     if (!tried.error && !(response && 'body' in response && typeof response.body !== 'string')) tried.passage.ended()
   }
   return typeof response === 'function' ? await response() : response

@@ -45,9 +45,9 @@ export type Call = {
   /** The body is a form, which may be large: a caller who cannot pay for anything is refused before it is read. */
   uploads?: boolean
   readBody(progress: BodyProgress): Promise<OperationBody>
-  /** Refuse the call, instead of only reporting the loss, when the provider does not support a part of the request. */
+  /** Set to refuse the call, instead of only reporting the loss, when the provider does not support a part of the request. */
   strict: boolean
-  /** Explain which targets were asked and why. */
+  /** Set to explain which targets were asked and why. */
   explain?: boolean
   /** The time that a header gives to the whole call, in milliseconds. */
   timeoutMs?: number | undefined
@@ -59,7 +59,7 @@ export type Call = {
   trace?: TraceContext
   /** The session named in a header: calls of one session may be kept at one target. */
   session?: string | undefined
-  /** What headers say about the call, stored with the ledger row. */
+  /** Tags of the call from its headers, stored with the ledger row. */
   tags?: CallTags
   /** A stream that is silent for this long gets a comment; `early`: before its status is known. */
   keepAlive: { afterMs: number; early: boolean }
@@ -70,17 +70,17 @@ export type Call = {
 
 /** Called while a body is read. */
 export type BodyProgress = {
-  /** The body takes longer than bodies do that are sent at once. */
+  /** Called when the body takes longer than bodies that are sent in one go. */
   onSlow(): void
-  /** A field of a form has arrived. Throws RouterError to refuse the rest. */
+  /** Called when a field of a form has arrived. Throws RouterError to refuse the rest. */
   onField(name: string, value: string): void
 }
 
-/** What a client says about itself in headers, and the header `x-router-tags`. */
+/** Description of a client by itself in headers, and the header `x-router-tags`. */
 export type CallTags = { origin?: JsonObject | undefined; header?: string | undefined }
 
 /**
- * The response to a call: a text, or what is sent as it is produced. Without a media type a text is JSON, and what is produced are
+ * The response to a call: a text, or pieces that are sent as they are produced. Without a media type a text is JSON, and the pieces are
  * server-sent events.
  */
 export type CallResponse = {
@@ -114,7 +114,7 @@ export type Services = {
   maxValues: number
   answerBounds: AnswerBounds
   held: HeldState
-  /** Missing where there are none. */
+  /** Plugins; missing where there are none. */
   plugins?: RouterPlugins
 }
 
@@ -122,29 +122,29 @@ export type Services = {
 export type AdmissionServices = {
   limits: Limits
   budget: Budget
-  /** The reason why the ledger cannot be written, as a message for clients; undefined while it can. */
+  /** Returns the reason why the ledger cannot be written, as a message for clients; undefined while it can. */
   writeFailure(): string | undefined
   /** The minimum output, in tokens, that a call without an output limit gets. */
   defaultOutputTokens: number
-  /** What a client pays that leaves before any output. */
+  /** Part that is charged to a client that leaves before any output. */
   abandoned: 'prompt' | 'nothing'
 }
 
-/** The part of the ledger that a call writes to; `detail` is what the log says of its error. */
+/** The part of the ledger that a call writes to; `detail` is the description of its error in the log. */
 export type CallLedger = {
   settle(...call: [...Parameters<LedgerQueue['settle']>, detail?: string]): Promise<void>
-  /** A call was refused before a provider was asked. */
+  /** Called when a call was refused before a provider was asked. */
   refused?(call: RefusedCall): void
-  /** A call is in flight. Returns a function that reports that it is settled. */
+  /** Called when a call is in flight. Returns a function that reports that it is settled. */
   begin?(call: Pick<CallRecord, 'organization' | 'stream'>): () => void
 }
 
-/** The plugins of a snapshot, and what they have in common with those of others. */
+/** The plugins of a snapshot, and the services that they share with those of other snapshots. */
 export type RouterPlugins = PluginServices & { loaded: readonly LoadedPlugin[] }
 
 /** State at providers (containers, threads) that was made through this router, by the organization that made it. */
 export type HeldState = {
-  /** Never throws. */
+  /** Remembers ids. Never throws. */
   remember(organization: string, provider: string, ids: readonly string[]): void
   has(organization: string, provider: string, id: string): boolean
 }
@@ -160,26 +160,26 @@ export type Conversations = {
 
 /** One turn of a conversation. */
 export type Turn = {
-  /** Its messages begin with those of the turns before; its origin is the client's own body. */
+  /** Neutral form: its messages begin with those of the earlier turns; its origin is the client's own body. */
   request: NeutralRequest
   /** The model id and the provider that wrote the stored response which it continues. */
   madeBy?: Pick<StoredResponse, 'model' | 'provider'> | undefined
-  /** The client's body for a provider of the same format, with the earlier turns unless that provider stored them. */
+  /** Returns the client's body for a provider of the same format, with the earlier turns unless that provider stored them. */
   bodyFor(provider: Provider): JsonObject
-  /** The neutral names of what such a body leaves out of the earlier turns. */
+  /** Returns the neutral names of what such a body leaves out of the earlier turns. */
   lostFor?(provider: Provider): string[]
   /**
-   * Whether a provider failed because it no longer has what it stored: from then on `bodyFor` returns the whole
+   * Checks whether a provider failed because it no longer has the stored conversation: from then on `bodyFor` returns the whole
    * conversation. True once for each provider.
    */
   mustResend(error: RouterError, provider: Provider): boolean
-  /** A reply or event of a provider of the same format, with the response id that the client continued from. */
+  /** Returns a reply or event of a provider of the same format, with the response id that the client continued from. */
   withPrevious(payload: JsonObject): JsonObject
-  /** Whether the response is to be stored when it is complete. */
+  /** True where the response is to be stored when it is complete. */
   stores: boolean
-  /** Whether the organization lets anybody store conversations. */
+  /** True where the organization allows anybody to store conversations. */
   mayStore: boolean
-  /** A response in its stored form, `text` being its JSON; undefined when it is not to be stored or did not complete. */
+  /** Returns a response in its stored form, `text` being its JSON; undefined when it is not to be stored or did not complete. */
   responseToStore(response: JsonObject, text: string, by: Author): StoredResponse | undefined
 }
 
@@ -193,13 +193,13 @@ export type ReadCall = {
   /** The model string of the client. */
   model: string
   stream: boolean
-  /** How the request asks to be routed. */
+  /** Routing that the request asks for. */
   routing: RoutingRequest | undefined
   /** The end user, the metadata and the field `requesty` of the body, for the ledger row. */
   described: { user?: string | undefined; metadata?: JsonObject | undefined; requesty?: Json | undefined }
   /** The names of fields that the API does not have. */
   unknownFields: readonly string[]
-  /** The body as plugins see it. */
+  /** Returns the body as plugins see it. */
   body(): JsonObject
 }
 
@@ -233,9 +233,9 @@ export type OpenedCall<Read extends ReadCall = ReadCall> = {
   explanation: Explanation | undefined
   /** The plugins that see it. */
   plugins: CallPlugins | undefined
-  /** A plugin has changed the request: the client's body no longer says what is asked. */
+  /** A plugin has changed the request: the client's body no longer describes the request. */
   isRewritten?: boolean
-  /** Only targets in the EU may serve it. */
+  /** True where only targets in the EU may serve the call. */
   inEurope?: boolean
 }
 
@@ -248,18 +248,18 @@ export type Admission = Pick<Reservation, 'charge' | 'mostNano'> & {
   settle(nanoUsd: bigint, tokens: number): void
   /** To be called when the row of the settled call is in the ledger. */
   recorded(): void
-  /** The output limit that the request to this target must have instead of the client's own; undefined where that stays. */
+  /** Returns the output limit that the request to this target must have instead of the client's own; undefined where that stays. */
   lengthAt(target: Target): number | undefined
   /**
    * Reserves what a call to this target can cost with this body, where that is more than is reserved. Throws RouterError
    * `budget_exhausted`.
    */
   cover(target: Target, body: JsonObject): void | Promise<void>
-  /** From now on the prompt is longer than that of the client by so many bytes. */
+  /** Records that the prompt is from now on so many bytes longer than that of the client. */
   grow(bytes: number): void
-  /** The maximum tokens that a call to this target can have used; `remote`: its reply shows that tools of the provider ran. */
+  /** Returns the maximum tokens that a call to this target can have used; `remote`: its reply shows that tools of the provider ran. */
   mostAt(target: Target, remote: boolean): TokenBounds
-  /** The maximum cost of the call at a target, its prompt in the provider's cache or not; undefined where no price is known. */
+  /** Returns the maximum cost of the call at a target, its prompt in the provider's cache or not; undefined where no price is known. */
   costAt(target: Target, isCached: boolean): bigint | undefined
   /** The longest lifetime in a provider's cache that is asked for. */
   caches: '5m' | '1h' | undefined
@@ -269,7 +269,7 @@ export type Admission = Pick<Reservation, 'charge' | 'mostNano'> & {
   promptTokens: number
   /** The number of choices in the reply. */
   choices: number
-  /** What is paid when the client leaves before any output; undefined where that is nothing. */
+  /** Usage charged when the client leaves before any output; undefined where there is none. */
   abandonedUsage: Usage | undefined
 }
 
@@ -295,28 +295,28 @@ export type RestrictedBody = {
   /** Set for anything besides a conversation; the body is then what its API does not know. */
   operation?: Operation
   body: JsonObject
-  /** Whether providers may keep conversations of the organization. */
+  /** True where providers may keep conversations of the organization. */
   mayStore: boolean
 }
 
-/** How calls of a kind are put in order. */
+/** Order in which the targets of a kind of calls are tried. */
 export type Ordering = {
   /** The request by which calls belong together: its session, its user, the beginning of its prompt. */
   request: NeutralRequest
   /** Prompts are cached by providers, and replies are written token by token. */
   generates: boolean
-  /** Finds out which targets can go on with what the request continues. */
+  /** Finds the targets that can continue the conversation of the request. */
   continues?(targets: Targets): ((target: Target) => boolean) | undefined
 }
 
 // --- Attempts ---
 
-/** What every attempt has, whatever it asks for. */
+/** Context that every attempt has, whatever it asks for. */
 export type AttemptContext = {
   limits: AttemptLimits
   signal: AbortSignal
   bounds: AnswerBounds
-  /** For providers that recognize requests which are sent again. */
+  /** Key for providers that recognize requests which are sent again. */
   idempotencyKey: string
   /** The request is not sent twice where it may have been received. */
   once: boolean
@@ -329,7 +329,7 @@ export type AttemptContext = {
    * Throws RouterError.
    */
   beforeSend(body: JsonObject): MaybePromise<void>
-  /** The HTTP client with the headers of plugins and of the trace. */
+  /** Returns the HTTP client with the headers of plugins and of the trace. */
   client(): MaybePromise<HttpClient>
 }
 
@@ -338,15 +338,15 @@ export type AttemptContext = {
 /** The target that answered, or whose failure is reported, and the fields that its request left out. */
 export type AttemptSummary = Attempted & { dropped: string[] }
 
-/** What a call used: as the provider counted it, or `estimated`; and what was said, where spans have it. */
+/** Usage of a call: as the provider counted it, or `estimated`; and its contents, where spans record them. */
 export type MeasuredUsage = { usage: Usage; estimated: boolean; contents?: CallContents }
 
-/** A reply as far as it was received, by what it used. */
+/** A reply as far as it was received, by its usage. */
 export type ReceivedReply = AttemptSummary & {
   measured: MeasuredUsage
   served?: ServedModel | undefined
   firstEventMs?: number
-  /** Something in it could not be read, and was skipped. */
+  /** Set where a part could not be read and was skipped. */
   damaged?: boolean
 }
 

@@ -5,9 +5,9 @@ import { comparableId, exactIds, idInside, type ModelIds } from './model-ids.ts'
 export type Catalog = {
   /** A model by the provider's own id, by one of its aliases, or by another id that the provider takes for it. */
   find(provider: string, model: string): ModelEntry | undefined
-  /** As `find`, with what its ids are for. */
+  /** Returns the same as `find`, together with the purpose of its ids. */
   identify(provider: string, model: string): KnownModel | undefined
-  /** Every model once, in the order of the files, but those that were shut down before. */
+  /** Returns every model once, in the order of the files, except those that were shut down before. */
   list(): readonly CatalogedModel[]
 }
 
@@ -97,7 +97,7 @@ function identifier(models: ReadonlyMap<string, ModelEntry>, ids: ModelIds): (mo
     if (known) return known
     const inside = idInside(id, ids)
     const found = inside === undefined ? undefined : listed(inside)
-    // Sent as it was written: the form may say more than the model, such as its region.
+    // Sent as it was written: the form may contain more than the model, such as its region.
     if (found) return { ...found, model: id }
     return any && { model: id, name: id, is: any.is ?? id, entry: any }
   }

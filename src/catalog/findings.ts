@@ -3,12 +3,12 @@ import { hoursOf } from '../core/models/price-times.ts'
 import { parseTime } from '../core/time.ts'
 import { otherPrices } from './other-prices.ts'
 
-/** Something that is wrong with a list of models although it matches the schema; `path` leads to it from the list. */
+/** A fault in a list of models that nevertheless matches the schema; `path` leads to it from the list. */
 export type Finding = { path: (string | number)[]; message: string }
 
 /**
- * Checks that a JSON schema cannot express: every model has an `api`, tiers ascend from 0, a price change says what changes
- * and when, and a name belongs to one model only.
+ * Checks that a JSON schema cannot express: every model has an `api`, tiers ascend from 0, a price change states what changes and when,
+ * and a name belongs to one model only.
  */
 export function findingsIn(models: { readonly [model: string]: Partial<ModelEntry> }): Finding[] {
   const findings = Object.entries(models).flatMap(([model, entry]) => [
@@ -90,15 +90,15 @@ type PriceName = (typeof priceNames)[number]
 
 const priceNames = ['input_price', 'cached_price', 'output_price'] as const
 
-/** No token of any model costs as much, in USD. */
+/** Price that no token of any model reaches, in USD. */
 const dearest = 0.001
 
 /** Prices that are so far apart are in different units. */
 const farApart = 1_000
 
 /**
- * Prices that can only be mistakes, with the path from the list: what is read from a cache dearer than what is read anew, and prices
- * that are a thousand times those beside them, in the entry or in the list, or a thousandth.
+ * Finds prices that can only be mistakes, with the path from the list: cached input more expensive than uncached input, and prices that
+ * are a thousand times those beside them, in the entry or in the list, or a thousandth.
  */
 export function doubtsIn(models: Models): Finding[] {
   const usual = usualPrices(models)
@@ -161,12 +161,13 @@ function usualPrices(models: Models): ReadonlyMap<string, number> {
   )
 }
 
-/** What every chat model states; flags may be missing. */
+/** Facts that every chat model states; flags may be missing. */
 const facts = ['created', ...chatFacts] as const
 
 /**
- * The facts that chat models of a list lack, one finding for each model, with the path from the list. A price may be missing, but not be
- * empty, unless `priced` says that calls are charged by the catalog. Deployments have the facts of their model, and of models that are shut down nothing is shown.
+ * Finds the facts that chat models of a list lack, one finding for each model, with the path from the list. A price may be missing, but
+ * not be empty, unless `priced` is set: calls are then charged by the catalog. Deployments have the facts of their model, and models that
+ * are shut down are not listed.
  */
 export function gapsIn(models: { readonly [model: string]: ModelEntry }, { priced }: { priced: boolean }): Finding[] {
   return Object.entries(models).flatMap(([model, entry]) => {

@@ -1,8 +1,8 @@
-/** How a provider compares the ids of its models, and other forms in which it takes them. */
+/** Rules for comparing the ids of a provider's models, and other forms in which it accepts them. */
 export type ModelIds = {
   /** Differences that make no other model. */
   ignore: ReadonlySet<'case' | 'blanks'>
-  /** Each finds the id inside of another form, such as a resource name, as its first group. */
+  /** Patterns that find the id inside of another form, such as a resource name, as their first group. */
   forms: readonly RegExp[]
 }
 

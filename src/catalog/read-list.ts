@@ -2,7 +2,7 @@ import type { ModelEntry, PriceChange, PricingTier } from '../core/models/model.
 import { mergeEntries } from './catalog.ts'
 import { type Finding, findingsIn } from './findings.ts'
 
-/** An entry as files say it: prices of one tier may be `{input, output}`, USD per token. */
+/** An entry as files write it: prices of one tier may be `{input, output}`, USD per token. */
 export type WrittenEntry = Partial<Omit<ModelEntry, 'pricing' | 'price_changes'>> & {
   pricing?: WrittenPricing
   price_changes?: WrittenChange[]
@@ -19,7 +19,7 @@ type Section = { defaults?: WrittenEntry; models: WrittenEntries }
 /** A catalog file: models with the facts that hold for them, and those of other APIs with theirs. */
 export type CatalogFile = Section & { provider: string; by_api?: { readonly [api: string]: Section } }
 
-/** What the defaults of a file say of the provider itself: it holds for the models of other APIs as well. */
+/** Facts in the defaults of a file that describe the provider itself: they hold for the models of other APIs as well. */
 const ofProvider = [
   'updated',
   'data_retention',

@@ -9,7 +9,7 @@ import type { Store } from '../store/open.ts'
 import type { Organization } from '../store/organizations.ts'
 import { type Args, CommandError, UsageError } from './command.ts'
 
-/** The organization of a name or an id. Throws CommandError. */
+/** Returns the organization of a name or an id. Throws CommandError. */
 export function organizationOf(store: Store, nameOrId: string): Organization {
   const found = store.organizations.findByName(nameOrId) ?? store.organizations.find(nameOrId)
   if (found) return found
@@ -19,7 +19,7 @@ export function organizationOf(store: Store, nameOrId: string): Organization {
   )
 }
 
-/** A value that passed a check of the management API; `name` is what messages call it. Throws UsageError. */
+/** Returns a value that passed a check of the management API; `name` is what messages call it. Throws UsageError. */
 export function checked<T, Written extends Json>(
   check: (value: Written, name: string) => T,
   value: Written,
@@ -32,7 +32,7 @@ export function checked<T, Written extends Json>(
   }
 }
 
-/** An amount of USD, in nano-USD. Throws UsageError. */
+/** Returns an amount of USD, in nano-USD. Throws UsageError. */
 export function usdFrom(text: string, name: string): bigint {
   const nano = nanoOf(text)
   if (nano === undefined)
@@ -47,7 +47,7 @@ export const rateLimitOptions = {
   concurrent: { type: 'string' },
 } as const
 
-/** The rate limits that are given; 0 is no limit. Throws UsageError. */
+/** Returns the rate limits that are given; 0 is no limit. Throws UsageError. */
 export function rateLimitsFrom(args: Args): Partial<RateLimits> {
   const options = [
     ['requestsPerMinute', 'requests-per-minute'],
@@ -64,7 +64,7 @@ export function rateLimitsFrom(args: Args): Partial<RateLimits> {
   )
 }
 
-/** Names of models without repetitions; `all` is null. Throws UsageError. */
+/** Returns the names of models without repetitions; `all` is null. Throws UsageError. */
 export function modelsFrom(names: readonly string[], argument: string): string[] | null {
   if (names.length === 1 && names[0] === 'all') return null
   if (names.includes('all')) throw new UsageError(`${argument}: write either all or names of models`)
@@ -74,7 +74,7 @@ export function modelsFrom(names: readonly string[], argument: string): string[]
 /** The actor of changes made on the command line. */
 export const actor = 'cli'
 
-/** How texts such as `mask-pii=on` change the rules about plugins. Throws UsageError. */
+/** Returns the change that texts such as `mask-pii=on` make to the rules about plugins. Throws UsageError. */
 export async function pluginChange(
   texts: readonly string[],
   loadDirectory: () => Promise<ModelDirectory>,

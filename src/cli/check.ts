@@ -83,7 +83,7 @@ export function run(args: string[], out: Out): Promise<number> {
 /** The result of a check: the number of files of each kind, their mappings and problems. */
 type Checked = { providers: number; dialects: number; models: number; examples: number; plugins: number } & {
   mappings: PlacedMapping[]
-  /** Of named files: the request fields that never reach the provider. */
+  /** Request fields of named files that never reach the provider. */
   notTaken: NotTaken[]
   problems: Problem[]
 }
@@ -131,7 +131,7 @@ async function checkConfig(path: string, env: Environment): Promise<Checked> {
   }
 }
 
-/** Prices of manifests and settings that can only be mistakes. */
+/** Finds prices of manifests and settings that can only be mistakes. */
 function doubtsInFiles(config: Config, source: Source, { providers }: Pick<Files, 'providers'>): Problem[] {
   return [
     ...providers.flatMap((one) => doubtProblems(one.source, one.provider.models)),
@@ -141,7 +141,7 @@ function doubtsInFiles(config: Config, source: Source, { providers }: Pick<Files
   ]
 }
 
-/** What the files of the catalog do not say of models; where providers charge by their replies, no price is missed. */
+/** Finds the facts about models that the files of the catalog leave out; where providers charge by their replies, no price is missed. */
 function gapsInCatalog({ providers, sources }: Pick<Files, 'providers' | 'sources'>): Problem[] {
   const charging = new Set(providers.flatMap(({ provider: { slug, reports } }) => (reports?.has('cost') ? [slug] : [])))
   return [...sources.values()].filter(isCatalog).flatMap((source) => {
@@ -214,7 +214,7 @@ async function checkOne(source: Source, config: Config, env: Environment): Promi
   }
 }
 
-/** What no request can bring to a provider: neither to its endpoint, nor to a variant that is there for it. */
+/** Lists the fields that no request can bring to a provider: neither to its endpoint, nor to a variant that is there for it. */
 function notTakenBy({ variants = [] }: Provider, chat: ChatEndpoint): string[] {
   const taken = variants.flatMap(({ when = [], provider }) => {
     const lacking = provider.chat ? unsupportedByEndpoint(provider.chat) : when
@@ -223,7 +223,7 @@ function notTakenBy({ variants = [] }: Provider, chat: ChatEndpoint): string[] {
   return unsupportedByEndpoint(chat).filter((name) => !taken.some((need) => need === name))
 }
 
-/** The kind of a file is that of its folder, else that of its fields. */
+/** Checks whether a file is a configuration: the kind of a file is that of its folder, else that of its fields. */
 function isConfig({ file, value }: Source): boolean {
   if (/^config\b/.test(basename(file))) return true
   return isObject(value) && ['server', 'store', 'folders', 'manage'].some((name) => value[name] !== undefined)
@@ -234,7 +234,7 @@ function isCatalog({ file, value }: Source): boolean {
   return isObject(value) && value.provider !== undefined && value.slug === undefined
 }
 
-/** By file and position; a problem that was found twice appears once. */
+/** Sorts problems by file and position; a problem that was found twice appears once. */
 function inOrder(problems: readonly Problem[]): Problem[] {
   const once = new Map(problems.map((problem) => [problemLine(problem), problem]))
   return [...once.values()].sort(

@@ -55,7 +55,7 @@ export function parseArguments(args: string[], { options, positionals: most = 0 
   }
 }
 
-/** The action that the first argument of a command names. Throws UsageError. */
+/** Returns the action that the first argument of a command names. Throws UsageError. */
 export function actionNamed<Action>(actions: { readonly [name: string]: Action }, name: string | undefined): Action {
   const action = name !== undefined && Object.hasOwn(actions, name) ? actions[name] : undefined
   if (action) return action
@@ -73,28 +73,28 @@ function parsed(args: string[], options: Syntax['options']) {
   }
 }
 
-/** Where a command prints. */
+/** Output of a command. */
 export type Out = { stdout: (text: string) => void; stderr: (text: string) => void }
 
-/** A problem as one line; files below the working directory are named relative to it. */
+/** Returns a problem as one line; files below the working directory are named relative to it. */
 export function problemLine(problem: Problem): string {
   return `${formatProblem({ ...problem, file: relativePath(problem.file) })}\n`
 }
 
-/** A path relative to the working directory when it lies below it, else as it is. */
+/** Returns a path relative to the working directory when it lies below it, else as it is. */
 export function relativePath(file: string): string {
   const path = relative('', file)
   return path.startsWith('..') || path === '' ? file : path
 }
 
-/** Rows of cells in aligned columns; the first row is the header. */
+/** Writes rows of cells in aligned columns; the first row is the header. */
 export function table(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
   const line = (row: readonly string[]) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')
   return rows.map((row) => line(row).trimEnd()).join('\n')
 }
 
-/** Indented JSON with a line break at its end. */
+/** Returns indented JSON with a line break at its end. */
 export function jsonText(value: unknown): string {
   return `${JSON.stringify(value, null, 2)}\n`
 }

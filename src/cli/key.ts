@@ -212,7 +212,7 @@ function pageLimit(text = String(mostListed)): number {
 /** The most keys that one page lists: a database may have a million. */
 const mostListed = 1_000
 
-/** A key as the management API returns it, with fields that only operators need. */
+/** Returns a key as the management API returns it, with fields that only operators need. */
 function entry(store: Store, record: KeyRecord): JsonObject {
   const { organization, prefix, revokedAt } = record
   return { ...wholeKeyEntry(record, store), organization, prefix, revoked_at: timeText(revokedAt) }
@@ -254,7 +254,7 @@ function row(store: Store, record: KeyRecord): string[] {
   ]
 }
 
-/** Rate limits as a cell of the table: `60 requests, 5 at once`. */
+/** Writes rate limits as a cell of the table: `60 requests, 5 at once`. */
 function ratesText({ limits }: KeyRecord): string {
   const { requestsPerMinute, tokensPerMinute, concurrentCalls } = limits
   const limited = [

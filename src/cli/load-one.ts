@@ -24,7 +24,7 @@ import { relativePath } from './command.ts'
 /** One loaded manifest or dialect, with the problems of its file and of the files it builds on. */
 type LoadedOne = { loaded?: Pick<LoadedProvider, 'provider' | 'layers'>; problems: Problem[] }
 
-/** The file of a manifest: a path, the slug of a provider, or the name of a dialect. */
+/** Finds the file of a manifest: a path, the slug of a provider, or the name of a dialect. */
 export function findManifest(name: string, { folders }: Config): string | undefined {
   const places = [folders.providers, join(folders.providers, 'dialects'), shippedDialects]
   const inFolders = places.map((folder) => join(folder, `${name}.yaml`))
@@ -55,7 +55,7 @@ export async function loadOne(source: Source, config: Config, env: Environment):
   return { ...read, problems: [...problems, ...read.problems] }
 }
 
-/** What the plugins add that can be set up; what is wrong with the others is told where the configuration is checked. */
+/** Returns the extensions of the plugins that can be set up; errors of the others are reported where the configuration is checked. */
 async function extensionsFor(config: Config, env: Environment): Promise<Extensions> {
   const source = readSource(config.path, '')
   const credentials = credentialNames([], config.providers)
@@ -64,19 +64,19 @@ async function extensionsFor(config: Config, env: Environment): Promise<Extensio
   return extensionsOf(instances, config.plugins, source).extensions
 }
 
-/** Whether a file is a dialect: by its folder, else by its fields. */
+/** Checks whether a file is a dialect: by its folder, else by its fields. */
 export function isDialect({ file, value }: Source): boolean {
   if (basename(dirname(file)) === 'dialects') return true
   return isObject(value) && value.dialect !== undefined && value.slug === undefined && value.base_url === undefined
 }
 
-/** The manifests of the configuration and those beside this one, by slug. */
+/** Returns the manifests of the configuration and those beside this one, by slug. */
 async function manifestsFor({ file }: Source, { folders }: Config): Promise<Map<string, Source>> {
   const read = await Promise.all([...new Set([folders.providers, dirname(file)])].map((folder) => readFolder(folder)))
   return new Map(read.flatMap(({ sources }) => sources).map((one) => [basename(one.file, '.yaml'), one]))
 }
 
-/** The dialects of the project, of the configuration and beside a manifest; only those it names are read. */
+/** Returns the dialects of the project, of the configuration and beside a manifest; only those it names are read. */
 async function dialectsFor(manifest: Source, { folders }: Config, functions?: OwnFunctions) {
   const named = dialectsIn(manifest.value)
   const beside = [shippedDialects, join(folders.providers, 'dialects'), join(dirname(manifest.file), 'dialects')]
@@ -94,7 +94,7 @@ async function dialectsFor(manifest: Source, { folders }: Config, functions?: Ow
   return { dialects, problems }
 }
 
-/** The entry of a model, merged from the catalog, the manifest and the settings. */
+/** Returns the entry of a model, merged from the catalog, the manifest and the settings. */
 export async function entryOf(
   { slug, models, modelsOf }: Provider,
   model: string,
@@ -106,7 +106,7 @@ export async function entryOf(
   return createCatalog(lists).find(slug, model)
 }
 
-/** The models that catalog, manifest and settings list for a slug, in this order. */
+/** Returns the models that catalog, manifest and settings list for a slug, in this order. */
 async function modelsIn(slug: string, { folders, providers }: Config, written?: Models): Promise<Models[]> {
   const { source } = await readSourceFile(join(folders.catalog, `${slug}.yaml`))
   const { list } = source ? loadCatalog(source) : {}
@@ -128,7 +128,7 @@ export async function readInput(file: string): Promise<Source> {
 /** A mapping and its position. `name` is its path in the file. */
 export type PlacedMapping = { file: string; line: number; column: number; name: string; mapping: Mapping }
 
-/** The mappings of these files, including those of variants, each once and in the order of the files. */
+/** Returns the mappings of these files, including those of variants, each once and in the order of the files. */
 export function mappingsIn(layers: readonly Layer[]): PlacedMapping[] {
   const found = new Map<Mapping, PlacedMapping>()
   for (const { source, places, variants } of layers) {
@@ -143,7 +143,7 @@ export function mappingsIn(layers: readonly Layer[]): PlacedMapping[] {
   return [...found.values()]
 }
 
-/** Whether a mapping was compiled to JavaScript and, when not, the construct that prevented it. */
+/** Reports whether a mapping was compiled to JavaScript and, when not, the construct that prevented it. */
 export function treatmentOf({ compiled, fallback }: Mapping): { compiled: boolean; construct?: string } {
   return { compiled, ...(fallback !== undefined && { construct: fallback }) }
 }
@@ -158,7 +158,7 @@ export function printedMapping({ file, line, column, name, mapping }: PlacedMapp
   return `${place}\n// ${mapping.url}\n"use strict"\n${mapping.explain()}\n`
 }
 
-/** A warning for each mapping that is not compiled. */
+/** Returns a warning for each mapping that is not compiled. */
 export function interpretedWarnings(placed: readonly PlacedMapping[]): Problem[] {
   return placed
     .filter(({ mapping }) => !mapping.compiled)

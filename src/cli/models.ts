@@ -74,7 +74,7 @@ function asTable(models: readonly LoadedModel[]): string {
   return `${table([header, ...rows])}\n`
 }
 
-/** Prices have at most six decimals per million tokens; what a float adds beyond is noise. */
+/** Formats a price per million tokens. It has at most six decimals; further digits of a float are noise. */
 function perMillion(usdPerToken: number): string {
   return String(Number((usdPerToken * 1e6).toFixed(6)))
 }

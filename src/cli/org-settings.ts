@@ -111,7 +111,7 @@ function setting(action: string, { positionals: [name] }: Args, { change }: Sett
   }
 }
 
-/** The settings in the form of the management API. */
+/** Returns the settings in the form of the management API. */
 function entry({ limits, approvedModels, dataRules, enforcesBalance, plugins }: OrganizationRules): JsonObject {
   const { geolocation, data_retention = null, data_used_for_training = null } = dataRules
   return {
@@ -150,7 +150,7 @@ function settingsText(rules: OrganizationRules, spendNano: bigint): string {
   return lines.map(([name = '', value = '']) => `${name.padEnd(21)}${value}`).join('\n')
 }
 
-/** The places of a rule, each once; `any` cannot be combined with others. */
+/** Returns the places of a rule, each once; `any` cannot be combined with others. */
 function placesFrom(args: Args): string[] {
   const places = args.texts('geolocation').flatMap((text) => text.split(',').map((place) => place.trim()))
   if (places.some((place) => place === '' || (place === 'any' && places.length > 1))) {
@@ -159,7 +159,7 @@ function placesFrom(args: Args): string[] {
   return [...new Set(places)]
 }
 
-/** The changes of rules that options ask for. */
+/** Returns the changes of rules that options ask for. */
 function ruleChanges(args: Args, places: string[]): ((rules: DataRules) => DataRules)[] {
   const retention = isForbidden(args, 'retention')
   const training = isForbidden(args, 'training')

@@ -134,7 +134,7 @@ const actions: { readonly [name: string]: StoreAction } = {
   },
 }
 
-/** The retention in the audit log. */
+/** Returns the retention in the audit log. */
 function retentionEntry({ stores, days }: Retention): JsonObject {
   return { keeps: stores, days }
 }

@@ -89,7 +89,7 @@ async function folderOf(configPath: string | undefined): Promise<string> {
   throw new CommandError(problems.map((problem) => problemLine(problem).trimEnd()).join('\n'))
 }
 
-/** Whether an editor finds the types of the router from a folder. */
+/** Checks whether an editor finds the types of the router from a folder. */
 function hasTypes(folder: string): boolean {
   const root = fileURLToPath(new URL('../..', import.meta.url))
   for (let at = folder; ; at = dirname(at)) {
@@ -98,7 +98,7 @@ function hasTypes(folder: string): boolean {
   }
 }
 
-/** A plugin to begin with. */
+/** Returns the text of a plugin to begin with. */
 export function pluginText(name: string): string {
   return `import { definePlugin, Refusal } from 'inference-router/plugin'
 
@@ -133,7 +133,7 @@ export default definePlugin<Options>({
 `
 }
 
-/** Its test. */
+/** Returns the test of a new plugin. */
 function testText(name: string): string {
   return `import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -157,7 +157,7 @@ test('writes it in capitals where a model does', async () => {
 `
 }
 
-/** Where editors find the types of the router, for a folder that is elsewhere. */
+/** Returns the settings with which editors find the types of the router, for a folder that is elsewhere. */
 export function tsconfigText(): string {
   const path = (file: string) => fileURLToPath(new URL(`../plugin/${file}`, import.meta.url))
   const paths = {

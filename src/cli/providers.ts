@@ -46,7 +46,7 @@ type Row = {
   missing: string[]
   models: number
   unknown_models?: Provider['unknownModels']
-  /** Whether any other name is a model too: passed on unknown, or by an entry for all of them. */
+  /** Set where any other name is a model too: passed on unknown, or by an entry for all of them. */
   any_model?: boolean
 }
 

@@ -7,7 +7,7 @@ import { closeAll } from '../plugin/instances.ts'
 import { cacheFolder } from '../runtime/cache-folder.js'
 import { type Built, buildSnapshot, type Snapshot } from '../snapshot/snapshot.ts'
 
-/** The snapshot of a configuration for a command that calls no model: its plugins have ended. */
+/** Returns the snapshot of a configuration for a command that calls no model: its plugins have ended. */
 export async function readSnapshot(configPath: string | undefined): Promise<Built> {
   const cache = earlierFiles(process.env)
   const built = await buildSnapshot(configPath, process.env, { cache })
@@ -16,13 +16,13 @@ export async function readSnapshot(configPath: string | undefined): Promise<Buil
   return built
 }
 
-/** What earlier starts and commands found out about files. */
+/** Opens the cache of facts that earlier starts and commands found out about files. */
 export function earlierFiles(env: NodeJS.ProcessEnv): FileCache {
   const folder = cacheFolder(env)
   return folder === undefined ? noCache : openFileCache(join(folder, 'files'))
 }
 
-/** The models of the catalog that their providers have an endpoint for. */
+/** Returns the models of the catalog that their providers have an endpoint for. */
 export function servedModels({ catalog, providers }: Pick<Snapshot, 'catalog' | 'providers'>): CatalogedModel[] {
   return catalog.list().filter(({ provider: slug, model, entry }) => {
     const provider = providers.get(slug)

@@ -25,13 +25,13 @@ LOG_LEVEL names the level of the log on standard error: debug, info (the default
 books, routing, threads, plugin): info,call=warn. LOG_FORMAT is json or pretty; by default it is pretty on a terminal.
 `
 
-/** How long running calls may go on after a signal to stop. */
+/** Maximum time for which running calls may go on after a signal to stop. */
 const drainMs = 30_000
 
-/** When this much time has passed, the start is over. */
+/** Time after which the start is over. */
 const settledMs = 2_000
 
-/** How often the young generation is looked at while the process starts. */
+/** Interval at which the young generation is checked while the process starts. */
 const lookMs = 20
 
 const options = { config: { type: 'string' }, port: { type: 'string' }, takeover: { type: 'boolean' } } as const
@@ -79,7 +79,10 @@ async function serve(options: Pick<RouterOptions, 'configPath' | 'port' | 'takeO
   }
 }
 
-/** Compiled code is kept now, because a process that is killed leaves none behind; and memory is that of a server. */
+/**
+ * Settles the process after its start. Compiled code is kept now, because a process that is killed leaves none behind; and memory is that
+ * of a server.
+ */
 function settle(router: Router): void {
   // Code is kept under the flags that the next start begins with.
   restoreStartFlags()

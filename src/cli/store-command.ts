@@ -15,7 +15,7 @@ import {
   type Syntax,
 } from './command.ts'
 
-/** The result of an action: JSON for scripts, text for people. */
+/** The result of an action: JSON for scripts, human-readable text for terminals. */
 export type ActionResult = { json: Json; text: string }
 
 /** The URL of the database that a configuration file names, or the one in the usual place. */

@@ -170,13 +170,13 @@ async function tryStream(provider: Provider, frames: readonly (JsonObject | stri
   return { name: 'stream', steps, notes: { means, complete, ...unlistedFinish(means) } }
 }
 
-/** A word that the table of finish reasons lacks makes a failure of a reply that looks fine. */
+/** Returns a hint for a word that the table of finish reasons lacks: it makes a failure of a reply that looks fine. */
 function unlistedFinish({ finish, finish_raw }: JsonObject): { hint?: string } {
   if (finish !== 'error' || finish_raw === undefined) return {}
   return { hint: `the reply counts as failed: the table \`finish\` has no \`${finish_raw}\`, or calls it an error` }
 }
 
-/** Fixed values, so that the same input gives the same output. */
+/** Returns fixed values, so that the same input gives the same output. */
 function foldFacts({ maker }: Provider): FoldFacts {
   return { maker, newId: () => 'made-up-id', now: () => 0 }
 }
@@ -189,7 +189,7 @@ async function objectIn(file: string): Promise<JsonObject> {
   return value
 }
 
-/** Events as `readStream` takes them: an event name that was on the wire stays beside its data. */
+/** Reads events as `readStream` takes them: an event name that was on the wire stays beside its data. */
 async function framesIn(file: string, form: 'json' | 'text'): Promise<(JsonObject | string)[]> {
   const { text, value } = await readInput(file)
   if (Array.isArray(value)) return value as (JsonObject | string)[]
@@ -221,7 +221,7 @@ function trialText({ name, steps, notes }: Trial): string {
 /** One input and the mapping's output; `notes` are further results, by name. */
 type Trial = { name: string; steps: { input: Json; output: Json }[]; notes: { [name: string]: Json } }
 
-/** An example of an endpoint besides chat. */
+/** Tries an example of an endpoint besides chat. */
 async function tryOperation(given: Provider, example: Example): Promise<Trial[]> {
   const { name, request, answers, events } = example
   const model = request?.model ?? ''
@@ -247,7 +247,7 @@ async function tryOperation(given: Provider, example: Example): Promise<Trial[]>
 /** The width when that of the terminal is unknown. Characters. */
 const usualWidth = 120
 
-/** Two values as JSON, the left one beside the right one; long lines are broken. */
+/** Writes two values as JSON, the left one beside the right one; long lines are broken. */
 export function sideBySide(left: Json, right: Json, width = usualWidth): string {
   const half = Math.max(20, Math.floor((width - 3) / 2))
   const [one, other] = [left, right].map((value) => linesOf(value, half)) as [string[], string[]]

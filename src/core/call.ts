@@ -14,13 +14,13 @@ export type Cost = {
   parts: { [name in UsageClass | 'request' | 'reported']?: number }
   /** Identifies the prices that were used: a digest of the tier. */
   priceVersion: string
-  /** No price is known for this model. */
+  /** True if no price is known for this model. */
   unpriced?: boolean
   /** Computed from estimated counts, because the provider reported none. */
   estimated?: boolean
 }
 
-/** How a call ended: `partial` when it broke off after its first event. */
+/** Outcome of a call: `partial` when it broke off after its first event. */
 export type Outcome = 'complete' | 'partial' | 'failed'
 
 /**
@@ -50,7 +50,7 @@ export type CallRecord = {
   outcome: Outcome
   status: number
   error?: ErrorCode
-  /** The message of the error, where it can repeat nothing of what was said; and the provider's own code. */
+  /** The message of the error, where it cannot repeat any content; and the provider's own code. */
   message?: string
   providerCode?: string
   /** The class of the failure, by which it was decided what followed it: `connection`, `timeout`, `rate_limited` … */
@@ -62,22 +62,22 @@ export type CallRecord = {
   /** The most that was reserved for the call, in nano-USD. */
   reservedNano?: number
   durationMs: number
-  /** When the attempt began, in milliseconds after the call; missing where there was only one. */
+  /** Time at which the attempt began, in milliseconds after the call; missing where there was only one. */
   startedMs?: number
   firstEventMs?: number
-  /** Something in the answer could not be read, and was passed over. */
+  /** True if a piece of the answer could not be read, and was skipped. */
   damaged?: boolean
-  /** Why which targets were asked, where the call wanted to know. */
+  /** Explanation of the choice of targets, where the call asked for it. */
   explanation?: JsonObject
   user?: string
   metadata?: JsonObject
-  /** Where the call is in a trace; only the id of a trace that the client began is stored. */
+  /** Place of the call in a trace; only the id of a trace that the client began is stored. */
   trace?: RecordedTrace
-  /** What was said, for its spans, where the operator wants that; it is not stored. */
+  /** Content of the call, for its spans, where the operator enables that; it is not stored. */
   contents?: CallContents
 }
 
-/** What a call said and was told, as JSON in the form of OpenTelemetry's conventions for generative AI. */
+/** Content that a call sent and received, as JSON in the form of OpenTelemetry's conventions for generative AI. */
 export type CallContents = { system?: string; input: string; output: string }
 
 /** The contents of a call, each cut where it is very long. */
@@ -94,7 +94,7 @@ function written(value: unknown): string {
   return text.length <= longest ? text : text.slice(0, longest).toWellFormed()
 }
 
-/** More than collectors take. Characters. */
+/** Maximum length of a text, above what collectors accept. Characters. */
 const longest = 64 * 1_024
 
 /** Media are named, not repeated: they may be large. */

@@ -16,7 +16,7 @@ export class Quotes {
   }
 }
 
-/** Hundreds of quotes of a long reply. Characters. */
+/** Upper bound for the quotes of a long reply, enough for hundreds of them. Characters. */
 const mostSearched = 64 * 1024 * 1024
 
 /** The Unicode code points of a text, or of its beginning. */

@@ -1,7 +1,7 @@
 import type { JsonObject } from './json.ts'
 import type { Usage } from './usage.ts'
 
-/** Everything that can go wrong with a call: HTTP status and the type that callers see. */
+/** All errors that a call can end with: HTTP status and the type that callers see. */
 export const catalogue = {
   invalid_request: { status: 400, type: 'invalid_request_error' },
   previous_response_not_found: { status: 400, type: 'invalid_request_error' },
@@ -55,11 +55,11 @@ export type ErrorDetails = {
   details?: JsonObject | undefined
   /** Every target that was asked, when there were several: its model, status, code and message. */
   attempts?: JsonObject[] | undefined
-  /** How the call was routed, where it asked for that. */
+  /** Report of how the call was routed, where it asked for that. */
   router?: JsonObject | undefined
-  /** The message is in the words of the provider, which may repeat what was said. */
+  /** True if the message is in the words of the provider, which may repeat content of the call. */
   quotes?: boolean | undefined
-  /** For the operator's log: what clients must not read, such as addresses. */
+  /** Details for the operator's log that clients must not read, such as addresses. */
   forLog?: string | undefined
   cause?: unknown
 }
@@ -115,7 +115,7 @@ export class RouterError extends Error {
     return catalogue[this.code].status
   }
 
-  /** Whether the same call may succeed soon: the router itself has tried again where that could help. */
+  /** Returns whether the same call may succeed soon: the router itself has tried again where that could help. */
   get passesSoon(): boolean {
     if (this.code === 'stopping' || this.code === 'internal') return true
     const isWait = (this.status === 429 && !this.concernsSize) || this.status === 503
@@ -137,7 +137,7 @@ export function withoutStack<Made extends Error>(make: () => Made): Made {
   }
 }
 
-/** Clients that wait longer should be told instead. */
+/** Maximum wait that counts as soon: clients that would wait longer get the error instead. */
 const longestSoonMs = 60_000
 
 /** Any thrown value as a RouterError; an unexpected one becomes `internal`, without its details. */

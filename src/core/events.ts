@@ -43,7 +43,7 @@ export type ProviderEvent = {
   extensions?: JsonObject
 }
 
-/** Whether an event adds to what the client reads: other events only open, count or end the reply. */
+/** Checks whether an event adds to what the client reads: other events only open, count or end the reply. */
 export function hasContent(event: ProviderEvent): boolean {
   const { text, refusal, reasoning, tool, citation, search, media, opaque, whole } = event
   if (text || refusal || citation || search || media || opaque || whole) return true
@@ -59,7 +59,7 @@ export function isAnswer(event: ProviderEvent): boolean {
 /** A failure the provider reports inside a stream or a reply. */
 export type ProviderFailure = { status?: number; code?: string; message: string; retryable?: boolean }
 
-/** How a reply grows, for the writers of the client APIs: parts open, grow and close; `index` counts parts from 0. */
+/** Growth of a reply, for the writers of the client APIs: parts open, grow and close; `index` counts parts from 0. */
 export type StreamEvent =
   | { type: 'start'; id: string; model?: string; created: number }
   | { type: 'open'; index: number; part: Part }

@@ -33,7 +33,7 @@ export class Fold {
     this.#facts = facts
   }
 
-  /** Another one that has taken the same events: what one takes from now on, the other does not see. */
+  /** Returns another fold that has taken the same events: later events of one do not affect the other. */
   copy(): Fold {
     const copy = new Fold(this.#facts)
     copy.#parts = structuredClone(this.#parts)
@@ -47,12 +47,12 @@ export class Fold {
     return copy
   }
 
-  /** Whether the provider ended the reply, by a finish reason or an end marker: otherwise the stream was cut off. */
+  /** Returns whether the provider ended the reply, by a finish reason or an end marker: otherwise the stream was cut off. */
   get complete(): boolean {
     return this.#finish !== undefined
   }
 
-  /** About how many characters the reply has so far. */
+  /** Returns about how many characters the reply has so far. */
   get size(): number {
     return this.#size + this.#parts.length * sizeOfPart
   }
@@ -191,7 +191,7 @@ export class Fold {
     else if (part.name) this.#openCall(index, out)
   }
 
-  /** Some providers give several calls the same key: another id with a name is another call. */
+  /** Checks for another call. Some providers give several calls the same key: another id with a name is another call. */
   #isOtherCall({ id, name }: NonNullable<ProviderEvent['tool']>, at: ProviderEvent['at']): boolean {
     if (!id || !name || at === undefined) return false
     const callId = this.#parts[this.#byKey.get(`tool_call ${at}`) ?? -1]?.callId
@@ -297,7 +297,7 @@ export class Fold {
   }
 }
 
-/** About how many characters an event adds to a reply; each value beside its texts counts as some. */
+/** Estimates how many characters an event adds to a reply; each value besides its texts counts as several. */
 function sizeOfEvent(event: ProviderEvent): number {
   let size = event.text?.length ?? 0
   // Nearly every event of a stream has a text alone.
@@ -305,7 +305,7 @@ function sizeOfEvent(event: ProviderEvent): number {
   return size
 }
 
-/** What a part takes beside its content. */
+/** Size of a part besides its content. */
 const sizeOfPart = 200
 
 const content = ['refusal', 'reasoning', 'tool', 'citation', 'search', 'media', 'opaque', 'whole', 'logprobs'] as const
@@ -339,22 +339,22 @@ function joinLogprobs(earlier: Json | undefined, later: Json): Json {
 
 type Search = Omit<SearchPart, 'type' | 'by'>
 
-/** Whether a part is a search that has begun and is not over: other parts may begin before it ends. */
+/** Checks whether a part is a search that has begun and is not over: other parts may begin before it ends. */
 function isRunning(part: Part): boolean {
   return part.type === 'search' && (part.status === 'in_progress' || part.status === 'searching')
 }
 
-/** Whether it is known how a search ended, and what it was for. */
+/** Checks whether it is known how a search ended, and what it was for. */
 function isOver({ status, query, results }: Search): boolean {
   return (status === 'completed' || status === 'failed') && (query !== undefined || results !== undefined)
 }
 
-/** Whether a part does not end the one before: a search that is told only when it is over, in the middle of a text. */
+/** Checks whether a part does not end the one before: a search that is reported only when it is over, in the middle of a text. */
 function isAside(part: Part, before: Part | undefined): boolean {
   return before?.type === 'text' && part.type === 'search' && isOver(part)
 }
 
-/** Takes what a provider tells about a search; one that is over does not begin again. */
+/** Takes over what a provider reports about a search; one that is over does not begin again. */
 function updateSearch(part: SearchPart, { status, ...others }: Search): void {
   Object.assign(part, others)
   const begins = status === 'in_progress' || status === 'searching'

@@ -4,7 +4,7 @@ export type Json = string | number | boolean | null | Json[] | JsonObject
 /** A JSON object whose members may also be missing. */
 export type JsonObject = { [name: string]: Json | undefined }
 
-/** Whether a value is a JSON object (not null, not an array). */
+/** Checks whether a value is a JSON object (not null, not an array). */
 export function isObject(value: unknown): value is JsonObject {
   return value !== null && typeof value === 'object' && !Array.isArray(value)
 }
@@ -19,20 +19,20 @@ export function parseJson(text: string): Json | undefined {
 }
 
 /**
- * How much a JSON text may hold: values of any kind, members and items alike, levels of lists and objects, and members of
- * one object, whose names cost more than values.
+ * Limits on the contents of a JSON text: values of any kind, members and items alike, levels of lists and objects, and members of one
+ * object, whose names cost more than values.
  */
 export type JsonBounds = { values: number; depth: number; members: number }
 
-/** No real object has more members; a list has no such bound. */
+/** Maximum number of members of an object, more than any real one has; a list has no such bound. */
 export const mostMembers = 10_000
 
-/** Real documents stay below 50 levels; readers and writers recurse once per level. */
+/** Maximum depth: real documents stay below 50 levels; readers and writers recurse once per level. */
 export const deepest = 200
 
 /**
- * Which bound a JSON text exceeds, found without parsing it: millions of small values cost many times their text in time
- * and memory. Anything may be found in a text that is not JSON.
+ * Returns the bound that a JSON text exceeds, found without parsing it: millions of small values cost many times their text in time and
+ * memory. For a text that is not JSON the result is arbitrary.
  */
 export function exceeded(text: string, bounds: JsonBounds): keyof JsonBounds | undefined {
   // Each value takes two characters: most texts are too short for anything but depth.
@@ -40,7 +40,7 @@ export function exceeded(text: string, bounds: JsonBounds): keyof JsonBounds | u
   return isShort && bracketsIn(text, bounds.depth) <= bounds.depth ? undefined : scan(text, bounds).bound
 }
 
-/** Which bound several JSON texts exceed; their values count together. */
+/** Returns the bound that several JSON texts exceed; their values count together. */
 export function exceededTogether(texts: readonly string[], bounds: JsonBounds): keyof JsonBounds | undefined {
   const length = texts.reduce((sum, text) => sum + text.length, 0)
   const isShort = length < 2 * bounds.values
@@ -53,7 +53,7 @@ export function exceededTogether(texts: readonly string[], bounds: JsonBounds): 
   return undefined
 }
 
-/** How many brackets a text opens, those in strings included; counted no further than one more than `most`. */
+/** Counts the brackets that a text opens, those in strings included; it stops at one more than `most`. */
 function bracketsIn(text: string, most: number): number {
   let count = 0
   for (const bracket of ['{', '[']) {
@@ -62,7 +62,7 @@ function bracketsIn(text: string, most: number): number {
   return count
 }
 
-/** How many values a JSON text holds. */
+/** Counts the values in a JSON text. */
 export function valuesIn(text: string): number {
   return scan(text, { values: text.length, depth: text.length, members: text.length }).values
 }
@@ -79,7 +79,7 @@ function scan(
   let opened = false
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at)
-    // Of numbers, words and colons only the first character says something, and only after a bracket.
+    // Of numbers, words and colons only the first character matters, and only after a bracket.
     if (code <= space || (!opened && code > comma && code < openBracket)) continue
     const closes = code === closeBrace || code === closeBracket
     if (code === comma || (opened && !closes)) {
@@ -92,7 +92,7 @@ function scan(
       if (++depth > deep) return { values, bound: 'depth' }
       left[depth] = code === openBrace ? wide : most
     } else if (closes) {
-      // No JSON: that is left to the parser.
+      // Not JSON: that is left to the parser.
       if (--depth < 0) return { values }
     }
   }
@@ -101,7 +101,7 @@ function scan(
 
 /**
  * The position of the quote that ends a string. Names are short, and read character by character; in anything else the quotes are
- * searched for, whatever escapes stand between them: each is looked at once, and so is each backslash before one.
+ * searched for, whatever escapes are between them: each is examined once, and so is each backslash before one.
  */
 function endOfString(text: string, from: number): number {
   const short = Math.min(from + longestShort, text.length)

@@ -26,7 +26,7 @@ export type DataRules = {
 /** The optional prefix of aliases and policies. */
 export const policyPrefix = 'policy/'
 
-/** Where unknown models are allowed, their names go into headers, rows and URLs: a bound on their length. Characters. */
+/** Maximum length of a name: where unknown models are allowed, their names go into headers, rows and URLs. Characters. */
 export const longestName = 256
 
 /** The name of an alias or a policy, without the prefix. */
@@ -34,7 +34,10 @@ export function bareName(name: string): string {
   return name.startsWith(policyPrefix) ? name.slice(policyPrefix.length) : name
 }
 
-/** Why a text cannot be the name of an alias, to follow that name in a message; undefined when it can. A slash is allowed: an alias may replace a model. */
+/**
+ * Returns why a text cannot be the name of an alias, to follow that name in a message; undefined when it can. A slash is allowed: an
+ * alias may replace a model.
+ */
 export function aliasNameProblem(name: string): string | undefined {
   if (name.startsWith(policyPrefix))
     return `must not begin with \`${policyPrefix}\`: every alias is known with it as well`
@@ -43,13 +46,13 @@ export function aliasNameProblem(name: string): string | undefined {
   return `must have at most ${longestName} letters, digits and . _ : @ + - ~ /, and begin with a letter or digit`
 }
 
-/** Why a text cannot be the id of a policy, to follow that id in a message; undefined when it can. */
+/** Returns why a text cannot be the id of a policy, to follow that id in a message; undefined when it can. */
 export function policyIdProblem(id: string): string | undefined {
   if (id.length <= longestName && /^[A-Za-z0-9][\w.:@+-]*$/.test(id)) return undefined
   return `must have at most ${longestName} letters, digits and . _ : @ + -, begin with a letter or digit, and be without \`${policyPrefix}\``
 }
 
-/** Whether a name guarantees that only targets in the EU serve it. */
+/** Checks whether a name guarantees that only targets in the EU serve it. */
 export function isEuropean(name: string): boolean {
   return name.endsWith('@eu')
 }
@@ -67,8 +70,8 @@ export function outsideEurope(
 }
 
 /**
- * Two models of a list that no endpoint calls both: a policy over them could never fail over from one to the other. Models that
- * are not known may be of any API.
+ * Finds two models of a list that no endpoint calls both: a policy over them could never fail over from one to the other. Models that are
+ * not known may be of any API.
  */
 export function withoutCommonApi(
   targets: readonly string[],
@@ -96,13 +99,13 @@ export function splitModel(id: string): { provider: string; model: string } | un
   return { provider: id.slice(0, slash), model: id.slice(slash + 1) }
 }
 
-/** Whether a list of ids and patterns `<provider>/*` includes a model. */
+/** Checks whether a list of ids and patterns `<provider>/*` includes a model. */
 export function hasModel(list: readonly string[], id: string): boolean {
   const { names, providers } = patternsOf(list)
   return names.has(id) || providers.has(splitModel(id)?.provider ?? '')
 }
 
-/** Whether a list includes exactly this name, regardless of patterns. */
+/** Checks whether a list includes exactly this name, regardless of patterns. */
 export function hasName(list: readonly string[], name: string): boolean {
   return patternsOf(list).names.has(name)
 }

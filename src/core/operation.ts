@@ -2,8 +2,8 @@ import type { Json, JsonObject } from './json.ts'
 import type { RoutingRequest } from './routing/request.ts'
 
 /**
- * What a client can ask a model for besides a conversation, by the names of the endpoints in manifests: `api` is its name in the
- * ledger, `models` the APIs of the catalog whose models can do it.
+ * Non-chat operations that a client can request from a model, by the names of the endpoints in manifests: `api` is the name in the
+ * ledger, `models` the APIs of the catalog whose models support it.
  */
 export const operations = {
   embed: { api: 'embeddings', models: ['embedding'] },
@@ -33,14 +33,14 @@ export type OperationRequest = {
   model: string
   fields: JsonObject
   files: readonly UploadedFile[]
-  /** How long the sound of its file is. */
+  /** Length of the sound in its file. */
   audio?: AudioLength
   /** The client wants events as they come. */
   stream: boolean
-  /** Members that the API does not have: sent where a body is edited, else lost. */
+  /** Members that the API does not have: sent where a body is edited, else dropped. */
   unread: JsonObject
   user?: string
-  /** What the body says of the call itself, and of how it is routed: it is for the router alone. */
+  /** Members of the body that are for the router alone: about the call itself, and about how it is routed. */
   requesty?: Json
   routing?: RoutingRequest
   /** The body had questions by name, and so has the reply answers. */
@@ -48,7 +48,7 @@ export type OperationRequest = {
 }
 
 /**
- * How long a sound is, in seconds: `exact` if its file tells it, else an estimate by its size, and `most` is what it cannot be longer than.
+ * Length of a sound, in seconds: `exact` if its file contains it, else an estimate by its size; `most` is an upper bound.
  */
 export type AudioLength = { seconds: number; most: number; exact: boolean }
 
@@ -56,14 +56,14 @@ export type AudioLength = { seconds: number; most: number; exact: boolean }
 export type UploadedFile = {
   /** The name of the form field. */
   field: string
-  /** As the client named it; may be empty. */
+  /** File name from the client; may be empty. */
   filename: string
   /** The media type that the form declares. */
   mediaType: string
   /** Bytes. */
   size: number
-  /** Its first bytes, at most 4 KiB, to tell its format. */
+  /** First bytes of the file, at most 4 KiB, to recognize its format. */
   head: Uint8Array
-  /** All bytes from the beginning; every call reads anew. Pieces may lie in `into`, each where the one before was. */
+  /** All bytes from the beginning; every call starts over. Pieces may lie in `into`, each where the one before was. */
   read(into?: Uint8Array): AsyncIterable<Uint8Array>
 }

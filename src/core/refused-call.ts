@@ -20,12 +20,12 @@ export type RefusedCall = Pick<
   | 'message'
 >
 
-/** Whether a call that ended with this has asked no provider. */
+/** Checks whether a call that ended with this error has asked no provider. */
 export function isRefusal(thrown: unknown): boolean {
   return !(thrown instanceof RouterError) || thrown.headers['x-router-attempts'] === undefined
 }
 
-/** What is remembered of a call that was refused with this. */
+/** Returns the record of a call that was refused with this error. */
 export function refusedCall(call: Omit<RefusedCall, 'status' | 'error' | 'message'>, thrown: unknown): RefusedCall {
   const { id, requestId, at, organization, key, group, api, operation, requested, stream } = call
   const error = asRouterError(thrown)
@@ -52,8 +52,8 @@ export function refusedCall(call: Omit<RefusedCall, 'status' | 'error' | 'messag
 const longestName = 200
 
 /**
- * What the ledger keeps of an error: never what was said. Messages of most codes may repeat a part of the request or of the reply, and
- * so may all words of a provider, of which its code is kept.
+ * Returns what the ledger stores of an error: never content. Messages of most codes may repeat a part of the request or of the reply, and
+ * so may all words of a provider, of which only the code is stored.
  */
 export function recordedError(error: RouterError): Pick<CallRecord, 'error' | 'message' | 'providerCode'> {
   const { code, message, providerCode, quotes } = error
@@ -64,7 +64,7 @@ export function recordedError(error: RouterError): Pick<CallRecord, 'error' | 'm
   }
 }
 
-/** Their messages are the router's own sentences, with times, names and sums. */
+/** Codes whose messages are the router's own sentences, with times, names and sums. */
 const plainlyWorded: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'budget_exhausted',
   'rate_limited',

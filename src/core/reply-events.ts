@@ -25,7 +25,7 @@ function eventsOfPart(part: Part): ProviderEvent[] {
   return [eventOfPart(part), ...citations.map((citation) => ({ citation }))]
 }
 
-/** The event by which a stream says a whole part; the citations of a text are events of their own. */
+/** Returns the event by which a stream sends a whole part; the citations of a text are events of their own. */
 export function eventOfPart(part: Part): ProviderEvent {
   switch (part.type) {
     case 'text':
@@ -54,8 +54,8 @@ export function eventOfPart(part: Part): ProviderEvent {
 }
 
 /**
- * The events for what has not come yet of a part that its provider repeats whole. What was said otherwise before stays as
- * it was said: clients have read it.
+ * Returns the events for what has not come yet of a part that its provider repeats whole. Where the repetition differs, the text already
+ * sent stays: clients have read it.
  */
 export function restOfPart(whole: Part, come: Part | undefined, at: ProviderEvent['at']): ProviderEvent[] {
   const key = at === undefined ? {} : { at }

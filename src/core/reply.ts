@@ -2,12 +2,12 @@ import type { Json, JsonObject } from './json.ts'
 import type { Part } from './parts.ts'
 import type { Usage } from './usage.ts'
 
-/** Why a reply ended. */
+/** Reason why a reply ended. */
 export type Finish = (typeof finishes)[number]
 
 const finishes = ['stop', 'length', 'tool_calls', 'content_filter', 'refusal', 'pause', 'error'] as const
 
-/** Whether a text is a neutral finish reason. */
+/** Checks whether a text is a neutral finish reason. */
 export function isFinish(text: string): text is Finish {
   return (finishes as readonly string[]).includes(text)
 }

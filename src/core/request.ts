@@ -76,7 +76,7 @@ export type ClientTool = {
  */
 export type ProviderTool = { kind: string; by: Api; definition: JsonObject; cache?: CacheHint }
 
-/** Which tool must, may or must not be called; `allowed` narrows to these names. */
+/** Rule for which tool must, may or must not be called; `allowed` narrows to these names. */
 export type ToolChoice =
   | 'auto'
   | 'none'
@@ -88,7 +88,7 @@ export type ToolChoice =
 /** A choice that involves a provider tool: `kind` is the choice's type in the API `by`, `definition` the client's JSON. */
 type ProviderToolChoice = { kind: string; by: Api; definition: JsonObject }
 
-/** Whether this is a provider tool. `kind` is not enough: an API may name its types as it likes. */
+/** Checks whether this is a provider tool. `kind` is not enough: an API may name its types as it likes. */
 export function isProviderTool(tool: Tool): tool is ProviderTool {
   return 'definition' in tool
 }
@@ -111,15 +111,15 @@ export type ResponseFormat =
 /** Reasoning efforts, from none to most. */
 export const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
 
-/** How reasoning may be summarized. */
+/** Forms in which reasoning may be summarized. */
 export const summaries = ['auto', 'concise', 'detailed'] as const
 
-/** How much to reason, as a level; a budget gives it in tokens. */
+/** Amount of reasoning, as a level; a budget gives it in tokens. */
 export type Effort = (typeof efforts)[number]
 
 /** Facts about the model that a request goes to; mappings read them as `target`. */
 export type TargetFacts = {
-  /** Whose signatures this provider accepts: `by` of signed parts. Its slug, unless the manifest shares another's. */
+  /** Signer whose signatures this provider accepts: `by` of signed parts. Its slug, unless the manifest shares another's. */
   signer: string
   /** The former name of `signer`, for mappings that still read it. */
   maker?: string
@@ -132,8 +132,8 @@ export type TargetFacts = {
 }
 
 /**
- * Whether a request lets its provider act for the caller, or keep something for it: then it is not sent twice where the first
- * one may have been received.
+ * Checks whether a request lets its provider act for the caller, or store something for it: then it is not sent twice where the first one
+ * may have been received.
  */
 export function letsProviderAct({ tools = [], origin: { body } }: NeutralRequest): boolean {
   if (body.store === true || body.background === true) return true

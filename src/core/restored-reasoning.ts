@@ -2,8 +2,8 @@ import type { Part, ReasoningPart } from './parts.ts'
 import type { Message, NeutralRequest } from './request.ts'
 
 /**
- * Prepares a request for a provider that accepts the signatures of one maker. Reasoning that the router restored replaces what the
- * client sent of it for that maker alone: nobody else gets a text that the client did not send.
+ * Prepares a request for a provider that accepts the signatures of one signer. Reasoning that the router restored replaces what the
+ * client sent of it for that signer alone: no other provider gets a text that the client did not send.
  */
 export function withReasoningFor(request: NeutralRequest, maker: string): NeutralRequest {
   return withMessages(request, ({ parts, ...message }) => {

@@ -1,11 +1,11 @@
 /** The prefix of the secrets of this router's keys: so that they are recognized wherever they turn up. */
 export const secretPrefix = 'ir-'
 
-/** Not preceded by a letter, unless that ends a JSON escape: ledger rows and log lines are JSON. */
+/** Start of a secret: not preceded by a letter, unless that ends a JSON escape: ledger rows and log lines are JSON. */
 const beginning = String.raw`(?:(?<![A-Za-z])|(?<=\\(?:[bfnrt]|u[\da-f]{4})))`
 /** 256 bits in base64url are 43 characters; the end may be cut off. */
 const looksSecret = new RegExp(`${beginning}${secretPrefix}[\\w-]{24,}`, 'g')
-/** Shorter secrets, which only an operator can have chosen, would match ordinary text. */
+/** Minimum length of a secret: shorter ones, which only an operator can have chosen, would match ordinary text. */
 const minLength = 8
 
 /**
@@ -18,7 +18,7 @@ export function withoutSecrets(text: string, presented = ''): string {
 }
 
 /**
- * A text for logs without words that look like a key of anybody: of a file that a key was pasted into, at whatever place. Names of models,
+ * Returns a text for logs without words that look like anybody's key: such as one pasted into a file, at any place. Names of models,
  * fields and files have no such runs of letters and digits.
  */
 export function withoutKeys(text: string): string {

@@ -4,7 +4,7 @@ export const hourMs = 60 * minuteMs
 
 export const dayMs = 24 * hourMs
 
-/** Unix milliseconds of an RFC 3339 time; undefined when the text is none, or there is no such day or hour. */
+/** Parses an RFC 3339 time to Unix milliseconds; undefined for any other text, or when there is no such day or hour. */
 export function parseTime(text: string): number | undefined {
   const [, date, clock, zone] =
     /^(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d(?:\.\d+)?)([Zz]|[+-]\d\d:\d\d)$/.exec(text) ?? []
@@ -31,7 +31,7 @@ const unitsMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }
 
 const form = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/
 
-/** Milliseconds of a duration such as `500ms`, `5s`, `10m` or `1.5h`; undefined when the text is none. */
+/** Parses a duration such as `500ms`, `5s`, `10m` or `1.5h` to milliseconds; undefined for any other text. */
 export function durationMs(text: string): number | undefined {
   const [, count, unit] = form.exec(text) ?? []
   return count === undefined ? undefined : Math.round(Number(count) * unitsMs[unit as keyof typeof unitsMs])

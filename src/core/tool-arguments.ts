@@ -11,8 +11,8 @@ export function finishedArguments(text: string, isCut: boolean): string {
 }
 
 /**
- * Which bound the arguments of calls exceed: JSON inside strings, which counts as one value each where all of a body is counted,
- * and is parsed where a format has arguments as objects.
+ * Returns the bound that the arguments of calls exceed: JSON inside strings, which counts as one value each where all of a body is
+ * counted, and is parsed where a format has arguments as objects.
  */
 export function exceededByCalls(
   messages: readonly { parts: readonly Part[] }[],

@@ -1,6 +1,6 @@
 /**
- * Where a call is in a trace, in the words of W3C Trace Context: ids in hexadecimal. `spanId` is that of the call here, `parentId` that of
- * the client's span. `baggage` and `state` pass through as they came.
+ * Place of a call in a trace, in the terms of W3C Trace Context: ids in hexadecimal. `spanId` is that of the call here, `parentId` that
+ * of the client's span. `baggage` and `state` pass through as they came.
  */
 export type TraceContext = {
   traceId: string
@@ -9,11 +9,11 @@ export type TraceContext = {
   isSampled: boolean
   state?: string
   baggage?: string
-  /** What was said is in its spans as well. */
+  /** True if the content of the call is in its spans as well. */
   hasContents?: boolean
 }
 
-/** Which traces are recorded where the client has not decided it: a share of them; and whether with what was said. */
+/** Sampling of traces where the client has not decided: the share that is recorded; and whether content is included. */
 export type Sampling = { share: number; followsParent: boolean; contents?: boolean }
 
 type TraceHeaders = { readonly [name: string]: string | string[] | undefined }
@@ -44,14 +44,14 @@ function contentsIf(isSampled: boolean, { contents }: Sampling): Pick<TraceConte
   return isSampled && contents === true ? { hasContents: true } : {}
 }
 
-/** What a row says of it: spans are made of rows. */
+/** Trace members of a row: spans are made of rows. */
 export type RecordedTrace = Pick<TraceContext, 'traceId' | 'spanId' | 'parentId' | 'isSampled'>
 
 export function recordedTrace({ traceId, spanId, parentId, isSampled }: TraceContext): RecordedTrace {
   return { traceId, spanId, isSampled, ...(parentId !== undefined && { parentId }) }
 }
 
-/** Version 00, and later ones as far as they are like it; `ff` is none. */
+/** Version 00, and later ones as far as they are like it; `ff` is not a version. */
 const parent = /^(?!ff)[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(?:-.*)?$/
 const mostBaggage = 8_192
 const mostState = 512
@@ -71,7 +71,7 @@ export function attemptSpan({ spanId }: Pick<TraceContext, 'spanId'>, attempt: n
   return spanId.slice(0, 14) + Math.min(attempt, 255).toString(16).padStart(2, '0')
 }
 
-/** The headers that tell a provider where its attempt is in the trace. */
+/** Returns the headers that give a provider the place of its attempt in the trace. */
 export function traceHeaders(trace: TraceContext, attempt: number): Record<string, string> {
   const { traceId, isSampled, state, baggage } = trace
   return {

@@ -46,14 +46,14 @@ export type Usage = { [name in UsageClass]?: number } & { reported_cost?: number
 export type ReportedUsage = Usage & { cache_write?: number }
 
 /**
- * Later counts replace earlier ones class by class, and so do the ways of serving, of which the ordinary one is omitted.
- * Of a sum of cache writes, those not reported to live 1 h live 5 min. Values that cannot be counts are ignored, so that
- * the meter estimates them.
+ * Merges counts: later ones replace earlier ones class by class, and so do the modes of serving, of which the ordinary one is omitted. Of
+ * a sum of cache writes, those not reported to live 1 h live 5 min. Values that cannot be counts are ignored, so that the meter estimates
+ * them.
  */
 export function mergeUsage(earlier: Usage, reported: ReportedUsage): Usage {
   const merged: Usage = { ...earlier }
   const later = withoutDeficits(reported)
-  // Events of a stream may tell parts before their whole: only the last ones must fit.
+  // Events of a stream may report parts before their whole: only the last ones must fit.
   if (later !== reported) merged.corrected = true
   else if (merged.corrected && (isCount(later.input) || isCount(later.output))) delete merged.corrected
   for (const name in later) {
@@ -82,9 +82,7 @@ export function addUsage(one: Usage, other: Usage): Usage {
   return modes.length > 0 ? { ...sum, modes } : sum
 }
 
-/**
- * Less than nothing is left of a total where a part of it is larger than the whole: then the part is as large as the whole.
- */
+/** Resolves totals that are less than a part of them: the part is then as large as the whole. */
 function withoutDeficits(reported: ReportedUsage): ReportedUsage {
   if (!hasDeficit(reported)) return reported
   const mended: ReportedUsage = { ...reported }
@@ -111,7 +109,7 @@ const classes: ReadonlySet<string> = new Set(usageClasses)
 const counts: ReadonlySet<string> = new Set([...usageClasses, 'reported_cost'])
 const none: readonly string[] = []
 
-/** What mappings subtract from the totals of a prompt and of a reply. */
+/** Counts that mappings subtract from the totals of a prompt and of a reply. */
 const partsOfTotals = [
   ['input', ['cache_read', 'cache_write', 'cache_write_5m', 'cache_write_1h', 'input_audio', 'input_image']],
   ['output', ['reasoning', 'output_audio', 'output_image']],
@@ -128,7 +126,7 @@ function numberOf(count: unknown): number {
 /** Counts that may have fractions; all others are rounded to whole ones before they are billed. */
 export const fractional: ReadonlySet<string> = new Set(['seconds', 'megapixels', 'reported_cost'])
 
-/** No request is that large: such a count is a provider's mistake, and billing it would empty the balance. */
+/** Count that no request reaches: it is a provider's mistake, and billing it would empty the balance. */
 const impossibleCount = 1e10
 
 function isCount(count: unknown): count is number {
@@ -138,7 +136,7 @@ function isCount(count: unknown): count is number {
 /** Providers' names for the ordinary way of serving, at list prices. */
 const plainModes: ReadonlySet<string> = new Set(['default', 'standard', 'auto', 'on_demand', 'global', 'not_available'])
 
-/** Whether a name stands for the ordinary way of serving, at list prices. */
+/** Checks whether a name stands for the ordinary way of serving, at list prices. */
 export function isPlainMode(mode: string): boolean {
   return plainModes.has(mode)
 }
@@ -151,7 +149,7 @@ function isModeName(mode: unknown): mode is string {
   return typeof mode === 'string' && mode.length > 0 && mode.length <= longestMode
 }
 
-/** Whether there is anything to bill. */
+/** Checks whether there is anything to bill. */
 export function countsAnything(usage: Usage): boolean {
   return (usage.reported_cost ?? 0) > 0 || usageClasses.some((name) => (usage[name] ?? 0) > 0)
 }

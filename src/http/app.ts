@@ -4,7 +4,7 @@ import { type ParsedUrlQuery, parse } from 'node:querystring'
 import type { ClientApi } from '../api/client-api.ts'
 
 const require = createRequire(import.meta.url)
-/** Finds what Express is made of. */
+/** Resolver of the packages that Express consists of. */
 const ofExpress = createRequire(require.resolve('express'))
 // An import would evaluate all exports of the module, a second HTTP client among them: 12 MB and 30 ms.
 const http = process.getBuiltinModule('node:http')
@@ -15,7 +15,7 @@ export type Request = IncomingMessage & {
   readonly query: ParsedUrlQuery
   params: { [name: string]: string | string[] }
 }
-/** A response, with what the router keeps of it while it is made. */
+/** A response, with the facts that the router keeps while it is made. */
 export type Response = ServerResponse & { locals: Locals }
 type Locals = {
   id: string
@@ -42,18 +42,18 @@ type RouterOptions = { caseSensitive: boolean }
 const Router: new (options: RouterOptions) => App = ofExpress('router')
 const parsedUrl: (request: IncomingMessage) => { pathname: string; query: string | null } = ofExpress('parseurl')
 
-/** An app without routes. */
+/** Creates an app without routes. */
 export function newApp(options: RouterOptions): App {
   return new Router(options)
 }
 
-/** A server whose requests and responses are those of an app. */
+/** Creates a server whose requests and responses are those of an app. */
 export function appServer(handle: (request: Request, response: Response) => void): Server {
   const classes: ServerOptions = { IncomingMessage: AppRequest, ServerResponse: AppResponse as typeof ServerResponse }
   return http.createServer(classes, handle as RequestListener)
 }
 
-/** What happens when the handler of errors has failed: the client learns nothing of it, standard error all. */
+/** Responds when the error handler itself has failed: the client learns nothing about it, standard error everything. */
 export function lastResort(request: Request, response: Response): Next {
   const options = { env: 'production', onerror: (thrown: unknown) => console.error(thrown) }
   return (thrown) => ofExpress('finalhandler')(request, response, options)(thrown)
@@ -70,11 +70,11 @@ class AppRequest extends http.IncomingMessage {
 }
 
 class AppResponse extends http.ServerResponse {
-  /** All members from the start: an object that gets them one by one becomes a dictionary. */
+  /** Locals with all members from the start: an object that gets them one by one becomes a dictionary. */
   locals: Locals = { id: '', requestId: undefined, clientApi: undefined, headers: {} }
 }
 
-/** All of Express, for what few requests need. */
+/** Returns all of Express, for the parts that few requests need. */
 export function wholeExpress(): typeof import('express') {
   return require('express')
 }

@@ -120,7 +120,7 @@ function forwardedHeaders(
   })
 }
 
-/** Node joins what is sent twice of all headers but one, which no request has. */
+/** Returns the text of a header. Node joins the values of a header that is sent twice, except for one that no request has. */
 function textOf(header: string | string[] | undefined): string | undefined {
   return typeof header === 'string' ? header : undefined
 }

@@ -8,12 +8,12 @@ import { RouterError } from '../core/errors.ts'
 import type { Handler, Request, Response } from './app.ts'
 import { headersOf, isKnown, respond } from './respond.ts'
 
-/** Whether there is a console. */
+/** Settings that decide whether there is a console. */
 type ConsoleSettings = { enabled: boolean }
 
 /**
- * `/console/`, the pages that show and change what the management API does, and `/`, which sends browsers there and tells programs where
- * things are. Everything else is left to the next handler.
+ * Serves `/console/`, the pages for everything that the management API shows and changes, and `/`, which sends browsers there and shows
+ * programs where things are. Everything else is left to the next handler.
  */
 export function consolePages(settings: () => ConsoleSettings): Handler {
   const files = openConsoleFiles()
@@ -37,7 +37,7 @@ export function consolePages(settings: () => ConsoleSettings): Handler {
   }
 }
 
-/** Where calls are served and the management API is elsewhere: `/` tells programs where things are. */
+/** Serves `/` where calls are served and the management API is elsewhere: it shows programs where things are. */
 export function homePage(): Handler {
   return (request, response, next) => {
     if (request.path !== '/') return next()
@@ -71,7 +71,7 @@ function sendHome({ headers }: Request, response: Response, hasConsole: boolean)
   respond(response, 200, JSON.stringify(places))
 }
 
-/** To a path beside that of the request, so that it stays behind the prefix of a proxy. */
+/** Redirects to a path beside that of the request, so that it stays behind the prefix of a proxy. */
 function redirect(response: Response, location: string): void {
   Object.assign(headersOf(response), { location, 'cache-control': 'no-cache' })
   respond(response, 302, '')
@@ -94,7 +94,7 @@ function send({ headers }: Request, response: Response, { mediaType, etag, bytes
   respond(response, 200, bytes[encoding], mediaType)
 }
 
-/** The shortest form that the client takes; one that weighs them differently gets what it takes all the same. */
+/** Returns the shortest encoding that the client takes; a client that weighs them differently still gets one that it takes. */
 function encodingFor(accepted: string | string[] = ''): Encoding {
   const taken = String(accepted)
     .split(',')
@@ -104,7 +104,7 @@ function encodingFor(accepted: string | string[] = ''): Encoding {
   return (['br', 'gzip'] as const).find((encoding) => taken.includes(encoding)) ?? 'identity'
 }
 
-/** Nothing of the page comes from elsewhere or goes there, and no other page can show it. */
+/** Returns the headers of the page: it loads nothing from elsewhere, sends nothing there, and cannot be framed by another page. */
 function pageHeaders(scriptHash: string): Readonly<Record<string, string>> {
   const policy = [
     "default-src 'none'",
@@ -138,7 +138,7 @@ type Read = (path: string) => Promise<ConsoleFile | undefined>
 
 const folder = join(import.meta.dirname, '../../console')
 
-/** What the console imports from packages, by the name in its imports: where it is served, and where it is. */
+/** Packages that the console imports, by the name in its imports: where each is served, and where it is. */
 const libraries: { readonly [name: string]: { path: string; module: string } } = {
   preact: { path: 'lib/preact.js', module: 'preact' },
   'preact/hooks': { path: 'lib/hooks.js', module: 'preact/hooks' },
@@ -188,7 +188,7 @@ export function openConsoleFiles(): ConsoleFiles {
   }
 }
 
-/** The files that may be sent, by their path. */
+/** Returns the files that may be sent, by their path. */
 async function knownFiles(): Promise<ReadonlyMap<string, string>> {
   const resolved = (module: string) => fileURLToPath(import.meta.resolve(module))
   const found = await readdir(folder, { recursive: true, withFileTypes: true })
@@ -205,14 +205,14 @@ async function knownFiles(): Promise<ReadonlyMap<string, string>> {
   ])
 }
 
-/** The page with the import map, which browsers want in it: the policy for scripts names its hash. */
+/** Returns the page with the import map, which browsers want in it: the policy for scripts names its hash. */
 async function pageOf(read: Read): Promise<ConsolePage> {
   const map = JSON.stringify({
     imports: Object.fromEntries(Object.entries(libraries).map(([name, { path }]) => [name, `./${path}`])),
   })
   const text = await readFile(join(folder, 'index.html'), 'utf8')
   const modules = new Set<string>()
-  // Most of what the first page consists of is part of every page.
+  // Most modules of the first page are part of every page.
   for (const path of ['main.ts', 'pages/overview.ts']) await addModules(path, read, modules)
   const first = [...modules].map((path) => `<link rel="modulepreload" href="${path}">`)
   const file = await fileOf(
@@ -222,7 +222,7 @@ async function pageOf(read: Read): Promise<ConsolePage> {
   return { ...file, scriptHash: `sha256-${hash('sha256', map, 'base64')}` }
 }
 
-/** Adds a module and all that it imports, so that browsers ask for them at once instead of finding one in the other. */
+/** Adds a module and everything that it imports, so that browsers request them in parallel instead of finding one in the other. */
 async function addModules(path: string, read: Read, found: Set<string>): Promise<void> {
   const module = found.has(path) ? undefined : await read(path)
   if (!module) return
@@ -235,7 +235,10 @@ async function addModules(path: string, read: Read, found: Set<string>): Promise
 
 const imports = /(?:\bfrom|^import)\s*["']([^"'\n]+)["']/gm
 
-/** The compiler is that of Node itself, which would warn that its own interface to it is new. It is loaded for the first page only. */
+/**
+ * Removes the types from a module. The compiler is that of Node itself, which would warn that its own interface to it is new. It is loaded
+ * for the first page only.
+ */
 async function withoutTypes(text: string): Promise<string> {
   const { default: amaro } = await import('amaro')
   return amaro.transformSync(text, { mode: 'strip-only' }).code

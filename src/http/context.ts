@@ -7,25 +7,25 @@ import type { RunningRequests } from './running-requests.ts'
 
 /** The process as the HTTP server sees it; functions are called for every request. */
 export type ServerContext = {
-  /** The services of the current snapshot. */
+  /** Returns the services of the current snapshot. */
   services(): Services
   bodyLimits(): BodyLimits
   /** The origins whose web pages may use the service. */
   corsOrigins: Origins
   log: Log
-  /** Hears of everything that is thrown while a request is handled. */
+  /** Called with everything that is thrown while a request is handled. */
   onThrown?(thrown: unknown): void
-  /** Hears what a call ended with that failed before its answer began. */
+  /** Called with the error of a call that failed before its answer began. */
   onCallFailed?(thrown: unknown): void
-  /** Which traces are recorded. */
+  /** Sampling that decides which traces are recorded. */
   sampling: Sampling
-  /** Whether new calls are refused. */
+  /** Returns true where new calls are refused. */
   stopping(): boolean
   running: RunningRequests
-  /** How long a client may stall while it sends or reads. Milliseconds. */
+  /** Maximum time for which a client may stall while it sends or reads. Milliseconds. */
   patienceMs: number
-  /** How long a stream that has begun may be silent before a keep-alive is sent. Milliseconds. */
+  /** Time for which a stream that has begun may be silent before a keep-alive is sent. Milliseconds. */
   keepAliveMs: number
-  /** Whether a silent stream is begun before it is known how the call ends. */
+  /** Returns true where a silent stream is begun before it is known how the call ends. */
   keepsAliveEarly(): boolean
 }

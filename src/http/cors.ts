@@ -15,7 +15,7 @@ export function shareWithOrigins(request: IncomingMessage, response: Response, l
   headers['access-control-expose-headers'] = readableHeaders
 }
 
-/** Answers OPTIONS for a path with these methods. While no origin is listed, and to the pages of others, it is no method at all. */
+/** Answers OPTIONS for a path with these methods. While no origin is listed, and to the pages of others, it is not a method at all. */
 export function answerOptions(methods: string, origins: Origins): Handler {
   return (request, response, next) => {
     const listed = origins()
@@ -27,7 +27,7 @@ export function answerOptions(methods: string, origins: Origins): Handler {
   }
 }
 
-/** Keys are sent in headers, never in cookies, so that any header may be sent. */
+/** Allows a request. Keys are sent in headers, never in cookies, so that any header may be sent. */
 function allowRequest(request: IncomingMessage, response: Response, methods: string): void {
   const headers = headersOf(response)
   headers.vary = 'Origin, Access-Control-Request-Headers'

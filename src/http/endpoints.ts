@@ -36,19 +36,19 @@ export const callRoutes: readonly CallRoute[] = [
   { path: '/v1/audio/speech', kind: operationKind(speech) },
 ]
 
-/** Whether the process can serve, why not, and the problems of the last refused reload. */
+/** State of the process: if it can serve, why not, and the problems of the last refused reload. */
 export type Readiness = {
   ready: boolean
   generation: number
   reasons: string[]
   problems: string[]
-  /** What of the providers takes no calls, or not all. */
+  /** Parts of the providers that take no calls, or not all. */
   troubled: readonly Trouble[]
 }
 
 /**
- * `GET /health`: the process is alive. `GET /ready`: it is able to serve, else 503 with the reasons. What the problems of files and the
- * troubles of providers are is told only to those who may read them.
+ * Serves `GET /health`: the process is alive. `GET /ready`: it is able to serve, else 503 with the reasons. Details of file problems and of
+ * degraded providers are sent only to those who may read them.
  */
 export function healthRoutes(
   readiness: () => Readiness,

@@ -27,7 +27,7 @@ export type Listeners = {
   retire(): Promise<void>
 }
 
-/** Where to listen; `reusePort` shares the port of the calls with other threads, which answer once all are `opened`. */
+/** Address to listen on; `reusePort` shares the port of the calls with other threads, which answer once all are `opened`. */
 type Where = {
   host: string
   port: number
@@ -90,7 +90,7 @@ export function requireOwnPort(port: number, managePort: number | null): void {
   throw new Error(`manage.port is ${port}, the port of the server itself: write null to share it, or another number.`)
 }
 
-/** Every method and path. */
+/** Lists every method and path. */
 export function endpointsOf({ common, open, manage }: Omit<Routes, 'console'>): Endpoint[] {
   return [
     ...callRoutes.map(({ path }) => ({ method: 'POST', path })),
@@ -141,7 +141,7 @@ async function listen(
     async retire() {
       await quiet(server)
       const closed = new Promise<void>((resolve) => void NetServer.prototype.close.call(server, () => resolve()))
-      // Not before: clients told to reconnect could do it in the moment in which the port closes.
+      // Not earlier: clients that are asked to reconnect could do it in the moment in which the port closes.
       isRetiring = true
       await closed
     },
@@ -166,7 +166,7 @@ export async function requireFreePort(host: string, port: number, shared?: numbe
 }
 
 /**
- * Any port that is free, for servers that share it. Nobody else gets it before it is released: until one of them listens, the system
+ * Reserves any free port, for servers that share it. Nobody else gets it before it is released: until one of them listens, the system
  * could give it to a connection.
  */
 export async function reservePort(host: string): Promise<{ port: number; release(): void }> {
@@ -176,7 +176,7 @@ export async function reservePort(host: string): Promise<{ port: number; release
   return { port, release: () => void server.close() }
 }
 
-/** Whether anybody listens. */
+/** Checks whether anybody listens. */
 async function answers(host: string, port: number): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
   const socket = connect({ host: reachable(host), port })
@@ -184,7 +184,7 @@ async function answers(host: string, port: number): Promise<boolean> {
   return await promise.finally(() => socket.destroy())
 }
 
-/** An address at which a server that listens at all addresses can be reached. */
+/** Returns an address at which a server that listens at all addresses can be reached. */
 function reachable(host: string): string {
   return host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
 }

@@ -3,14 +3,14 @@ import { writeMetrics } from '../observe/exposition.ts'
 import type { Family } from '../observe/families.ts'
 import type { JsonRequest, JsonRoute } from './types.ts'
 
-/** Where metrics come from, and who may read them: `requireReader` throws RouterError 401, 403. */
+/** Source of the metrics, with the check of who may read them: `requireReader` throws RouterError 401, 403. */
 export type MetricsSource = {
   settings(): { enabled: boolean; public: boolean }
   requireReader(request: Pick<JsonRequest, 'headers'>): void
   families(): Family[]
 }
 
-/** `GET /metrics`, in the text of Prometheus or, where `Accept` asks for it, as OpenMetrics. */
+/** Serves `GET /metrics`, in the text of Prometheus or, where `Accept` asks for it, as OpenMetrics. */
 export function metricsRoutes({ settings, requireReader, families }: MetricsSource): JsonRoute[] {
   const answer: JsonRoute['answer'] = async ({ headers }) => {
     const { enabled, public: isPublic } = settings()

@@ -18,11 +18,13 @@ export type ModelListServices = {
   access: Access
   directory(): Listable
   rulesOf(organization: string): OrganizationRules
-  /** Unix milliseconds: lists show the prices of this moment. */
+  /** Returns the time in Unix milliseconds: lists show the prices of this moment. */
   now?(): number
 }
 
-/** The model lists and single models: without authentication, but a key that is sent must be valid, and sees only what it may call. */
+/**
+ * Serves the model lists and single models: without authentication, but a key that is sent must be valid, and sees only what it may call.
+ */
 export function modelRoutes({ access, directory, rulesOf, now = Date.now }: ModelListServices): JsonRoute[] {
   const lists = openLists(directory, now)
   const scopeOf = ({ headers }: JsonRequest): Scope | undefined => {
@@ -69,12 +71,12 @@ export function modelRoutes({ access, directory, rulesOf, now = Date.now }: Mode
 /** The APIs, besides chat and decisions, whose models have a list. */
 const modalities = ['embedding', 'image', 'transcription', 'speech', 'rerank', 'moderation', 'completion']
 
-/** Aliases and policies may be written with their prefix. */
+/** Checks whether a model has this id. Aliases and policies may be written with their prefix. */
 function isCalled(model: Listed, id: string): boolean {
   return model.id === id || (model.isName === true && id === policyPrefix + model.id)
 }
 
-/** The model that has this id as an alias in the catalog. */
+/** Returns the model that has this id as an alias in the catalog. */
 function findByAlias(models: readonly Listed[], id: string, { findModel }: Listable): Listed | undefined {
   const { provider, model = '' } = splitModel(id) ?? {}
   const entry = provider === undefined ? undefined : findModel(provider, model)
@@ -148,7 +150,7 @@ function objectNumbers(): (object: object) => number {
   }
 }
 
-/** Keys with the same list see the same models. */
+/** Returns a list of models as text: keys with the same list see the same models. */
 function accessText(list: readonly string[] | null): string {
   if (list === null) return ''
   const text = accessTexts.get(list) ?? JSON.stringify(list)
@@ -158,7 +160,7 @@ function accessText(list: readonly string[] | null): string {
 
 const accessTexts = new WeakMap<readonly string[], string>()
 
-/** Each is an array of references to catalog entries. */
+/** Maximum number of lists, each of which is an array of references to catalog entries. */
 const maxLists = 200
 /** Bytes of all texts together. */
 const maxBytes = 64 * 1024 * 1024
@@ -167,7 +169,7 @@ function clientApiOf(request: Pick<JsonRequest, 'headers'>): typeof messages | u
   return speaksMessages(request) ? messages : undefined
 }
 
-/** Clients of the Messages API send its version with every request. */
+/** Checks for a client of the Messages API: clients of the Messages API send its version with every request. */
 function speaksMessages({ headers }: Pick<JsonRequest, 'headers'>): boolean {
   return headers['anthropic-version'] !== undefined
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { tagged } from './respond.ts'
 import type { JsonAnswer, JsonRoute } from './types.ts'
 
-/** `GET /openapi.json`: the description of every route, without authentication. Read on the first request. */
+/** Serves `GET /openapi.json`: the description of every route, without authentication. Read on the first request. */
 export function openapiRoutes(): JsonRoute[] {
   let answer: Promise<JsonAnswer> | undefined
   return [
@@ -17,7 +17,7 @@ export function openapiRoutes(): JsonRoute[] {
   ]
 }
 
-/** The OpenAPI document of the service. */
+/** Reads the OpenAPI document of the service. */
 async function readOpenapi(): Promise<unknown> {
   const { parse } = await import('yaml')
   return parse(readFileSync(join(import.meta.dirname, '../../schemas/openapi.yaml'), 'utf8'))

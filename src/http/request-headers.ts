@@ -2,12 +2,12 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { RouterError } from '../core/errors.ts'
 import { durationMs, longestMs } from '../core/time.ts'
 
-/** Whether a request asks to be refused rather than to lose a field. Throws RouterError 400. */
+/** Checks whether a request asks to be refused rather than to lose a field. Throws RouterError 400. */
 export function isStrict({ 'x-router-strict': value }: IncomingHttpHeaders): boolean {
   return value !== undefined && flagOf('x-router-strict', value)
 }
 
-/** Whether a request asks why its targets were chosen. Throws RouterError 400. */
+/** Checks whether a request asks why its targets were chosen. Throws RouterError 400. */
 export function wantsExplanation({ 'x-router-explain': value }: IncomingHttpHeaders): boolean {
   return value !== undefined && flagOf('x-router-explain', value)
 }
@@ -25,7 +25,7 @@ const values: ReadonlyMap<string, boolean> = new Map([
   ['0', false],
 ])
 
-/** The time that a request gives to the whole call, in milliseconds; undefined where it says nothing. Throws RouterError 400. */
+/** Returns the time that a request gives to the whole call, in milliseconds; undefined where it says nothing. Throws RouterError 400. */
 export function timeoutOf({ 'x-router-timeout': value }: IncomingHttpHeaders): number | undefined {
   if (value === undefined) return undefined
   const ms = durationMs(String(value).trim())

@@ -5,7 +5,7 @@ import { withoutSecrets } from '../core/secrets.ts'
 import type { Request, Response } from './app.ts'
 import { headersOf } from './respond.ts'
 
-/** Every response has an `x-request-id`: the client's own if it is valid and safe to log, else a new one. */
+/** Gives every response an `x-request-id`: the client's own if it is valid and safe to log, else a new one. */
 export function assignRequestId({ headers }: Request, response: Response): void {
   const given = headers['x-request-id']
   response.locals.id = randomUUIDv7()
@@ -13,18 +13,18 @@ export function assignRequestId({ headers }: Request, response: Response): void 
   headersOf(response)['x-request-id'] = requestIdOf(response)
 }
 
-/** The id that the client knows its request by. */
+/** Returns the id that the client knows its request by. */
 export function requestIdOf({ locals }: Response): string {
   return locals.requestId ?? locals.id
 }
 
-/** What this client API expects of every response, errors included. */
+/** Sets the headers that this client API expects of every response, errors included. */
 export function speakAs(clientApi: ClientApi, response: Response): void {
   response.locals.clientApi = clientApi
   if (clientApi.requestIdHeader !== undefined) headersOf(response)[clientApi.requestIdHeader] = requestIdOf(response)
 }
 
-/** The id is sent back and logged, so it must not be, or contain, the client's key. */
+/** Checks whether an id can be used: it is sent back and logged, so it must not be, or contain, the client's key. */
 function isUsableId(id: string, secret: string | undefined): boolean {
   return /^[\w.:/+=-]{1,128}$/.test(id) && withoutSecrets(id, secret) === id
 }

@@ -6,7 +6,7 @@ import type { JsonAnswer } from './types.ts'
 type Headers = { [name: string]: string }
 
 /**
- * The headers that a response will have, whatever it says. They are kept until it is written, since Node writes one object
+ * Returns the headers that a response will have, whatever it says. They are kept until it is written, since Node writes one object
  * of headers several times as fast as single ones.
  */
 export function headersOf({ locals }: Response): Headers {
@@ -32,7 +32,7 @@ export function addHeaders(response: Response, headers: Readonly<Headers>): void
   for (const name in headers) all[name] = headerText(headers[name] ?? '')
 }
 
-/** More than any header needs; Node limits all headers together to 16 KiB. Characters. */
+/** Maximum length of a header: more than any needs; Node limits all headers together to 16 KiB. Characters. */
 const longestHeader = 2_000
 const isSendable = /^[\x20-\x7e]*$/
 
@@ -41,12 +41,12 @@ function headerText(text: string): string {
   return sendable.length > longestHeader ? `${sendable.slice(0, longestHeader)}...` : sendable
 }
 
-/** An answer that is not sent again to a client that has it already. */
+/** Returns an answer that is not sent again to a client that has it already. */
 export function tagged(text: string): Required<Pick<JsonAnswer, 'text' | 'etag'>> {
   return { text, etag: `"${hash('sha256', text, 'base64url')}"` }
 }
 
-/** Whether `If-None-Match` names the tag of an answer (RFC 9110, section 13.1.2). */
+/** Checks whether `If-None-Match` names the tag of an answer (RFC 9110, section 13.1.2). */
 export function isKnown(etag: string, known = ''): boolean {
   return known.trim() === '*' || known.split(',').some((one) => one.trim().replace(/^W\//, '') === etag)
 }

@@ -14,24 +14,24 @@ export class RunningRequests {
   /** Called every 50 ms while requests run, and for every 16th that begins. */
   onLook: (() => void) | undefined
 
-  /** How many run. */
+  /** Returns the number of requests that are running. */
   get size(): number {
     return this.#running.size
   }
 
-  /** How many have begun since the start. */
+  /** Returns the number of requests that have begun since the start. */
   get begun(): number {
     return this.#begun
   }
 
-  /** How long the JSON bodies are together of those that run. */
+  /** Returns the total length of the JSON bodies of the running requests. */
   get bodyBytes(): number {
     let sum = 0
     for (const { bodyBytes } of this.#running) sum += bodyBytes
     return sum
   }
 
-  /** How many of them are streams. */
+  /** Returns the number of running requests that are streams. */
   get streams(): number {
     return this.#streams
   }
@@ -48,13 +48,13 @@ export class RunningRequests {
     return request
   }
 
-  /** The answer to a request is a stream. */
+  /** Records that the answer to a request is a stream. */
   beginStream(request: RunningRequest): void {
     request.isStream = true
     this.#streams++
   }
 
-  /** The answer to a request goes on until the client leaves, or endless ones end here. */
+  /** Records that the answer to a request goes on until the client leaves, or endless ones end here. */
   beginEndless(request: RunningRequest): void {
     request.isEndless = true
     if (this.#endlessEnd) request.abort(stopping())
@@ -73,7 +73,7 @@ export class RunningRequests {
     if (this.#running.size === 0) this.#allEnded()
   }
 
-  /** Ends all that run, and all that begin from now on. */
+  /** Ends all running requests, and all that begin from now on. */
   abortAll(): void {
     this.#mustEnd = true
     for (const request of this.#running) request.abort(stopping())
@@ -110,13 +110,13 @@ export class RunningRequests {
   }
 }
 
-/** Much shorter than clients may stall. */
+/** Interval of the checks: much shorter than clients may stall. */
 const everyMs = 50
 const lookEach = 16
 
 /** A body while it is received. */
 export type Upload = {
-  /** Time has passed. */
+  /** Records that time has passed. */
   waited(ms: number): void
   fail(error: RouterError): void
 }
@@ -136,7 +136,7 @@ export class RunningRequest implements Listed {
     return this.#controller.signal
   }
 
-  /** Hears when it has ended. */
+  /** Calls `ended` when the request has ended. */
   readonly atEnd = (ended: () => void): void => {
     this.#ended.push(ended)
   }

@@ -13,7 +13,7 @@ import { assignRequestId, speakAs } from './request-id.ts'
 import { headersOf, isKnown, respond } from './respond.ts'
 import type { JsonRequest, JsonRoute } from './types.ts'
 
-/** The app: the call routes, the JSON routes, pages, and errors in the format of the client's API. */
+/** Creates the app: the call routes, the JSON routes, pages, and errors in the format of the client's API. */
 export function createApp(
   context: ServerContext,
   calls: readonly CallRoute[],
@@ -24,7 +24,7 @@ export function createApp(
   const app = newApp({ caseSensitive: true })
   const fail = failWith(context)
   const callAt = new Map(calls.flatMap((call) => [call.path, `${call.path}/`].map((path) => [path, call])))
-  // One layer for everything that a call passes: each costs as much as what it does.
+  // One layer for everything that a call passes: each layer costs as much as its work.
   app.use((request, response, next) => {
     const { path, method } = request
     assignRequestId(request, response)
@@ -57,7 +57,7 @@ export function createApp(
   return app
 }
 
-/** What a path answers to all other methods. */
+/** Refuses all other methods of a path. */
 function endPath(app: App, path: string, names: readonly string[], { corsOrigins }: ServerContext): void {
   const methods = names.join(', ')
   app.options(path, answerOptions(methods, corsOrigins))
@@ -99,8 +99,8 @@ function refuseMethod(allowed: string): Handler {
 }
 
 /**
- * The refusal of a call for which there is no room, before anything is made for it: there may be thousands in a second. Who has no valid
- * key is told that instead, on the way that all others take.
+ * Returns the refusal of a call for which there is no room, before anything is allocated for it: there may be thousands in a second. A
+ * caller without a valid key gets that error instead, on the path that all others take.
  */
 function refusedUnread(
   { headers }: Pick<JsonRequest, 'headers'>,

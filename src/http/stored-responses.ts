@@ -67,7 +67,7 @@ function missing(id: string): never {
   throw new RouterError('not_found', `Response with id '${id}' not found.`)
 }
 
-/** Query parameters as texts; of a repeated one the last value counts. */
+/** Returns query parameters as texts; of a repeated one the last value counts. */
 function plainQuery(query: JsonRequest['query']): { [name: string]: string } {
   const texts = Object.entries(query).map(([name, value]) => [name, Array.isArray(value) ? value.at(-1) : value])
   return Object.fromEntries(texts.filter(([, value]) => typeof value === 'string'))

@@ -6,7 +6,7 @@ export type JsonRequest = {
   headers: IncomingHttpHeaders
   params: { readonly [name: string]: string | readonly string[] | undefined }
   query: { readonly [name: string]: string | string[] | undefined }
-  /** The body as JSON, undefined when there is none. Throws RouterError 400, 413, 415. */
+  /** Reads the body as JSON, undefined when there is none. Throws RouterError 400, 413, 415. */
   readBody(): Promise<unknown>
 }
 
@@ -16,7 +16,7 @@ export type JsonRoute = {
   method?: 'get' | 'post' | 'put' | 'patch' | 'delete'
   /** The client API whose error format this request gets; by default that of the path. */
   clientApiOf?: (request: Pick<JsonRequest, 'headers'>) => ClientApi | undefined
-  /** Of several threads, the one that the request has reached answers it: it needs what is known there. */
+  /** Set where the worker that receives the request answers it, not the main thread: it needs facts that only that worker has. */
   isForLines?: boolean
   answer(request: JsonRequest): JsonAnswer | Promise<JsonAnswer>
 }

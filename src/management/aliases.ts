@@ -8,7 +8,7 @@ import { type ModelDirectory, modelsBehind, refuseOutsideEurope, targetCheck } f
 import { pageOf } from './page.ts'
 import { aliasName, invalid, membersOf } from './read.ts'
 
-/** `/v1/manage/alias`: the organization's aliases of models and policies. */
+/** Serves `/v1/manage/alias`: the organization's aliases of models and policies. */
 export function aliasRoutes({ store, directory }: ManagementContext): ManageRoute[] {
   const { names } = store
   const entry = ({ name, target }: Alias) => ({ name, target })

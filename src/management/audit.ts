@@ -3,7 +3,7 @@ import { timeText } from './key-entry.ts'
 import { json, type ManagementContext, type ManageRoute } from './manage.ts'
 import { pageOf } from './page.ts'
 
-/** `/v1/manage/audit`: the audit log of the organization, newest first. */
+/** Serves `/v1/manage/audit`: the audit log of the organization, newest first. */
 export function auditRoutes({ store }: ManagementContext): ManageRoute[] {
   const entry = ({ id, at, actor, action, subject, before, after }: AuditEntry) => {
     return { id, at: timeText(at), actor, action, subject, before, after }

@@ -11,7 +11,7 @@ import { isStrict, timeoutOf } from '../http/request-headers.ts'
 import { json, type ManagementContext, type ManageRequest, type ManageRoute, missing, pathPart } from './manage.ts'
 import { invalid } from './read.ts'
 
-/** `/v1/manage/policy/{id}/explain`: where a call by the name of a policy would go, and why, without making it. */
+/** Serves `/v1/manage/policy/{id}/explain`: where a call by the name of a policy would go, and why, without making it. */
 export function explainRoutes({ explaining, troubled }: ManagementContext): ManageRoute[] {
   return [
     {
@@ -37,7 +37,7 @@ export function explainRoutes({ explaining, troubled }: ManagementContext): Mana
 
 const kinds = { chat: chatKind(chat), messages: chatKind(messages), responses: chatKind(responses) }
 
-/** A request as a client would send it; its `model` may be any name of the policy. */
+/** Returns a request as a client would send it; its `model` may be any name of the policy. */
 function requestFrom(sent: ManageRequest['body'], id: string) {
   if (!isObject(sent)) throw invalid('The body must be a JSON object: a request as a client would send it.')
   const { api, ...body } = sent
@@ -47,7 +47,7 @@ function requestFrom(sent: ManageRequest['body'], id: string) {
   return { kind, body: { ...body, model: isNamed ? model : id } }
 }
 
-/** An alias of the same name hides a policy from calls; here it is the policy that is asked for. */
+/** Removes the alias of the same name, which hides a policy from calls: here it is the policy that is asked for. */
 function withoutAlias(id: string, services: ExplainServices): ExplainServices {
   const rulesOf: ExplainServices['rulesOf'] = (organization) => {
     const rules = services.rulesOf(organization)

@@ -21,7 +21,7 @@ import {
 import { isRecordId, pageOf } from './page.ts'
 import { invalid, membersOf, orNull, parametersOf, title, usdLimit } from './read.ts'
 
-/** `/v1/manage/group`: keys that share a monthly limit. */
+/** Serves `/v1/manage/group`: keys that share a monthly limit. */
 export function groupRoutes({ store }: ManagementContext): ManageRoute[] {
   const entry = (group: Group) => groupEntry(group, store)
   return [
@@ -118,14 +118,17 @@ function groupOf(request: ManageRequest, { groups }: Store): Group {
   return found?.organization === request.organization ? found : missing('group', id)
 }
 
-/** Like `groupOf`; throws RouterError 403 for a group with a key that may more than the caller: its limit is that key's. */
+/**
+ * Finds a group like `groupOf`; throws RouterError 403 for a group with a key that has more permissions than the caller: its limit is that
+ * key's.
+ */
 function groupToChange(request: ManageRequest, store: Store): Group {
   const group = groupOf(request, store)
   for (const key of store.keys.ofGroup(group.id)) requireNoMore(request.key, key, 'a key of this group has')
   return group
 }
 
-/** What becomes of the keys of a deleted group, by the query. */
+/** Reads from the query what happens to the keys of a deleted group. */
 function fateOfKeys({ query }: ManageRequest): 'keep' | 'revoke' | undefined {
   const { keys } = parametersOf(query, ['keys'])
   if (keys === undefined || keys === 'keep' || keys === 'revoke') return keys

@@ -10,7 +10,7 @@ import { grantCheck } from './names.ts'
 import { futureTime, invalid, labels, membersOf, namesOfModels, orNull, requireEmpty, usdLimit } from './read.ts'
 import { limitFields, limitsFrom } from './settings.ts'
 
-/** `POST /v1/manage/apikey/{id}/<property>`: changes of a key. Each returns the changed key, `label` 204. */
+/** Serves `POST /v1/manage/apikey/{id}/<property>`: changes of a key. Each returns the changed key, `label` 204. */
 export function keyChangeRoutes(context: ManagementContext): ManageRoute[] {
   const route = (property: string, handle: ManageRoute['handle']): ManageRoute => ({
     path: `/v1/manage/apikey/:id/${property}`,
@@ -126,7 +126,7 @@ function refuseEnded(key: KeyRecord, advice: string): void {
   if (state !== 'active') throw invalid(`This API key is ${state}. ${advice}`)
 }
 
-/** Nothing is assumed of an absent field: an empty body must not remove a limit. */
+/** Returns the error for an absent field: no value is assumed, as an empty body must not remove a limit. */
 function missingField(field: string, expected: string): Error {
   return invalid(`'${field}' is missing: it must be ${expected}.`, field)
 }

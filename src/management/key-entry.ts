@@ -3,7 +3,7 @@ import { usdOf } from '../money/usd.ts'
 import { type KeyRecord, keyState, type RateLimits } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
 
-/** A key in a list; amounts are USD, a `monthly_limit` of 0 is unlimited. */
+/** Returns a key in a list; amounts are USD, a `monthly_limit` of 0 is unlimited. */
 export function keyEntry(key: KeyRecord, { spend }: Pick<Store, 'spend'>): JsonObject {
   return {
     id: key.id,
@@ -16,7 +16,7 @@ export function keyEntry(key: KeyRecord, { spend }: Pick<Store, 'spend'>): JsonO
   }
 }
 
-/** A key with all its properties except the secret and what is derived from it. */
+/** Returns a key with all its properties except the secret and anything derived from it. */
 export function wholeKeyEntry(key: KeyRecord, store: Pick<Store, 'spend'>): JsonObject {
   return {
     ...keyEntry(key, store),
@@ -30,12 +30,12 @@ export function wholeKeyEntry(key: KeyRecord, store: Pick<Store, 'spend'>): Json
   }
 }
 
-/** The state of a key in the log of changes. */
+/** Returns the state of a key in the log of changes. */
 export function stateEntry(key: KeyRecord): JsonObject {
   return { state: keyState(key, Date.now()), revoked_at: timeText(key.revokedAt) }
 }
 
-/** Rate limits in the API; null is no limit. */
+/** Writes rate limits as the API has them; null is no limit. */
 export function limitsEntry({ requestsPerMinute, tokensPerMinute, concurrentCalls }: RateLimits): JsonObject {
   return {
     requests_per_minute: requestsPerMinute,
@@ -44,12 +44,12 @@ export function limitsEntry({ requestsPerMinute, tokensPerMinute, concurrentCall
   }
 }
 
-/** A monthly limit in USD; 0 is unlimited. */
+/** Returns a monthly limit in USD; 0 is unlimited. */
 export function limitUsd(nano: bigint | null): number {
   return usdOf(nano ?? 0n)
 }
 
-/** Unix milliseconds as an RFC 3339 time. */
+/** Writes Unix milliseconds as an RFC 3339 time. */
 export function timeText(at: number | null): string | null {
   return at === null ? null : new Date(at).toISOString()
 }

@@ -19,7 +19,7 @@ import {
 import { pageOf } from './page.ts'
 import { futureTime, invalid, labels, membersOf, onlyMembers, orNull, title, usdLimit } from './read.ts'
 
-/** `/v1/manage/apikey`: the keys of the organization. A secret is returned once, when its key is created. */
+/** Serves `/v1/manage/apikey`: the keys of the organization. A secret is returned once, when its key is created. */
 export function keyRoutes({ store }: ManagementContext): ManageRoute[] {
   return [
     {
@@ -78,21 +78,21 @@ export function keyRoutes({ store }: ManagementContext): ManageRoute[] {
   ]
 }
 
-/** The key that the path names by id or as `self`. Throws RouterError 404, also for keys of other organizations. */
+/** Returns the key that the path names by id or as `self`. Throws RouterError 404, also for keys of other organizations. */
 export function keyOf(request: Pick<ManageRequest, 'key' | 'organization' | 'params'>, { keys }: Store): KeyRecord {
   const id = pathPart(request, 'id')
   const found = keys.find(id === 'self' ? request.key.id : id)
   return found?.organization === request.organization ? found : missing('API key', id)
 }
 
-/** Like `keyOf`, for changes: throws RouterError 403 as well, for a key that may more than the caller. */
+/** Finds a key like `keyOf`, for changes: throws RouterError 403 as well, for a key with more permissions than the caller. */
 export function keyToChange(request: ManageRequest, store: Store): KeyRecord {
   const key = keyOf(request, store)
   requireNoMore(request.key, key, 'that one has')
   return key
 }
 
-/** The id of a group of the organization, or null. Throws RouterError 400. */
+/** Returns the id of a group of the organization, or null. Throws RouterError 400. */
 export function groupIn(value: Json | undefined, { organization }: ManageRequest, { groups }: Store): string | null {
   const id = orNull(title)(value, 'group_id')
   if (id === null || groups.find(id)?.organization === organization) return id
@@ -114,7 +114,7 @@ function newKeyProperties(request: ManageRequest, store: Store): Omit<NewKey, 'h
   }
 }
 
-/** The permissions of a new key: of those that are not named, only completions, as far as the caller has it. */
+/** Returns the permissions of a new key: of those that are not named, only completions, as far as the caller has it. */
 function permissionsFrom(value: Json | undefined, caller: Key): Permissions {
   const named = onlyMembers(optional(value, 'permissions', object) ?? {}, areas, 'permissions.')
   const levelOf = (area: keyof Permissions): Level =>
@@ -125,7 +125,10 @@ function permissionsFrom(value: Json | undefined, caller: Key): Permissions {
   return permissions
 }
 
-/** An organization without such a key could never make one again. Throws RouterError 400. */
+/**
+ * Refuses to give up the last key that may manage or operate: an organization without one could never make one again. Throws RouterError
+ * 400.
+ */
 export function refuseLast(key: KeyRecord, { keys }: Store): void {
   const now = Date.now()
   if (keyState(key, now) !== 'active') return

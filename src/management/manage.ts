@@ -20,20 +20,23 @@ export type ManagementContext = {
   store: Store
   access: Access
   directory(): ModelDirectory
-  /** Why nothing may be changed: the database is damaged. */
+  /** Returns why nothing may be changed: the database is damaged. */
   damage(): string | undefined
-  /** What takes no calls, or not all. */
+  /** Returns the circuits that take no calls, or not all. */
   troubled(): readonly Trouble[]
   /** The files in use, and the problems of those that are not. */
   watch: Pick<Watch, 'current' | 'problems'>
-  /** What happens now in an organization: what is counted from now on, undefined where as many look on as may; and what is under way. */
+  /**
+   * Current activity of an organization: counts from now on, undefined where the maximum number of watchers is reached; and the calls in
+   * flight.
+   */
   live: {
     watch(organization: string): LiveWatch | undefined
     underWay(organization: string): CallsUnderWay
   }
   /** The calls that were refused last. */
   refused: Pick<RefusedCalls, 'of' | 'since'>
-  /** What routes of calls are explained by. */
+  /** Returns the services that explain routes of calls. */
   explaining(): ExplainServices
 }
 
@@ -56,12 +59,12 @@ export type ManageRoute = Pick<JsonRoute, 'path' | 'method' | 'isForLines'> & {
   reads?: boolean
   /** Changes need operate: write instead, and operate: read is sufficient to read. */
   operates?: boolean
-  /** Any key may read what concerns the key `:id` if that is itself. */
+  /** Set where any key may read the record of the key `:id` if that is itself. */
   showsSelf?: boolean
   handle(request: ManageRequest): JsonAnswer | Promise<JsonAnswer>
 }
 
-/** The key of a request to a route and its organization. Throws RouterError: missing_key, invalid_key, forbidden. */
+/** Returns the key of a request to a route and its organization. Throws RouterError: missing_key, invalid_key, forbidden. */
 function callerOf(
   access: Access,
   { headers, params }: Pick<JsonRequest, 'headers' | 'params'>,
@@ -74,12 +77,12 @@ function callerOf(
   return { key, organization: key.organization }
 }
 
-/** Whether a key may see what is the operator's: with the permission operate: read, or as the key of the only organization. */
+/** Checks whether a key may see operator data: with the permission operate: read, or as the key of the only organization. */
 export function mayOperate({ permissions }: Key, { organizations }: Pick<Store, 'organizations'>): boolean {
   return permissions.operate !== 'none' || organizations.list().length === 1
 }
 
-/** Throws RouterError 403 when a key that is to be made, changed or deleted may more than the one that does it. */
+/** Throws RouterError 403 when a key that is to be made, changed or deleted has more permissions than the one that does it. */
 export function requireNoMore(key: Key, { permissions }: { permissions: Permissions }, what: string): void {
   const area = areaBeyond(key, permissions)
   if (area === undefined) return
@@ -87,7 +90,7 @@ export function requireNoMore(key: Key, { permissions }: { permissions: Permissi
   throw new RouterError('forbidden', `A key cannot make, change or delete one that may more than itself: ${reason}.`)
 }
 
-/** A route for the server that checks the key before it reads the body. */
+/** Returns a route for the server that checks the key before it reads the body. */
 export function manageRoute(
   { path, method = 'get', isForLines, reads = method === 'get', handle, ...needs }: ManageRoute,
   { access, damage }: Pick<ManagementContext, 'access' | 'damage'>,
@@ -115,7 +118,7 @@ function refuseIfDamaged(damage: string | undefined): void {
   if (damage !== undefined) throw new RouterError('unavailable', `${damage} Nothing was changed.`)
 }
 
-/** A JSON response. */
+/** Returns a JSON response. */
 export function json(value: JsonObject, status = 200): JsonAnswer {
   return { status, text: JSON.stringify(value) }
 }
@@ -133,14 +136,14 @@ export function uniqueName<Result>(field: string, change: () => Result): Result 
   }
 }
 
-/** The rules of an organization. Throws RouterError 404 when it has been deleted. */
+/** Returns the rules of an organization. Throws RouterError 404 when it has been deleted. */
 export function rulesOf(store: Store, organization: string): OrganizationRules {
   const rules = store.organizations.rules(organization)
   if (rules) return rules
   throw new RouterError('not_found', 'The organization of this key does not exist any more.')
 }
 
-/** A path parameter as one string; one with slashes arrives in parts. */
+/** Returns a path parameter as one string; one with slashes arrives in parts. */
 export function pathPart({ params }: Pick<ManageRequest, 'params'>, name: string): string {
   return [params[name] ?? ''].flat().join('/')
 }

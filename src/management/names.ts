@@ -21,9 +21,9 @@ export type ModelDirectory = {
   managed: ReadonlyMap<string, Policy>
   /** The names of the plugins that are loaded. */
   plugins: readonly string[]
-  /** The ids of all models: `<provider>/<model>`. */
+  /** Returns the ids of all models: `<provider>/<model>`. */
   modelIds(): readonly string[]
-  /** The places where models are hosted, which a rule may name. */
+  /** Returns the places where models are hosted, which a rule may name. */
   places(): ReadonlySet<string>
 }
 
@@ -76,7 +76,7 @@ export function refuseMixedApis(targets: readonly string[], path: string, { find
   throw invalid(message, path)
 }
 
-/** The models that the target of an alias resolves to: itself, or the targets of the policy that it names. */
+/** Returns the models that the target of an alias resolves to: itself, or the targets of the policy that it names. */
 export function modelsBehind(
   target: string,
   { managed }: ModelDirectory,

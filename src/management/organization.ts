@@ -8,7 +8,7 @@ import type { Organization } from '../store/organizations.ts'
 import { json, type ManagementContext, type ManageRequest, type ManageRoute, missing } from './manage.ts'
 import { invalid, membersOf, remark, usd } from './read.ts'
 
-/** `/v1/manage/org`: the organization of the key, and credit for it. */
+/** Serves `/v1/manage/org`: the organization of the key, and credit for it. */
 export function organizationRoutes({ store }: ManagementContext): ManageRoute[] {
   const found = (id: string): Organization => store.organizations.find(id) ?? missing('organization', id)
   return [
@@ -52,7 +52,7 @@ export function organizationRoutes({ store }: ManagementContext): ManageRoute[] 
   ]
 }
 
-/** An organization in the API: `balance` is credit minus spend, in USD. */
+/** Returns an organization in the API: `balance` is credit minus spend, in USD. */
 function organizationEntry({ name, creditNano, spendNano }: Organization): JsonObject {
   return { name, balance: usdOf(creditNano - spendNano) }
 }

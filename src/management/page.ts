@@ -4,7 +4,7 @@ import type { ManageRequest } from './manage.ts'
 import { invalid, parametersOf } from './read.ts'
 
 /**
- * A page of records, by the query's `limit` (1,000 by default and at most) and `cursor`: `{<name>: […]}`, with
+ * Returns a page of records, by the query's `limit` (1,000 by default and at most) and `cursor`: `{<name>: […]}`, with
  * `next_cursor` when there are more. Throws RouterError 400.
  */
 export function pageOf<Item>(
@@ -34,20 +34,20 @@ export function requireCursor(cursor: string | undefined, isCursor: (cursor: str
 export type Listing<Item> = {
   name: string
   read(page: PageOf): readonly Item[]
-  /** Whether a page may have ended there; stays true when the record has been deleted since. */
+  /** Checks whether a page may have ended there; stays true when the record has been deleted since. */
   isCursor(cursor: string, organization: string): boolean
   idOf(item: Item): string
   entry(item: Item): JsonObject
 }
 
-/** Whether a text has the form of a record's id. */
+/** Checks whether a text has the form of a record's id. */
 export function isRecordId(text: string): boolean {
   return /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/.test(text)
 }
 
 const mostAtOnce = 1_000
 
-/** How many records a page has: `usual` where the query does not say. Throws RouterError 400. */
+/** Returns the number of records of a page: `usual` where the query does not set it. Throws RouterError 400. */
 export function limitFrom(text: string | undefined, usual = mostAtOnce): number {
   if (text === undefined) return usual
   const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0

@@ -13,13 +13,13 @@ import { invalid, membersOf } from './read.ts'
 /** The one field of the rules about plugins. */
 export const pluginFields = ['plugins']
 
-/** `POST /v1/manage/apikey/{id}/plugins`: which plugins are switched on or off for the calls of a key. */
+/** Serves `POST /v1/manage/apikey/{id}/plugins`: which plugins are switched on or off for the calls of a key. */
 export function keyPluginRoutes({ store, directory }: ManagementContext): ManageRoute[] {
   return [
     {
       path: '/v1/manage/apikey/:id/plugins',
       method: 'post',
-      // A plugin may guard what a key does.
+      // A plugin may guard the calls of a key.
       operates: true,
       handle: (request) => {
         const changed = audited(store, request.key.id, () => {
@@ -41,18 +41,21 @@ export function keyPluginRoutes({ store, directory }: ManagementContext): Manage
   ]
 }
 
-/** The rules of plugins in the API. */
+/** Returns the rules of plugins in the API. */
 export function pluginsEntry({ plugins }: Pick<OrganizationRules, 'plugins'>): JsonObject {
   return { plugins: { ...plugins } }
 }
 
-/** The rules as a body changes them, which names plugins with true, false, or null for what config.yaml says. Throws RouterError 400. */
+/**
+ * Returns the rules as a body changes them, which names plugins with true, false, or null for what config.yaml says. Throws RouterError
+ * 400.
+ */
 export function pluginsFrom(body: JsonObject, directory: ModelDirectory): (before: PluginRules) => PluginRules {
   const named = required(body.plugins, 'plugins', 'an object of true, false or null', object)
   if (Object.keys(named).length === 0) throw invalid("'plugins' is empty: name a plugin.", 'plugins')
   const check = pluginCheck(directory)
   for (const [name, value] of Object.entries(named)) {
-    // What was said of a plugin that is gone can be taken back.
+    // Rules for a plugin that is gone can still be removed.
     if (value === null || value === undefined) continue
     check(name, `plugins.${name.slice(0, 60)}`)
     flag(value, `plugins.${name}`)

@@ -32,7 +32,7 @@ import { type ModelDirectory, modelCheck, refuseMixedApis, refuseOutsideEurope }
 import { pageOf } from './page.ts'
 import { duration, invalid, membersOf, onlyMembers, policyId, remark } from './read.ts'
 
-/** `/v1/manage/policy`: the organization's named lists of targets, and the rules for asking them. */
+/** Serves `/v1/manage/policy`: the organization's named lists of targets, and the rules for asking them. */
 export function policyRoutes({ store, directory }: ManagementContext): ManageRoute[] {
   const { names } = store
   const found = (request: ManageRequest) => {
@@ -118,7 +118,7 @@ function entry({ id, description, targets, ...rules }: NamedPolicy) {
 /** A policy to create or to change; without a description it keeps the one that it has. */
 type PolicyChange = Omit<NamedPolicy, 'description'> & { description: string | undefined }
 
-/** The policy of a body, which may omit the id when the path has it. */
+/** Returns the policy of a body, which may omit the id when the path has it. */
 function policyFrom(body: unknown, pathId: string | undefined, directory: ModelDirectory): PolicyChange {
   const members = membersOf(body, ['id', 'description', 'targets', ...routingFields])
   const id = required(members.id ?? pathId, 'id', 'the id of the policy', policyId)
@@ -153,7 +153,7 @@ function targetsFrom(value: Json, path: string, directory: ModelDirectory): Targ
 
 const mostTargets = 64
 
-/** A policy that an alias points to cannot be deleted. */
+/** Refuses to delete a policy that an alias points to. */
 function refuseAliased(id: string, aliases: ReadonlyMap<string, string>): void {
   const alias = [...aliases].find(([, target]) => target === id || target === `policy/${id}`)
   if (alias) throw invalid(`The alias '${alias[0]}' points to this policy: change or delete that one first.`)
@@ -170,10 +170,10 @@ const checks: { readonly [name in keyof Required<RoutingFile>]: Check<NonNullabl
   on_blocked: oneOf(afterBlocks),
 }
 
-/** The fields of a policy that say how its targets are asked. */
+/** The fields of a policy that set how its targets are asked. */
 const routingFields = Object.keys(checks)
 
-/** The rules that a policy states; null states nothing. Throws RouterError 400. */
+/** Returns the rules that a policy states; null states nothing. Throws RouterError 400. */
 function rulesFrom(members: JsonObject): RoutingFile {
   return fieldsOf<RoutingFile>(members, Object.entries(checks))
 }

@@ -31,7 +31,7 @@ import {
 } from './manage.ts'
 import { invalid, membersOf, parametersOf } from './read.ts'
 
-/** `/v1/manage/providers`: the providers, what each needs, how it is, and what it would be sent. */
+/** Serves `/v1/manage/providers`: the providers, the requirements and the state of each, and the request that it would be sent. */
 export function providerRoutes(context: ManagementContext): ManageRoute[] {
   const { watch, troubled, explaining, store } = context
   const read = ({ organization }: ManageRequest) => {
@@ -93,7 +93,7 @@ function triedIn(sent: ManageRequest['body']) {
   return { model, kind, body: { ...request, model } satisfies JsonObject }
 }
 
-/** Also of a provider that is not configured: nothing is sent. Throws RouterError 400. */
+/** Returns the target of a request, also of a provider that is not configured: nothing is sent. Throws RouterError 400. */
 function targetOf(
   { slug, provider: named }: KnownProvider,
   model: string,
@@ -111,7 +111,7 @@ function targetOf(
   return { provider, model: identified.model, entry, ...(is !== identified.model && { is }) }
 }
 
-/** As the file is now, where it has problems: then nothing says that its secrets are where they belong. Never with a secret. */
+/** Returns the text of a manifest without any secret. Where the file has problems, secrets may be in the wrong place. */
 async function manifestText({ file, provider, problems }: KnownProvider, { sources }: Snapshot): Promise<string> {
   const known = sources.get(file)?.text ?? ''
   const isBroken = problems.length > 0
@@ -124,7 +124,10 @@ async function manifestText({ file, provider, problems }: KnownProvider, { sourc
     .join('\n')
 }
 
-/** Secrets are references to the environment. What stands in place of one is a mistake that is shown to nobody. */
+/**
+ * Removes a literal secret from a line. Secrets are references to the environment; a value in place of one is a mistake that is shown to
+ * nobody.
+ */
 function withoutLiteral(line: string): string {
   return line.replace(secretMember, (whole, name: string, value: string) =>
     /^["']?\$\{\w+(?::-)?\}["']?$/.test(value) ? whole : `${name}[secret]`,
@@ -134,20 +137,20 @@ function withoutLiteral(line: string): string {
 const secretMember =
   /((?:\b|_)(?:secret|access_key|secret_key|session_token|client_secret|credentials|bearer|password)["']?\s*:\s*)("[^"]*"|'[^']*'|(?:\$\{[^}]*\}|[^\s,}#])+)/gi
 
-/** A provider of the files: the one in use, where there is one, and what is known of it besides. */
+/** A provider of the files: the one in use, where there is one, and everything else that is known. */
 type KnownProvider = {
   slug: string
   enabled: boolean
   provider?: Provider
-  /** Its manifest. */
+  /** Path of its manifest. */
   file: string
   models: readonly CatalogedModel[]
   health: readonly Trouble[]
-  /** Of its manifest and of its catalog file. */
+  /** Problems of its manifest and its catalog file. */
   problems: readonly Problem[]
 }
 
-/** The providers that there are manifests of, by slug, and the problems of all other files. */
+/** Returns the providers that there are manifests of, by slug, and the problems of all other files. */
 export function knownProviders(
   snapshot: Snapshot,
   problems: readonly Problem[],
@@ -180,7 +183,7 @@ export function knownProviders(
   return { providers: known, others: problems.filter(({ file }) => !slugs.has(slugOf(file) ?? '')) }
 }
 
-/** A provider in the API. One that is switched off, or was never without problems, has only what its files tell. */
+/** Returns a provider in the API. One that is switched off, or was never without problems, has only the facts of its files. */
 export function providerEntry(
   known: KnownProvider,
   { config, catalog }: Pick<Snapshot, 'config' | 'catalog'>,
@@ -203,12 +206,12 @@ export function providerEntry(
   }
 }
 
-/** A problem in the API: `file:line:column`, and what is wrong. */
+/** Returns a problem as the API has it: `file:line:column`, and its message. */
 function problemEntry({ file, line, column, message, severity }: Problem, config: string): JsonObject {
   return { place: `${shortPath(file, config)}:${line}:${column}`, line, message: withoutKeys(message), severity }
 }
 
-/** What providers can be asked for: with their models, or with any name where they take all. Found once for each generation. */
+/** Names that providers can be asked for: those with their models, or any name where they take all. Found once for each generation. */
 const askedFor = new WeakMap<Catalog, Map<Provider, string[]>>()
 
 function operationsOf(provider: Provider, models: readonly CatalogedModel[], catalog: Catalog): string[] {
@@ -229,7 +232,7 @@ function findOperations(provider: Provider, models: readonly CatalogedModel[]): 
   return [...new Set(provider.unknownModels === 'pass' ? any : found)].sort()
 }
 
-/** `/v1/manage/health`: what takes no calls, or not all: addresses, credentials and targets of providers. */
+/** Serves `/v1/manage/health`: what takes no calls, or not all: addresses, credentials and targets of providers. */
 export function providerHealthRoutes({ troubled }: ManagementContext): ManageRoute[] {
   return [
     {
@@ -239,12 +242,12 @@ export function providerHealthRoutes({ troubled }: ManagementContext): ManageRou
   ]
 }
 
-/** What concerns the calls of an organization: what only another one has met does not. */
+/** Filters the circuits that concern the calls of an organization: failures that only another one has met do not. */
 export function concerning(organization: string, troubled: readonly Trouble[]): Trouble[] {
   return troubled.filter((one) => one.organization === undefined || one.organization === organization)
 }
 
-/** In the API: times as text, null where nothing is known. */
+/** Writes a circuit as the API has it: times as text, null where nothing is known. */
 export function troubleEntry({ until, reason, ...known }: Trouble): JsonObject {
   return { ...known, until: until === undefined ? null : timeText(until), reason: reason ?? null }
 }

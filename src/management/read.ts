@@ -5,19 +5,22 @@ import { aliasNameProblem, policyIdProblem } from '../core/names.ts'
 import { dayMs, durationMs, longestMs, parseTime } from '../core/time.ts'
 import { didYouMean } from '../manifest/check/did-you-mean.ts'
 
-/** The members of a body that may have only the `known` ones. Throws RouterError 400. */
+/** Reads the members of a body that may have only the `known` ones. Throws RouterError 400. */
 export function membersOf(body: unknown, known: readonly string[]): JsonObject {
   if (!isObject(body)) throw invalid(`The body must be a JSON object with: ${known.join(', ')}.`)
   return onlyMembers(body, known)
 }
 
-/** Requires at least one member: an empty body is a mistake, not a wish to change nothing or to remove everything. Throws RouterError 400. */
+/**
+ * Requires at least one member: an empty body is a mistake, not a request to change nothing or to remove everything. Throws RouterError
+ * 400.
+ */
 export function requireAny(members: JsonObject, known: readonly string[]): void {
   if (Object.keys(members).length > 0) return
   throw invalid(`The body is empty. Name what to change, with null to remove it: ${known.join(', ')}.`)
 }
 
-/** An object that may have only the `known` members; `within` is its path. Throws RouterError 400. */
+/** Returns an object that may have only the `known` members; `within` is its path. Throws RouterError 400. */
 export function onlyMembers(value: JsonObject, known: readonly string[], within = ''): JsonObject {
   refuseUnknown(Object.keys(value), known, { kind: 'field', within })
   return value
@@ -31,7 +34,7 @@ export function requireEmpty(body: unknown): void {
   if (!isObject(body)) throw invalid('The body must be empty.')
 }
 
-/** The parameters of a query that may have only the `known` ones, each once. Throws RouterError 400. */
+/** Reads the parameters of a query that may have only the `known` ones, each once. Throws RouterError 400. */
 export function parametersOf<Name extends string>(
   query: { readonly [name: string]: string | string[] | undefined },
   known: readonly Name[],
@@ -43,7 +46,7 @@ export function parametersOf<Name extends string>(
   return query as { [name in Name]?: string }
 }
 
-/** A 400 for invalid input; `param` names the field. */
+/** Returns a 400 for invalid input; `param` names the field. */
 export function invalid(message: string, param?: string): RouterError {
   return new RouterError('invalid_request', message, param === undefined ? {} : { param })
 }
@@ -99,7 +102,10 @@ export const futureTime: Check<number> = (value, path) => {
   return time
 }
 
-/** Unix milliseconds of a time or a date; a date is its beginning, or as `end` the beginning of the next day. Throws RouterError 400. */
+/**
+ * Returns the Unix milliseconds of a time or a date; a date is its beginning, or as `end` the beginning of the next day. Throws RouterError
+ * 400.
+ */
 export function rangeTime(text: string, name: 'start' | 'end'): number {
   const isDate = /^\d{4}-\d\d-\d\d$/.test(text)
   // An unencoded plus sign in a query arrives as a space.
@@ -111,7 +117,7 @@ export function rangeTime(text: string, name: 'start' | 'end'): number {
   )
 }
 
-/** A time such as `500ms`, `10s` or `5m`, as it is written; of at least so many milliseconds. */
+/** Checks a time such as `500ms`, `10s` or `5m`, as it is written; of at least so many milliseconds. */
 export function duration(leastMs: number): Check<string> {
   return (value, path) => {
     const ms = typeof value === 'string' ? durationMs(value) : undefined

@@ -19,7 +19,7 @@ import { policyRoutes } from './policies.ts'
 import { providerHealthRoutes, providerRoutes } from './providers.ts'
 import { settingRoutes } from './settings.ts'
 
-/** The management API: everything under `/v1/manage`. */
+/** Serves the management API: everything under `/v1/manage`. */
 export function managementRoutes(context: ManagementContext): JsonRoute[] {
   const routes = resources.flatMap((routesOf) => routesOf(context))
   return routes.map((route) => manageRoute(route, context))
@@ -45,7 +45,7 @@ const resources = [
   providerRoutes,
 ]
 
-/** `GET /v1/auth/check`: the id and permissions of any active key. */
+/** Serves `GET /v1/auth/check`: the id and permissions of any active key. */
 export function authCheckRoutes(access: Access): JsonRoute[] {
   return [
     {

@@ -12,7 +12,7 @@ import { type ModelDirectory, type NameCheck, patternCheck, placeCheck } from '.
 import { pluginFields, pluginsEntry, pluginsFrom } from './plugins.ts'
 import { countLimit, invalid, membersOf, namesOfModels, orNull, requireAny } from './read.ts'
 
-/** `/v1/manage/org/<setting>`: the settings of the organization, read with GET; PUT changes what its body names. */
+/** Serves `/v1/manage/org/<setting>`: the settings of the organization, read with GET; PUT changes what its body names. */
 export function settingRoutes(context: ManagementContext): ManageRoute[] {
   return [
     ...routesOf('balance', balance, context),
@@ -26,7 +26,7 @@ export function settingRoutes(context: ManagementContext): ManageRoute[] {
 /** One setting: the fields of its body, the change that they ask for, how it is stored, and its representation. */
 type Setting<Value> = {
   fields: readonly string[]
-  /** Whether a change needs the permission to operate, not only to manage. */
+  /** True where a change needs the permission to operate, not only to manage. */
   operates: boolean
   /** Returns the new value from the rules as they are when the change is made. */
   parse(body: JsonObject, directory: ModelDirectory): (before: OrganizationRules) => Value
@@ -62,7 +62,7 @@ function routesOf<Value>(
   ]
 }
 
-/** Whether calls are refused when the balance is used up. */
+/** Setting by which calls are refused when the balance is used up. */
 const balance: Setting<boolean> = {
   fields: ['enforces_balance'],
   operates: true,
@@ -77,7 +77,7 @@ const balance: Setting<boolean> = {
 /** The fields of rate limits. */
 export const limitFields = ['requests_per_minute', 'tokens_per_minute', 'concurrent_calls']
 
-/** The rate limits that a body names, at least one; null and 0 are no limit. Throws RouterError 400. */
+/** Returns the rate limits that a body names, at least one; null and 0 are no limit. Throws RouterError 400. */
 export function limitsFrom(body: JsonObject): Partial<RateLimits> {
   requireAny(body, limitFields)
   const limit = (name: string) => (body[name] === undefined ? undefined : orNull(countLimit)(body[name], name))

@@ -3,9 +3,8 @@ import type { NeutralRequest } from '../core/request.ts'
 import { didYouMean } from './check/did-you-mean.ts'
 
 /**
- * Every field of the neutral request: whether a request that uses it loses something where no mapping mentions it. The
- * model may stand in the path, streaming may have a path of its own; messages, tools and extensions are judged by what
- * is in them.
+ * Every field of the neutral request: whether it is dropped from a request that uses it where no mapping mentions it. The model may be in
+ * the path, streaming may have a path of its own; messages, tools and extensions are judged by their contents.
  */
 export const neutralFields = {
   model: 'free',
@@ -81,14 +80,14 @@ const partMembers: { readonly [member: string]: readonly string[] } = {
 
 const toolMembers = ['function', 'custom', 'cache', 'description', 'parameters', 'strict', 'format']
 
-/** Values that ask for nothing special, or for what the router does itself: a provider that cannot be told loses nothing. */
+/** Values that ask for nothing special, or for what the router does itself: a provider without such a field loses nothing. */
 export const undemanding: { readonly [field: string]: (value: unknown) => boolean } = {
   n: (value) => value === 1,
   // The router records it.
   metadata: () => true,
-  // The router says the reasoning under both names.
+  // The router sends the reasoning under both names.
   'extensions.include_reasoning': () => true,
-  // A hint at which calls begin alike: where there is no such hint, caching does without.
+  // A hint at which calls have the same beginning: caching works without it.
   'cache.key': () => true,
   cache: (value) => Object.keys(value as object).every((name) => name === 'key'),
   store: (value) => value === false,
@@ -125,7 +124,7 @@ function unknownMember(field: string, member: string): string | undefined {
 /** Members that are labels: a provider that has no place for them does the same without. */
 export const labels: ReadonlySet<string> = new Set(['response_format.name'])
 
-/** Why `field` is no name of a loss; undefined when it is one. */
+/** Returns why `field` is not the name of an unsupported field; undefined when it is one. */
 export function unknownLoss(field: string, groups: readonly string[]): string | undefined {
   const [first = '', second = ''] = field.split('.')
   if (first !== 'parts') {
@@ -138,7 +137,7 @@ export function unknownLoss(field: string, groups: readonly string[]): string | 
   return `parts have no \`${second}\`${didYouMean(second, known) || `; known are ${known.join(', ')}`}`
 }
 
-/** Losses that no manifest can declare, and why. */
+/** Fields that no manifest can declare unsupported, and why. */
 const kept: { readonly [field: string]: string } = {
   model: 'every request names a model',
   messages: 'a request without messages asks for nothing; name the parts that are not taken, or `messages.name`',
@@ -151,7 +150,7 @@ const kept: { readonly [field: string]: string } = {
   unread: 'no mapping and no provider gets it',
 }
 
-/** Why a loss cannot be declared although it has a name; undefined when it can. */
+/** Returns why a field cannot be declared unsupported although it has a name; undefined when it can. */
 export function undeclarable(field: string): string | undefined {
   const reason = Object.hasOwn(kept, field) ? kept[field] : undefined
   if (reason) return `\`${field}\` cannot be lost: ${reason}`
@@ -161,7 +160,7 @@ export function undeclarable(field: string): string | undefined {
   return types?.includes(type) ? undefined : `\`${field}\` means nothing: parts of this type have no \`${member}\``
 }
 
-/** Every loss that can be declared, but for other kinds of tools and members of unknown fields. */
+/** Every field that can be declared unsupported, except for other kinds of tools and members of unknown fields. */
 export const declarableLosses: readonly string[] = [
   ...Object.keys(neutralFields),
   ...Object.entries(fieldMembers).flatMap(([field, members]) => members.map((member) => `${field}.${member}`)),

@@ -4,7 +4,10 @@ import type { Mapping } from '../mapping/mapping.ts'
 import type { StreamFormat } from '../wire/frames.ts'
 import type { Loss } from './types.ts'
 
-/** How a body is sent: JSON, a form with files, such a form where files are its members and else JSON, a form of texts, or the bytes of one file. */
+/**
+ * Form in which a body is sent: JSON, a form with files, such a form where files are its members and else JSON, a form of texts, or the
+ * bytes of one file.
+ */
 export type BodyForm = 'json' | 'multipart' | 'multipart_or_json' | 'form' | 'bytes'
 
 /** One provider's endpoint for an operation. */
@@ -13,13 +16,16 @@ export type OperationEndpoint = {
   offered: boolean
   path: string
   body: BodyForm
-  /** What its pictures may be beside files: addresses, ids of files that the provider has. */
+  /** Forms of images that it accepts besides files: addresses, ids of files that the provider has. */
   takes?: readonly ('links' | 'file_ids')[]
   /** The client's fields to the provider's body; without it they are sent as they are, with the provider's id of the model. */
   request?: OperationRequestMapping
   /** The client's fields to the texts of the URL's query. */
   query?: Mapping
-  /** What an answer is that is not asked for as a stream; `events` always are. Bytes are passed on as they come, unless `reply` reads them: `{base64, media_type}`. */
+  /**
+   * Form of an answer that is not requested as a stream; `events` always are. Bytes are passed on as they come, unless `reply` reads
+   * them: `{base64, media_type}`.
+   */
   answer: 'json' | 'bytes' | 'events'
   /** The provider's JSON to the client's, with `usage` in the provider's words; without it they are the same. */
   reply?: Mapping
@@ -30,7 +36,7 @@ export type OperationEndpoint = {
   stream?: OperationStream
   /** Fields of the client's request that the provider does not take. */
   losses: readonly Loss[]
-  /** A list among the fields that is sent in pieces of at most so many items, or a number of answers that is asked for in parts. */
+  /** A list among the fields that is sent in batches of at most `size` items, or a number of answers that is requested in parts. */
   batch?: { field: string; size: number }
   /** The answer is only a job, which is asked for until it is done. */
   job?: Job
@@ -79,7 +85,7 @@ export function endpointFor(
   return apis.some((api) => api !== 'chat' && models.includes(api)) ? endpoint : undefined
 }
 
-/** Whether a provider can be asked for a model of this kind at all. */
+/** Checks whether a provider can be asked for a model of this kind at all. */
 export function canServe(
   provider: { chat?: unknown; operations?: OperationEndpoints },
   entry: Pick<ModelEntry, 'api' | 'also'>,

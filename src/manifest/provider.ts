@@ -17,38 +17,38 @@ import type { Loss, Pattern, VariantNeed } from './types.ts'
 export type Provider = {
   slug: string
   name: string
-  /** Whose signatures and encrypted reasoning it accepts: its own, unless the manifest names another provider. */
+  /** Signer whose signatures and encrypted reasoning it accepts: itself, unless the manifest names another provider. */
   maker: string
   baseUrl: string
   auth: Auth
   headers: Record<string, string>
   timeouts: Timeouts
-  /** How many calls to one of its models may run at once, and how many may wait, where that is limited. */
+  /** Number of calls to one of its models that may run at once, and number that may wait, where that is limited. */
   limits?: { concurrent: number; queue: number }
   /** The client API this provider's chat format equals: then bodies are edited, not rebuilt. */
   sameAs?: Api
   chat?: ChatEndpoint
-  /** Everything else that it can be asked for. */
+  /** Endpoints for everything else that it can be asked for. */
   operations?: OperationEndpoints
-  /** Where it counts the tokens of a request, and compacts a conversation, in the format of its chat. */
+  /** Paths at which it counts the tokens of a request, and compacts a conversation, in the format of its chat. */
   count?: { path: string }
   compact?: { path: string }
-  /** Where it lists its models. */
+  /** Endpoint at which it lists its models. */
   listing?: ModelListing
   /** HTTP status, provider code or a piece of the message → our error. The most specific wins: code, message, status. */
   errors: Record<string, ErrorCode>
   traits: Trait[]
   unknownModels: 'refuse' | 'pass'
-  /** How it compares ids of models, where that is not letter by letter. */
+  /** Rules for comparing ids of models, where that is not letter by letter. */
   modelIds?: ModelIds
   models: Record<string, ModelEntry>
-  /** Whose catalog entries it offers besides its own. */
+  /** Slug of the provider whose catalog entries it offers besides its own. */
   modelsOf?: string
   /** The header by which it knows a request that is sent again. */
   idempotency?: string
-  /** What its replies say that goes over the router's own figures: the model that served, the cost that it charges. */
+  /** Figures in its replies that take precedence over the router's own: the model that served, the cost that it charges. */
   reports?: ReadonlySet<'model' | 'cost'>
-  /** Fields of requests that change who serves, what it costs or what is kept, beside those of the client APIs. */
+  /** Fields of requests that change who serves, what it costs or what is stored, in addition to those of the client APIs. */
   governed?: readonly GovernedField[]
   /** Models or requests that are served by another format or address under the same slug; the first that fits wins. */
   variants?: Variant[]
@@ -65,7 +65,7 @@ export type Provider = {
  */
 export type Variant = { match?: Pattern; when?: readonly VariantNeed[]; provider: Provider }
 
-/** How we authenticate to a provider. */
+/** Authentication to a provider. */
 export type Auth =
   | { scheme: 'none' }
   | { scheme: 'bearer'; secret: string }
@@ -110,10 +110,10 @@ export type OAuthClientCredentials = {
 /** Limits of one attempt, in milliseconds. */
 export type Timeouts = {
   connectMs: number
-  /** Until the first content of a stream. */
+  /** Limit until the first content of a stream. */
   firstEventMs: number
   betweenEventsMs: number
-  /** For an answer that is not streamed. */
+  /** Limit for an answer that is not streamed. */
   wholeMs: number
   totalMs: number
 }
@@ -138,11 +138,11 @@ export type ChatEndpoint = {
   path: string
   stream: StreamForm
   request: RequestMapping
-  /** Where its bodies limit the output; undefined when no layer says it. */
+  /** Paths at which its bodies limit the output; undefined when no layer states them. */
   outputLimits?: readonly (readonly string[])[]
   /** The provider's JSON to a reply whose `finish` and `usage` are still in the provider's words. */
   reply: Mapping
-  /** By event name; `*` takes what has no mapping of its own. An empty text ignores an event. */
+  /** Mappings by event name; `*` takes events without a mapping of their own. An empty text ignores an event. */
   events: ReadonlyMap<string, Mapping>
   /** The provider's word for why a reply ended to ours; `*` for words that are not listed. Without it words are ours. */
   finish?: Readonly<{ [word: string]: Finish }>
@@ -156,36 +156,36 @@ export type ChatEndpoint = {
   history: HistoryRules
 }
 
-/** A program over the request that gives an object by section, and under `dropped` what is lost although it is read. */
+/** A program over the request that returns an object by section, and under `dropped` the fields that it reads but drops. */
 export type RequestMapping = { mapping: Mapping; sections: readonly string[]; support: Support }
 
-/** The request features that a mapping supports, inferred from the names it uses; everything else is lost and reported. */
+/** The request features that a mapping supports, inferred from the names it uses; everything else is dropped and reported. */
 export type Support = {
   has(field: string): boolean
   /** The members of an object field that are read; `whole` for all of them. */
   members(field: string): PathTree
   part(type: string): boolean
-  /** By kind; a tool that only one client API defines has `by`. */
+  /** Checks for a tool by its kind; a tool that only one client API defines has `by`. */
   tool(tool: { kind: string; by?: Api }): boolean
-  /** Whether a member of parts or tools is named anywhere. */
+  /** Checks whether a member of parts or tools is named anywhere. */
   named(member: string): boolean
 }
 
 /**
- * Streamed answers on the wire: `eventField` names an event by a member of its JSON, `done` is the text of the last frame. `text` is
- * where a piece of text stands in an event: events that differ in it alone mean the same but for their text.
+ * Streamed answers on the wire: `eventField` names an event by a member of its JSON, `done` is the text of the last frame. `text` is the
+ * place of a piece of text in an event: events that differ only in it mean the same except for their text.
  */
 export type StreamForm = {
   path: string
   format: StreamFormat
-  /** What the data of an event are; a text is the mapping's whole input. */
+  /** Form of an event's data; a text is the mapping's whole input. */
   data: 'json' | 'text'
   eventField?: string
   done?: string
   text?: readonly string[]
 }
 
-/** What manifests can use that is not the router's: of plugins. */
+/** Additions of plugins that manifests can use besides what the router itself provides. */
 export type Extensions = {
   functions: OwnFunctions | undefined
   /** Authentication schemes by name. */
@@ -198,7 +198,7 @@ export type SchemeHeaders = (
   values: Readonly<Record<string, string>>,
 ) => Readonly<Record<string, string>> | Promise<Readonly<Record<string, string>>>
 
-/** Whether there is nothing besides the router's own. */
+/** Checks whether there is nothing besides the router's own. */
 export function isBare({ functions, schemes }: Extensions): boolean {
   return functions === undefined && Object.keys(schemes).length === 0
 }

@@ -5,12 +5,12 @@ import { lackedFields } from './run/abilities.ts'
 import { type Asked, servesNeed } from './run/variant-needs.ts'
 
 /**
- * Where a call may go: a provider and its own id of the model; no entry means the catalog does not know the model. `is` is
- * the id that tells its family, where that is another one.
+ * Destination of a call: a provider and its own id of the model; no entry means the catalog does not know the model. `is` is the id that
+ * determines its family, where that is another one.
  */
 export type Target = { provider: Provider; model: string; entry?: ModelEntry; is?: string }
 
-/** What names a target. */
+/** Name of a target. */
 export type NamedTarget = { provider: Pick<Provider, 'slug'>; model: string }
 
 /** The provider as it serves this model: the first variant that fits, else itself. */

@@ -4,7 +4,7 @@ import type { Path } from './read/position.ts'
 /** A neutral field that never reaches the mapping, or an edited body: always, or when the mapping over the request is true. */
 export type Loss = { field: string; path: Path; when?: Mapping }
 
-/** What `when` of a variant may name: neutral fields of requests, and tools that only one client API defines. */
+/** Values for `when` of a variant: neutral fields of requests, and tools that only one client API defines. */
 export const variantNeeds = [
   'web_search',
   'provider_tools',

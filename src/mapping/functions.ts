@@ -21,9 +21,8 @@ import { distinctNames, joinTexts, joinTurns, partEvent, plainText } from './fun
 export type RouterFunction = { signature: string; run: (...args: never[]) => unknown; takes?: readonly string[] }
 
 /**
- * What a mapping may call beyond JSONata's own library: pure, synchronous, plain JSON in and out. A signature is
- * JSONata's: `s` text, `n` number, `a` array, `o` object, `x` anything; `-` stands for the context when it is left
- * out, `?` is optional.
+ * Functions that a mapping may call beyond JSONata's own library: pure, synchronous, plain JSON in and out. A signature is JSONata's: `s`
+ * text, `n` number, `a` array, `o` object, `x` anything; `-` stands for the context when it is left out, `?` is optional.
  */
 export const functions: Readonly<Record<string, RouterFunction>> = {
   /** `$parseJson("[1]")` is `[1]`; missing when the text is not JSON. JSONata's own `$eval` would run it as code. */
@@ -44,7 +43,7 @@ export const functions: Readonly<Record<string, RouterFunction>> = {
   dataUrl: { signature: '<x-s?:s>', run: dataUrl, takes: ['data', 'media_type', 'url'] },
   /** `$dataUrlType("data:image/png;base64,aQ==")` is `"image/png"`; missing for any other text. */
   dataUrlType: { signature: '<s-:s>', run: (url?: string) => parseDataUrl(url)?.type },
-  /** `$nearestRatio("1536x1024", ["1:1", "3:2"])` is `"3:2"`; missing for what is no size in pixels. */
+  /** `$nearestRatio("1536x1024", ["1:1", "3:2"])` is `"3:2"`; missing for a text that is not a size in pixels. */
   nearestRatio: { signature: '<sa:s>', run: nearestRatio },
   /** `$dataUrlBody("data:image/png;base64,aQ==")` is `"aQ=="`; missing for any other text. */
   dataUrlBody: { signature: '<s-:s>', run: (url?: string) => parseDataUrl(url)?.body },

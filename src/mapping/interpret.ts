@@ -7,8 +7,8 @@ import { functions } from './functions.ts'
 import { library, libraryNames } from './library.ts'
 
 /**
- * Runs an expression in JSONata's own interpreter. Each run works on a copy of its input, and everything that it shares
- * with other runs is frozen: whatever a mapping does, only its result is different afterwards.
+ * Runs an expression in JSONata's own interpreter. Each run works on a copy of its input, and everything that it shares with other runs
+ * is frozen: a mapping can change nothing but its result.
  */
 export function interpreter(
   expression: Jsonata.Expression,

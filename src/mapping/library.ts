@@ -11,9 +11,9 @@ export const libraryNames: readonly string[] = [...Object.keys(library), 'eval']
 /** Functions for mappings that are not the router's: a mapping that is read with them may call them by name. */
 export type OwnFunctions = {
   readonly names: readonly string[]
-  /** As the interpreter calls them. */
+  /** The functions as the interpreter calls them. */
   readonly run: Readonly<Record<string, (...values: unknown[]) => unknown>>
-  /** With all that mappings can call otherwise. */
+  /** The library with these functions and all others that mappings can call. */
   readonly library: Library
 }
 

@@ -21,7 +21,7 @@ export type Mapping = {
   readonly unbound: readonly Use[]
   /** The functions it was read with that are not the router's. */
   readonly functions?: OwnFunctions | undefined
-  /** Whether the expression is compiled to JavaScript. If so, `run` never returns a promise. */
+  /** True if the expression is compiled to JavaScript. Then `run` never returns a promise. */
   readonly compiled: boolean
   /** The construct that has to be interpreted, if the expression is not compiled. */
   readonly fallback?: string | undefined
@@ -33,7 +33,7 @@ export type Mapping = {
    * `variables` are the values of those that were declared when the text was read.
    */
   run(input: unknown, variables?: Variables): unknown | Promise<unknown>
-  /** The generated JavaScript, or a comment that says why there is none. */
+  /** Returns the generated JavaScript, or a comment with the reason why there is none. */
   explain(): string
 }
 

@@ -1,15 +1,15 @@
 import { functions } from './functions.ts'
 
 /**
- * What a mapping's text mentions, found in its syntax tree. It over-approximates what the mapping can read: a name or a
+ * Names and kinds that a mapping's text mentions, found in its syntax tree. They over-approximate what the mapping can read: a name or a
  * kind that is not mentioned cannot reach the result.
  */
 export type Mentions = {
   /** Every name of a member. */
   names: ReadonlySet<string>
-  /** Strings that something is compared with, by the member that is compared (`type`); `''` where that cannot be told. */
+  /** Strings that something is compared with, by the member that is compared (`type`); `''` where the member is unknown. */
   compared: ReadonlyMap<string, ReadonlySet<string>>
-  /** The members read below each name, where paths say so: `{ extensions: { thinking: { budget: whole } } }`. */
+  /** The members read below each name, where paths show it: `{ extensions: { thinking: { budget: whole } } }`. */
   paths: ReadonlyMap<string, PathTree>
 }
 
@@ -55,7 +55,7 @@ class Collector implements Mentions {
   private readonly definitions: Map<string, Node>
   /** Variables bound by the functions and blocks around the current node, which hide definitions of the same name. */
   private local: ReadonlySet<string> = new Set()
-  /** Variables that stand for facts about the target: their members are none of the request's. */
+  /** Variables that contain facts about the target: their members are not members of the request. */
   private readonly facts: ReadonlySet<string>
   private readonly defined: ReadonlySet<string>
 
@@ -214,7 +214,7 @@ function startsAtTarget(steps: readonly Node[]): boolean {
   )
 }
 
-/** The member whose value an expression gives; `''` where it is none. */
+/** Returns the member whose value an expression yields; `''` for any other expression. */
 function lastName(node: Node): string {
   const last = node.type === 'path' ? (node.steps as Node[]).at(-1) : node
   return last?.type === 'name' ? (last.value as string) : ''

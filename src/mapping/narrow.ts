@@ -2,9 +2,9 @@ import type { Node } from './compile/generator.ts'
 import { type PathTree, whole } from './mentions.ts'
 
 /**
- * An expression that says less: of the objects that it makes only the members in `wanted`, each with the value that it has
- * anyway. Where the text does not show how an object is made, it has the others as well. What only they need is not
- * evaluated, and cannot fail. Lists are narrowed item by item.
+ * Narrows an expression: of the objects that it makes only the members in `wanted` are left, each with the same value as before. Where
+ * the text does not show how an object is made, it has the others as well. Code that only they need is not evaluated, and cannot fail.
+ * Lists are narrowed item by item.
  */
 export function narrowed(tree: Node, wanted: PathTree): Node {
   return new Narrowing(tree).narrow(tree, wanted)
@@ -51,7 +51,7 @@ class Narrowing {
     return nodes.map((node, index) => (index === nodes.length - 1 ? this.narrow(node, wanted) : node))
   }
 
-  /** A block with the functions that what it says now needs, beside those that they were made of. */
+  /** Narrows a block with the functions that it still needs, in addition to those that they were made of. */
   #block(node: Node, wanted: PathTree): Node {
     const defined = new Map<Node, Definition>()
     for (const bind of (node.expressions as Node[]).filter((each) => this.#isFunction(each))) {
@@ -103,7 +103,7 @@ class Narrowing {
 
 const branches: ReadonlySet<string> = new Set(['then', 'else'])
 
-/** How often names are bound, as variables and as parameters. */
+/** Counts how often names are bound, as variables and as parameters. */
 function countBindings(tree: unknown, counts: Map<string, number>): Map<string, number> {
   if (Array.isArray(tree)) for (const item of tree) countBindings(item, counts)
   else if (tree !== null && typeof tree === 'object') {

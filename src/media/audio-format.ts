@@ -1,4 +1,4 @@
-/** A format of sound, or of a film with sound, that its first bytes tell. */
+/** A format of sound, or of a film with sound, that can be recognized by its first bytes. */
 export type AudioFormat = 'flac' | 'mp3' | 'mp4' | 'mpeg' | 'ogg' | 'wav' | 'webm'
 
 /** The format of a file by its first bytes; undefined for any other one. */

@@ -15,8 +15,8 @@ import { mpegParser } from './mpeg-audio.ts'
 type MeasuredFile = Pick<UploadedFile, 'head' | 'size' | 'read'>
 
 /**
- * Measures how long the sound of a file is, piece by piece; estimates it by the size where the file does not say, or has more elements
- * than a recording. Rejects with the reason of an aborted signal.
+ * Measures how long the sound of a file is, piece by piece; estimates it by the size where the file does not state it, or has more
+ * elements than a recording. Rejects with the reason of an aborted signal.
  */
 export async function audioLength(file: MeasuredFile, signal?: AbortSignal): Promise<AudioLength> {
   const format = audioFormatOf(file.head)
@@ -25,11 +25,14 @@ export async function audioLength(file: MeasuredFile, signal?: AbortSignal): Pro
   return { seconds: file.size / usualBytes, most: file.size / fewestBytes, exact: false }
 }
 
-/** Of what is spoken, in bytes per second: at 64 kbit/s, and at 6 kbit/s, the least that speech is understood at. */
+/** Bytes per second of speech: at 64 kbit/s, and at 6 kbit/s, the minimum at which speech is intelligible. */
 const usualBytes = 8_000
 const fewestBytes = 750
 
-/** A header may say anything: nothing has more bytes per second than a film, and nothing fewer than silence. */
+/**
+ * Checks whether a length is plausible, since a header may contain anything: nothing has more bytes per second than a film, and nothing
+ * fewer than silence.
+ */
 function isPlausible(seconds: number, size: number): boolean {
   return seconds > 0 && seconds * mostBytes >= size && seconds * silentBytes <= size
 }
@@ -70,7 +73,7 @@ async function secondsOf(format: AudioFormat, file: MeasuredFile, signal?: Abort
   return isRead ? parser.seconds() : undefined
 }
 
-/** The length of a WAV file of so many bytes, by its rate and its data. Seconds. */
+/** Returns a parser for the length of a WAV file of `size` bytes, by its rate and its data. Seconds. */
 function wavParser(size: number): AudioParser {
   let bytesPerSecond = 0
   let dataBytes = 0
@@ -82,7 +85,7 @@ function wavParser(size: number): AudioParser {
       const length = bytes.readUInt32LE(at + 4)
       if (hasBytes(bytes, at, 'data')) {
         const left = size - position - 8
-        // A recorder that writes as it hears does not know how much it will be.
+        // A recorder that writes while it records does not know the final length.
         dataBytes = length === 0 || length > left ? left : length
         return finished
       }
@@ -96,7 +99,7 @@ function wavParser(size: number): AudioParser {
   }
 }
 
-/** The length of a FLAC file, as its first block says it. Seconds. */
+/** Returns a parser for the length of a FLAC file, as its first block states it. Seconds. */
 function flacParser(head: Uint8Array): AudioParser {
   const infoAt = id3Length(head) + 8
   let seconds: number | undefined
@@ -114,7 +117,10 @@ function flacParser(head: Uint8Array): AudioParser {
   }
 }
 
-/** The length of an Ogg file: the last position of its sound, of several streams after each other the sum. Seconds. */
+/**
+ * Returns a parser for the length of an Ogg file: the last position of its sound, or the sum for several streams after each other.
+ * Seconds.
+ */
 function oggParser(): AudioParser {
   let seconds = 0
   let sound: Sound | undefined
@@ -163,7 +169,9 @@ function soundOf(bytes: Buffer, at: number, length: number, serial: number): Sou
   return undefined
 }
 
-/** The length of an MP4 file (M4A), as its header says it; of one in fragments, where they are announced. Seconds. */
+/**
+ * Returns a parser for the length of an MP4 file (M4A), as its header states it; of one in fragments, where they are announced. Seconds.
+ */
 function mp4Parser(): AudioParser {
   let scale = 0
   let seconds: number | undefined
@@ -217,7 +225,7 @@ function extendedDuration(bytes: Buffer, from: number, to: number): Duration | u
   return count === undefined ? undefined : { count }
 }
 
-/** Reads a count; 0 where the file says that it is unknown. */
+/** Reads a count; 0 where the file declares it unknown. */
 function countAt(bytes: Buffer, { at, to, isLong }: { at: number; to: number; isLong: boolean }): number | undefined {
   if (to < at + (isLong ? 8 : 4)) return undefined
   const count = isLong ? uint64(bytes, at) : bytes.readUInt32BE(at)
@@ -228,7 +236,7 @@ function uint64(bytes: Buffer, at: number): number {
   return bytes.readUInt32BE(at) * 2 ** 32 + bytes.readUInt32BE(at + 4)
 }
 
-/** The length of a WebM file: as its header says it, else where its last block begins. Seconds. */
+/** Returns a parser for the length of a WebM file: as its header states it, else where its last block begins. Seconds. */
 function webmParser(): AudioParser {
   // Nanoseconds.
   let scale = 1_000_000
@@ -248,7 +256,7 @@ function webmParser(): AudioParser {
       const bodyAt = sizeAt + sizeBytes
       if (bodyAt > bytes.length) return needsMore
       const id = unsigned(bytes, at, sizeAt)
-      // What they contain follows at once; some do not say how long they are.
+      // What they contain follows at once; some do not state their length.
       if (isMaster(id)) return bodyAt - at
       const length = sizeOf(bytes, sizeAt, bodyAt)
       const isBlock = id === simpleBlock || id === block
@@ -299,7 +307,7 @@ function floating(bytes: Buffer, at: number, length: number): number {
   return length === 8 ? bytes.readDoubleBE(at) : length === 4 ? bytes.readFloatBE(at) : 0
 }
 
-/** Where a block begins, counted from its cluster: after the number of its track. */
+/** Returns the time at which a block begins, counted from its cluster: it follows the number of its track. */
 function blockTime(bytes: Buffer, from: number, to: number): number {
   const at = from + numberBytes(bytes[from])
   return to >= at + 2 ? bytes.readInt16BE(at) : 0

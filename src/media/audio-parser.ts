@@ -4,20 +4,23 @@ export const finished = -2
 
 /** A reader of one format, which measures the sound element by element: frames, pages, blocks, boxes or chunks. */
 export type AudioParser = {
-  /** A file with more elements is no recording. */
+  /** Maximum number of elements: a file with more is not a recording. */
   maxElements: number
   /**
    * Reads the element that begins at `at`, which is at `position` in the file. Returns the bytes to the next one, which may be more
    * than are here, `needsMore` or `finished`.
    */
   parse(bytes: Buffer, at: number, position: number): number
-  /** The length as far as it has been read; undefined where the elements do not tell it. */
+  /** Returns the length as far as it has been read; undefined where the elements do not contain it. */
   seconds(): number | undefined
 }
 
-/** More elements than a recording of the accepted size has with 20 ms of sound in each. Reading them takes about 50 ms. */
+/**
+ * Upper bound above the number of elements in a recording of the accepted size with 20 ms of sound in each. Reading them takes about 50
+ * ms.
+ */
 export const maxTimedElements = 1_000_000
-/** More boxes or chunks, which describe the sound, than a recording has. */
+/** Upper bound above the number of boxes or chunks, which describe the sound, in a recording. */
 export const maxDescriptions = 10_000
 
 /** The most bytes of one element that a parser reads. */

@@ -1,17 +1,17 @@
-/** The formats of pictures that are known, as image APIs name them. */
+/** The image formats that are known, as image APIs name them. */
 export type ImageFormat = 'png' | 'jpeg' | 'webp'
 
-/** In pixels. */
+/** Size in pixels. */
 export type ImageSize = { width: number; height: number }
 
-/** The format of a picture by its first bytes; undefined for any other file. */
+/** Returns the format of an image by its first bytes; undefined for any other file. */
 export function imageFormatOf(head: Uint8Array): ImageFormat | undefined {
   if (latin1(head, 0, 8) === '\x89PNG\r\n\x1a\n') return 'png'
   if (head[0] === 0xff && head[1] === 0xd8 && head[2] === 0xff) return 'jpeg'
   return latin1(head, 0, 4) === 'RIFF' && latin1(head, 8, 12) === 'WEBP' ? 'webp' : undefined
 }
 
-/** The size of a picture by its header; undefined where that is not among these bytes. */
+/** Returns the size of an image by its header; undefined where that is not among these bytes. */
 export function imageSizeOf(bytes: Uint8Array): ImageSize | undefined {
   const format = imageFormatOf(bytes)
   if (!format) return undefined
@@ -34,13 +34,13 @@ const readers: { [format in ImageFormat]: (bytes: Buffer) => ImageSize | undefin
 /** Segments of a JPEG before its frame header: a real one has some ten. */
 const maxSegments = 1_000
 
-/** The first frame header tells it; segments before it are skipped. */
+/** Reads the size from the first frame header; segments before it are skipped. */
 function jpegSize(bytes: Buffer): ImageSize | undefined {
   let at = 2
   for (let segment = 0; segment < maxSegments && bytes.readUInt8(at) === 0xff; segment++) {
     const marker = bytes.readUInt8(at + 1)
     if (isFrame(marker)) return { width: bytes.readUInt16BE(at + 7), height: bytes.readUInt16BE(at + 5) }
-    // Fill bytes may stand before a marker.
+    // Fill bytes may precede a marker.
     at += marker === 0xff ? 1 : 2 + bytes.readUInt16BE(at + 2)
   }
   return undefined

@@ -1,7 +1,9 @@
 import { id3Length } from './audio-format.ts'
 import { type AudioParser, finished, maxTimedElements, needsMore } from './audio-parser.ts'
 
-/** The length of MPEG audio (MP3), which is the sum of its frames. Seconds; 0 where there is none, or too much else. */
+/**
+ * Returns a parser for the length of MPEG audio (MP3), which is the sum of its frames. Seconds; 0 where there is none, or too much else.
+ */
 export function mpegParser(): AudioParser {
   let seconds = 0
   let lost = 0
@@ -21,7 +23,7 @@ export function mpegParser(): AudioParser {
         seconds += frame.seconds
         return frame.length
       }
-      // What is no frame is passed over; frames of another kind are not believed.
+      // Bytes that are not a frame are skipped; frames of another kind are not believed.
       const length = nextSync(bytes, at + 1) - at
       lost += length
       return lost > mostLost ? finished : length
@@ -36,7 +38,7 @@ export function mpegRate(beginning: Uint8Array): number | undefined {
   return frame && frame.length / frame.seconds
 }
 
-/** Bytes of a file that are no frames, such as a picture at its end. */
+/** Maximum number of bytes of a file that are not frames, such as an image at its end. */
 const mostLost = 4 * 1024 * 1024
 
 function nextSync(bytes: Uint8Array, from: number): number {

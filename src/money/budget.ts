@@ -17,13 +17,13 @@ export type BudgetRequest = Payers & {
   nanoUsd: bigint
   /** The output tokens that the cost assumes when the call sets no limit. */
   assumedTokens?: number | undefined
-  /** How many uses of tools of the provider the cost assumes when the call sets no limit. */
+  /** Uses of the provider's tools that the cost assumes when the call sets no limit. */
   assumedUses?: number | undefined
 }
 
 /** The money that is reserved for a running call. */
 export type Reservation = {
-  /** Reserves at least so much, where it was less. Throws RouterError `budget_exhausted`, and nothing is changed. */
+  /** Raises the reservation to at least this amount, where it was less. Throws RouterError `budget_exhausted`, and nothing is changed. */
   raise(nanoUsd: bigint): void | Promise<void>
   /** A part of what is reserved has been spent, although the call goes on. Nano-USD. */
   charge(nanoUsd: bigint): void
@@ -40,14 +40,14 @@ export type Reservation = {
 
 /** Enforces limits and balances. Reservations are in memory only: a crash releases them. */
 export type Budget = {
-  /** What the accounts can still pay, in nano-USD: the least of them, not below 0; undefined where none has a limit. */
+  /** Returns what the accounts can still pay, in nano-USD: the lowest of their balances, not below 0; undefined where none has a limit. */
   left(payers: Payers): bigint | undefined
   /**
    * Reserves money of the key, its group and the organization, of all or none. A call that costs nothing is always admitted.
    * Throws RouterError `budget_exhausted`, and the errors of the tables when they cannot be read.
    */
   reserve(request: BudgetRequest): Reservation
-  /** How many accounts are cached, and the sum of the reservations on them, in nano-USD. */
+  /** Returns the number of cached accounts, and the sum of the reservations on them, in nano-USD. */
   totals(): { accounts: number; reservedNano: bigint }
 }
 
@@ -147,7 +147,7 @@ export function monthAround(at: number): Month {
   return { from: monthStart(at), until: monthStart(at, 1), name: monthOf(at) }
 }
 
-/** Whether any of the accounts has a limit. */
+/** Checks whether any of the accounts has a limit. */
 export function isLimited({ key, group, organization }: Payers): boolean {
   return key.monthlyLimitNano !== null || (group?.limitNano ?? null) !== null || organization.enforcesBalance
 }
@@ -162,7 +162,10 @@ function requireRoom(limited: readonly Limited[], asked: Asked): undefined {
   }
 }
 
-/** How a reservation gets more: `room` throws where there is none, or returns what frees it when it has been waited for. */
+/**
+ * Way for a reservation to grow: `room` throws where no money is left, or returns a function that frees the amount once it has been
+ * waited for.
+ */
 export type Reserving = {
   nanoUsd: bigint
   room(mostNano: bigint, moreNano: bigint): Promise<() => void> | undefined

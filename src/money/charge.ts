@@ -3,20 +3,20 @@ import type { ModelEntry } from '../core/models/model.ts'
 import type { Usage } from '../core/usage.ts'
 import { priceOf } from './price.ts'
 
-/** What a cost is computed from beside the usage. */
+/** Input of a cost besides the usage. */
 export type Charged = {
   /** The entry of the model that was asked for. */
   entry: ModelEntry | undefined
   /** The entry of the model that served, where that is another one that is known. */
   served?: ModelEntry | undefined
-  /** Whether the provider charges by the figure that it reports. */
+  /** True if the provider charges by the figure that it reports. */
   byReport: boolean
 }
 
 /**
- * The cost of a usage at the prices that models had when the call arrived (`at`, Unix milliseconds). What a provider says
- * about a call is believed upwards: the dearer of the model asked for and the one that served, and no less than the
- * provider's own figure where it charges by that.
+ * Returns the cost of a usage at the prices that models had when the call arrived (`at`, Unix milliseconds). A provider's statements
+ * about a call are believed upwards: the more expensive of the model asked for and the one that served, and no less than the provider's
+ * own figure where it charges by that.
  */
 export function chargeOf(usage: Usage, { entry, served, byReport }: Charged, at: number): Cost {
   const asked = priceOf(usage, entry, at)
@@ -26,8 +26,8 @@ export function chargeOf(usage: Usage, { entry, served, byReport }: Charged, at:
 }
 
 /**
- * The highest figure of a provider's own that is believed of a call, in USD, where the call can cost so much at the prices of the catalog
- * (nano-USD; 0 where it has none).
+ * Returns the highest figure of a provider's own that is believed of a call, in USD, given the maximum cost of the call at the prices of
+ * the catalog (nano-USD; 0 where it has none).
  */
 export function mostReported(mostNano: bigint): number {
   const mostUsd = Number(mostNano) * 1e-9
@@ -36,10 +36,10 @@ export function mostReported(mostNano: bigint): number {
     : Math.min(Math.max(mostUsd * mostTimes, least), Math.max(mostUsd, mostUnlisted))
 }
 
-/** A provider's prices may be so many times those of the catalog, and so much beside a small call. */
+/** Factor by which a provider's prices may exceed those of the catalog, and the amount that is allowed for a small call. */
 const mostTimes = 10
 const least = 1
-/** What is more is believed only where the catalog's prices lead to it. USD. */
+/** Maximum cost that is believed unless the catalog's prices lead to a higher one. USD. */
 const mostUnlisted = 100
 
 /** The cost, raised to the provider's figure in nano-USD: the difference is a part of its own. */

@@ -8,9 +8,9 @@ import { tokenClasses } from './rates.ts'
  */
 export type CostPart = {
   class: UsageClass | 'request' | 'reported' | 'rounding'
-  /** How many were counted; missing where nothing was. */
+  /** Number of units counted; missing where nothing was. */
   units?: number
-  /** USD for so many units (`per`), as they were counted: with multipliers, and on the average where units had several prices. */
+  /** USD for a number of units (`per`), as they were counted: with multipliers, and on the average where units had several prices. */
   price?: number
   per?: number
   picoUsd: bigint
@@ -31,7 +31,7 @@ export function costParts({ usage, cost }: Pick<CallRecord, 'usage' | 'cost'>): 
 
 const million = 1_000_000
 
-/** Units whose prices are told by the million. */
+/** Checks for units whose prices are quoted by the million. */
 function isSmall(name: string): boolean {
   return tokenClasses.has(name as UsageClass) || ['characters', 'drawing_input', 'drawing_output'].includes(name)
 }
@@ -40,7 +40,7 @@ function picoOf(nanoUsd: number): bigint {
   return BigInt(Math.round(nanoUsd * 1_000))
 }
 
-/** Without the error of the last digits of a division. */
+/** Formats a number without the error of the last digits of a division. */
 function shortNumber(value: number): number {
   return Number(value.toPrecision(12))
 }

@@ -7,14 +7,14 @@ export type PromptSize = {
   tokens: number
   /** The text in UTF-8, with room for its markup: no text has more tokens than bytes. */
   bytes: number
-  /** How many of these bytes are text, and how many characters in it are not ASCII. */
+  /** Number of these bytes that are text, and number of its characters that are not ASCII. */
   text: number
   other: number
   /** Images; how many tokens each has at most depends on the model. */
   images: number
-  /** The most tokens that recordings and documents have, as far as their data tells. */
+  /** Maximum number of tokens of recordings and documents, as far as their data determines it. */
   media: number
-  /** Something may be as long as the model's context: a file by URL or id, a packed document. */
+  /** True if something may be as long as the model's context: a file by URL or id, a packed document. */
   boundless: boolean
   audio: boolean
   /** The longest requested lifetime in the provider's cache. */
@@ -65,7 +65,7 @@ function walk(size: Walk, request: NeutralRequest): number {
   return tokens
 }
 
-/** What is too small or too rare to be estimated, but may become a part of the prompt. */
+/** Adds what is too small or too rare to be estimated, but may become a part of the prompt. */
 function takeRest(size: Walk, { web_search, prediction, unread, origin }: NeutralRequest): void {
   if (web_search) takeJson(size, web_search as JsonObject)
   if (prediction) takeJson(size, prediction)
@@ -99,7 +99,7 @@ const base64PerToken = { text: 5, other: 64 }
 /** The markup of a message: its role and end. Characters. */
 const charactersPerTurn = 16
 
-/** What a provider may write around a message, a part or a tool. */
+/** Bytes that a provider may write around a message, a part or a tool. */
 const bytesPerNode = 32
 
 /** Characters, and the estimated tokens of media, beside what bounds the size. */
@@ -166,7 +166,7 @@ function takeMedium(size: Walk, part: MediaPart): void {
   takeText(size, part.transcript)
 }
 
-/** Recordings whose length their bytes tell: the lowest rate of MP3 is 1,000 bytes a second, PCM has more. */
+/** Checks for recordings whose length follows from their bytes: the lowest rate of MP3 is 1,000 bytes a second, PCM has more. */
 function isEvenRecording({ media_type: kind = '' }: MediaPart): boolean {
   return evenRecordings.has(kind.replace(/^audio\/(x-)?/, ''))
 }
@@ -249,7 +249,7 @@ function takeHint(size: Walk, hint: CacheHint | undefined): void {
   if (hint.ttl === '1h' || size.caches === undefined) size.caches = hint.ttl === '1h' ? '1h' : '5m'
 }
 
-/** Every lifetime in hours or days counts as the long one: `24h`, `12h`, `1h`. */
+/** Returns a lifetime: every one in hours or days counts as the long one: `24h`, `12h`, `1h`. */
 function lifetimeOf({ retention, options }: NonNullable<NeutralRequest['cache']>): CacheHint {
   const lifetimes = [retention, options?.ttl].filter((one) => typeof one === 'string')
   return { ttl: lifetimes.some((one) => /^\d+(h|d)$/.test(one)) ? '1h' : '5m' }

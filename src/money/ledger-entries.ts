@@ -14,7 +14,7 @@ export function parseRows({ text }: Pick<RowsText, 'text'>): CallRecord[] {
 }
 
 /**
- * What was settled at once: one row, or several as text. `isReleased`: its `settle` no longer waits. `isSpilled`: it is in the
+ * Rows that were settled at once: one row, or several as text. `isReleased`: its `settle` no longer waits. `isSpilled`: it is in the
  * spill file and survives a crash.
  */
 export type Entry = {
@@ -22,7 +22,7 @@ export type Entry = {
   responses: readonly (SentResponse | undefined)[]
   isReleased: boolean
   isSpilled: boolean
-  /** Those of its rows that can never be written. */
+  /** The rows of it that can never be written. */
   readonly refused: RefusedRow[]
   resolve(): void
 }
@@ -30,7 +30,7 @@ export type Entry = {
 /** Rows per commit: a transaction of this many takes about 20 ms. A text is not divided, and should not have more. */
 export const largestBatch = 1_000
 
-/** How many of these entries are the next batch. */
+/** Returns the number of these entries that make up the next batch. */
 export function batchLength(entries: readonly Entry[]): number {
   let rows = 0
   const end = entries.findIndex((entry) => {
@@ -52,7 +52,7 @@ export function recordsIn({ rows }: Entry): CallRecord[] {
   return 'text' in rows ? parseRows(rows) : [rows]
 }
 
-/** What a writer gets of a batch. */
+/** Returns the contents of a batch for a writer. */
 export function writtenOf(entries: readonly Entry[]): {
   records: CallRecord[]
   texts: string[]
@@ -67,7 +67,7 @@ export function writtenOf(entries: readonly Entry[]): {
   return { records, texts, responses }
 }
 
-/** Where the rows are that a writer has refused, by the order in which it gets them: those of texts come last. */
+/** Finds the rows that a writer has refused, by the order in which it gets them: those of texts come last. */
 export function refusedRows(
   entries: readonly Entry[],
   refused: readonly Refused[],

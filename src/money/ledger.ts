@@ -29,11 +29,11 @@ export type LedgerQueue = {
   /** Resolves when the writer has started: a call that settles earlier may have to wait longer than `patienceMs`. */
   ready(): Promise<void>
   /**
-   * Why rows cannot be written, as a message for clients; undefined once all are written. A caller that checks it before
-   * each new call bounds the queue to the calls that were running.
+   * Returns why rows cannot be written, as a message for clients; undefined once all are written. A caller that checks it before each new
+   * call bounds the queue to the calls that were running.
    */
   writeFailure(): string | undefined
-  /** How many settled calls are not on disk yet. */
+  /** Returns the number of settled calls that are not on disk yet. */
   backlog(): number
   /** Writes the rest of the queue and closes the writer. Rejects when rows were lost; `onError` got them. */
   close(): Promise<void>
@@ -50,7 +50,7 @@ export type LedgerErrorListener = (error: Error, details: { backlog: number; los
 export type LedgerOptions = {
   onError: LedgerErrorListener
   onRecovery?: () => void
-  /** Hears how long a commit took, in milliseconds. */
+  /** Called with the duration of each commit, in milliseconds. */
   onCommit?: (ms: number) => void
   patienceMs?: number
   closingMs?: number
@@ -62,21 +62,21 @@ export function openLedger(writer: LedgerWriter, options: LedgerOptions): Ledger
 }
 
 /**
- * How far apart commits begin while several calls end in that time: to wait for the disk takes five times the work of a row.
- * A call that ends alone does not wait.
+ * Minimum interval between the starts of commits while several calls end in that time: waiting for the disk takes five times the work of
+ * a row. A call that ends alone does not wait.
  */
 const gatherMs = 4
 /** The delay of the first retry after a failure, which doubles with each further one, and its upper bound. */
 const [firstRetryMs, lastRetryMs] = [50, 1_000]
 
-/** Long enough for a short lock of another process; a longer one must not hold up more and more calls. */
+/** Long enough for a short lock of another process; a longer one must not delay more and more calls. */
 const defaultPatienceMs = 2_000
 /** Well below the ten seconds after which containers are killed, so that lost records can be reported. */
 const defaultClosingMs = 5_000
-/** How often a lasting failure is reported. */
+/** Interval at which a lasting failure is reported. */
 const reminderMs = 60_000
 
-/** How long `settle` waits until its row is at least in the spill file. */
+/** Maximum time for which `settle` waits until its row is at least in the spill file. */
 const spillMs = 1_000
 
 /** Collects rows while the writer waits for the disk and writes them as one batch: the slower the disk, the larger the commits. */
@@ -93,7 +93,7 @@ class BatchingQueue implements LedgerQueue {
   #gathers = false
   #retryMs = firstRetryMs
   #closed: Promise<void> | undefined
-  /** What is left is for the next start: nothing more is sent to the writer, which would start its thread again. */
+  /** True once the remaining rows are left to the next start: nothing more is sent to the writer, which would start its thread again. */
   #isOver = false
   #patience: NodeJS.Timeout | undefined
   #drained = () => {}
@@ -144,7 +144,7 @@ class BatchingQueue implements LedgerQueue {
     if (this.#writing.length === 0) this.#schedule()
   }
 
-  /** Calls that settle in the same turn of the event loop, or soon after, share the commit. */
+  /** Schedules a commit: calls that settle in the same turn of the event loop, or soon after, share it. */
   #schedule(): void {
     const waitMs = this.#gathers && !this.#closed ? this.#sentAt + gatherMs - performance.now() : 0
     this.#wakeUp ??= waitMs > 0 ? setTimeout(() => this.#send(), waitMs) : setImmediate(() => this.#send())

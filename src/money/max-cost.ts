@@ -27,7 +27,7 @@ export function boundedCall(request: NeutralRequest, at: number, counted?: numbe
   return { request, size: estimateTokens(request), at, counted }
 }
 
-/** The longest reply of a model, in tokens; the longest that any model gives where the catalog does not say. */
+/** Returns the maximum length of a model's reply, in tokens; the longest of any model where the catalog does not state it. */
 export function longestOutput({ entry }: PricedTarget): number {
   return entry?.max_output_tokens ?? entry?.context_window ?? mostOutput
 }
@@ -44,15 +44,15 @@ export function outputBound({ request }: BoundedCall, target: PricedTarget, leng
   return Math.min(bound, longestOutput(target)) * choicesOf(request)
 }
 
-/** How many replies a request asks for at once. */
+/** Returns the number of replies that a request asks for at once. */
 export function choicesOf({ n = 1, extensions }: NeutralRequest): number {
   const best = extensions?.best_of
   return Math.max(n, typeof best === 'number' ? best : 1, 1)
 }
 
 /**
- * The most tokens that the prompt of a call has at a target: those of its text, at most one for each byte; of its images,
- * as many as the manifest says of the model; and the whole context of the model for each thing whose length is not known.
+ * Returns the maximum number of tokens of a call's prompt at a target: those of its text, at most one for each byte; of its images, as
+ * many as the manifest states for the model; and the whole context of the model for each thing whose length is not known.
  */
 export function promptBound(call: BoundedCall, target: PricedTarget): number {
   return promptWith(call, target, usesAt(call, target))
@@ -82,23 +82,23 @@ export function textBound(
   return Math.min(size.bytes, size.bytes - size.text + Math.ceil(counted * factor) + foreign)
 }
 
-/** How many tokens a tokenizer makes of one of `o200k_base`, where the manifest does not say, and of other characters beyond. */
+/** Tokens that a tokenizer makes of one of `o200k_base`, where the manifest does not state it, and of other characters beyond. */
 const factorUnstated = 2
 const tokensPerCharacter = 2
 
-/** Whether a call leaves open how often tools of its provider are used. */
+/** Checks whether a call leaves open how often tools of its provider are used. */
 export function leavesUsesOpen(call: BoundedCall, target: PricedTarget): boolean {
   return usesAt(call, target).open
 }
 
-/** Whether the provider adds to the prompt what it has stored: it may have more than came from here. */
+/** Checks whether the provider adds stored content to the prompt: it may have more than came from here. */
 function continues({ origin: { api, body } }: NeutralRequest, { provider }: PricedTarget): boolean {
   return provider?.sameAs === api && stateFields.some((name) => isPresent(body[name]))
 }
 
 const stateFields = ['previous_response_id', 'conversation', 'prompt', 'thread'] as const
 
-/** Most calls use no tool of their provider. */
+/** Returns the use of the provider's tools: most calls use none. */
 function usesAt({ request }: BoundedCall, target: PricedTarget): RemoteUses {
   const { web_search, tools, extensions } = request
   const facts = factsOf(target)
@@ -116,13 +116,13 @@ const noUses: RemoteUses = {
   open: false,
 }
 
-/** Whether the price of a target is known. */
+/** Checks whether the price of a target is known. */
 export function isPriced({ at }: Pick<BoundedCall, 'at'>, { entry }: PricedTarget): boolean {
   return entry !== undefined && tariffOf(entryAt(entry, at)) !== undefined
 }
 
 /**
- * The cost of a call at a target, in nano-USD, if its reply has so many tokens; 0 where no price is known. `isCached`: its
+ * Returns the cost of a call at a target, in nano-USD, if its reply has `output` tokens; 0 where no price is known. `isCached`: its
  * prompt is in the provider's cache.
  */
 export function costBound(call: BoundedCall, target: PricedTarget, output: number, isCached = false): bigint {
@@ -143,7 +143,7 @@ export function costBound(call: BoundedCall, target: PricedTarget, output: numbe
   return most
 }
 
-/** The longest length of each choice for which all output costs at most so much; undefined where output costs nothing. */
+/** Returns the maximum length of each choice for which all output costs at most `nanoUsd`; undefined where output costs nothing. */
 function lengthFor(call: BoundedCall, target: PricedTarget, nanoUsd: bigint): number | undefined {
   const priced = pricedAt(call, target)
   if (!priced) return undefined
@@ -171,9 +171,9 @@ const leastThinking = 1_024
 /** Larger bounds are capped: no model writes or reads more. Tokens. */
 const mostOutput = 1_000_000_000
 const mostContext = 1_000_000
-/** What providers put before a prompt themselves: instructions of the house, and how tools are called. Tokens. */
+/** Size of what providers put before a prompt themselves: their own instructions, and how tools are called. Tokens. */
 const bytesOfTemplate = 1_024
-/** The most tokens that an image has where the manifest does not say: those of a model with dynamic resolution. */
+/** Maximum number of tokens of an image where the manifest does not state it: those of a model with dynamic resolution. */
 const imageTokensUnstated = 16_384
 
 /** The trait `image_tokens` of the model's family. */
@@ -182,7 +182,7 @@ function imageTokens(target: PricedTarget): number {
   return typeof stated === 'number' ? stated : imageTokensUnstated
 }
 
-/** What the manifest says of the model. */
+/** Returns the facts that the manifest states about the model. */
 function factsOf({ provider, model, entry }: PricedTarget): { [name: string]: Json } {
   if (!provider?.traits || model === undefined) return {}
   return targetFacts(provider, { model, ...(entry && { entry }) }).traits
@@ -194,7 +194,7 @@ function pricedAt({ at }: BoundedCall, target: PricedTarget): { entry: ModelEntr
   return entry && tariff ? { entry, tariff } : undefined
 }
 
-/** What a call may use at a tier of a tariff. */
+/** Maximum use of a call at a tier of a tariff. */
 type MostUsed = {
   entry: ModelEntry
   tariff: Tariff
@@ -211,7 +211,9 @@ function mostInside({ tiers, inclusive }: Tariff, place: number): number {
   return next ? next.threshold - (inclusive ? 1 : 0) : Infinity
 }
 
-/** With marginal tiers each slice may be of the class that is the most expensive in its tier. */
+/**
+ * Returns the tariff with the price of its most expensive input class in each tier: with marginal tiers each slice may be of that class.
+ */
 function withDearestInput(inputs: Classes, { tariff }: Pick<MostUsed, 'tariff'>): Tariff {
   const tiers = tariff.tiers.map((rates) => ({
     ...rates,
@@ -261,7 +263,7 @@ function inputClasses({ modalities }: NeutralRequest, size: PromptSize, entry: M
   return names
 }
 
-/** Where cache writes have one price whatever their lifetime, the provider caches by default. */
+/** Checks whether the provider caches by default: cache writes then have one price whatever their lifetime. */
 function writesByDefault({ pricing = [] }: ModelEntry): boolean {
   return pricing.some(({ caching_price, caching_5m_price }) => isPresent(caching_price) && !isPresent(caching_5m_price))
 }
@@ -278,8 +280,8 @@ function outputClasses({ modalities, audio }: NeutralRequest, entry: ModelEntry)
 }
 
 /**
- * The requested modes that cost more; a request for a cheaper mode may be served without it. A tier that the entry does
- * not price by its name may be billed as the dearest that it has: OpenAI serves `fast` as `priority`.
+ * The requested modes that cost more; a request for a cheaper mode may be served without it. A tier that the entry does not price by its
+ * name may be billed as the most expensive that it has: OpenAI serves `fast` as `priority`.
  */
 function dearestModes({ service_tier: tier, extensions, web_search: search }: NeutralRequest, { multipliers }: Tariff) {
   const dearer: string[] = []
@@ -302,9 +304,9 @@ function billedMode(mode: string, multipliers: Tariff['multipliers']): string {
 /** Tiers that cost more where they cost anything else than the ordinary one. */
 const raisedTiers: ReadonlySet<string> = new Set(['priority', 'fast', 'reserved'])
 
-/** What decides on the length of a reply whose request does not. */
+/** Bounds on the length of a reply whose request does not limit it. */
 export type Allowance = {
-  /** What the caller can still pay, in nano-USD; undefined where nothing limits it. */
+  /** Amount that the caller can still pay, in nano-USD; undefined where nothing limits it. */
   leftNano: bigint | undefined
   /** The length that a call gets at least, in tokens. */
   defaultLength: number

@@ -12,15 +12,15 @@ import {
 } from '../core/usage.ts'
 import { estimateOutputTokens, estimateTokens } from './estimate-tokens.ts'
 
-/** What is known of a call whose usage is measured. */
+/** Facts about a call whose usage is measured. */
 type Measured = {
   /** The estimated prompt. */
   promptTokens: number
   /** The reply came to its end. */
   complete: boolean
-  /** How many choices it has; the parts of a reply are those of the first one. */
+  /** Number of its choices; the parts of a reply are those of the first one. */
   choices: number
-  /** More tokens than these there cannot be. */
+  /** Upper bounds of its tokens. */
   most: TokenBounds
 }
 
@@ -77,11 +77,11 @@ export function estimatePromptTokens(request: NeutralRequest): number {
   return estimateTokens(request).tokens
 }
 
-/** What is known of a call for an operation beside what its provider counted. */
+/** Facts about a call for an operation besides what its provider counted. */
 export type CountedOperation = {
-  /** What the router counted itself: characters, images, seconds. */
+  /** Units that the router counted itself: characters, images, seconds. */
   counted: Usage
-  /** Its tokens, where the provider counted none. */
+  /** Estimate of its tokens, where the provider counted none. */
   estimate: Usage
   /** The answer came to its end. */
   complete: boolean
@@ -151,8 +151,8 @@ export class PricedTokenBounds implements TokenBounds {
 }
 
 /**
- * What a provider's counts of a call for an operation are bounded by, of which the most was expected. Where it is `isLimited`, as
- * there is a payer with a limit, nothing is charged that is not reserved; elsewhere a provider is believed that counts more.
+ * Returns the bounds on a provider's counts of a call for an operation, given the maximum that was expected. Where `isLimited`, as one of
+ * the accounts has a limit, nothing is charged that is not reserved; elsewhere a provider is believed that counts more.
  */
 export function operationBounds(most: Usage, isLimited: boolean): TokenBounds {
   const least = isLimited ? 0 : leastTokens
@@ -163,7 +163,7 @@ export function operationBounds(most: Usage, isLimited: boolean): TokenBounds {
   }
 }
 
-/** Counts of a provider up to so many tokens are believed, whatever was expected. */
+/** Number of tokens up to which a provider's counts are believed, regardless of what was expected. */
 const leastTokens = 1_000_000
 
 function unitsOf(most: Usage, bound: (count: number) => number): Usage {

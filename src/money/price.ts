@@ -48,7 +48,7 @@ function costOf(usage: Usage, bill: Bill): Costs {
   return { nano: rounded(total, scale), parts }
 }
 
-/** Nearly all calls: whole counts at the prices of one tier, small enough for exact numbers. Three times as fast. */
+/** Computes the cost of nearly all calls: whole counts at the prices of one tier, small enough for exact numbers. Three times as fast. */
 function plainCost(usage: Usage, { tariff, reached, modes }: Bill): Costs | undefined {
   if (modes.length > 0 || tariff.marginal) return undefined
   const { plain } = tariff.tiers[reached] as Rates
@@ -138,8 +138,9 @@ function microCount(count: number): bigint {
 }
 
 /**
- * The most that a usage of at most these counts can cost at the prices of a model at a time (Unix milliseconds), in nano-USD; 0
- * where no price is known. A shorter prompt stays in a lower tier, which may be the dearer one; images are of the dearest quality and size.
+ * Returns the maximum cost of a usage of at most these counts at the prices of a model at a time (Unix milliseconds), in nano-USD; 0
+ * where no price is known. A shorter prompt stays in a lower tier, which may be the more expensive one; images are of the most expensive
+ * quality and size.
  */
 export function mostCost(most: Usage, entry: ModelEntry | undefined, at: number): bigint {
   const current = entry && entryAt(entry, at)

@@ -15,7 +15,10 @@ import {
 type Payer = Named & { owner?: string; month?: Month }
 type Named = { account: string; kind: 'money'; limit: bigint | null }
 
-/** The budget of one event loop of several: what a purse has been lent of the accounts. It throws Borrowing where that is too little. */
+/**
+ * Opens the budget of one event loop of several: the share of the accounts that is allocated to its local quota. It throws Borrowing
+ * where that is too little.
+ */
 export function openLentBudget(purse: Purse): Budget {
   let month: Month = { from: 0, until: 0, name: '' }
 
@@ -41,7 +44,7 @@ export function openLentBudget(purse: Purse): Budget {
     return new Borrowing(purse, needs, (standings) => refusalOf(payers, { standings, asked }))
   }
 
-  /** The accounts, where the purse has been lent something of all. */
+  /** Returns the accounts, if the local quota has an allocation from each of them. */
   const found = (payers: readonly Payer[]): PurseAccount[] | undefined => {
     const accounts = payers.flatMap((payer) => purse.find(payer) ?? [])
     return accounts.length === payers.length ? accounts : undefined

@@ -21,11 +21,11 @@ export type Rates = {
 export type Tariff = {
   /** Ascending; every prompt reaches the first one. */
   tiers: readonly Rates[]
-  /** Each slice of the prompt is billed at its own tier, instead of the whole prompt at the reached one. */
+  /** True if each slice of the prompt is billed at its own tier, instead of the whole prompt at the reached one. */
   marginal: boolean
   /** A prompt reaches a tier at its threshold, not only above it. */
   inclusive: boolean
-  /** By mode, in units of which `multiplierUnit` are 1. */
+  /** Multipliers by mode, in units of which `multiplierUnit` are 1. */
   multipliers: ReadonlyMap<string, bigint>
   /** The modes that price an image, as `imageModesOf` orders them. */
   imageModes: readonly string[]
@@ -92,7 +92,7 @@ const laterClasses: ReadonlySet<Priced> = new Set<Priced>([
   'input_images',
 ])
 
-/** The modes that change a price, each once, sorted; the one that prices an image is the last. */
+/** Returns the modes that change a price, each once, sorted; the one that prices an image is the last. */
 export function pricedModes(tariff: Tariff, modes: readonly string[] | undefined): readonly string[] {
   if (!modes || modes.length === 0) return none
   const { multipliers, tiers, imageModes } = tariff
@@ -231,7 +231,7 @@ function picoUsd(usd: number): bigint {
 /** Prices of images in USD by quality, size, or both: `hd 1024x1024`. */
 type ImagePrices = NonNullable<ModelEntry['image_prices']>
 
-/** The modes that price an image: those that say most of it first, of these the dearest. */
+/** Returns the modes that price an image: the most specific first, of these the most expensive. */
 function imageModesOf(prices: ImagePrices): string[] {
   const order = ([one, price]: [string, number], [other, otherPrice]: [string, number]) =>
     wordsOf(other).length - wordsOf(one).length || otherPrice - price
@@ -252,12 +252,12 @@ export function dearestImageModes({ image_prices = {}, other_prices }: ModelEntr
   return mode === undefined || price < (other_prices?.per_image ?? 0) ? [] : [mode]
 }
 
-/** The most that an image of a model costs, in USD, whatever its quality and size. */
+/** Returns the maximum price of an image of a model, in USD, regardless of its quality and size. */
 export function dearestImagePrice({ image_prices = {}, other_prices }: ModelEntry): number {
   return Math.max(dearestOf(image_prices), other_prices?.per_image ?? 0)
 }
 
-/** The highest of these prices; 0 where there is none. */
+/** Returns the highest of these prices; 0 where there is none. */
 function dearestOf(prices: ImagePrices): number {
   return Math.max(0, ...Object.values(prices))
 }

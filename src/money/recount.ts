@@ -13,9 +13,9 @@ export type Recount = {
   agreeing: number
   /** Billed at today's prices, but not the same: something is wrong. At most `mostListed` of them are listed. */
   wrong: { calls: number; difference: bigint; listed: WrongCall[] }
-  /** By model: billed at other prices than today's, also where there were none or are none now. */
+  /** Calls by model that were billed at other prices than the current ones, also where there were none or are none now. */
   repriced: Map<string, { calls: number; ledger: bigint; today: bigint }>
-  /** By model: the cost that the provider reported, beside the ledger's. */
+  /** Costs by model that the provider reported, beside the ledger's. */
   reported: Map<string, { calls: number; ledger: bigint; provider: bigint }>
 }
 

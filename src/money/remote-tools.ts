@@ -2,13 +2,13 @@ import { isObject, type JsonObject } from '../core/json.ts'
 import { isProviderTool, type NeutralRequest } from '../core/request.ts'
 import type { Provider } from '../manifest/provider.ts'
 
-/** What tools that run at the provider may add to one call. */
+/** Maximum use by one call of tools that run at the provider. */
 export type RemoteUses = {
   searches: number
   fileSearches: number
   /** Uses of all tools, searches among them, after each of which the model reads everything again. */
   passes: number
-  /** What searches add to the prompt instead, where the manifest says it. */
+  /** Tokens that searches add to the prompt instead, where the manifest states them. */
   tokens: number
   /** Images that are drawn. */
   drawings: number
@@ -18,23 +18,23 @@ export type RemoteUses = {
   open: boolean
 }
 
-/** The tokens of one drawing: the largest picture of the best quality with its drafts, and the pictures that it is made from. */
+/** The tokens of one drawing: the largest image of the best quality with its drafts, and the images that it is made from. */
 export const tokensOfDrawing = { output: 7_000, input: 32_000 }
 
 /** Facts that a manifest may state about the tools of a model's family. */
 export type ToolFacts = {
-  /** How many searches one call makes at most. */
+  /** Maximum number of searches in one call. */
   search_uses?: unknown
-  /** How many tokens one search adds to the prompt at most. */
+  /** Maximum number of tokens that one search adds to the prompt. */
   search_tokens?: unknown
-  /** How often the model uses tools of its provider at most although none is asked for. */
+  /** Maximum number of uses of the provider's tools by the model although none is requested. */
   remote_uses?: unknown
 }
 
-/** How often such a tool is used at most where neither the request nor the manifest says it: Anthropic's own bound. */
+/** Maximum number of uses of such a tool where neither the request nor the manifest states one: Anthropic's own bound. */
 export const usesUnstated = 10
 
-/** What tools of the provider may be used at most; bounds that the provider takes are believed. */
+/** Returns the maximum use of the provider's tools; bounds that the provider accepts are believed. */
 export function remoteUses(request: NeutralRequest, provider: Provider | undefined, facts: ToolFacts): RemoteUses {
   const { web_search: search, tools, extensions } = request
   const total = isResponses(provider) ? numberIn(extensions?.max_tool_calls) : undefined
@@ -84,7 +84,7 @@ function reaches(api: string, provider: Provider | undefined): boolean {
   return provider === undefined || provider.sameAs === api
 }
 
-/** Whether `web_search.max_uses` reaches the provider. */
+/** Checks whether `web_search.max_uses` reaches the provider. */
 function takesSearchBound(provider: Provider | undefined): boolean {
   if (!provider?.chat) return true
   let takes = takers.get(provider)

@@ -1,4 +1,4 @@
-/** A sum in USD as decimal text, exactly, in nano-USD: `'12.5'` is 12500000000n. Undefined when it is no such sum. */
+/** A sum in USD as decimal text, exactly, in nano-USD: `'12.5'` is 12500000000n. Undefined for any other text. */
 export function nanoOf(text: string): bigint | undefined {
   const match = /^(-?)(\d{1,9})(?:\.(\d{1,9}))?$/.exec(text)
   if (!match) return undefined

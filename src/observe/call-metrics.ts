@@ -2,14 +2,14 @@ import type { CallRecord } from '../core/call.ts'
 import { completionTokens, promptTokens, type Usage, type UsageClass, usageClasses } from '../core/usage.ts'
 import { type Family, Histogram, type Labels, other, type Sample } from './families.ts'
 
-/** What metrics are counted by only where the operator asks for it. */
+/** Label that metrics have only where the operator asks for it. */
 type ExtraLabel = 'organization' | 'key' | 'group'
 
-/** How calls are counted: the most label sets of a metric, and what else they are counted by. */
+/** Settings of the metrics of calls: the maximum number of label sets of a metric, and its extra labels. */
 export type CallMetricsSettings = { series: number; labels: readonly ExtraLabel[] }
 
 /**
- * Counts what the ledger gets: calls and their attempts, what they used and cost, how long they took. Every row is counted in one place
+ * Metrics of the ledger's rows: calls and their attempts, their usage, cost and duration. Every row is counted in one place
  * and adds to two objects, so that nothing is computed until somebody asks.
  */
 export class CallMetrics {
@@ -145,15 +145,15 @@ export class CallMetrics {
   }
 }
 
-/** About a millisecond of work, however much clients write into their rows. Characters. */
+/** Maximum characters that are not counted yet: about a millisecond of work, however much clients write into their rows. */
 const mostUncounted = 128 * 1024
 
-/** The label sets of calls, without what else they are counted by, as one text. */
+/** Returns the label sets of calls, without their extra labels, as one text. */
 function callKey(row: CallRecord): string {
   return `${row.provider}\n${row.model}\n${withoutModel(row)}`
 }
 
-/** What is still told apart of calls whose model is not. */
+/** Returns the label values that are still kept apart for calls whose model is not. */
 function withoutModel({ api, operation, outcome, error, failure, attemptOf }: CallRecord): string {
   return `${api}\n${operation}\n${outcome}\n${error ?? ''}\n${failure ?? ''}\n${attemptOf === undefined}`
 }
@@ -166,7 +166,7 @@ function withoutValues(labels: Labels): Labels {
 
 type CallCounts = { calls: number }
 
-/** Objects by label set, so many at most: what comes later is counted together. */
+/** Objects by label set, so many at most: later ones are counted together. */
 class Series<Counts> {
   readonly #most: number
   readonly #make: () => Counts
@@ -178,7 +178,7 @@ class Series<Counts> {
     this.#make = make
   }
 
-  /** The counts of a label set. `rest` is what is left of its key where it is one too many. */
+  /** Returns the counts of a label set. `rest` is the remaining part of its key where there are too many. */
   of(key: string, labels: (isOther: boolean) => Labels, rest: string): Counts {
     const known = this.#known.get(key)
     if (known) return known.counts
@@ -198,7 +198,7 @@ class Series<Counts> {
   }
 }
 
-/** Samples whose labels are the same as one. */
+/** Adds up samples whose labels are the same as one. */
 function summed(samples: readonly Sample[]): Sample[] {
   const found = new Map<string, Sample>()
   for (const { labels, value } of samples) {
@@ -212,7 +212,7 @@ function summed(samples: readonly Sample[]): Sample[] {
 
 type Part = [Histogram, Labels]
 
-/** A histogram in the words of OpenTelemetry's conventions for generative AI. */
+/** Returns a histogram in the words of OpenTelemetry's conventions for generative AI. */
 function histogram(
   models: readonly { labels: Labels; counts: ModelCounts }[],
   name: string,
@@ -232,7 +232,7 @@ function histogram(
 
 type Used = { [name in UsageClass]?: number }
 
-/** What the calls of one model add up to. */
+/** Sums of the calls of one model. */
 class ModelCounts {
   nanoUsd = 0
   readonly used: Used = {}
@@ -276,7 +276,7 @@ const firstBounds = [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5,
 const perTokenBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5]
 const tokenBounds = [1, 4, 16, 64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304]
 
-/** What is counted where rows are written: calls, and how long the disk takes. */
+/** Metrics that are counted where rows are written: calls, and the time that the disk takes. */
 export class BookMetrics {
   readonly calls: CallMetrics
   readonly #commits = new Histogram(commitBounds)

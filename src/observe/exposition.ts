@@ -24,7 +24,7 @@ export async function writeMetrics(families: readonly Family[], accept = ''): Pr
       if (isOpen) registry.setContentType(mediaType as never)
       registry.registerMetric(asMetric({ ...family, samples: family.samples.slice(at, at + samplesAtOnce) }))
       const lines = (await registry.metrics()).split('\n').filter((line) => line !== '' && line !== end)
-      // Help and type are told once.
+      // Help and type are written once.
       text += `${lines.slice(at === 0 ? 0 : 2).join('\n')}\n`
       await nextTurn()
     }
@@ -35,7 +35,7 @@ export async function writeMetrics(families: readonly Family[], accept = ''): Pr
 /** The line that ends OpenMetrics. */
 const end = '# EOF'
 
-/** As the library knows metrics that it keeps itself; it may change the name, as OpenMetrics has it. */
+/** Converts a family to a metric as the library keeps its own; it may change the name, as OpenMetrics requires. */
 function asMetric({ name, help, type, samples }: Family): Metric {
   const values = samples.map(({ name: metricName, labels, value }) => ({
     labels,
@@ -46,5 +46,5 @@ function asMetric({ name, help, type, samples }: Family): Metric {
   return metric as unknown as Metric
 }
 
-/** About a millisecond, or less. */
+/** Number of samples that are written at once: about a millisecond, or less. */
 const samplesAtOnce = 250

@@ -12,14 +12,14 @@ export type Family = {
   samples: Sample[]
 }
 
-/** A gauge or a counter without labels. */
+/** Returns a gauge or a counter without labels. */
 export function single(type: 'counter' | 'gauge', name: string, help: string, value: number): Family {
   return { type, name, help, samples: [{ labels: {}, value }] }
 }
 
 /**
- * A counter or gauge with so many label sets at most: the others are added up as one, whose labels are all `other`. Names of models, which
- * clients may invent, are among labels.
+ * Returns a counter or gauge with so many label sets at most: the others are added up as one, whose labels are all `other`. Names of
+ * models, which clients may invent, are among labels.
  */
 export function bounded(family: Family, most: number): Family {
   if (family.samples.length <= most) return family
@@ -29,7 +29,7 @@ export function bounded(family: Family, most: number): Family {
   return { ...family, samples: [...family.samples.slice(0, most), { labels, value }] }
 }
 
-/** The label value of what is too much to be told apart. */
+/** The label value for the label sets beyond the limit, which are counted together. */
 export const other = 'other'
 
 /** Counts values by upper bounds, as a histogram of Prometheus does. */
@@ -54,7 +54,7 @@ export class Histogram {
     this.#sum += value
   }
 
-  /** Cumulative buckets, the sum and the count. */
+  /** Returns cumulative buckets, the sum and the count. */
   samples(name: string, labels: Labels): Sample[] {
     let count = 0
     const buckets = this.#counts.map((own, at): Sample => {

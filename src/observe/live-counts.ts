@@ -1,7 +1,7 @@
 import type { CallRecord } from '../core/call.ts'
 import { completionTokens, promptTokens } from '../core/usage.ts'
 
-/** What has been settled since somebody began to look on; `newest` is the id of the last call. */
+/** Totals of the calls settled since somebody began to watch; `newest` is the id of the last call. */
 export type LiveTotals = {
   calls: number
   failed: number
@@ -11,17 +11,17 @@ export type LiveTotals = {
   newest?: string
 }
 
-/** One who looks on at an organization. */
+/** A watcher of an organization. */
 export type LiveWatch = { totals(): LiveTotals; close(): void }
 
-/** How many may look on at one organization. */
+/** Maximum number of watchers of one organization. */
 export const mostWatches = 20
 
 /** Counts the rows of organizations that somebody looks at. */
 export class LiveCounts {
   readonly #watched = new Map<string, { totals: LiveTotals; watches: number }>()
 
-  /** Whether anybody looks on: until then nothing has to be counted. */
+  /** Checks whether anybody watches: until then nothing has to be counted. */
   get isWatched(): boolean {
     return this.#watched.size > 0
   }

@@ -5,13 +5,13 @@ import { withoutSecrets } from '../core/secrets.ts'
 /** The log of the process: one line for each call and for each change of state. */
 export type Log = Logger
 
-/** How a log is opened: from which levels on, in which form, and where to: a descriptor or a path, standard error by default. */
+/** Options of a log: its lowest levels, its format, and its destination: a descriptor or a path, standard error by default. */
 export type LogOptions = { levels?: LogLevels; format?: LogFormat; file?: number | string }
 
-/** JSON lines, or lines for people, in colour where the terminal has it. */
+/** Format of a log: JSON lines, or human-readable lines, in colour where the terminal supports it. */
 export type LogFormat = 'json' | 'pretty'
 
-/** Opens the log, which writes no secrets of clients. What is logged must not be modified afterwards. */
+/** Opens the log, which writes no secrets of clients. Logged objects must not be modified afterwards. */
 export function openLog({ levels = logLevels(''), format = 'json', file = 2 }: LogOptions = {}): Log {
   const destination = pino.destination({ dest: file, sync: true })
   const formatted = format === 'pretty' ? prettyWriter(file) : undefined
@@ -20,14 +20,14 @@ export function openLog({ levels = logLevels(''), format = 'json', file = 2 }: L
   return openLogOn(lines, levels)
 }
 
-/** What LOG_FORMAT says; without it, lines are for people where standard error is a terminal. Throws an error that names the variable. */
+/** Reads LOG_FORMAT; without it, lines are human-readable where standard error is a terminal. Throws an error that names the variable. */
 export function logFormat(text: string | undefined, isTerminal = process.stderr.isTTY === true): LogFormat {
   if (text === undefined || text === '' || text === 'auto') return isTerminal ? 'pretty' : 'json'
   if (text === 'json' || text === 'pretty') return text
   throw new Error(`LOG_FORMAT is '${text.slice(0, 50)}': write json, pretty or auto.`)
 }
 
-/** A part of the log with a level of its own; its lines have the name in `room`. */
+/** Returns a part of the log with a level of its own; its lines have the name in `room`. */
 export function logOf(log: Log, room: Room): Log {
   const known = log as Log & { [ofRoom]?: LogLevels }
   return log.child({ room }, known[ofRoom] ? { level: levelOf(known[ofRoom], room) } : {})
@@ -38,7 +38,7 @@ const ofRoom = Symbol('levels of rooms')
 /** Writes lines of a log, each with its line break. */
 export type WriteLines = (lines: string) => void
 
-/** The log of another thread, whose lines this process's log writes. `flush` hands over those that are held back. */
+/** Opens the log of another thread, whose lines this process's log writes. `flush` passes on those that are held back. */
 export function openFarLog(levels: LogLevels, write: WriteLines): { log: Log; flush(): void } {
   const lines = new HeldLines(write)
   return { log: openLogOn(lines, levels), flush: () => lines.flush() }
@@ -71,12 +71,12 @@ function openLogOn(lines: HeldLines, levels: LogLevels): Log {
   return Object.assign(log, { [ofRoom]: levels })
 }
 
-/** What levels a log was opened with, for the logs of other threads. */
+/** Returns the levels that a log was opened with, for the logs of other threads. */
 export function levelsOf(log: Log): LogLevels {
   return (log as Log & { [ofRoom]?: LogLevels })[ofRoom] ?? { level: log.level, rooms: {} }
 }
 
-/** Makes lines for people of JSON lines. The library is loaded only where it is used. */
+/** Returns a function that makes human-readable lines of JSON lines. The library is loaded only where it is used. */
 function prettyWriter(file: number | string): (line: string) => string {
   const { prettyFactory }: typeof import('pino-pretty') = createRequire(import.meta.url)('pino-pretty')
   const colorize = file === 2 && process.stderr.hasColors?.() === true
@@ -89,7 +89,7 @@ function prettyWriter(file: number | string): (line: string) => string {
   })
 }
 
-/** The member `time` of a line, in ISO 8601; a second is written once for all its lines. */
+/** Returns a function that writes the member `time` of a line, in ISO 8601; a second is written once for all its lines. */
 function openClock(now: () => number): () => string {
   let second = Number.NaN
   let written = ''
@@ -105,8 +105,8 @@ function openClock(now: () => number): () => string {
 }
 
 /**
- * Lines that tell of nothing wrong are held back for a moment, then made and written together: each at the end of its call would take
- * several times as long.
+ * Holder of lines that report nothing wrong: they are held back for a moment, then made and written together, as writing each at the end of
+ * its call would take several times as long.
  */
 class HeldLines implements DestinationStream {
   /** Unix milliseconds of the line that is being made. */
@@ -122,7 +122,7 @@ class HeldLines implements DestinationStream {
     this.#formatted = formatted
   }
 
-  /** Holds what `make` writes, unless it tells of something wrong. */
+  /** Holds what `make` writes, unless it reports something wrong. */
   add(level: number, make: () => void): void {
     this.#held.push({ at: Date.now(), make })
     if (level > info || this.#held.length === mostHeld) this.flush()
@@ -150,7 +150,7 @@ class HeldLines implements DestinationStream {
 }
 
 const info = pino.levels.values.info ?? 0
-/** As many as take about half a millisecond. */
+/** Maximum number of held lines: as many as take about half a millisecond. */
 const mostHeld = 200
 const heldMs = 100
 
@@ -159,12 +159,12 @@ export const rooms = ['call', 'files', 'books', 'routing', 'threads', 'plugin'] 
 
 export type Room = (typeof rooms)[number]
 
-/** From which level on lines are written: of all parts of the log, and of single ones. */
+/** Lowest levels of written lines: of all parts of the log, and of single ones. */
 export type LogLevels = { level: string; rooms: { readonly [room in Room]?: string } }
 
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 
-/** What LOG_LEVEL says: `info`, or `info,call=warn,plugin=debug`. Throws an error that names the variable and what may be written. */
+/** Reads LOG_LEVEL: `info`, or `info,call=warn,plugin=debug`. Throws an error that names the variable and what may be written. */
 export function logLevels(text: string | undefined): LogLevels {
   const found: { level: string; rooms: { [room in Room]?: string } } = { level: 'info', rooms: {} }
   for (const item of (text ?? '').split(',')) {
@@ -178,7 +178,7 @@ export function logLevels(text: string | undefined): LogLevels {
   return found
 }
 
-/** The level of one part. */
+/** Returns the level of one part. */
 export function levelOf({ level, rooms }: LogLevels, room: Room): string {
   return rooms[room] ?? level
 }

@@ -1,13 +1,13 @@
 import type { RefusedCall } from '../core/refused-call.ts'
 
-/** How many calls of one organization are remembered, and of how many organizations: those that had one last. */
+/** Maximum number of calls of one organization that are remembered, and of organizations: those that had one last. */
 export const mostRefused = 200
 const mostOrganizations = 100
 
-/** The calls that were refused last, in memory: whoever is refused all the time must not fill the disk. */
+/** The calls that were refused last, in memory: a client that is refused all the time must not fill the disk. */
 export class RefusedCalls {
   readonly #byOrganization = new Map<string, RefusedCall[]>()
-  /** Since when they are remembered. Unix milliseconds. */
+  /** Time since which they are remembered. Unix milliseconds. */
   readonly since = Date.now()
 
   readonly add = (call: RefusedCall): void => {
@@ -25,14 +25,14 @@ export class RefusedCalls {
     }
   }
 
-  /** Those of an organization, the latest first, though several threads may have told of them in another order. */
+  /** Returns those of an organization, the latest first, though several threads may have reported them in another order. */
   of(organization: string): RefusedCall[] {
     const newest = (this.#byOrganization.get(organization) ?? []).slice(-mostRefused)
     return newest.reverse().sort((one, other) => other.at - one.at)
   }
 }
 
-/** Passes on at most so many in a second: to tell of all of a flood would cost more than to refuse it. */
+/** Passes on at most so many in a second: to report every call of a flood would cost more than to refuse it. */
 export function atMostPerSecond<Told>(most: number, tell: (told: Told) => void, now = Date.now): (told: Told) => void {
   let second = 0
   let count = 0

@@ -25,7 +25,7 @@ export type SpanEvent = { name: string; at: number; attributes?: SpanAttributes 
  * attempts before the last one as events as well.
  */
 export class Spans {
-  /** Of calls that go on: what became of their earlier attempts. */
+  /** Results of the earlier attempts of calls that go on. */
   readonly #earlier = new Map<string, SpanEvent[]>()
 
   of(record: CallRecord): SpanFacts[] {

@@ -5,14 +5,14 @@ import type { Sampling } from '../core/trace.ts'
 import type { Log } from './log.ts'
 import { type SpanFacts, Spans } from './spans.ts'
 
-/** What the variables of OpenTelemetry say of traces: whether they are sent, and which. */
+/** Settings of traces in the variables of OpenTelemetry: whether they are sent, and which. */
 export type TraceSettings = { isSent: boolean; sampling: Sampling }
 
 /** Sends spans to a collector. */
 export type Tracing = {
   /** Makes spans of a row of the ledger. */
   record(record: CallRecord): void
-  /** Sends what is left. */
+  /** Sends the remaining spans. */
   close(): Promise<void>
 }
 
@@ -70,7 +70,7 @@ export async function openTracing(log: Log, env: NodeJS.ProcessEnv): Promise<Tra
   }
 }
 
-/** What the variables say of the queue; those that are no numbers count as unset. */
+/** Reads the settings of the queue from the variables; those that are not numbers count as unset. */
 function batchOptions(env: NodeJS.ProcessEnv): { [option: string]: number } {
   const read = Object.entries(batchVariables).map(([option, name]) => [option, Number.parseInt(env[name] ?? '', 10)])
   return Object.fromEntries(read.filter(([, value]) => (value as number) > 0))
@@ -99,7 +99,7 @@ async function load() {
   }
 }
 
-/** A span that has ended, as the SDK passes them on. */
+/** Returns a span that has ended, as the SDK passes them on. */
 function readable(
   facts: SpanFacts,
   { resource, api }: { resource: ReadableSpan['resource']; api: typeof import('@opentelemetry/api') },
@@ -133,7 +133,7 @@ function readable(
   }
 }
 
-/** Seconds and nanoseconds. */
+/** Converts milliseconds to seconds and nanoseconds. */
 function hrTime(ms: number): HrTime {
   const seconds = Math.trunc(ms / 1_000)
   return [seconds, Math.round((ms - seconds * 1_000) * 1e6)]

@@ -3,48 +3,48 @@ import { RouterError } from '../core/errors.ts'
 import { isRefusal } from '../core/refused-call.ts'
 import type { Family, Sample } from './families.ts'
 
-/** What one event loop knows of itself. Times are in seconds, money in US dollars. */
+/** Facts that one event loop knows about itself. Times are in seconds, money in US dollars. */
 export type LineFacts = {
   /** Requests and, of them, streams that are being answered. */
   running: number
   streams: number
-  /** The calls that are under way, by organization. */
+  /** Calls in flight, by organization. */
   underWay: { [organization: string]: CallsUnderWay }
-  /** What running calls have reserved. */
+  /** Amount that running calls have reserved. */
   reservedUsd: number
   /** Calls at once, where they are limited: `server`, or a target. */
   gates: readonly GateFacts[]
   /** Calls that no provider was asked for, by code, since the start. */
   refused: { [code: string]: number }
-  /** What hooks of plugins did wrong. */
+  /** Faults of the hooks of plugins. */
   pluginFaults: readonly PluginFault[]
-  /** How late the loop came round to its work, since the last look; missing until somebody asks. */
+  /** Delay with which the loop came round to its work, since the last look; missing until somebody asks. */
   delay?: { mean: number; p99: number; max: number }
 }
 
 /** Admitted calls that are not settled yet, and how many of them stream. */
 export type CallsUnderWay = { calls: number; streams: number }
 
-/** How often a hook of a plugin did something wrong. */
+/** Number of faults of one kind of a plugin's hook. */
 export type PluginFault = { plugin: string; hook: string; fault: string; count: number }
 
 export type GateFacts = { name: string; running: number; waiting: number; most: number }
 
 type LoopDelay = ReturnType<typeof monitorEventLoopDelay>
 
-/** Counts what no row of the ledger tells. */
+/** Counter of facts that no row of the ledger records. */
 export class LineMetrics {
   readonly #refused: { [code: string]: number } = Object.create(null)
   #delay: LoopDelay | undefined
 
-  /** A call ended with this; if no provider was asked for it, it was refused. */
+  /** Counts a call that ended with this error; if no provider was asked for it, it was refused. */
   failed(thrown: unknown): void {
     if (!isRefusal(thrown)) return
     const code = thrown instanceof RouterError ? thrown.code : 'internal'
     this.#refused[code] = (this.#refused[code] ?? 0) + 1
   }
 
-  /** From now on the delay of the event loop is measured. */
+  /** Starts to measure the delay of the event loop. */
   watch(): void {
     if (this.#delay) return
     this.#delay = monitorEventLoopDelay({ resolution: 20 })
@@ -67,7 +67,7 @@ function delayOf(delay: LoopDelay): NonNullable<LineFacts['delay']> {
   return { mean: delay.mean / 1e9, p99: delay.percentile(99) / 1e9, max: delay.max / 1e9 }
 }
 
-/** The metrics of all lines: counts are added up, delays are told apart. `ended` are what lines counted that have ended. */
+/** Returns the metrics of all workers: counts are added up, delays are kept apart. `ended` are the counts of workers that have ended. */
 export function lineFamilies(lines: readonly LineFacts[], ended: LineFacts['refused'] = {}): Family[] {
   const sum = (of: (line: LineFacts) => number) => lines.reduce((all, line) => all + of(line), 0)
   const gauge = (name: string, help: string, samples: Sample[]): Family => ({ name, help, type: 'gauge', samples })

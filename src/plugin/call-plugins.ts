@@ -10,7 +10,7 @@ import { PluginRecords } from './records.ts'
 import { replyResult, requestResult, sentHeaders, targetsResult } from './results.ts'
 import { type HookName, type HookRun, RunningPlugin } from './running.ts'
 
-/** What the plugins of a router have in common, from snapshot to snapshot. */
+/** Services that the plugins of a router share, from snapshot to snapshot. */
 export type PluginServices = { faults: PluginFaults; records: PluginRecords }
 
 /** Opens them; they end with the stack. */
@@ -21,18 +21,17 @@ export function openPluginServices(log: Pick<PluginLog, 'warn'>, started: AsyncD
 }
 
 /**
- * What `request` hooks made of a request: another one, or the reply of a plugin, with headers that only those are told who get the
- * reply.
+ * Result of the `request` hooks: another request, or the reply of a plugin, with headers that are sent only with that reply.
  */
 export type AskedPlugins = {
   request: PluginRequest
   answer?: { plugin: string; reply: PluginReply; headers?: Readonly<Record<string, string>> | undefined }
 }
 
-/** What else a request and a reply of a plugin must be. They throw RouterError for those that are not. */
+/** Further checks of a request and a reply of a plugin. They throw RouterError for invalid ones. */
 export type Accept = { request?(request: PluginRequest): void; reply?(reply: PluginReply): void }
 
-/** A hook of plugin after plugin: what the next one is given, and what becomes of the result of one, which may be the last. */
+/** A hook of plugin after plugin: the input of the next one, and what happens to the result of each, which may be the last. */
 type Turns<Given, Result> = HookRun<Result> & {
   given: Given
   take(result: Result, plugin: RunningPlugin): boolean | undefined
@@ -43,13 +42,13 @@ type Turns<Given, Result> = HookRun<Result> & {
  * return promises only where one has to be waited for.
  */
 export class CallPlugins {
-  /** What plugins tell the client in headers. */
+  /** Headers that plugins send to the client. */
   readonly headers: { [name: string]: string } = {}
   readonly #plugins: readonly RunningPlugin[]
   readonly #facts: CallFacts
   readonly #services: PluginServices
   #isRecorded = false
-  /** Those that see the answer: if a plugin answers, those before it. */
+  /** Plugins that see the answer: if a plugin answers, those before it. */
   #outside: readonly RunningPlugin[]
 
   constructor(plugins: readonly LoadedPlugin[], facts: CallFacts, services: PluginServices) {
@@ -59,13 +58,13 @@ export class CallPlugins {
     this.#services = services
   }
 
-  /** Whether one of them has this hook. */
+  /** Checks whether one of them has this hook. */
   have(hook: HookName): boolean {
     for (const { hooks } of this.#plugins) if (hooks[hook]) return true
     return false
   }
 
-  /** Whether one of them may change the answer: its events where it is streamed, else the whole. */
+  /** Checks whether one of them may change the answer: its events where it is streamed, else the whole. */
   get mayChangeAnswer(): boolean {
     return this.have(this.#facts.stream ? 'event' : 'reply')
   }
@@ -95,7 +94,7 @@ export class CallPlugins {
     return andThen(asking, () => ({ request: turns.given, ...(answer && { answer }) }))
   }
 
-  /** Some of the targets, in the order in which they are to be tried. */
+  /** Returns some of the targets, in the order in which they are to be tried. */
   targets<Target extends PluginTarget>(targets: readonly Target[]): MaybePromise<readonly Target[]> {
     const turns: Turns<readonly Target[], readonly Target[]> = {
       given: freezeData(targets),
@@ -107,7 +106,7 @@ export class CallPlugins {
     return andThen(this.#each(this.#plugins, 'targets', turns), () => turns.given)
   }
 
-  /** Headers for the provider, by lower-case name. */
+  /** Returns headers for the provider, by lower-case name. */
   send(target: PluginTarget): MaybePromise<Record<string, string>> {
     const headers: Record<string, string> = {}
     const turns: Turns<PluginTarget, Record<string, string>> = {
@@ -118,13 +117,13 @@ export class CallPlugins {
     return andThen(this.#each(this.#plugins, 'send', turns), () => headers)
   }
 
-  /** For the events of one streamed answer; undefined where nobody sees them. */
+  /** Returns the hooks for the events of one streamed answer; undefined where no plugin has any. */
   events(): EventHooks | undefined {
     if (this.#inside('event').length === 0) return undefined
     return new EventHooks(this.#outside.toReversed())
   }
 
-  /** A whole answer as the client gets it. */
+  /** Returns a whole answer as the client gets it. */
   reply(answer: PluginReply, accept?: Accept['reply']): MaybePromise<PluginReply> {
     const turns: Turns<PluginReply, ReturnType<typeof replyResult>> = {
       given: freezeData(answer),
@@ -141,12 +140,12 @@ export class CallPlugins {
     return andThen(this.#each(this.#outside.toReversed(), 'reply', turns), () => turns.given)
   }
 
-  /** A stream has ended, and each plugin is shown the answer as it reached it. Nobody waits for them. */
+  /** Shows each plugin the answer of a stream that has ended, as it reached it. Nobody waits for them. */
   streamed(answerAt: (plugin: RunningPlugin) => PluginReply): void {
     for (const plugin of this.#inside('reply')) void quietly(plugin, 'reply', unheeded(answerAt(plugin)))
   }
 
-  /** The call has ended, however it did: what is told first counts. Nobody waits for the plugins. */
+  /** Passes on that the call has ended, in whatever way: the first report counts. Nobody waits for the plugins. */
   record(record: CallRecord): void {
     if (this.#isRecorded) return
     this.#isRecorded = true
@@ -186,7 +185,7 @@ export class CallPlugins {
     return undefined
   }
 
-  /** The innermost first. */
+  /** Returns the plugins that have a hook, the innermost first. */
   #inside(hook: HookName): RunningPlugin[] {
     return this.#outside.filter(({ hooks }) => hooks[hook]).toReversed()
   }
@@ -201,12 +200,12 @@ function accepted<Value>(value: Value, accept: ((value: Value) => void) | undefi
   }
 }
 
-/** A run of hooks whose results are not used, and whose call has ended. */
+/** Returns a run of hooks whose results are not used, and whose call has ended. */
 function unheeded(given: PluginReply | CallRecord): HookRun<undefined> {
   return { given: freezeData(given), check: () => undefined, goesOn: true }
 }
 
-/** Nobody waits for it, and there is no call any more that it could end. */
+/** Runs a hook that nobody waits for, when there is no longer a call that it could end. */
 function quietly(plugin: RunningPlugin, hook: HookName, run: HookRun<undefined>): Promise<unknown> | undefined {
   try {
     const running = plugin.run(hook, run)

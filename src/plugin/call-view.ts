@@ -1,7 +1,7 @@
 import type { JsonObject } from '../core/json.ts'
 import type { PluginCall } from './contract.ts'
 
-/** A call as the line knows it. `headers` are all of the client's, by lower-case name; `signal` is aborted when it leaves. */
+/** A call as its worker knows it. `headers` are all of the client's, by lower-case name; `signal` is aborted when it leaves. */
 export type CallFacts = Omit<PluginCall, 'headers' | 'state' | 'body'> & {
   headers: { readonly [name: string]: string | string[] | undefined }
   body(): JsonObject
@@ -51,13 +51,13 @@ export class CallView implements PluginCall {
     return this.time.signal
   }
 
-  /** A hook begins; `goesOn`: whether the client has left does not matter to it. */
+  /** Begins a hook; `goesOn`: whether the client has left does not matter to it. */
   begin(goesOn = false): void {
     this.#goesOn = goesOn
     this.#hook = undefined
   }
 
-  /** The time of the hook that began last. */
+  /** Returns the time of the hook that began last. */
   get time(): HookTime {
     this.#hook ??= new HookTime(this.#goesOn ? undefined : this.#facts.signal)
     return this.#hook
@@ -80,7 +80,7 @@ export class HookTime {
     return this.#signal
   }
 
-  /** It is over. */
+  /** Ends the call for the plugins. */
   end(reason: Error): void {
     this.#own ??= new AbortController()
     this.#own.abort(reason)
@@ -89,7 +89,7 @@ export class HookTime {
 
 const known = new WeakMap<CallFacts, PluginCall['headers']>()
 
-/** The headers that begin with `x-` or `anthropic-`, but for the client's own key. */
+/** Returns the headers that begin with `x-` or `anthropic-`, but for the client's own key. */
 function shownHeaders(facts: CallFacts): PluginCall['headers'] {
   let shown = known.get(facts)
   if (!shown) {
@@ -130,7 +130,7 @@ export class SeenChat<Chat> {
   }
 }
 
-/** Freezes plain data: an object, its members and theirs. What is frozen already stays as it is. */
+/** Freezes plain data: an object, its members and theirs. Frozen objects stay as they are. */
 export function freezeData<Data>(data: Data): Data {
   if (typeof data !== 'object' || data === null || Object.isFrozen(data)) return data
   Object.freeze(data)

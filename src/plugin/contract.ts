@@ -21,7 +21,7 @@ export type Plugin<Options = Record<string, never>> = {
   renamedOptions?: Readonly<Record<string, string>>
   /** Time limit of a hook in milliseconds, unless config.yaml sets one; one second by default. */
   timeoutMs?: number
-  /** What happens to a call when the plugin fails, unless config.yaml says so; `open` by default. */
+  /** Effect on a call when the plugin fails, unless config.yaml sets another; `open` by default. */
   onError?: 'open' | 'closed'
   setup(options: Options, kit: Kit): Hooks | Promise<Hooks>
 }
@@ -48,8 +48,8 @@ export type Hooks = {
    */
   event?(event: StreamedEvent, call: PluginCall): readonly StreamedEvent[] | undefined
   /**
-   * Called with a whole answer: returns what the client gets in its place. For a streamed conversation it is called at the end, with the
-   * answer as the plugin received its events; then the result is ignored.
+   * Called with a whole answer: returns the answer that the client gets in its place. For a streamed conversation it is called at the end,
+   * with the answer as the plugin received its events; then the result is ignored.
    */
   reply?(reply: PluginReply, call: PluginCall): MaybePromise<ReplyResult | undefined>
   /** Called after the end of a call, however it ended; the client does not wait for it. */
@@ -58,7 +58,7 @@ export type Hooks = {
   functions?: Readonly<Record<string, (...values: Json[]) => Json | undefined>>
   /** Authentication schemes for providers, by the names that manifests give as `auth.scheme`. */
   auth?: Readonly<Record<string, AuthScheme>>
-  /** Called when no call uses the plugin any more: closes what it has open. */
+  /** Called when no call uses the plugin any more: closes its resources. */
   [Symbol.asyncDispose]?(): Promise<void>
 }
 

@@ -11,7 +11,7 @@ import type { RunningPlugin } from './running.ts'
 export type Events = readonly StreamedEvent[]
 
 /**
- * The plugins that see the events of one streamed answer, the innermost first: each gets what the one before it returned. One that has
+ * The plugins that see the events of one streamed answer, the innermost first: each gets the result of the one before it. One that has
  * failed sees nothing more of the answer.
  */
 export class EventHooks {
@@ -23,8 +23,8 @@ export class EventHooks {
   }
 
   /**
-   * What the client gets of some frames of the provider; the same list where no plugin changes them. `said` folds what the provider
-   * said before them. Throws RouterError `plugin_failed`.
+   * Returns the frames that the client gets for some frames of the provider; the same list where no plugin changes them. `said` folds the
+   * provider's earlier output. Throws RouterError `plugin_failed`.
    */
   take(frames: readonly Events[], said?: Fold): readonly Events[] {
     const given = frames.some(hasEnd) ? frames.map(withoutEnd) : frames
@@ -33,7 +33,7 @@ export class EventHooks {
     return passed
   }
 
-  /** The provider's answer came whole, `said` has folded it: what has been held back. Throws RouterError `plugin_failed`. */
+  /** Returns the events that were held back of an answer that arrived whole; `said` has folded it. Throws RouterError `plugin_failed`. */
   end(said?: Fold): Events {
     let events: Events = []
     for (const stage of this.#stages) {
@@ -44,13 +44,13 @@ export class EventHooks {
     return events
   }
 
-  /** The answer as it reached this plugin; undefined where that is what the provider said. */
+  /** Returns the answer as it reached this plugin; undefined where it is the provider's own. */
   arrivedAt(plugin: RunningPlugin): Reply | undefined {
     return this.#stages.find((stage) => stage.plugin === plugin)?.arrived?.reply()
   }
 }
 
-/** One plugin that sees a stream; `arrived` folds what reaches it, from where that is not what the provider said. */
+/** One plugin that sees a stream; `arrived` folds the events that reach it, from the first that is not the provider's own. */
 class Stage {
   readonly plugin: RunningPlugin
   arrived: Fold | undefined
@@ -61,7 +61,7 @@ class Stage {
     this.#isOff = plugin.hooks.event === undefined
   }
 
-  /** `instead` is what the provider had said before these frames, where they are not the provider's own. */
+  /** Takes the next frames; `instead` is the provider's output before them, where they are not the provider's own. */
   take(frames: readonly Events[], instead: Fold | undefined): readonly Events[] {
     const { plugin } = this
     if (instead && plugin.hooks.reply) this.arrived ??= instead.copy()
@@ -70,7 +70,7 @@ class Stage {
     return this.#isOff ? frames : inPlugin(plugin.name, () => this.#see(frames))
   }
 
-  /** Frames that come together are seen together: nobody else has had a turn when the last one has been seen. */
+  /** Passes frames to the plugins. Frames that arrive together are seen together, without yielding to the event loop in between. */
   #see(frames: readonly Events[]): readonly Events[] {
     const { plugin } = this
     const began = performance.now()
@@ -111,7 +111,7 @@ class Stage {
   }
 }
 
-/** The list itself where every item is mapped to itself. */
+/** Returns the list itself where every item is mapped to itself. */
 function mapped<Item>(items: readonly Item[], map: (item: Item) => Item): readonly Item[] {
   let changed: Item[] | undefined
   for (const [index, item] of items.entries()) {
@@ -128,7 +128,7 @@ function hasEnd(events: Events): boolean {
   return events.some((event) => 'done' in event)
 }
 
-/** Only the end of an answer is its end. */
+/** Removes the end from events that are not the end of the answer. */
 function withoutEnd(events: Events): Events {
   if (!hasEnd(events)) return events
   return events.flatMap((event) => {

@@ -1,15 +1,15 @@
 import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks'
 import type { PluginLog } from './contract.ts'
 
-/** What a hook did wrong. `left_out`: there were too many calls to record, and this one was not. */
+/** Kind of fault of a hook. `left_out`: there were too many calls to record, and this one was not. */
 export type Fault = 'threw' | 'took_too_long' | 'wrong_result' | 'left_out'
 
-/** How often a hook of a plugin did something wrong. */
+/** Number of faults of one kind of a plugin's hook. */
 export type FaultCount = { plugin: string; hook: string; fault: Fault; count: number }
 
 type Counted = FaultCount & { loggedAt: number; logged: number }
 
-/** Counts what plugins do wrong, by plugin and hook, and logs each kind once a minute at most. They survive reloads. */
+/** Faults of plugins, counted by plugin and hook. Each kind is logged once a minute at most. They survive reloads. */
 export class PluginFaults {
   readonly #log: Pick<PluginLog, 'warn'>
   readonly #now: () => number
@@ -55,7 +55,7 @@ let isCatching = false
 const contexts = new Map<string, AsyncResource>()
 
 /**
- * Where what a plugin does is known as the plugin's: to enter one that is there (`runInAsyncScope`) takes a tenth of the time of
+ * Returns the context in which work is attributed to a plugin: to enter one that is there (`runInAsyncScope`) takes a tenth of the time of
  * making one.
  */
 export function contextOf(name: string): AsyncResource {
@@ -67,13 +67,13 @@ export function contextOf(name: string): AsyncResource {
   return context
 }
 
-/** Runs something of a plugin: what it leaves running behind is known as the plugin's as well. */
+/** Runs code of a plugin: work that it leaves running is attributed to the plugin as well. */
 export function inPlugin<Result>(name: string, run: () => Result): Result {
   return contextOf(name).runInAsyncScope(run)
 }
 
 /**
- * From now on an error that nobody catches ends nothing where a plugin has left behind what throws it. All others end the process, as
+ * Catches, from now on, uncaught errors of work that a plugin has left behind, so that they end nothing. All others end the process, as
  * ever.
  */
 export function catchStrays(): void {
@@ -82,7 +82,7 @@ export function catchStrays(): void {
   process.on('uncaughtException', (err) => {
     const plugin = running.getStore()
     if (plugin !== undefined) for (const faults of told) faults.saw(plugin, 'background', 'threw', { err })
-    // Where somebody else listens it is for them to say what becomes of it.
+    // Where another listener exists, that one decides what happens to it.
     else if (process.listenerCount('uncaughtException') === 1) throw err
   })
 }

@@ -11,19 +11,19 @@ import type { PluginSettings } from './settings.ts'
 
 /** A plugin that is set up, for as long as neither its files nor its options change. */
 export type PluginInstance = Pick<LoadedPlugin, 'name' | 'hooks' | 'onError'> & {
-  /** What the plugin says itself. Milliseconds. */
+  /** Time limit that the plugin itself sets. Milliseconds. */
   timeoutMs: number
   /** The file that it begins with. */
   entry: string
   /** All of its files so far, with their texts. */
   files: ReadonlyMap<string, string>
-  /** What else it was set up with, as JSON. */
+  /** Other inputs that it was set up with, as JSON. */
   about: string
-  /** Ends it, and what it was lent. Never rejects. */
+  /** Ends it and everything it was given. Never rejects. */
   close(): Promise<void>
 }
 
-/** The plugins with what config.yaml says of each. */
+/** Returns the plugins with the settings that config.yaml has for each. */
 export function configured(instances: readonly PluginInstance[], settings: readonly PluginSettings[]): LoadedPlugin[] {
   return settings.flatMap(({ options: _, fetch: __, ...said }) => {
     const instance = instances.find(({ name }) => name === said.name)
@@ -38,7 +38,7 @@ export async function closeAll(instances: readonly PluginInstance[]): Promise<vo
   await Promise.all(instances.map(({ close }) => close()))
 }
 
-/** Whether plugins still are what their files say. */
+/** Checks whether plugins are still up to date with their files. */
 export async function areUnchanged(
   instances: readonly PluginInstance[],
   { folders, texts }: { folders: readonly string[]; texts?: Texts | undefined },
@@ -49,7 +49,7 @@ export async function areUnchanged(
   return (await Promise.all(same)).every(Boolean)
 }
 
-/** The file that a plugin begins with, and the folder of plugins that it is in. */
+/** Returns the file that a plugin begins with, and the folder of plugins that it is in. */
 export function entryOf(
   name: string,
   folders: readonly string[],
@@ -61,14 +61,14 @@ export function entryOf(
   return places.find(({ file }) => (texts ? texts.has(file) : existsSync(file)))
 }
 
-/** Whether files still have these texts. */
+/** Checks whether files still have these texts. */
 export async function isUnchanged(files: ReadonlyMap<string, string>, texts?: Texts): Promise<boolean> {
   const same = async ([file, text]: [string, string]) =>
     (texts?.get(file) ?? (await readFile(file, 'utf8').catch(() => undefined))) === text
   return (await Promise.all([...files].map(same))).every(Boolean)
 }
 
-/** What plugins give to manifests. A name belongs to one plugin; `source` is the configuration file that lists them. */
+/** Returns the extensions of plugins for manifests. A name belongs to one plugin; `source` is the configuration file that lists them. */
 export function extensionsOf(
   instances: readonly PluginInstance[],
   settings: readonly PluginSettings[],

@@ -3,7 +3,7 @@ import type { Environment } from '../manifest/read/environment.ts'
 import type { Log } from '../observe/log.ts'
 import type { Kit, PluginBudget, PluginLog } from './contract.ts'
 
-/** What the router lends to all plugins. */
+/** Services that the router provides to all plugins. */
 export type Lent = {
   log: Pick<Log, keyof PluginLog>
   env: Environment
@@ -11,13 +11,13 @@ export type Lent = {
   credentials: ReadonlySet<string>
   values: ValueStore
   budgets: ReadBudgets
-  /** A `fetch` to public addresses and these hosts. */
+  /** Opens a `fetch` to public addresses and these hosts. */
   openFetch(hosts: readonly string[]): GuardedFetch
 }
 
 type GuardedFetch = { fetch: Kit['fetch']; close(): Promise<void> }
 
-/** The kit of one plugin, which ends with it. */
+/** Opens the kit of one plugin, which ends with it. */
 export function openKit(plugin: string, hosts: readonly string[], lent: Lent): { kit: Kit; close(): Promise<void> } {
   const { fetch, close } = lent.openFetch(hosts)
   const { values } = lent
@@ -57,7 +57,7 @@ function secretOf(reference: string, { env, credentials }: Pick<Lent, 'env' | 'c
   return value
 }
 
-/** Where the values of plugins are kept: JSON texts by plugin and key. `until` is in Unix milliseconds. */
+/** Store of the values of plugins: JSON texts by plugin and key. `until` is in Unix milliseconds. */
 export type ValueStore = {
   get(plugin: string, key: string): Promise<string | undefined>
   set(plugin: string, key: string, value: string, until: number): Promise<void>
@@ -66,7 +66,7 @@ export type ValueStore = {
   delete(plugin: string, key: string): Promise<void>
 }
 
-/** Values in memory, for plugins that are loaded without a database. */
+/** Opens values in memory, for plugins that are loaded without a database. */
 export function valuesInMemory(): ValueStore {
   const kept = new Map<string, { value: string; until: number }>()
   const name = (plugin: string, key: string) => `${plugin} ${key}`
@@ -91,7 +91,7 @@ export function valuesInMemory(): ValueStore {
   }
 }
 
-/** The text of a value. Throws an Error for what is no JSON, and for more than a value may have. */
+/** Returns the text of a value. Throws an Error for anything that is not JSON, and for a value that is too large. */
 export function valueText(value: Json): string {
   const text = JSON.stringify(value)
   if (text === undefined) throw new Error('A value must be JSON.')
@@ -105,7 +105,7 @@ export function requireKey(key: string): string {
   throw new Error(`The key of a value is a text of 1 to ${longestKey} characters.`)
 }
 
-/** When a value ends. Unix milliseconds. */
+/** Returns the time at which a value ends. Unix milliseconds. */
 export function endOf(ttlMs = longestMs): number {
   if (ttlMs > 0) return Date.now() + Math.min(ttlMs, longestMs)
   throw new Error('The time for which a value is kept must be above 0 ms.')
@@ -115,7 +115,7 @@ const mostBytes = 64 * 1024
 const longestKey = 512
 const longestMs = 90 * 86_400_000
 
-/** Values of a database that is opened later: what is asked before then waits. */
+/** Returns the values of a database that is opened later: earlier requests wait. */
 export function valuesLater(): { values: ValueStore; open(store: ValueStore): void } {
   const { promise, resolve: open } = Promise.withResolvers<ValueStore>()
   const values: ValueStore = {
@@ -127,13 +127,13 @@ export function valuesLater(): { values: ValueStore; open(store: ValueStore): vo
   return { values, open }
 }
 
-/** Reads the budgets that calls of a key are paid from; an unknown key has none. */
+/** Reads the budgets that calls of a key are charged to; an unknown key has none. */
 export type ReadBudgets = (key: string) => Promise<readonly PluginBudget[]>
 
-/** For plugins that are loaded without a database. */
+/** Budgets for plugins that are loaded without a database. */
 export const noBudgets: ReadBudgets = async () => []
 
-/** Budgets of a database that is opened later: what is asked before then waits. */
+/** Returns the budgets of a database that is opened later: earlier requests wait. */
 export function budgetsLater(): { budgets: ReadBudgets; open(read: ReadBudgets): void } {
   const { promise, resolve: open } = Promise.withResolvers<ReadBudgets>()
   return { budgets: async (key) => (await promise)(key), open }

@@ -15,16 +15,16 @@ import { checkOptions, type PluginSettings } from './settings.ts'
 import { hooksProblem, pluginProblem } from './shape.ts'
 import { within } from './within.ts'
 
-/** `previous` are those of the last generation: what has not changed is not set up again. With `texts` the disk is not asked. */
+/** `previous` are those of the last generation: unchanged ones are not set up again. With `texts` the disk is not read. */
 export type LoadOptions = {
-  /** Where plugins are: one of the first folder goes before one of the same name in the next. */
+  /** Folders of the plugins: one of the first folder goes before one of the same name in the next. */
   folders: readonly string[]
   /** The configuration file, in which wrong options stand. */
   source: Source
   lent: Lent
   previous?: readonly PluginInstance[]
   texts?: Texts | undefined
-  /** How long loading, setting up and ending a plugin may take, each. Milliseconds. */
+  /** Maximum time of loading, setting up and ending a plugin, each. Milliseconds. */
   mostMs?: number
 }
 
@@ -43,7 +43,7 @@ export async function loadPlugins(
   return { instances, problems }
 }
 
-/** A plugin that is set up, if it could be, and what is wrong with it. */
+/** A plugin that is set up, if it could be, and its problems. */
 type Loaded = { instance?: PluginInstance; problems: Problem[] }
 
 async function loadPlugin(
@@ -120,7 +120,7 @@ async function setUp(plugin: Plugin<JsonObject>, own: SetUp): Promise<Loaded> {
       return { problems: [problemAt(entry, files.get(entry) ?? '', wrong.at, wrong.message)] }
     }
   } catch (thrown) {
-    // What is ready after all is not used.
+    // A plugin that is ready after all is not used.
     setting.then(end, () => end())
     return { problems: [problemOf(thrown, entry, files, '`setup`: ')] }
   }
@@ -148,7 +148,7 @@ function namesIn(folder: string): string[] {
     .map((file) => basename(file, '.ts'))
 }
 
-/** What went wrong in a plugin, at the place in its files that an error names; else at the beginning of `file`. */
+/** Returns the problem of a plugin, at the place in its files that an error names; else at the beginning of `file`. */
 function problemOf(thrown: unknown, file: string, files: ReadonlyMap<string, string>, what = ''): Problem {
   const blame = (place: Place & { file: string }, message: string): Problem => ({
     file: place.file,
@@ -165,7 +165,7 @@ function problemOf(thrown: unknown, file: string, files: ReadonlyMap<string, str
   return blame(syntaxPlace(thrown) ?? framePlace(thrown) ?? { file, ...start }, thrown.message)
 }
 
-/** A problem at what a pattern finds in a text first; else at its beginning. */
+/** Returns a problem at the first match of a pattern in a text; else at its beginning. */
 function problemAt(file: string, text: string, pattern: RegExp, message: string): Problem {
   return { file, ...placeOf(text, Math.max(0, text.search(pattern))), message, severity: 'error' }
 }
@@ -178,7 +178,7 @@ function firstLine(message: string): string {
   return line.length > longest ? `${line.slice(0, longest)}…` : line
 }
 
-/** Where Node stumbled over the text itself: the first line of the stack is the place, and a caret points to the column. */
+/** Finds the place at which Node could not parse the text: the first line of the stack is the place, and a caret points to the column. */
 function syntaxPlace({ stack = '' }: Error): (Place & { file: string }) | undefined {
   const [, url = '', line] = /^(file:\S+):(\d+)\n/.exec(stack) ?? []
   const file = pluginFile(url)
@@ -187,7 +187,7 @@ function syntaxPlace({ stack = '' }: Error): (Place & { file: string }) | undefi
   return { file, line: Number(line), column }
 }
 
-/** The innermost frame that is in a file of a plugin. */
+/** Returns the innermost frame that is in a file of a plugin. */
 function framePlace({ stack = '' }: Error): (Place & { file: string }) | undefined {
   for (const [, url = '', line, column] of stack.matchAll(/(file:[^\s()]+):(\d+):(\d+)/g)) {
     const file = pluginFile(url)

@@ -5,21 +5,21 @@ export type LoadedPlugin = {
   name: string
   hooks: Hooks
   onError: 'open' | 'closed'
-  /** How long a hook may take. Milliseconds. */
+  /** Maximum time of a hook. Milliseconds. */
   timeoutMs: number
-  /** Whether it is called where neither the organization nor the key says so. */
+  /** True where it is called unless the organization or the key says otherwise. */
   enabled: boolean
   /** Calls of other organizations are never shown to it. */
   organizations: ReadonlySet<string> | 'all'
 }
 
-/** What an organization or a key says about plugins, by their names: `true` switches one on, `false` off. */
+/** Rules of an organization or a key about plugins, by their names: `true` switches one on, `false` off. */
 export type PluginRules = Readonly<Record<string, boolean>>
 
-/** Whose call it is, and what is said there about plugins: the key overrules its organization. */
+/** Caller of a call, and the rules about plugins there: the key overrules its organization. */
 export type PluginCaller = { organization: string; rules: PluginRules; keyRules: PluginRules }
 
-/** The plugins that a caller's calls are shown to, in their order. */
+/** Returns the plugins that a caller's calls are shown to, in their order. */
 export function pluginsFor(plugins: readonly LoadedPlugin[], caller: PluginCaller): readonly LoadedPlugin[] {
   return plugins.length === 0 ? plugins : plugins.filter((plugin) => isOn(plugin, caller))
 }
@@ -29,7 +29,7 @@ function isOn({ name, enabled, organizations }: LoadedPlugin, caller: PluginCall
   return said(caller.keyRules, name) ?? said(caller.rules, name) ?? enabled
 }
 
-/** Any name may be that of a plugin, also that of a member which every object has. */
+/** Finds the rule about a plugin. Any name may be that of a plugin, also that of a member which every object has. */
 function said(rules: PluginRules, name: string): boolean | undefined {
   return Object.hasOwn(rules, name) ? rules[name] : undefined
 }

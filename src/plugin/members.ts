@@ -1,4 +1,4 @@
-/** A hook returned what it may not. */
+/** The result of a hook is not one that it may return. */
 export class WrongResult extends Error {
   override readonly name = 'WrongResult'
 }
@@ -8,7 +8,7 @@ export type Members = { readonly [name: string]: Kind | `${Kind}!` }
 
 type Kind = 'text' | 'number' | 'flag' | 'list' | 'object' | 'any'
 
-/** Throws `WrongResult` for what is no object of these members. */
+/** Throws `WrongResult` for anything but an object of these members. */
 export function requireMembers<Type>(value: unknown, path: string, members: Members): Type {
   if (!isPlain(value)) throw new WrongResult(`${path} is no object`)
   for (const name in value) {
@@ -56,7 +56,7 @@ export function requireParts(parts: unknown, path: string): void {
   for (const [index, part] of parts.entries()) requirePart(part, `${path}[${index}]`)
 }
 
-/** Throws `WrongResult` for what is no part. */
+/** Throws `WrongResult` for anything but a part. */
 export function requirePart(part: unknown, path: string): void {
   const { type } = (part ?? {}) as { type?: unknown }
   const members = typeof type === 'string' && Object.hasOwn(partMembers, type) ? partMembers[type] : undefined

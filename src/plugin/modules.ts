@@ -34,14 +34,14 @@ export function openModules(folder: string, texts?: Texts): PluginModules {
   return { files, load: (entry) => import(versioned(entry, version)) }
 }
 
-/** The file that a module of a plugin was loaded from; undefined for the address of any other. */
+/** Returns the file that a module of a plugin was loaded from; undefined for the address of any other. */
 export function pluginFile(url: string): string | undefined {
   return openedBy(url) && fileURLToPath(url)
 }
 
 type Opened = { folder: string; texts: Texts | undefined; files: Map<string, string> }
 
-/** What loads later, by a dynamic import, belongs to the same version. */
+/** Versions that are open: a module that loads later, by a dynamic import, belongs to the same version. */
 const opened = new Map<string, Opened>()
 let lastVersion = 0
 
@@ -111,7 +111,7 @@ function ownModule(url: string) {
   throw new ImportError(path, '', `a plugin consists of ${Object.keys(formats).join(', ')} files`)
 }
 
-/** Packages in the folder are none of its own files. */
+/** Checks whether a file belongs to a folder. Packages in the folder are not its own files. */
 function isBelow(path: string, folder: string): boolean {
   return path.startsWith(folder.endsWith(sep) ? folder : folder + sep) && !path.includes(join(sep, 'node_modules', sep))
 }

@@ -14,7 +14,7 @@ export class PluginRecords {
     this.#faults = faults
   }
 
-  /** `run` calls the hooks of these plugins, and never throws nor rejects. */
+  /** Adds a call to record: `run` calls the hooks of these plugins, and never throws nor rejects. */
   add(
     { call, plugins }: { call: string; plugins: readonly { name: string }[] },
     run: () => MaybePromise<unknown>,

@@ -1,6 +1,6 @@
 import { registerHooks } from 'node:module'
 
-/** For `node --import`: the modules of the router that plugins and their tests import, by name from any folder. */
+/** Modules of the router that plugins and their tests import, by name from any folder. For `node --import`. */
 const modules: { readonly [name: string]: string } = {
   'inference-router/plugin': new URL('contract.ts', import.meta.url).href,
   'inference-router/plugin/test': new URL('test-kit.ts', import.meta.url).href,

@@ -12,7 +12,7 @@ import type {
 } from './contract.ts'
 import { type Members, mediaMembers, requireMembers, requirePart, requireParts, WrongResult } from './members.ts'
 
-/** What a `request` hook returned, for a request of this operation. Throws `WrongResult`. */
+/** Checks the result of a `request` hook, for a request of this operation. Throws `WrongResult`. */
 export function requestResult(result: unknown, { operation }: PluginRequest): RequestResult {
   const { request, reply, headers } = requireMembers<RequestResult>(result, 'the result', resultMembers)
   if (headers) requireHeaders(headers)
@@ -94,7 +94,7 @@ const chatMembers: Members = {
   unread: 'list',
 }
 
-/** What a `reply` hook returned, for a reply of this operation. Throws `WrongResult`. */
+/** Checks the result of a `reply` hook, for a reply of this operation. Throws `WrongResult`. */
 export function replyResult(
   result: unknown,
   operation: PluginReply['operation'],
@@ -155,7 +155,7 @@ function requireHeader(name: string, value: Json | undefined): void {
 const routersOwn: ReadonlySet<string> = new Set(['x-request-id', 'x-should-retry'])
 const isPrintable = /^[\x20-\x7e]*$/
 
-/** What an `event` hook returned for an event of a stream of this operation. Throws `WrongResult`. */
+/** Checks the result of an `event` hook for an event of a stream of this operation. Throws `WrongResult`. */
 export function eventResult(
   result: unknown,
   event: StreamedEvent,
@@ -228,7 +228,7 @@ const nestedMembers: { readonly [name: string]: Members } = {
   opaque: { body: 'any' },
 }
 
-/** What a `send` hook returned: headers, by lower-case name. Throws `WrongResult`. */
+/** Checks the result of a `send` hook: headers, by lower-case name. Throws `WrongResult`. */
 export function sentHeaders(result: unknown): Record<string, string> {
   const headers: Record<string, string> = {}
   if (typeof result !== 'object' || result === null || Array.isArray(result)) requireMembers(result, 'the result', {})
@@ -246,11 +246,11 @@ export function sentHeaders(result: unknown): Record<string, string> {
 const isName = /^[a-z0-9!#$%&'*+.^_`|~-]+$/
 const isValue = /^[\t\x20-\x7e]*$/
 
-/** What authenticates, what says where a request goes and how it is written, and what is about its connection. */
+/** Headers that authenticate, that decide where a request goes and how it is written, or that belong to its connection. */
 const refused =
   /^(?:.*authorization|.*api-key|.*-token|.*-secret|cookie2?|host|content-.*|accept(?:-encoding)?|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|x-amz-.*)$/
 
-/** What a `targets` hook returned: some of those it was given, by their ids. Throws `WrongResult`. */
+/** Checks the result of a `targets` hook: some of the targets that it was given, by their ids. Throws `WrongResult`. */
 export function targetsResult<Target extends PluginTarget>(
   result: unknown,
   given: readonly Target[],

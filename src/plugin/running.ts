@@ -11,15 +11,15 @@ import { within } from './within.ts'
 /** The name of a hook. */
 export type HookName = (typeof hookNames)[number]
 
-/** How a hook of several plugins is run, one after the other. */
+/** Way of running a hook of several plugins, one after the other. */
 export type HookRun<Result> = {
-  /** What the hook is called with, frozen. */
+  /** Argument of the hook, frozen. */
   given: unknown
-  /** What is made of its result. Throws `WrongResult` for one that it may not return. */
+  /** Converts its result. Throws `WrongResult` for one that it may not return. */
   check(result: unknown): Result
-  /** It does not matter to it whether the client has left. */
+  /** Set where the hook runs even if the client has left. */
   goesOn?: boolean
-  /** When the one before it ended, if nothing was waited for since then: then this one begins. */
+  /** End of the previous hook, if nothing was waited for since then: this one begins at that time. */
   at?: number | undefined
 }
 
@@ -44,15 +44,15 @@ export class RunningPlugin {
     this.#faults = faults
   }
 
-  /** The call as this plugin sees it. */
+  /** Returns the call as this plugin sees it. */
   get view(): CallView {
     this.#view ??= new CallView(this.#facts)
     return this.#view
   }
 
   /**
-   * The result of a hook; undefined where it returned nothing, or failed and the call goes on without it. One that answers at once
-   * costs no promise. Throws RouterError, or rejects with one: `plugin_failed`, or what the hook refuses the call with.
+   * Runs a hook and returns its result; undefined where it returned nothing, or failed and the call goes on without it. One that answers at
+   * once costs no promise. Throws RouterError, or rejects with one: `plugin_failed`, or the hook's own refusal of the call.
    */
   run<Result>(name: HookName, run: HookRun<Result>): MaybePromise<Result | undefined> {
     const { view, hooks } = this
@@ -128,7 +128,7 @@ const codes: { readonly [status in RefusalStatus]: ErrorCode } = {
   429: 'rate_limited',
 }
 
-/** What a client is told whose call a plugin refuses; undefined for anything else that was thrown. */
+/** Returns the error for the client whose call a plugin refuses; undefined for anything else that was thrown. */
 function refusalError(thrown: unknown): RouterError | undefined {
   if (!(thrown instanceof Refusal)) return undefined
   const { status, message, param } = thrown

@@ -7,7 +7,7 @@ import { type Source, withOldNames } from '../manifest/read/source.ts'
 import { withNewNames } from '../manifest/renamed-keys.ts'
 import type { LoadedPlugin } from './loaded.ts'
 
-/** What config.yaml says of a plugin, with the defaults filled in; `timeoutMs` and `onError` are missing where the plugin's own hold. */
+/** Settings of a plugin in config.yaml, with the defaults filled in; `timeoutMs` and `onError` are missing where the plugin's own apply. */
 export type PluginSettings = Omit<LoadedPlugin, 'hooks' | 'timeoutMs' | 'onError'> & {
   options: JsonObject
   timeoutMs?: number
@@ -44,8 +44,8 @@ export function pluginSettings(file: PluginFile): PluginSettings {
 export const longestTimeoutMs = 600_000
 
 /**
- * Options and whose they are: `name` is for people, `renamed` has new names by former ones; `source` is the place of the options, `blame`
- * reports what is wrong with the schema.
+ * Options and their owner: `name` is for messages, `renamed` has new names by former ones; `source` is the place of the options, `blame`
+ * reports problems of the schema.
  */
 type OptionsOf = {
   name: string
@@ -57,7 +57,7 @@ type OptionsOf = {
 
 const require = createRequire(import.meta.url)
 
-/** Returns a copy of the options with the defaults of their schema, which names all that there are. Former names are warnings. */
+/** Returns a copy of the options with the defaults of their schema, which names all options. Former names are warnings. */
 export function checkOptions(given: JsonObject, about: OptionsOf): { options: JsonObject; problems: Problem[] } {
   const { name, schema, renamed = {}, blame } = about
   const keys = Object.entries(renamed).map(([from, to]) => ({ in: [], from, to }))

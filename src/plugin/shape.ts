@@ -4,7 +4,7 @@ import { schemeNames } from '../manifest/read/auth.ts'
 import { functionNames } from '../mapping/mapping.ts'
 import { longestTimeoutMs } from './settings.ts'
 
-/** What is wrong with what a plugin exports or returns, and what to look for in its text. */
+/** Problem of a plugin's exports or results, and a pattern to look for in its text. */
 export type ShapeProblem = { message: string; at: RegExp }
 
 /** The hooks that a plugin may return. */
@@ -14,7 +14,7 @@ const pluginMembers = ['description', 'options', 'renamedOptions', 'timeoutMs', 
 const topOfFile = /^/
 const exported = /\bexport default\b/
 
-/** What is wrong with the default export of a plugin; undefined when nothing is. */
+/** Returns the problem of the default export of a plugin; undefined when there is none. */
 export function pluginProblem(plugin: unknown): ShapeProblem | undefined {
   if (plugin === undefined) return { message: 'the file needs `export default definePlugin({ … })`', at: topOfFile }
   if (!isObject(plugin)) return { message: 'the default export must be a plugin: an object with `setup`', at: exported }
@@ -31,7 +31,7 @@ export function pluginProblem(plugin: unknown): ShapeProblem | undefined {
   return isTime ? undefined : wrong('timeoutMs', `a number above 0 and at most ${longestTimeoutMs}`)
 }
 
-/** What is wrong with the hooks that a plugin returns; undefined when nothing is. */
+/** Returns the problem of the hooks that a plugin returns; undefined when there is none. */
 export function hooksProblem(hooks: unknown): ShapeProblem | undefined {
   if (!isObject(hooks)) return { message: '`setup` must return an object of hooks', at: /\bsetup\b/ }
   const given = hooks as { [member: string]: unknown }
@@ -42,7 +42,7 @@ export function hooksProblem(hooks: unknown): ShapeProblem | undefined {
   return functionsProblem('functions', given.functions) ?? functionsProblem('auth', given.auth) ?? namesProblem(given)
 }
 
-/** Instances of classes may have members of their own. */
+/** Finds an unknown member. Instances of classes may have members of their own. */
 function unknownMember(value: object, known: readonly string[]): ShapeProblem | undefined {
   if (Object.getPrototypeOf(value) !== Object.prototype) return undefined
   const name = Object.keys(value).find((member) => !known.includes(member))

@@ -30,7 +30,7 @@ export type TestSetup<Options> = {
   secrets?: { readonly [name: string]: string }
   /** Returns the budgets of a key; by default there are none. */
   budgets?: Kit['budgets']
-  /** By default every `fetch` fails. */
+  /** Replacement of `fetch`; by default every `fetch` fails. */
   fetch?: Kit['fetch']
 }
 
@@ -40,11 +40,11 @@ export type TestedPlugin = AsyncDisposable & {
   /** The services that the plugin was set up with. */
   kit: Kit
   logged: { level: keyof PluginLog; facts: Record<string, unknown>; message: string }[]
-  /** Runs a call through all hooks. Rejects with what a hook throws, and when a hook returns something invalid. */
+  /** Runs a call through all hooks. Rejects with the error that a hook throws, and when a hook returns something invalid. */
   call(call?: TestCall): Promise<TestedCall>
 }
 
-/** Sets a plugin up for a test, as the router does. Rejects with an Error that says what is wrong with the plugin or its options. */
+/** Sets a plugin up for a test, as the router does. Rejects with an Error that describes the problem of the plugin or its options. */
 export async function openPlugin<Options>(
   plugin: Plugin<Options>,
   { options = {}, secrets = {}, budgets = noBudgets, fetch = unreachable }: TestSetup<Options> = {},
@@ -103,7 +103,7 @@ export type TestCall = {
   request?: PluginRequest
   /** The provider's answer: a text, a reply, or the JSON of another operation. */
   answer?: string | Partial<Reply> | { json: JsonObject }
-  /** Whether the answer is streamed; texts in pieces of these lengths, the last length for all the rest. */
+  /** Set where the answer is streamed; texts in pieces of these lengths, the last length for all the rest. */
   stream?: boolean | readonly number[]
   /** The events of the stream, instead of those of `answer`. */
   events?: readonly StreamedEvent[]
@@ -133,7 +133,7 @@ export type TestedCall = {
   text: string
 }
 
-/** Runs a call through the hooks of a plugin. Rejects with what a hook throws, and where it returns what it may not. */
+/** Runs a call through the hooks of a plugin. Rejects with the error that a hook throws, and for a result that it may not return. */
 export async function runCall(hooks: Hooks, given: TestCall): Promise<TestedCall> {
   const request = freezeData(given.request ?? requestOf(given))
   const isStream = (given.stream ?? given.events !== undefined) !== false
@@ -226,7 +226,7 @@ function replyOf({ operation }: PluginRequest, answer: TestCall['answer'] = 'Hel
   return { operation, chat: { id: 'tested', created: 0, model: 'model', parts: [], finish: 'stop', usage, ...said } }
 }
 
-/** The call of a request; all but its state is frozen. */
+/** Returns the call of a request; all but its state is frozen. */
 function callOf(request: PluginRequest, facts: TestCall['facts']): PluginCall {
   const call: PluginCall = {
     id: 'call-1',
@@ -280,7 +280,7 @@ function textOf(reply: PluginReply): string {
   return reply.chat.parts.map((part) => (part.type === 'text' ? part.text : '')).join('')
 }
 
-/** The events of a reply, its texts in pieces of these lengths. */
+/** Returns the events of a reply, its texts in pieces of these lengths. */
 function cut(reply: PluginReply, lengths: readonly number[]): StreamedEvent[] {
   if (!('chat' in reply)) return [reply]
   return eventsOf(reply.chat).flatMap((event) => {

@@ -1,4 +1,4 @@
-/** What a promise resolves with. Rejects with this error, or an Error of this message, when that takes longer. */
+/** Waits for a promise and returns its value. Rejects with this error, or an Error of this message, when that takes longer. */
 export function within<Value>(
   promise: Value | PromiseLike<Value>,
   ms: number,
@@ -21,7 +21,7 @@ export function within<Value>(
         reject(thrown)
       },
     )
-    // What is ready at once needs no timer, which takes longer than the rest.
+    // A result that is ready immediately needs no timer, which takes longer than the rest.
     queueMicrotask(() => {
       if (!isOver) timer = setTimeout(() => reject(typeof late === 'string' ? new Error(late) : late()), ms)
     })

@@ -5,17 +5,17 @@ import { type Target, targetFacts } from '../manifest/target.ts'
 import { type KeptFinding, timeAfter } from './findings.ts'
 
 type AffinityOptions = {
-  /** Milliseconds of a monotonic clock, the same one for all event loops that tell each other. */
+  /** Milliseconds of a monotonic clock, the same one for all event loops that share findings. */
   now?: () => number
-  /** Hears where a key is kept: when that changes, and before others that were told would forget it. */
+  /** Called with the target that a key is kept at: when that changes, and before the other event loops would forget it. */
   onFound?: (finding: KeptFinding) => void
 }
 
 type Kept = { target: string; until: number; changedAt: number; toldUntil: number }
 
-/** Which target each conversation, session or user is kept at. One for each event loop; it survives reloads. */
+/** The target that each conversation, session or user is kept at. One for each event loop; it survives reloads. */
 export class Affinity {
-  /** Opened when it is needed: many routers keep nothing. */
+  /** Kept keys, opened when they are needed: many routers keep nothing. */
   #kept: LRUCache<string, Kept> | undefined
   readonly #now: () => number
   readonly #onFound: NonNullable<AffinityOptions['onFound']>
@@ -25,7 +25,7 @@ export class Affinity {
     this.#onFound = onFound
   }
 
-  /** The id of the target that a key is kept at; undefined when it was idle for too long. */
+  /** Returns the id of the target that a key is kept at; undefined when it was idle for too long. */
   find(key: string): string | undefined {
     const kept = this.#kept?.get(key)
     return kept && this.#now() < kept.until ? kept.target : undefined
@@ -45,14 +45,14 @@ export class Affinity {
     }
   }
 
-  /** Goes on with what another event loop has found out; the later of two findings counts. */
+  /** Adopts a finding of another event loop; the later of two findings counts. */
   adopt({ at, key, target, until }: KeptFinding): void {
     const known = this.#kept?.peek(key)
     if (known && at <= known.changedAt) return
     this.#set(key, { target, until, changedAt: at, toldUntil: until })
   }
 
-  /** What was used last, for an event loop that knows nothing yet. */
+  /** Returns the bindings that were used last, for an event loop that knows nothing yet. */
   findings(): KeptFinding[] {
     const now = this.#now()
     const found: KeptFinding[] = []
@@ -69,13 +69,13 @@ export class Affinity {
   }
 }
 
-/** Some megabytes; the ones that were idle longest are forgotten. */
+/** Maximum number of kept keys, of some megabytes; the ones that were idle longest are forgotten. */
 const mostKept = 50_000
 const mostTold = 10_000
 
 /**
- * How long a provider keeps the prompt of a conversation in its cache after the last call, in milliseconds: the trait `prompt_cache`,
- * `{lifetime, extended}`. `isLong`: the request asks for an hour or more.
+ * Returns the time for which a provider keeps the prompt of a conversation in its cache after the last call, in milliseconds: the trait
+ * `prompt_cache`, `{lifetime, extended}`. `isLong`: the request asks for an hour or more.
  */
 export function cacheLifetimeMs(target: Target, isLong: boolean): number {
   const { prompt_cache: stated } = targetFacts(target.provider, target).traits
@@ -88,5 +88,5 @@ function durationIn(value: unknown): number | undefined {
   return typeof value === 'string' ? durationMs(value) : undefined
 }
 
-/** Where the manifest does not say it. */
+/** Lifetime where the manifest does not state it. */
 const unstatedMs = 300_000

@@ -13,12 +13,12 @@ const mostAttempts = 6
 /** An attempt with less time than this is not begun. */
 const leastMs = 5
 
-/** Whether a call that has made so many attempts, and has so many milliseconds left, may make another one. */
+/** Checks whether a call that has made so many attempts, and has so many milliseconds left, may make another one. */
 export function mayTryAgain(attempts: number, leftMs: number): boolean {
   return attempts < mostAttempts && leftMs > leastMs
 }
 
-/** More calls do not wait for one busy target. */
+/** Maximum number of calls that wait for one busy target. */
 const mostWaiting = 100
 
 /**
@@ -118,7 +118,7 @@ class Attempts<Result extends Outcome> {
     return measurements.begin(target, { kind, limitMs }, left)
   }
 
-  /** One attempt; undefined when it failed. */
+  /** Makes one attempt; undefined when it failed. */
   async #attempt(candidate: Candidate, passage: Passage) {
     const { target } = candidate
     this.#failures.goOn()
@@ -153,12 +153,12 @@ class Attempts<Result extends Outcome> {
     return undefined
   }
 
-  /** What becomes of an answer that has begun is heard from its passage. */
+  /** Records an answer that has begun; its attempt handle reports how it ends. */
   #following({ target, times }: { target: Target; times: AttemptTimes }, passage: Passage): Passage {
     return this.#trial.explanation?.answered(target, times, passage) ?? passage
   }
 
-  /** The last target that is left may take all the time that is left. */
+  /** Returns the limits of an attempt: the last target that is left may take all the time that is left. */
   #limits(candidate: Candidate): AttemptLimits {
     const isLast = this.#count >= mostAttempts || !this.#untried(candidate).some((one) => this.#isOpen(one, true))
     const leftMs = this.#leftMs
@@ -178,12 +178,14 @@ class Attempts<Result extends Outcome> {
     if (failure.next !== 'any') this.#dropUnable(candidate.target, failure.next)
   }
 
-  /** What breaks off later because the time of the call is up is not counted either. */
+  /** Excludes failures that happen later because the time of the call is up: they are not counted either. */
   #timed(passage: Passage): Passage {
     return this.#endBy === Infinity ? passage : counting(passage, (error) => !this.#endedByCaller(error))
   }
 
-  /** The time of the call was up, which its caller may have made as short as it liked: this says nothing of the target. */
+  /**
+   * Checks whether the time of the call was up. Its caller may have made it as short as it liked, so that it says nothing about the target.
+   */
   #endedByCaller({ code }: RouterError): boolean {
     return code === 'provider_timeout' && this.#leftMs <= leastMs
   }
@@ -208,7 +210,7 @@ class Attempts<Result extends Outcome> {
     this.#failures.add(target, closedTarget(target, ms))
   }
 
-  /** The same target, after a wait, where its failure may pass. */
+  /** Returns the same target, after a wait, where its failure may pass. */
   async #sameAgain(candidate: Candidate): Promise<Candidate | undefined> {
     if (candidate.isOver || candidate.waits) return undefined
     const { retries } = this.#state
@@ -241,8 +243,8 @@ class Attempts<Result extends Outcome> {
   }
 
   /**
-   * When no target is open: the one that is busy for a short time, after that time; else the one that opens next, at once, for it
-   * takes one call at a time.
+   * Picks a target when none is open: the one that is busy for a short time, after that time; else the one that opens next, immediately, as
+   * it takes one call at a time.
    */
   async #firstToOpen(): Promise<Candidate | undefined> {
     const { retries } = this.#state
@@ -286,7 +288,7 @@ class Attempts<Result extends Outcome> {
   }
 }
 
-/** Why targets are not asked after the failure of another one. */
+/** Reasons why targets are not asked after the failure of another one. */
 const notAfter = {
   larger: 'has no larger context window than the target that found the request too large',
   abler: 'is not known to do what the target that refused the request cannot',
@@ -294,10 +296,10 @@ const notAfter = {
   never: 'no other target could change this failure',
 } as const
 
-/** When another call tries a target that may be well again. */
+/** Time after which another call tries a target that may have recovered. */
 const shortMs = 1_000
 
-/** A passage whose end lets another call in. */
+/** Wraps an attempt handle so that its end admits another call. */
 function leaving(passage: Passage, leave: Leave): Passage {
   const ended = () => {
     leave()
@@ -306,7 +308,7 @@ function leaving(passage: Passage, leave: Leave): Passage {
   return { ...passage, ended }
 }
 
-/** A passage that counts only some failures. */
+/** Wraps an attempt handle so that only some failures count. */
 function counting(passage: Passage, counts: (error: RouterError) => boolean): Passage {
   return {
     succeeded: () => passage.succeeded(),

@@ -13,21 +13,21 @@ export type Choosing = {
   /** Targets of another rank come before or after, however they are sorted. */
   rank?: ReadonlyMap<Target, number> | undefined
   kind: CallClass
-  /** The most that the call can cost at a target, its prompt in the cache or not; undefined where no price is known. */
+  /** Returns the most that the call can cost at a target, its prompt in the cache or not; undefined where no price is known. */
   costAt(target: Target, isCached: boolean): bigint | undefined
-  /** Whose call it is. */
+  /** Organization that makes the call. */
   organization?: string | undefined
-  /** What keeps calls together, and for how long after the last one at a target. */
+  /** Key that keeps calls together, and the time it is kept after the last one at a target. */
   kept?: { key: string; idleMs(target: Target): number } | undefined
-  /** Whether a target can go on with what only its maker can read; undefined where there is nothing of that kind. */
+  /** Checks whether a target can continue content that only its signer can read; undefined where there is none. */
   continues?: ((target: Target) => boolean) | undefined
   /** The order is only asked for: nothing is remembered of it. */
   looksOnly?: boolean | undefined
-  /** Hears what decided the order. */
+  /** Receives the facts that decided the order. */
   explanation?: Explanation | undefined
 }
 
-/** Why a target stands first. */
+/** Reason why a target stands first. */
 export type ChosenBy = RoutingRules['sort'] | 'sticky' | 'maker'
 
 /** Targets in the order in which they are to be tried. */
@@ -91,7 +91,7 @@ function sortedTargets(targets: readonly Target[], choosing: Known, state: State
   }
 }
 
-/** Targets whose price is not known are the last ones. */
+/** Sorts targets by price: those whose price is not known are the last ones. */
 function byPrice(targets: readonly Target[], { costAt, rules, earlier }: Known): Target[] {
   const warm = rules.sticky === 'cache' ? earlier : undefined
   const priced = targets.map((target) => ({ target, cost: costAt(target, targetId(target) === warm) }))
@@ -104,7 +104,7 @@ function byPrice(targets: readonly Target[], { costAt, rules, earlier }: Known):
 
 type Measured = { target: Target; gauge: Gauge; underWay: number; score: number }
 
-/** The better one of two at random, then the others by their score. */
+/** Returns the better one of two at random, then the others by their score. */
 function bySpeed(
   targets: readonly Target[],
   gaugeOf: (speed: Speed) => Gauge,
@@ -153,20 +153,20 @@ function mayBeTried({ gauge, underWay }: Measured): boolean {
 
 const leastMeasurements = 5
 
-/** The target that a call is kept at, unless it takes no calls, or what a warm cache saves is not worth the crowd there. */
+/** Returns the target that a call is kept at, unless it takes no calls, or the savings of a warm cache are not worth the load there. */
 function keptTarget(targets: readonly Target[], choosing: Known, state: State): Target | undefined {
   const { rules, kept, earlier, organization } = choosing
   if (!kept) return undefined
   const isOpen = (target: Target) => state.health.closedFor(target, organization) === undefined
   if (rules.sticky === 'hash') return targets.find(isOpen)
-  // The price says what its cache is worth.
+  // The price determines the value of its cache.
   if (earlier === undefined || (rules.sticky === 'cache' && rules.sort === 'price')) return undefined
   const target = targets.find((one) => targetId(one) === earlier)
   if (!target || !isOpen(target)) return undefined
   return rules.sticky !== 'cache' || hasRoom(target, targets, choosing, state) ? target : undefined
 }
 
-/** Whether a target has less than its share of the calls under way, and a quarter more. */
+/** Checks whether a target has less than its share of the calls in flight, and a quarter more. */
 function hasRoom(target: Target, targets: readonly Target[], { weights }: Choosing, { measurements }: State): boolean {
   let [calls, all] = [1, 0]
   for (const one of targets) {

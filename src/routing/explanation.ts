@@ -26,21 +26,21 @@ type Rule = RoutingRules['sort'] | 'only' | 'sticky' | 'hash' | 'maker'
 export type Ordered = {
   rules: Pick<RoutingRules, 'sort' | 'sticky'>
   weights?: Weights | undefined
-  /** Of several names, the place of the one that led to each target. */
+  /** Place of the name that led to each target, where there are several names. */
   rank?: ReadonlyMap<Target, number> | undefined
   /** The target that earlier calls of the conversation went to. */
   stays?: Target | undefined
-  /** The targets that can read what only their maker can. */
+  /** The targets that can read content which only its signer can. */
   bound?: readonly Target[] | undefined
-  /** The most that the call can cost at a target, in nano-USD. */
+  /** Returns the most that the call can cost at a target, in nano-USD. */
   costOf(target: Target): bigint | undefined
 }
 
 type Attempt = { target: Target; times: AttemptTimes; contentAt?: number; error?: RouterError }
 
 /**
- * Why the targets of one call were asked or not, and what became of them: for calls that ask. It names what the caller may use, and
- * counts what it may not.
+ * Explanation of why the targets of one call were asked or not, and of their results: for calls that ask. It names the models that the
+ * caller may use, and counts those that it may not.
  */
 export class Explanation {
   readonly #ownName: string | undefined
@@ -53,7 +53,7 @@ export class Explanation {
   #answeredBy: string | undefined
 
   /**
-   * `ownName`: a name whose targets whoever asks may know of, also those that it may not use. `now` is milliseconds of the monotonic
+   * `ownName`: a name whose targets the caller may see, also those that it may not use. `now` is milliseconds of the monotonic
    * clock.
    */
   constructor({ ownName, now = () => performance.now() }: { ownName?: string; now?: () => number } = {}) {
@@ -61,7 +61,7 @@ export class Explanation {
     this.#now = now
   }
 
-  /** Targets are looked for, of a call that began then; what was found before does not count any more. */
+  /** Begins the search for targets of a call that began at this time; earlier results no longer count. */
   begin(at: number): void {
     this.#began = at
     this.#skipped = []
@@ -69,13 +69,13 @@ export class Explanation {
     this.#order = {}
   }
 
-  /** Targets of a name that the caller may not use, or nobody can. */
+  /** Excludes targets of a name that the caller may not use, or nobody can. */
   exclude(name: string, excluded: readonly { id: string; message: string }[]): void {
     if (name === this.#ownName) for (const { id, message } of excluded) this.skip(id, 'allowed', message)
     else this.#notAllowed += excluded.length
   }
 
-  /** A target or name is left out; told again, the later reason counts. */
+  /** Records that a target or name is left out; the last reason for it counts. */
   skip(model: Target | string, step: SkipStep, reason: string): void {
     const name = nameOf(model)
     const known = this.#skipped.find((one) => one.model === name && one.step === step)
@@ -95,7 +95,7 @@ export class Explanation {
     this.#attempts.push({ target, times, error })
   }
 
-  /** An attempt has its first content, or its whole answer. What becomes of it is heard from its passage. */
+  /** Records that an attempt has its first content, or its whole answer; its attempt handle reports how it ends. */
   answered(target: Target, times: AttemptTimes, passage: Passage): Passage {
     const attempt: Attempt = { target, times, contentAt: this.#now() }
     this.#attempts.push(attempt)
@@ -111,12 +111,12 @@ export class Explanation {
     }
   }
 
-  /** A plugin answered: no target is asked. */
+  /** Records that a plugin answered: no target is asked. */
   answeredByPlugin(name: string): void {
     this.#answeredBy = name
   }
 
-  /** Which targets a call would be sent to, in which order, and which were left out. */
+  /** Returns the targets that a call would be sent to, in their order, and those that were left out. */
   plan(): JsonObject {
     return {
       ...this.#order,
@@ -125,7 +125,7 @@ export class Explanation {
     }
   }
 
-  /** The plan, the attempts and the times until now, in milliseconds since the call began. */
+  /** Returns the plan, the attempts and the times until now, in milliseconds since the call began. */
   told(): JsonObject {
     const began = this.#began ?? this.#now()
     const [first] = this.#attempts
@@ -141,12 +141,12 @@ export class Explanation {
     }
   }
 
-  /** The member `router` of an answer or an error. */
+  /** Returns the member `router` of an answer or an error. */
   facts(): JsonObject {
     return { attempts: this.#attempts.length, explain: this.told() }
   }
 
-  /** An error with the explanation, if targets were looked for; it may have one already. */
+  /** Returns an error with the explanation, if targets were looked for; it may have one already. */
   addedTo(error: RouterError): RouterError {
     if (this.#began === undefined || error.router !== undefined) return error
     return error.with({ router: this.facts() })
@@ -199,7 +199,7 @@ const reasons: { readonly [by in Rule]: string } = {
   maker: 'only its maker can read a part of the request',
 }
 
-/** Where unknown models are allowed, the name is any text that a client sent. */
+/** Returns the name of a target or model. Where unknown models are allowed, it is any text that a client sent. */
 function nameOf(model: Target | string): string {
   return withoutSecrets(typeof model === 'string' ? model : targetId(model))
 }
@@ -212,5 +212,5 @@ const mostSkipped = 100
 /** Characters. */
 const longestReason = 300
 
-/** When an attempt began and ended, in milliseconds of the monotonic clock. */
+/** Beginning and end of an attempt, in milliseconds of the monotonic clock. */
 export type AttemptTimes = { began: number; ended?: number }

@@ -11,7 +11,7 @@ export type CircuitFinding = CircuitName & {
 /** The target that a key is kept at. */
 export type KeptFinding = { kind: 'kept'; at: number; key: string; target: string; until: number }
 
-/** What was measured of a target since the last time, as its gauge is named: the last time, the largest value, and the mean. */
+/** Measurements of a target since the last report, by the name of its gauge: the last time, the largest value, and the mean. */
 export type SpeedFinding = {
   kind: 'speed'
   at: number
@@ -22,10 +22,12 @@ export type SpeedFinding = {
   mean: number
 }
 
-/** What one event loop has found out about providers, and others are to know. Times are milliseconds of the clock that they share. */
+/**
+ * Facts about providers that one event loop has found out and shares with the others. Times are milliseconds of the clock that they share.
+ */
 export type Finding = CircuitFinding | KeptFinding | SpeedFinding
 
-/** The time of a finding, which is later than the one it follows, also where the clock shows the same. */
+/** Returns the time of a finding, which is later than the one it follows, also where the clock shows the same. */
 export function timeAfter(before: number, now: number): number {
   return Math.max(now, before + leastMs)
 }
@@ -35,7 +37,7 @@ const leastMs = 0.001
 /** `performance.now()` begins with the thread, the system's monotonic clock does not. */
 const clockOffset = Number(process.hrtime.bigint()) / 1e6 - performance.now()
 
-/** Milliseconds of a monotonic clock that all threads and processes of a machine share. */
+/** Returns the milliseconds of a monotonic clock that all threads and processes of a machine share. */
 export function sharedClock(): number {
   return performance.now() + clockOffset
 }

@@ -8,7 +8,7 @@ import type { Passage } from './health/health.ts'
 /** Calls whose times can be compared, by the names of the gauges for the time to the first content and that for each token. */
 export type CallClass = { toContent: string; perToken: string; streams: boolean }
 
-/** The kind of a call by what it is for and the size of its input. */
+/** Returns the class of a call by its operation and the size of its input. */
 export function callClass(operation: string, streams: boolean, promptTokens: number): CallClass {
   const size = sizeOf(promptTokens)
   if (operation === 'chat') return chatKinds[streams ? 'streamed' : 'whole'][size] as CallClass
@@ -20,7 +20,7 @@ function kindOf(operation: string, streams: boolean, size: number): CallClass {
   return { toContent: `${operation} ${way} ${size}`, perToken: way, streams }
 }
 
-/** Each class has four times the tokens of the one before. */
+/** Largest numbers of tokens of the classes: each has four times those of the one before. */
 const largestOfClasses = [1_000, 4_000, 16_000, 64_000, Infinity]
 
 function sizeOf(promptTokens: number): number {
@@ -32,18 +32,18 @@ const chatKinds = {
   whole: largestOfClasses.map((_, size) => kindOf('chat', false, size)),
 }
 
-/** What was measured of one target. */
+/** Measurements of one target. */
 export class Speed {
   /** Calls that have begun and not ended. */
   underWay = 0
   readonly #gauges = new Map<string, Gauge>()
 
-  /** Milliseconds until the first content, or until the answer where it comes at once. */
+  /** Returns the gauge of milliseconds until the first content, or until the answer where it comes at once. */
   toContent({ toContent }: CallClass): Gauge {
     return this.gauge(toContent)
   }
 
-  /** Milliseconds for each token of the answer. */
+  /** Returns the gauge of milliseconds for each token of the answer. */
   perToken({ perToken }: CallClass): Gauge {
     return this.gauge(perToken)
   }
@@ -63,13 +63,13 @@ export class Speed {
 }
 
 type MeasurementsOptions = {
-  /** Milliseconds of a monotonic clock, the same one for all event loops that tell each other. */
+  /** Milliseconds of a monotonic clock, the same one for all event loops that share findings. */
   now?: () => number
   /** Measurements are kept for `takeFindings`. */
   isShared?: boolean
 }
 
-/** How fast targets are, and how many calls to them are under way. One for each event loop; it survives reloads. */
+/** Speed of targets, and the number of calls to them that are in flight. One for each event loop; it survives reloads. */
 export class Measurements {
   readonly now: () => number
   readonly #speeds = new LRUCache<string, Speed>({ max: mostTargets })
@@ -100,19 +100,19 @@ export class Measurements {
     fresh.mean += (value - fresh.mean) / fresh.count
   }
 
-  /** What this event loop has measured since the last time. */
+  /** Returns and clears the measurements of this event loop since the last time. */
   takeFindings(): SpeedFinding[] {
     const found = [...(this.#fresh?.values() ?? [])]
     this.#fresh?.clear()
     return found
   }
 
-  /** Adds what another event loop has measured. */
+  /** Adds the measurements of another event loop. */
   adopt({ target, gauge, ...measured }: SpeedFinding): void {
     this.#speedOf(target).gauge(gauge).addSeveral(measured)
   }
 
-  /** What is known, for an event loop that knows nothing yet. */
+  /** Returns everything that is known, for an event loop that knows nothing yet. */
   findings(): SpeedFinding[] {
     const found: SpeedFinding[] = []
     for (const [target, speed] of this.#speeds.entries()) {
@@ -122,7 +122,7 @@ export class Measurements {
     return found
   }
 
-  /** Measures an attempt, from now until its passage ends; one that fails counts as if it had taken until its time limit. */
+  /** Measures an attempt, from now until its attempt handle ends; one that fails counts as if it had taken until its time limit. */
   begin(target: Target, { kind, limitMs }: { kind: CallClass; limitMs: number }, passage: Passage): Passage {
     const id = targetId(target)
     return new MeasuredPassage(passage, { target: id, measurements: this, kind, limitMs }, this.#speedOf(id))
@@ -138,7 +138,7 @@ export class Measurements {
   }
 }
 
-/** Where unknown models are allowed, clients may invent names. */
+/** Maximum number of targets: where unknown models are allowed, clients may invent names. */
 const mostTargets = 2_000
 
 type Attempt = { target: string; measurements: Measurements; kind: CallClass; limitMs: number }
@@ -185,7 +185,7 @@ class MeasuredPassage implements Passage {
     if (counts) this.#add(kind.perToken, limitMs, at)
     if (this.#answeredAt !== undefined) return
     const known = this.#speed.toContent(kind)
-    // Whoever fails at once is not fast. A client that left has waited for so long at least.
+    // A target that fails immediately is not fast. A client that left has waited for at least this long.
     if (counts) this.#add(kind.toContent, Math.max(limitMs, elapsed), at)
     else if (known.count > 0 && elapsed > known.estimate(at)) this.#add(kind.toContent, elapsed, at)
   }
@@ -202,16 +202,16 @@ class MeasuredPassage implements Passage {
   }
 }
 
-/** Of an answer that came at once. */
+/** Minimum time, for an answer that arrived at once. */
 const leastMs = 1
 
-/** Several measurements: when the last one was made, how many they are, the largest and the mean. */
+/** Summary of several measurements: the time of the last one, their number, the largest and the mean. */
 type Measured = { at: number; count: number; most: number; mean: number }
 
 /**
- * An average of what was measured that rises at once and falls with a half-life: who became slow is known after one call.
- * While nothing is measured it falls as well, so that who was slow is tried again; but not faster than calls pass it over,
- * or it would be forgotten where calls are rare.
+ * An average of measurements that rises immediately and falls with a half-life: a target that becomes slow is known after one call. While
+ * nothing is measured it falls as well, so that a slow target is tried again; but not faster than calls pass it over, or it would be
+ * forgotten where calls are rare.
  */
 export class Gauge {
   #value = 0
@@ -219,7 +219,7 @@ export class Gauge {
   #count = 0
   #passedOver = 0
 
-  /** How often it was measured. */
+  /** Returns the number of measurements. */
   get count(): number {
     return this.#count
   }
@@ -238,17 +238,17 @@ export class Gauge {
     this.#passedOver = 0
   }
 
-  /** What is known, as one measurement for those who know nothing yet. */
+  /** Returns everything that is known as one measurement, for those who know nothing yet. */
   get measured(): Measured {
     return { at: this.#at, count: this.#count, most: this.#value, mean: this.#value }
   }
 
-  /** Another one was chosen because of it. */
+  /** Records that another target was chosen because of it. */
   passOver(): void {
     this.#passedOver++
   }
 
-  /** What the next measurement will be; Infinity where nothing was measured. */
+  /** Returns the expected value of the next measurement; Infinity where nothing was measured. */
   estimate(now: number): number {
     if (this.#count === 0) return Infinity
     const halvings = Math.min((now - this.#at) / halfLifeMs, this.#passedOver / callsPerHalving)

@@ -5,23 +5,23 @@ import { demanding, distinctNames, usesField } from '../manifest/run/unsupported
 import { lacksField, lacksTool } from '../manifest/run/variant-needs.ts'
 import type { Target } from '../manifest/target.ts'
 
-/** Something that a target must be able to do for a request. */
+/** Ability that a target must have for a request. */
 export type Need = {
   /** The neutral field that needs it. */
   field: string
   /** The flag of catalog entries that says it. */
   flag?: Flag
-  /** What a target that cannot do it is said to lack: `takes no images`. */
+  /** Description of what a target that cannot do it lacks: `takes no images`. */
   lack: string
-  /** Whether the answer would be about something else; otherwise a target is asked all the same where none can do it. */
+  /** True where the answer would be about something else; otherwise a target is asked anyway where none can do it. */
   isCertain: boolean
-  /** Whether a target is known to be unable. */
+  /** Checks whether a target is known to be unable. */
   isLacked(target: Target): boolean
 }
 
 type Flag = keyof ModelEntry & `supports_${string}`
 
-/** What a conversation needs of its targets. */
+/** Lists the needs that a conversation has of its targets. */
 export function needsOf(request: NeutralRequest): Need[] {
   const { tools = [], web_search, response_format: format, reasoning } = request
   const { api } = request.origin
@@ -39,7 +39,7 @@ export function needsOf(request: NeutralRequest): Need[] {
   }
   if (format && format.type !== 'text') needs.push(formatNeed(format.type, api))
   if (reasoning && demanding(['reasoning'], request).length > 0) {
-    // Without it the answer is a shorter one, which is told.
+    // Without it the answer is a shorter one, which is reported.
     const flag = 'supports_reasoning'
     needs.push({ field: 'reasoning', flag, lack: 'does not reason', isCertain: false, isLacked: () => false })
   }
@@ -94,7 +94,7 @@ function formatNeed(type: 'json' | 'json_schema', api: Api): Need {
   return { ...flagged('response_format', flag, { lack, api }), isCertain: false }
 }
 
-/** A prompt of about so many tokens. */
+/** Returns a prompt of about so many tokens. */
 export function contextNeed(tokens: number): Need {
   return {
     field: 'messages',
@@ -104,7 +104,7 @@ export function contextNeed(tokens: number): Need {
   }
 }
 
-/** That nothing at all is lost, as far as that is known before a body is made. */
+/** Returns the need that nothing is dropped, as far as that is known before a body is made. */
 export function lossNeed(request: NeutralRequest): Need {
   return {
     field: '',
@@ -119,7 +119,7 @@ export function lossNeed(request: NeutralRequest): Need {
   }
 }
 
-/** Whether the catalog says of a target that it can do all of this, and nothing else says that it cannot. */
+/** Checks whether the catalog states that a target can do all of this, and nothing else states that it cannot. */
 export function declaresAll(target: Target, needs: readonly Need[]): boolean {
   return needs.every(
     (need) => !need.isLacked(target) && (need.flag === undefined || target.entry?.[need.flag] === true),

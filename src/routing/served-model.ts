@@ -2,12 +2,12 @@ import type { ModelEntry } from '../core/models/model.ts'
 import type { Target } from '../manifest/target.ts'
 import type { Directory } from './names/resolve.ts'
 
-/** Another model than the one asked for; without an entry the catalog does not know it. */
+/** Model that served instead of the requested one; without an entry the catalog does not know it. */
 export type ServedModel = { model: string; entry?: ModelEntry }
 
 /**
- * The model that served a call, where the provider's reply names another one than was asked for: one of the catalog, or any
- * where the provider is known to choose models itself. Another name of the same model is no other one.
+ * Returns the model that served a call, where the provider's reply names another one than the requested: one of the catalog, or any
+ * where the provider is known to choose models itself. Another name of the same model does not count.
  */
 export function servedModel(
   { provider, model, entry, is = model }: Target,
@@ -25,7 +25,7 @@ function isSame(one: ModelEntry, other: ModelEntry | undefined): boolean {
   return one === other || (one.model_canonical_name ?? one) === other?.model_canonical_name
 }
 
-/** Whether two names say the same: in another order, or with the date of a version. */
+/** Checks whether two names mean the same model: in another order, or with the date of a version. */
 function saysTheSame(one: string, other: string): boolean {
   return wordsOf(one) === wordsOf(other)
 }

@@ -7,20 +7,20 @@ import { RetryBudget } from './health/retries.ts'
 import { Measurements } from './measurements.ts'
 import type { RoutingState } from './types.ts'
 
-/** The routing state of an event loop. Several of them know the same when each adopts what the others find. */
+/** The routing state of an event loop. Several of them know the same when each adopts the findings of the others. */
 export type SharedState = RoutingState & {
-  /** Goes on with what other event loops have found out. */
+  /** Adopts findings of other event loops. */
   adopt(findings: readonly Finding[]): void
-  /** Everything that is known, for an event loop that knows nothing yet. */
+  /** Returns everything that is known, for an event loop that knows nothing yet. */
   findings(): Finding[]
 }
 
 export type SharedStateOptions = {
   settings(): HealthSettings
-  /** How many event loops share the limits of calls at once. */
+  /** Number of event loops that share the limits of concurrent calls. */
   lines?: number
   onRefused?: HealthOptions['onRefused']
-  /** Hears at once of circuits and kept keys; what was measured is asked for. Without it nothing is shared. */
+  /** Called immediately with circuits and kept keys; measurements are polled. Without it nothing is shared. */
   onFound?: ((finding: Finding) => void) | undefined
   now?: () => number
   random?: () => number

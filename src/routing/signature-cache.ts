@@ -5,7 +5,7 @@ import type { Message, NeutralRequest } from '../core/request.ts'
 import { callsIn, familyOf, TurnKeys } from './turn-keys.ts'
 
 /**
- * Remembers the signatures of replies that call tools. Many clients send back only the calls: without the signatures a
+ * Cache of the signatures of replies that call tools. Many clients send back only the calls: without the signatures a
  * provider refuses the next round of the loop, or loses its reasoning.
  */
 export type SignatureCache = {
@@ -16,7 +16,7 @@ export type SignatureCache = {
    * client did not send is marked as `restored`. The client's own object is not changed.
    */
   restore(caller: Caller, request: NeutralRequest): NeutralRequest
-  /** Remembers what another cache has remembered. */
+  /** Adopts the entries of another cache. */
   adopt(remembered: RememberedSignatures): void
 }
 
@@ -36,7 +36,7 @@ const rememberedMs = 60 * 60 * 1_000
 /** Characters of all signatures together. */
 const rememberedSize = 64 * 1024 * 1024
 
-/** Opens an empty cache, bounded in size and time. It lives as long as the process. `onRemember` tells other caches. */
+/** Opens an empty cache, bounded in size and time. It lives as long as the process. `onRemember` notifies other caches. */
 export function openSignatureCache(onRemember: (remembered: RememberedSignatures) => void = () => {}): SignatureCache {
   const families = new Families()
   const dispose = (_: Entry, key: string) => families.remove(key)
@@ -109,7 +109,7 @@ function entryOf(parts: readonly Part[]): Entry | undefined {
   const calls = callsIn(parts)
   if (reasoning.length === 0 && calls.every(({ signature }) => signature === undefined)) return undefined
   const signatures = new Map(calls.map((call) => [call.id, signatureOf(call)]))
-  // Of calls with one and the same id nobody can say which signature belongs to which.
+  // Among calls with the same id, a signature cannot be assigned to one of them.
   return signatures.size === calls.length ? { reasoning, calls: signatures } : undefined
 }
 
@@ -117,7 +117,7 @@ function signatureOf({ signature, by }: ToolCallPart): CallSignature {
   return { ...(signature !== undefined && { signature }), ...(by !== undefined && { by }) }
 }
 
-/** An assistant message with calls in which no part is signed. */
+/** Checks whether a message is one of the assistant with calls in which no part is signed. */
 function lacksSignatures({ role, parts }: Message): boolean {
   const unsigned = (part: Part) => !isSignedReasoning(part) && !(isCall(part) && part.signature !== undefined)
   return role === 'assistant' && parts.some(isCall) && parts.every(unsigned)

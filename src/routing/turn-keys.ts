@@ -66,7 +66,7 @@ export function familyOf(key: string): string | undefined {
   return /^[\w-]{43} (.+)$/s.exec(key)?.[1]
 }
 
-/** Tells messages of the user from tool results, which are user messages too. */
+/** Distinguishes messages of the user from tool results, which are user messages too. */
 function isOfUser({ role, parts }: Message): boolean {
   return role === 'user' && parts.some(({ type }) => type !== 'tool_result')
 }
@@ -82,7 +82,7 @@ function digest(texts: readonly string[]): string {
 
 /**
  * Writes arguments in one form, however a client wrote them: with other white space, with members in another order, or, where an API has
- * objects, as `{}` for none and `{input}` for what is not an object.
+ * objects, as `{}` for none and `{input}` for any other value.
  */
 export function canonicalArguments(text: string): string {
   if (text.trim() === '') return '{}'

@@ -12,10 +12,10 @@ import type { Targets } from './names/resolve.ts'
 /** The target of an attempt, its number, and its times. */
 export type Attempted = { target: Target; attempts: number; times?: AttemptTimes | undefined }
 
-/** What one attempt may take, in milliseconds: until its first content where others are left, and in all. */
+/** Maximum times of one attempt, in milliseconds: until its first content where other targets are left, and in all. */
 export type AttemptLimits = { firstEventMs?: number; totalMs?: number }
 
-/** What attempts share beyond one call. */
+/** State that attempts share beyond one call. */
 export type RoutingState = {
   health: Health
   retries: RetryBudget
@@ -39,17 +39,17 @@ export type Trial<Result> = {
   acts?: boolean
   /** The calls with which its times are compared; without it nothing is measured. */
   kind?: CallClass
-  /** Hears of everything, where the call asks for that. */
+  /** Receives everything, where the call asks for an explanation. */
   explanation?: Explanation | undefined
   attempt(target: Target, limits: AttemptLimits): Promise<Result>
-  /** An attempt failed, and another one follows, or the failure of another one is told. */
+  /** Called when an attempt failed and another one follows, or the failure of another one is reported. */
   onFailed(failed: Result & Attempted & { error: RouterError }): void
-  /** Whether one target can do what another one found too large, or refused. */
+  /** Checks whether one target can take a call that another one found too large, or refused. */
   canTake?(other: Target, refusedBy: Target, how: 'larger' | 'abler'): boolean
 }
 
 /**
- * What an attempt ends with. `dropped`: the fields that were left out; `sent`: the provider has the whole request; `exhaustedMs`: for how
+ * Outcome of an attempt. `dropped`: the fields that were left out; `sent`: the provider has the whole request; `exhaustedMs`: for how
  * long it gives no more than this answer.
  */
 export type Outcome = {
@@ -60,12 +60,12 @@ export type Outcome = {
 }
 
 /**
- * A call that failed: the attempts are over, or none was begun. The error is that of the target. `hasRows`: `onFailed` has heard of
- * all attempts; otherwise the one that is told is left.
+ * A call that failed: the attempts are over, or none was begun. The error is that of the target. `hasRows`: `onFailed` has received all
+ * attempts; otherwise the reported one is left.
  */
 export type Failure = { dropped: string[]; error: RouterError; sent: boolean; hasRows: boolean }
 
-/** The result of the attempts; that of one without an error has its passage, which is still open. */
+/** The result of the attempts; that of one without an error has its attempt handle, which is still open. */
 export type Tried<Result> = ((Extract<Result, { error?: undefined }> & Passed) | Failure) & Attempted
 
 /** `untried`: the targets that have not been asked. */

@@ -8,7 +8,7 @@ export function weightOf(target: Target, weights: Weights | undefined): number {
 }
 
 /**
- * Targets in an order that is random by their weights: each stands first as often as its weight says. `unit` gives a number
+ * Puts targets in an order that is random by their weights: each stands first as often as its weight says. `unit` gives a number
  * between 0 and 1 for each.
  */
 export function byWeight(
@@ -21,20 +21,20 @@ export function byWeight(
   return places.map(({ target }) => target)
 }
 
-/** Numbers that are random, but the same for the same key in all threads and processes. */
+/** Returns numbers that are random, but the same for the same key in all threads and processes. */
 export function unitsOf(key: string): (target: Target) => number {
   const seed = hashed(firstHash, key)
   return (target) => (mixed(hashed(seed, targetId(target))) + 0.5) / 2 ** 32
 }
 
-/** FNV-1a. */
+/** Hashes a text by FNV-1a. */
 function hashed(seed: number, text: string): number {
   let hash = seed
   for (let place = 0; place < text.length; place++) hash = Math.imul(hash ^ text.charCodeAt(place), prime)
   return hash
 }
 
-/** The last steps of MurmurHash3: texts that differ in one character have numbers far apart. */
+/** Applies the last steps of MurmurHash3: texts that differ in one character have numbers far apart. */
 function mixed(hash: number): number {
   let bits = hash ^ (hash >>> 16)
   bits = Math.imul(bits, 0x85ebca6b)

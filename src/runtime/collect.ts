@@ -5,7 +5,7 @@ import { runInNewContext } from 'node:vm'
 let passed = 0
 
 /**
- * Told of bytes that passed through memory: their buffers are small objects to V8, which would leave some 64 MB of them before it
+ * Counts bytes that passed through memory: their buffers are small objects to V8, which would leave some 64 MB of them before it
  * collects; they are collected for each 4 MB.
  */
 export function collectPassed(bytes: number): void {
@@ -48,7 +48,7 @@ const crowd = 1_000
 let collectorOfThread: NodeJS.GCFunction | undefined
 
 /**
- * V8's collector in this thread. The flag that shows it is set for a moment only, not for the process: V8 uses kept code only
+ * Returns V8's collector in this thread. The flag that shows it is set for a moment only, not for the process: V8 uses kept code only
  * under the flags with which it was compiled, and Node's own code was compiled without. Undefined where another thread has just
  * taken the flag away: the next time it is there.
  */

@@ -1,19 +1,19 @@
 import { setImmediate } from 'node:timers/promises'
 
-/** Whether work of this size, in characters or bytes, is so long that others should have a turn before it. */
+/** Checks whether work of this size, in characters or bytes, is so long that other work should run before it. */
 export function isLong(size: number): boolean {
   return size > long
 }
 
-/** Lets other calls have a turn of the event loop. */
+/** Yields to the event loop, so that other calls run. */
 export function nextTurn(): Promise<void> {
   return setImmediate()
 }
 
-/** For long work in steps: called between them, it lets others have a turn when they may have waited for a few milliseconds. */
+/** Function for long work in steps: called between them, it yields to the event loop when others may have waited for a few milliseconds. */
 export type GiveTurn = () => Promise<void>
 
-/** Where nobody waits. */
+/** Function for work that nobody waits behind: it yields nothing. */
 export const noTurns: GiveTurn = async () => {}
 
 /** Counts from now, and from each turn that was given. */
@@ -30,8 +30,8 @@ const long = 256 * 1024
 const longestMs = 3
 
 /**
- * The values one by one, as a stream of them. A generator that a function makes anew has tables of its own for each call, which V8 keeps,
- * with all of the call that they refer to, until it collects what is old; this one is made once.
+ * Yields the values one by one, as a stream of them. A generator that a function makes anew has tables of its own for each call, which V8
+ * keeps, with all of the call that they refer to, until it collects what is old; this one is made once.
  */
 export async function* yieldEach<Value>(values: readonly Value[]): AsyncGenerator<Value, void> {
   yield* values

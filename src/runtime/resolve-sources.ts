@@ -1,7 +1,7 @@
 import { registerHooks } from 'node:module'
 
 /**
- * Finds what the project's own files import from each other by its name alone. Node would look at every file, its links and its
+ * Resolves imports between the project's own files by their name alone. Node would look at every file, its links and its
  * package first, which takes a twentieth of a start and some megabytes.
  */
 export function resolveSources(): void {

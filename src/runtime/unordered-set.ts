@@ -1,8 +1,8 @@
-/** What can be in a roster: `place` is the roster's own, -1 outside of it. */
+/** Item of an unordered set: `place` belongs to the set, -1 outside of it. */
 export type Listed = { place: number }
 
 /**
- * What is under way, in no order: items come and go all the time. In a Set of them, V8 would link each table that it outgrows to the next
+ * Set of running work, in no order: items come and go all the time. In a Set of them, V8 would link each table that it outgrows to the next
  * one: once a table is old, all that is in the later ones grows old with it, though it has long been deleted.
  */
 export class Roster<Item extends Listed> {
@@ -28,7 +28,7 @@ export class Roster<Item extends Listed> {
     last.place = place
   }
 
-  /** Those of this moment: they may be deleted meanwhile. */
+  /** Iterates over the items of this moment: they may be deleted meanwhile. */
   [Symbol.iterator](): ArrayIterator<Item> {
     return [...this.#items].values()
   }

@@ -9,13 +9,16 @@ const doubled = '--semi-space-growth-factor=2'
 const unchanged = '--semi-space-growth-factor=1'
 
 /**
- * Where much of what was made has become old, V8 makes everything old at once from then on, for the life of the process. All that such
- * an object refers to is taken for alive until the old generation is collected: the texts of a conversation, long after its call.
+ * Flag by which V8, once many objects have become old, allocates everything as old from then on, for the life of the process. All that such
+ * an object refers to is taken to be alive until the old generation is collected: the texts of a conversation, long after its call.
  */
 const oldAtOnce = '--allocation-site-pretenuring'
 const nothingOldAtOnce = '--no-allocation-site-pretenuring'
 
-/** With as few calls at once as most processes have, they cost hardly more than with a larger one; with half of this a twentieth more. */
+/**
+ * Default size: with as few concurrent calls as most processes have, they cost hardly more than with a larger one; with half of this a
+ * twentieth more.
+ */
 export const usualMb = 16
 
 /** The requests that run: how many there are, how many have begun since the start, and how long their JSON bodies are together. */
@@ -39,12 +42,12 @@ export function holdYoungGeneration(running: Running, mb: number): () => void {
   }
 }
 
-/** From here on what waits is as large as half of what a semi-space of the usual size holds: a body takes seven times its bytes. */
+/** Number of requests whose waiting data is half as large as a semi-space of the default size: a body takes seven times its bytes. */
 const crowd = 64
 const crowdBytes = 1024 * 1024
 const briefMs = 500
 
-/** How many requests begin and end in a millisecond, in the mean of the last half second. */
+/** Rate at which requests begin and end in a millisecond, in the mean of the last half second. */
 class Rates {
   readonly #running: Running
   #begun: number
@@ -72,7 +75,7 @@ class Rates {
     this.#at = at
   }
 
-  /** How long a request takes, by Little's law, where a crowd neither comes nor leaves. */
+  /** Returns the mean time of a request, by Little's law, where a crowd neither comes nor leaves. */
   meanMs(): number {
     return this.#running.size / Math.min(this.#begunPerMs, this.#endedPerMs)
   }
@@ -81,7 +84,7 @@ class Rates {
 const lookMs = 40
 const meanMs = 500
 
-/** Until it is held again, the flags that are changed here are those of a process that starts. */
+/** Restores the flags that are changed here to those of a process that starts, until it is held again. */
 export function restoreStartFlags(): void {
   setFlagsFromString(doubled)
   setFlagsFromString(oldAtOnce)
@@ -98,13 +101,16 @@ export function growYoungGeneration(mb: number): () => void {
   }
 }
 
-/** V8 tells the size of two. */
+/** Returns the size of a semi-space: V8 reports that of two. */
 function semiSpaceMb(): number {
   const space = getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space')
   return (space?.space_size ?? 0) / 2 ** 21
 }
 
-/** V8 takes the size that a process was started with for all its threads, whatever they ask for. After this, only the main thread has it. */
+/**
+ * Restores the sizes that threads ask for: V8 applies the size that a process was started with to all of its threads. After this, only the
+ * main thread has it.
+ */
 export function leaveThreadsTheirSizes(): void {
   setFlagsFromString('--max-semi-space-size=0')
 }

@@ -12,7 +12,7 @@ type Spoken = {
   usage: { input_tokens: number; output_tokens: number; total_tokens: number }
 }
 
-/** Speaks a text: a tone that is longer the longer the text is. Throws SimulatedError for a body that is no request. */
+/** Speaks a text: a tone that is longer the longer the text is. Throws SimulatedError for a body that is not a request. */
 export function spoken(body: unknown): Spoken {
   const { model, input, speed, response_format: format, stream_format: stream } = Object(body)
   if (model !== speechModel) {
@@ -41,7 +41,7 @@ export function* piecesOf({ samples, format }: Spoken): Generator<Buffer> {
 
 const sampleRate = 24_000
 const lettersPerSecond = 15
-/** The longest text, in letters, as OpenAI has it. */
+/** Maximum length of a text, the same as OpenAI's. Letters. */
 const mostOfSpeech = 4_096
 const tokensPerSecond = 20
 const pieceBytes = (sampleRate * 2) / 5
@@ -51,13 +51,13 @@ function tone(count: number): Buffer {
   return Buffer.alloc(count * 2, waves)
 }
 
-/** After so many samples the note begins again. */
+/** Wave of the note, which begins again after this many samples. */
 const waves = Buffer.alloc(600 * 2)
 for (let at = 0; at < 600; at++) {
   waves.writeInt16LE(Math.round(8_000 * Math.sin((2 * Math.PI * 440 * at) / sampleRate)), at * 2)
 }
 
-/** The header of a WAV file of so many bytes of samples. */
+/** Returns the header of a WAV file with `length` bytes of samples. */
 function headerOf(length: number): Buffer {
   const header = Buffer.alloc(44)
   header.write('RIFF', 0)
@@ -78,7 +78,7 @@ function headerOf(length: number): Buffer {
 /** The model of the simulator that listens. */
 export const hearingModel = 'ear'
 
-/** What was heard in a sound, in the form of a transcription with times. */
+/** Text recognized in a sound, in the form of a transcription with times. */
 type Heard = {
   task: 'transcribe'
   language: string
@@ -90,8 +90,8 @@ type Heard = {
 }
 
 /**
- * Hears how long a sound is, and says it: of WAV files by their header, of others by their size. Throws SimulatedError for an
- * empty file or another model.
+ * Transcribes a sound as a sentence that states its length: of WAV files by their header, of others by their size. Throws SimulatedError
+ * for an empty file or another model.
  */
 export function heard(bytes: Buffer, asked: URLSearchParams): Heard {
   const model = asked.get('model')
@@ -116,7 +116,7 @@ export function heard(bytes: Buffer, asked: URLSearchParams): Heard {
   }
 }
 
-/** The bytes of a second, where a file does not say them: 128 kbit. */
+/** Bytes per second, where a file does not state them: 128 kbit. */
 const usualBytes = 16_000
 
 function secondsOf(bytes: Buffer): number {

@@ -14,7 +14,7 @@ export async function editOf(bytes: Uint8Array<ArrayBuffer>, type: string): Prom
   return { body: { ...texts, n: Number(n) }, files }
 }
 
-/** The reply to a body of the Images API: pictures of one colour, which the prompt decides. Throws SimulatedError. */
+/** Replies to a body of the Images API with images of one colour, which the prompt decides. Throws SimulatedError. */
 export function imagesOf(body: unknown, { created, files = 0 }: { created: number; files?: number }): object {
   const { model, prompt, n = 1, size = '1024x1024' } = Object(body) as { [name: string]: unknown }
   if (model !== otherModels.image) {

@@ -1,9 +1,9 @@
 import { SimulatedError } from './request.ts'
 
-/** How large all instances of one reply may still be. Characters, values a hundred of them each. */
+/** Remaining size of all instances of one reply. Characters; each value counts as a hundred. */
 export type InstanceRoom = { left: number }
 
-/** Far more than an example needs, and made in little time. */
+/** Returns room for far more than an example needs, made in little time. */
 export function roomForInstances(): InstanceRoom {
   return { left: 500_000 }
 }

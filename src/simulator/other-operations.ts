@@ -29,7 +29,7 @@ export function embeddingsOf(body: unknown): object {
 const usualDimensions = 256
 const mostDimensions = 1_024
 
-/** Each input as a text; ids of tokens are its words. */
+/** Returns each input as a text; ids of tokens are its words. */
 function textsIn(input: unknown): string[] {
   if (typeof input === 'string') return [input]
   if (!Array.isArray(input) || input.length === 0) throw wrong('input', 'a string or an array that is not empty')
@@ -65,7 +65,7 @@ function base64Of(vector: readonly number[]): string {
 }
 
 type Question = { [name: string]: unknown }
-/** What is judged: its words, and the number of its letters. */
+/** Input that is judged: its words, and a hash of its letters. */
 type Judged = { words: ReadonlySet<string>; hash: number }
 
 /** Answers with probabilities: what has words of the input is likelier, and the rest is as its letters are. Throws SimulatedError. */
@@ -170,14 +170,14 @@ const wordsByCategory: { readonly [category: string]: readonly string[] } = {
   'violence/graphic': ['gore'],
 }
 
-/** What is flagged is so by its words alone. Throws SimulatedError. */
+/** Answers moderations: an input is flagged by its words alone. Throws SimulatedError. */
 export function moderationsOf(body: unknown): object {
   const { input } = bodyFor(models.moderate, body)
   const results = inputsIn(input).map((text) => resultFor(new Set(wordsOf(text))))
   return { id: `modr-${hashOf(JSON.stringify(input)).toString(16)}`, model: models.moderate, results }
 }
 
-/** Each has a verdict in every category. */
+/** Maximum number of texts: each has a verdict in every category. */
 const mostTexts = 256
 
 /** Texts are judged one by one, parts of one input together. */

@@ -81,7 +81,7 @@ function textFor({ format, messages }: SimulatedRequest, last: SimulatedMessage)
   return `You said: ${last.text}${seen}`
 }
 
-/** Tool results since the assistant's last message. */
+/** Returns the tool results since the assistant's last message. */
 function resultsIn(messages: SimulatedMessage[]): string[] {
   const from = messages.findLastIndex(({ role }) => role === 'assistant')
   const since = messages.slice(from + 1)

@@ -6,7 +6,7 @@ export type SimulatedRequest = {
   model: (typeof modelNames)[number]
   messages: SimulatedMessage[]
   tools: SimulatedTool[]
-  /** Whether tools may or must be called. */
+  /** Rule for calling tools: they may, need not or must be called. */
   calls: 'auto' | 'none' | 'required'
   parallel: boolean
   format: { type: 'text' } | { type: 'json' } | { type: 'schema'; schema: unknown }
@@ -117,7 +117,7 @@ function bytesOf(base64: string): number {
   return Buffer.from(base64, 'base64').length
 }
 
-/** As the real API: each call must be followed by a tool message, and each tool message must answer a call. */
+/** Checks tool results as the real API does: each call must be followed by a tool message, and each tool message must answer a call. */
 function checkToolResults(messages: unknown[]): void {
   let open = new Set<unknown>()
   for (const [index, message] of messages.entries()) {

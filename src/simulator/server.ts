@@ -78,7 +78,7 @@ async function repaint(request: IncomingMessage, response: ServerResponse): Prom
   writeJson(response, 200, imagesOf(body, { created: Math.floor(Date.now() / 1_000), files }))
 }
 
-/** As large as the router itself accepts. Bytes. */
+/** Maximum size of a body, the same as the router itself accepts. Bytes. */
 const bodyLimit = 64 * 1_024 * 1_024
 
 async function textOf(request: IncomingMessage): Promise<string> {
@@ -156,7 +156,7 @@ async function close(server: Server): Promise<void> {
   await closed
 }
 
-/** What the simulator answers at other paths than that of conversations: one body, or the chunks of a stream. */
+/** Answer of the simulator at non-chat paths: one body, or the chunks of a stream. */
 type Answered = { whole: object } | { chunks: object[] }
 
 /** Answers a body at a path; loaded when it is asked for, since most processes never are. */

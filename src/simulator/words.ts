@@ -42,14 +42,14 @@ export function wrong(param: string, expected: string): SimulatedError {
   return new SimulatedError(400, `Invalid '${param}': expected ${expected}.`, { param })
 }
 
-/** The models read so much in all messages or prompts, as far as a conversation goes. Characters. */
+/** Maximum that the models read in all messages or prompts of a conversation. Characters. */
 export const mostOfConversation = 512_000
-/** What all other models read in a body. Characters. */
+/** Maximum that all other models read in a body. Characters. */
 export const mostOfBody = 64 * 1_024
 /** Inputs, documents or choices in one body: each has an answer of its own. */
 export const mostAnswers = 2_048
 
-/** Throws SimulatedError for a request that is too long: it runs in the process of the router, which nobody may hold. */
+/** Throws SimulatedError for a request that is too long: it runs in the process of the router, which must not be blocked. */
 export function requireLength(length: number, most: number): void {
   if (length <= most) return
   const message = `This model's maximum context length is ${most} characters; the request has ${length}.`

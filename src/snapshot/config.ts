@@ -25,7 +25,7 @@ import { type PluginFile, type PluginSettings, pluginSettings } from '../plugin/
 import { type AnswerBounds, defaultAnswerBounds } from '../upstream/answer-body.ts'
 import type { MediaSettings } from '../upstream/files/fetcher.ts'
 
-/** How large the body of a request may be: values of any kind, and fields at its top that its API does not have. */
+/** Limits of the body of a request: values of any kind, and fields at its top that its API does not have. */
 type BodyBounds = { bytes: number; values: number; unknownFields: number }
 
 /** The operator's settings with all defaults filled in; folders and the store's path are absolute. */
@@ -39,14 +39,14 @@ export type Config = {
     threads: number | 'auto'
     body: BodyBounds
     cors: readonly string[]
-    /** How many calls may run at once, and how many may wait. */
+    /** Number of calls that may run at once, and of those that may wait. */
     limits: { concurrent: number; queue: number }
-    /** When a stream that has nothing to say yet is begun. */
+    /** Moment at which a stream that has nothing to send yet is begun. */
     keepAlive: 'late' | 'early'
   }
-  /** How large the answers of providers may be. */
+  /** Limits of the size of the answers of providers. */
   answers: AnswerBounds
-  /** null: the management API shares the server. */
+  /** Port of the management API; null where it shares the server. */
   manage: { port: number | null }
   /** `sqlite:` and an absolute path, or `sqlite::memory:`. */
   store: { url: string }
@@ -55,14 +55,14 @@ export type Config = {
   media: MediaSettings
   /** The reservation of a call. */
   budget: { defaultOutputTokens: number; abandoned: 'prompt' | 'nothing' }
-  /** By slug, in the form of manifests; their references are resolved together with the manifest. */
+  /** Settings of providers by slug, in the form of manifests; their references are resolved together with the manifest. */
   providers: { [slug: string]: ProviderSettings }
   /** Managed policies, by id. */
   policies: ReadonlyMap<string, Policy>
   /** The rules of names that have none of their own. */
   routing: RoutingRules
   health: HealthSettings
-  /** In the order in which they are called. */
+  /** Settings of plugins, in the order in which they are called. */
   plugins: readonly PluginSettings[]
   /** `public`: they may be read without a key; how many label sets a metric has at most, and what else calls are counted by. */
   metrics: CallMetricsSettings & { enabled: boolean; public: boolean }
@@ -108,7 +108,7 @@ type ConfigFile = {
 const projectFolder = resolve(import.meta.dirname, '../..')
 
 /**
- * The configuration file: the one that is named, else the one that `INFERENCE_ROUTER_CONFIG` names, else `config.yaml`
+ * Finds the configuration file: the one that is named, else the one that `INFERENCE_ROUTER_CONFIG` names, else `config.yaml`
  * of the working folder, else the project's own.
  */
 export function findConfig(named: string | undefined, env: Environment): string {
@@ -145,7 +145,7 @@ function checkOnce(source: Source, value: unknown, cache: FileCache): Problem[] 
   return problems
 }
 
-/** Settings that differ between two generations but apply only from the next start, by name: `server.port`. */
+/** Lists settings that differ between two generations but apply only from the next start, by name: `server.port`. */
 export function needRestart(before: Config, after: Config): string[] {
   return restartPaths(readSchema('config'), []).flatMap((path) => {
     const [one, other] = [valueAt(before, path), valueAt(after, path)]
@@ -211,7 +211,7 @@ function configOf(path: string, file: ConfigFile): Config {
   }
 }
 
-/** Of the whole server. */
+/** Default limits of the whole server. */
 const defaultLimits = { concurrent: 5_000, queue: 1_000 }
 
 function bodyBounds(file: NonNullable<ConfigFile['server']>): BodyBounds {
@@ -252,7 +252,7 @@ function absoluteStore(url: string, folder: string): string {
   return path === ':memory:' ? url : `sqlite:${resolve(folder, path)}`
 }
 
-/** A copy of the file's value with the environment's values in it; providers' settings keep their references. */
+/** Returns a copy of the file's value with the environment's values in it; providers' settings keep their references. */
 function resolveReferences(source: Source, env: Environment): { value: unknown; problems: Problem[] } {
   const problems: Problem[] = []
   const schema = readSchema('config')
@@ -273,7 +273,10 @@ function resolveReferences(source: Source, env: Environment): { value: unknown; 
   return { value: visit(source.value, []), problems }
 }
 
-/** Environment variables are strings: where the schema has another type, a string that looks like a number, boolean or null is converted. */
+/**
+ * Checks whether a setting takes a text. Environment variables are strings: where the schema has another type, a string that looks like a
+ * number, boolean or null is converted.
+ */
 function takesText(schema: JsonObject, path: Path): boolean {
   const node = path.reduce<unknown>((at, step) => valueAt(at, ['properties', String(step)]), schema)
   return [valueAt(node, ['type'])].flat().includes('string')
@@ -303,12 +306,12 @@ type HealthFile = {
   ramp_up?: string
 }
 
-/** Policies by id, of a file that has passed its schema. */
+/** Returns policies by id, of a file that has passed its schema. */
 function policiesOf(file: { [id: string]: PolicyFile }): Map<string, Policy> {
   return new Map(Object.entries(file).map(([id, policy]) => [id, policyOf(id, policy)]))
 }
 
-/** The settings of health that a file states, with the defaults of the others. */
+/** Returns the settings of health that a file states, with the defaults of the others. */
 function healthOf(file: HealthFile): HealthSettings {
   const { consecutive_failures, share, min_calls, window, open_for, max_open, ramp_up } = file
   const base = defaultHealth
@@ -327,7 +330,7 @@ function ms(duration: string | undefined): number | undefined {
   return duration === undefined ? undefined : durationMs(duration)
 }
 
-/** A file relative to the folder of the configuration; of files elsewhere, such as shipped dialects, the last two names. */
+/** Returns a file relative to the folder of the configuration; of files elsewhere, such as shipped dialects, the last two names. */
 export function shortPath(file: string, config: string): string {
   const path = relative(dirname(config), file)
   return path.startsWith('..') ? join(basename(dirname(file)), basename(file)) : path

@@ -30,7 +30,9 @@ export function sharedLists(
 
 type Build = { cache: FileCache; giveTurn: GiveTurn }
 
-/** Catalog files, then manifests, then the operator's settings: the later ones win. No flag promises what is not served. */
+/**
+ * Joins catalog files, then manifests, then the operator's settings: the later ones win. No flag promises an ability that is not served.
+ */
 export async function joinCatalog(
   lists: readonly ModelList[],
   providers: readonly KeptProvider[],
@@ -106,7 +108,7 @@ async function refusedLists(
   return lists
 }
 
-/** Deployments of models that are not listed, or are deployments themselves. */
+/** Finds deployments of models that are not listed, or are deployments themselves. */
 function deploymentProblems(catalog: Catalog, slug: string, models: ModelList['models']): Finding[] {
   return Object.entries(models).flatMap(([model, { is }]) => {
     if (is === undefined) return []

@@ -28,7 +28,7 @@ export type Files = {
   dialects: Dialect[]
   providers: KeptProvider[]
   catalog: Catalog
-  /** Those that are set up: whoever does not use them ends them. */
+  /** Plugins that are set up: whoever does not use them ends them. */
   plugins: readonly PluginInstance[]
   /** Every file that was read, by path. */
   sources: KnownSources
@@ -37,7 +37,7 @@ export type Files = {
 
 /**
  * The input of `readFiles`; `everything` includes the manifests of switched-off providers, `running` are the plugins of the last
- * generation, `services` what is lent to them; `giveTurn` lets calls have their turns between the steps.
+ * generation, `services` are those provided to them; `giveTurn` lets calls run between the steps.
  */
 type Reading = {
   config: Config
@@ -109,7 +109,7 @@ export async function loadFiles(reading: Reading, sources: Sources): Promise<Fil
     giveTurn,
     around: (one) => ({ ...surroundings(one, config, source, dialects, env), manifests, extensions }),
     onSound(one) {
-      // With what plugins add a file may be sound that is not without them.
+      // With the extensions of plugins a file may be valid that is not without them.
       if (isBare(extensions)) keepSound(one, ofKind('provider'), seenOf(one, { dialects }))
     },
   })
@@ -139,7 +139,7 @@ export async function loadFiles(reading: Reading, sources: Sources): Promise<Fil
   }
 }
 
-/** All files by path. */
+/** Returns all files by path. */
 export function byPath({ dialects, manifests, catalogs }: Sources): Map<string, Source> {
   return new Map([...dialects, ...manifests, ...catalogs].map((one) => [one.file, one]))
 }
@@ -148,7 +148,7 @@ export function byPath({ dialects, manifests, catalogs }: Sources): Map<string, 
 export const shippedDialects = join(import.meta.dirname, '../../providers/dialects')
 const noFiles: Awaited<ReturnType<typeof readFolder>> = { sources: [], problems: [] }
 
-/** A file's name without its ending: the slug or dialect it is about. */
+/** Returns a file's name without its ending: the slug or dialect it is about. */
 function nameOf({ file }: Source): string {
   return file.replace(/^.*[\\/]/, '').replace(/\.yaml$/, '')
 }
@@ -235,7 +235,7 @@ export function loadCatalog(source: Source): CatalogRead {
   return problems.length > 0 ? { problems } : { list: { provider, models }, problems }
 }
 
-/** The variables that hold credentials of providers, or the first key of this router: those that manifests and settings name. */
+/** Returns the variables that hold credentials of providers, or the first key of this router: those that manifests and settings name. */
 export function credentialNames(manifests: readonly Source[], settings: unknown): Set<string> {
   const found = new Set(['INFERENCE_ROUTER_ADMIN_KEY'])
   for (const { value } of manifests) collect(value, false, found)

@@ -12,15 +12,17 @@ import type { Config } from './config.ts'
 /** The plugins of the project can be listed from any folder; one of the same name in `folders.plugins` replaces them. */
 export const shippedPlugins = join(import.meta.dirname, '../../plugins')
 
-/** Where plugins are looked for, in this order. */
+/** Lists the folders in which plugins are searched, in this order. */
 export function pluginFolders({ plugins }: Config['folders']): string[] {
   return [...new Set([plugins, shippedPlugins])]
 }
 
-/** What of the router plugins are lent; a command has neither a log nor values that last, nor budgets. */
+/** Services of the router that plugins are given; a command has neither a log nor values that last, nor budgets. */
 export type PluginServices = Pick<Lent, 'log' | 'values' | 'budgets'>
 
-/** What plugins are set up with, besides the configuration. `credentials` are the variables of the environment that they do not get. */
+/**
+ * Inputs with which plugins are set up, besides the configuration. `credentials` are the variables of the environment that they do not get.
+ */
 export type PluginsAround = Pick<LoadOptions, 'source' | 'previous' | 'texts'> & {
   env: Environment
   credentials: ReadonlySet<string>
@@ -42,7 +44,7 @@ export async function pluginsOf(
   return { instances: loaded.instances, problems: [...problems, ...loaded.problems] }
 }
 
-/** Times that no hook could keep, or no timer. */
+/** Finds times that no hook could keep, or no timer. */
 function timeProblems(plugins: Config['plugins'], source: Source): Problem[] {
   return plugins.flatMap(({ timeoutMs = 1 }, index) => {
     if (timeoutMs > 0 && timeoutMs <= longestTimeoutMs) return []

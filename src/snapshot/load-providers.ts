@@ -7,8 +7,8 @@ import type { Source } from '../manifest/read/source.ts'
 import type { GiveTurn } from '../runtime/event-loop.ts'
 
 /**
- * Reads manifests, each with what is around it, and calls `onSound` for those without problems. One that was read before is not read
- * again while nothing is different that it was made of: calls go on with the code that its mappings were compiled to.
+ * Reads manifests, each with its surroundings, and calls `onSound` for those without problems. One that was read before is not read again
+ * while its sources are unchanged: calls go on with the code that its mappings were compiled to.
  */
 export async function loadProviders(
   manifests: readonly Source[],
@@ -32,7 +32,7 @@ export async function loadProviders(
   return { providers, problems }
 }
 
-/** What came of a manifest, the settings that it had, and what was looked up for it. */
+/** Result of loading a manifest, the settings that it had, and the values that were looked up for it. */
 type Kept = {
   loaded: KeptProvider
   settings: string
@@ -41,7 +41,7 @@ type Kept = {
   variables: Lookups<string>
 }
 
-/** Of manifests without problems. */
+/** Results of manifests without problems. */
 const kept = new WeakMap<Source, Kept>()
 
 function keptOf(manifest: Source, around: Surroundings): KeptProvider | undefined {
@@ -79,11 +79,11 @@ function settingsOf({ settings }: Surroundings): string {
   return JSON.stringify(settings?.value) ?? ''
 }
 
-/** Knows what was looked up, and what was found; not where, which may be large. */
+/** Record of the names that were looked up and the values that were found; not of the place, which may be large. */
 class Lookups<Value> {
   readonly #found = new Map<string, Value | undefined>()
 
-  /** Names whose lookups are known here. */
+  /** Returns names whose lookups are known here. */
   of(names: Names<Value>): Names<Value> {
     const get = (name: string) => this.#note(name, names.get(name))
     return { get, has: (name) => get(name) !== undefined, keys: () => names.keys() }
@@ -93,7 +93,7 @@ class Lookups<Value> {
     return new Proxy(members, { get: (all, name: string) => this.#note(name, all[name]) })
   }
 
-  /** Whether the same would be found now. */
+  /** Checks whether the same would be found now. */
   areSame(find: (name: string) => Value | undefined): boolean {
     return [...this.#found].every(([name, value]) => find(name) === value)
   }

@@ -14,7 +14,7 @@ import type { Config } from './config.ts'
 /** The names that targets of policies may have: the usable providers, the slugs of all, the models. */
 export type Known = { providers: ReadonlyMap<string, Provider>; slugs: ReadonlySet<string>; catalog: Catalog }
 
-/** The problems of a configuration's managed policies, with their positions. */
+/** Returns the problems of a configuration's managed policies, with their positions. */
 export function policyProblems(config: Config, source: Source, known: Known): Problem[] {
   const { policies, providers } = config
   const isOff = (slug: string) => providers[slug]?.enabled === false
@@ -57,7 +57,7 @@ function targetProblem(target: string, { providers, slugs, catalog }: Known): st
   return `the provider \`${slug}\` has no model \`${model}\`${didYouMean(model, names)}`
 }
 
-/** All targets must be called by the same endpoints. */
+/** Finds the problems of a policy whose targets are not all called by the same endpoints. */
 function apiProblems({ id, targets }: Policy, source: Source, { catalog }: Known): Problem[] {
   const [one, other] = withoutCommonApi(targets, catalog.find) ?? []
   if (!one || !other) return []
@@ -65,7 +65,7 @@ function apiProblems({ id, targets }: Policy, source: Source, { catalog }: Known
   return [source.problem(['policies', id, 'targets', other.index], message)]
 }
 
-/** A name with `@eu` is a promise: without a target in the EU the policy could never serve a call. */
+/** Finds the problems of regions: a name with `@eu` is a promise: without a target in the EU the policy could never serve a call. */
 function regionProblems({ id, targets }: Policy, source: Source, { providers, catalog }: Known): Problem[] {
   if (!isEuropean(id)) return []
   const isHere = (target: string) => providers.has(splitModel(target)?.provider ?? '')
@@ -80,7 +80,7 @@ function regionProblems({ id, targets }: Policy, source: Source, { providers, ca
   })
 }
 
-/** Times that no call could keep, or no timer. */
+/** Finds times that no call could keep, or no timer. */
 function timeProblems(
   { firstEventMs, totalMs, retryAfterMs = 0 }: Partial<RoutingRules>,
   source: Source,
@@ -95,7 +95,7 @@ function timeProblems(
   ]
 }
 
-/** Weights that give no target a share, or are not asked for; and streams that nobody could continue. */
+/** Finds weights that give no target a share, or are not asked for; and streams that nobody could continue. */
 function rulesProblems(
   policy: Policy,
   source: Source,

@@ -5,7 +5,7 @@ import type { Snapshot } from './snapshot.ts'
 
 type WithPlugins = Pick<Snapshot, 'instances'>
 
-/** The plugins of a thread: what they are lent, and their end when nothing uses them any more. */
+/** The plugins of a thread: the services that they are given, and their end when nothing uses them any more. */
 export class PluginHost {
   readonly services: PluginServices | undefined
   /** Resolves when the calls have ended that run now. */
@@ -16,12 +16,12 @@ export class PluginHost {
     this.services = services
   }
 
-  /** One snapshot has taken the place of another: plugins that only the old one has end when their calls have ended. */
+  /** Replaces one snapshot by another: plugins that only the old one has end when their calls have ended. */
   replace(before: WithPlugins, after: WithPlugins): void {
     this.#end(onlyIn(before, after), this.presentCallsEnd)
   }
 
-  /** A snapshot is not used: ends the plugins that the one that stays does not have. */
+  /** Discards a snapshot that is not used: ends the plugins that the one that stays does not have. */
   discard(next: WithPlugins, kept: WithPlugins): void {
     this.#end(onlyIn(next, kept), async () => {})
   }

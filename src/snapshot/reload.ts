@@ -10,9 +10,9 @@ import { buildSnapshot, type Snapshot } from './snapshot.ts'
 /** The current snapshot, and the problems of a rejected one since. */
 export type Watch = {
   current(): Snapshot
-  /** Why the newest state of the files is not in use; empty when it is. */
+  /** Returns why the newest state of the files is not in use; empty when it is. */
   problems(): readonly Problem[]
-  /** How many changes were refused. */
+  /** Returns the number of refused changes. */
   refusals(): number
   close(): Promise<void>
 }
@@ -22,7 +22,7 @@ export type WatchListeners = {
   /** Asks others that must have the same snapshot before it is used, and returns their problems. */
   prepare?(next: Snapshot): Promise<readonly Problem[]>
   onSwap?(snapshot: Snapshot, notes: string[]): void
-  /** Not empty, or empty again. */
+  /** Called with new problems, or with none when they are gone. */
   onProblems?(problems: readonly Problem[]): void
 }
 
@@ -53,7 +53,7 @@ export function watchSnapshot(
     if (!isClosed) quiet = setTimeout(rebuild, quietMs)
   }
 
-  /** One build at a time; what changes meanwhile is read by the next one. */
+  /** Runs one build at a time; files that change meanwhile are read by the next one. */
   function rebuild(): void {
     isStale = building !== undefined
     building ??= build().finally(() => {
@@ -149,13 +149,13 @@ function watchFiles(config: Config, notice: () => void): Pick<FSWatcher, 'close'
   }
 }
 
-/** Files and folders that do not exist yet are seen when they appear. */
+/** Opens the watcher. Files and folders that do not exist yet are seen when they appear. */
 function openWatcher({ watch }: typeof import('chokidar'), config: Config, notice: () => void): FSWatcher {
   const paths = watchedPaths(config)
   const isHidden = (path: string) => /[\\/](?:\.[^\\/]+|node_modules)$/.test(path) && !paths.includes(path)
   const files = watch(paths, { ignoreInitial: true, ignored: isHidden })
   // What changed before the watcher knew all files is seen by looking once more.
   files.on('all', notice).on('ready', notice)
-  // Without a watcher the router serves on with what it has; the next start reads everything.
+  // Without a watcher the router keeps serving the current snapshot; the next start reads everything.
   return files.on('error', () => {})
 }

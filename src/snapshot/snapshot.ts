@@ -16,34 +16,34 @@ import { type PluginServices, pluginFolders } from './load-plugins.ts'
 
 /** One immutable generation of settings, providers and catalog. A call uses the one it began with to its end. */
 export type Snapshot = {
-  /** 1 for the first of the process. */
+  /** Number of the snapshot: 1 for the first of the process. */
   generation: number
   config: Config
-  /** By slug; switched-off ones are not there, unconfigured ones are, with what they miss. */
+  /** Providers by slug; switched-off ones are absent, unconfigured ones are present, with the settings that they miss. */
   providers: ReadonlyMap<string, Provider>
   catalog: Catalog
-  /** In the order in which they are called. */
+  /** Plugins in the order in which they are called. */
   plugins: readonly LoadedPlugin[]
-  /** What the plugins are, however they are configured. */
+  /** Instances of the plugins, however they are configured. */
   instances: readonly PluginInstance[]
   /** Unix milliseconds. */
   builtAt: number
   /** The files it was built from, so that the next build reads only what has changed. */
   sources: KnownSources
-  /** What is known about files from earlier starts. */
+  /** Cached facts about files from earlier starts. */
   cache: FileCache
 }
 
 /** A snapshot when no file has an error, and all problems of the files. */
 export type Built = { snapshot?: Snapshot; problems: Problem[] }
 
-/** What a snapshot is built after. */
+/** State after which a snapshot is built. */
 export type After = {
   previous?: Snapshot | undefined
   known?: KnownSources
   cache?: FileCache
   texts?: Texts
-  /** What is lent to plugins. */
+  /** Services that plugins are given. */
   services?: PluginServices | undefined
 }
 
@@ -90,12 +90,12 @@ export async function buildSnapshot(
   return { snapshot, problems: found }
 }
 
-/** Whether these are the same files with the same texts. */
+/** Checks whether these are the same files with the same texts. */
 function isSame(before: KnownSources | undefined, after: KnownSources): boolean {
   return before?.size === after.size && [...after].every(([file, source]) => before.get(file) === source)
 }
 
-/** The texts that a snapshot was built from, for another thread to build the same. */
+/** Returns the texts that a snapshot was built from, for another thread to build the same. */
 export function textsOf({ sources, instances }: Pick<Snapshot, 'sources' | 'instances'>): Map<string, string> {
   const ofPlugins = instances.flatMap(({ files }) => [...files])
   return new Map([...[...sources].map(([file, { text }]): [string, string] => [file, text]), ...ofPlugins])

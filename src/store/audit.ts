@@ -53,7 +53,7 @@ export function audit(db: Connection) {
     ${select} AND rowid < (SELECT rowid FROM audit WHERE organization = ? AND id = ?) ORDER BY rowid DESC LIMIT ?`)
   const known = db.prepare<[string, string]>('SELECT 1 FROM audit WHERE id = ? AND organization = ?')
   return {
-    /** Whether the log of an organization has an entry with this id. */
+    /** Checks whether the log of an organization has an entry with this id. */
     has: (id: string, organization: string): boolean => known.get(id, organization) !== undefined,
     /** Appends an entry; called in the transaction of the change itself. */
     append({ before = null, after = null, ...entry }: NewAuditEntry): AuditEntry {

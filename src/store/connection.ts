@@ -5,7 +5,7 @@ import { storeError } from './store-error.ts'
 /** An open SQLite connection. */
 export type Connection = Database.Database
 
-/** How long a connection waits for another process or thread that writes. */
+/** Maximum time for which a connection waits for another process or thread that writes. */
 const busyTimeoutMs = 5_000
 /** Checkpoints truncate the write-ahead log to this size, so that a burst does not occupy the disk for good. Bytes. */
 const logSizeLimit = 64 * 1024 * 1024
@@ -19,7 +19,7 @@ export function connect(path: string, options: { mustExist?: boolean } = {}): Co
     db = new Database(path, { timeout: busyTimeoutMs, fileMustExist: options.mustExist ?? false })
     const mode = db.pragma('journal_mode = WAL', { simple: true })
     if (path !== inMemory && mode !== 'wal') throw new Error(`journal mode is ${mode} where wal is needed`)
-    // Not before: a file that is no database belongs to something else.
+    // Not before: a file that is not a database belongs to something else.
     if (path !== inMemory) for (const ending of ['', '-wal', '-shm']) keepPrivate(path + ending)
     // FULL: a commit that was answered survives a power cut, not only a crash of the process.
     db.pragma('synchronous = FULL')

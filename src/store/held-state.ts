@@ -1,6 +1,6 @@
 import type { Connection } from './connection.ts'
 
-/** What providers hold for organizations, by its id there: containers, the messages of threads. */
+/** State that providers hold for organizations, by its id there: containers, the messages of threads. */
 export type HeldStates = ReturnType<typeof heldStates>
 
 /** Queries of the state that providers hold. Times are Unix milliseconds. */
@@ -23,7 +23,7 @@ export function heldStates(db: Connection) {
       insertAll(organization, provider, ids, until),
     has: (organization: string, provider: string, id: string, now = Date.now()): boolean =>
       find.get(organization, provider, id, now) !== undefined,
-    /** Deletes at most so many that have expired. Returns how many. */
+    /** Deletes at most `most` that have expired. Returns how many. */
     purge: (most: number, now = Date.now()): number => purge.run(now, most).changes,
   }
 }

@@ -9,7 +9,7 @@ export const levels = ['none', 'read', 'write'] as const
 /** The level of one permission. */
 export type Level = (typeof levels)[number]
 
-/** What a key may be permitted: to manage keys and names, to call models, and to operate the organization's own money and limits. */
+/** Permissions of a key: to manage keys and names, to call models, and to operate the organization's own money and limits. */
 export const areas = ['manage', 'completions', 'operate'] as const
 
 /** The permissions of a key. */
@@ -28,7 +28,7 @@ export type KeyRecord = {
   monthlyLimitNano: bigint | null
   /** The group whose monthly limit it shares. */
   groupId: string | null
-  /** Which models, aliases and policies it may call; null means all that its organization may. */
+  /** Models, aliases and policies that it may call; null means all that its organization may. */
   accessList: readonly string[] | null
   limits: RateLimits
   /** Plugins that are switched on or off for its calls, by name. */
@@ -73,7 +73,7 @@ export function keyState({ revokedAt, expiresAt }: Pick<KeyRecord, 'revokedAt' |
 /** A page of keys: of one organization or of all, after an id. */
 type KeyPage = { organization?: string; after?: string; limit: number }
 
-/** No limit at all. */
+/** Rate limits of a key without any. */
 export const noLimits: RateLimits = { requestsPerMinute: null, tokensPerMinute: null, concurrentCalls: null }
 
 /** The keys of a database. */
@@ -178,9 +178,9 @@ function keyReader(db: Connection) {
       const rows = organization === undefined ? page.all(after, limit) : pageOf.all(organization, after, limit)
       return rows.map((row) => keyRecord(row) as KeyRecord)
     },
-    /** Whether there is any key, deleted ones included. */
+    /** Checks whether there is any key, deleted ones included. */
     any: (): boolean => any.get() !== undefined,
-    /** Whether another key of its organization is active at a time (Unix milliseconds) and may change what the area has. */
+    /** Checks whether another key of its organization is active at a time (Unix milliseconds) and may change what the area has. */
     anotherMay: (
       area: keyof typeof others,
       { organization, id }: Pick<KeyRecord, 'organization' | 'id'>,
@@ -292,7 +292,7 @@ function numberOrNull(value: bigint | null): number | null {
   return value === null ? null : Number(value)
 }
 
-/** The most requests and tokens per minute, and calls at once; null is no limit. */
+/** Maximum numbers of requests and tokens per minute, and of concurrent calls; null is no limit. */
 export type RateLimits = {
   requestsPerMinute: number | null
   tokensPerMinute: number | null

@@ -74,7 +74,7 @@ export function names(db: Connection, changes: Changes) {
   }
 }
 
-/** A policy as its row says it. Throws StoreError for damage. */
+/** Reads a policy from its row. Throws StoreError for damage. */
 export function namedPolicy({ id, description, targets, routing }: PolicyRow): NamedPolicy {
   return { id, description, targets: storedJson(targets), ...storedJson<object>(routing) }
 }

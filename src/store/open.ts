@@ -21,7 +21,7 @@ import { integrity } from './schema/integrity.ts'
 import { migrate, migrations, requireMigrated } from './schema/migrations.ts'
 import { StoreError, storeError } from './store-error.ts'
 
-/** How long an event loop that serves may wait for the lock of another process. Milliseconds. */
+/** Maximum time for which an event loop that serves may wait for the lock of another process. Milliseconds. */
 export const eventLoopPatienceMs = 250
 
 /** An open database: its functions, grouped by table. They are synchronous and throw StoreError or the engine's errors. */

@@ -38,7 +38,7 @@ export function pluginValues(db: Connection, mostOfOne = 10_000) {
     delete: (plugin: string, key: string): void => {
       remove.run(plugin, key)
     },
-    /** Deletes at most so many that have expired. Returns how many. */
+    /** Deletes at most `most` that have expired. Returns how many. */
     purge: (most: number, now = Date.now()): number => purge.run(now, most).changes,
   }
 }

@@ -65,13 +65,13 @@ export function responses(db: Connection) {
     /** Deletes a response. Returns whether it existed. */
     delete: (organization: string, id: string, now = Date.now()): boolean =>
       remove.run(organization, id, now).changes === 1,
-    /** Deletes at most so many that have expired. Returns how many. */
+    /** Deletes at most `most` that have expired. Returns how many. */
     purge: (most: number, now = Date.now()): number => purge.run(now, most).changes,
     write,
   }
 }
 
-/** Shorter texts are copied faster than shared. Characters. */
+/** Length from which texts are shared: shorter ones are copied faster. Characters. */
 const longText = 64 * 1024
 
 /** The form of a response for another thread. */

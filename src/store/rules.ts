@@ -12,23 +12,23 @@ export type OrganizationRules = {
   limits: RateLimits
   /** All credit it was given. */
   creditNano: bigint
-  /** Whether calls are refused when the balance, credit less spend, is used up. */
+  /** True if calls are refused when the balance, credit less spend, is used up. */
   enforcesBalance: boolean
   /** Ids of models, or `<provider>/*`; null means all. */
   approvedModels: readonly string[] | null
   dataRules: DataRules
-  /** Plugins that are switched on or off for its calls, by name; its keys may say otherwise. */
+  /** Plugins that are switched on or off for its calls, by name; its keys may override that. */
   plugins: Readonly<Record<string, boolean>>
   retention: Retention
   /** Targets by name. */
   aliases: ReadonlyMap<string, string>
-  /** By id. */
+  /** Policies by id. */
   policies: ReadonlyMap<string, Policy>
   /** Groups that have a monthly limit, by id. */
   groupLimits: ReadonlyMap<string, GroupLimit>
 }
 
-/** Whether an organization stores its responses, and for how many days. */
+/** Setting of an organization: whether it stores its responses, and for how many days. */
 export type Retention = { stores: boolean; days: number }
 
 /** The name of a group and its monthly limit, in nano-USD. */

@@ -41,25 +41,25 @@ export function damageError(path: string, detail: string): StoreError {
   return new StoreError(`${path}: ${reason}; ${remedy} (${detail})`, undefined, reason)
 }
 
-/** Whether this, or what caused it, says that the file of the database is damaged. */
+/** Checks whether this error, or its cause, reports that the file of the database is damaged. */
 export function isDamage(thrown: unknown): boolean {
   if (!(thrown instanceof Error)) return false
   const reason = thrown instanceof StoreError ? thrown.reason : faultOf(thrown)?.reason
   return damageReasons.includes(reason ?? '') || isDamage(thrown.cause)
 }
 
-/** Whether the database engine threw this. */
+/** Checks whether the database engine threw this. */
 export function isEngineError(thrown: unknown): boolean {
   return codeOf(thrown) !== ''
 }
 
-/** Whether a row itself can never be written, as opposed to a database that may recover. */
+/** Checks whether a row itself can never be written, as opposed to a database that may recover. */
 export function isRowFault(thrown: unknown): boolean {
   if (thrown instanceof TypeError || thrown instanceof RangeError) return true
   return ['SQLITE_CONSTRAINT', 'SQLITE_MISMATCH', 'SQLITE_TOOBIG'].some((prefix) => codeOf(thrown).startsWith(prefix))
 }
 
-/** Whether a unique constraint was violated. */
+/** Checks whether a unique constraint was violated. */
 function isDuplicate(thrown: unknown): boolean {
   return codeOf(thrown) === 'SQLITE_CONSTRAINT_UNIQUE'
 }

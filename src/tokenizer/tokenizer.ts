@@ -10,7 +10,7 @@ export type Tokenizer = {
 
 /** Longer texts are not counted. Characters. */
 const longest = 4_000_000
-/** What a count may take, the start of the thread included. Milliseconds. */
+/** Maximum duration of a count, the start of the thread included. Milliseconds. */
 const patienceMs = 5_000
 
 export function openTokenizer(): Tokenizer {

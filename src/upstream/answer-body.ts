@@ -6,14 +6,14 @@ import { usageIn } from '../manifest/run/read-reply.ts'
 import { frameLimit } from '../wire/frame.ts'
 import { redact } from './auth/secrets.ts'
 
-/** Throws RouterError for a text that is no object, or exceeds the bounds. */
+/** Throws RouterError for a text that is not an object, or exceeds the bounds. */
 export function parseObject(provider: Provider, text: string, bounds: AnswerBounds): JsonObject {
   const value = parseAnswer(provider, text, bounds)
   if (!isObject(value)) throw unreadable(provider, `sent JSON that is not an object: ${excerpt(provider, text)}`)
   return value
 }
 
-/** Throws RouterError for a text that is no JSON, or exceeds the bounds. */
+/** Parses an answer. Throws RouterError for a text that is not JSON, or exceeds the bounds. */
 export function parseAnswer(provider: Provider, text: string, bounds: AnswerBounds): Json {
   const excess = excessOf(text, bounds)
   if (excess) throw unreadable(provider, excess)
@@ -24,7 +24,7 @@ export function parseAnswer(provider: Provider, text: string, bounds: AnswerBoun
   }
 }
 
-/** The beginning of a text, without secrets. */
+/** Returns the beginning of a text, without secrets. */
 export function excerpt(provider: Provider, text: string): string {
   return redact(provider, text.slice(0, 2_000)).slice(0, 200)
 }
@@ -37,19 +37,19 @@ export function cut(provider: Provider, what: string): RouterError {
   return new RouterError('provider_cut', `The provider ${what}.`, { provider: provider.slug })
 }
 
-/** An error with what the provider counted, if it counted anything. */
+/** Returns an error with the usage that the provider counted, if any. */
 export function withBilled(error: RouterError, usage: Usage | undefined): RouterError {
   if (usage && countsAnything(usage)) error.billed = usage
   return error
 }
 
-/** An answer that is no reply is paid by the usage in it. */
+/** Bills an answer that is not a reply by the usage in it. */
 export async function billedAnyway(provider: Provider, error: RouterError, answer: JsonObject): Promise<RouterError> {
   if (error.billed) return error
   return withBilled(error, await usageIn(provider, answer).catch(() => undefined))
 }
 
-/** How large a provider's answer may be. */
+/** Limits of the size of a provider's answer. */
 export type AnswerBounds = {
   /** Bytes of a whole answer; characters that a stream adds up to. */
   bytes: number
@@ -61,13 +61,13 @@ export type AnswerBounds = {
 
 export const defaultAnswerBounds: AnswerBounds = { bytes: 32 * 1024 * 1024, eventBytes: frameLimit, values: 250_000 }
 
-/** Why a JSON text of a provider is more than a bound allows; undefined when it is not. */
+/** Returns why a JSON text of a provider exceeds a bound; undefined when it does not. */
 export function excessOf(text: string, bounds: Pick<AnswerBounds, 'values'>): string | undefined {
   const bound = exceeded(text, { values: bounds.values, depth: deepest, members: mostMembers })
   return bound && describeExcess(bound, bounds)
 }
 
-/** What a provider did that sent JSON beyond a bound. */
+/** Describes the fault of a provider that sent JSON beyond a bound. */
 export function describeExcess(bound: keyof JsonBounds, { values }: Pick<AnswerBounds, 'values'>): string {
   if (bound === 'depth') return `sent JSON that is nested deeper than ${deepest} levels`
   if (bound === 'members') return `sent JSON with an object of more than ${mostMembers} members`

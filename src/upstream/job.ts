@@ -10,11 +10,11 @@ import type { HttpClient } from './http/types.ts'
 import { reportedFailure } from './provider-error.ts'
 import { sendRequest, textOf } from './provider-request.ts'
 
-/** How a job is waited for. */
+/** Options for waiting for a job. */
 export type JobOptions = { signal: AbortSignal; bounds: AnswerBounds; httpClient: HttpClient }
 
 /**
- * The result of a job: asks for it at the pace that the manifest declares, until it is done, has failed or its time is over. A job
+ * Returns the result of a job: asks for it at the pace that the manifest declares, until it is done, has failed or its time is over. A job
  * that is given up, or whose client leaves, is cancelled where the provider can do that. Throws RouterError.
  */
 export async function resultOf(
@@ -51,7 +51,7 @@ export async function resultOf(
 /** The failures in a row after which a job is given up; others pass, for the job goes on meanwhile. */
 const mostFailures = 5
 
-/** A failure after which the job is asked for again. Throws what another question cannot cure. */
+/** Returns a failure after which the job is asked for again. Throws a failure that another request cannot cure. */
 function forgiven(thrown: unknown, failures: number, signal: AbortSignal): RouterError {
   const error = asRouterError(thrown)
   if (signal.aborted || failures >= mostFailures || !passing.has(error.code)) throw error
@@ -78,7 +78,7 @@ async function ask(
   return parseObject(target.provider, await textOf(target.provider, response, bounds.bytes), bounds)
 }
 
-/** The id alone is a whole URL; elsewhere it is one segment of a path. */
+/** Returns the address of a job: the id alone is a whole URL; elsewhere it is one segment of a path. */
 function addressOf(
   template: string,
   id: string,
@@ -93,7 +93,7 @@ async function idOf({ provider }: Target, { id: mapping }: Job, begun: JsonObjec
   throw unreadable(provider, 'answered without the id of a job')
 }
 
-/** The result, if an answer says that the job is done; throws if it says that it has failed. */
+/** Returns the result, if an answer reports that the job is done; throws if it reports that it has failed. */
 async function doneIn(
   { provider }: Target,
   { done, failed }: Job,
@@ -128,7 +128,7 @@ function isLate(thrown: unknown): boolean {
   return thrown instanceof Late
 }
 
-/** Nobody waits for it: a provider that cannot be told goes on, and is told nothing else. */
+/** Cancels a job; nobody waits for it. A provider that cannot be notified goes on. */
 function cancel(target: Target, { cancel: path, hosts }: Job, id: string, httpClient: HttpClient): void {
   if (path === undefined) return
   const signal = AbortSignal.timeout(cancelMs)
@@ -139,5 +139,5 @@ function cancel(target: Target, { cancel: path, hosts }: Job, id: string, httpCl
   )
 }
 
-/** How long a provider may take to hear of a cancellation. */
+/** Maximum time that a provider may take to accept a cancellation. */
 const cancelMs = 5_000

@@ -40,11 +40,11 @@ export type OperationAnswer = (
 ) & {
   /** The model that served, in the words of the provider. */
   model?: string | undefined
-  /** For so many milliseconds the provider gives no more than this. */
+  /** Time for which the provider gives no more than this, in milliseconds. */
   exhaustedMs?: number | undefined
 }
 
-/** What is sent, and how large the answer may be. */
+/** Request to send, and the maximum size of its answer. */
 type OutgoingOperation = {
   written: WrittenOperation
   stream: boolean
@@ -96,7 +96,7 @@ async function readAnswer(
   return await readJson(context, response, outgoing)
 }
 
-/** Some models have no events, whatever they are asked for. */
+/** Checks the media type of a response: some models have no events, whatever they are asked for. */
 function isOfType({ headers }: HttpResponse, type: RegExp): boolean {
   return type.test(String(headers['content-type'] ?? ''))
 }
@@ -119,7 +119,7 @@ async function readJson(
   return await wholeOf(context, answer, headersOf(response))
 }
 
-/** A whole answer in the client's words. Throws RouterError for one that reports a failure. */
+/** Returns a whole answer in the client's words. Throws RouterError for one that reports a failure. */
 async function wholeOf(context: OperationContext, answer: JsonObject, headers: JsonObject): Promise<OperationAnswer> {
   const read = await readOperationReply(context, answer, headers)
   const failure = isObject(read.reply.error) ? reportedFailureOf(read.reply.error) : undefined
@@ -128,7 +128,7 @@ async function wholeOf(context: OperationContext, answer: JsonObject, headers: J
   return { kind: 'whole', ...read, ...(typeof model === 'string' && { model }) }
 }
 
-/** Bytes as they come; those that a mapping reads are gathered first. */
+/** Reads bytes as they arrive; those that a mapping reads are gathered first. */
 async function readBytes(
   context: OperationContext,
   response: HttpResponse,
@@ -156,7 +156,7 @@ async function readBytes(
   return await wholeOf(context, read, headers)
 }
 
-/** Bytes as they come. Throws RouterError when they are too many. */
+/** Yields bytes as they arrive. Throws RouterError when they are too many. */
 async function* upTo(
   provider: Provider,
   bytes: AsyncIterable<Uint8Array>,
@@ -219,7 +219,7 @@ async function* readBatches(
   }
 }
 
-/** The events that came together: those before a failure are not lost. */
+/** Returns the events that came together: those before a failure are not lost. */
 async function readFrames(
   context: OperationContext,
   frames: Iterable<Frame>,
@@ -253,7 +253,7 @@ function headersOf({ headers }: HttpResponse): JsonObject {
   return isObject(headers) ? (Object.fromEntries(texts) as JsonObject) : {}
 }
 
-/** A body in the form that an endpoint takes, with the files that stand in it. Throws RouterError. */
+/** Returns a body in the form that an endpoint takes, with the files that stand in it. Throws RouterError. */
 function outgoingBody(context: OperationContext, body: JsonObject): OutgoingBody {
   const { endpoint, request, provider } = context
   const { files } = request
@@ -279,7 +279,7 @@ function outgoingBody(context: OperationContext, body: JsonObject): OutgoingBody
   }
 }
 
-/** The fields of a form; a list is several of the name that OpenAI's forms have for lists, unless the name says it already. */
+/** Returns the fields of a form; a list is several of the name that OpenAI's forms have for lists, unless the name says it already. */
 function entriesOf(body: JsonObject): [name: string, value: Json][] {
   return Object.entries(body).flatMap(([name, value]): [string, Json][] => {
     if (value === undefined || value === null) return []
@@ -296,7 +296,7 @@ function entryOf(name: string, value: Json, files: readonly UploadedFile[]): Mul
   return { name, filename: filename || 'file', mediaType, size, read: () => file.read() }
 }
 
-/** The file that a value stands for. */
+/** Returns the file that a value stands for. */
 function fileIn(value: Json | undefined, files: readonly UploadedFile[]): UploadedFile | undefined {
   return isObject(value) && typeof value.$file === 'number' ? files[value.$file] : undefined
 }
@@ -306,7 +306,7 @@ function textOfValue(value: Json): string {
 }
 
 /**
- * A path in which `{name}` stands for a field of the client, as one segment: a text, a number, or the `id` of an object. `{model}`
+ * Returns a path in which `{name}` stands for a field of the client, as one segment: a text, a number, or the `id` of an object. `{model}`
  * and `{+model}` stay. Throws RouterError 400 for a field that is missing, or would lead to another path.
  */
 function withFields(path: string, fields: JsonObject): string {

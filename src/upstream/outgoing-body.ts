@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { UploadedFile } from '../core/operation.ts'
 
-/** What is sent to a provider: `contentType` of the request, its bytes anew for every call of `bytes`, `length` where it is known. */
+/** Body that is sent to a provider: `contentType` of the request, its bytes anew for every call of `bytes`, `length` where it is known. */
 export type OutgoingBody = { contentType: string; length?: number; bytes(): BodyBytes }
 
 /** A text, bytes, or bytes that are made as they are sent. */
@@ -13,11 +13,11 @@ export type MultipartEntry =
   | { name: string; value: string }
   | { name: string; filename: string; mediaType: string; size: number; read(): AsyncIterable<Uint8Array> }
 
-/** Where bytes come from, and how many they are. */
+/** Source of bytes, and their number. */
 type Source = { size: number; read(): AsyncIterable<Uint8Array> }
 
 /**
- * A JSON text. Objects `{"$file": <index of a file>}` stand for the file's bytes in base64, with `data_url: true` for a data URL of
+ * Returns a JSON text. Objects `{"$file": <index of a file>}` stand for the file's bytes in base64, with `data_url: true` for a data URL of
  * them; a text with files is made as it is sent.
  */
 export function jsonBody(value: JsonObject, files: readonly UploadedFile[] = []): OutgoingBody {
@@ -30,7 +30,7 @@ export function jsonBody(value: JsonObject, files: readonly UploadedFile[] = [])
   return { contentType, bytes: () => text }
 }
 
-/** A form with files (RFC 7578). */
+/** Returns a form with files (RFC 7578). */
 export function multipartBody(entries: readonly MultipartEntry[]): OutgoingBody {
   const boundary = `form-${randomBytes(18).toString('hex')}`
   const pieces = entries.flatMap((entry) => {
@@ -42,18 +42,18 @@ export function multipartBody(entries: readonly MultipartEntry[]): OutgoingBody 
   return streamed(`multipart/form-data; boundary=${boundary}`, [...pieces, `--${boundary}--\r\n`])
 }
 
-/** A form without files (application/x-www-form-urlencoded). */
+/** Returns a form without files (application/x-www-form-urlencoded). */
 export function formBody(entries: [string, string][]): OutgoingBody {
   const text = new URLSearchParams(entries).toString()
   return { contentType: 'application/x-www-form-urlencoded', bytes: () => text }
 }
 
-/** The bytes of a file, as they are. */
+/** Returns the bytes of a file, as they are. */
 export function bytesBody(file: Pick<UploadedFile, 'mediaType' | 'size' | 'read'>): OutgoingBody {
   return { contentType: sendableType(file.mediaType), length: file.size, bytes: () => file.read() }
 }
 
-/** All bytes of a body; undefined when they are more than `most`. */
+/** Returns all bytes of a body; undefined when they are more than `most`. */
 export async function wholeBytes(bytes: BodyBytes, most: number): Promise<string | Uint8Array | undefined> {
   if (typeof bytes === 'string') return bytes
   const chunks: Uint8Array[] = []
@@ -66,7 +66,7 @@ export async function wholeBytes(bytes: BodyBytes, most: number): Promise<string
   return Buffer.concat(chunks)
 }
 
-/** A JSON text without lone surrogates, which a text cut inside a character leaves: strict parsers refuse them. */
+/** Returns a JSON text without lone surrogates, which a text cut inside a character leaves: strict parsers refuse them. */
 export function jsonText(value: JsonObject): string {
   return wellFormed(JSON.stringify(value))
 }
@@ -77,9 +77,9 @@ function wellFormed(json: string): string {
   return json.replace(/\\(ud[89a-f][\da-f]{2}|.)/g, (whole, code) => (code.length > 1 ? '\\ufffd' : whole))
 }
 
-/** The text around the files, and the files. */
+/** Returns the text around the files, and the files. */
 function withFiles(value: JsonObject, files: readonly UploadedFile[]): (string | Source)[] {
-  // Nobody can guess it: a text that looks like a file's place is none.
+  // Nobody can guess it: a text that looks like the place of a file is not one.
   const mark = randomBytes(18).toString('hex')
   const marked = (_: string, item: unknown) => {
     const place = placeOf(item, files)
@@ -91,7 +91,7 @@ function withFiles(value: JsonObject, files: readonly UploadedFile[]): (string |
   return pieces.map((piece, at) => (at % 2 === 0 ? piece : base64Of(files[Number(piece)] as UploadedFile)))
 }
 
-/** The file that an object stands for, and whether it becomes a data URL. */
+/** Returns the file that an object stands for, and whether it becomes a data URL. */
 function placeOf(item: unknown, files: readonly UploadedFile[]): { index: number; dataUrl: boolean } | undefined {
   if (!isObject(item)) return undefined
   const { $file: index, data_url: dataUrl = false, ...others } = item
@@ -115,17 +115,17 @@ function base64Of(file: UploadedFile): Source {
   }
 }
 
-/** As browsers write a name: https://html.spec.whatwg.org/#multipart-form-data */
+/** Escapes a name as browsers write it: https://html.spec.whatwg.org/#multipart-form-data */
 function escaped(name: string): string {
   return name.replace(/["\r\n]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`)
 }
 
-/** What a client declared goes into a header. */
+/** Returns the media type that a client declared if it can go into a header. */
 function sendableType(mediaType: string): string {
   return /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+(?:; *[\w-]+=[\w.-]+)*$/.test(mediaType) ? mediaType : 'application/octet-stream'
 }
 
-/** Texts and files one after the other. */
+/** Returns a body of texts and files one after the other. */
 function streamed(contentType: string, pieces: readonly (string | Source)[]): OutgoingBody {
   const parts = pieces.map((piece) => (typeof piece === 'string' ? Buffer.from(piece) : piece))
   const length = parts.reduce((sum, part) => sum + ('read' in part ? part.size : part.length), 0)

@@ -24,7 +24,7 @@ import { foldFacts, readStream, type StreamedAnswer } from './provider-stream.ts
 
 /** A provider's answer: a whole reply, or a stream whose first content has come. */
 export type ProviderAnswer = (WholeAnswer | StreamedAnswer) & {
-  /** For so many milliseconds the provider gives no more than this, by its own words. */
+  /** Time for which the provider, as it says itself, gives no more than this, in milliseconds. */
   exhaustedMs?: number | undefined
 }
 
@@ -34,7 +34,7 @@ export type ProviderAnswer = (WholeAnswer | StreamedAnswer) & {
  */
 export type WholeAnswer = { kind: 'whole'; body: JsonObject; reply: Reply; whole?: () => Reply }
 
-/** What is sent to a provider, and how large its answer may be. */
+/** Request to send to a provider, and the maximum size of its answer. */
 type Outgoing = {
   body: JsonObject
   signal: AbortSignal
@@ -44,13 +44,13 @@ type Outgoing = {
   onSent?: () => void
   once?: boolean
   idempotencyKey?: string
-  /** What this attempt may take less than its provider may, in milliseconds. */
+  /** Time limits of this attempt where they are shorter than those of its provider, in milliseconds. */
   limits?: Pick<Timing, 'firstEventMs' | 'totalMs'>
 }
 
 /**
- * Sends one body to a target and waits for the reply or its first content. Of a whole reply that is `edited` for the client only
- * what the call itself needs is read. Throws RouterError.
+ * Sends one body to a target and waits for the reply or its first content. Of a whole reply that is `edited` for the client, only the parts
+ * that the call itself needs are read. Throws RouterError.
  */
 export async function requestAnswer(
   target: Target,
@@ -89,7 +89,7 @@ export async function requestJson(
   return { body: parseObject(target.provider, text, bounds), exhaustedMs: exhaustedMs(response.headers) }
 }
 
-/** A long answer leaves the event loop a turn before each step. */
+/** Reads a whole answer; a long one yields to the event loop before each step. */
 async function readWhole(
   target: Target,
   response: HttpResponse,

@@ -6,13 +6,13 @@ import { readFailure } from '../manifest/run/translate.ts'
 import { billedAnyway, defaultAnswerBounds, excessOf } from './answer-body.ts'
 import { redact } from './auth/secrets.ts'
 
-/** Longer error bodies are cut in messages. Characters. */
+/** Maximum length of an error body in messages; longer ones are cut. Characters. */
 const maxExcerpt = 2_000
 
 /** An unsuccessful response of a provider. */
 type ErrorResponse = { status: number; headers: Record<string, string | string[] | undefined>; text: string }
 
-/** As `errorFor`, with the error body read by the manifest's own mapping where it has one. */
+/** Reads an error like `errorFor`, with the error body read by the manifest's own mapping where it has one. */
 export async function readErrorResponse(provider: Provider, answer: ErrorResponse): Promise<RouterError> {
   const body = parse(answer.text)
   // A body that the mapping cannot read is still an error.
@@ -21,7 +21,7 @@ export async function readErrorResponse(provider: Provider, answer: ErrorRespons
   return isObject(body) ? await billedAnyway(provider, error, body) : error
 }
 
-/** The caller's error for an unsuccessful response of a provider; `mapped` is what the manifest's mapping made of its body. */
+/** Returns the caller's error for an unsuccessful response of a provider; `mapped` is the result of the manifest's mapping of its body. */
 export function errorFor(provider: Provider, answer: ErrorResponse, mapped?: ProviderFailure): RouterError {
   const body = parse(answer.text)
   const message =
@@ -36,7 +36,7 @@ export function errorFor(provider: Provider, answer: ErrorResponse, mapped?: Pro
   return failure(provider, { code, status }, message, codes[0], retryAfterMs)
 }
 
-/** The caller's error for a failure that a provider reports inside a successful response. */
+/** Returns the caller's error for a failure that a provider reports inside a successful response. */
 export function reportedFailure(provider: Provider, reported: ProviderFailure): RouterError {
   const codes = reported.code === undefined ? [] : [String(reported.code)]
   const status = reported.status ?? 502
@@ -55,7 +55,7 @@ function failure(
   return new RouterError(code, `${prefixOf(code, status)}${redact(provider, text)}`, {
     provider: slug,
     quotes: true,
-    // Who may not use one model may use others: a caller who asks for it must not close them for everybody.
+    // A key that may not use one model may use others: a caller who asks for it must not close them for everybody.
     concernsModel: code === 'provider_refused' && (status === 403 || isRedirect(status)),
     concernsSize: code === 'rate_limited' && /request too large/i.test(text),
     ...(providerCode !== undefined && { providerCode: redact(provider, providerCode) }),
@@ -74,17 +74,20 @@ function isRedirect(status: number): boolean {
   return status >= 300 && status < 400
 }
 
-/** What a provider says about the time to wait is meant for these. */
+/** Error codes to which a provider's time to wait applies. */
 const comesBack: ReadonlySet<ErrorCode> = new Set(['rate_limited', 'provider_overloaded'])
 
-/** As the manifest's table says; what it calls a failure is an overload where the status says so. */
+/** Classifies an error by the manifest's table; a failure in that table is an overload where the status says so. */
 function classify(provider: Provider, status: number, codes: string[], message: string): ErrorCode {
   const named = namedCode(provider, codes, message) ?? provider.errors[String(status)]
   const code = named ?? (isModelGone(status, codes, message) ? 'model_not_found' : codeByStatus(status))
   return code === 'provider_failed' && overloadStatuses.has(status) ? 'provider_overloaded' : code
 }
 
-/** What else a request names, such as a file, may be missing as well, whatever it is called: that is the caller's mistake. */
+/**
+ * Checks whether the model is gone. Other things that a request names, such as a file, may be missing as well, with the same status: that
+ * is the caller's mistake.
+ */
 function isModelGone(status: number, codes: string[], message: string): boolean {
   if (status !== 404 && status !== 410) return false
   if (codes.some((code) => speaksOfModel.test(code))) return true
@@ -96,10 +99,10 @@ const speaksOfModel = /models?\b|model_|deployment/i
 const speaksOfOthers =
   /\b(files?|images?|audio|videos?|documents?|containers?|vector stores?|assistants?|threads?|batch(es)?|conversations?|items?|tools?|voices?|url)\b/i
 
-/** 529 is not registered, but usual. */
+/** Status codes of an overload. 529 is not registered, but common. */
 const overloadStatuses: ReadonlySet<number> = new Set([503, 529])
 
-/** By the manifest's table, a code before a message, unless the code does not say why. */
+/** Finds the code by the manifest's table, a code before a message, unless the code gives no reason. */
 function namedCode({ errors }: Provider, codes: string[], message: string): ErrorCode | undefined {
   const named = codes.filter((code) => !isStatus.test(code)).map((code) => errors[code])
   const byCode = named.find((code) => code !== undefined)
@@ -124,7 +127,7 @@ function codeByStatus(status: number): ErrorCode {
   return status >= 400 && status < 500 ? 'invalid_request' : 'provider_failed'
 }
 
-/** The places where providers write a message, the most reliable first. */
+/** Finds the message in the places where providers write one, the most reliable first. */
 function messageIn(body: Json | undefined): string | undefined {
   const first = Array.isArray(body) ? body[0] : body
   if (typeof first === 'string') return first
@@ -141,7 +144,7 @@ function messageIn(body: Json | undefined): string | undefined {
   return typeof found === 'string' ? found : JSON.stringify(found).slice(0, maxExcerpt)
 }
 
-/** Every machine-readable code in an error body, the most specific first. */
+/** Lists every machine-readable code in an error body, the most specific first. */
 function codesIn(body: Json | undefined): string[] {
   const first = Array.isArray(body) ? body[0] : body
   if (!isObject(first)) return []
@@ -154,7 +157,7 @@ function codesIn(body: Json | undefined): string[] {
   return names.filter((name) => typeof name === 'string' || typeof name === 'number').map(String)
 }
 
-/** AWS sends the error name in a header, before a colon and a URL. */
+/** Finds the error name that AWS sends in a header, before a colon and a URL. */
 function codeInHeaders(headers: Record<string, string | string[] | undefined>): string[] {
   const type = headers['x-amzn-errortype']
   return typeof type === 'string' ? [type.replace(/:.*$/, '')] : []
@@ -163,7 +166,7 @@ function codeInHeaders(headers: Record<string, string | string[] | undefined>): 
 /** A longer wait is of no use to the caller. */
 const longestWaitMs = 24 * 60 * 60 * 1_000
 
-/** How long to wait, from the headers or Google's RetryInfo. Milliseconds. */
+/** Reads the time to wait from the headers or Google's RetryInfo. Milliseconds. */
 function retryAfter(
   headers: Record<string, string | string[] | undefined>,
   body: Json | undefined,
@@ -191,7 +194,7 @@ function parse(text: string): Json | undefined {
 
 type Headers = { readonly [name: string]: string | string[] | undefined }
 
-/** The limits that providers tell of in headers: how much there is, how much is left, and when there is more again. */
+/** Headers in which providers report limits: the limit, what is left of it, and when there is more again. */
 const told: readonly { limit: string; remaining: string; reset: string }[] = [
   ...['requests', 'tokens'].map((kind) => ({
     limit: `x-ratelimit-limit-${kind}`,
@@ -205,11 +208,11 @@ const told: readonly { limit: string; remaining: string; reset: string }[] = [
   })),
 ]
 
-/** For how long nothing is left, in milliseconds; undefined where something is. `now` is Unix milliseconds. */
+/** Returns the time for which nothing is left, in milliseconds; undefined where something is. `now` is Unix milliseconds. */
 export function exhaustedMs(headers: Headers, now: () => number = Date.now): number | undefined {
   let longest: number | undefined
   for (const { limit, remaining, reset } of told) {
-    // Who has no limit says 0 of 0.
+    // A provider without a limit sends 0 of 0.
     if (headers[remaining] !== '0' || headers[limit] === '0') continue
     const ms = waitIn(headers[reset], now)
     if (ms !== undefined && ms > 0) longest = Math.min(mostMs, Math.max(ms, longest ?? 0))
@@ -217,7 +220,7 @@ export function exhaustedMs(headers: Headers, now: () => number = Date.now): num
   return longest
 }
 
-/** `2m59.5s`, seconds, or a time. Milliseconds. */
+/** Reads a wait such as `2m59.5s`, seconds, or a time. Milliseconds. */
 function waitIn(text: string | string[] | undefined, now: () => number): number | undefined {
   if (typeof text !== 'string') return undefined
   if (/^\d+(\.\d+)?$/.test(text)) return Number(text) < mostSeconds ? Number(text) * 1_000 : undefined
@@ -233,5 +236,5 @@ const unitMs: { readonly [unit: string]: number } = { ms: 1, s: 1_000, m: 60_000
 
 const mostMs = 86_400_000
 
-/** Larger numbers are no waits, but times of one kind or another. */
+/** Maximum wait: larger numbers are not waits, but times of one kind or another. Seconds. */
 const mostSeconds = 10_000_000

@@ -12,7 +12,7 @@ import { readErrorResponse } from './provider-error.ts'
 /** A client's header for the provider: it replaces the manifest's own value, or is appended to it as a list item. */
 export type ForwardedHeader = { name: string; value: string; how: 'replace' | 'append' }
 
-/** What is sent to a target: by default a POST. */
+/** Request that is sent to a target: by default a POST. */
 export type OutgoingRequest = {
   method?: HttpMethod
   /** A path of the provider's base URL. */
@@ -28,15 +28,15 @@ export type OutgoingRequest = {
   forwardedHeaders?: readonly ForwardedHeader[]
   /** The request is on its way, whole. */
   onSent?: (() => void) | undefined
-  /** It is not sent twice where it may have been received. */
+  /** Set for a request that is not sent twice where it may have been received. */
   once?: boolean | undefined
-  /** For providers that know requests which are sent again by a key. */
+  /** Key for providers that recognize by it requests which are sent again. */
   idempotencyKey?: string | undefined
 }
 
 /**
- * Whether the answer is streamed, and whether only content counts as progress; what its attempt may take less than its provider
- * may, in milliseconds.
+ * Timing of a request: whether the answer is streamed, whether only content counts as progress, and the limits of its attempt where they
+ * are shorter than those of its provider, in milliseconds.
  */
 export type Timing = {
   stream?: boolean
@@ -130,7 +130,7 @@ function withQuery(url: string, query: OutgoingRequest['query']): string {
 }
 
 /**
- * The URL of a provider's path for a model: `{model}` is one segment, `{+model}` keeps its slashes. Throws RouterError for a
+ * Returns the URL of a provider's path for a model: `{model}` is one segment, `{+model}` keeps its slashes. Throws RouterError for a
  * model that would lead to another path.
  */
 export function urlOf({ slug, baseUrl }: Pick<Provider, 'slug' | 'baseUrl'>, path: string, model: string): string {
@@ -146,7 +146,7 @@ export function urlOf({ slug, baseUrl }: Pick<Provider, 'slug' | 'baseUrl'>, pat
   return base + expanded
 }
 
-/** The whole text of a response of at most so many bytes. Throws RouterError. */
+/** Reads the whole text of a response of at most so many bytes. Throws RouterError. */
 export async function textOf(provider: Provider, response: HttpResponse, mostBytes: number): Promise<string> {
   // V8 has no longer texts, whatever the limit of the server.
   const most = Math.min(mostBytes, constants.MAX_STRING_LENGTH)
@@ -157,7 +157,7 @@ export async function textOf(provider: Provider, response: HttpResponse, mostByt
   throw new RouterError('provider_unreadable', message, { provider: provider.slug })
 }
 
-/** The text of an unsuccessful response: its beginning where it is long. Throws RouterError. */
+/** Reads the text of an unsuccessful response: its beginning where it is long. Throws RouterError. */
 async function errorText(response: HttpResponse): Promise<string> {
   return (await textUpTo(response, mostErrorBytes)).text
 }
@@ -178,7 +178,7 @@ async function textUpTo({ bytes }: HttpResponse, most: number): Promise<{ text: 
 const utf8 = new TextDecoder()
 const none = new Uint8Array()
 
-/** Our headers with the client's; a joined list has each item once. */
+/** Merges our headers with the client's; a joined list has each item once. */
 function withForwarded(own: Headers, forwarded: readonly ForwardedHeader[]): Headers {
   if (forwarded.length === 0) return own
   const headers: Record<string, string> = { ...own }
@@ -189,7 +189,7 @@ function withForwarded(own: Headers, forwarded: readonly ForwardedHeader[]): Hea
   return headers
 }
 
-/** Our headers for a provider. */
+/** Returns our headers for a provider. */
 function ownHeaders({ headers }: Provider, accept: string, contentType: string | undefined): Headers {
   let declared = declaredHeaders.get(headers)
   if (!declared) {
@@ -203,7 +203,7 @@ function ownHeaders({ headers }: Provider, accept: string, contentType: string |
     'accept-encoding': 'identity',
     'user-agent': 'inference-router',
     ...declared,
-    // Only JSON may be declared otherwise: any other type says how the body is to be read.
+    // Only JSON may be declared otherwise: any other type determines how the body is read.
     ...(contentType !== undefined && contentType !== json && { 'content-type': contentType }),
   }
 }
@@ -214,12 +214,12 @@ type Headers = Readonly<Record<string, string>>
 /** The headers of manifests, made ready once. */
 const declaredHeaders = new WeakMap<Headers, Headers>()
 
-/** More than any error needs. */
+/** Maximum size of an error body: more than any error needs. */
 const mostErrorBytes = 256 * 1024
 
 /**
- * An address that a provider named, where the next request goes with its credentials: of its own origin, or HTTPS on one of these hosts,
- * of which `*.acme.com` is any below `acme.com`. Throws RouterError.
+ * Returns an address that a provider named, where the next request goes with its credentials: of its own origin, or HTTPS on one of these
+ * hosts, of which `*.acme.com` is any below `acme.com`. Throws RouterError.
  */
 export function absoluteUrl(
   { slug, baseUrl }: Pick<Provider, 'slug' | 'baseUrl'>,

@@ -54,7 +54,7 @@ export async function readStream(
   return { kind: 'stream', batches: startingWith(opening, batches), model }
 }
 
-/** Whether a body labelled as JSON is: some providers label their streams so. */
+/** Checks whether a body labelled as JSON is JSON: some providers label their streams so. */
 async function peek({
   bytes,
 }: HttpResponse): Promise<{ isDocument: boolean; bytes: AsyncGenerator<Uint8Array, void> }> {
@@ -70,7 +70,7 @@ async function peek({
   return { isDocument: begin === '' || begin.startsWith('{') || begin.startsWith('['), bytes: whole(read, reader) }
 }
 
-/** What was read, and the rest. */
+/** Yields the part that was read, and the rest. */
 async function* whole(
   read: readonly Uint8Array[],
   reader: AsyncIterator<Uint8Array>,
@@ -83,7 +83,7 @@ async function* whole(
   }
 }
 
-/** A whole answer in place of a stream, as the events of one. Throws RouterError for one that is an error. */
+/** Returns a whole answer in place of a stream, as the events of one. Throws RouterError for one that is an error. */
 async function readDocument(target: Target, response: HttpResponse, bounds: AnswerBounds): Promise<StreamedAnswer> {
   const { provider } = target
   response.progressed()
@@ -105,7 +105,7 @@ async function readDocument(target: Target, response: HttpResponse, bounds: Answ
   }
 }
 
-/** The frames of a stream up to its first content, or to the end of an empty reply. Throws RouterError, with what was counted. */
+/** Returns the frames of a stream up to its first content, or to the end of an empty reply. Throws RouterError, with the counted usage. */
 async function untilContent(batches: AsyncGenerator<StreamFrame[], void>, provider: Provider): Promise<StreamFrame[]> {
   const opening: StreamFrame[] = []
   let last: string | undefined
@@ -126,7 +126,7 @@ async function untilContent(batches: AsyncGenerator<StreamFrame[], void>, provid
   }
 }
 
-/** The same iteration with this before it, which is not kept once it is read. */
+/** Returns the same iteration with this before it, which is not kept once it is read. */
 function startingWith<T>(first: T, rest: AsyncGenerator<T, void>): AsyncIterableIterator<T, void> {
   let unread: T | undefined = first
   return {
@@ -143,7 +143,7 @@ function startingWith<T>(first: T, rest: AsyncGenerator<T, void>): AsyncIterable
   }
 }
 
-/** The facts for folding an answer of this provider. */
+/** Returns the facts for folding an answer of this provider. */
 export function foldFacts({ maker }: Provider): FoldFacts {
   return { maker, newId: randomUUID, now: () => Math.floor(Date.now() / 1_000) }
 }

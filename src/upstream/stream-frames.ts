@@ -20,16 +20,16 @@ export type StreamFrame = {
   readonly events: readonly ProviderEvent[]
   readonly payload?: JsonObject
   readonly pattern?: TextPattern
-  /** The provider sent something here that is no JSON, in the middle of a text. */
+  /** Set where the provider sent bytes that are not JSON, in the middle of a text. */
   readonly damaged?: true
 }
 
-/** How long a stream that has reached its end marker may keep its connection open before it is closed. Milliseconds. */
+/** Time for which a stream that has reached its end marker may keep its connection open before it is closed. Milliseconds. */
 const drainMs = 50
-/** How long counts and end marker are waited for after a finish reason. Milliseconds. */
+/** Time for which counts and end marker are waited for after a finish reason. Milliseconds. */
 const lingerMs = 2_000
 
-/** How the events of one answer are read; `choices` is how many are streamed beside each other. */
+/** Way of reading the events of one answer; `choices` is the number of those that are streamed side by side. */
 export type Reading = {
   provider: Provider
   facts: TargetFacts
@@ -38,7 +38,7 @@ export type Reading = {
   choices: number
 }
 
-/** Frames that are read before others have their turn: most chunks have fewer, but one may have thousands. */
+/** Number of frames that are read before the event loop is yielded: most chunks have fewer, but one may have thousands. */
 const framesPerTurn = 256
 
 function slices(frames: readonly Frame[]): readonly (readonly Frame[])[] {
@@ -48,7 +48,7 @@ function slices(frames: readonly Frame[]): readonly (readonly Frame[])[] {
 }
 
 /**
- * Frames with their neutral events. An error in the middle is thrown after everything that was sent before it. How a stream ends
+ * Yields frames with their neutral events. An error in the middle is thrown after everything that was sent before it. How a stream ends
  * after its finish reason is nobody's concern, unless the provider itself calls it an error.
  */
 export async function* readBatches(reading: Reading, response: HttpResponse): AsyncGenerator<StreamFrame[], void> {
@@ -69,7 +69,7 @@ export async function* readBatches(reading: Reading, response: HttpResponse): As
         }
         const { batch, failure, done } = await readBatch(reading, some, progress)
         begun ||= batch.length > 0
-        // An end marker alone is no answer.
+        // An end marker alone is not an answer.
         if (done && begun) batch.push(endMarker)
         if (batch.length > 0) yield batch
         if (failure) throw failure
@@ -86,22 +86,22 @@ export async function* readBatches(reading: Reading, response: HttpResponse): As
   }
 }
 
-/** The end of the call, not of the answer. */
+/** Checks whether it is the end of the call, not of the answer. */
 function isOurs({ code }: RouterError): boolean {
   return code === 'client_gone' || code === 'stopping'
 }
 
-/** How far a stream has come. */
+/** Progress of a stream. */
 class Progress {
   readonly #reading: Reading
   readonly #response: HttpResponse
   #ending: NodeJS.Timeout | undefined
-  /** Of several choices, those that have ended. */
+  /** Choices that have ended, where there are several. */
   #finished: Set<unknown> | undefined
   /** The last content was text. */
   #isText = false
   #isDamaged = false
-  /** What has come before the first content, which is all held back. */
+  /** Size of the part before the first content, which is all held back. */
   #held = 0
   #hasAnswered = false
   /** The provider has reported an error. */
@@ -112,7 +112,7 @@ class Progress {
     this.#response = response
   }
 
-  /** Whether the reply has ended, and only its counts and its end marker may follow. */
+  /** Checks whether the reply has ended, and only its counts and its end marker may follow. */
   get isEnding(): boolean {
     return this.#ending !== undefined
   }
@@ -124,7 +124,7 @@ class Progress {
     else this.#takeEvents(events)
   }
 
-  /** Whether a frame that cannot be read may be passed over: once, in the middle of a text. */
+  /** Checks whether a frame that cannot be read may be skipped: once, in the middle of a text. */
   mayPassOver(): boolean {
     if (this.#isDamaged || !this.#isText || this.isEnding) return false
     this.#isDamaged = true
@@ -154,11 +154,11 @@ class Progress {
       clearTimeout(this.#ending)
       this.#ending = undefined
     }
-    // What comes together with the finish reason comes before it.
+    // Content that arrives together with the finish reason comes before it.
     if (hasEnded) this.#beginEnding()
   }
 
-  /** The mapping reads the first of several choices only, which one format alone has. */
+  /** Follows the ends of several choices: the mapping reads the first of several choices only, which one format alone has. */
   #takeChoices(payload: JsonObject | undefined): void {
     this.#response.progressed()
     const choices = Array.isArray(payload?.choices) ? payload.choices.filter(isObject) : []
@@ -172,7 +172,7 @@ class Progress {
   }
 }
 
-/** What a frame takes beside its text, about. */
+/** Approximate size of a frame besides its text. */
 const frameBytes = 500
 
 function brokenFrames(provider: Provider, format: StreamFormat, { kind, message }: FrameError): RouterError {
@@ -265,7 +265,7 @@ function errorIn(provider: Provider, { events }: StreamFrame): RouterError | und
   return undefined
 }
 
-/** What events of one stream have counted. */
+/** Returns the usage that the events of one stream have counted. */
 export function usageOf(events: readonly ProviderEvent[]): Usage {
   return events.reduce<Usage>((sum, { usage }) => (usage ? mergeUsage(sum, usage) : sum), {})
 }

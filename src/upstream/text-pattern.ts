@@ -12,7 +12,7 @@ export type TextPattern = ReadFrame & {
 }
 
 /**
- * Reads the events of a stream that repeat an earlier one but for their text: most are such, and need not be parsed and mapped again.
+ * Reader of the events of a stream that repeat an earlier one but for their text: most are such, and need not be parsed and mapped again.
  * `path` is where the text stands in an event.
  */
 export class TextPatterns {
@@ -24,7 +24,7 @@ export class TextPatterns {
     this.#path = path
   }
 
-  /** The event of a frame that repeats the last pattern; undefined for any other frame. */
+  /** Returns the event of a frame that repeats the last pattern; undefined for any other frame. */
   read({ event: name, data }: Frame): RepeatedFrame | undefined {
     const pattern = this.#pattern
     if (!pattern || name !== pattern.name) return undefined
@@ -38,7 +38,7 @@ export class TextPatterns {
     return new RepeatedFrame(pattern, text)
   }
 
-  /** The pattern of a frame that is one piece of text; undefined for any other frame. */
+  /** Returns the pattern of a frame that is one piece of text; undefined for any other frame. */
   learn({ event: name, data }: Frame, read: ReadFrame): TextPattern | undefined {
     // Streams whose events have more than a text of their own are not tried for long.
     if (this.#triesLeft === 0) this.#pattern = undefined
@@ -81,14 +81,14 @@ function isText(read: ReadFrame): read is TextFrame {
   return isPlain(event.text) && Object.keys(event).every(isRepeated)
 }
 
-/** Whether JSON writes a text as it is. */
+/** Checks whether JSON writes a text unchanged. */
 function isPlain(text: string): boolean {
   return !needsEscape.test(text)
 }
 
 const needsEscape = /["\\\p{Cc}\p{Cs}]/u
 
-/** A text of its own: a slice keeps all of what it was cut from, and is slower to compare. */
+/** Returns a text of its own: a slice keeps the whole text that it was cut from, and is slower to compare. */
 function copied(text: string): string {
   return Buffer.from(text).toString()
 }

@@ -7,7 +7,7 @@ export type FrameReader = {
   take(bytes: Uint8Array): Frame[]
   /** The frames that the end of the bytes completes. */
   end(): Frame[]
-  /** Why there is no frame after those that were returned; undefined while all is well. */
+  /** The reason why no frame follows those that were returned; undefined as long as there was no error. */
   readonly failure: FrameError | undefined
 }
 

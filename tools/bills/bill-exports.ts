@@ -1,15 +1,15 @@
 /**
- * How the lines of one provider's export are read: names of columns without punctuation in lower case, the best first. Models are
- * named in texts such as `USE1-Claude4.6Opus-input-tokens` where there is a `service`, which also tells the lines of other services.
+ * Reader of the lines of one provider's export: names of columns without punctuation in lower case, the best first. Models are
+ * named in texts such as `USE1-Claude4.6Opus-input-tokens` where there is a `service`, which also identifies the lines of other services.
  */
 export type BillExport = {
   date: readonly string[]
-  /** Where a line ends, if it may cover more than a day. */
+  /** Columns with the end of a line, if it may cover more than a day. */
   until: readonly string[]
   model: readonly string[]
   cost: readonly string[]
   service?: { columns: readonly string[]; of: RegExp }
-  /** The model in the text of its column. */
+  /** Returns the model in the text of its column. */
   modelIn?(text: string): string
 }
 
@@ -75,7 +75,7 @@ const exports: readonly (BillExport & { by: readonly string[] })[] = [
   },
 ]
 
-/** The export that has such columns; undefined for any other bill. */
+/** Returns the export that has such columns; undefined for any other bill. */
 export function exportWith(columns: readonly string[]): BillExport | undefined {
   return exports.find(({ by }) => by.every((name) => columns.includes(name)))
 }
@@ -90,12 +90,12 @@ export const currencyColumns: readonly string[] = [
   'lineitemcurrencycode',
 ]
 
-/** Whether a text names the currency of the ledger. */
+/** Checks whether a text names the currency of the ledger. */
 export function isUsd(text: string): boolean {
   return /^(?:usd|us\$|\$|us dollars?)$/i.test(text.trim())
 }
 
-/** The currency in the title of a column, as in `Cost (€)`, unless it is that of the ledger. */
+/** Returns the currency in the title of a column, as in `Cost (€)`, unless it is that of the ledger. */
 export function foreignCurrencyIn(title: string): string | undefined {
   const [, unit] = /\(([^()]{1,4})\)\s*$/.exec(title) ?? []
   const found = unit ?? /[€£¥₹₩]/.exec(title)?.[0]

@@ -47,7 +47,7 @@ export async function readBill(bytes: Uint8Array, file: string, columns: BillCol
 
 type Cell = { text: string; where: string }
 
-/** The day and the model of a line; undefined when it has none, or is that of another service. */
+/** Returns the day and the model of a line; undefined when it has none, or is that of another service. */
 function lineOf(cell: (index: number) => Cell, layout: Layout): Omit<BillLine, 'nano'> | undefined {
   const date = cell(layout.date)
   const texts = layout.model.map((index) => cell(index).text).filter((text) => text !== '')
@@ -70,7 +70,7 @@ function foreign(where: string, currency: string): UnreadableBill {
   )
 }
 
-/** A line of a month or a week cannot be compared with days. */
+/** Refuses a line of a month or a week, which cannot be compared with days. */
 function requireOneDay(date: Cell, until: Cell): void {
   const [from, to] = [timeOf(date.text), timeOf(until.text)]
   if (from === undefined || to === undefined || to - from <= dayMs) return
@@ -125,12 +125,12 @@ async function recordsOf(text: string, delimiter: string, file: string): Promise
   }
 }
 
-/** UTF-16 where the byte order mark says so, as spreadsheets write it; the mark is removed. */
+/** Decodes a file: UTF-16 where the byte order mark says so, as spreadsheets write it; the mark is removed. */
 function decoded(bytes: Uint8Array): string {
   return new TextDecoder(bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : 'utf-8').decode(bytes)
 }
 
-/** The delimiter of the line that has the most columns: some exports begin with lines about the invoice. */
+/** Returns the delimiter of the line that has the most columns: some exports begin with lines about the invoice. */
 function delimiterOf(text: string): string {
   const lines = text.split(/[\r\n]+/, mostLinesBeforeHead)
   const counts = [',', ';', '\t'].map((mark) => ({
@@ -142,7 +142,7 @@ function delimiterOf(text: string): string {
 
 const mostLinesBeforeHead = 30
 
-/** Where a bill has what: indexes of columns, -1 for none. */
+/** Layout of a bill: indexes of columns, -1 for none. */
 type Layout = {
   date: number
   until: number
@@ -153,7 +153,7 @@ type Layout = {
   modelIn(text: string): string
 }
 
-/** The line that names the columns: the first one, unless a later one has all that is needed. */
+/** Returns the line that names the columns: the first one, unless a later one has all required columns. */
 function headIn(records: readonly BillRecord[], columns: BillColumns, file: string) {
   const [first] = records
   if (!first) throw new UnreadableBill(`${file} is empty; a bill begins with a line that names its columns`)
@@ -173,7 +173,7 @@ function headIn(records: readonly BillRecord[], columns: BillColumns, file: stri
   return { head, layout, rest: records.slice(index + 1) }
 }
 
-/** The layout of a bill with these columns, or what it lacks, to follow `has` in a message. */
+/** Returns the layout of a bill with these columns, or what it lacks, to follow `has` in a message. */
 function layoutOf(head: readonly string[], columns: BillColumns): Layout | string {
   const squashed = head.map((title) => plainName(withoutUnit(title)).replaceAll('_', ''))
   const known = exportWith(squashed)
@@ -203,7 +203,7 @@ function layoutOf(head: readonly string[], columns: BillColumns): Layout | strin
   }
 }
 
-/** Whether a column has this name, with or without its unit: `cost` is the name of `Cost (USD)`. */
+/** Checks whether a column has this name, with or without its unit: `cost` is the name of `Cost (USD)`. */
 function isNamed(title: string, name: string): boolean {
   return [title, withoutUnit(title)].some((each) => plainName(each) === plainName(name))
 }
@@ -227,7 +227,7 @@ function dayOf({ text, where }: { text: string; where: string }): number {
   return Math.floor(at / dayMs) * dayMs
 }
 
-/** Unix milliseconds of a day, a time (UTC by default), or a number of seconds or milliseconds since 1970. */
+/** Returns the Unix milliseconds of a day, a time (UTC by default), or a number of seconds or milliseconds since 1970. */
 function timeOf(text: string): number | undefined {
   if (/^\d{10}$/.test(text)) return Number(text) * 1_000
   if (/^\d{13}$/.test(text)) return Number(text)
@@ -238,12 +238,12 @@ function timeOf(text: string): number | undefined {
   return parseTime(`${year}-${month}-${day}T${time.length === 5 ? `${time}:00` : time}${offset}`)
 }
 
-/** Where commas do not separate columns, a single one may be a decimal or a thousands separator. */
+/** Checks whether a cost is ambiguous: where commas do not separate columns, a single one may be a decimal or a thousands separator. */
 function isAmbiguous(cost: string, delimiter: string): boolean {
   return delimiter === ';' && cost.includes(',') && !cost.includes('.')
 }
 
-/** USD as bills write it, rounded to nano-USD: `0.0123`, `$1,234.50`, `-1.2e-5 USD`, `(3.00)` for a refund. */
+/** Reads USD as bills write it, rounded to nano-USD: `0.0123`, `$1,234.50`, `-1.2e-5 USD`, `(3.00)` for a refund. */
 function nanoOfCost(text: string): bigint | undefined {
   const bare = text
     .replace(/^\((.*)\)$/, '-$1')

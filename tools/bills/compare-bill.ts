@@ -18,7 +18,7 @@ export type Compared = {
   exceeds: boolean
 }
 
-/** Both sides by day and model, in order of days and names. `nameOf` gives a model the one name it has on both. */
+/** Compares both sides by day and model, in order of days and names. `nameOf` gives a model the one name it has on both. */
 export function compareBill(
   lines: readonly BillLine[],
   spent: readonly Spent[],

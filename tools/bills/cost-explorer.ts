@@ -2,7 +2,7 @@
 export type BillRecord = { cells: string[]; line: number }
 
 /**
- * The lines of AWS Cost Explorer's CSV, which has a column for each service or usage type, as one for each day and column. Any
+ * Returns the lines of AWS Cost Explorer's CSV, which has a column for each service or usage type, as one for each day and column. Any
  * other bill stays as it is.
  */
 export function withoutPivot(records: readonly BillRecord[]): readonly BillRecord[] {

@@ -12,7 +12,7 @@ const text = { type: 'string' } as const
 
 export const options = { bill: text, columns: text, provider: text, tolerance: text, from: text, to: text }
 
-/** `ledger compare`: compares a provider's bill with the ledger, by model and day. */
+/** Prepares `ledger compare`: compares a provider's bill with the ledger, by model and day. */
 export function prepare(args: Args): (source: LedgerSource) => Promise<Finding> {
   const [path, provider] = [args.text('bill'), args.text('provider')]
   if (!path) throw new UsageError('name the bill: ledger compare --bill FILE.csv')
@@ -70,7 +70,7 @@ async function billIn(path: string, columns: BillColumns): Promise<Bill> {
   }
 }
 
-/** The names of the models of a provider, or of all. */
+/** Returns the names of the models of a provider, or of all. */
 function namesOf(catalog: Catalog, provider: string | undefined): ModelNames {
   const models = catalog.list().filter((one) => provider === undefined || one.provider === provider)
   return modelNames(models.map(({ model, entry }) => ({ model, aliases: entry.aliases ?? [] })))

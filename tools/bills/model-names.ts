@@ -1,15 +1,17 @@
 /** A model by its id, and its other names. */
 export type NamedModel = { model: string; aliases: readonly string[] }
 
-/** The one name that a model has, however the ledger or a bill writes it: with or without its date, as an id or for people. */
+/**
+ * The one name that a model has, however the ledger or a bill writes it: with or without its date, as an id or in a human-readable form.
+ */
 export type ModelNames = {
-  /** The name for a written one; for an unknown model it is that one without provider and date. */
+  /** Returns the name for a written one; for an unknown model it is that one without provider and date. */
   of(written: string): string
-  /** The name of the model that one of some texts mentions, the first that mentions any; undefined when there is none. */
+  /** Returns the name of the model that one of some texts mentions, the first that mentions any; undefined when there is none. */
   within(texts: readonly string[]): string | undefined
 }
 
-/** The names of some models. All snapshots of a model have the same name: bills do not always tell them apart. */
+/** Returns the names of some models. All snapshots of a model have the same name: bills do not always tell them apart. */
 export function modelNames(models: readonly NamedModel[]): ModelNames {
   const byName = new Map<string, string>()
   const byKey = new Map<string, string>()
@@ -41,13 +43,13 @@ export function modelNames(models: readonly NamedModel[]): ModelNames {
   }
 }
 
-/** The words of a text, with and without a boundary before each capital: `MistralSmall` has two words, `DeepSeek` one. */
+/** Returns the words of a text, with and without a boundary before each capital: `MistralSmall` has two words, `DeepSeek` one. */
 function readings(text: string): string[][] {
   const split = text.replace(/([a-z])([A-Z])/g, '$1 $2')
   return split === text ? [wordsOf(text)] : [wordsOf(text), wordsOf(split)]
 }
 
-/** Words and numbers, each apart, without what does not tell models apart. */
+/** Returns the words and numbers of a name, each apart, without those that do not distinguish models. */
 function wordsOf(text: string): string[] {
   const plain = bare(text)
     .toLowerCase()
@@ -57,14 +59,14 @@ function wordsOf(text: string): string[] {
   return (plain.match(/\p{L}+|\d+/gu) ?? []).filter((word) => word !== 'preview' && word !== 'latest')
 }
 
-/** The same for `Claude 4.6 Opus` and `claude-opus-4-6`: words in any order, numbers in their own. */
+/** Returns a key that is the same for `Claude 4.6 Opus` and `claude-opus-4-6`: words in any order, numbers in their own. */
 function keyOf(words: readonly string[]): string {
   const numbers = words.filter((word) => /^\d/.test(word))
   const letters = words.filter((word) => !/^\d/.test(word)).sort()
   return `${letters.join(' ')} ${numbers.join('.')}`
 }
 
-/** An id without its provider, its maker, its version, its region and its date. */
+/** Returns an id without its provider, its vendor, its version, its region and its date. */
 function bare(id: string): string {
   return lastPart(id)
     .replace(/^(?:[a-z][a-z0-9-]*\.)+(?=[a-z])/, '')

@@ -163,7 +163,7 @@ function asTable(differences: readonly Difference[]): string {
   return table([['MODEL', 'FIELD', 'HERE', 'THERE'], ...rows])
 }
 
-/** Prices in USD per million tokens. */
+/** Writes prices in USD per million tokens. */
 function shown(field: string, value: number | undefined): string {
   if (value === undefined) return '-'
   return isPrice(field) ? `${Number((value * 1e6).toPrecision(6))} $/M` : String(value)

@@ -33,7 +33,7 @@ export function compareList(catalogs: readonly ListedCatalog[], list: PublicList
       if (entry.is !== undefined || model === '*') continue
       const found = [model, ...(entry.aliases ?? [])].map((name) => theirs.get(name)).find((one) => one !== undefined)
       for (const name of [model, ...(entry.aliases ?? [])]) seen.add(name)
-      // Lists keep what providers have given up; nothing is said of it here.
+      // Lists keep models that providers have given up; they are not reported here.
       if (isShutDown(entry, at)) continue
       if (!found) all.unlisted.push({ provider, model })
       else {
@@ -71,8 +71,8 @@ function isSame(ours: number | undefined, theirs: number): boolean {
 }
 
 /**
- * Whether a price of a list is more likely in another unit, or missing there, than changed: a tenth of ours or less, ten times as much
- * or more, or nothing.
+ * Checks whether a price of a list is more likely in another unit, or missing there, than changed: a tenth of ours or less, ten times as
+ * much or more, or nothing.
  */
 export function isLeap({ field, ours, theirs }: Pick<Difference, 'field' | 'ours' | 'theirs'>): boolean {
   return isPrice(field) && ours !== undefined && ours > 0 && (theirs <= ours / 10 || theirs >= ours * 10)

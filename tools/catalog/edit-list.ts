@@ -3,8 +3,8 @@ import { type Difference, isLeap } from './compare-list.ts'
 import { isPrice } from './public-list.ts'
 
 /**
- * The text of a catalog file with other values, and the differences that are to be made by hand: those that no line of the file tells,
- * and prices that leap.
+ * The text of a catalog file with other values, and the differences that are to be made by hand: those that no line of the file states, and
+ * prices that leap.
  */
 export type Edited = { text: string; byHand: Difference[] }
 
@@ -23,7 +23,9 @@ export function editCatalog(text: string, differences: readonly Difference[]): E
   return { text: ordered.reduce((all, edit) => all.slice(0, edit.from) + edit.text + all.slice(edit.to), text), byHand }
 }
 
-/** Where the number stands that a model says itself; undefined for one that it does not say, or that holds for some time only. */
+/**
+ * Finds the place of a number that a model states itself; undefined for one that it does not state, or that is valid for some time only.
+ */
 function rangeOf(contents: unknown, { model, field }: Difference): { from: number; to: number } | undefined {
   const entry = entryOf(contents, model)
   if (!isMap(entry) || (isPrice(field) && entry.has('price_changes'))) return undefined
@@ -43,7 +45,7 @@ function entryOf(contents: unknown, model: string): unknown {
   return isMap(found) ? found.get(model) : undefined
 }
 
-/** Of the lowest tier. */
+/** Finds a price of the lowest tier. */
 function priceOf(pricing: unknown, field: string): Node | undefined {
   const tier = isSeq(pricing) ? pricing.items[0] : pricing
   if (!isMap(tier)) return undefined
@@ -51,7 +53,7 @@ function priceOf(pricing: unknown, field: string): Node | undefined {
   return (tier.get(field, true) ?? tier.get(short, true)) as Node | undefined
 }
 
-/** As catalogs write it: prices in dollars per million tokens, times 1e-6. */
+/** Writes a number as catalogs do: prices in dollars per million tokens, times 1e-6. */
 function numberText({ field, theirs }: Difference): string {
   if (!isPrice(field)) return String(theirs)
   return theirs === 0 ? '0' : `${Number((theirs * 1e6).toPrecision(10))}e-6`

@@ -1,7 +1,7 @@
 /** The lines around a change that are shown with it. */
 const context = 3
 
-/** A unified diff of two texts that have the same lines but for some that are changed: `patch -p1` and `git apply` take it. */
+/** Writes a unified diff of two texts that have the same lines but for some that are changed: `patch -p1` and `git apply` take it. */
 export function lineDifference(path: string, before: string, after: string): string {
   const [old, changed] = [before.split('\n'), after.split('\n')]
   const numbers = old.flatMap((line, index) => (line === changed[index] ? [] : [index]))
@@ -31,7 +31,7 @@ function written({ from, to }: Hunk, old: readonly string[], changed: readonly s
     return line === other ? [` ${line}`] : [`-${line}`, `+${other}`]
   })
   const size = to - from
-  // The text after the last line break is no line.
+  // The text after the last line break is not a line.
   if (lines.at(-1) === ' ' && to === old.length) {
     lines.pop()
     return `@@ -${from + 1},${size - 1} +${from + 1},${size - 1} @@\n${lines.join('\n')}\n`

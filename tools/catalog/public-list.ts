@@ -4,10 +4,10 @@ import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
 export const publicLists = ['litellm', 'models_dev', 'model_list'] as const
 export type PublicListName = (typeof publicLists)[number]
 
-/** A model as a public list has it: prices in US dollars per token; what is missing the list does not say. */
+/** A model as a public list has it: prices in US dollars per token; missing fields are not in the list. */
 export type PublicModel = { provider: string; model: string } & { [field in ComparedField]?: number }
 
-/** What is compared with the catalog. */
+/** Fields that are compared with the catalog. */
 export const comparedFields = [
   'input_price',
   'output_price',
@@ -20,8 +20,8 @@ export type ComparedField = (typeof comparedFields)[number]
 export type PublicList = { name: PublicListName; models: PublicModel[] }
 
 /**
- * Reads a list: LiteLLM's model_prices_and_context_window.json, the api.json of models.dev, or OpenRouter's /api/v1/models. Throws an
- * error that says what was expected.
+ * Reads a list: LiteLLM's model_prices_and_context_window.json, the api.json of models.dev, or OpenRouter's /api/v1/models. Throws an error
+ * that names the expected formats.
  */
 export function readPublicList(json: Json): PublicList {
   if (isObject(json) && Array.isArray(json.data) && json.data.some((one) => isObject(one) && isObject(one.pricing))) {
@@ -56,7 +56,10 @@ function fromLitellm([name, said]: [string, Json | undefined]): PublicModel[] {
   ]
 }
 
-/** Names begin with the provider's, but without what it adds for a kind of models: `vertex_ai/…` of `vertex_ai-zai_models`. */
+/**
+ * Removes the provider from a name. Names begin with the provider's, but without its suffix for a kind of models: `vertex_ai/…` of
+ * `vertex_ai-zai_models`.
+ */
 function withoutProvider(name: string, provider: string): string {
   const head = name.slice(0, name.indexOf('/'))
   const isProvider = head !== '' && (head === provider || provider.startsWith(`${head}-`))
@@ -99,22 +102,22 @@ function fromModelList(said: Json): PublicModel[] {
   ]
 }
 
-/** What `listed_as` calls the provider whose own list it is. */
+/** Name in `listed_as` of the provider whose own list it is. */
 const onlyProvider = '*'
 
-/** An object inside of what a list says; an empty one where it says something else. */
+/** Returns an object inside a list; an empty one where the list has another value. */
 function membersOf(said: Json | undefined, name: string): JsonObject {
   const value = isObject(said) ? said[name] : undefined
   return isObject(value) ? value : {}
 }
 
-/** From dollars per million. */
+/** Converts a price from dollars per million. */
 function perToken(price: Json | undefined): Json | undefined {
   return typeof price === 'number' ? price / 1e6 : undefined
 }
 
 /**
- * Numbers that can be prices and limits. Some lists write them as text, -1 for prices that vary, and 0 for limits that they do
+ * Returns the numbers that can be prices and limits. Some lists write them as text, -1 for prices that vary, and 0 for limits that they do
  * not know.
  */
 function numbers(said: { [field in ComparedField]: Json | undefined }): Partial<Record<ComparedField, number>> {
@@ -126,16 +129,16 @@ function numbers(said: { [field in ComparedField]: Json | undefined }): Partial<
   )
 }
 
-/** Not a number for anything else than a number, or one that is written in decimals. */
+/** Returns a number, or one that is written in decimals; NaN for anything else. */
 function numberOf(value: Json | undefined): number {
   if (typeof value === 'number') return value
   return typeof value === 'string' && /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(value.trim()) ? Number(value) : Number.NaN
 }
 
-/** Whether a field that is compared is a price. */
+/** Checks whether a field that is compared is a price. */
 export function isPrice(field: string): boolean {
   return field.endsWith('_price')
 }
 
-/** No token costs as much, in dollars: what does is in another unit. */
+/** Price that no token costs, in dollars: one that is as high is in another unit. */
 const dearest = 1

@@ -69,7 +69,10 @@ async function ask(provider: Parameters<typeof listModels>[0]): Promise<string[]
   }
 }
 
-/** Names come from the provider: what would move the cursor of a terminal is shown as JSON writes it. */
+/**
+ * Returns a name that is safe to print. Names come from the provider: characters that would move the cursor of a terminal are shown as JSON
+ * writes them.
+ */
 function printable(name: string): string {
   return name.replaceAll(
     /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,

@@ -5,7 +5,7 @@ import { defaultAnswerBounds, parseAnswer } from '../../src/upstream/answer-body
 import type { HttpClient } from '../../src/upstream/http/types.ts'
 import { sendRequest, textOf } from '../../src/upstream/provider-request.ts'
 
-/** The ids of the models that a provider lists itself, sorted. Throws RouterError. */
+/** Lists the ids of the models that a provider lists itself, sorted. Throws RouterError. */
 export async function listModels(provider: Provider, httpClient: HttpClient, signal: AbortSignal): Promise<string[]> {
   const { listing, slug } = provider
   if (!listing) {
@@ -32,7 +32,7 @@ export async function listModels(provider: Provider, httpClient: HttpClient, sig
 const mostPages = 100
 const bounds = defaultAnswerBounds
 
-/** A list is a member of the answer, or all of it. */
+/** Reads the ids of models: a list is a member of the answer, or all of it. */
 function idsIn(answer: Json, { list, id }: ModelListing, slug: string): string[] {
   const models = isObject(answer) ? answer[list] : answer
   if (!Array.isArray(models)) {

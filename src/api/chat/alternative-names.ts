@@ -10,7 +10,7 @@ export const cacheMarks = ['cache_control', 'prompt_cache_breakpoint']
 /** Fields at the top that every server of this format has its own words for. */
 const spokenFields = [...(wireFields.reasoning ?? []), 'cache_control']
 
-/** Whether a request asks for reasoning, or to cache what it says: every server of this format has its own words for that. */
+/** Checks whether a request asks for reasoning, or to cache its content: every server of this format has its own names for that. */
 export function hasOtherWords({ origin, messages, system = [], cache }: NeutralRequest): boolean {
   if (spokenFields.some((name) => (origin.body[name] ?? null) !== null)) return true
   return cache?.options?.type === 'ephemeral' || hasHint(system) || messages.some(({ parts }) => hasHint(parts))
@@ -36,7 +36,7 @@ export function withMark(node: JsonObject, mark: JsonObject | undefined): JsonOb
   return losesMark(node) ? bare : { ...bare, ...withLastPart(node.content, formOf(node, mark)) }
 }
 
-/** Whether a message has a hint that no content part can carry. */
+/** Checks whether a message has a hint that no content part can carry. */
 export function losesMark(message: JsonObject): boolean {
   const isSpoken = message.role === 'assistant' || message.role === 'tool' || message.role === 'function'
   return (isSpoken && isMarked(message)) || hasMarkedCall(message)

@@ -84,7 +84,10 @@ function withoutForeignParts(message: JsonObject): JsonObject {
   return own.length > 0 ? { ...others, reasoning_details: own } : others
 }
 
-/** Reasoning of other providers that no text says as well, and cache hints where there is no content part for them. */
+/**
+ * Returns the dropped fields of an edited body: reasoning of other providers that is not repeated as text, and cache hints where there is
+ * no content part for them.
+ */
 export function editLosses({ messages }: JsonObject): string[] {
   if (!Array.isArray(messages)) return []
   const loses = (what: (message: JsonObject) => boolean) => messages.some((item) => isObject(item) && what(item))

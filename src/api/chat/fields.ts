@@ -111,7 +111,7 @@ export const ownFields: readonly string[] = [...routerFields, 'usage']
 /** Top-level names that `read` handles; all others are extensions. */
 export const knownNames: ReadonlySet<string> = new Set([...topLevelNames(wireFields), ...ownFields])
 
-/** Where members are optional ones of this API. */
+/** The places where members are optional ones of this API. */
 export const ownMembers: OwnMembers = {
   lists: ['messages'],
   types: new Set(

@@ -36,7 +36,7 @@ export function foreignPartsOf(parts: readonly Part[]): {
   }
 }
 
-/** Whether a part is wholly told by fields that this API has itself. */
+/** Checks whether a part is fully expressed by fields that this API has itself. */
 function isNative(part: Part): boolean {
   if (part.type === 'text') return part.signature === undefined
   return part.type !== 'reasoning' && (part.type === 'tool_call' || ownFields.has(part.type))
@@ -63,7 +63,7 @@ export function withForeignParts(
 
 const foreignFields = ['reasoning_details', 'replay_parts', 'reasoning_content', 'reasoning']
 
-/** Whether this router wrote a reasoning detail: those of others have no `after`. */
+/** Checks whether this router wrote a reasoning detail: those of others have no `after`. */
 export function isForeignDetail(detail: Json | undefined): boolean {
   return isObject(detail) && isObject(detail.after)
 }

@@ -62,7 +62,7 @@ const messages: Known = {
         replay_parts: 'all',
         reasoning_content: 'all',
         reasoning: 'all',
-        // What a reply carries besides its content says nothing that the next request asks for.
+        // Members of a reply besides its content mean nothing for the next request.
         annotations: 'all',
         parsed: 'all',
         prefix: 'off',

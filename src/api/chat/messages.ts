@@ -80,7 +80,7 @@ function contentOf(message: JsonObject, path: string, speaker: 'system' | 'user'
   return required(message.content, at, contentExpected, (content) => readContent(content, at, speaker))
 }
 
-/** A hint on a whole message is one on its last part that can have one. */
+/** Moves a hint on a whole message to its last part that can have one. */
 function withHint(parts: Part[], message: JsonObject, path: string): Part[] {
   const cache = cacheHint(message, path)
   const last = cache ? parts.findLastIndex(({ type }) => hintable.has(type)) : -1
@@ -103,7 +103,7 @@ function toolResult(message: JsonObject, path: string, calls: Calls): ToolResult
   return { type: 'tool_result', id, ...defined({ name, cache }), parts: contentOf(message, path, 'tool') }
 }
 
-/** The deprecated form of a result names its function: it answers the last call of that function. */
+/** Reads a result in the deprecated form, which names its function: it answers the last call of that function. */
 function functionResult(message: JsonObject, path: string, calls: Calls): ToolResultPart {
   const name = required(message.name, `${path}.name`, 'the name of the function', filledText)
   const call = calls.byName.get(name)

@@ -111,7 +111,7 @@ function readFile(part: JsonObject, path: string): MediaPart {
   return fileOf(required(part.file, at, 'an object with file_data or file_id', object), at)
 }
 
-/** The members of a file, which stand in an object of their own or, in the words of other gateways, in the part itself. */
+/** Reads the members of a file, which are in an object of their own or, as other gateways write them, in the part itself. */
 function fileOf(file: JsonObject, at: string): MediaPart {
   const filename = optional(file.filename, `${at}.filename`, text)
   const id = optional(file.file_id, `${at}.file_id`, filledText)

@@ -155,8 +155,8 @@ function readResponseFormat(body: JsonObject): { request?: ResponseFormat; exten
 type Reasoning = NonNullable<NeutralRequest['reasoning']>
 
 /**
- * How much to reason, in all words that clients have for it: the flat `reasoning_effort`, a level or a number of tokens, and
- * two objects of gateways and providers, `reasoning` and `thinking`. Throws RouterError 400.
+ * Reads how much to reason, under all names that clients use for it: the flat `reasoning_effort`, a level or a number of tokens, and two
+ * objects of gateways and providers, `reasoning` and `thinking`. Throws RouterError 400.
  */
 function readReasoning(body: JsonObject): { request?: Reasoning; extensions?: JsonObject } {
   if ((body.reasoning ?? body.thinking ?? body.reasoning_effort ?? null) === null) return {}

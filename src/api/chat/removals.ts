@@ -7,7 +7,7 @@ const isType = (...types: readonly string[]) => {
   return (node: JsonObject) => typeof node.type === 'string' && types.includes(node.type)
 }
 
-/** How fields that are not simply paths leave a body of this API. */
+/** Rules for removing fields that are not simply paths from a body of this API. */
 export const removals: Removals = {
   ...fieldNames,
   lists: ['messages'],

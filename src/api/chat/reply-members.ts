@@ -5,10 +5,10 @@ import { cachedTokens, completionTokens, promptTokens, type Usage } from '../../
 import { defined } from '../check.ts'
 import type { FinishOf } from '../client-api.ts'
 
-/** How a choice calls tools, in their present or their deprecated form: its finish reason has that name. */
+/** Form in which a choice calls tools, current or deprecated: its finish reason has that name. */
 export type Called = 'tool_calls' | 'function_call' | undefined
 
-/** Why a reply ended: this API's finish reason, the provider's own, and the stop sequence if one was met. */
+/** Returns why a reply ended: this API's finish reason, the provider's own, and the stop sequence if one was met. */
 export function endingOf(
   { finish, raw, stop_sequence }: { finish: Finish; raw?: string | undefined; stop_sequence?: string },
   legacy: boolean,
@@ -37,7 +37,7 @@ function finishReasonOf(finish: Finish, called: Called): string {
   return finish === 'tool_calls' && called ? called : finishReasons[finish]
 }
 
-/** A stream that ended with an error must not look complete: `length` tells clients that something is missing. */
+/** A stream that ended with an error must not look complete: `length` signals to clients that something is missing. */
 const finishReasons: { readonly [finish in Finish]: string } = {
   stop: 'stop',
   length: 'length',
@@ -83,7 +83,7 @@ export function shownUsage(reported: JsonObject, usage: Usage): JsonObject {
   return { ...reported, ...counts, ...details('prompt_tokens_details'), ...details('completion_tokens_details') }
 }
 
-/** Whether counts can be as a provider of this format reported them: none is negative, no part larger than its whole. */
+/** Checks whether counts can be as a provider of this format reported them: none is negative, no part larger than its whole. */
 function canBe(reported: JsonObject, { corrected }: Usage): boolean {
   const { prompt_tokens: prompt, completion_tokens: completion } = reported
   const cached = membersOf(reported.prompt_tokens_details).cached_tokens
@@ -100,7 +100,7 @@ function isLarger(part: Json | undefined, whole: Json | undefined): boolean {
   return typeof part === 'number' && typeof whole === 'number' && part > whole
 }
 
-/** Whether the client asks for reasoning in OpenRouter's words: then it reads `reasoning` beside `reasoning_content`. */
+/** Checks whether the client asks for reasoning under OpenRouter's names: then it reads `reasoning` beside `reasoning_content`. */
 export function readsReasoning(request: NeutralRequest | undefined): boolean {
   const { reasoning, include_reasoning: included = null } = request?.origin.body ?? {}
   return isObject(reasoning) || included !== null

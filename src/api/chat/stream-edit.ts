@@ -6,7 +6,7 @@ import { type Called, editEnding, inferredReason, withReasoningNames } from './r
 /** The model that serves, the meaning of its finish reasons, and whether the client reads `reasoning`. */
 type ChunkEditorOptions = { model: string; readsReasoning: boolean; finishOf?: FinishOf | undefined }
 
-/** How a choice calls tools, its calls once there are any, and whether it has ended. */
+/** State of a choice: the form in which it calls tools, its calls once there are any, and whether it has ended. */
 type Choice = { called: Called; calls: StreamedCalls | undefined; ended: boolean }
 
 /** Edits the chunks of a provider that speaks this format: the model that served, usage only at the end; the rest is untouched. */
@@ -18,7 +18,7 @@ export class ChunkEditor {
   readonly #model: string
   readonly #readsReasoning: boolean
   readonly #finishOf: FinishOf | undefined
-  /** The choices that have begun, by their index. */
+  /** The choices that have started, by their index. */
   readonly #choices = new Map<Json, Choice>()
 
   constructor({ model, readsReasoning, finishOf }: ChunkEditorOptions) {
@@ -27,7 +27,7 @@ export class ChunkEditor {
     this.#finishOf = finishOf
   }
 
-  /** One chunk as the text of a server-sent event; empty when the client does not get it. */
+  /** Edits one chunk; returns the text of a server-sent event, empty when the client does not get it. */
   edit(payload: JsonObject): string {
     const { usage } = payload
     const chunk: JsonObject = { ...payload, usage: undefined }
@@ -53,7 +53,7 @@ export class ChunkEditor {
     return `data: ${JSON.stringify(chunk)}\n\n`
   }
 
-  /** A last chunk for choices that never got a `finish_reason`, although the stream is complete; empty without any. */
+  /** Returns a last chunk for choices that never got a `finish_reason`, although the stream is complete; empty without any. */
   end(): string {
     const open = [...this.#choices].filter(([, { ended }]) => !ended)
     if (open.length === 0) return ''
@@ -87,7 +87,7 @@ export class ChunkEditor {
     return this.#ended({ ...choice, delta: { ...delta, tool_calls } }, known)
   }
 
-  /** The end of a choice: said once, with a finish reason that the API defines, and arguments for calls that have none. */
+  /** Returns the end of a choice: sent once, with a finish reason that the API defines, and arguments for calls that have none. */
   #ended(choice: JsonObject, known: Choice): Json[] {
     if (!choice.finish_reason) return [choice]
     if (known.ended) return isHollow(choice.delta) ? [] : [{ ...choice, finish_reason: null }]
@@ -108,14 +108,14 @@ function withArguments(choice: JsonObject, silent: readonly number[]): JsonObjec
   return { ...choice, delta: { ...delta, tool_calls: [...calls, ...missing] } }
 }
 
-/** Nearly every choice: it goes on, and holds neither calls nor reasoning. */
+/** Checks for a choice like nearly all: it goes on, and holds neither calls nor reasoning. */
 function isText(choice: Json): boolean {
   if (!isObject(choice) || choice.finish_reason || !isObject(choice.delta)) return false
   const { tool_calls, function_call, reasoning, reasoning_content } = choice.delta
   return !tool_calls && !function_call && !reasoning && !reasoning_content
 }
 
-/** Whether a delta tells nothing beside the role. */
+/** Checks whether a delta contains nothing besides the role. */
 function isHollow(delta: Json | undefined): boolean {
   const { role: _role, ...said } = isObject(delta) ? delta : {}
   return Object.values(said).every((value) => value === null || value === '' || (Array.isArray(value) && !value.length))
@@ -176,7 +176,7 @@ class StreamedCalls {
     return { ...members, function: { ...called, arguments: text } }
   }
 
-  /** Some providers give several calls the same index: another id with a name is another call. */
+  /** Returns the number of a call. Some providers give several calls the same index: another id with a name is another call. */
   #numberOf({ id, function: called, custom }: JsonObject, at: number): number {
     const known = this.#numbers.get(at)
     const call = known === undefined ? undefined : this.#calls.get(known)

@@ -88,7 +88,7 @@ export class ChunkWriter {
     return this.#call(index, this.#grown(index, fragment))
   }
 
-  /** More arguments of a call: clients expect them in every piece, if only as an empty text. */
+  /** Returns a delta with more arguments of a call: clients expect them in every piece, if only as an empty text. */
   #grown(index: number, fragment: string): JsonObject {
     return this.#calls.get(index)?.custom ? { custom: { input: fragment } } : { function: { arguments: fragment } }
   }
@@ -107,7 +107,10 @@ export class ChunkWriter {
     return ''
   }
 
-  /** A signature that came after the call had begun. Some clients take any piece after the whole call for another call. */
+  /**
+   * Closes a call with a signature that came after the call had started. Some clients take any piece after the whole call for another
+   * call.
+   */
   #closeCall(index: number, part: ToolCallPart): string {
     const signature = signatureMembers(part)
     const isWritten = this.#calls.get(index)?.signature === part.signature

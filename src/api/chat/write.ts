@@ -33,7 +33,7 @@ export function replyId(id: string): string {
   return /^[a-z]+[-_]/i.test(id) ? id : `chatcmpl-${id}`
 }
 
-/** Whether the client uses the deprecated `functions`: then the reply must use `function_call`. */
+/** Checks whether the client uses the deprecated `functions`: then the reply must use `function_call`. */
 export function wantsLegacyCall(request: NeutralRequest | undefined): boolean {
   const body = request?.origin.body
   return body !== undefined && Array.isArray(body.functions) && !Array.isArray(body.tools)
@@ -132,7 +132,7 @@ function annotationsOf(parts: readonly Part[]): JsonObject[] {
   return annotations
 }
 
-/** This API cites URLs only: a source without one is omitted. */
+/** Writes a citation. This API cites URLs only: a source without one is omitted. */
 function annotationOf({ url, title, cited_text, start, end }: Citation, offset: number, length: number): JsonObject[] {
   if (!url) return []
   const url_citation = {
@@ -145,7 +145,7 @@ function annotationOf({ url, title, cited_text, start, end }: Citation, offset: 
   return [{ type: 'url_citation', url_citation }]
 }
 
-/** How long audio can be referred to by its id, where the provider does not report it. Seconds. */
+/** Time for which audio can be referred to by its id, where the provider does not report it. Seconds. */
 const audioLifetimeSeconds = 3_600
 
 /** Audio and images that the model made. */

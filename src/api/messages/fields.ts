@@ -63,7 +63,7 @@ export const fieldNames: FieldNames = { fields: wireFields, nested: nestedNames 
 /** Top-level names that `read` handles; all others are extensions. */
 export const knownNames: ReadonlySet<string> = new Set([...topLevelNames(wireFields), ...routerFields])
 
-/** Where members are optional ones of this API. */
+/** The places where members are optional ones of this API. */
 export const ownMembers: OwnMembers = {
   lists: ['system', 'messages'],
   types: new Set(['text', 'image', 'document', 'tool_use', 'tool_result', 'thinking', 'custom']),

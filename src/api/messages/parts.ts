@@ -51,7 +51,7 @@ const readers: { readonly [type: string]: Reader } = {
   web_search_tool_result: (block) => [readResults(block.tool_use_id, block.content)],
 }
 
-/** Whether a block is passed on unread. */
+/** Checks whether a block is passed on unread. */
 export function isOpaque({ type, name }: JsonObject): boolean {
   if (type === 'server_tool_use') return name !== 'web_search'
   return typeof type === 'string' && !Object.hasOwn(readers, type)

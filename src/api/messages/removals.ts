@@ -9,7 +9,7 @@ const isType = (...types: readonly string[]) => {
 
 const isMedia = isType('image', 'document')
 
-/** How fields that are not simply paths leave a body of this API. */
+/** Rules for removing fields that are not simply paths from a body of this API. */
 export const removals: Removals = {
   ...fieldNames,
   lists: ['system', 'messages'],
@@ -68,7 +68,7 @@ function withoutTitle(block: JsonObject): JsonObject {
   return block.type === 'document' ? rest : block
 }
 
-/** The choice says as well whether calls may be parallel. */
+/** Removes the tool choice except for what it decides about parallel calls. */
 function withoutChoice(body: JsonObject): JsonObject {
   const { tool_choice: choice, ...rest } = body
   const left = parallelWish(choice)

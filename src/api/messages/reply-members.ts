@@ -6,7 +6,7 @@ import { cachedTokens, completionTokens, promptTokens, type Usage } from '../../
 import { defined } from '../check.ts'
 import type { FinishOf } from '../client-api.ts'
 
-/** Why a message ended: `{stop_reason, stop_sequence, stop_details}`. To some providers a refusal is an end like any other. */
+/** Returns why a message ended: `{stop_reason, stop_sequence, stop_details}`. To some providers a refusal is an end like any other. */
 export function stopOf(reply: { finish: Finish; stop_sequence?: string; parts: readonly Part[] }): JsonObject {
   const { finish, stop_sequence, parts } = reply
   const refusals = parts.flatMap((part) => (part.type === 'refusal' ? [part.text] : []))
@@ -30,12 +30,12 @@ export function editStop(reason: Json | undefined, called: boolean, finishOf: Fi
   return { stop_reason: stopReasons[finish === 'stop' && called ? 'tool_calls' : finish] }
 }
 
-/** Whether a block is a call of a tool that the client runs. */
+/** Checks whether a block is a call of a tool that the client runs. */
 export function isCall(block: Json | undefined): boolean {
   return isObject(block) && block.type === 'tool_use'
 }
 
-/** A stream that ended with an error must not look complete: `max_tokens` tells clients that something is missing. */
+/** A stream that ended with an error must not look complete: `max_tokens` signals to clients that something is missing. */
 const stopReasons: { readonly [name in Finish]: string } = {
   stop: 'end_turn',
   length: 'max_tokens',

@@ -52,7 +52,7 @@ export function readResults(id: Json | undefined, content: Json | undefined): Se
   return { type: 'search', ...identity(id), ...defined({ results }), status: failed ? 'failed' : 'completed' }
 }
 
-/** Whether this router wrote a search, so that no provider of this format knows it. */
+/** Checks whether this router wrote a search, so that no provider of this format knows it. */
 export function isForeignSearch(id: Json | undefined): boolean {
   return typeof id === 'string' && id.startsWith(prefix) && readForeignSignature(id.slice(prefix.length)) !== undefined
 }

@@ -8,14 +8,14 @@ export class EventEditor {
   #lastDelta: JsonObject = { type: 'message_delta' }
   #called = false
   #message: JsonObject = {}
-  /** Whether the provider has sent an event. */
+  /** True once the provider has sent an event. */
   hasBegun = false
 
   constructor(facts: StreamFacts) {
     this.#facts = facts
   }
 
-  /** One event as the text of a server-sent event; empty for those that are held back to the end. */
+  /** Edits one event; returns the text of a server-sent event, empty for those that are held back to the end. */
   edit(payload: JsonObject): string {
     this.hasBegun = true
     // The last counts wait for the cost, and the terminator follows them.
@@ -27,14 +27,14 @@ export class EventEditor {
     return writeEvent({ ...payload, message: { ...payload.message, model: this.#facts.model } })
   }
 
-  /** The message as far as it is known by its first event and the last delta. */
+  /** Returns the message as far as it is known by its first event and the last delta. */
   message(): JsonObject {
     const { delta } = this.#lastDelta
     const { container } = this.#message
     return { ...this.#message, container: (isObject(delta) ? delta.container : undefined) ?? container ?? null }
   }
 
-  /** The last `message_delta`, with the cost and a stop reason that the API defines. */
+  /** Writes the last `message_delta`, with the cost and a stop reason that the API defines. */
   end({ usage, costUsd, router }: ReplyFacts): string {
     const { delta, usage: counted = null, ...others } = this.#lastDelta
     const ending = isObject(delta) ? delta : {}

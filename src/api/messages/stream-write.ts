@@ -9,7 +9,7 @@ type OfPart = StreamEventOf<'open' | 'delta' | 'citation' | 'close'>
 
 /** Writes parts as blocks: numbered from 0, one open at a time. Events of a later part wait until the open one ends. */
 export class BlockWriter {
-  /** Why the message ended: `{stop_reason, stop_sequence, stop_details}`. */
+  /** The reason why the message ended: `{stop_reason, stop_sequence, stop_details}`. */
   #ending: JsonObject = stopOf({ finish: 'error', parts: [] })
   readonly #model: string
   readonly #refusals: Part[] = []
@@ -19,7 +19,7 @@ export class BlockWriter {
   /** The events of other parts than the open one, by part, in the order in which the parts began. */
   readonly #held = new Map<number, OfPart[]>()
   #releasing = false
-  /** Whether parts arrive interleaved. */
+  /** True if parts arrive interleaved. */
   #interleaved = false
   /** Parts that were written without a signature: it may still come. */
   readonly #unsigned: { part: Part; position: number }[] = []
@@ -41,7 +41,7 @@ export class BlockWriter {
     return text
   }
 
-  /** The last `message_delta`: why the message ended, and its counts. */
+  /** Writes the last `message_delta`: why the message ended, and its counts. */
   end({ usage, costUsd, router }: ReplyFacts): string {
     const delta = { container: null, ...this.#ending }
     return writeEvent({ type: 'message_delta', delta, usage: deltaUsage(usage, costUsd), ...(router && { router }) })
@@ -144,7 +144,7 @@ export class BlockWriter {
     return text
   }
 
-  /** A block written at once: the input of a tool as its one delta, everything else in the start. */
+  /** Writes a block at once: the input of a tool as its one delta, everything else in the start. */
   #whole(block: JsonObject): string {
     const index = this.#next++
     const { input } = block
@@ -172,7 +172,7 @@ type Written = { text: string; began: boolean }
 class OpenBlock {
   readonly index: number
   readonly #kind: Part['type']
-  /** More text for a part that has closed already: it will not be closed a second time. */
+  /** True if this is more text for a part that has already closed: it will not be closed a second time. */
   readonly #late: boolean
   #position = -1
   #head = ''
@@ -188,22 +188,22 @@ class OpenBlock {
     this.#late = late
   }
 
-  /** Whether its block has been started. */
+  /** Returns whether its block has been started. */
   get isBegun(): boolean {
     return this.#position >= 0
   }
 
-  /** Whether its block is a text block. */
+  /** Returns whether its block is a text block. */
   get isText(): boolean {
     return this.#kind === 'text' || this.#kind === 'refusal'
   }
 
-  /** Whether its part had closed before. */
+  /** Returns whether its part had closed before. */
   get isLate(): boolean {
     return this.#late
   }
 
-  /** Whether nothing more can come. */
+  /** Returns whether the part is complete, so that nothing more can come. */
   get isWhole(): boolean {
     if (!this.part) return false
     return this.part.type !== 'tool_call' || this.#hasWholeArguments()
@@ -216,7 +216,7 @@ class OpenBlock {
     return parseJson(this.#arguments) !== undefined
   }
 
-  /** Whether an event of another part ends this one; a call that is `interleaved` with others may still get arguments. */
+  /** Checks whether an event of another part ends this one; a call that is `interleaved` with others may still get arguments. */
   mayEnd(event: StreamEvent, interleaved: boolean): boolean {
     if (this.#late) return true
     if (interleaved) return false
@@ -271,5 +271,5 @@ class OpenBlock {
   }
 }
 
-/** How much of the arguments of one call is parsed in all. Characters. */
+/** Maximum length of the parsed arguments of one call, all pieces together. Characters. */
 const mostParsed = 16 * 1024 * 1024

@@ -11,8 +11,8 @@ type ModelFacts = { api: string; created?: number; updated?: number; pricing?: r
 type NamedModel = { id: string; entry: ModelFacts; isName?: boolean }
 
 /**
- * Which models a list contains (all modalities when `api` is missing), whether it includes aliases and policies (it does
- * by default), and whether each entry also has flat prices, or each that is billed by the token (`billed`).
+ * Form of a list: the models it contains (all modalities when `api` is missing), whether it includes aliases and policies (it does by
+ * default), and whether each entry also has flat prices, or each that is billed by the token (`billed`).
  */
 export type ListForm = { api?: string; names?: boolean; flatPrices?: boolean | 'billed' }
 
@@ -29,9 +29,9 @@ export function modelList(
 }
 
 /**
- * One model as clients see it. Prices are in USD per token, with the gaps of the catalog filled as they are billed; flat
- * prices are those of the lowest tier, and 0 where nothing is billed by the token. Models of other APIs than chat have the
- * prices of other units by their names, and what they take and give. Unknown times are 0.
+ * Writes one model as clients see it. Prices are in USD per token, with the gaps of the catalog filled as they are billed; flat prices
+ * are those of the lowest tier, and 0 where nothing is billed by the token. Models of other APIs than chat have the prices of other units
+ * by their names, and what they take and give. Unknown times are 0.
  */
 export function modelEntry(id: string, facts: ModelFacts, flatPrices: ListForm['flatPrices'] = false): JsonObject {
   const created = facts.created ?? 0
@@ -52,7 +52,7 @@ export function modelEntry(id: string, facts: ModelFacts, flatPrices: ListForm['
   return entry
 }
 
-/** What is listed where nobody states it: what a careful reader has to assume. */
+/** Facts listed where nobody states them: the ones a careful reader has to assume. */
 const assumed: Omit<ModelFacts, 'api'> = {
   data_retention: true,
   data_retention_days: 0,
@@ -106,7 +106,7 @@ export function modelPage(models: Iterable<NamedModel>, query: PageQuery): JsonO
   }
 }
 
-/** One model in the form of the Messages API. */
+/** Writes one model in the form of the Messages API. */
 export function pagedModel(id: string, { created = 0, description, ...fields }: NamedModel['entry']): JsonObject {
   return {
     id,

@@ -43,15 +43,15 @@ export const completionEvents: OperationEvents = {
   fail: errorBody,
 }
 
-/** What is known of a stream: texts and finished choices by their index. */
+/** Facts collected from a stream: texts and finished choices by their index. */
 type Collected = { asked?: number; texts?: { [index: string]: string }; finished?: string[] }
 
-/** How many choices a request gets. */
+/** Returns the number of choices that a request gets. */
 export function choicesAsked({ fields: { n = 1, prompt } }: OperationRequest): number {
   return Number(n) * inputsIn(prompt)
 }
 
-/** All texts of a reply, or of what is known of one. */
+/** Returns all texts of a reply, or of the facts collected about one. */
 export function textsIn(reply: JsonObject | undefined): string {
   const { choices, texts } = reply ?? {}
   if (isObject(texts)) return Object.values(texts).join('')
@@ -60,7 +60,7 @@ export function textsIn(reply: JsonObject | undefined): string {
     .join('')
 }
 
-/** A choice with all that this API says of one. */
+/** Writes a choice with all members that this API defines for one. */
 export function choiceOf(
   { text = '', index, logprobs = null, finish_reason = null, ...others }: JsonObject,
   place = 0,

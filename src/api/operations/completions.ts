@@ -79,7 +79,7 @@ function refuseContradictions(body: JsonObject, { n = 1, best_of: best }: JsonOb
   throw new RouterError('invalid_request', message, { param: other })
 }
 
-/** How many tokens each choice has at most: models of this API stop after 16 of them where nothing is said. */
+/** Returns the maximum number of tokens of each choice: models of this API stop after 16 where the request sets no limit. */
 function lengthOf({ fields }: OperationRequest, entry: ModelEntry | undefined): number {
   if (typeof fields.max_tokens === 'number') return fields.max_tokens
   if (entry?.api === 'completion') return 16
@@ -88,7 +88,7 @@ function lengthOf({ fields }: OperationRequest, entry: ModelEntry | undefined): 
 
 const unknownLength = 16_384
 
-/** How many choices a provider makes, of which it may show only the best. */
+/** Returns the number of choices that a provider generates, of which it may return only the best. */
 function choicesMade(request: OperationRequest): number {
   const { best_of: best, prompt } = request.fields
   return Math.max(choicesAsked(request), typeof best === 'number' ? best * inputsIn(prompt) : 0)

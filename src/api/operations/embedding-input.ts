@@ -2,7 +2,7 @@ import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import { type Check, filledText, list, object, oneOf, refuse, required } from '../check.ts'
 import { tokensOfText } from './shared.ts'
 
-/** The most inputs of one request, as OpenAI has it. */
+/** Maximum number of inputs in one request, the same as OpenAI's. */
 const mostInputs = 2_048
 
 /** A text, tokens, or a list of texts, lists of tokens, and contents of texts and images. */
@@ -34,17 +34,17 @@ export const contentPart: Check<JsonObject> = (value, path) => {
   return { type, image_url: { url: required(image.url, `${path}.image_url.url`, 'an address', filledText) } }
 }
 
-/** Whether a list is one input of token ids. */
+/** Checks whether a list is one input of token ids. */
 export function isTokens(items: readonly Json[]): boolean {
   return items.every((item) => Number.isInteger(item) && (item as number) >= 0)
 }
 
-/** How many vectors an input gives. */
+/** Returns the number of vectors that an input yields. */
 export function inputsIn(input: Json | undefined): number {
   return Array.isArray(input) && !isTokens(input) ? input.length : 1
 }
 
-/** How many images are in an input. */
+/** Counts the images in an input. */
 export function imagesIn(input: Json | undefined): number {
   return partsOf(input).filter(({ type }) => type === 'image_url').length
 }

@@ -47,7 +47,7 @@ const optionalFields = [
   ['input_type', text],
 ] as const
 
-/** Where a model does not tell how much it can read. */
+/** Limit for models that do not state how much they can read. */
 const mostTokensOfImage = 128_000
 
 function checkDimensions({ fields }: OperationRequest, entry: ModelEntry): void {
@@ -76,7 +76,7 @@ function write(reply: JsonObject, facts: OperationFacts): JsonObject {
   return { object: 'list', data, model: facts.model, ...others, usage: usageBlock(facts, promptCounts) }
 }
 
-/** One vector for each input, in their order. Throws RouterError. */
+/** Returns one vector for each input, in their order. Throws RouterError. */
 function vectorsIn(reply: JsonObject, { fields: { input } }: OperationRequest): JsonObject[] {
   const vectors = inOrder(reply)
   const expected = inputsIn(input)

@@ -40,7 +40,7 @@ function repeated(name: string): RouterError {
   return new RouterError('invalid_request', `'${name}' is given several times: send it once.`, { param: name })
 }
 
-/** A text of a form that says true or false. */
+/** Checks a text of a form that is true or false. */
 export const formFlag: Check<boolean> = (value, path) => {
   return oneOf(['true', 'false', 'True', 'False', '1', '0'])(value, path).match(/^(?:true|1)$/i) !== null
 }
@@ -53,7 +53,7 @@ export function formNumber(least: number, most: number): Check<number> {
   }
 }
 
-/** What a text of a form says in JSON; undefined where it says nothing. */
+/** Parses a text of a form as JSON; undefined where it is not valid JSON. */
 export function parsedJson(text: string): Json | undefined {
   try {
     return JSON.parse(text)
@@ -70,7 +70,7 @@ export function fileField({ filename, mediaType, size }: UploadedFile, index: nu
 type FormField = readonly [name: string, value: string]
 
 /**
- * The fields of a form that say how the call is routed, as members of a JSON body, and its other fields. A form has them as
+ * Returns the fields of a form that determine how the call is routed, as members of a JSON body, and its other fields. A form has them as
  * `provider` with a JSON text, or as `provider[order][]` and the like.
  */
 export function routingOfForm(fields: readonly FormField[]): { routing: JsonObject; others: FormField[] } {

@@ -26,7 +26,7 @@ export const moderations: OperationApi = {
   write,
 }
 
-/** Where a model does not tell how much it can read. */
+/** Limit for models that do not state how much they can read. */
 const mostTokensOfImage = 32_768
 
 const readInput: Check<Json> = (value, path) => {

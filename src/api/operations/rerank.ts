@@ -81,12 +81,15 @@ function textsRead({ fields }: OperationRequest): string[] {
   return textsOf(fields.documents).flatMap((text) => [String(fields.query), text])
 }
 
-/** A query is paid once for each hundred documents that are begun. */
+/** Returns the number of queries billed: one for each hundred documents or part thereof. */
 function queriesFor(documents: number): number {
   return Math.ceil(documents / 100)
 }
 
-/** What is longer than 500 tokens together with the query counts as several documents; the rest of a very long one is not read. */
+/**
+ * Returns the maximum number of queries billed. A document longer than 500 tokens together with the query counts as several; the rest of
+ * a very long one is not read.
+ */
 function mostQueries({ fields }: OperationRequest): number {
   const { query, documents, max_tokens_per_doc: read } = fields
   const longest = typeof read === 'number' ? read : 4_096
@@ -121,7 +124,7 @@ function write(reply: JsonObject, facts: OperationFacts): JsonObject {
 
 type Ranked = { index: number; relevance_score: number }
 
-/** The best first. Throws RouterError for what cannot be said of so many documents. */
+/** Ranks the results, the best first. Throws RouterError for results that do not match so many documents. */
 function ranked({ results }: JsonObject, documents: number): Ranked[] {
   if (!Array.isArray(results) || results.length === 0) throw unreadableReply('no list of results')
   const seen = new Set<number>()

@@ -35,7 +35,7 @@ export function editReply(body: JsonObject, { model, usage, costUsd, finishOf, r
   return isObject(body.usage) && costUsd !== undefined ? { ...edited, usage: { ...body.usage, cost: costUsd } } : edited
 }
 
-/** What no server of this format makes shorter, although the API counts from one. */
+/** Minimum output limit that servers of this format accept, although the API counts from one. */
 const leastLimit = 16
 
 /** Reasoning and blocks of other providers, and a limit that is raised. */
@@ -68,7 +68,7 @@ function standardFile(part: JsonObject, files: FetchedFiles | undefined): JsonOb
   return whole === file_data ? part : { ...others, filename: filename ?? nameOf(given), file_data: whole }
 }
 
-/** The last step of an address, as a file's name. */
+/** Returns the last step of an address, as a file name. */
 function nameOf(given: string): string {
   return (isAddress(given) && /([^/?#]+)\/?(?:[?#].*)?$/.exec(given)?.[1]) || 'document.pdf'
 }
@@ -78,7 +78,7 @@ export function countedBody(body: JsonObject): JsonObject {
   return without(body, onlyGenerating)
 }
 
-/** A body as it is compacted: the whole answer comes at once, and is stored nowhere. */
+/** Returns a body as it is compacted: the whole answer comes at once, and is stored nowhere. */
 export function compactedBody(body: JsonObject): JsonObject {
   return without(body, ['store', 'stream', 'stream_options'])
 }

@@ -81,7 +81,7 @@ export const knownNames: ReadonlySet<string> = new Set([
   ...routerFields,
 ])
 
-/** Where members are optional ones of this API. */
+/** The places where members are optional ones of this API. */
 export const ownMembers: OwnMembers = {
   lists: ['input'],
   types: new Set(

@@ -37,7 +37,7 @@ function positionOf(items: readonly JsonObject[], id: Json, name: string): numbe
   return position
 }
 
-/** An item in its full form, whatever shorthand the client used. */
+/** An item in its full form, regardless of the shorthand that the client used. */
 function listed(given: Json, responseId: string, index: number): JsonObject {
   const item = isObject(given) ? given : {}
   const type = typeof item.type === 'string' ? item.type : 'message'

@@ -35,7 +35,7 @@ const content: Known = {
   },
 }
 
-/** The members of every item. What a reply carries besides its content says nothing that the next request asks for. */
+/** The members of every item. Members of a reply besides its content mean nothing for the next request. */
 const item: KnownMembers = { type, id: 'all', status: 'all', phase: 'all', caller: 'all' }
 
 /** Calls by the model itself are the default. */

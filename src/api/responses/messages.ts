@@ -27,11 +27,11 @@ export function readInput(input: Json | undefined): ReadInput {
 class Turns {
   readonly #system: Part[] = []
   readonly #messages: Message[] = []
-  /** By the id of a call: its name, and the message that it is in. */
+  /** Names of calls, and the messages that they are in, by the id of the call. */
   readonly #calls = new Map<string, { name: string; message: Message }>()
   /** The first signature for each call. */
   readonly #signatures = new Map<string, ForeignSignature>()
-  /** Where in its turn the last item of an assistant begins. */
+  /** Position in its turn at which the last item of an assistant begins. */
   #lastItem = 0
 
   assistant(...parts: Part[]): void {
@@ -45,7 +45,7 @@ class Turns {
   result(id: string, parts: Part[]): void {
     const { name, message } = this.#calls.get(id) ?? {}
     const result: Part = { type: 'tool_result', id, ...(name !== undefined && { name }), parts }
-    // Directly after its call, whatever the client put between them.
+    // Directly after its call, regardless of what the client put between them.
     const at = message ? this.#messages.lastIndexOf(message) + 1 : this.#messages.length
     const next = this.#messages[at]
     if (next?.parts[0]?.type === 'tool_result') next.parts.push(result)
@@ -107,7 +107,7 @@ const readers: { readonly [type: string]: ItemReader } = {
   image_generation_call: (item, _path, turns) => turns.assistant(readMade(item)),
 }
 
-/** Whether an input item is passed on unread. */
+/** Checks whether an input item is passed on unread. */
 export function isOpaqueItem({ type }: JsonObject): boolean {
   return typeof type === 'string' && !Object.hasOwn(readers, type)
 }
@@ -119,7 +119,7 @@ function readItem(item: JsonObject, path: string, turns: Turns): void {
   else turns.assistant({ type: 'opaque', body: item })
 }
 
-/** Whether an item is a message whose content is a text: it is read without the names that errors need. */
+/** Checks whether an item is a message whose content is a text: it is read without the names that errors need. */
 function takesPlain(item: Json, turns: Turns): boolean {
   if (!isObject(item) || typeof item.content !== 'string') return false
   const { type = 'message', role, content } = item

@@ -38,7 +38,7 @@ export function groupsOf(parts: readonly Part[]): OutputGroup[] {
   return groups.flatMap((group) => [group, ...signatureGroups(group)])
 }
 
-/** There is no output item for audio: its transcript becomes a text. */
+/** Returns audio as its transcript, a text: the API has no output item for audio. Any other part is returned as it is. */
 export function spokenText(part: Part): Part {
   return part.type === 'audio' && part.transcript ? { type: 'text', text: part.transcript } : part
 }
@@ -88,7 +88,7 @@ export function contentPart(part: Part, logprobs: JsonObject[] = []): JsonObject
   return { type: 'output_text', text, annotations: citations.map((one) => annotationOf(one, whole)), logprobs }
 }
 
-/** A citation; one without a position cites the whole text, which has so many characters. */
+/** Returns a citation; one without a position cites the whole text, whose length in characters is given. */
 export function annotationOf({ url, title, start, end }: Citation, whole: number): JsonObject {
   return {
     type: 'url_citation',
@@ -173,7 +173,7 @@ export function tokensOf(logprobs: Json | undefined): JsonObject[] {
   }))
 }
 
-/** The tokens of a message, by content index: each text takes as many as it consists of, the last one takes the rest. */
+/** Returns the tokens of a message, by content index: each text takes as many as it consists of, the last one takes the rest. */
 export function shareTokens(tokens: JsonObject[], parts: readonly Part[]): JsonObject[][] {
   const last = parts.findLastIndex(({ type }) => type === 'text')
   return parts.map((part, index) => {

@@ -34,7 +34,7 @@ function readPart(part: JsonObject, path: string): Part {
   }
 }
 
-/** Whether a content part is passed on unread. */
+/** Checks whether a content part is passed on unread. */
 export function isOpaquePart({ type }: JsonObject): boolean {
   return typeof type === 'string' && !partTypes.has(type)
 }

@@ -8,7 +8,7 @@ const isType = (...types: readonly string[]) => {
   return (node: JsonObject) => typeof node.type === 'string' && types.includes(node.type)
 }
 
-/** How fields that are not simply paths leave a body of this API. */
+/** Rules for removing fields that are not simply paths from a body of this API. */
 export const removals: Removals = {
   ...fieldNames,
   lists: ['input'],
@@ -47,7 +47,7 @@ export const removals: Removals = {
   },
 }
 
-/** How a file or image is given, as it is read. */
+/** Returns the form in which a file or image is given, as it is read. */
 function mediaOf({
   type,
   image_url,
@@ -73,7 +73,7 @@ function isOpaque(node: JsonObject): boolean {
   return node.role === undefined && isOpaqueItem(node) && isOpaquePart(node)
 }
 
-/** Earlier calls of custom tools, for a provider that only knows functions. */
+/** Returns an earlier call of a custom tool as a function call, for a provider that only knows functions. */
 function asFunctionCall(item: JsonObject): JsonObject {
   if (item.type === 'custom_tool_call_output') return { ...item, type: 'function_call_output' }
   const { input, ...call } = item

@@ -11,12 +11,12 @@ export function endingOf(finish: Finish): JsonObject {
   return { status: 'incomplete', incomplete_details: { reason } }
 }
 
-/** How a reply ended in this API: a refusal in words is a complete answer, and one without any cut the answer off. */
+/** Returns how a reply ended in this API: a refusal in words is a complete answer, and one without any cut the answer off. */
 export function finishOfReply(finish: Finish, refused: boolean): Finish {
   return finish === 'refusal' && !refused ? 'content_filter' : finish
 }
 
-/** Whether a response that ended so is incomplete in the sense of this API. */
+/** Checks whether a response that ended so is incomplete in the sense of this API. */
 export function isCut(finish: Finish): boolean {
   return incompleteReasons[finish] !== undefined
 }
@@ -34,7 +34,7 @@ export function editEnding({ status, incomplete_details }: JsonObject, finishOf:
   return finish === undefined ? {} : { incomplete_details: null, ...endingOf(finish) }
 }
 
-/** A stream that ended with an error must not look complete: `max_output_tokens` tells clients that something is missing. */
+/** A stream that ended with an error must not look complete: `max_output_tokens` signals to clients that something is missing. */
 const incompleteReasons: { readonly [name in Finish]?: string } = {
   length: 'max_output_tokens',
   content_filter: 'content_filter',

@@ -14,7 +14,7 @@ export class EventEditor {
   sequence = 0
   readonly #request: JsonObject
   readonly #model: string
-  /** Whether the provider has told of an item. */
+  /** True once the provider has announced an item. */
   #hasItems = false
   /** The event that ends the stream, held back until the cost is known. */
   #terminal: JsonObject | undefined
@@ -24,7 +24,7 @@ export class EventEditor {
     this.#model = model
   }
 
-  /** One event as the text of a server-sent event; empty for the one that is held back to the end. */
+  /** Edits one event; returns the text of a server-sent event, empty for the one that is held back to the end. */
   edit(payload: JsonObject): string {
     const { sequence_number: given } = payload
     const sequence_number = typeof given === 'number' ? given : this.sequence
@@ -42,7 +42,7 @@ export class EventEditor {
     return writeEvent({ ...numbered, response: this.response })
   }
 
-  /** The events of a response of which nothing was told before its end. */
+  /** Returns the events of a response for which none were sent before its end. */
   #unsaid({ output }: JsonObject): string {
     this.sequence--
     const items = this.#hasItems || this.output.length > 0 || !Array.isArray(output) ? [] : output
@@ -67,8 +67,8 @@ export class EventEditor {
 }
 
 /**
- * The events that tell of items which a provider has in its last event only, as it would have told of them one by one:
- * clients read texts and calls as they grow.
+ * Returns the events for items that a provider has in its last event only, as if it had sent them one by one: clients read texts and
+ * calls as they grow.
  */
 function eventsOfItems(items: readonly Json[]): JsonObject[] {
   return items.flatMap((item, output_index) => (isObject(item) ? eventsOfItem(item, output_index) : []))
@@ -106,7 +106,7 @@ const argumentsOf: { readonly [type: string]: readonly [string, string] } = {
   custom_tool_call: ['custom_tool_call_input', 'input'],
 }
 
-/** What becomes of a tool that the provider runs. */
+/** Stages that a tool run by the provider goes through. */
 const stagesOf: { readonly [type: string]: readonly string[] } = {
   web_search_call: ['in_progress', 'searching', 'completed'],
   image_generation_call: ['in_progress', 'generating', 'completed'],

@@ -21,7 +21,7 @@ import { isWhole, itemId, statusOf } from './write.ts'
 export class ItemWriter {
   /** The finished items. */
   readonly output: JsonObject[] = []
-  /** How the reply ended. */
+  /** The reason why the reply ended. */
   finish: Finish = 'error'
   readonly #responseId: string
   readonly #emit: Emit
@@ -75,7 +75,7 @@ export class ItemWriter {
   }
 
   #beginItem(index: number, kind: ItemKind, part: Part): Item {
-    // A search may be told of in the middle of a text.
+    // A search may be announced in the middle of a text.
     if (kind !== 'ws' || !this.#message?.isWriting) this.#endMessage('stop')
     const item = this.#add({ kind, parts: [part] }, emptied(part))
     this.#open.set(index, item)
@@ -147,7 +147,7 @@ export class ItemWriter {
     const item = this.#open.get(index)
     if (!item) return
     item.parts = [part]
-    // An incomplete call may continue after another one has begun; free text never shows that it is complete.
+    // An incomplete call may continue after another one has started; free text never shows that it is complete.
     if (part.type !== 'tool_call' || (part.kind !== 'custom' && isWhole(part))) this.#finishPart(index, item, 'stop')
   }
 
@@ -208,7 +208,7 @@ export class ItemWriter {
     return done
   }
 
-  /** Citations and signatures that came after their item was done are at least in the last event. */
+  /** Adds citations and signatures that came after their item was done: they are at least in the last event. */
   #amend(): void {
     for (const message of this.#messages) if (message.amended) this.#write(message.item, 'stop', false)
     for (const [item, part] of this.#done) {
@@ -235,7 +235,7 @@ function at({ id, position }: Item): JsonObject {
   return { item_id: id, output_index: position }
 }
 
-/** As `at`, as JSON text: our own ids need no escaping. */
+/** Returns the same members as `at`, as JSON text: our own ids need no escaping. */
 function headOf({ id, position }: Item): string {
   return `"item_id":"${id}","output_index":${position}`
 }
@@ -271,7 +271,7 @@ type Content = {
 /** Writes a message item: its content parts are added, extended and finished one after the other. */
 class StreamedMessage {
   readonly item: Item
-  /** Whether citations came after the message was done. */
+  /** True if citations came after the message was done. */
   amended = false
   readonly #emit: Emit
   readonly #contents: Content[] = []
@@ -285,12 +285,12 @@ class StreamedMessage {
     this.#emit = emit
   }
 
-  /** Whether one of its parts can still be extended. */
+  /** Returns whether one of its parts can still be extended. */
   get isWriting(): boolean {
     return this.#contents.at(-1)?.open === true
   }
 
-  /** Whether that part can still be extended. */
+  /** Returns whether that part can still be extended. */
   isOpen(index: number): boolean {
     return this.#contents[this.#byPart.get(index) ?? -1]?.open === true
   }
@@ -357,7 +357,7 @@ class StreamedMessage {
     this.#ended = true
   }
 
-  /** Only the last one can be open. */
+  /** Closes all parts: only the last one can be open. */
   #closeAll(): void {
     const last = this.#contents.at(-1)
     if (last?.open) this.close(this.#last, last.part)

@@ -12,7 +12,7 @@ export function openStream(request: NeutralRequest, { model, id }: StreamFacts):
   const writer = new ResponseWriter(request.origin.body, { model, id: responseIdOf(id) })
   const editor = new EventEditor(request.origin.body, model)
   let response: JsonObject | undefined
-  /** Made once: what is stored and what the last event says is the same, down to the second. */
+  /** Made once: the stored response and that of the last event are the same, down to the second. */
   const whole = (facts: ReplyFacts): JsonObject => {
     response ??= editor.response ? editor.whole(facts) : writer.whole(facts)
     return facts.router ? { ...response, router: facts.router } : response

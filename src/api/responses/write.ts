@@ -54,7 +54,7 @@ export function responseObject(
     status: 'in_progress',
     background: false,
     error: null,
-    // This API has no penalties in requests: a response says that there were none.
+    // This API has no penalties in requests: a response reports none.
     frequency_penalty: 0,
     incomplete_details: null,
     instructions: body.instructions ?? null,
@@ -108,7 +108,7 @@ function writeTool(tool: Json): Json {
   return { ...tool, description, parameters, strict }
 }
 
-/** Whether the client asked for the URLs that a search found. */
+/** Checks whether the client asked for the URLs that a search found. */
 export function wantsSources({ include }: JsonObject): boolean {
   return Array.isArray(include) && include.includes('web_search_call.action.sources')
 }
@@ -120,7 +120,7 @@ export function statusOf({ kind, parts: [part] }: OutputGroup, finish: Finish, l
   return cut ? 'incomplete' : 'completed'
 }
 
-/** Whether the arguments of a call are complete. */
+/** Checks whether the arguments of a call are complete. */
 export function isWhole({ arguments: text }: ToolCallPart): boolean {
   return parseJson(text) !== undefined
 }

@@ -4,14 +4,14 @@ import { RouterError } from '../../core/errors.ts'
 import type { Budget, Payers, Reservation } from '../../money/budget.ts'
 import type { OrganizationRules } from '../../store/rules.ts'
 
-/** Who pays for a call. `at` is its arrival in Unix milliseconds: it decides the prices, and the month it counts toward. */
+/** The accounts that pay for a call. `at` is its arrival in Unix milliseconds: it decides the prices, and the month it counts toward. */
 export type PayingCall = {
   key: Pick<Key, 'id' | 'groupId' | 'limits' | 'monthlyLimitNano'>
   rules: Pick<OrganizationRules, 'id' | 'limits' | 'groupLimits' | 'creditNano' | 'enforcesBalance'>
   at: number
 }
 
-/** Whose limits a call counts against. */
+/** Returns the scopes whose limits a call counts against. */
 export function limitScopes({ key, rules }: Pick<PayingCall, 'key' | 'rules'>): Limited[] {
   return [
     { id: key.id, scope: 'key', limits: key.limits },
@@ -19,14 +19,14 @@ export function limitScopes({ key, rules }: Pick<PayingCall, 'key' | 'rules'>): 
   ]
 }
 
-/** Whose budgets it is charged to. */
+/** Returns the accounts whose budgets a call is charged to. */
 export function payersOf({ key, rules, at }: PayingCall): Payers {
   const { groupId } = key
   const group = groupId === null ? undefined : { id: groupId, limitNano: null, ...rules.groupLimits.get(groupId) }
   return { at, key, group, organization: rules }
 }
 
-/** What all of them have left, in nano-USD; undefined where nothing limits it. Throws RouterError `unavailable`. */
+/** Returns the least that any account has left, in nano-USD; undefined where nothing limits it. Throws RouterError `unavailable`. */
 export function leftOf(payers: Payers, budget: Budget): bigint | undefined {
   try {
     return budget.left(payers)
@@ -35,7 +35,7 @@ export function leftOf(payers: Payers, budget: Budget): bigint | undefined {
   }
 }
 
-/** Reserves money; where that fails, what was taken of the limits is given back. Throws RouterError. */
+/** Reserves money; where that fails, the reservation of the limits is released. Throws RouterError. */
 export function reserveBudgetOrRollBack(reserve: () => Reservation, limitReservation: LimitReservation): Reservation {
   try {
     return reserve()

@@ -100,7 +100,7 @@ export function admit(
   }
 }
 
-/** What a conversation would be held to cost if it were admitted now: nothing is reserved or counted. */
+/** Estimates the cost that a conversation would be reserved if it were admitted now: nothing is reserved or counted. */
 export function foreseen(
   call: ConversationToAdmit,
   { budget, defaultOutputTokens }: Pick<AdmissionServices, 'budget' | 'defaultOutputTokens'>,
@@ -123,7 +123,7 @@ export type OperationToAdmit = PayingCall & {
   targets: readonly Target[]
   most(target: Target): MostUsed
   promptTokens: number
-  /** What a client pays that leaves before the answer. */
+  /** Usage charged to a client that leaves before the answer. */
   abandoned: Usage
 }
 
@@ -164,17 +164,17 @@ export function admitOperation(
   }
 }
 
-/** What a request has of a usage, without what an answer has. */
+/** Returns the part of a usage that belongs to the request, without that of the answer. */
 function promptOf(usage: Usage): Usage {
   const classes = askedClasses.filter((name) => usage[name] !== undefined)
   return Object.fromEntries(classes.map((name) => [name, usage[name]]))
 }
 
-/** What a client sends; `seconds` are of a file. */
+/** Usage classes that a client sends; `seconds` are of a file. */
 const askedClasses = [...promptClasses, 'characters', 'queries', 'input_images', 'seconds'] as const
 
 /**
- * Throws RouterError `budget_exhausted` for a caller who can pay nothing any more: then an upload need not be read.
+ * Throws RouterError `budget_exhausted` for a caller who has no money left: then an upload need not be read.
  */
 export function requireMoney(call: PayingCall, { budget }: Pick<AdmissionServices, 'budget'>): void {
   const payers = payersOf(call)
@@ -184,12 +184,12 @@ export function requireMoney(call: PayingCall, { budget }: Pick<AdmissionService
 /** A prompt whose bytes bound its tokens until they are counted. */
 export type CountablePrompt = {
   texts: readonly string[]
-  /** The maximum cost of the call at a target, in nano-USD, if its texts have so many tokens. */
+  /** Returns the maximum cost of the call at a target, in nano-USD, if its texts have so many tokens. */
   costAt(target: Target, counted: number, leftNano: bigint): bigint
 }
 
 /**
- * The texts of a prompt that does not fit into the budgets by its bytes, but would if it had few tokens for them: to be counted as
+ * Returns the texts of a prompt that does not fit into the budgets by its bytes, but would if it had few tokens for them: to be counted as
  * tokens. Undefined where that would not help.
  */
 export function countableTexts(
@@ -203,7 +203,7 @@ export function countableTexts(
   return call.targets.every((target) => costAt(target, least, leftNano) <= leftNano) ? texts : undefined
 }
 
-/** A conversation as `countableTexts` takes it. */
+/** Returns a conversation as `countableTexts` takes it. */
 export function countableConversation(
   { request, at }: ConversationToAdmit,
   { defaultOutputTokens: defaultLength }: Pick<AdmissionServices, 'defaultOutputTokens'>,
@@ -215,7 +215,7 @@ export function countableConversation(
   }
 }
 
-/** Few texts have longer tokens on average. */
+/** Maximum bytes of a token: few texts have longer ones on average. */
 const maxBytesPerToken = 8
 
 /** Throws RouterError `unavailable` while no call can be written to the ledger. */
@@ -262,7 +262,7 @@ export function payer(key: Key, { rulesOf }: Pick<Services, 'rulesOf'>): Pick<Pa
   return { key, rules: rulesOf(key.organization) }
 }
 
-/** What a call to one target holds. */
+/** Reservation of a call to one target. */
 type Hold = AskedLength & { nanoUsd: bigint }
 
 function holdAt(target: Target, bounded: BoundedCall, allowance: Allowance): Hold {
@@ -279,7 +279,7 @@ function costAt(
   return isCached ? costBound(bounded, target, hold.output, true) : hold.nanoUsd
 }
 
-/** The most that one of the targets holds. */
+/** Returns the most that one of the targets holds. */
 function mostOf(holds: readonly Hold[]): Pick<Hold, 'nanoUsd' | 'expected' | 'output'> {
   const most = { nanoUsd: 0n, expected: 0, output: 0 }
   for (const { nanoUsd, expected, output } of holds) {
@@ -290,7 +290,10 @@ function mostOf(holds: readonly Hold[]): Pick<Hold, 'nanoUsd' | 'expected' | 'ou
   return most
 }
 
-/** The catalog may know less of a model than its provider: what the prompt can be by its text is never too much. */
+/**
+ * Returns the maximum usage at a target. The catalog may know less about a model than its provider: the size of the prompt by its text is
+ * always accepted.
+ */
 function mostAt(
   target: Target,
   { bounded, hold, remote }: { bounded: BoundedCall; hold: Hold | undefined; remote: boolean },

@@ -25,7 +25,7 @@ type SettlementOptions = {
 
 /**
  * The ledger row of one call: written, and the admission closed, exactly once, however the call ends. Only `complete` rejects: where
- * the ledger fails, it keeps the row for later, and a client whose call failed is told that failure.
+ * the ledger fails, it keeps the row for later, and a client whose call failed receives that failure.
  */
 export class Settlement {
   readonly #start: CallStart
@@ -45,24 +45,24 @@ export class Settlement {
     this.#end = ledger.begin?.(start)
   }
 
-  /** Milliseconds since the call arrived. */
+  /** Returns the milliseconds since the call arrived. */
   elapsed(): number {
     return Math.round(performance.now() - this.#start.monotonicMs)
   }
 
-  /** What a reply costs that is received as far as this. */
+  /** Returns the cost of a reply as far as it has been received. */
   costOf(received: ReceivedReply): Settled {
     return this.#price(received)
   }
 
-  /** The whole reply was received. `store` returns the response to store with the row, once the price is known. */
+  /** Settles a reply that was received whole. `store` returns the response to store with the row, once the price is known. */
   async complete(received: ReceivedReply, store?: (settled: Settled) => StoredResponse | undefined): Promise<Settled> {
     const settled = this.#price(received)
     await this.#write(received, { outcome: 'complete', status: 200, settled, response: store?.(settled) })
     return settled
   }
 
-  /** The reply broke off after its first event: the part that was received is charged. */
+  /** Settles a reply that broke off after its first event: the part that was received is charged. */
   async partial(received: ReceivedReply, error: RouterError): Promise<void> {
     if (this.#written) return
     await this.#writeQuietly(received, {
@@ -74,7 +74,7 @@ export class Settlement {
   }
 
   /**
-   * No reply was received. What the provider counted all the same is charged; so is, by an estimate, the prompt of a client
+   * Settles a call without a reply. Usage that the provider counted anyway is charged; so is, by an estimate, the prompt of a client
    * that left when the request had been `sent`.
    */
   async fail(attempted: AttemptSummary & { sent?: boolean }, error: RouterError): Promise<void> {
@@ -82,20 +82,20 @@ export class Settlement {
     await this.#writeQuietly(attempted, { outcome: 'failed', status: error.status, settled, error })
   }
 
-  /** An attempt failed whose failure the row of the call does not tell: it has a row of its own, and what it used is charged. */
+  /** Records a failed attempt that the row of the call does not report: it has a row of its own, and its usage is charged. */
   failAttempt(attempted: AttemptSummary, error: RouterError): void {
     const settled = this.#priceFailure(attempted, error)
     this.#writeAttempt(attempted, { outcome: 'failed', status: error.status, settled, error })
   }
 
-  /** An attempt broke off after content, and another target is to go on: what was received is charged. */
+  /** Settles an attempt that broke off after content, when another target is to continue: the part that was received is charged. */
   cutAttempt(received: ReceivedReply, error: RouterError): Settled {
     const settled = this.#price(received)
     this.#writeAttempt(received, { outcome: 'partial', status: error.status, settled, error })
     return settled
   }
 
-  /** No other target could go on: the reply broke off, and what was received of it is charged already. */
+  /** Settles a reply that broke off and that no other target could continue: the part that was received is charged already. */
   async charged(attempted: AttemptSummary, error: RouterError): Promise<void> {
     await this.#writeQuietly(attempted, { outcome: 'partial', status: error.status, settled: nothingUsed, error })
   }
@@ -161,7 +161,7 @@ export class Settlement {
     try {
       await this.#ledger.settle(row, end.response, end.error?.forLog)
     } finally {
-      // They may ask for budgets, which count what is written.
+      // They may ask for budgets, which count written rows.
       if (shown) this.#plugins?.record(shown)
     }
     this.#admission.recorded()
@@ -171,7 +171,7 @@ export class Settlement {
     return { startedMs: Math.round(began - this.#start.monotonicMs) }
   }
 
-  /** Members are added one by one, so that records of the same members are of the same shape to V8. */
+  /** Makes the row of the call. Members are added one by one, so that records of the same members are of the same shape to V8. */
   #record(summary: RowFacts, { outcome, status, settled, error }: SettledOutcome): CallRecord {
     const { id, at, organization, key, api, operation, requested, stream } = this.#start
     const { target, attempts, dropped } = summary
@@ -201,7 +201,7 @@ export class Settlement {
     return record
   }
 
-  /** What was known when the call began, of some calls. */
+  /** Adds the facts that some calls know from their beginning. */
   #addStated(record: CallRecord): void {
     const { requestId, group, user, metadata, trace } = this.#start
     if (requestId !== undefined) record.requestId = requestId
@@ -220,7 +220,7 @@ export class Settlement {
   }
 }
 
-/** The settlement of a call that is free: its limits are released, and it has no row. */
+/** Returns the settlement of a call that is free: its limits are released, and it has no row. */
 export function freeSettlement(start: CallStart, admission: Admission): Settlement {
   return new Settlement(start, { ledger: noLedger, admission })
 }

@@ -58,7 +58,7 @@ function lossRefused(dropped: readonly string[], target: Target): RouterError {
   return new RouterError('loss_refused', message, { param: dropped[0] ?? '' })
 }
 
-/** Returns the client for each attempt of a call, in their order: it tells the provider the attempt's place in the trace. */
+/** Returns the client for each attempt of a call, in their order: it sends the provider the attempt's place in the trace. */
 export function attemptClients(httpClient: HttpClient, trace: TraceContext | undefined): () => HttpClient {
   if (!trace) return () => httpClient
   const base = httpClient.base ?? httpClient
@@ -73,7 +73,7 @@ export function attemptClients(httpClient: HttpClient, trace: TraceContext | und
   }
 }
 
-/** Adds what plugins send to a target beside the router's own headers. Throws RouterError. */
+/** Adds the headers that plugins send to a target besides the router's own. Throws RouterError. */
 function withPluginHeaders(
   httpClient: HttpClient,
   target: Target,

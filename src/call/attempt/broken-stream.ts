@@ -2,7 +2,7 @@ import { RouterError } from '../../core/errors.ts'
 import type { Fold } from '../../core/fold.ts'
 import type { Target } from '../../manifest/target.ts'
 
-/** Throws RouterError for a stream that has come to its end and is no whole reply. */
+/** Throws RouterError for a stream that has ended without being a whole reply. */
 export function requireWhole(fold: Fold, { provider: { slug: provider } }: Target): void {
   if (!fold.complete) {
     const message = 'The provider ended its stream in the middle of the reply.'

@@ -4,19 +4,19 @@ import { otherFormatTranslation } from './other-format.ts'
 import { sameFormatTranslation } from './same-format.ts'
 import type { TargetedCall, Translation } from './types.ts'
 
-/** The translation for one attempt: bodies of the same format are edited, all others are translated by mappings. */
+/** Chooses the translation for one attempt: bodies of the same format are edited, all others are translated by mappings. */
 export function translationOf(target: Target, prepared: TargetedCall): Translation {
   const isEdited = !prepared.isRewritten && speaksSameFormat(target, prepared.call.clientApi)
   if (!isEdited) return otherFormatTranslation(target, prepared)
   const own = sameFormatTranslation(target, prepared)
   if (!prepared.plugins?.mayChangeAnswer) return own
-  // What plugins change of an answer is written from its neutral form: a stream may be changed at any event.
+  // Changes of plugins to an answer are written from its neutral form: a stream may be changed at any event.
   const changed = () => otherFormatTranslation(target, prepared)
   const { request, forwardedHeaders } = own
   return prepared.request.stream ? { ...changed(), request, forwardedHeaders } : { ...own, changed }
 }
 
-/** Whether a target's own format is that of the client API. */
+/** Checks whether a target's own format is that of the client API. */
 export function speaksSameFormat({ provider }: Pick<Target, 'provider'>, clientApi: ClientApi): boolean {
   return provider.sameAs === clientApi.api
 }

@@ -9,7 +9,7 @@ import { requireBounded, requireWhole } from './broken-stream.ts'
 import { measuredReply } from './measured-reply.ts'
 import type { PreparedCall } from './types.ts'
 
-/** A streamed answer that is held back until it is whole. Throws RouterError, with what was received to be paid, when it breaks. */
+/** Holds a streamed answer back until it is whole. Throws RouterError, with the usage of the received part, when it breaks. */
 export async function heldAnswer(
   answer: StreamedAnswer,
   target: Target,

@@ -7,7 +7,7 @@ import type { Target } from '../../manifest/target.ts'
 import { boundedUsage, measuredOperation, measuredUsage } from '../../money/meter.ts'
 import type { Admission, MeasuredUsage } from '../types.ts'
 
-/** The usage of a reply as far as it was received; `complete` when it came to its end. */
+/** Returns the usage of a reply as far as it was received; `complete` when it came to its end. */
 export function measuredReply(
   reply: Reply,
   target: Target,

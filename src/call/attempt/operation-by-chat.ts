@@ -16,7 +16,7 @@ import type { Answered } from '../call-kind.ts'
 import type { AttemptContext } from '../types.ts'
 import { translatedRequest } from './other-format.ts'
 
-/** Whether a target has an endpoint of its own for an operation. */
+/** Checks whether a target has an endpoint of its own for an operation. */
 export function hasEndpoint(
   { provider, entry }: Pick<Target, 'provider' | 'entry'>,
   { operation }: OperationApi,
@@ -24,7 +24,7 @@ export function hasEndpoint(
   return endpointFor(provider, operation, entry) !== undefined
 }
 
-/** Whether a target does an operation as a conversation: it has no endpoint for it, and the model is one for conversations. */
+/** Checks whether a target runs an operation as a conversation: it has no endpoint for it, and the model is a chat model. */
 export function isAskedByChat(target: Pick<Target, 'provider' | 'entry'>, api: OperationApi): boolean {
   const { provider, entry } = target
   const converses =
@@ -40,7 +40,7 @@ export type BoundedOperation = {
   counted?: number | undefined
 }
 
-/** The maximum usage of a call at a target, and what that can cost. */
+/** Returns the maximum usage of a call at a target, and what that can cost. */
 export function mostAt(target: Target, operation: BoundedOperation): MostUsed {
   const { api, request, at, counted } = operation
   if (!api.byChat || !isAskedByChat(target, api)) {
@@ -53,7 +53,7 @@ export function mostAt(target: Target, operation: BoundedOperation): MostUsed {
   return { usage: { input: promptBound(call, target), output }, nanoUsd: costBound(call, target, output) }
 }
 
-/** A usage whose input is bounded by the bytes of its texts, bounded by their tokens instead where they have been counted. */
+/** Returns a usage whose input is bounded by the bytes of its texts, bounded by their tokens instead where they have been counted. */
 function countedUsage(usage: Usage, target: Target, { api, request, counted }: BoundedOperation): Usage {
   const { input } = usage
   const texts = counted === undefined ? undefined : api.texts?.(request)
@@ -62,7 +62,7 @@ function countedUsage(usage: Usage, target: Target, { api, request, counted }: B
   return { ...usage, input: textBound({ size, counted }, target) }
 }
 
-/** The conversation, no longer than the model can write. */
+/** Returns the conversation, no longer than the model can write. */
 function conversationFor(target: Target, byChat: OperationByChat, request: OperationRequest) {
   const asked = byChat.request(request)
   return { ...asked, max_output_tokens: Math.min(asked.max_output_tokens, longestOutput(target)) }

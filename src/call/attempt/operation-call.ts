@@ -23,7 +23,7 @@ import { askByChat, isAskedByChat } from './operation-by-chat.ts'
 import { inputsFor } from './operation-inputs.ts'
 import { withinTime } from './within-time.ts'
 
-/** An operation as every target gets it; `inputs` fetches the pictures of the request, `media` what a conversation needs. */
+/** An operation as every target gets it; `inputs` fetches the images of the request, `media` the files that a conversation needs. */
 export type AskedOperation = {
   request: OperationRequest
   api: OperationApi
@@ -48,7 +48,9 @@ export function callOperation(
   })
 }
 
-/** An answer from which no reply can be made is a failure of its target, and what it used is paid. Throws RouterError. */
+/**
+ * Requires an answer from which a reply can be made: any other is a failure of its target, and its usage is charged. Throws RouterError.
+ */
 function requireReadable(
   target: Target,
   { reply, usage }: Extract<OperationAnswer, { kind: 'whole' }>,
@@ -88,7 +90,7 @@ function streamsAt({ entry }: Target, { endpoint, request }: OperationContext): 
   return request.stream && endpoint.stream !== undefined && entry?.streams !== false
 }
 
-/** The same request for an answer that comes at once. */
+/** Returns the same request for an answer that comes at once. */
 function wholeOf(request: OperationRequest): OperationRequest {
   const { stream: _, stream_format: __, ...fields } = request.fields
   return { ...request, fields, stream: false }
@@ -134,7 +136,7 @@ async function collected(bytes: AsyncIterable<Uint8Array>, usage: Usage): Promis
   return pieces
 }
 
-/** A request whose list is longer than the model takes at once, in pieces; undefined when it is not. */
+/** Returns a request whose list is longer than the model takes at once, in pieces; undefined when it is not. */
 function piecesOf(request: OperationRequest, { batch }: OperationEndpoint, entry?: ModelEntry): Pieces | undefined {
   const list = batch && request.fields[batch.field]
   if (batch && typeof list === 'number') return parts(request, batch, list)
@@ -149,7 +151,7 @@ function piecesOf(request: OperationRequest, { batch }: OperationEndpoint, entry
   return { requests, offsets }
 }
 
-/** A number of answers in pieces. */
+/** Splits a number of answers into pieces. */
 function parts(request: OperationRequest, { field, size }: Batch, total: number): Pieces | undefined {
   if (total <= size) return undefined
   const offsets = Array.from({ length: Math.ceil(total / size) }, (_, index) => index * size)
@@ -162,14 +164,13 @@ function parts(request: OperationRequest, { field, size }: Batch, total: number)
 type Batch = NonNullable<OperationEndpoint['batch']>
 type Pieces = { requests: OperationRequest[]; offsets: number[] }
 
-/** A list of token ids is one input. */
+/** Checks whether a list is one of token ids, which is one input. */
 function isTokens(list: readonly Json[]): boolean {
   return typeof list[0] === 'number'
 }
 
 /**
- * Asks for the pieces, some at a time, and joins the answers. One that fails ends the others; what was counted before it is billed
- * with it.
+ * Asks for the pieces, some at a time, and joins the answers. One that fails ends the others; usage counted before it is billed with it.
  */
 async function askInPieces(
   { requests, offsets }: Pieces,
@@ -211,17 +212,17 @@ async function askInPieces(
   }
 }
 
-/** An error of its own: the reason of an abort is that of other calls as well. */
+/** Returns an error of its own: the reason of an abort is that of other calls as well. */
 function billedWith(thrown: unknown, usage: Usage): RouterError {
   const error = asRouterError(thrown).withHeaders({})
   if (Object.keys(usage).length > 0) error.billed = addUsage(usage, error.billed ?? {})
   return error
 }
 
-/** More would take a provider's limit of calls at once from others. */
+/** Limit of concurrent pieces: a higher one would take a provider's concurrent calls from others. */
 const piecesAtOnce = 4
 
-/** Vectors have more numbers, and pictures more bytes, than answers in words. */
+/** Returns the bounds of an answer: vectors have more numbers, and images more bytes, than answers in words. */
 function boundsOf({ operation }: OperationRequest, bounds: AnswerBounds): AnswerBounds {
   if (operation === 'embed') return { ...bounds, bytes: bounds.bytes * 4, values: bounds.values * 32 }
   if (operation === 'image' || operation === 'image_edit' || operation === 'speech') {

@@ -7,7 +7,7 @@ import type { OperationEndpoint } from '../../manifest/operation.ts'
 import type { CallMedia } from '../../upstream/files/inline.ts'
 
 /**
- * A request with its pictures as an endpoint takes them: addresses become files where it takes none. Throws RouterError 400 for
+ * Returns a request with its pictures as an endpoint takes them: addresses become files where it takes none. Throws RouterError 400 for
  * a file id that means nothing to it, and for an address without a picture.
  */
 export async function inputsFor(

@@ -8,8 +8,8 @@ import { type CallMedia, inlineMedia } from '../../upstream/files/inline.ts'
 import type { StreamTranslation, TargetedCall, Translation } from './types.ts'
 
 /**
- * For a provider of another format, through the neutral form: `readFrame` in `manifest/run/translate.ts` has made events of each
- * stream chunk by the dialect's mapping, and `stream-write.ts` of the client's API writes them.
+ * Returns the translation for a provider of another format, through the neutral form: `readFrame` in `manifest/run/translate.ts` has made
+ * events of each stream chunk by the dialect's mapping, and `stream-write.ts` of the client's API writes them.
  */
 export function otherFormatTranslation(target: Target, { call, request, turn, media }: TargetedCall): Translation {
   const { clientApi } = call
@@ -46,7 +46,7 @@ export function neutralStream({ call, request }: StreamedCall, model: string): S
   }
 }
 
-/** A neutral request as a target gets it, with the files that the provider cannot fetch itself. Throws RouterError. */
+/** Returns a neutral request as a target gets it, with the files that the provider cannot fetch itself. Throws RouterError. */
 export async function translatedRequest(
   target: Target,
   request: NeutralRequest,

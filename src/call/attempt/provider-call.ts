@@ -45,7 +45,7 @@ export async function resending<Result>(
   }
 }
 
-/** The call with the output limit that this target gets. */
+/** Returns the call with the output limit that this target gets. */
 function targeted(target: Target, prepared: PreparedCall): TargetedCall {
   const length = prepared.admission.lengthAt(target)
   if (length === undefined) return prepared
@@ -72,7 +72,7 @@ async function callOnce(
   return { translation, exhaustedMs, answer: isHeld ? await heldAnswer(answer, target, prepared) : answer }
 }
 
-/** Writes the body for a target, and reports what it leaves out. Throws RouterError where that is too much. */
+/** Writes the body for a target, and reports the fields that it leaves out. Throws RouterError where that is too much. */
 export async function bodyToSend(
   target: Target,
   prepared: PreparedCall,
@@ -93,14 +93,14 @@ export async function bodyToSend(
   return written.body
 }
 
-/** Lists what a request loses at a target; a strict call also what is sent although the model's entry denies it. */
+/** Lists the fields that a request loses at a target; for a strict call also those that are sent although the model's entry denies them. */
 function lostFields(dropped: string[], target: Target, { call, request, admission }: PreparedCall): string[] {
   const denied = call.strict && target.entry ? deniedFields(target.entry, request) : []
   const lowered = isLowered(target, request, admission) ? ['max_output_tokens'] : []
   return denied.length + lowered.length === 0 ? dropped : [...dropped, ...lowered, ...denied]
 }
 
-/** Whether the client asks for a longer reply than the model can give. */
+/** Checks whether the client asks for a longer reply than the model can give. */
 function isLowered(
   target: Target,
   { max_output_tokens }: NeutralRequest,
@@ -109,12 +109,15 @@ function isLowered(
   return max_output_tokens !== undefined && lengthAt(target) !== undefined
 }
 
-/** The client's names of neutral fields: those used in its body, else the default name. */
+/** Returns the client's names of neutral fields: those used in its body, else the default name. */
 export function wireNames(clientApi: ClientApi, fields: readonly string[], body: JsonObject): string[] {
   return [...new Set(fields.flatMap((field) => namesInBody(clientApi.wireNames(field), body)))]
 }
 
-/** An id means something only where the file was uploaded; a reply about a file that nobody sent would be worse than none. */
+/**
+ * Returns the error for a file id. It means something only where the file was uploaded; a reply about a file that nobody sent would be
+ * worse than none.
+ */
 function fileRefused(fileId: string, dropped: readonly string[], target: Target): RouterError {
   const message = `${targetId(target)} cannot read the file '${fileId.slice(0, 100)}' by its id. Send the file as data or by URL, or call the provider that it was uploaded to.`
   return new RouterError('invalid_request', message, { param: dropped.find((name) => name.endsWith('file_id')) })

@@ -5,7 +5,7 @@ import type { TextPattern } from '../../upstream/text-pattern.ts'
 export class Repetitions {
   #known: { pattern: TextPattern; before: string; after: string } | undefined
 
-  /** A frame as it was written; those that repeat it differ from it in their text alone. */
+  /** Learns a frame as it was written; those that repeat it differ from it in their text alone. */
   learn({ pattern, events }: StreamFrame, written: string): void {
     const [event] = events
     if (!pattern || !event?.text) return
@@ -15,7 +15,7 @@ export class Repetitions {
     this.#known = isOnce ? { pattern, before: written.slice(0, at), after: written.slice(end) } : undefined
   }
 
-  /** A frame that repeats the one that was learned; undefined for any other. */
+  /** Writes a frame that repeats the one that was learned; undefined for any other. */
   write({ pattern, events }: StreamFrame): string | undefined {
     const known = this.#known
     return pattern && known?.pattern === pattern ? `${known.before}${events[0]?.text}${known.after}` : undefined

@@ -12,7 +12,9 @@ import { fetchMedia } from '../../upstream/files/inline.ts'
 import { Repetitions } from './repetitions.ts'
 import type { TargetedCall, Translation } from './types.ts'
 
-/** For a provider of the client's own format: bodies are edited, so fields unknown to the router survive both ways. */
+/**
+ * Returns the translation for a provider of the client's own format: bodies are edited, so fields unknown to the router survive both ways.
+ */
 export function sameFormatTranslation(target: Target, prepared: TargetedCall): Translation {
   const { call, request, turn, holds } = prepared
   const { clientApi } = call
@@ -60,7 +62,7 @@ export function sameFormatTranslation(target: Target, prepared: TargetedCall): T
   }
 }
 
-/** The provider's body: at once, where nothing has to be fetched or translated for it. */
+/** Returns the provider's body: at once, where nothing has to be fetched or translated for it. */
 function requestOf(target: Target, prepared: TargetedCall): ProviderRequest | Promise<ProviderRequest> {
   const { call, request } = prepared
   const losses = usedLosses(target.provider, request, target)
@@ -83,7 +85,7 @@ async function requestWithFound(
   return await writtenRequest(target, prepared, { losses, files, words })
 }
 
-/** What a body loses, and the files and words that were found for it. */
+/** Losses of a body, and the files and wire names that were found for it. */
 type Found = { losses: readonly string[]; files?: EditFacts['files']; words?: OwnWords | undefined }
 
 function writtenRequest(
@@ -107,7 +109,7 @@ function writtenRequest(
   })
 }
 
-/** A client's body, edited for a provider of the same format, and the neutral names of what it lost. */
+/** Returns a client's body, edited for a provider of the same format, and the neutral names of the dropped fields. */
 export function editedRequest(
   target: Target,
   clientApi: ClientApi,

@@ -22,47 +22,47 @@ export type PreparedCall = {
   explanation?: Explanation | undefined
   /** The plugins that see the call. */
   plugins?: CallPlugins | undefined
-  /** A plugin has changed the request: the client's body no longer says what is asked. */
+  /** A plugin has changed the request: the client's body no longer describes the request. */
   isRewritten?: boolean | undefined
   media: CallMedia
   answerBounds: AnswerBounds
-  /** Remembers what a provider holds for the organization from now on, by the ids in its reply. */
+  /** Remembers the state that a provider holds for the organization from now on, by the ids in its reply. */
   holds(provider: string, ids: readonly string[]): void
-  /** The length that the reply of a target may have, and what is reserved for it. */
+  /** The length that the reply of a target may have, and the reservation for it. */
   admission: Omit<Admission, 'settle' | 'recorded' | 'charge'>
 }
 
 /** A call as it is translated for one target; `length` is an output limit in place of the client's own. */
 export type TargetedCall = Omit<PreparedCall, 'admission'> & { length?: number }
 
-/** Both directions between a client's call and one target: the request, and the answer whole or streamed. */
+/** Translation in both directions between a client's call and one target: the request, and the answer whole or streamed. */
 export type Translation = {
-  /** The provider's body, and the neutral names of what it leaves out. Throws RouterError. */
+  /** Returns the provider's body, and the neutral names of the fields that it leaves out. Throws RouterError. */
   request(): ProviderRequest | Promise<ProviderRequest>
   /** The client's headers to forward to the provider. */
   forwardedHeaders: readonly ForwardedHeader[]
-  /** Whether the client gets the provider's own body, edited: then the neutral form of a reply is for the call itself. */
+  /** True where the client gets the provider's own body, edited: then the neutral form of a reply is for the call itself. */
   edits: boolean
-  /** A whole answer as the client's JSON. */
+  /** Returns a whole answer as the client's JSON. */
   whole(answer: WholeAnswer, facts: ReplyFacts): JsonObject
-  /** The translation that writes a whole answer which plugins have changed. */
+  /** Returns the translation that writes a whole answer which plugins have changed. */
   changed?(): Pick<Translation, 'whole' | 'responseToStore'>
-  /** A writer for one streamed answer of a model, by its name for clients. */
+  /** Returns a writer for one streamed answer of a model, by its name for clients. */
   stream(model: string): StreamTranslation
-  /** A response in its stored form, `text` being its JSON; undefined when it is not to be stored. */
+  /** Returns a response in its stored form, `text` being its JSON; undefined when it is not to be stored. */
   responseToStore(response: JsonObject, text: string): StoredResponse | undefined
 }
 
 /** Writes one streamed answer as the text of server-sent events. */
 export type StreamTranslation = {
-  /** Folds the events of one frame and writes it; empty when the client gets nothing of it. */
+  /** Folds the events of one frame and writes it; empty when no part of it is for the client. */
   translate(frame: StreamFrame, fold: Fold): string
   /** Closes the parts that are still open. */
   close(fold: Fold): string
-  /** The end of a complete reply: usage, cost, terminator. */
+  /** Returns the end of a complete reply: usage, cost, terminator. */
   end(facts: ReplyFacts): string
-  /** The end of a broken reply: an error, and no success terminator. */
+  /** Returns the end of a broken reply: an error, and no success terminator. */
   fail(error: RouterError): string
-  /** The whole reply as it was streamed, in APIs that store replies. */
+  /** Returns the whole reply as it was streamed, in APIs that store replies. */
   reply?(facts: ReplyFacts): JsonObject
 }

@@ -5,8 +5,8 @@ import type { Target } from '../../manifest/target.ts'
 export type AttemptTime = { signal: AbortSignal; totalMs: number | undefined }
 
 /**
- * Runs an attempt that may be several requests, with a signal that is aborted when its time is over as well. It then rejects as
- * what it waits for does: with RouterError `provider_timeout`.
+ * Runs an attempt that may be several requests, with a signal that is aborted when its time is over as well. It then rejects like the
+ * request that it waits for: with RouterError `provider_timeout`.
  */
 export async function withinTime<Result>(
   { provider }: Target,

@@ -14,7 +14,7 @@ import { comparing } from '../targets/unable-targets.ts'
 import type { AdmittedCall, Applicant, Services } from '../types.ts'
 import { type ConversationKind, conversationIn, preparedFor, type ReadConversation } from './conversation.ts'
 
-/** Conversations in a client API. */
+/** Returns the kind of conversations in a client API. */
 export function chatKind(clientApi: ClientApi): ConversationKind<ProviderResult> {
   const shared = conversationIn(clientApi)
   return {

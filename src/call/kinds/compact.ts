@@ -22,8 +22,8 @@ import { type ConversationKind, conversationIn, preparedFor, type ReadConversati
 type Compacted = { body: JsonObject; usage: Usage }
 
 /**
- * Conversations to be compacted, by a provider of the client's format: the reply is its own, with the cost. A model that cannot do that
- * is refused with a 400 that names those which can.
+ * Returns the kind of conversations to be compacted, by a provider of the client's format: the reply is its own, with the cost. A model
+ * that cannot do that is refused with a 400 that names those which can.
  */
 export function compactKind(clientApi: ClientApi): ConversationKind<Compacted> {
   const shared = conversationIn(clientApi)
@@ -78,7 +78,7 @@ export function compactKind(clientApi: ClientApi): ConversationKind<Compacted> {
   }
 }
 
-/** A conversation whose answer comes whole, whatever its body says. */
+/** Returns a conversation whose answer comes whole, whatever its body says. */
 export function unstreamed(read: ReadConversation): ReadConversation {
   return { ...read, stream: false, request: { ...read.request, stream: false } }
 }
@@ -98,7 +98,7 @@ function compacting(
   throw new RouterError('invalid_request', message, { param: 'model' })
 }
 
-/** Nothing limits what is written but the model. */
+/** Returns the most a call can use: only the model limits the length of the output. */
 function mostAt(call: BoundedCall, target: Target): MostUsed {
   const output = longestOutput(target)
   return { usage: { input: promptBound(call, target), output }, nanoUsd: costBound(call, target, output) }

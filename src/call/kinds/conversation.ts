@@ -20,7 +20,7 @@ export type ConversationKind<Answer extends object> = CallKind<ReadConversation,
 
 type Shared = Omit<ConversationKind<object>, 'operation' | 'reserve' | 'serve'>
 
-/** What all kinds of calls about a conversation in a client API have in common. */
+/** Returns the part that all kinds of calls about a conversation in a client API share. */
 export function conversationIn(clientApi: ClientApi): Shared {
   return {
     api: clientApi.api,
@@ -66,7 +66,7 @@ function readingOf(request: NeutralRequest) {
   }
 }
 
-/** A conversation as plugins see it. */
+/** Returns a conversation as plugins see it. */
 function seenBy(request: NeutralRequest): PluginRequest {
   return new SeenChat(() => {
     const { origin: _, ...chat } = request
@@ -74,7 +74,7 @@ function seenBy(request: NeutralRequest): PluginRequest {
   })
 }
 
-/** The conversation as plugins changed it. The way in which the caller wants to be answered stays. */
+/** Returns the conversation as plugins changed it. The way in which the caller wants to be answered stays. */
 function changed(read: ReadConversation, asked: PluginRequest): ReadConversation {
   if (!('chat' in asked)) return read
   const { origin, unread, stream } = read.request
@@ -84,7 +84,7 @@ function changed(read: ReadConversation, asked: PluginRequest): ReadConversation
   return { ...read, model: request.model, request }
 }
 
-/** A conversation as it is translated for targets. */
+/** Returns a conversation as it is translated for targets. */
 export function preparedFor(
   admitted: AdmittedCall<ReadConversation>,
   clientApi: ClientApi,

@@ -14,8 +14,8 @@ import { type ConversationKind, conversationIn, preparedFor } from './conversati
 type Count = { count: JsonObject & { input_tokens: number; estimated?: true } }
 
 /**
- * Conversations whose input tokens are counted: `{input_tokens}` as the provider counts them if it can, else our estimate with
- * `estimated: true`. Nothing is generated, so nothing is charged and no row is written, but rate limits count the request.
+ * Returns the kind of conversations whose input tokens are counted: `{input_tokens}` as the provider counts them if it can, else our
+ * estimate with `estimated: true`. Nothing is generated, so nothing is charged and no row is written, but rate limits count the request.
  */
 export function countKind(clientApi: ClientApi): ConversationKind<Count> {
   const counting = countingOf(clientApi)
@@ -70,7 +70,7 @@ function countIn(body: JsonObject, provider: string): Count['count'] {
   throw new RouterError('provider_unreadable', message, { provider })
 }
 
-/** The API for requests that are only counted: they may leave out what only generating needs. */
+/** Returns the API for requests that are only counted: they may leave out what only generating needs. */
 function countable(clientApi: ClientApi, { defaults }: Counting): ClientApi {
   const read = (body: unknown) => {
     if (!isObject(body)) return clientApi.read(body)

@@ -34,7 +34,7 @@ export type SupposedCall = {
 
 /**
  * Explains where a call would go if it came now, by the steps of a real one up to the order of its targets: nothing is sent, reserved,
- * counted or remembered. Throws the RouterError of a call that would be refused, with what is known by then.
+ * counted or remembered. Throws the RouterError of a call that would be refused, with the facts that are known by then.
  */
 export async function explainCall(call: SupposedCall, services: ExplainServices): Promise<JsonObject> {
   const { ownName } = call

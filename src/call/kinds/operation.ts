@@ -21,7 +21,7 @@ import type { AdmittedCall, ReadCall, Services } from '../types.ts'
 /** A request for an operation that has been read. */
 export type ReadOperation = ReadCall & { request: OperationRequest }
 
-/** Everything that a model can be asked for besides a conversation. */
+/** Returns the call kind of an operation: anything but a conversation that a model can be asked for. */
 export function operationKind(api: OperationApi): CallKind<ReadOperation, OperationAnswer> {
   const { models, api: name } = operations[api.operation]
   return {
@@ -109,7 +109,7 @@ function readingOf(request: OperationRequest): ReadOperation {
   }
 }
 
-/** A body as plugins see it. */
+/** Returns a body as plugins see it. */
 function bodyOf({ model, fields, unread }: OperationRequest): JsonObject {
   return { model, ...fields, ...unread }
 }
@@ -135,19 +135,19 @@ function servingOf(
   }
 }
 
-/** The usage of a client that leaves before the answer: the seconds of its sound, not those of what would be spoken. */
+/** Returns the usage of a client that leaves before the answer: the seconds of its sound, not those of what would be spoken. */
 function sentUsage(api: OperationApi, request: OperationRequest): Usage {
   const { seconds, ...usage } = { ...api.estimate(request), ...api.count(request) }
   return { ...usage, ...(request.audio && seconds !== undefined && { seconds }) }
 }
 
-/** The request as plugins changed it, read as if the client had sent it. Throws RouterError. */
+/** Returns the request as plugins changed it, read as if the client had sent it. Throws RouterError. */
 function requestOf(api: OperationApi, request: OperationRequest, asked: PluginRequest): OperationRequest {
   if (!('fields' in asked)) return request
   const { stream, ...others } = asked.fields
   const kept = request.fields.stream === undefined ? {} : { stream: request.fields.stream }
   const fields = { ...others, ...kept }
-  // What came with files is no JSON: its fields are taken as they are.
+  // A request with files is not JSON: its fields are taken as they are.
   const isForm = request.files.length > 0
   const read = isForm ? fields : api.read({ json: { ...fields, model: asked.model } }).fields
   return { ...request, model: asked.model, fields: read }

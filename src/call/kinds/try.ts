@@ -38,8 +38,8 @@ type Tried = {
 }
 
 /**
- * Shows what a provider would be sent for a conversation, by the steps of a real call. Nothing is sent or fetched, nothing is read of
- * stored conversations, and plugins do not see it. Throws RouterError.
+ * Shows the request that a provider would be sent for a conversation, by the steps of a real call. Nothing is sent or fetched, nothing is
+ * read of stored conversations, and plugins do not see it. Throws RouterError.
  */
 export async function tryRequest(
   { key, kind, body, targetFor }: Tried,
@@ -71,7 +71,7 @@ const noSignatures: Pick<SignatureCache, 'restore'> = { restore: (_, request) =>
 
 const nothingStored: StoredTurns = { responses: { find: () => undefined, findByItem: () => undefined } }
 
-/** Files are not fetched for what is not sent. */
+/** Returns no files: they are not fetched for a request that is not sent. */
 function noFiles(param: string): CallMedia {
   return {
     param,
@@ -82,7 +82,7 @@ function noFiles(param: string): CallMedia {
   }
 }
 
-/** The request as it reaches the HTTP client, with a word in place of the credential. */
+/** Returns the request as it reaches the HTTP client, with a word in place of the credential. */
 async function captured({ provider, ...target }: Target, body: JsonObject, stream: boolean): Promise<HttpRequest> {
   let sent: HttpRequest | undefined
   const httpClient: HttpClient = {

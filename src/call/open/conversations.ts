@@ -15,12 +15,12 @@ import type { Conversations, Turn } from '../types.ts'
 /** Input items of one origin: an earlier response, or the client's present body. */
 type Segment = { items: Json[]; from?: Pick<StoredResponse, 'model' | 'provider' | 'native'> }
 
-/** Longer than any model's context: a bound on what one request loads. */
+/** Maximum number of turns, longer than any model's context: a bound on what one request loads. */
 const maxTurns = 1_000
 const maxCharacters = 32 * 1024 * 1024
 const maxValues = 400_000
 
-/** Where earlier turns are found. */
+/** Store in which earlier turns are found. */
 export type StoredTurns = { responses: Pick<Store['responses'], 'find' | 'findByItem'> }
 
 /** Opens the conversations of a store. */
@@ -75,12 +75,12 @@ export function openConversations(store: StoredTurns, retentionOf: (organization
   }
 }
 
-/** A body that no provider may store, whatever it asks for. */
+/** Returns a body that no provider may store, whatever it asks for. */
 function storedNowhere(body: unknown): unknown {
   return isObject(body) && body.store === true ? { ...body, store: false } : body
 }
 
-/** A call of an API without conversations by id. */
+/** Returns a call of an API without conversations by id. */
 function singleTurn(request: NeutralRequest, mayStore: boolean): Turn {
   return {
     request,
@@ -93,7 +93,7 @@ function singleTurn(request: NeutralRequest, mayStore: boolean): Turn {
   }
 }
 
-/** The turns up to a response, the oldest first. */
+/** Returns the turns up to a response, the oldest first. */
 function turnsUpTo(store: StoredTurns, organization: string, last: string): Segment[] {
   const turns: StoredResponse[] = []
   let characters = 0
@@ -108,7 +108,7 @@ function turnsUpTo(store: StoredTurns, organization: string, last: string): Segm
   return turns.reverse().map((turn) => ({ from: turn, items: [...JSON.parse(turn.input), ...outputOf(turn)] }))
 }
 
-/** Counted before any of them is parsed. */
+/** Counts the JSON values of turns before any of them is parsed. */
 function valuesOf(turns: readonly StoredResponse[]): number {
   return turns.reduce((sum, { input, response }) => sum + valuesIn(input) + valuesIn(response), 0)
 }
@@ -128,7 +128,7 @@ function tooLong(): RouterError {
   return new RouterError('invalid_request', message, { param: 'previous_response_id' })
 }
 
-/** An input with its item references replaced by the items. */
+/** Returns an input with its item references replaced by the items. */
 function resolved(store: StoredTurns, organization: string, input: Json | undefined): Segment[] {
   const known = new Map<Json | undefined, Segment>()
   return itemsOf(input).map((item, index) => {
@@ -147,7 +147,7 @@ function missingItem(id: Json | undefined, index: number): never {
   throw new RouterError('invalid_request', message, { param: `input[${index}].id` })
 }
 
-/** The items of an input; plain text is a user message. */
+/** Returns the items of an input; plain text is a user message. */
 function itemsOf(input: Json | undefined): Json[] {
   if (Array.isArray(input)) return input
   if (typeof input !== 'string') return []
@@ -166,13 +166,13 @@ function readAll(clientApi: ClientApi, body: JsonObject, segments: readonly Segm
   }
 }
 
-/** Whether an input needs nothing from the store; an invalid one is left to the reader to refuse. */
+/** Checks whether an input needs nothing from the store; an invalid one is left to the reader to refuse. */
 function isPlain({ input }: JsonObject, segments: readonly Segment[]): boolean {
   const readable = input === undefined || input === null || typeof input === 'string' || Array.isArray(input)
   return !readable || segments.every(({ from }) => !from)
 }
 
-/** Responses are stored here, so providers of other formats need not store them. */
+/** Removes the request to store: responses are stored here, so providers of other formats need not store them. */
 function withoutStore({ store, ...request }: NeutralRequest): NeutralRequest {
   return store === false ? { ...request, store } : request
 }
@@ -186,7 +186,7 @@ function bodyFor({ slug }: Provider, body: JsonObject, segments: Segments): Json
   return { ...rest, input: [...earlier, ...now].flatMap((segment) => readableBy(slug, segment, resendTo.has(slug))) }
 }
 
-/** Reasoning that only its maker can read. */
+/** Returns the losses of reasoning that only its signer can read. */
 function lostFor({ slug }: Provider, segments: Segments): string[] {
   if (hasAll(slug, segments)) return []
   const { earlier, now, resendTo } = segments
@@ -194,14 +194,14 @@ function lostFor({ slug }: Provider, segments: Segments): string[] {
   return [...earlier, ...now].some(isLost) ? ['parts.reasoning'] : []
 }
 
-/** Whether a provider has stored all that an input continues. */
+/** Checks whether a provider has stored everything that an input continues. */
 function hasAll(slug: string, { earlier, now, resendTo }: Segments): boolean {
   return [...earlier.slice(-1), ...now].every(({ from }) => {
     return !from || (!resendTo.has(slug) && from.native && from.provider === slug)
   })
 }
 
-/** The items that a provider can read: reasoning only where it was made, and is encrypted or stored there. */
+/** Returns the items that a provider can read: reasoning only where it was made, and is encrypted or stored there. */
 function readableBy(slug: string, { items, from }: Segment, resend = false): Json[] {
   if (!from) return items
   return items.filter((item) => {
@@ -210,7 +210,7 @@ function readableBy(slug: string, { items, from }: Segment, resend = false): Jso
   })
 }
 
-/** Whether a provider reports that a response, which it stored according to our records, is not there. */
+/** Checks whether a provider reports that a response, which it stored according to our records, is missing. */
 function isLostResponse({ provider, providerCode }: RouterError): boolean {
   return provider !== undefined && providerCode === 'previous_response_not_found'
 }

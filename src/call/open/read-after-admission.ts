@@ -26,7 +26,7 @@ export async function readAfterAdmission(
   return body
 }
 
-/** The caller, for limits of concurrency. Calls of keys with the label `priority: low` are refused first. */
+/** Returns the caller, for limits of concurrency. Calls of keys with the label `priority: low` are refused first. */
 export function callerOf({ organization, labels }: Pick<Key, 'organization' | 'labels'>): Caller {
   return { organization, isLow: labels.priority === 'low' }
 }

@@ -34,7 +34,7 @@ export function refuseLargeTexts({ fields, files }: OperationRequest, max: numbe
   }
 }
 
-/** The arguments of the calls in a list of items. */
+/** Returns the arguments of the calls in a list of items. */
 function argumentsIn(value: Json | undefined): string[] {
   const items = Array.isArray(value) ? value.filter(isObject) : []
   return items.flatMap(({ arguments: text }) => (typeof text === 'string' ? [text] : []))

@@ -8,11 +8,11 @@ import type { CallTags } from '../types.ts'
 /** The user and the metadata of a ledger row. */
 export type Recorded = { user?: string; metadata?: JsonObject }
 
-/** What a body says of the call itself. */
+/** Fields of a body that describe the call itself. */
 type Described = { user?: string | undefined; metadata?: JsonObject | undefined; requesty?: Json | undefined }
 
 /**
- * Who made a call and what for, as a ledger row records it: what the client's headers say of it, overridden by the metadata
+ * Returns the origin and the purpose of a call, as a ledger row records them: read from the client's headers, overridden by the metadata
  * of the body, its field `requesty`, and the header `x-router-tags`. Throws RouterError 400.
  */
 export function recordedFor(request: Described, { origin, header }: CallTags): Recorded {
@@ -23,7 +23,7 @@ export function recordedFor(request: Described, { origin, header }: CallTags): R
   return { ...(user !== undefined && { user }), ...(metadata && { metadata }) }
 }
 
-/** `requesty: {tags, user_id, trace_id, session_id, extra}`: the members of `extra` are recorded under their own names. */
+/** Reads `requesty: {tags, user_id, trace_id, session_id, extra}`: the members of `extra` are recorded under their own names. */
 function readDescription(given: Json | undefined): JsonObject & { user_id?: string } {
   const body = optional(given, 'requesty', object)
   if (!body) return {}
@@ -55,13 +55,13 @@ function brief(value: string, path: string): string {
   return value.length <= maxValue ? value : refuse(path, `a text of at most ${maxValue} characters`, value)
 }
 
-/** What the headers of an application say about it: `X-Title`, `HTTP-Referer` and any `X-Requesty-<Name>`. */
+/** Reads the headers in which an application describes itself: `X-Title`, `HTTP-Referer` and any `X-Requesty-<Name>`. */
 export function originOf(headers: Headers, secret: string | undefined): JsonObject | undefined {
   const found: [name: string, value: string][] = []
   for (const header of Object.keys(headers)) {
     const name = nameOf(header)
     const value = headers[header]
-    // What may be a credential is no description.
+    // A value that may be a credential is not a description.
     if (!name || typeof value !== 'string' || found.length === maxTags || /key|token|secret|auth/.test(name)) continue
     found.push([name, withoutSecrets(textOf(value), secret).slice(0, maxValue)])
   }
@@ -70,7 +70,7 @@ export function originOf(headers: Headers, secret: string | undefined): JsonObje
 
 type Headers = { readonly [name: string]: string | string[] | undefined }
 
-/** Names in lower case, as Node gives them. */
+/** Returns the name of a tag in lower case, as Node gives the names of headers. */
 function nameOf(header: string): string | undefined {
   if (header.startsWith(ownPrefix)) {
     const name = header.slice(ownPrefix.length)
@@ -83,7 +83,7 @@ function nameOf(header: string): string | undefined {
 const ownPrefix = 'x-requesty-'
 
 /**
- * The metadata of a ledger row, overridden by the tags of the header `x-router-tags`, which has the form
+ * Returns the metadata of a ledger row, overridden by the tags of the header `x-router-tags`, which has the form
  * `name=value,name=value`. Throws RouterError 400 for an invalid header.
  */
 export function taggedMetadata(metadata: JsonObject | undefined, header: string | undefined): JsonObject | undefined {
@@ -100,7 +100,7 @@ export function taggedMetadata(metadata: JsonObject | undefined, header: string 
 /** The limits that the OpenAI API has for metadata. */
 const [maxTags, maxName, maxValue] = [16, 64, 512]
 
-/** Node decodes headers as Latin-1; most clients send UTF-8. */
+/** Returns the text of a header. Node decodes headers as Latin-1; most clients send UTF-8. */
 function textOf(header: string): string {
   const bytes = Buffer.from(header, 'latin1')
   return isUtf8(bytes) ? bytes.toString('utf8') : header

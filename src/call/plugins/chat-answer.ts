@@ -23,7 +23,7 @@ type AnsweredChat = {
   explanation: Explanation | undefined
 }
 
-/** The response to a conversation that a plugin answers. Throws RouterError. */
+/** Returns the response to a conversation that a plugin answers. Throws RouterError. */
 export async function chatAnswerOfPlugin(
   { plugin, reply }: PluginAnswer,
   answered: AnsweredChat,

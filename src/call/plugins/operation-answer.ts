@@ -21,7 +21,7 @@ type AnsweredOperation = {
   explanation?: Explanation | undefined
 }
 
-/** The response to an operation that a plugin answers. Throws RouterError. */
+/** Returns the response to an operation that a plugin answers. Throws RouterError. */
 export async function operationAnswerOfPlugin(
   { plugin, reply }: PluginAnswer,
   answered: AnsweredOperation & { plugins: CallPlugins },
@@ -38,7 +38,7 @@ export function readableReply({ plugins: _, ...unseen }: AnsweredOperation): (re
   return (reply) => void responseOf(reply, unseen, '')
 }
 
-/** Makes what the client wants of a reply in the words of the API. */
+/** Makes the response that the client wants from a reply in the format of the API. */
 function responseOf(
   reply: PluginReply,
   { id, api, request, plugins, explanation }: AnsweredOperation,

@@ -6,7 +6,7 @@ import { pluginTarget } from '../../plugin/plugin-target.ts'
 import type { Targets } from '../../routing/names/resolve.ts'
 import type { Settlement } from '../admission/settlement.ts'
 
-/** Lets plugins order the targets of a call, or leave some out. Throws RouterError. */
+/** Passes the targets of a call to plugins, which may order them or leave some out. Throws RouterError. */
 function targetsByPlugins(targets: Targets, plugins: CallPlugins, at: number): MaybePromise<Targets> {
   if (!plugins.have('targets')) return targets
   const shown = targets.map((target) => pluginTarget(target, at))
@@ -16,7 +16,10 @@ function targetsByPlugins(targets: Targets, plugins: CallPlugins, at: number): M
   })
 }
 
-/** Does the same for a call that has been admitted: a plugin that ends it also releases what it has reserved. Throws RouterError. */
+/**
+ * Passes targets to plugins in the same way for a call that has been admitted: a plugin that ends it also releases what it has reserved.
+ * Throws RouterError.
+ */
 export function orderedByPlugins(
   targets: Targets,
   { plugins, settlement }: { plugins: CallPlugins; settlement: Settlement },

@@ -35,7 +35,7 @@ export function pluginsFor(
   )
 }
 
-/** What follows the plugins, and what has to be checked again after them. */
+/** Steps that follow the plugins, and facts that have to be checked again after them. */
 type Following<Read extends ReadCall> = {
   services: Services
   recheck(authenticated: Key, kind: CallKind<Read>, services: Services): Key
@@ -78,7 +78,7 @@ function changedByPlugins<Read extends ReadCall>(
   })
 }
 
-/** The call as plugins changed it: of several names none is asked that the plugin has not chosen. */
+/** Returns the call as plugins changed it: of several names none is asked that the plugin has not chosen. */
 function changed<Read extends ReadCall>(
   opened: SeenCall<Read>,
   request: PluginRequest,
@@ -94,7 +94,7 @@ function changed<Read extends ReadCall>(
   return { ...call, read: { ...read, routing: read.routing && routing }, inEurope }
 }
 
-/** Adds what plugins send the client, and reports to them how a call ended that has no row. Throws RouterError. */
+/** Adds the headers that plugins send to the client, and reports to them how a call ended that has no row. Throws RouterError. */
 async function reportedToPlugins(
   { plugins, start }: SeenCall,
   { isFree }: CallKind,
@@ -121,8 +121,8 @@ type Answering<Read extends ReadCall> = Following<Read> & {
 }
 
 /**
- * The response to a call that a plugin answers: it costs nothing, counts against the limits, and has its row. A caller who may not use
- * the model that was asked for is refused all the same. Throws RouterError.
+ * Returns the response to a call that a plugin answers: it costs nothing, counts against the limits, and has its row. A caller who may not
+ * use the model that was asked for is still refused. Throws RouterError.
  */
 async function answerOfPlugin<Read extends ReadCall>(
   answer: PluginAnswer,
@@ -158,12 +158,12 @@ async function answerOfPlugin<Read extends ReadCall>(
   }
 }
 
-/** A plugin, where others name a target. */
+/** Returns a plugin in the form in which others name a target. */
 export function pluginAsTarget(plugin: string): NamedTarget {
   return { provider: { slug: 'plugin' }, model: plugin }
 }
 
-/** The row of a call for which no provider was asked. */
+/** Returns the row of a call for which no provider was asked. */
 function recordOf(
   { monotonicMs, ...start }: CallStart,
   { target, ...how }: { target: NamedTarget } & Parameters<AnswerEnd>[0],

@@ -16,14 +16,14 @@ export type AnsweredAttempt = Omit<AnsweredCall<ProviderResult>, 'answer' | 'tri
   remember(reply: Reply): void
 }
 
-/** Measures what a reply used, as far as it was received. */
+/** Measures the usage of a reply, as far as it was received. */
 export function measured({ target, prepared }: AnsweredAttempt, reply: Reply, complete: boolean): MeasuredUsage {
   const used = measuredReply(reply, target, prepared.admission, complete)
   if (!prepared.call.trace?.hasContents) return used
   return { ...used, contents: contentsOf(prepared.request, reply) }
 }
 
-/** Returns what a reply says beside its content. */
+/** Returns the facts of a reply besides its content. */
 export function replyFacts(answered: AnsweredAttempt, { usage, cost }: Settled): ReplyFacts {
   const { call, request } = answered.prepared
   const facts: ReplyFacts = { model: servedId(answered), usage, request, id: call.id }

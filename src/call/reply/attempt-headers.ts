@@ -15,7 +15,7 @@ export function attemptHeaders(
   return headers
 }
 
-/** Longer names are cut in the header: a provider may call a model anything. */
+/** Maximum length of a name in the header: a provider may call a model anything, and longer names are cut. */
 const maxLength = 512
 
 /** Returns the model that served, by its name for clients. */

@@ -33,7 +33,7 @@ export async function wholeReply(answer: WholeAnswer, answered: AnsweredAttempt)
   }
 }
 
-/** A reply as far as it came, by what it used. */
+/** Returns the usage of a reply as far as it arrived. */
 function received(answered: AnsweredAttempt, reply: Reply, complete: boolean): ReceivedReply {
   const { target, attempts, dropped, times, served } = answered
   return { target, attempts, dropped, times, served, measured: measured(answered, reply, complete) }

@@ -4,14 +4,14 @@ import type { JsonObject } from '../../core/json.ts'
 import type { OperationRequest } from '../../core/operation.ts'
 import { type MediaServices, openCallMedia } from '../../upstream/files/inline.ts'
 
-/** What fetches the files of a reply. */
+/** Downloader of the files of a reply. */
 export type ReplyDownloads = {
   call: { api: OperationApi; signal: AbortSignal }
   request: OperationRequest
   media: MediaServices
 }
 
-/** A reply with the files that the client wants of it. Throws RouterError `provider_unreadable` for one that cannot be fetched. */
+/** Returns a reply with the files that the client wants of it. Throws RouterError `provider_unreadable` for one that cannot be fetched. */
 export async function downloadedReply(
   reply: JsonObject,
   { call: { api, signal }, request, media }: ReplyDownloads,

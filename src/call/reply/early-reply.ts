@@ -3,7 +3,7 @@ import { asRouterError, type RouterError } from '../../core/errors.ts'
 import type { CallResponse } from '../types.ts'
 
 /**
- * The response of a streamed call. When it is not there after a time, one that begins with a comment, so that nothing between
+ * Returns the response of a streamed call. When it is not there after a time, one that begins with a comment, so that nothing between
  * here and the client closes the connection: from then on a failure is an event, which `fail` writes.
  */
 export async function earlyReply(

@@ -9,7 +9,7 @@ import { type AnsweredOperation, bytesType, costHeader, measure } from './operat
 
 type Streamed = Exclude<OperationAnswer, { kind: 'whole' }>
 
-/** The response of bytes that come piece by piece. What they cost is told where it does not depend on them. */
+/** Returns a response of bytes that arrive piece by piece. Their cost is reported where it does not depend on them. */
 export function bytesResponse(answer: Streamed, answered: AnsweredOperation, api: OperationBytes): CallResponse {
   const { request } = answered.prepared
   const expected = { ...answered, measured: measure(answered, answer.usage ?? {}, undefined, true) }
@@ -22,7 +22,7 @@ export function bytesResponse(answer: Streamed, answered: AnsweredOperation, api
   }
 }
 
-/** Bytes as they come, but for the last one, which leaves when the row is on disk. */
+/** Yields bytes as they arrive, except for the last one, which leaves when the row is on disk. */
 async function* byteStream(
   answer: Streamed,
   answered: AnsweredOperation,
@@ -61,7 +61,7 @@ async function* byteStream(
   }
 }
 
-/** How much of an answer has come. */
+/** Progress of an answer that is being received. */
 type Received = { usage: Usage; known: JsonObject; isSettled: boolean; firstEventMs?: number }
 
 function received(answered: AnsweredOperation, { usage, known, firstEventMs }: Received, complete: boolean) {
@@ -70,7 +70,7 @@ function received(answered: AnsweredOperation, { usage, known, firstEventMs }: R
 }
 
 /**
- * The byte that was held back and the piece without its last one, in the place of the piece: nothing is copied elsewhere, and
+ * Returns the byte that was held back and the piece without its last one, in the place of the piece: nothing is copied elsewhere, and
  * a piece stays one.
  */
 function withoutLast(piece: Uint8Array, held: number | undefined): Uint8Array {
@@ -80,7 +80,7 @@ function withoutLast(piece: Uint8Array, held: number | undefined): Uint8Array {
   return piece
 }
 
-/** The pieces of an answer, none of them empty; those of events are decoded. */
+/** Yields the pieces of an answer, none of them empty; those of events are decoded. */
 async function* piecesOf(
   answer: Streamed,
   { target }: AnsweredOperation,

@@ -10,7 +10,7 @@ import { servedId } from './attempt-headers.ts'
 import { type AnsweredOperation, eventText, factsOf, measure, withRouter } from './operation-facts.ts'
 import { seenEvents } from './operation-seen.ts'
 
-/** The events of an answer of any kind. Throws RouterError for a whole one that lacks what it must have. */
+/** Returns the events of an answer of any kind. Throws RouterError for a whole one that lacks required parts. */
 export function eventsOf(
   answer: OperationAnswer,
   events: OperationEvents,
@@ -37,7 +37,7 @@ async function* eventsOfBytes(
   if (end) yield [{ event: end, usage: answer.usage }]
 }
 
-/** The client's events. The row is on disk before the last one; a broken stream ends with an error and without it. */
+/** Yields the client's events. The row is on disk before the last one; a broken stream ends with an error and without it. */
 export async function* eventStream(
   batches: AsyncIterable<OperationEvent[]>,
   events: OperationEvents,
@@ -71,7 +71,7 @@ export async function* eventStream(
         known = events.collect?.(known, event, asked) ?? known
         const isEnd = events.isEnd(event, known)
         if (!isEnd && events.isHidden?.(event)) continue
-        // What another event follows was not the end of the stream.
+        // An event that another one follows was not the end of the stream.
         if (end) written += shown(end)
         end = isEnd ? event : undefined
         if (!isEnd) written += shown(event)
@@ -82,7 +82,7 @@ export async function* eventStream(
       throw new RouterError('provider_cut', 'The provider ended its stream in the middle.', {
         provider: target.provider.slug,
       })
-    // The last event is the last one of the client as well: what was held back comes before it.
+    // The last event is the last one of the client as well: events that were held back come before it.
     const ends = seen ? seen.take(end) : [end]
     const heldBack = (seen?.end() ?? []).map((event) => text(events.write(event, facts))).join('')
     const settled = await settlement.complete(received(true))
@@ -106,7 +106,7 @@ export async function* eventStream(
   }
 }
 
-/** What the provider was asked for. */
+/** Returns the request without the fields that were dropped: the one that the provider received. */
 function withoutDropped(request: OperationRequest, dropped: readonly string[]): OperationRequest {
   if (dropped.length === 0) return request
   const kept = Object.entries(request.fields).filter(([name]) => !dropped.includes(name))

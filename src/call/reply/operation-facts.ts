@@ -23,7 +23,7 @@ export type AnsweredOperation = Omit<AnsweredCall<OperationAnswer>, 'answer' | '
   }
 }
 
-/** Measures what a call used, of which the provider counted `usage`; `reply` is as much of the answer as is known. */
+/** Measures the usage of a call, of which the provider counted `usage`; `reply` is as much of the answer as is known. */
 export function measure(
   { prepared, target }: AnsweredOperation,
   usage: Usage,
@@ -34,7 +34,7 @@ export function measure(
   return measureOperation(usage, { target, api: call.api, request, admission, reply, complete })
 }
 
-/** Returns what a reply says beside its content; `reported` is the provider's own usage object. */
+/** Returns the facts of a reply besides its content; `reported` is the provider's own usage object. */
 export function factsOf(
   { prepared, target, served }: AnsweredOperation,
   { usage, cost }: Settled,
@@ -51,7 +51,7 @@ export function factsOf(
   }
 }
 
-/** Adds what the router did to a JSON answer, or to its last event, where the call asks for that. */
+/** Adds the routing facts to a JSON answer, or to its last event, where the call asks for that. */
 export function withRouter(
   made: JsonObject,
   { prepared: { explanation } }: Pick<AnsweredOperation, 'prepared'>,
@@ -59,12 +59,12 @@ export function withRouter(
   return explanation ? { ...made, router: explanation.facts() } : made
 }
 
-/** The cost, for bodies that have no place for it. */
+/** Returns the cost, for bodies that have no place for it. */
 export function costHeader({ cost }: Settled): { 'x-router-cost'?: string } {
   return cost.unpriced ? {} : { 'x-router-cost': String(cost.nanoUsd / 1e9) }
 }
 
-/** The text of a server-sent event. */
+/** Returns the text of a server-sent event. */
 export function eventText(event: JsonObject, named: boolean): string {
   const name = named && typeof event.type === 'string' ? `event: ${event.type}\n` : ''
   return `${name}data: ${JSON.stringify(event)}\n\n`

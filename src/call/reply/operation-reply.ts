@@ -11,7 +11,7 @@ import { bytesResponse } from './operation-bytes.ts'
 import { eventStream, eventsOf } from './operation-events.ts'
 import { type AnsweredOperation, bytesType, costHeader, factsOf, measure, withRouter } from './operation-facts.ts'
 
-/** The response to an operation that a target has answered; or, where it cannot be made, what asks the remaining targets. */
+/** Returns the response to an operation that a target has answered; or, where it cannot be made, what asks the remaining targets. */
 export async function operationReply(
   answer: OperationAnswer,
   answered: AnsweredOperation,
@@ -41,7 +41,7 @@ async function discard(answer: Exclude<OperationAnswer, { kind: 'whole' }>): Pro
   await reader.return?.()
 }
 
-/** Makes what the client wants of what the provider gave. */
+/** Makes the response that the client wants from the provider's answer. */
 async function respond(given: OperationAnswer, answered: AnsweredOperation): Promise<CallResponse> {
   const { headers, prepared } = answered
   const { request, call } = prepared
@@ -96,7 +96,7 @@ async function settleWhole<Made>(
   return { ...settled, made: made as Made }
 }
 
-/** The bytes of a whole answer, which have no place for the cost. */
+/** Returns the bytes of a whole answer, which have no place for the cost. */
 async function wholeBytes(answer: Whole, answered: AnsweredOperation, api: OperationBytes): Promise<CallResponse> {
   const { request } = answered.prepared
   const settled = await settleWhole(answer, answered, () => api.ofWhole(answer.reply, request))

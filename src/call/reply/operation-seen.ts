@@ -5,7 +5,7 @@ import type { EventHooks, Events } from '../../plugin/event-hooks.ts'
 /** Events of an operation as plugins change them. */
 export type SeenEvents = {
   take(event: JsonObject): JsonObject[]
-  /** What has been held back of an answer that came whole. */
+  /** Returns the events that were held back of an answer that arrived whole. */
   end(): JsonObject[]
 }
 

@@ -9,7 +9,10 @@ import type { CallResponse, ReceivedReply } from '../types.ts'
 /** Returns what asks the remaining targets after an error; undefined where none may be asked. */
 export type OtherTargets = (error: RouterError) => GoOn | undefined
 
-/** An answer that cannot be read is a failure of its target as any other, also where that shows only when the reply is made. */
+/**
+ * Lets the remaining targets answer: an answer that cannot be read is a failure of its target as any other, also where that shows only when
+ * the reply is made.
+ */
 export function otherTargets<Result>(
   trial: Trial<Result>,
   tried: Pick<Passed, 'untried'> & { attempts: number },

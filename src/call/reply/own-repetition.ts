@@ -4,12 +4,12 @@ import { restOfPart } from '../../core/reply-events.ts'
 
 /**
  * The texts and the reasoning of one answer, by the provider's keys. An answer that goes on from another one repeats itself at its
- * end, not the other one: what it said by itself is not said again.
+ * end, not the other one: its own text is not sent again.
  */
 export class OwnRepetition {
   readonly #parts = new Map<string, TextPart | ReasoningPart>()
 
-  /** The event, or what has not come yet of the part that it repeats. */
+  /** Returns the event, or the new rest of the part that it repeats. */
   fresh(event: ProviderEvent): ProviderEvent[] {
     const { whole, at } = event
     if (whole?.type === 'text' || whole?.type === 'reasoning')

@@ -18,20 +18,20 @@ import type { AnsweredAttempt } from './answered-attempt.ts'
 import { OwnRepetition } from './own-repetition.ts'
 import { Repeated } from './repeated.ts'
 
-/** What lets another target go on with an answer that broke off after content. */
+/** Means to continue, with another target, an answer that broke off after content. */
 export type Recovery = {
-  /** Whether an answer that has been shown so far can be gone on with after this failure. */
+  /** Checks whether an answer that has been shown so far can be continued after this failure. */
   canFollow(cut: CutAttempt, error: RouterError, shown: Reply): boolean
-  /** Asks the targets that are left: one that goes on, or how many attempts there were in all when none does. */
+  /** Asks the remaining targets: returns one that continues, or the number of all attempts when none does. */
   resume(cut: AnsweredAttempt, shown: Reply): Promise<Resumed | NotResumed>
 }
 
 type CutAttempt = Pick<AnsweredAttempt, 'attempts' | 'untried'>
 
-/** No other target went on: the number of attempts in all. */
+/** Result when no other target continued: the number of all attempts. */
 export type NotResumed = { answered?: undefined; attempts: number }
 
-/** An answer that goes on where another one broke off. `shown` is what the client gets of a frame; it throws RouterError. */
+/** An answer that continues where another one broke off. `shown` is the part of a frame that the client gets; it throws RouterError. */
 export type Resumed = {
   answered: AnsweredAttempt
   answer: StreamedAnswer
@@ -48,7 +48,7 @@ export type RecoveryOptions = {
   begunMs: number
 }
 
-/** Finds out how answers of this call are continued; undefined where the rules say that a failure is an error. */
+/** Finds out how answers of this call are continued; undefined where the rules make a failure an error. */
 export function recoveryFor(options: RecoveryOptions): Recovery | undefined {
   const { trial, prepared, begunMs } = options
   const { onCut } = trial.rules
@@ -67,7 +67,7 @@ export function recoveryFor(options: RecoveryOptions): Recovery | undefined {
   }
 }
 
-/** Reasoning that is text alone: what is sealed means something to its maker only. */
+/** Checks whether reasoning is text alone: sealed reasoning means something to its signer only. */
 function isOpen({ signature, encrypted }: { signature?: string; encrypted?: string }): boolean {
   return signature === undefined && encrypted === undefined
 }
@@ -118,7 +118,7 @@ async function resume(
   }
 }
 
-/** The call with what was said already as the beginning of the answer, which counts towards its length. */
+/** Returns the call with the text sent so far as the beginning of the answer, which counts towards its length. */
 function continuing({ admission, request, ...prepared }: PreparedCall, said: string): PreparedCall {
   const begun: TextPart = { type: 'text', text: said.trimEnd() }
   admission.grow(Buffer.byteLength(begun.text))
@@ -135,7 +135,7 @@ function continuing({ admission, request, ...prepared }: PreparedCall, said: str
   }
 }
 
-/** The targets that may go on with an answer. */
+/** Returns the targets that may continue an answer. */
 function followers(untried: readonly Target[], onCut: RoutingRules['onCut']): Target[] {
   return untried.filter((target) => onCut !== 'continue' || takesPrefill(target))
 }
@@ -148,14 +148,14 @@ function textOf({ parts }: Reply, kind: 'text' | 'reasoning'): string {
   return parts.map((part) => (part.type === kind && 'text' in part ? (part.text ?? '') : '')).join('')
 }
 
-/** The stream keeps its id and its parts; its counts are those of the attempt. */
+/** Removes the head of an event: the stream keeps its id and its parts; its counts are those of the attempt. */
 function withoutHead({ id: _, model: __, created: ___, usage: ____, ...event }: ProviderEvent): ProviderEvent {
   if (event.text === undefined) return event
   const { at: _____, ...text } = event
   return text
 }
 
-/** Not of the provider that gives it: another answer is no failure of its own. */
+/** Returns the error for a different answer. The provider that gives it is not at fault. */
 function different(): RouterError {
   return new RouterError('provider_cut', 'The provider broke off, and the answer of the next one is another.')
 }

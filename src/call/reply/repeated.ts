@@ -1,6 +1,6 @@
 import { hasContent, type ProviderEvent } from '../../core/events.ts'
 
-/** Passes over what the client has been shown already of an answer that begins again. */
+/** Filter that skips the part of an answer that begins again which the client has already received. */
 export class Repeated {
   #text: string
   #reasoning: string
@@ -14,18 +14,18 @@ export class Repeated {
     this.#isSpace = isSpace
   }
 
-  /** Whether the answer is another one than what was shown. */
+  /** Checks whether the answer differs from the one that was shown. */
   get differs(): boolean {
     return this.#differs
   }
 
-  /** What of an event is new; undefined where that is nothing. */
+  /** Returns the new part of an event; undefined where there is none. */
   rest(event: ProviderEvent): ProviderEvent | undefined {
     if (this.#text === '' && this.#reasoning === '') return event
     const { text, reasoning, ...others } = event
     if (text !== undefined) return this.#withText(others, text)
     if (reasoning?.text !== undefined) return this.#withReasoning(others, reasoning.text)
-    // Anything else comes after what was shown: it cannot come before.
+    // Anything else comes after the part that was shown: it cannot come before.
     if (hasContent(event) || (event.finish && !this.#isSpace)) this.#differs = true
     return event
   }

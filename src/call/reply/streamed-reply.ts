@@ -16,10 +16,10 @@ import { type AnsweredAttempt, measured, replyFacts } from './answered-attempt.t
 import { servedId } from './attempt-headers.ts'
 import type { Recovery, Resumed } from './recovery.ts'
 
-/** An attempt whose answer is being streamed. `own` folds its events alone: what it is paid by. */
+/** An attempt whose answer is being streamed. `own` folds its events alone, by which it is charged. */
 type Serving = { answered: AnsweredAttempt; frames: AsyncIterable<StreamFrame[]>; own: Fold; resumed?: Resumed }
 
-/** The client's events of a streamed answer. The ledger row is on disk before the last one; a broken reply never gets it. */
+/** Returns the client's events of a streamed answer. The ledger row is on disk before the last one; a broken reply never gets it. */
 export function streamedReply(
   answer: StreamedAnswer,
   answered: AnsweredAttempt,
@@ -29,9 +29,9 @@ export function streamedReply(
 }
 
 class StreamedReply {
-  /** What the client has got. */
+  /** Part of the reply that the client has received. */
   readonly #shown: Fold
-  /** The same as the providers said it, of all attempts: without plugins, what the client has got. */
+  /** The same as the providers said it, of all attempts: without plugins, the same text that the client received. */
   readonly #said: Fold
   readonly #hooks: EventHooks | undefined
   readonly #stream: StreamTranslation
@@ -40,7 +40,7 @@ class StreamedReply {
   #firstEventMs: number | undefined
   #isSettled = false
   #isDamaged = false
-  /** What attempts that broke off have used. */
+  /** Usage of attempts that broke off. */
   #earlier: Settled[] = []
 
   constructor(answer: StreamedAnswer, answered: AnsweredAttempt, recovery: Recovery | undefined) {
@@ -89,7 +89,7 @@ class StreamedReply {
     } catch (thrown) {
       const { target, passage } = this.#serving.answered
       const error = withoutSecretsOf(target.provider, asRouterError(thrown))
-      // What no other target could go on with has been counted.
+      // An answer that no other target could continue has been counted.
       if (!this.#isSettled) passage.failed(error)
       await this.#settlePartial(error)
       if (error.code !== 'client_gone') yield this.#stream.fail(prepared.explanation?.addedTo(error) ?? error)
@@ -100,7 +100,7 @@ class StreamedReply {
     }
   }
 
-  /** One batch of frames as the client's text. */
+  /** Returns one batch of frames as the client's text. */
   #write(batch: readonly StreamFrame[]): string {
     const { answered, own, resumed } = this.#serving
     this.#firstEventMs ??= answered.settlement.elapsed()
@@ -119,19 +119,19 @@ class StreamedReply {
     return text
   }
 
-  /** Frames as plugins change them. */
+  /** Writes frames as plugins change them. */
   #seen(frames: readonly StreamFrame[], hooks: EventHooks): string {
     const given = frames.map(({ events }) => events)
     try {
       const seen = hooks.take(given, this.#said)
       return seen.map((events) => this.#translate(events)).join('')
     } finally {
-      // It is paid whatever becomes of it.
+      // It is charged whatever happens to it.
       for (const events of given) for (const event of events) this.#said.take(event)
     }
   }
 
-  /** What plugins have held back of an answer that came whole. */
+  /** Returns the text that plugins have held back of an answer that arrived whole. */
   #heldBack(): string {
     if (!this.#hooks) return ''
     const text = this.#translate(this.#hooks.end(this.#said))
@@ -151,7 +151,7 @@ class StreamedReply {
     })
   }
 
-  /** Lets another target go on, where the rules of the name say so and it can. */
+  /** Resumes the answer at another target, where the rules of the name allow it and one can. */
   async #resume(error: RouterError): Promise<boolean> {
     const { answered } = this.#serving
     const { passage, settlement } = answered
@@ -167,7 +167,7 @@ class StreamedReply {
       if (resumed.answered) return this.#goOn(resumed, charged)
       attempts = resumed.attempts
     } finally {
-      // However the others ended, this is the row of the call, and the end of what it holds.
+      // However the others ended, this is the row of the call, and the end of its reservation.
       if (this.#isSettled) await settlement.charged({ ...answered, attempts }, error)
     }
     return false
@@ -201,7 +201,7 @@ class StreamedReply {
     await this.#serving.answered.settlement.partial(this.#received(false, error.billed), error)
   }
 
-  /** What the client is told at the end: what all attempts used. */
+  /** Returns the facts that the client receives at the end: the usage of all attempts. */
   #facts(settled: Settled): ReplyFacts {
     const { answered } = this.#serving
     if (this.#earlier.length === 0) return replyFacts(answered, settled)
@@ -210,7 +210,7 @@ class StreamedReply {
     return replyFacts(answered, { usage, cost: { ...settled.cost, nanoUsd } })
   }
 
-  /** With how the call was routed, where the client wants to know or several targets have served it. */
+  /** Adds how the call was routed, where the client wants to know or several targets have served it. */
   #explained(facts: ReplyFacts): ReplyFacts {
     const { prepared, attempts } = this.#serving.answered
     const router = prepared.explanation?.facts()

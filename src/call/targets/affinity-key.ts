@@ -3,7 +3,7 @@ import type { Part } from '../../core/parts.ts'
 import { isProviderTool, type NeutralRequest, type Tool } from '../../core/request.ts'
 import type { RoutingRules } from '../../core/routing/rules.ts'
 
-/** A call as far as it tells which calls belong together; `session` is what a header says of it. */
+/** The facts of a call that show which calls belong together; `session` is read from a header. */
 export type AffineCall = {
   organization: string
   /** The id of the API key. */
@@ -12,7 +12,7 @@ export type AffineCall = {
   session?: string | undefined
 }
 
-/** What a call has in common with those that go to the same target; undefined when it tells nothing of the kind. */
+/** Returns a key shared by the calls that go to the same target; undefined when the call has nothing to derive it from. */
 export function affinityKey(sticky: RoutingRules['sticky'], call: AffineCall): string | undefined {
   const value = keyFor[sticky](call)
   if (value === undefined) return undefined
@@ -41,12 +41,12 @@ function userOf({ user, safety_identifier }: NeutralRequest): string | undefined
   return user || safety_identifier
 }
 
-/** Claude Code tells its session at the end of the user's id, or in it as JSON. */
+/** Finds the session of Claude Code, which is sent at the end of the user's id, or in it as JSON. */
 function sessionInUser(user: string | undefined): string | undefined {
   return user && /(?:_session_|"session_id":\s*")([\w-]+)/.exec(user)?.[1]
 }
 
-/** The headers in which clients tell their session: Claude Code, Codex, OpenCode, and what others use. */
+/** Headers in which clients send their session: Claude Code, Codex, OpenCode, and what others use. */
 const sessionHeaders = [
   'x-session-id',
   'x-claude-code-session-id',
@@ -56,7 +56,7 @@ const sessionHeaders = [
   'x-session-affinity',
 ]
 
-/** The session that a client tells in a header. */
+/** Returns the session that a client sends in a header. */
 export function sessionIn(headers: { readonly [name: string]: string | string[] | undefined }): string | undefined {
   for (const name of sessionHeaders) {
     const value = headers[name]
@@ -65,7 +65,7 @@ export function sessionIn(headers: { readonly [name: string]: string | string[] 
   return undefined
 }
 
-/** What the prompts of one conversation begin with: a provider that has it in its cache has it for all of them. */
+/** Returns the beginning that the prompts of one conversation share: a provider that has it in its cache has it for all of them. */
 function beginningOf({ system = [], tools = [], messages }: NeutralRequest): string {
   const texts = [...system.map(textOf), ...tools.map(nameOf), ...(messages[0]?.parts.map(textOf) ?? [])]
   return hash('sha256', texts.join('\n'), 'base64url')
@@ -83,5 +83,5 @@ function nameOf(tool: Tool): string {
   return isProviderTool(tool) ? tool.kind : `${tool.name} ${tool.description ?? ''}`
 }
 
-/** Of a file. */
+/** Number of characters that are sampled of a file. */
 const sampledCharacters = 4_096

@@ -5,7 +5,7 @@ import type { HeldState } from '../types.ts'
 /** Providers keep such state for a month at most. */
 const rememberedMs = 30 * dayMs
 
-/** Opens the state in a table; `onError` is told what cannot be written: the reply goes on, the state cannot be used again. */
+/** Opens the state in a table; `onError` is called when state cannot be written: the reply goes on, the state cannot be used again. */
 export function openHeldState(table: Pick<HeldStates, 'add' | 'has'>, onError: (error: unknown) => void): HeldState {
   return {
     remember(organization, provider, ids) {

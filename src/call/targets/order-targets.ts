@@ -73,7 +73,7 @@ export function orderTargets<Read extends ReadCall>(
   return { ...choice, kind, served: (target) => state.affinity.keep(kept.key, targetId(target), kept.idleMs(target)) }
 }
 
-/** The rules for calls of which nothing is cached, and whose answers are not written token by token. */
+/** Returns the rules for calls of which nothing is cached, and whose answers are not written token by token. */
 function withoutTokens({ sort, sticky }: RoutingRules): Pick<RoutingRules, 'sort' | 'sticky'> {
   return { sort: sort === 'throughput' ? 'latency' : sort, sticky: sticky === 'cache' ? 'none' : sticky }
 }
@@ -85,7 +85,7 @@ function nothing(): void {}
 /** The time after its last call for which a conversation is kept that no cache holds. */
 const idleSessionMs = 3_600_000
 
-/** Finds the targets that can go on with a stored response, or with what only its signer can read. */
+/** Finds the targets that can continue a stored response, or content that only its signer can read. */
 export function continuing(
   { madeBy }: Pick<Turn, 'madeBy'>,
   request: NeutralRequest,

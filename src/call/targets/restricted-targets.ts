@@ -15,7 +15,7 @@ import type { HeldState, RestrictedBody } from '../types.ts'
 export type RestrictedCall = RestrictedBody & { organization: string; held: HeldState; at: number }
 
 /**
- * The targets that may serve a body as it is: fields that decide who serves, what it costs or what is kept are read by the
+ * Returns the targets that may serve a body as it is: fields that decide who serves, what it costs or what is kept are read by the
  * router, or lead to no other target and no unknown price, or the call is refused. Throws RouterError 400 when no target
  * is left.
  */
@@ -44,14 +44,14 @@ type Judge = (use: GovernedUse, target: Target, call: RestrictedCall) => RouterE
 
 const judges: { readonly [rule in GovernedUse['field']['rule']]: Judge } = {
   read: () => undefined,
-  // What is inside was found by itself.
+  // Fields inside were found on their own.
   inside: () => undefined,
   refuse: (use) => refused(use),
   priced: ofUnknownPrice,
   held: (use, target, call) => (use.path === 'thread' ? ofThread(use, target, call) : ofContainer(use, target, call)),
 }
 
-/** Each provider is searched for with one table, which is made once. */
+/** Search tables by provider, each made once. */
 const searches = new WeakMap<Provider, { [api in Api]?: GovernedSearch }>()
 
 function searchFor(provider: Provider, api: Api): GovernedSearch {
@@ -66,7 +66,7 @@ function refused({ field: { instead }, path }: GovernedUse): RouterError {
   return new RouterError('invalid_request', message, { param: path })
 }
 
-/** A tier or speed that may cost more than the catalog says. */
+/** Returns the error for a tier or speed that may cost more than the catalog states. */
 function ofUnknownPrice({ path, value }: GovernedUse, target: Target, call: RestrictedCall): RouterError | undefined {
   const { provider, entry } = target
   const tariff = entry && tariffOf(entryAt(entry, call.at))
@@ -79,7 +79,7 @@ function ofUnknownPrice({ path, value }: GovernedUse, target: Target, call: Rest
 /** Ways of serving that no provider sells above its list price. */
 const neverDearer: ReadonlySet<string> = new Set(['flex', 'batch', 'standard_only'])
 
-/** Whether a field can reach a provider: in an edited body, unless it is always taken out, else by a mapping that reads it. */
+/** Checks whether a field can reach a provider: in an edited body, unless it is always taken out, else by a mapping that reads it. */
 function reaches({ chat, sameAs, operations }: Provider, field: string, { api, operation }: RestrictedCall): boolean {
   if (operation) return operations?.[operation]?.request === undefined
   if (chat?.losses.some((loss) => loss.field === field && !loss.when)) return false
@@ -95,7 +95,7 @@ function ofContainer(use: GovernedUse, { provider }: Target, call: RestrictedCal
   return new RouterError('invalid_request', message, { param: path })
 }
 
-/** What Anthropic's SDKs do depends on these details: they go on without a thread, or begin a new one. */
+/** Returns the error for a thread. Anthropic's SDKs depend on these details: they go on without a thread, or begin a new one. */
 function ofThread({ value, field }: GovernedUse, target: Target, call: RestrictedCall): RouterError | undefined {
   const { provider } = target
   if (provider.sameAs !== field.format || !call.mayStore) {
@@ -116,7 +116,7 @@ function ofThread({ value, field }: GovernedUse, target: Target, call: Restricte
   return new RouterError('not_found', message, { param: 'thread.previous_message_id', details })
 }
 
-/** What else names a thread would not be found in those of the organization. */
+/** Members that a thread may have: anything else that names one would not be found among those of the organization. */
 const threadMembers: ReadonlySet<string> = new Set(['type', 'previous_message_id'])
 
 function previousMessage(thread: Json): string | undefined {

@@ -20,8 +20,8 @@ export type AbleTargets = { targets: Targets; skipped: readonly Skipped[] }
 const none: readonly Skipped[] = []
 
 /**
- * Leaves out the targets that are known to be unable to take a call, where others are not. A name with one target leads to it
- * all the same: what is lost there is told. Throws RouterError 400 when each of several would lose something.
+ * Leaves out the targets that are known to be unable to take a call, where others are not. A name with one target still leads to it: its
+ * losses are reported. Throws RouterError 400 when each of several would lose something.
  */
 export function withoutUnable(targets: Targets, call: NeedyCall): AbleTargets {
   if (targets.length === 1) return { targets, skipped: none }
@@ -43,7 +43,7 @@ function ableOf(lacking: readonly Lacking[], counts: (need: Need) => boolean): T
   return first && [first, ...others]
 }
 
-/** Prompts are measured only where the targets have more or less room. */
+/** Returns the needs for room. Prompts are measured only where the targets have more or less room. */
 function roomNeeds(targets: Targets, request: NeutralRequest): Need[] {
   const rooms = targets.map(({ entry }) => entry?.context_window ?? Infinity)
   return rooms.every((room) => room === rooms[0]) ? [] : [contextNeed(estimatePromptTokens(request))]
@@ -61,7 +61,7 @@ function refused(lacking: readonly Lacking[], { request, clientApi }: NeedyCall)
   return new RouterError('invalid_request', message, param === undefined ? {} : { param })
 }
 
-/** Which of two targets can do what the other found too large, or refused. */
+/** Returns a comparison that finds which of two targets can take a call that the other found too large, or refused. */
 export function comparing(request: NeutralRequest, promptTokens: number): NonNullable<Trial<unknown>['canTake']> {
   return (other, refusedBy, how) => {
     const { max_output_tokens: output = 0 } = request
@@ -71,7 +71,7 @@ export function comparing(request: NeutralRequest, promptTokens: number): NonNul
   }
 }
 
-/** Whether a target has more room than one that had too little for so many tokens. */
+/** Checks whether a target has more room than one that had too little for so many tokens. */
 export function isLarger(other: Target, refusedBy: Target, tokens: number): boolean {
   const room = other.entry?.context_window
   const tooSmall = refusedBy.entry?.context_window

@@ -6,7 +6,7 @@ import type { Targets } from '../../routing/names/resolve.ts'
 import type { Applicant } from '../types.ts'
 
 /**
- * The targets that a call may go to when its caller has a limit in money: those with a price, since nothing can be reserved
+ * Returns the targets that a call may go to when its caller has a limit in money: those with a price, since nothing can be reserved
  * for the others. Without such a limit all of them. Throws RouterError `unpriced_model` when none is left.
  */
 export function withoutUnpriced(

@@ -15,7 +15,10 @@ export type LedgerAction = {
   prepare(args: Args): (source: LedgerSource) => Finding | Promise<Finding>
 }
 
-/** The times of `--from` and `--to` in Unix milliseconds, the second exclusive; undefined where they are not given. Throws UsageError. */
+/**
+ * Returns the times of `--from` and `--to` in Unix milliseconds, the second exclusive; undefined where they are not given. Throws
+ * UsageError.
+ */
 export function rangeFrom(args: Args): { from: number | undefined; to: number | undefined } {
   const [from, to] = [args.text('from'), args.text('to')]
   const range = { from: timeIn('--from', from, 0), to: timeIn('--to', to, dayMs) }

@@ -6,7 +6,7 @@ import type { Finding, LedgerAction, LedgerSource } from './ledger-action.ts'
 
 export const options: LedgerAction['options'] = {}
 
-/** `ledger check`: looks for damage in the file, and compares all sums of spend and usage with the rows of the ledger. */
+/** Prepares `ledger check`: looks for damage in the file, and compares all sums of spend and usage with the rows of the ledger. */
 export function prepare(): (source: LedgerSource) => Finding {
   return ({ store }) => {
     const damage = store.integrity.checkAll()

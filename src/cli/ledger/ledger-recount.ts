@@ -9,7 +9,7 @@ const text = { type: 'string' } as const
 
 export const options = { from: text, to: text, org: text, key: text }
 
-/** `ledger recount`: computes the cost of each call again from its usage and today's prices. */
+/** Prepares `ledger recount`: computes the cost of each call again from its usage and today's prices. */
 export function prepare(args: Args): (source: LedgerSource) => Finding {
   const [org, key] = [args.text('org'), args.text('key')]
   const now = Date.now()

@@ -32,14 +32,14 @@ export type ModelEntry = {
   updated?: number
   context_window?: number
   max_output_tokens?: number
-  /** What it takes (`text`, `image`, `audio`, `video`, `file`) and gives (`text`, `image`, `audio`, `vector`, `score`). */
+  /** Modalities that it takes (`text`, `image`, `audio`, `video`, `file`) and gives (`text`, `image`, `audio`, `vector`, `score`). */
   modalities?: { input: string[]; output: string[] }
   pricing?: PricingTier[]
-  /** Whether a tier's prices apply to the whole request (the default) or to its prompt tokens beyond the threshold. */
+  /** Scope of a tier's prices: the whole request (the default) or its prompt tokens beyond the threshold. */
   tier_billing?: 'whole' | 'marginal'
-  /** Whether a prompt must exceed the threshold of a tier (the default) or only reach it. */
+  /** Lower end of a tier: a prompt must exceed its threshold (the default) or only reach it. */
   tier_from?: 'above' | 'at'
-  /** Factors on token prices by way of serving: `{flex: 0.5, priority: 2, us: 1.1}`. */
+  /** Factors on token prices by mode of serving: `{flex: 0.5, priority: 2, us: 1.1}`. */
   multipliers?: { [mode: string]: number }
   /** Prices of other units in USD, by name: `web_search_per_call`, `input_audio_token`, `reasoning_token` … */
   other_prices?: { [name: string]: number }
@@ -47,13 +47,13 @@ export type ModelEntry = {
   image_prices?: { [kind: string]: number }
   /** Prices that depend on the time of a call; of several changes in force the last one applies. */
   price_changes?: PriceChange[]
-  /** Of embeddings: how many numbers each has, the most that it can have (as many by default), and which other lengths can be asked for. */
+  /** Length of embeddings: the numbers in each, the maximum (as many by default), and other lengths that can be requested. */
   dimensions?: number
   max_dimensions?: number
   dimensions_free?: boolean | number[]
   /** The most texts of one request: those to embed, or the documents to rank. */
   max_inputs?: number
-  /** Of images, where only these can be asked for. */
+  /** Values for images, where only these can be requested. */
   sizes?: string[]
   qualities?: string[]
   voices?: string[]
@@ -61,12 +61,12 @@ export type ModelEntry = {
   formats?: string[]
   /** The longest text that is spoken. */
   max_characters?: number
-  /** What a transcription can have times of: `word`, `segment`; and how many of them one request may ask for. */
+  /** Units whose times a transcription can have: `word`, `segment`; and the number of them that one request may ask for. */
   granularities?: string[]
   granularities_at_once?: number
-  /** A transcription is billed for at least so many seconds. */
+  /** Minimum number of seconds that a transcription is billed for. */
   min_seconds?: number
-  /** Whether a model of speech, images or transcriptions answers in events. */
+  /** True if a model of speech, images or transcriptions answers in events. */
   streams?: boolean
   description?: string
   supports_caching?: boolean
@@ -96,7 +96,7 @@ export type ModelEntry = {
   snapshot?: string
 }
 
-/** The members of an entry that say what models of other APIs than chat take and give. */
+/** The members of an entry that describe the input and output of models of other APIs than chat. */
 export const modalFacts = [
   'dimensions',
   'max_dimensions',
@@ -113,7 +113,7 @@ export const modalFacts = [
   'streams',
 ] as const satisfies (keyof ModelEntry)[]
 
-/** The flags of an entry that say what a model can do. */
+/** The flags of an entry that describe the abilities of a model. */
 export const abilities = [
   'supports_caching',
   'supports_vision',
@@ -127,7 +127,7 @@ export const abilities = [
   'supports_output_json_schema',
 ] as const satisfies (keyof ModelEntry)[]
 
-/** What lists say of every chat model besides its abilities: an entry must have all of them. */
+/** Facts that lists contain about every chat model besides its abilities: an entry must have all of them. */
 export const chatFacts = [
   'context_window',
   'max_output_tokens',
@@ -179,7 +179,7 @@ type PriceName =
   | 'cached_price'
   | 'output_price'
 
-/** Whether the provider serves the model no more at a moment (Unix milliseconds). */
+/** Checks whether the provider no longer serves the model at a moment (Unix milliseconds). */
 export function isShutDown({ shutdown }: Pick<ModelEntry, 'shutdown'>, at: number): boolean {
   return shutdown !== undefined && Date.parse(shutdown) <= at
 }
@@ -190,7 +190,7 @@ export function nextShutdown(entries: readonly Pick<ModelEntry, 'shutdown'>[], a
   return days.reduce((next, day) => (day > at && day < next ? day : next), Infinity)
 }
 
-/** What a caller of a model that is shut down is told: `id` is the model's, with its provider. */
+/** Returns the message for a caller of a model that is shut down: `id` is the model's, with its provider. */
 export function shutdownMessage(
   id: string,
   { shutdown, successor }: Pick<ModelEntry, 'shutdown' | 'successor'>,

@@ -5,8 +5,8 @@ import type { ModelEntry, PriceChange, WeekDay } from './model.ts'
 export type Period = { from: number; until: number }
 
 /**
- * The entry with the prices at a moment (Unix milliseconds): those of the last price change in force then, or its own.
- * Where the prices are the same it is the same object, so that values derived from it can be cached by it.
+ * Returns the entry with the prices at a moment (Unix milliseconds): those of the last price change in force then, or its own. Where the
+ * prices are the same it is the same object, so that values derived from it can be cached by it.
  */
 export function entryAt(entry: ModelEntry, at: number): ModelEntry {
   return entry.price_changes ? inForceAt(entry, at).entry : entry

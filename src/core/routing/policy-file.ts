@@ -55,7 +55,7 @@ export function targetName(one: TargetFile): string {
   return typeof one === 'string' ? one : one.target
 }
 
-/** Whether the weights of all targets are 0: then none has a share of the calls. */
+/** Checks whether the weights of all targets are 0: then none has a share of the calls. */
 export function hasNoWeight({ targets, weights }: Pick<Policy, 'targets' | 'weights'>): boolean {
   return targets.every((target) => weights?.[target] === 0)
 }

@@ -1,4 +1,4 @@
-/** What one request says of how it is routed. */
+/** Routing instructions of one request. */
 export type RoutingRequest = {
   /** Further names, for when those before them fail. */
   models?: readonly string[]
@@ -8,18 +8,18 @@ export type RoutingRequest = {
   ignore?: readonly string[]
   /** The order of targets, in place of that of their name. */
   sort?: RequestedSort
-  /** Whether that is the order of the targets of each name by itself, or, by default, of all together. */
+  /** Scope of that order: the targets of each name by itself, or, by default, of all together. */
   partition?: Partition
   maxPrice?: MaxPrice
   /** false: no other target is asked when the first one fails. */
   allowFallbacks?: boolean
-  /** Only targets that take every parameter. */
+  /** True if only targets that accept every parameter are allowed. */
   requireParameters?: boolean
   /** `deny`: only targets whose providers neither keep data nor train on it. */
   dataCollection?: DataCollection
-  /** Only targets whose providers keep no data. */
+  /** True if only targets whose providers store no data are allowed. */
   zeroRetention?: boolean
-  /** Wishes that are known, but not heeded: the names of their fields. */
+  /** Names of the fields with preferences that were recognized, but ignored. */
   unheeded?: readonly string[]
   sessionId?: string
   /** The time for the whole call, in milliseconds. */

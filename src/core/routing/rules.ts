@@ -3,23 +3,26 @@ export const stickiness = ['none', 'session', 'user', 'hash', 'cache'] as const
 export const afterCuts = ['error', 'hold', 'continue', 'restart'] as const
 export const afterBlocks = ['error', 'next'] as const
 
-/** How the targets of a name are asked, and what is done when one fails. Times in milliseconds. */
+/** Rules for trying the targets of a name, and for what happens when one fails. Times in milliseconds. */
 export type RoutingRules = {
   /** The order in which targets are tried: as listed, by weight, by the worst cost of the request, by what was measured. */
   sort: (typeof sorts)[number]
-  /** What keeps calls at one target: nothing, the client's session, its user, a hash of the caller and its user, or the warm prompt cache. */
+  /**
+   * Key that keeps calls at one target: none, the client's session, its user, a hash of the caller and its user, or the warm prompt
+   * cache.
+   */
   sticky: (typeof stickiness)[number]
-  /** How often one target is asked again after a failure that may pass. */
+  /** Number of times that one target is asked again after a failure that may pass. */
   retries: number
-  /** How long a stream may be without content before another target is asked, where one is left. */
+  /** Maximum time without content in a stream before another target is asked, where one is left. */
   firstEventMs: number
   /** The time for the whole call; undefined leaves each attempt the time limits of its provider. */
   totalMs?: number
   /** The longest wait for a target that is busy. */
   retryAfterMs: number
-  /** What follows a stream that breaks after content. */
+  /** Reaction to a stream that breaks after content. */
   onCut: (typeof afterCuts)[number]
-  /** What follows a refusal by a content filter. */
+  /** Reaction to a refusal by a content filter. */
   onBlocked: (typeof afterBlocks)[number]
 }
 
@@ -29,7 +32,7 @@ export const mostRetries = 5
 /** The largest weight of a target. */
 export const largestWeight = 1_000_000
 
-/** The rules of a name that says nothing else. */
+/** The default rules of a name. */
 export const defaultRouting: RoutingRules = {
   sort: 'order',
   sticky: 'none',
@@ -40,18 +43,18 @@ export const defaultRouting: RoutingRules = {
   onBlocked: 'error',
 }
 
-/** When calls to a target that fails are stopped, and how they begin again. Times in milliseconds. */
+/** Rules for stopping calls to a target that fails, and for resuming them. Times in milliseconds. */
 export type HealthSettings = {
-  /** So many failures in a row stop calls. */
+  /** Number of consecutive failures that stops calls. */
   inARow: number
-  /** So does this share of at least `of` calls within `windowMs`. */
+  /** Share of failures, in at least `of` calls within `windowMs`, that stops calls too. */
   share: number
   of: number
   windowMs: number
-  /** How long calls are stopped the first time; each time it fails again twice as long, up to `openMostMs`. */
+  /** Time for which calls are stopped at first; it doubles each time the target fails again, up to `openMostMs`. */
   openMs: number
   openMostMs: number
-  /** How long it takes until a target that is back gets all its calls again. */
+  /** Time until a target that has recovered gets all its calls again. */
   rampMs: number
 }
 

@@ -14,29 +14,29 @@ export type Form = {
   dispose(): Promise<void>
 }
 
-/** When to refuse a form, or to stop waiting for it. */
+/** Limits at which a form is refused or its upload is abandoned. */
 export type FormLimits = {
   /** The request that it belongs to. */
   running: RunningRequest
-  /** How long the upload may stall. Milliseconds. */
+  /** Maximum time for which the upload may stall. Milliseconds. */
   idleMs: number
-  /** Of the whole body. */
+  /** Maximum size of the whole body. */
   bytes: number
-  /** Of each file. */
+  /** Maximum size of each file. */
   fileBytes: number
   files: number
   fields: number
-  /** Of the value of each field. */
+  /** Maximum size of the value of each field. */
   fieldBytes: number
   /** Called as soon as a field has come; may throw RouterError, which ends the upload. */
   onField?(name: string, value: string): void
-  /** Where large files are kept meanwhile; by default the system's folder. */
+  /** Folder that keeps large files meanwhile; by default that of the system. */
   folder?: string
 }
 
 /**
  * Reads a body of the type multipart/form-data; large files go to the disk. Throws RouterError 400, 413 or 415, or the abort
- * reason: then nothing is left of what has come.
+ * reason: then nothing that has arrived is left.
  */
 export async function readForm(request: IncomingMessage, response: Response, limits: FormLimits): Promise<Form> {
   try {
@@ -49,7 +49,7 @@ export async function readForm(request: IncomingMessage, response: Response, lim
   }
 }
 
-/** Throws RouterError for a body that is no form. */
+/** Throws RouterError for a body that is not a form. */
 function boundaryOf({ headers }: IncomingMessage): string {
   const { 'content-type': type, 'content-encoding': coding = 'identity' } = headers
   const facts = { param: 'content-type' }

@@ -4,22 +4,22 @@ import { asRouterError, RouterError } from '../../core/errors.ts'
 import type { UploadedFile } from '../../core/operation.ts'
 import { Spool } from './temp-file.ts'
 
-/** Loaded with the first form. */
+/** Loader of the parser, which is loaded with the first form. */
 const require = createRequire(import.meta.url)
 const busboy = (): typeof import('@fastify/busboy') => require('@fastify/busboy')
 
-/** How much a form may have. Bytes and counts. */
+/** Limits of a form. Bytes and counts. */
 type FormBounds = {
   fileBytes: number
   files: number
   fields: number
   fieldBytes: number
   onField?(name: string, value: string): void
-  /** Where large files are kept. */
+  /** Folder in which large files are kept. */
   folder: string
 }
 
-/** Makes the fields and files of a form from the bytes of its body. Tells of a form or of an error, once. */
+/** Parser that makes the fields and files of a form from the bytes of its body. Reports a form or an error, once. */
 export class FormParser {
   onReady = () => {}
   onError = (_: RouterError) => {}
@@ -64,7 +64,7 @@ export class FormParser {
     return this.#hasRoom
   }
 
-  /** The body has ended. */
+  /** Takes the end of the body. */
   end(): void {
     this.#hasEnded = true
     if (this.#isWhole) this.#look()
@@ -85,7 +85,7 @@ export class FormParser {
     return this.#waiting < mostWaiting && !this.#dicer.writableNeedDrain
   }
 
-  /** Whether the form is complete, or there is room again. */
+  /** Reports the form if it is complete, or that there is room again. */
   #look(): void {
     if (this.#isOver) return
     if (this.#isWhole && this.#hasEnded && this.#waiting === 0) {
@@ -103,7 +103,7 @@ export class FormParser {
     this.onError(error)
   }
 
-  /** Takes the bytes of a part as they are found, so that what a part throws stops the parser there. */
+  /** Takes the bytes of a part as they are found, so that an error of a part stops the parser there. */
   #begin(stream: Dicer.PartStream): void {
     let part: Part | undefined
     this.#headless = 0
@@ -146,7 +146,7 @@ export class FormParser {
 
 /** Bytes that wait for the disk before the client must. */
 const mostWaiting = 128 * 1024
-/** More than the headers of any part need. Bytes. */
+/** Maximum size of the headers of a part: more than any needs. Bytes. */
 const longestHead = 16 * 1024
 
 type Part = {
@@ -222,13 +222,13 @@ function malformed(what: string, cause?: unknown): RouterError {
   return new RouterError('invalid_request', `The body is not a valid form. ${what}`, { cause })
 }
 
-/** What the headers of a part say. */
+/** Facts that the headers of a part state. */
 type PartHead = {
   name: string
-  /** Of a file; may be empty. */
+  /** Name of a file; may be empty. */
   filename?: string
   mediaType: string
-  /** How a text is encoded. */
+  /** Encoding of a text. */
   charset: string
 }
 
@@ -258,7 +258,7 @@ function readPartHead(headers: PartHeaders): PartHead {
 
 const bytes = 'application/octet-stream'
 
-/** The text of a field. Throws RouterError for an encoding that nobody knows. */
+/** Returns the text of a field. Throws RouterError for an encoding that nobody knows. */
 function textOfField({ name, charset }: PartHead, value: Uint8Array): string {
   try {
     return new TextDecoder(charset).decode(value)
@@ -268,19 +268,19 @@ function textOfField({ name, charset }: PartHead, value: Uint8Array): string {
   }
 }
 
-/** A field in a message. */
+/** Returns a field in a message. */
 function fieldOf(name: string): string {
   return `the form field '${shown(name)}'`
 }
 
-/** The beginning of what a client wrote. */
+/** Returns the beginning of a client's text. */
 function shown(text: string): string {
   return text.slice(0, longestShown)
 }
 
 const longestShown = 80
 
-/** The value before the first semicolon, in lower case, and the parameters after it. */
+/** Returns the value before the first semicolon, in lower case, and the parameters after it. */
 function readHeader(value: string): { kind: string; parameters: ReadonlyMap<string, string> } {
   const end = value.indexOf(';')
   const kind = (end < 0 ? value : value.slice(0, end)).trim().toLowerCase()
@@ -296,7 +296,7 @@ function readHeader(value: string): { kind: string; parameters: ReadonlyMap<stri
 /** `; name="quoted"`, in which a backslash is only before a quote or another one an escape, or `; name=plain`. */
 const parameter = /;\s*([^\s=;"]+)\s*=\s*(?:"((?:[^"\\]|\\["\\]|\\(?!["\\]))*)"|([^;"]*))/g
 
-/** RFC 8187: `UTF-8''na%C3%AFve.txt`. */
+/** Decodes a value of RFC 8187: `UTF-8''na%C3%AFve.txt`. */
 function extended(text: string): string {
   const encoded = /^[^']*'[^']*'(.*)$/s.exec(text)?.[1] ?? text
   try {

@@ -8,7 +8,7 @@ import { type Response, wholeExpress } from '../app.ts'
 import { headersOf } from '../respond.ts'
 import type { RunningRequest } from '../running-requests.ts'
 
-/** How large a body may be. */
+/** Limits of the size of a body. */
 export type BodyLimits = {
   /** Bytes beyond it are read for a while, since most clients read a response only after sending. */
   bytes: number
@@ -16,18 +16,18 @@ export type BodyLimits = {
   values: number
 }
 
-/** When to stop waiting for the upload of a body. */
+/** Limits at which the upload of a body is abandoned. */
 type UploadLimits = {
   /** The request that it belongs to. */
   running: RunningRequest
   size: BodyLimits
-  /** How long the upload may stall. Milliseconds. */
+  /** Maximum time for which the upload may stall. Milliseconds. */
   idleMs: number
-  /** Hears when it takes longer than uploads do that are sent at once. */
+  /** Called when it takes longer than uploads that are sent in one go. */
   onSlow?: (() => void) | undefined
 }
 
-/** The body as JSON; undefined when there is none. Throws RouterError 400, 413 or 415, or the abort reason. */
+/** Reads the body as JSON; undefined when there is none. Throws RouterError 400, 413 or 415, or the abort reason. */
 export async function readJson(request: IncomingMessage, response: Response, limits: UploadLimits): Promise<unknown> {
   const { 'transfer-encoding': coding, 'content-length': length, 'content-type': type } = request.headers
   if (coding === undefined && length === undefined) return undefined
@@ -53,7 +53,7 @@ function requireJson(type: string | undefined): void {
   throw new RouterError('unsupported_media_type', message, { param: 'content-type' })
 }
 
-/** `application/json`, and the media types whose suffix says that they are JSON; parameters do not matter. */
+/** `application/json`, and the media types with the suffix of JSON; parameters do not matter. */
 const isJsonType = /^\s*application\/(?:[\w!#$&^.+-]+\+)?json\s*(?:;|$)/i
 /** Characters of a wrong content type that a message repeats. */
 const longestShown = 80
@@ -65,7 +65,7 @@ type BodyReader = {
   whenRead(done: (text: string) => void, fail: (error: RouterError) => void): void
 }
 
-/** Most bodies are UTF-8 as it is; compressed ones and those in UTF-16 or UTF-32 are left to Express. */
+/** Returns the reader of a body. Most bodies are plain UTF-8; compressed ones and those in UTF-16 or UTF-32 are left to Express. */
 function readerOf(request: IncomingMessage, response: Response, limitBytes: number): BodyReader {
   const { 'content-encoding': coding = 'identity', 'content-type': type = '' } = request.headers
   const charset = /;\s*charset\s*=\s*"?([^\s;"]*)/i.exec(type)?.[1] ?? 'utf-8'
@@ -106,7 +106,7 @@ function plainReader(request: IncomingMessage, limitBytes: number): BodyReader {
   }
 }
 
-/** More are joined: a body that comes byte by byte would take hundreds of times its length. */
+/** Maximum number of separate pieces, which are then joined: a body that comes byte by byte would take hundreds of times its length. */
 const mostApart = 256
 const noBytes = Buffer.alloc(0)
 
@@ -132,7 +132,7 @@ function decodingReader(request: IncomingMessage, response: Response, limitBytes
 /** Express's readers by size limit. */
 const decoders = new Map<number, RequestHandler>()
 
-/** The text of a body, unless its upload is too much, stalls or is aborted. */
+/** Reads the text of a body, unless its upload is too much, stalls or is aborted. */
 function receive(
   request: IncomingMessage,
   reader: BodyReader,
@@ -177,10 +177,10 @@ function receive(
 /** Bodies that are sent at once have come by then, and those that are few megabytes large. */
 const atOnceMs = 100
 
-/** How many times the limit is read before a client that does not stop sending is cut off. */
+/** Number of times that the limit is read before a client that does not stop sending is cut off. */
 const toleratedExcess = 4
 
-/** As `parseBody`, but leaves the event loop a turn before each step and after the last one. */
+/** Parses like `parseBody`, but yields to the event loop before each step and after the last one. */
 async function parseInTurns(text: string, limits: BodyLimits): Promise<unknown> {
   await nextTurn()
   requireBounds(text, limits)
@@ -228,7 +228,7 @@ function bodyError(error: unknown, limitBytes: number): RouterError {
   return new RouterError('invalid_request', `The body cannot be decompressed: ${message}`, facts)
 }
 
-/** The error for a body above the limit. */
+/** Returns the error for a body above the limit. */
 function tooLarge(limitBytes: number, cause?: unknown): RouterError {
   const limit =
     limitBytes === longestText ? 'the longest JSON text that this server reads' : 'the body_limit of this server'
@@ -241,8 +241,8 @@ function invalidBody(message: string): RouterError {
 }
 
 /**
- * Closes the connection of a request whose body is read no further, after its answer. Whoever is still sending when a connection is closed
- * loses the answer: so what comes is thrown away for some milliseconds, and the connection is closed then.
+ * Closes the connection of a request whose body is read no further, after its answer. A client that is still sending when the connection is
+ * closed loses the answer: so incoming data is discarded for some milliseconds before the connection is closed.
  */
 export function closeAfterAnswer(request: IncomingMessage, response: Response): void {
   headersOf(response).connection = 'close'

@@ -6,11 +6,11 @@ import type { ServerContext } from '../context.ts'
 import { addHeaders, headersOf, respond } from '../respond.ts'
 import type { RunningRequest } from '../running-requests.ts'
 
-/** When to stop waiting for a client. */
+/** Limits at which a client is given up. */
 type DeliveryLimits = {
   /** Aborted when the call must end. */
   signal: AbortSignal
-  /** How long a client may leave pending data unread before it counts as disconnected. Milliseconds. */
+  /** Maximum time for which a client may leave pending data unread before it counts as disconnected. Milliseconds. */
   idleMs: number
   /** The text sent when a stream that has begun is silent for this long. Milliseconds. */
   keepAlive?: { ms: number; text: string }
@@ -150,5 +150,5 @@ async function* untilAborted(
   }
 }
 
-/** HEAD is answered as GET is, without the body. */
+/** Yields nothing, as the body of a HEAD request, which is otherwise answered like GET. */
 async function* nothing(): AsyncGenerator<string, void> {}

@@ -11,7 +11,7 @@ import { collectPassed } from '../../runtime/collect.ts'
 export class Spool {
   readonly #folder: string
   readonly #wrote: (error?: RouterError) => void
-  /** What is not in the file. */
+  /** Chunks that are not in the file. */
   #chunks: Uint8Array[] = []
   #size = 0
   #file: TemporaryFile | undefined
@@ -85,7 +85,7 @@ export class Spool {
 
   async #readAt(at: number, into?: Uint8Array): Promise<Uint8Array> {
     const length = Math.min(into?.length ?? pieceBytes, this.#inFile - at)
-    // Not from a pool: a reader may keep what it was given.
+    // Not from a pool: a reader may keep its bytes.
     const buffer = into?.subarray(0, length) ?? Buffer.allocUnsafeSlow(length)
     try {
       const { handle } = this.#file as TemporaryFile
@@ -99,13 +99,13 @@ export class Spool {
 }
 
 const mostInMemory = 64 * 1024
-/** Each of a few bytes has an object of a hundred. */
+/** Maximum number of chunks: each of a few bytes has an object of a hundred. */
 const mostChunks = 256
 const pieceBytes = 64 * 1024
 
 type TemporaryFile = { handle: FileHandle; close(): Promise<void> }
 
-/** A file without a name ceases with the process, however that ends. */
+/** Opens a file without a name, which ceases with the process, however that ends. */
 async function openUnnamed(folder: string): Promise<TemporaryFile> {
   const path = join(folder, `router-upload-${randomUUID()}`)
   const handle = await open(path, 'wx+', 0o600)
@@ -127,7 +127,7 @@ async function writeAll(handle: FileHandle, chunks: readonly Uint8Array[], posit
   const { bytesWritten } = await handle.writev(chunks, position)
   const length = chunks.reduce((sum, chunk) => sum + chunk.length, 0)
   if (bytesWritten === length) return
-  // A disk that is nearly full takes a part, and says why with the next one.
+  // A disk that is nearly full takes a part, and reports the reason with the next one.
   if (bytesWritten === 0) throw new Error('The disk takes nothing.')
   await writeAll(handle, [Buffer.concat(chunks).subarray(bytesWritten)], position + bytesWritten)
 }

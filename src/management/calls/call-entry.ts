@@ -7,7 +7,7 @@ import { costNano, tokensOf } from '../../store/ledger/ledger-row.ts'
 import type { ListedCall } from '../../store/queries/calls-query.ts'
 import { timeText } from '../key-entry.ts'
 
-/** A call in a list: what it cost and used in all of its attempts. What its row lacks is missing. */
+/** Returns a call in a list: its cost and usage in all of its attempts. Facts that its row lacks are missing. */
 export function callEntry({ call, attempts, keyName, groupName, labels }: ListedCall): JsonObject {
   const { id, requestId = id, at, key, group, operation, api, requested, stream, metadata, user, firstEventMs } = call
   const rows = [...attempts, call]
@@ -36,13 +36,13 @@ export function callEntry({ call, attempts, keyName, groupName, labels }: Listed
   }
 }
 
-/** Who served a call or an attempt; `served` is the provider's own name of the model, where that is another one. */
+/** Names the provider and model that served a call or an attempt; `served` is the provider's own name of the model, where it differs. */
 function servedBy({ provider, model, served }: CallRecord): JsonObject {
   if (provider === '') return {}
   return { provider, model: `${provider}/${model}`, ...(served !== undefined && { served }) }
 }
 
-/** How a call or an attempt ended; `class` is that of its failure. */
+/** Describes how a call or an attempt ended; `class` is that of its failure. */
 function endOf({ outcome, error, failure, status }: CallRecord): JsonObject {
   return { outcome, ...(error && { code: error }), ...(failure !== undefined && { class: failure }), status }
 }
@@ -59,7 +59,10 @@ function tokensIn(rows: readonly CallRecord[]): JsonObject {
   return total
 }
 
-/** A call with all that is known of it: what it used and cost part by part, whom it asked, and what was left out. */
+/**
+ * Returns a call with everything recorded about it: its usage and cost part by part, the targets it tried, and the fields that were left
+ * out.
+ */
 export function callDetail(listed: ListedCall): JsonObject {
   const { call, attempts, traceId } = listed
   const { id, dropped, reservedNano, error, message, providerCode, damaged, explanation } = call
@@ -97,7 +100,7 @@ function partEntry({ picoUsd, ...part }: CostPart, attempt: number | undefined):
   return { ...(attempt !== undefined && { attempt }), ...part, cost: usdOfPico(picoUsd) }
 }
 
-/** What was asked of one target. The row of a call has the time of the whole call, which ends with its last attempt. */
+/** Describes the attempt at one target. The row of a call has the time of the whole call, which ends with its last attempt. */
 function rowEntry(row: CallRecord, { attempt, isLast }: { attempt: number; isLast: boolean }): JsonObject {
   const { attemptOf, startedMs, durationMs, firstEventMs, providerCode, usage } = row
   const isCall = attemptOf === undefined

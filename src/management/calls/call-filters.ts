@@ -7,12 +7,12 @@ import { type CallFilters, isFilterName } from '../../store/queries/call-filters
 import type { ManageRequest } from '../manage.ts'
 import { invalid, parametersOf, rangeTime } from '../read.ts'
 
-/** Which calls are asked for: a range of Unix milliseconds (`to` is exclusive), and filters; and further parameters. */
+/** Query for calls: a range of Unix milliseconds (`to` is exclusive), and filters; and further parameters. */
 export type FilteredCalls<More extends string> = { from?: number; to: number; filters: CallFilters } & {
   [name in More]?: string
 }
 
-/** The calls that a query asks for, which may have `more` parameters. Throws RouterError 400. */
+/** Returns the calls that a query asks for, which may have `more` parameters. Throws RouterError 400. */
 export function filteredCalls<More extends string>(
   query: ManageRequest['query'],
   more: readonly More[],
@@ -38,7 +38,7 @@ export function filteredCalls<More extends string>(
 
 /** The filters whose value is that of a row. */
 const equal = ['key', 'group', 'model', 'provider', 'asked', 'operation', 'outcome', 'code', 'user'] as const
-/** After all calls that there can be. */
+/** Time after all calls that there can be. */
 const latest = 253_402_300_800_000
 const mostMembers = 8
 
@@ -80,7 +80,7 @@ function memberFilters(query: ManageRequest['query']): Pick<CallFilters, 'labels
   return { labels: of('label'), extra: of('extra') }
 }
 
-/** A parameter that is not empty. Throws RouterError 400. */
+/** Returns a parameter that is not empty. Throws RouterError 400. */
 export function filled(value: string, name: string): string {
   if (value !== '') return value
   throw invalid(`'${name}' is empty; leave it out to ask for all.`, name)

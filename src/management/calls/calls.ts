@@ -8,7 +8,7 @@ import { callDetail, callEntry } from './call-entry.ts'
 import { type FilteredCalls, filled, filteredCalls } from './call-filters.ts'
 import { csvLine, csvType, wantsCsv } from './csv.ts'
 
-/** `/v1/manage/calls`: the settled calls of the organization, newest first, and one of them with all that is known of it. */
+/** Serves `/v1/manage/calls`: the settled calls of the organization, newest first, and one of them with everything recorded about it. */
 export function callRoutes({ store }: Pick<ManagementContext, 'store'>): ManageRoute[] {
   return [
     {
@@ -41,13 +41,13 @@ const usualLimit = 100
 
 type Page = Omit<CallsQuery, 'limit' | 'after'>
 
-/** The calls that are asked for, on pages of any size. */
+/** Returns the calls that are asked for, on pages of any size. */
 function pageOf(organization: string, { id, from = 0, to, filters }: FilteredCalls<'id'>, store: Store): Page {
   const page = { organization, from, to, filters }
   return id === undefined ? page : withId(page, filled(id, 'id'), store)
 }
 
-/** The call with an id that the router gave, in whatever form; or those that their client gave it. */
+/** Returns the call with an id that the router gave, in whatever form; or those that their client gave it. */
 function withId(page: Page, id: string, { calls }: Pick<Store, 'calls'>): Page {
   const own = ownIdIn(id)
   const found = own === undefined ? undefined : calls.callOf(own, page.organization)
@@ -57,21 +57,24 @@ function withId(page: Page, id: string, { calls }: Pick<Store, 'calls'>): Page {
   return { ...page, from: Math.max(from, found.at), to: Math.min(to, found.at + 1), filters }
 }
 
-/** Where the provider gives a reply no id, it has that of its call, in the form of the API: `cmpl-0199…`. */
+/**
+ * Finds the router's own id in a text. Where the provider gives a reply no id, it has that of its call, in the form of the API:
+ * `cmpl-0199…`.
+ */
 function ownIdIn(text: string): string | undefined {
   const [, ...parts] =
     /([\da-f]{8})-?([\da-f]{4})-?([\da-f]{4})-?([\da-f]{4})-?([\da-f]{12})/.exec(text.toLowerCase()) ?? []
   return parts.length === 0 ? undefined : parts.join('-')
 }
 
-/** Takes a moment to write. */
+/** Number of calls that are written at once, which takes a moment. */
 const callsAtOnce = 250
 
 type Exported = Omit<CallsQuery, 'limit' | 'after'>
 
 /**
- * All calls of a query as lines of a table, a page at a time: the next one is read when the client has taken the last, and none when it
- * has left. `recheck` throws when they may not be read any more.
+ * Yields all calls of a query as lines of a table, a page at a time: the next one is read when the client has taken the last, and none when
+ * it has left. `recheck` throws when they may not be read any more.
  */
 export function callsCsv(
   asked: Exported,

@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Json } from '../../core/json.ts'
 
-/** What a table is sent as. */
+/** Media type of a table. */
 export const csvType = 'text/csv; charset=utf-8; header=present'
 
-/** Whether a client wants a table rather than JSON. */
+/** Checks whether a client wants a table rather than JSON. */
 export function wantsCsv({ accept = '' }: Pick<IncomingHttpHeaders, 'accept'>): boolean {
   const items = accept.split(',').map((item) => item.split(';').map((part) => part.trim().toLowerCase()))
   const quality = (type: string) => {
@@ -15,7 +15,7 @@ export function wantsCsv({ accept = '' }: Pick<IncomingHttpHeaders, 'accept'>): 
   return quality('text/csv') > quality('application/json')
 }
 
-/** A line of a table (RFC 4180). */
+/** Returns a line of a table (RFC 4180). */
 export function csvLine(cells: readonly (Json | undefined)[]): string {
   return `${cells.map(cell).join(',')}\r\n`
 }
@@ -30,7 +30,7 @@ function cell(value: Json | undefined): string {
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
 
-/** Without an exponent. */
+/** Writes a number without an exponent. */
 function decimal(value: number): string {
   const text = String(value)
   return text.includes('e') ? value.toFixed(12).replace(/\.?0+$/, '') : text

@@ -6,7 +6,7 @@ import { json, type ManagementContext, type ManageRoute } from '../manage.ts'
 import { invalid } from '../read.ts'
 import { filteredCalls } from './call-filters.ts'
 
-/** `/v1/manage/latency`: how long the newest calls took, of the last day by default. */
+/** Serves `/v1/manage/latency`: how long the newest calls took, of the last day by default. */
 export function latencyRoutes({ store }: Pick<ManagementContext, 'store'>): ManageRoute[] {
   return [
     {

@@ -6,7 +6,7 @@ import { timeText } from '../key-entry.ts'
 import type { ManagementContext, ManageRequest, ManageRoute } from '../manage.ts'
 import { invalid, parametersOf } from '../read.ts'
 
-/** `/v1/manage/live`: what happens in the organization, as one server-sent event a second. */
+/** Serves `/v1/manage/live`: what happens in the organization, as one server-sent event a second. */
 export function liveRoutes({ live }: Pick<ManagementContext, 'live'>): ManageRoute[] {
   return [
     {
@@ -25,7 +25,7 @@ const everyMs = 1_000
 
 type Watching = Pick<ManageRequest, 'organization' | 'recheck'> & { watch: LiveWatch; most: number }
 
-/** The events of one who looks on: the first at once, until the key may not look on any more. */
+/** Events for one watcher: the first one immediately, until the key may no longer watch. */
 class LiveEvents implements AsyncIterator<string, void> {
   readonly #watching: Watching
   readonly #underWay: ManagementContext['live']['underWay']

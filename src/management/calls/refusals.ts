@@ -7,7 +7,7 @@ import { json, type ManagementContext, type ManageRoute } from '../manage.ts'
 import { limitFrom } from '../page.ts'
 import { invalid, parametersOf } from '../read.ts'
 
-/** `/v1/manage/refusals`: the calls of the organization that were refused last, before a provider was asked. */
+/** Serves `/v1/manage/refusals`: the calls of the organization that were refused last, before a provider was asked. */
 export function refusalRoutes({ store, refused }: Pick<ManagementContext, 'store' | 'refused'>): ManageRoute[] {
   return [
     {
@@ -37,7 +37,7 @@ function matching(filters: { key?: string; group?: string; code?: string }): (ca
     (code === undefined || call.error === code)
 }
 
-/** The fields that it has in common with a settled call have the same names. */
+/** Writes a refused call: the fields that it has in common with a settled call have the same names. */
 function entryOf(call: RefusedCall, nameOf: ReturnType<typeof names>): JsonObject {
   const { id, requestId = id, at, key, group, operation, api, requested, stream, error, message, status } = call
   return {
@@ -57,7 +57,7 @@ function entryOf(call: RefusedCall, nameOf: ReturnType<typeof names>): JsonObjec
   }
 }
 
-/** The names of keys and groups that there still are, each looked up once. */
+/** Returns the names of keys and groups that there still are, each looked up once. */
 function names({ keys, groups }: Pick<ManagementContext['store'], 'keys' | 'groups'>) {
   const once = (find: (id: string) => { name: string } | undefined) => {
     const known = new Map<string, { name?: string }>()

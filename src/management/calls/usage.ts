@@ -17,7 +17,7 @@ import type { ManagementContext, ManageRequest, ManageRoute } from '../manage.ts
 import { invalid, parametersOf, rangeTime } from '../read.ts'
 import { csvLine, csvType, wantsCsv } from './csv.ts'
 
-/** `…/usage`: the usage of a key or of the organization, by period (UTC) and group. */
+/** Serves `…/usage`: the usage of a key or of the organization, by period (UTC) and group. */
 export function usageRoutes({ store }: Pick<ManagementContext, 'store'>): ManageRoute[] {
   return [
     {
@@ -51,7 +51,7 @@ async function usageResponse(
 }
 
 /**
- * The JSON of a usage report: rows by the start of their period, and in `grouped_data` by group when the query names
+ * Returns the JSON of a usage report: rows by the start of their period, and in `grouped_data` by group when the query names
  * groups. Yields to the event loop now and then, as a report may be large.
  */
 export async function usageText(rows: readonly UsageRow[], groupBy: readonly string[]): Promise<string> {
@@ -73,7 +73,7 @@ export async function usageText(rows: readonly UsageRow[], groupBy: readonly str
   return `{"usage":{${periods}}}`
 }
 
-/** A usage report as lines of a table: one for each group of a period. */
+/** Yields a usage report as lines of a table: one for each group of a period. */
 async function* usageCsv(rows: readonly UsageRow[], groupBy: readonly string[]): AsyncGenerator<string, void> {
   yield csvLine(['start', ...groupBy, ...Object.keys(entryOf({ byOperation: {}, figures: noFigures() }))])
   for (let at = 0; at < rows.length; at += linesAtOnce) {
@@ -85,11 +85,11 @@ async function* usageCsv(rows: readonly UsageRow[], groupBy: readonly string[]):
 }
 
 const linesAtOnce = 500
-/** Takes about ten milliseconds to write. */
+/** Number of groups that are written at once, which takes about ten milliseconds. */
 const groupsAtOnce = 1_000
 const resolutions: readonly Resolution[] = ['hour', 'day', 'month']
 const mostDays = 100
-/** Each further group multiplies the rows. */
+/** Maximum number of groups: each further one multiplies the rows. */
 const mostGroups = 5
 
 type Parameters = Pick<UsageQuery, 'from' | 'to' | 'resolution' | 'groupBy'>

@@ -19,7 +19,7 @@ export function didYouMean(name: string, known: Iterable<string>): string {
   return meant === undefined ? '' : `; did you mean \`${meant}\`?`
 }
 
-/** How many letters must be added, taken away, changed or swapped with their neighbour (Damerau-Levenshtein). */
+/** Counts the letters that must be added, removed, changed or swapped with their neighbour (Damerau-Levenshtein). */
 function edits(one: string, other: string): number {
   let beforeLast: number[] = []
   let last = Array.from({ length: other.length + 1 }, (_, index) => index)

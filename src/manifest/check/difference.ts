@@ -47,7 +47,7 @@ function otherDifference(expected: unknown, actual: unknown, path: Path, compare
   return { path, message: `expected ${shown(expected)}, got ${shown(actual)}` }
 }
 
-/** More than this of a value only hides what matters. Characters. */
+/** Maximum length of a value in a message: a longer one only hides what matters. Characters. */
 const excerpt = 300
 
 function shown(value: unknown): string {

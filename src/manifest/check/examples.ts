@@ -26,8 +26,8 @@ import { type Difference, difference, partialDifference } from './difference.ts'
 import { named, type Problem } from './problem.ts'
 
 /**
- * Compiles the mappings and runs the examples of a provider's last layer: each must send and mean what it says. Answers
- * what differs.
+ * Compiles the mappings and runs the examples of a provider's last layer: each must send and mean what it states. Returns the
+ * differences.
  */
 export async function proveExamples(provider: Provider, layers: readonly Layer[]): Promise<Problem[]> {
   const layer = layers.at(-1)
@@ -121,7 +121,7 @@ async function proveOfOperation(run: Run): Promise<Problem[]> {
   return problems
 }
 
-/** An example that proves nothing is a mistake as well. */
+/** Finds problems of form: an example that proves nothing is a mistake as well. */
 function formProblems({ layer: { source }, example, at }: Run): Problem[] {
   const { request, sends, dropped, answers, events, fails, means } = example
   const say = (message: string, path: Path = []) =>
@@ -141,7 +141,7 @@ function formProblems({ layer: { source }, example, at }: Run): Problem[] {
   return problems
 }
 
-/** What keeps the request of an example from being a neutral one. */
+/** Finds the faults that keep the request of an example from being a neutral one. */
 function shapeFaults({ messages, system = [], tools = [] }: Partial<NeutralRequest>): string[] {
   if (!Array.isArray(messages)) return ['`request` needs a list of `messages`']
   const hasParts = (message: unknown) => isObject(message) && areParts(message.parts)
@@ -177,7 +177,7 @@ function neutral(given: Partial<NeutralRequest>): NeutralRequest {
   return { model: 'model', ...given, origin: { api: 'chat', body: {} } } as NeutralRequest
 }
 
-/** What is known of the model that an example is about, and what the example itself says of it. */
+/** Returns the facts about the model that an example refers to, overridden by those that the example itself states. */
 function factsOf(provider: Provider, { request, target }: Example): TargetFacts {
   const model = request?.model ?? 'model'
   const entry = provider.models[model]
@@ -203,7 +203,7 @@ async function proveFailure({ provider }: Run, body: JsonObject, means: JsonObje
   return partialDifference(means, { error: await readFailure(provider, body) })
 }
 
-/** As `partialDifference`, with the reason for an unexpected failure. */
+/** Compares like `partialDifference`, and adds the reason for an unexpected failure. */
 function meaningDifference(means: JsonObject, reply: JsonObject): Difference | undefined {
   const found = partialDifference(means, reply)
   const unlisted = found?.path[0] === 'finish' && reply.finish === 'error' && reply.finish_raw !== undefined
@@ -217,7 +217,7 @@ function foldFacts(provider: Provider, { target }: Example): FoldFacts {
   return { maker: target?.signer ?? provider.maker, newId: () => 'made-up-id', now: () => 0 }
 }
 
-/** A difference is told where the expectation stands, a failure where its mapping stands. */
+/** Runs one check of an example: a difference is reported at the expectation, a failure at its mapping. */
 async function attempt(
   { layer: { source }, layers, example, at }: Run,
   member: 'sends' | 'dropped' | 'answers' | 'events' | 'fails',
@@ -243,7 +243,7 @@ function failedProblem(layers: readonly Layer[], error: unknown, message: string
   return texts && problemAt(texts, failed.position, message)
 }
 
-/** One event of an example: its JSON, or `{event, data}` where the wire names events, or the text that ends the stream. */
+/** Reads one event of an example: its JSON, or `{event, data}` where the wire names events, or the text that ends the stream. */
 function frameOf(provider: Provider, frame: JsonObject | string): { name?: string; data?: JsonObject | string } {
   const { eventField, done, data: form } = provider.chat?.stream ?? {}
   if (frame === done) return {}
@@ -257,7 +257,7 @@ function frameOf(provider: Provider, frame: JsonObject | string): { name?: strin
   return typeof name === 'string' ? { name, data } : { data }
 }
 
-/** The data of an event are a text where the manifest says so. */
+/** The data of an event are a text where the manifest declares it. */
 function textFrameOf(frame: JsonObject | string): { name?: string; data: string } {
   const { event, data } = typeof frame === 'string' ? { event: undefined, data: frame } : frame
   if (typeof data !== 'string') throw new Error('with `stream.data: text` the data of an event are a text: write "42"')
@@ -276,18 +276,18 @@ function parseData(text: string, event?: string): JsonObject {
 /** An example of an endpoint besides chat, run with a provider that has it. */
 type OperationTrial = { provider: Provider; example: Example; facts: TargetFacts }
 
-/** What the request of an example becomes: the body, the query of the URL, and the names of what is lost. */
+/** Translates the request of an example: returns the body, the query of the URL, and the names of the dropped fields. */
 export async function triedRequest(trial: OperationTrial) {
   return await writeOperation(contextOf(trial), requestOf(trial.example).model)
 }
 
-/** What an answer of an example becomes: the client's reply, and its usage in our classes. */
+/** Translates an answer of an example: returns the client's reply, and its usage in our classes. */
 export async function triedReply(trial: OperationTrial, answers: JsonObject): Promise<JsonObject> {
   const { reply, usage } = await readOperationReply(contextOf(trial), answers, {})
   return { ...reply, usage: usage as JsonObject }
 }
 
-/** What the events of an example become: the client's, without their usage, and the usage of all in our classes. */
+/** Translates the events of an example: returns the client's, without their usage, and the usage of all in our classes. */
 export async function triedEvents(
   trial: OperationTrial,
   frames: readonly (JsonObject | string)[],
@@ -310,7 +310,7 @@ export async function triedEvents(
   return { events, usage: usage as JsonObject }
 }
 
-/** The first difference between what an example expects and what comes of it, by the member that says it. */
+/** Returns the first difference between what an example expects and its result, for the member that states it. */
 async function proveOperation(
   trial: OperationTrial,
   member: 'sends' | 'dropped' | 'answers' | 'events',

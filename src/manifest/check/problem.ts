@@ -1,7 +1,7 @@
 import { withoutKeys } from '../../core/secrets.ts'
 import type { Path } from '../read/position.ts'
 
-/** Something wrong in a file. `line` and `column` count from 1; an `error` keeps the file from being used. */
+/** A fault in a file. `line` and `column` count from 1; an `error` keeps the file from being used. */
 export type Problem = { file: string; line: number; column: number; message: string; severity: 'error' | 'warning' }
 
 /** A problem as editors and terminals understand it: `file:line:column: message`. */
@@ -14,12 +14,12 @@ export function readingFailure(error: unknown): string {
   return (error as Error).message.replace(/, \w+ '.*$/s, '')
 }
 
-/** Whether any of these problems forbids to go on. */
+/** Checks whether any of these problems is an error, so that the file cannot be used. */
 export function hasErrors(problems: readonly Problem[]): boolean {
   return problems.some(({ severity }) => severity === 'error')
 }
 
-/** A path as people write it: `endpoints.chat.unsupported[2]`. */
+/** Returns a path in readable form: `endpoints.chat.unsupported[2]`. */
 export function named(path: Path): string {
   return path.reduce<string>((text, step) => {
     if (/^\d+$/.test(String(step))) return `${text}[${step}]`

@@ -9,7 +9,7 @@ import { servedBy, targetFacts } from '../target.ts'
 
 /** The flags that a provider's entries cannot keep. */
 export type Refusals = {
-  /** Those of an entry: its provider is never sent what they promise. */
+  /** Returns the flags of an entry whose promises its provider can never be sent. */
   of(family: string, entry: ModelEntry): Promise<AbilityFlag[]>
   /** Keeps what was found for the next start. */
   keep(): void
@@ -50,7 +50,7 @@ export function refusals({ provider, files }: KeptProvider, cache: FileCache): R
   }
 }
 
-/** Whether a request that uses an ability loses it on its way, or cannot be made at all. */
+/** Checks whether an ability is dropped from a request that uses it, or the request cannot be made at all. */
 async function loses(provider: Provider, request: NeutralRequest, flag: AbilityFlag): Promise<boolean> {
   const { fields } = abilities[flag]
   const { model } = request

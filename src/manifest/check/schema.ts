@@ -11,7 +11,7 @@ import type { Source } from '../read/source.ts'
 import { didYouMean } from './did-you-mean.ts'
 import { named, type Problem } from './problem.ts'
 
-/** What a file's schema has against its value, each at the place in the file that has to be changed. */
+/** Checks a value against its file's schema, and returns each problem at the place in the file that has to be changed. */
 export function checkSchema(source: Source, kind: FileKind, value: unknown = source.value): Problem[] {
   if (source.sound !== undefined && value === source.value) return []
   const accepts = validatorOf(kind)
@@ -19,7 +19,7 @@ export function checkSchema(source: Source, kind: FileKind, value: unknown = sou
   return schemaProblems(source, accepts.errors, 'the file')
 }
 
-/** Each error of a schema at the place in the file that has to be changed; `whole` is the value that was checked. */
+/** Returns each error of a schema at the place in the file that has to be changed; `whole` is the value that was checked. */
 export function schemaProblems(
   source: Source,
   errors: readonly ErrorObject[] | null | undefined,
@@ -42,7 +42,7 @@ function problemOf(source: Source, error: ErrorObject, whole: string): Problem {
   return source.problem(at, said.message, said.member === undefined ? 'value' : 'name')
 }
 
-/** What to say about each kind of mistake; `member` is the name in the object that is wrong. */
+/** Messages for each kind of mistake; `member` is the name in the object that is wrong. */
 const sayings: { [keyword: string]: (name: string, error: ErrorObject) => Saying } = {
   additionalProperties: (_, { params, parentSchema }) => {
     const member = params.additionalProperty as string
@@ -93,8 +93,8 @@ function types(type: string | string[]): string {
 }
 
 /**
- * What stands there instead, unless it may be a secret: problems go to logs and to `/ready`. Nor is a whole file shown, which may be a
- * link to any other, nor what an address contains besides a host.
+ * Describes the value found instead, unless it may be a secret: problems go to logs and to `/ready`. Nor is a whole file shown, which may
+ * be a link to any other, nor what an address contains besides a host.
  */
 function butIs({ data, parentSchema, instancePath }: ErrorObject): string {
   const isSecret = parentSchema?.['x-secret'] || secretPlace.test(instancePath)
@@ -114,7 +114,7 @@ function isFromEnvironment(source: Source, { instancePath }: ErrorObject): boole
   return typeof written === 'string' && written.includes('${')
 }
 
-/** Authentication, headers, and what stands over them in the settings. */
+/** Authentication, headers, and the settings that override them. */
 const secretPlace = /(?:^|\/)(?:auth|headers|secret)(?:\/|$)/
 
 /** Characters of a wrong value that a message repeats. */
@@ -136,7 +136,7 @@ function pathOf(pointer: string): Path {
 /** The kinds of files, each with its published JSON schema in `schemas/`. */
 export type FileKind = 'provider' | 'dialect' | 'catalog' | 'config'
 
-/** Whether a value has the form of its kind; if it has not, `errors` says why. */
+/** Validator that checks whether a value has the form of its kind; if it has not, `errors` contains the reasons. */
 type Validator = { (value: unknown): unknown; errors?: ErrorObject[] | null }
 
 /** A published schema as JSON. */
@@ -168,7 +168,7 @@ function validatorOf(kind: FileKind): Validator {
   return ofProcess.validatorOf(kind)
 }
 
-/** Where this process keeps compiled schemas for the next one. */
+/** Sets the cache in which this process keeps compiled schemas for the next one. */
 export function keepValidatorsIn(cache: FileCache): void {
   if (cache !== ofProcess.cache) ofProcess = { cache, validatorOf: createValidators(cache) }
 }

@@ -4,17 +4,17 @@ import type { Problem } from '../check/problem.ts'
 import type { Auth, Extensions, SchemeHeaders } from '../provider.ts'
 import type { Source } from './source.ts'
 
-/** What a manifest says under `auth`, after its schema has accepted it; `${NAME}` not yet resolved. */
+/** Contents of a manifest's `auth`, after its schema has accepted it; `${NAME}` not yet resolved. */
 export type AuthFile = { scheme: string; [member: string]: string }
 
 /** The schemes of the router itself. */
 type OwnScheme = Exclude<Auth['scheme'], 'plugin'>
 
-/** A value with its references replaced, and the variables that are not set. A value that is `wrong` has been told of. */
+/** Reads a value with its references replaced, and the variables that are not set. A value that is `wrong` has already been reported. */
 type ReadMember = (member: string, wrong?: (text: string) => string | undefined) => ResolvedMember
 type ResolvedMember = { text: string; missing: string[] }
 
-/** What a scheme needs, or may have; `wrong` says why a value cannot be right. */
+/** Member that a scheme needs, or may have; `wrong` returns why a value cannot be right. */
 type Member = { optional?: true; wrong?: (text: string) => string | undefined }
 
 const plain: Member = {}
@@ -47,7 +47,7 @@ const schemes = {
   },
 } as const satisfies { [Scheme in OwnScheme]: { readonly [member: string]: Member } }
 
-/** The member that an operator's one `secret` stands for. */
+/** The member that an operator's one `secret` sets. */
 const mainSecret: { readonly [scheme: string]: string } = {
   bearer: 'secret',
   header: 'secret',
@@ -69,7 +69,7 @@ function isOwn(scheme: string): scheme is OwnScheme {
   return Object.hasOwn(schemes, scheme)
 }
 
-/** What is missing in a manifest's `auth`, and what its scheme has no use for; `added` are the schemes of plugins. */
+/** Finds what is missing in a manifest's `auth`, and the members that its scheme has no use for; `added` are the schemes of plugins. */
 export function authProblems(source: Source, auth: AuthFile, added: Extensions['schemes'] = {}): Problem[] {
   const { scheme } = auth
   if (Object.hasOwn(added, scheme)) return []
@@ -114,7 +114,7 @@ export function resolveAuth(
   return { auth: auth as Auth, missing: [...missing, ...bearer] }
 }
 
-/** All members are values for the plugin. A scheme that is not there has been told of. */
+/** Resolves the members of a plugin's scheme: all are values for the plugin. A scheme that does not exist has already been reported. */
 function resolveAdded(
   { scheme: name, ...members }: AuthFile,
   read: ReadMember,
@@ -150,13 +150,16 @@ function wrongCredentials(text: string): string | undefined {
   return `\`credentials\` must be the key file of a service account: it has no \`${absent.join('` and no `')}\``
 }
 
-/** Why a text cannot be an address we send to; undefined when it can. `name` is the field; what it says may contain a password. */
+/** Returns why a text cannot be an address we send to; undefined when it can. `name` is the field; its value may contain a password. */
 export function wrongAddress(name: string, text: string): string | undefined {
   const isHttp = URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
   return isHttp ? undefined : `\`${name}\` must be an http or https address`
 }
 
-/** RFC 9110: a name is a token, a value has no control characters. What a value says is not told: it may be a secret. */
+/**
+ * Returns why a header cannot be sent (RFC 9110): a name is a token, a value has no control characters. The value is not repeated: it may
+ * be a secret.
+ */
 export function wrongHeader(name: string, text: string): string | undefined {
   if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) return `\`${name}\` cannot be the name of a header`
   return /^[\t\x20-\x7E\x80-\xFF]*$/.test(text) ? undefined : 'the value has characters that a header cannot have'

@@ -5,7 +5,7 @@ import { type GivenDefinitions, textAt } from './mapping-reader.ts'
 import type { ManifestFile, Names, Surroundings } from './references.ts'
 import type { Source } from './source.ts'
 
-/** What a manifest, or a variant in it, stands on: its dialect, and the facts about models that it shares. */
+/** Returns the layers that a manifest, or a variant in it, builds on: its dialect, and the facts about models that it shares. */
 export function foundation(
   source: Source,
   { dialect, traits_of }: Pick<ManifestFile, 'dialect' | 'traits_of'>,
@@ -31,7 +31,7 @@ export function seenOf({ value }: Source, around: Pick<Surroundings, 'dialects'>
   return seen.length === 0 ? '' : JSON.stringify(seen)
 }
 
-/** What is wrong with the provider whose models a manifest offers. */
+/** Finds the faults of the provider whose models a manifest offers. */
 export function modelsOfProblems(source: Source, { slug, models_of }: ManifestFile, around: Surroundings): Problem[] {
   if (models_of === undefined || !around.manifests) return []
   const message = unknownManifest(slug, models_of, around.manifests) ?? chained(models_of, around.manifests)
@@ -72,7 +72,7 @@ function noManifest(slug: string, known: Iterable<string>): string {
   return `there is no provider \`${slug}\`${didYouMean(slug, known)}`
 }
 
-/** One step is enough, and cannot go round in circles. */
+/** Returns a message if a manifest itself has its models from another one: one step is enough, and cannot go round in circles. */
 function chained(slug: string, manifests: Names<Source>): string | undefined {
   const further = (manifests.get(slug)?.value as Partial<ManifestFile> | undefined)?.models_of
   return further === undefined ? undefined : `\`${slug}\` has its models from \`${further}\`: write that one`

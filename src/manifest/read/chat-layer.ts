@@ -70,7 +70,7 @@ export function readChat(reader: MappingReader, chat: ChatFile): PartialChat {
   }
 }
 
-/** One program of all sections: an object with the result of each, in the scope of `let`. */
+/** Reads all sections as one program: an object with the result of each, in the scope of `let`. */
 function readRequest(reader: MappingReader, sections: { [name: string]: string }): RequestMapping | undefined {
   const path = [...at, 'request']
   const { let: shared, ...results } = sections
@@ -105,7 +105,7 @@ function checkSection({ source, problems }: MappingReader, path: Path, name: str
   if (hint) problems.push(source.problem(path, `the section \`${name}\` would be part of the body${hint}`, 'name'))
 }
 
-/** `dropped` stands among the sections, but it is no part of the body. */
+/** Checks for a section: `dropped` is listed among them, but is not a part of the body. */
 function isSection(name: string): boolean {
   return name !== 'dropped'
 }

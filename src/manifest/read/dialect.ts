@@ -11,7 +11,7 @@ import type { Source } from './source.ts'
 /** A wire format that manifests build on. */
 export type Dialect = { name: string; layer: Layer }
 
-/** The dialects that manifests may name; one that cannot be used stands there with its problems told elsewhere. */
+/** The dialects that manifests may name; one that cannot be used is marked, and its problems are reported elsewhere. */
 export type Dialects = ReadonlyMap<string, Dialect | 'unusable'>
 
 /** Reads a dialect file, with the functions of plugins. The dialect is missing when there are problems. */
@@ -30,7 +30,7 @@ export function loadDialect(source: Source, functions?: OwnFunctions): { dialect
   return hasErrors(problems) ? { problems } : { dialect: { name, layer }, problems }
 }
 
-/** A provider that is nothing but its dialect, to run the dialect's examples on. Its maker is called `maker`. */
+/** Returns a provider that is nothing but its dialect, to run the dialect's examples on. Its signer is called `maker`. */
 export function bareProvider({ name, layer }: Dialect): Provider {
   const all = offeringAll(layer)
   const { chat } = chatOf([all], layer.source)

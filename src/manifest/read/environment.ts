@@ -25,15 +25,15 @@ export function referencesIn(text: string): string[] {
   return [...text.matchAll(reference)].map(([, name = '']) => name)
 }
 
-/** Whether a text is one reference and nothing else, as secrets must be. */
+/** Checks whether a text is one reference and nothing else, as secrets must be. */
 export function isReference(text: string): boolean {
   return text.replace(reference, '') === '' && text.startsWith('${') && text.indexOf('${', 1) < 0
 }
 
-/** Whether a text has a reference that is not well formed, such as `${1}` or `${NAME`. */
+/** Checks whether a text has a reference that is not well formed, such as `${1}` or `${NAME`. */
 export function hasBrokenReference(text: string): boolean {
   return text.replace(reference, '').includes('${')
 }
 
-/** It does not repeat the text, which may be a secret. */
+/** Message that does not repeat the text, which may be a secret. */
 export const brokenReferenceMessage = `a \`\${\` is not the start of a reference: write \${NAME} or \${NAME:-default}`

@@ -4,9 +4,9 @@ import { lstat, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
-/** What was found out about files before, by their contents. It is always right, or undefined. */
+/** Earlier findings about files, by their contents. A value is always right, or undefined. */
 export type FileCache = {
-  /** Where it is, for another thread to open it. */
+  /** The folder of the cache, for another thread to open it. */
   folder?: string
   /** `about` is everything that the value depends on, besides the code of the project. */
   read(about: readonly string[]): unknown
@@ -104,7 +104,7 @@ async function openFolder(folder: string): Promise<void> {
 /** The code that reads and checks files: what another state of it found out does not count. */
 const codeFolders = ['api', 'catalog', 'core', 'manifest', 'mapping', 'snapshot', '../schemas']
 
-/** Sizes and times tell states of the code apart at a fraction of what reading all of it takes. */
+/** Returns a digest of the code. Sizes and times distinguish its states at a fraction of the cost of reading it all. */
 function codeDigest(): string {
   const source = join(import.meta.dirname, '../..')
   const files = codeFolders.flatMap((folder) =>
@@ -117,7 +117,7 @@ function codeDigest(): string {
   return digest([process.version, readFileSync(join(source, '../package.json'), 'utf8'), ...states])
 }
 
-/** Of parts whose lengths count too: no two lists of parts are one text. */
+/** Returns a digest of parts together with their lengths: no two lists of parts are one text. */
 function digest(parts: readonly string[]): string {
   return hash('sha256', parts.map((part) => `${part.length} ${part}`).join(''))
 }

@@ -12,7 +12,7 @@ export type KnownSources = ReadonlyMap<string, Source>
 /** The texts of all files by path, where they are not to be read from the disk. */
 export type Texts = ReadonlyMap<string, string>
 
-/** What need not be found out again: by this process about paths, by any about files of a kind. */
+/** Earlier results that need not be computed again: of this process about paths, of any process about files of a kind. */
 export type Earlier = { known?: KnownSources; cache?: FileCache; texts?: Texts | undefined; kind: FileKind }
 
 /** All YAML files of a folder, by name. A folder that does not exist is empty. */
@@ -30,7 +30,7 @@ export async function readFolder(
   }
 }
 
-/** One file; a file that was deleted since its folder was listed yields neither a source nor a problem. */
+/** Reads one file; a file that was deleted since its folder was listed yields neither a source nor a problem. */
 export async function readSourceFile(
   file: string,
   earlier?: Earlier,

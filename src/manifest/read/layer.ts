@@ -25,9 +25,9 @@ export type Layer = {
   headers: { [name: string]: string }
   chat?: PartialChat
   operations: { readonly [operation in Operation]?: PartialOperation }
-  /** The operations that the provider has: a dialect offers none, it only says how they are asked for. */
+  /** The operations that the provider has: a dialect offers none, it only defines how they are requested. */
   offers: readonly Operation[]
-  /** Those that it does not have although its dialect describes them. */
+  /** Operations that it does not have although its dialect describes them. */
   withholds: readonly Operation[]
   /** The provider's words for why a reply ended, and ours. */
   finish?: { [word: string]: Finish }
@@ -35,11 +35,11 @@ export type Layer = {
   usage?: Mapping
   /** The provider's error body to ours. */
   failure?: Mapping
-  /** Names for several losses at once. */
+  /** Names for several unsupported fields at once. */
   groups: { [name: string]: readonly string[] }
   count?: { path: string }
   compact?: { path: string }
-  /** False where the provider lists none although its dialect says how. */
+  /** False where the provider lists no models although its dialect defines how. */
   listing?: ModelListing | false
   /** Fields of requests that change who serves, what it costs or what is kept. */
   governed: readonly GovernedField[]
@@ -49,7 +49,7 @@ export type Layer = {
   /** The place of each mapping in the file, and the texts that it was made of. */
   places: Map<Mapping, Path>
   pieces: Pieces
-  /** What a manifest says about models that are served differently, in its order. */
+  /** Variants of a manifest, for models that are served differently, in its order. */
   variants: VariantLayers[]
 }
 
@@ -66,7 +66,7 @@ export type Example = {
   query?: { [name: string]: string }
   target?: Partial<TargetFacts>
   sends?: JsonObject
-  /** What the request loses. */
+  /** Fields that are dropped from the request. */
   dropped?: string[]
   answers?: JsonObject
   events?: (JsonObject | string)[]
@@ -138,7 +138,7 @@ export function readLayer(source: Source, around: Around = {}): { layer: Layer; 
 
 type ListingFile = Pick<ModelListing, 'path'> & Partial<ModelListing>
 
-/** Whether a file is a manifest or a variant in it: both say what a provider has, a dialect how it speaks. */
+/** Checks whether a file is a manifest or a variant in it: both state what a provider has, a dialect how to talk to it. */
 function isOfProvider(value: unknown): boolean {
   return isObject(value) && ('slug' in value || 'match' in value || 'when' in value)
 }

@@ -24,10 +24,10 @@ import { loadVariants } from './variants.ts'
 /** A manifest's provider, and the layers it is made of, the dialect first; `files` are those of all layers, variants included. */
 export type LoadedProvider = { provider: Provider; source: Source; files: readonly Source[]; layers: Layer[] }
 
-/** One that was loaded before has no layers any more: they are large, and its examples need not be run again. */
+/** A provider that was loaded before has no layers any more: they are large, and its examples need not be run again. */
 export type KeptProvider = Omit<LoadedProvider, 'layers'> & { layers?: Layer[] }
 
-/** Reads a manifest. It is missing when there are errors; variables that are not set are no errors. */
+/** Reads a manifest. It is missing when there are errors; variables that are not set do not count as errors. */
 export function loadManifest(source: Source, around: Surroundings): { loaded?: LoadedProvider; problems: Problem[] } {
   if (source.problems.length > 0) return { problems: source.problems }
   if (source.sound !== seenOf(source, around)) source.sound = undefined
@@ -135,7 +135,7 @@ function limitsOf(limits: ProviderSettings['limits']): Pick<Provider, 'limits'> 
   return limits ? { limits: { queue: defaultQueue, ...limits } } : {}
 }
 
-/** Calls that wait for a target. */
+/** Default number of calls that wait for a target. */
 const defaultQueue = 100
 
 function timeoutsOf(...files: (TimeoutsFile | undefined)[]): Timeouts {

@@ -6,10 +6,10 @@ import type { Path } from './position.ts'
 import { compose, definitions, type Fragment, type Pieces } from './program.ts'
 import type { Source } from './source.ts'
 
-/** Where definitions stand in a file: under `define`, which its own mappings see, or `exports`, which those of others see too. */
+/** Definitions of a file: under `define`, which its own mappings see, or `exports`, which those of others see too. */
 export type GivenDefinitions = { source: Source; path: ['define'] | ['exports'] }
 
-/** What the mappings of a file see besides its own definitions. */
+/** Definitions and functions that the mappings of a file see besides its own definitions. */
 export type Around = { given?: readonly GivenDefinitions[]; functions?: OwnFunctions | undefined }
 
 /** Reads the mappings of one file, each with the file's definitions in front of it, and collects what is wrong with them. */
@@ -20,11 +20,11 @@ export class MappingReader {
   readonly places = new Map<Mapping, Path>()
   readonly pieces: Pieces = new Map()
   private readonly definitions: readonly Fragment[]
-  /** Whether the file's own definitions are wrong: its mappings would only repeat that. */
+  /** True if the file's own definitions are wrong: its mappings would only repeat that. */
   private readonly isBroken: boolean
   private readonly functions: OwnFunctions | undefined
 
-  /** The definitions of other files stand before those of its own. `functions` are those of plugins. */
+  /** The definitions of other files precede its own. `functions` are those of plugins. */
   constructor(source: Source, { given = [], functions }: Around = {}) {
     this.source = source
     this.functions = functions

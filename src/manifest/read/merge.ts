@@ -9,7 +9,7 @@ import type { Layer } from './layer.ts'
 import type { PartialOperation } from './operation-layer.ts'
 import type { Source } from './source.ts'
 
-/** The limits of an attempt where a manifest says nothing. */
+/** The default limits of an attempt. */
 export const defaultTimeouts: Timeouts = {
   connectMs: 5_000,
   firstEventMs: 600_000,
@@ -18,7 +18,7 @@ export const defaultTimeouts: Timeouts = {
   totalMs: 600_000,
 }
 
-/** What layers have in common, the later ones over the earlier ones: tables join by name, lists add up. */
+/** Merges what all kinds of layers have, the later ones over the earlier ones: tables join by name, lists add up. */
 export function merge(
   layers: readonly Layer[],
 ): Pick<Provider, 'errors' | 'traits'> & Pick<Layer, 'headers' | 'governed'> {
@@ -32,7 +32,7 @@ export function merge(
   }
 }
 
-/** Where requests are counted, conversations compacted and models listed. */
+/** Returns the endpoints that count requests, compact conversations and list models. */
 export function besideChat(layers: readonly Layer[]): Pick<Provider, 'count' | 'compact' | 'listing'> {
   const count = layers.findLast((one) => one.count)?.count
   const compact = layers.findLast((one) => one.compact)?.compact
@@ -40,7 +40,7 @@ export function besideChat(layers: readonly Layer[]): Pick<Provider, 'count' | '
   return { ...(count && { count }), ...(compact && { compact }), ...(listing && { listing }) }
 }
 
-/** One endpoint made of all layers; missing, with the reasons, when none of them declares something that it needs. */
+/** Merges all layers to one endpoint; missing, with the reasons, when none of them declares something that it needs. */
 export function chatOf(layers: readonly Layer[], source: Source): { chat?: ChatEndpoint; problems: Problem[] } {
   const parts = layers.flatMap(({ chat }) => (chat ? [chat] : []))
   const last = <Name extends 'path' | 'request' | 'reply' | 'outputLimits'>(name: Name) =>
@@ -80,14 +80,14 @@ export function chatOf(layers: readonly Layer[], source: Source): { chat?: ChatE
   return { chat, problems: lossProblems(layers) }
 }
 
-/** The stream form of all layers. Where the text stands is said by the last one that says how events are read. */
+/** Merges the stream form of all layers. The place of the text is given by the last one that defines how events are read. */
 function streamOf(parts: readonly PartialChat[]): Partial<StreamForm> {
   const { text: _, ...stream }: Partial<StreamForm> = Object.assign({}, ...parts.map((part) => part.stream))
   const reads = parts.findLast((part) => part.stream.text || part.events.size > 0 || part.patch.event)
   return { ...stream, ...(reads?.stream.text && { text: reads.stream.text }) }
 }
 
-/** The losses of all layers; the name of a group stands for those in it. */
+/** Returns the unsupported fields of all layers; the name of a group stands for those in it. */
 function lossesOf(layers: readonly Layer[]): Loss[] {
   const groups = groupsOf(layers)
   return layers.flatMap(({ chat }) =>
@@ -95,7 +95,7 @@ function lossesOf(layers: readonly Layer[]): Loss[] {
   )
 }
 
-/** Names of losses in the last layer that mean nothing; those of the others are reported with their own files. */
+/** Finds names of unsupported fields in the last layer that mean nothing; those of the others are reported with their own files. */
 function lossProblems(layers: readonly Layer[]): Problem[] {
   const layer = layers.at(-1)
   if (!layer) return []
@@ -144,7 +144,7 @@ export function operationsOf(
   return { endpoints, problems }
 }
 
-/** What cannot work in an endpoint, whatever the provider is like. */
+/** Returns what cannot work in an endpoint, regardless of the provider. */
 function mistakeIn(name: Operation, { body, request, answer, reply, job }: Described): string | undefined {
   if (answer === 'bytes' && !reply && name !== 'speech')
     return 'needs `reply`: its answers are bytes, and clients get JSON'
@@ -160,7 +160,7 @@ function mistakeIn(name: Operation, { body, request, answer, reply, job }: Descr
 /** The operations whose fields have a file. */
 const withFiles: ReadonlySet<Operation> = new Set<Operation>(['transcribe', 'image_edit'])
 
-/** Whether there is any endpoint. */
+/** Checks whether there is any endpoint. */
 export function hasAny(endpoints: OperationEndpoints): boolean {
   return Object.keys(endpoints).length > 0
 }
@@ -191,5 +191,5 @@ function join(parts: readonly PartialOperation[]): { endpoint?: Described; missi
 
 type Described = Omit<OperationEndpoint, 'offered'>
 
-/** How often a job is asked for, and for how long, where its manifest does not say it. */
+/** Polling of a job, its interval and its total time, where its manifest does not state them. */
 const defaultPace = { everyMs: 1_000, withinMs: 300_000 }

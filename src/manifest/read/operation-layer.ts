@@ -31,12 +31,12 @@ export function readOperations(
   )
 }
 
-/** `true` is as much as a name without anything to say. */
+/** Returns the form of an endpoint: `true` means the same as an empty object. */
 function fileOf(endpoint: unknown): OperationFile {
   return endpoint === true ? {} : (endpoint as OperationFile)
 }
 
-/** The operations that a file says its provider does not have. */
+/** Returns the operations that a file declares its provider not to have. */
 export function withheldIn(endpoints: { [name: string]: unknown }): Operation[] {
   return (Object.keys(operations) as Operation[]).filter((name) => endpoints[name] === false)
 }
@@ -67,7 +67,7 @@ function readOperation(reader: MappingReader, at: Path, file: OperationFile): Pa
   }
 }
 
-/** One program of all sections, in the scope of `let`. */
+/** Reads all sections as one program, in the scope of `let`. */
 function readRequest(
   reader: MappingReader,
   path: Path,
@@ -98,7 +98,7 @@ function readRequest(
   }
 }
 
-/** The names that a request mapping reads for what it sends: those of `dropped` alone are lost. */
+/** Returns the names that a request mapping reads for what it sends: fields read only for `dropped` are dropped. */
 function sentNames({ tree }: Mapping): ReadonlySet<string> {
   return mentionsOf(tree, (last) =>
     [...membersOf(last)].filter(([name]) => name !== 'dropped').map(([, section]) => section),

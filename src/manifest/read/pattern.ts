@@ -4,12 +4,12 @@ import type { Pattern } from '../types.ts'
 import type { Path } from './position.ts'
 import type { Source } from './source.ts'
 
-/** How a pattern is used: on texts of at most `longest` characters (default: of any length), on whole texts, whatever the case. */
+/** Use of a pattern: on texts of at most `longest` characters (default: of any length), on whole texts, case-insensitively. */
 type Use = { longest?: number; whole?: boolean; anyCase?: boolean }
 
 /**
- * A regular expression of a file. Undefined, with a problem, when it is none, or when its time is not bounded: texts of
- * clients are searched with it.
+ * Reads a regular expression of a file. Returns undefined, with a problem, when it is not one, or when its time is not bounded: clients'
+ * texts are searched with it.
  */
 export function readPattern(
   { source, problems }: { source: Source; problems: Problem[] },
@@ -46,5 +46,5 @@ function bothCases(text: string): string {
   return text.toLowerCase() + text.toUpperCase()
 }
 
-/** Escapes and the heads of groups, whose letters are no text; brackets; ranges and single letters. */
+/** Escapes and the heads of groups, whose letters are not literal text; brackets; ranges and single letters. */
 const tokens = /\\(?:u[\da-f]{4}|x[\da-f]{2}|c[a-z]|k<[^>]*>|.)|\(\?(?:<\w+>|[a-z-]*:)|[[\]]|[a-z]-[a-z]|[a-z]/gis

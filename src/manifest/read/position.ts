@@ -10,7 +10,7 @@ import {
   type Scalar,
 } from 'yaml'
 
-/** Where something stands in a file's value: names of members and indexes of items. */
+/** Place of a value in a file: names of members and indexes of items. */
 export type Path = readonly (string | number)[]
 
 /** A parsed text with the places of its lines. */
@@ -19,7 +19,7 @@ export type Parsed = { document: Document.Parsed; lines: LineCounter }
 /** A place in a file; both count from 1. */
 export type Place = { line: number; column: number }
 
-/** Parses a text, keeping where everything stands. */
+/** Parses a text, keeping the place of everything in it. */
 export function parseNodes(text: string): Parsed {
   const lines = new LineCounter()
   return { document: parseDocument(text, { lineCounter: lines, prettyErrors: false }), lines }
@@ -75,7 +75,7 @@ function inBlock(parsed: Parsed, node: Scalar, written: string, offset: number):
   return { line: header.line + before.length, column: indent + (before.at(-1) ?? '').length + 1 }
 }
 
-/** Spaces before every line: what the first line that says something has more in the file than in the text. */
+/** Returns the spaces before every line: those that the first line with any text has in the file and not in the text. */
 function indentation(written: string, said: string): number {
   const spaces = (line: string | undefined) => (line === undefined ? 0 : line.length - line.trimStart().length)
   const content = written.split('\n').slice(1)
@@ -88,7 +88,7 @@ const quoteForms: { [type: string]: RegExp } = {
   QUOTE_DOUBLE: /\\(?:x..|u.{4}|U.{8}|.)|./gsy,
 }
 
-/** How far into the file's writing of a text its character at `offset` stands. Folded lines are taken as they are. */
+/** Returns the position in the file's spelling of a text at which its character at `offset` stands. Folded lines are taken as they are. */
 function writtenOffset(written: string, offset: number, type: Scalar['type']): number {
   const form = quoteForms[type ?? '']
   if (!form) return offset

@@ -5,7 +5,7 @@ import type { Problem } from '../check/problem.ts'
 import type { Path } from './position.ts'
 import type { Source } from './source.ts'
 
-/** A text of a file that became part of a mapping: where it stands, and its offsets in the mapping's text. */
+/** A text of a file that became part of a mapping: its place, and its offsets in the mapping's text. */
 export type Piece = { source: Source; path: Path; from: number; to: number }
 
 /** The texts of a file that each mapping was made of, for telling where something went wrong. */
@@ -14,7 +14,7 @@ export type Pieces = Map<Mapping, readonly Piece[]>
 /** A mapping about to be composed: text of our own between texts of the file. */
 export type Fragment = string | { source: Source; path: Path; text: string }
 
-/** Joins fragments to one mapping. What is wrong with it is reported where the text in question stands in its file. */
+/** Joins fragments to one mapping. What is wrong with it is reported at the place of the text in its file. */
 export function compose(
   fragments: readonly Fragment[],
   {
@@ -50,7 +50,7 @@ export function definitions(fragment: Exclude<Fragment, string>): Fragment[] {
   return [fragment, withoutTrailingComments(fragment.text).endsWith(';') ? '\n' : '\n;']
 }
 
-/** A problem of a mapping at the place in a file that its position stands for. JSONata names the end of what it stumbled over. */
+/** Returns a problem of a mapping at the place in a file that its position refers to. JSONata names the end of what it stumbled over. */
 export function problemAt(pieces: readonly Piece[], position: number | undefined, message: string): Problem {
   const { source, path, offset } = locate(pieces, Math.max(0, (position ?? 1) - 1))
   return { file: source.file, ...source.inText(path, offset), message, severity: 'error' }

@@ -15,7 +15,7 @@ export function readYaml(text: string): { value: unknown } | undefined {
   }
 }
 
-/** What the two disagree about. A match inside a string does no harm: `yaml` then parses the file. */
+/** Syntax on which the two parsers disagree. A match inside a string does no harm: `yaml` then parses the file. */
 const disputed = [
   // Tabs, carriage returns and byte order marks.
   /[\t\r\uFEFF]/,
@@ -26,7 +26,7 @@ const disputed = [
   // Lists that are not indented further than their key: js-yaml accepts `- "a" b: c` in them.
   /^( *)(?:-( +))?(?:[^ \n#].*)?: *(?: #.*)?\n(?: *(?:#.*)?\n)*\1(?: \2)?- /m,
   /^ *- +- /m,
-  // Block scalars that keep their last line breaks or say how far they are indented.
+  // Block scalars that keep their last line breaks or state their indentation.
   /(?:^|[:?-] ) *[|>]-?[+\d]/m,
   // Numbers that may exceed what a double can hold.
   /\d[eE]\+?\d{3}/,

@@ -10,7 +10,7 @@ import { merge } from './merge.ts'
 import type { Path } from './position.ts'
 import type { Source } from './source.ts'
 
-/** What the operator's settings may say over a manifest, in the manifest's own words; `${NAME}` not yet resolved. */
+/** Settings by which the operator overrides a manifest, under the manifest's own names; `${NAME}` not yet resolved. */
 export type ProviderSettings = {
   enabled?: boolean
   base_url?: string
@@ -47,10 +47,10 @@ export type ManifestFile = Omit<ProviderSettings, 'enabled' | 'secret'> & {
   variants?: VariantFile[]
 }
 
-/** How a provider compares ids of models, as files write it. */
+/** Rules for comparing a provider's ids of models, as files write them. */
 export type ModelIdsFile = { ignore?: ('case' | 'blanks')[]; forms?: string[] }
 
-/** What a manifest says about some models or requests; with a dialect of its own it takes no endpoints and traits over. */
+/** Part of a manifest for some models or requests; with a dialect of its own it does not inherit endpoints and traits. */
 export type VariantFile = {
   match?: string
   when?: VariantNeed | VariantNeed[]
@@ -60,24 +60,24 @@ export type VariantFile = {
   traits_of?: string
 }
 
-/** What is found by its name. */
+/** Values that are found by their names. */
 export type Names<Value> = Pick<ReadonlyMap<string, Value>, 'get' | 'has' | 'keys'>
 
-/** What a manifest is read against; `blame` tells a problem of the settings at its place in their own file. */
+/** Context in which a manifest is read; `blame` reports a problem of the settings at its place in their own file. */
 export type Surroundings = {
   dialects: Names<Dialect | 'unusable'>
   env: Environment
   /** All manifests by slug, for those that share models or traits; without it what they share is not known. */
   manifests?: Names<Source>
   settings?: { value: ProviderSettings; blame(path: Path, message: string): Problem }
-  /** What plugins add. */
+  /** Additions of plugins. */
   extensions?: Extensions
 }
 
-/** What comes of a manifest's references. */
+/** Result of resolving a manifest's references. */
 export type Resolution = { values: Pick<Provider, 'baseUrl' | 'auth' | 'headers' | 'missing'>; problems: Problem[] }
 
-/** Puts the environment's values in; where settings say something they stand over the manifest. */
+/** Replaces references by the environment's values; settings take precedence over the manifest. */
 export function resolveReferences(
   source: Source,
   file: ManifestFile,

@@ -17,8 +17,8 @@ export type Source = {
   /** Keys with an old name. */
   warnings: readonly Problem[]
   /**
-   * What the mappings of this very text saw of its dialects when it passed all checks of its own: its schema, its mappings. They need not
-   * run again while that is the same. Undefined when they did not pass.
+   * Definitions of its dialects that the mappings of this very text saw when it passed all checks of its own: its schema, its mappings.
+   * They need not run again while that is the same. Undefined when they did not pass.
    */
   sound: string | undefined
   /** The position of a member's value or name; of its closest existing parent when it does not exist. */
@@ -33,7 +33,7 @@ export type KnownValue = { value: unknown; seen: string }
 
 const require = createRequire(import.meta.url)
 
-/** Loaded, with the package that parses positions, when something is wrong with a file, or js-yaml cannot read it. */
+/** Loads the package that parses positions, when something is wrong with a file, or js-yaml cannot read it. */
 function positions(): typeof import('./position.ts') {
   return require('./position.ts')
 }
@@ -65,7 +65,7 @@ export function readSource(file: string, text: string, known?: KnownValue): Sour
   return found.length === 0 ? asWritten : withOldNames(asWritten, found)
 }
 
-/** Returns a source whose value has new names of keys for those in its text, with what is to be said about the old ones. */
+/** Returns a source whose value has new names of keys for those in its text, with warnings about the old ones. */
 export function withOldNames(source: Source, found: readonly FoundOldName[]): Source {
   const about = found.map((one) => ({
     ...source.problem([...one.in, one.from], oldNameMessage(one), 'name'),
@@ -136,7 +136,7 @@ function syntaxProblems(file: string, text: string, { document, lines }: Parsed)
   })
 }
 
-/** The parser's messages quote the file at their end: that may be a secret, or a file that is none of ours. */
+/** Removes the quotation of the file from the end of a parser's message: it may be a secret, or from a file that is not ours. */
 function unquoted(message: string): string {
   return message.replace(/(?::| sequence) .*$/s, '')
 }

@@ -59,7 +59,7 @@ function loadVariant(manifest: Manifest, said: VariantFile, source: Source) {
   const provider: Provider = {
     ...rest,
     ...resolved.values,
-    // One and the same credential: what is known of it by identity, such as a token, is shared.
+    // The same credential object: state that belongs to its identity, such as a token, is shared.
     auth: base.auth,
     maker: said.signer ?? base.maker,
     ...mergedTables(layers),
@@ -73,19 +73,19 @@ function loadVariant(manifest: Manifest, said: VariantFile, source: Source) {
   return { variant, layers: { layers }, problems }
 }
 
-/** What a variant's mappings see: the definitions of the manifest, with those of its dialect, and of a dialect of its own. */
+/** Returns the definitions that a variant's mappings see: those of the manifest, of its dialect, and of a dialect of its own. */
 function definitionsAround({ source, file, around }: Manifest, { dialect }: VariantFile): GivenDefinitions[] {
   return [...exportsOf(file.dialect, around), { source, path: ['define'] }, ...exportsOf(dialect, around)]
 }
 
-/** What lies under a variant: all that the manifest is, or another dialect with what does not depend on the format. */
+/** Returns the layers below a variant: the whole manifest, or another dialect with what does not depend on the format. */
 function under({ dialect }: VariantFile, inherited: readonly Layer[], below: readonly Layer[]): Layer[] {
   const alone = inherited.map((layer) => ({ ...layer, variants: [] }))
   if (dialect === undefined) return [...alone, ...below]
   return [...below, ...alone.slice(-1).map(withoutFormat)]
 }
 
-/** What a manifest says about its own format means nothing in another one. */
+/** Returns a layer without the members that describe its own format: they mean nothing in another one. */
 function withoutFormat({
   chat: _chat,
   count: _count,

@@ -2,8 +2,8 @@ import type { ModelEntry } from '../../core/models/model.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 
 /**
- * What a flag of a catalog entry says of requests: the neutral fields that need it, and a request that uses them. `isFact`: what is
- * denied is sent all the same.
+ * Meaning of a catalog entry's flag for requests: the neutral fields that need it, and a request that uses them. `isFact`: fields that it
+ * denies are sent anyway.
  */
 export type Ability = { fields: readonly string[]; request: Partial<NeutralRequest>; isFact?: true }
 
@@ -30,7 +30,7 @@ export const abilityFlags = Object.keys(abilities) as AbilityFlag[]
 
 const lacking = new WeakMap<ModelEntry, readonly string[]>()
 
-/** The neutral fields that a model cannot take, because its entry says so. */
+/** Returns the neutral fields that a model cannot accept according to its entry. */
 export function lackedFields(entry: ModelEntry): readonly string[] {
   let fields = lacking.get(entry)
   if (!fields) {
@@ -43,8 +43,8 @@ export function lackedFields(entry: ModelEntry): readonly string[] {
 }
 
 /**
- * The neutral fields of a request that its model's entry denies, although they are sent: what is asked for in words where there is no
- * field for it, and models that can do more than is known of them.
+ * Returns the neutral fields of a request that its model's entry denies, although they are sent: some are requested in words where there
+ * is no field for them, and some models can do more than is documented.
  */
 export function deniedFields(
   entry: ModelEntry,

@@ -43,8 +43,8 @@ function kinds({ compared }: Mentions, member: string, byDefault: string): (kind
 }
 
 /**
- * Support without the declared losses of types of parts (`parts.audio`) and kinds of tools (`tools.custom`). A mapping
- * with `*` for tools supports those of the client API `sameAs` that its format equals.
+ * Support without types of parts that are declared unsupported (`parts.audio`) and kinds of tools (`tools.custom`). A mapping with `*`
+ * for tools supports those of the client API `sameAs` that its format equals.
  */
 export function supportFor(support: Support, losses: readonly string[], sameAs: Api | undefined): Support {
   const lost = losses.filter((name) => name.startsWith('parts.') || name.startsWith('tools.'))
@@ -57,7 +57,7 @@ export function supportFor(support: Support, losses: readonly string[], sameAs: 
   }
 }
 
-/** Made once: with the tools of the API itself, where the mapping takes all. */
+/** Made once per mapping: with the tools of the API itself, where the mapping takes all. */
 const owned = new WeakMap<Support, { [api in Api]?: Support }>()
 
 function supportOfOwn(support: Support, sameAs: Api): Support {
@@ -83,13 +83,13 @@ export function inferredLosses(request: NeutralRequest, support: Support): strin
   return lost
 }
 
-/** The features that never reach an endpoint: unsupported by its mapping, or declared as losses without a condition. */
+/** Returns the features that never reach an endpoint: unsupported by its mapping, or declared unsupported without a condition. */
 export function unsupportedByEndpoint({ request, losses }: ChatEndpoint): string[] {
   const declared = losses.filter(({ when }) => !when).map(({ field }) => field)
   return distinctNames([...unsupportedByMapping(request.support), ...declared])
 }
 
-/** Whether parts of a type may reach an endpoint. */
+/** Checks whether parts of a type may reach an endpoint. */
 export function takesPart({ request, losses }: ChatEndpoint, type: string): boolean {
   return request.support.part(type) && !losses.some(({ field, when }) => !when && field === `parts.${type}`)
 }
@@ -133,7 +133,7 @@ function lostIn(field: string, value: Json | undefined, support: Support): reado
   }
 }
 
-/** What else an object says whose other members are read. */
+/** Returns the paths of the members of an object, or its own path where it is not an object. */
 function namesBelow(name: string, value: Json | undefined): string[] {
   return isObject(value) ? Object.keys(value).map((member) => `${name}.${member}`) : [name]
 }
@@ -252,7 +252,7 @@ function withTools(request: NeutralRequest, remaining: readonly Tool[], support:
   }
 }
 
-/** A choice among several tools without those that are lost; none where none of them is left. */
+/** Returns a choice among several tools without the dropped ones; none where none of them is left. */
 function narrowed(choice: ToolChoice | undefined, { tools = [] }: NeutralRequest, remaining: readonly Tool[]) {
   if (typeof choice !== 'object' || !('allowed' in choice)) return choice
   const gone = new Set(tools.filter((tool) => !remaining.includes(tool)).map(toolName))
@@ -260,7 +260,7 @@ function narrowed(choice: ToolChoice | undefined, { tools = [] }: NeutralRequest
   return allowed.length > 0 ? { ...choice, allowed } : undefined
 }
 
-/** Whether a request asks for a tool to be called. */
+/** Checks whether a request asks for a tool to be called. */
 export function demandsTool({ tool_choice: choice }: NeutralRequest): boolean {
   return choice !== undefined && choice !== 'auto' && choice !== 'none'
 }
@@ -273,7 +273,7 @@ export function withoutIdleChoice(request: NeutralRequest, support: Support): Ne
   return rest
 }
 
-/** Whether the choice demands a tool that is lost, or is one that only another client API defines. */
+/** Checks whether the choice demands a tool that is dropped, or is one that only another client API defines. */
 function choosesLostTool({ tool_choice: choice, tools = [] }: NeutralRequest, support: Support): boolean {
   if (choice === undefined || choice === 'auto' || choice === 'none') return false
   if (typeof choice === 'object' && 'definition' in choice) return support.has('tool_choice') && !support.tool(choice)

@@ -5,22 +5,22 @@ import type { Provider } from '../provider.ts'
 import { type ModelTarget, targetFacts } from '../target.ts'
 import { mapRequest } from './translate.ts'
 
-/** What a provider of a client's own format is told in its own words, where clients have several. */
+/** Request members under a provider's own names, where it speaks the client's format and clients have several names for the same. */
 export type OwnWords = {
   /** The members of the body that ask for reasoning, and to cache the whole prompt. */
   members: JsonObject
   /** The members of a content part that ask to cache the prompt up to it; undefined where no part can. */
   mark?: JsonObject
-  /** The neutral names of what is lost of that. */
+  /** The neutral names of the fields dropped from that. */
   dropped: string[]
 }
 
-/** Wishes are few, and most calls repeat one of them. */
+/** Limits of a cache: there are few different values, and most calls repeat one of them. */
 const mostKnown = 1_000
 const longestKey = 4_000
 const known = new WeakMap<Provider, Map<string, Promise<OwnWords>>>()
 
-/** What the request mapping makes of the reasoning and the cache hints of a request, whose body is edited otherwise. */
+/** Returns the result of the request mapping for the reasoning and the cache hints of a request whose body is otherwise only edited. */
 export async function ownWords(provider: Provider, request: NeutralRequest, target: ModelTarget): Promise<OwnWords> {
   const facts = targetFacts(provider, target)
   const wish = wishOf(request)

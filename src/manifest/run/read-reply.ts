@@ -30,8 +30,8 @@ export async function readReply(
 }
 
 /**
- * As `readReply`, where the client gets the provider's own body: what is read of it is what the call itself needs. The parts
- * are left out, unless they are remembered (calls), change what can be billed (tools of the provider), or must be counted.
+ * Reads a reply like `readReply`, where the client gets the provider's own body: only what the call itself needs is read. The parts are
+ * left out, unless they are remembered (calls), change what can be billed (tools of the provider), or must be counted.
  */
 export function readMetered(provider: Provider, answer: JsonObject, facts: FoldFacts, target: TargetFacts): Reading {
   const all = chatEndpoint(provider).reply
@@ -55,7 +55,7 @@ export function readMetered(provider: Provider, answer: JsonObject, facts: FoldF
   )
 }
 
-/** What stays as it was read first: ids and times are made where the provider sends none. */
+/** Returns the members that stay as they were first read: ids and times are generated where the provider sends none. */
 function keptOf({ id, created, usage }: Reply): Pick<Reply, 'id' | 'created' | 'usage'> {
   return { id, created, usage }
 }
@@ -85,7 +85,7 @@ function foldedReply(provider: Provider, mapped: JsonObject, usage: Usage | unde
   return fold(eventsOf(said as unknown as MappedReply), facts)
 }
 
-/** What of a reply decides about a call: whether it failed, who served it, why it ended, and what it is billed. */
+/** Members of a reply that matter to a call: whether it failed, who served it, why it ended, and what it is billed. */
 const metered: PathTree = new Map<string, PathTree>([
   ...['id', 'model', 'created', 'finish', 'finish_raw', 'usage', 'error'].map((name) => [name, whole] as const),
   ['parts', new Map([['type', whole]])],
@@ -148,7 +148,7 @@ export function readFinish(
   }
 }
 
-/** Whether a mapping gave a value. */
+/** Checks whether a mapping returned a value. */
 export function isPresent(value: Json | undefined): value is Json {
   return value !== undefined && value !== null
 }
@@ -174,7 +174,7 @@ export async function usageIn(provider: Provider, answer: JsonObject): Promise<U
   return reported && mergeUsage({}, await readUsage(provider, reported))
 }
 
-/** The failure that a mapping gives as `error`, whatever its shape; undefined when there is none. */
+/** The failure that a mapping gives as `error`, regardless of its shape; undefined when there is none. */
 export function reportedFailureOf(error: unknown): ProviderFailure | undefined {
   if (error === undefined || error === null || error === false) return undefined
   if (typeof error === 'string') return { message: error || unspecified }

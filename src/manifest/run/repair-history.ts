@@ -13,15 +13,15 @@ export type HistoryRules = {
   mid_system?: 'keep' | 'user'
   /** Refusals in earlier turns are kept, or become text. */
   refusals?: 'keep' | 'text'
-  /** Every call is directly followed by its result: missing results are added, results without a call become text. */
+  /** True if every call is directly followed by its result: missing results are added, results without a call become text. */
   pair_tools?: boolean
   /** Results come first in their message, in the order of their calls. */
   results_first?: boolean
   /** Ids that do not match the pattern, or have another length, become hexadecimal digits. */
   tool_id?: { pattern: Pattern; length?: number; max_length?: number }
-  /** Empty texts are dropped, and messages with nothing else. */
+  /** True if empty texts are dropped, and messages with nothing else. */
   no_empty_text?: boolean
-  /** At most this many cache hints: the last ones stay. */
+  /** Maximum number of cache hints: the last ones stay. */
   max_cache_hints?: number
   /** Media that must be inlined instead of linked: all, or these kinds, `except` URLs that match the pattern. */
   inline_media?: boolean | { kinds?: MediaPart['type'][]; except?: Pattern }
@@ -81,7 +81,7 @@ function hasContent(part: Part): boolean {
   return part.type !== 'refusal' || hasWords(part.text)
 }
 
-/** Nearly all texts begin with a letter or a sign, which says it at once. */
+/** Checks for words. Nearly all texts begin with a letter or a sign, which settles it at once. */
 function hasWords(text: string): boolean {
   const first = text.charCodeAt(0)
   return (first > space && first < deleted) || text.trim() !== ''
@@ -89,7 +89,9 @@ function hasWords(text: string): boolean {
 
 const [space, deleted] = [0x20, 0x7f]
 
-/** Each assistant turn with calls is followed by one user message with all its results, then by everything else. */
+/**
+ * Reorders messages so that each assistant turn with calls is followed by one user message with all its results, then by everything else.
+ */
 function pairTools(messages: Message[]): Message[] {
   if (!messages.some(({ parts }) => parts.some(isOfTool))) return messages
   const turns = joined(messages, (earlier) => earlier.role === 'assistant' && earlier.parts.some(isCall))
@@ -112,7 +114,7 @@ function isOfTool({ type }: Part): boolean {
   return type === 'tool_call' || type === 'tool_result'
 }
 
-/** One turn whose calls have ids that no earlier turn used, exactly one result for each, and the rest of the answer. */
+/** Pairs one turn: its calls get ids that no earlier turn used, exactly one result for each, and the rest of the answer follows. */
 function pairTurn(turn: Message, answer: Message[], taken: Taken): Message[] {
   const calling = withFreshIds(turn, taken)
   const calls = callsOf(calling)
@@ -139,7 +141,7 @@ function pairTurn(turn: Message, answer: Message[], taken: Taken): Message[] {
 /** The ids that calls have, each with the last number that was put behind it. */
 type Taken = Map<string, number>
 
-/** Some models number their calls from the start in every turn; providers require unique ids. */
+/** Gives calls fresh ids: some models number them from the start in every turn; providers require unique ids. */
 function withFreshIds(turn: Message, taken: Taken): Message {
   const parts = turn.parts.map((part) => {
     if (part.type !== 'tool_call') return part

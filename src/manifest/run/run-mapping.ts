@@ -22,7 +22,7 @@ export function runMapping(
   }
 }
 
-/** Goes on with a value at once, or when its promise resolves: compiled mappings cost no promise. */
+/** Continues with a value at once, or when its promise resolves: compiled mappings cost no promise. */
 export function andThen<T, R>(value: T | Promise<T>, next: (value: T) => R | Promise<R>): R | Promise<R> {
   return value instanceof Promise ? value.then(next) : next(value)
 }

@@ -10,10 +10,10 @@ import { type ModelTarget, targetFacts } from '../target.ts'
 import { reportedFailureOf } from './read-reply.ts'
 import { requireObject, runMapping, unreadable } from './run-mapping.ts'
 
-/** A provider's body and the texts of its URL's query, and the client's names of what is lost. */
+/** A provider's body and the texts of its URL's query, and the client's names of the dropped fields. */
 export type WrittenOperation = { body: JsonObject; query: { [name: string]: string }; dropped: string[] }
 
-/** What the mappings of one call to an endpoint are run with. */
+/** Context in which the mappings of one call to an endpoint run. */
 export type OperationContext = {
   provider: Provider
   endpoint: OperationEndpoint
@@ -54,7 +54,7 @@ export async function writeOperation(context: OperationContext, model: string): 
   }
 }
 
-/** A provider's JSON in the client's words, its `usage` as counts of ours. */
+/** Reads a provider's JSON: returns it in the client's format, with its `usage` as counts of ours. */
 export async function readOperationReply(
   context: OperationContext,
   answer: JsonObject,
@@ -76,7 +76,7 @@ export async function readOperationReply(
   return { reply, usage: await usageOf(context, reply.usage, headers), reported }
 }
 
-/** One event of a provider's stream in the client's words. Throws RouterError for one that reports a failure. */
+/** Reads one event of a provider's stream in the client's words. Throws RouterError for one that reports a failure. */
 export async function readOperationEvent(
   context: OperationContext,
   name: string | undefined,
@@ -126,13 +126,13 @@ async function bodyOf(
   return { body, dropped: [...unread, ...named, ...Object.keys(request.unread)] }
 }
 
-/** Whether no mapping has to mention a field: the router itself does what it says, or the URL has it. */
+/** Checks whether a field need not be mentioned by any mapping: the router itself implements it, or the URL contains it. */
 function isFree(name: string, { path, query, batch }: OperationEndpoint): boolean {
   if (batch?.field === name) return true
   return routerFields.has(name) || path.includes(`{${name}}`) || (query?.text.includes(name) ?? false)
 }
 
-/** What the client wants is written by the router, whatever the provider answers. */
+/** Fields that the router implements itself, regardless of the provider's answer. */
 const routerFields: ReadonlySet<string> = new Set([
   'stream',
   'encoding_format',

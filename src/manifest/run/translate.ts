@@ -19,7 +19,7 @@ import {
   requestWithoutFields,
 } from './unsupported.ts'
 
-/** A provider's JSON for a request, and the neutral names of the fields that are lost. */
+/** A provider's JSON for a request, and the neutral names of the dropped fields. */
 export type ProviderRequest = { body: JsonObject; dropped: string[] }
 
 /** One event of a provider's stream after `patch.event`, and the neutral events. */
@@ -34,7 +34,7 @@ export async function writeRequest(
   return await writeFor(provider, request, target.model, targetFacts(provider, target))
 }
 
-/** As `writeRequest`, with the facts about the model given. */
+/** Writes a request like `writeRequest`, with the facts about the model given. */
 export async function writeFor(
   provider: Provider,
   request: NeutralRequest,
@@ -48,7 +48,7 @@ export async function writeFor(
   }
 }
 
-/** As `writeFor`, before the manifest's `patch.request`. */
+/** Writes a request like `writeFor`, before the manifest's `patch.request`. */
 export async function mapRequest(
   provider: Provider,
   whole: NeutralRequest,
@@ -84,7 +84,7 @@ export async function mapRequest(
   }
 }
 
-/** The losses of a request whose body is edited instead of translated: only declared ones, everything else survives. */
+/** Returns the dropped fields of a request whose body is edited instead of translated: only declared ones, everything else survives. */
 export function usedLosses(
   provider: Provider,
   request: NeutralRequest,
@@ -96,7 +96,10 @@ export function usedLosses(
   return declaredFor(provider, sent, facts, () => mappingInput(sent, chosen.model, facts))
 }
 
-/** What the manifest declares, and what the model lacks. `input` is made only for losses with a condition. */
+/**
+ * Returns the unsupported fields that the manifest declares, and those that the model lacks. `input` is made only for fields with a
+ * condition.
+ */
 function declaredFor(
   provider: Provider,
   request: NeutralRequest,
@@ -110,7 +113,7 @@ function declaredFor(
   })
 }
 
-/** The losses of an endpoint for models that lack the same, made once: what a model lacks is one list, which its entry has. */
+/** The unsupported fields of an endpoint for models that lack the same, made once: the list of what a model lacks belongs to its entry. */
 const lossesByModel = new WeakMap<ChatEndpoint, WeakMap<readonly string[], readonly DeclaredLoss[]>>()
 
 function lossesFor(chat: ChatEndpoint, lacks: readonly string[] | undefined): readonly DeclaredLoss[] {
@@ -171,7 +174,7 @@ export function readEvent(
   return frame instanceof Promise ? frame.then(({ events }) => events) : frame.events
 }
 
-/** As `readEvent`, with the event's JSON after `patch.event`. */
+/** Reads an event like `readEvent`, and returns its JSON after `patch.event` as well. */
 export function readFrame(
   provider: Provider,
   name: string | undefined,
@@ -186,7 +189,7 @@ export function readFrame(
   )
 }
 
-/** The failure that an HTTP error body reports, where the manifest says how to read it. */
+/** Reads the failure that an HTTP error body reports, where the manifest defines how. */
 export async function readFailure(provider: Provider, body: Json): Promise<ProviderFailure | undefined> {
   const mapping = provider.chat?.failure
   if (!mapping) return undefined
@@ -255,8 +258,8 @@ function listed(provider: Provider, what: string, result: unknown): JsonObject[]
 }
 
 /**
- * The output limit in the body for a target, in tokens: the largest where there are several, the model's own where there is
- * none. Undefined when the manifest does not say where a body has it.
+ * The output limit in the body for a target, in tokens: the largest where there are several, the model's own where there is none.
+ * Undefined when the manifest does not state where it is in a body.
  */
 export function sentLength({ provider, entry }: Target, body: JsonObject): number | undefined {
   const paths = provider.chat?.outputLimits

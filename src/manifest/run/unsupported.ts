@@ -5,15 +5,15 @@ import type { Mapping } from '../../mapping/mapping.ts'
 import { partTypes, undemanding } from '../fields.ts'
 import type { Loss } from '../types.ts'
 
-/** Runs the condition of a loss over the request and the facts about its target. */
+/** Function that runs the condition of an unsupported field over the request and the facts about its target. */
 export type Evaluate = (when: Mapping, field: string) => unknown
 
-/** A loss without its place in a file. */
+/** An unsupported field without its place in a file. */
 export type DeclaredLoss = Pick<Loss, 'field' | 'when'>
 
 /**
- * The fields of the declared losses that this request meets: those it uses, and whose `when` is true. A promise only where a
- * condition is interpreted.
+ * Returns the fields declared unsupported that this request uses, and whose `when` is true. A promise only where a condition is
+ * interpreted.
  */
 export function declaredLosses(
   losses: readonly DeclaredLoss[],
@@ -45,7 +45,7 @@ function lossesMet(
   return met.delete('extensions') ? [...met, ...unknownFieldsOf(request)] : [...met]
 }
 
-/** Lists of losses belong to providers and models: each is prepared once. */
+/** The lists belong to providers and models: each is prepared once. */
 const prepared = new WeakMap<readonly DeclaredLoss[], readonly (DeclaredLoss & { use: Use })[]>()
 
 function withUses(losses: readonly DeclaredLoss[]): readonly (DeclaredLoss & { use: Use })[] {
@@ -57,12 +57,12 @@ function withUses(losses: readonly DeclaredLoss[]): readonly (DeclaredLoss & { u
   return made
 }
 
-/** Every field that the neutral form does not have, by its own name. */
+/** Returns every field that the neutral form does not have, by its own name. */
 function unknownFieldsOf({ extensions = {} }: NeutralRequest): string[] {
   return Object.keys(extensions).map((name) => `extensions.${name}`)
 }
 
-/** Blocks that only another maker understands never reach this one. */
+/** Returns `parts.opaque` if the request has blocks that only another signer understands: they never reach this one. */
 export function foreignOpaque(request: NeutralRequest, maker: string): string[] {
   const { parts, names } = contentsOf(request)
   const foreign = names.has('opaque') && parts.some((part) => part.type === 'opaque' && part.by !== maker)
@@ -79,21 +79,21 @@ export function unreadableFile(request: NeutralRequest, lost: readonly string[])
   return part && 'file_id' in part ? part.file_id : undefined
 }
 
-/** Whether media of a request are told by their address. */
+/** Checks whether a request refers to media by their address. */
 export function hasLinks(request: NeutralRequest): boolean {
   return contentsOf(request).names.has('url')
 }
 
-/** Those of the names that the request uses. */
+/** Returns the names that the request uses. */
 export function namesInRequest(names: readonly string[], request: NeutralRequest): string[] {
   return names.filter((name) => usesField(name, request))
 }
 
-/** The lost fields that say something: values that ask for nothing, or for what the router does itself, need no report. */
+/** Returns the dropped fields that matter: values that ask for nothing, or for what the router does itself, need no report. */
 export function demanding(names: readonly string[], request: NeutralRequest): string[] {
   return names.flatMap((name) => {
     if (undemanding[name]?.(request[name as keyof NeutralRequest])) return []
-    // An earlier call of a custom tool is told as that of a function.
+    // An earlier call of a custom tool is sent as a function call.
     if (name === 'tools.custom' && !holds(request.tools, ['custom'])) return []
     if (name === 'tools.strict' && !request.tools?.some((tool) => 'strict' in tool && tool.strict)) return []
     const { cache } = request
@@ -102,7 +102,10 @@ export function demanding(names: readonly string[], request: NeutralRequest): st
   })
 }
 
-/** Each name once, without those that another says as well: `reasoning` that of `reasoning.summary`, `parts.url` `parts.image.url`. */
+/**
+ * Returns each name once, without those that a more specific one implies: `reasoning` by `reasoning.summary`, `parts.url` by
+ * `parts.image.url`.
+ */
 export function distinctNames(names: readonly string[]): string[] {
   if (names.length === 0) return []
   const unique = new Set(names)
@@ -136,7 +139,7 @@ function inResult(shorten: (parts: Part[]) => Part[]): (part: Part) => Part {
   return (part) => (part.type === 'tool_result' ? { ...part, parts: shorten(part.parts) } : part)
 }
 
-/** The value without what stands at the path: a member, or the items of a list that are of this kind or type. */
+/** Returns the value without the part at the path: a member, or the items of a list that are of this kind or type. */
 function withoutPath(value: unknown, path: readonly string[]): unknown {
   const [step, ...rest] = path
   if (step === undefined || value === undefined) return undefined
@@ -155,11 +158,11 @@ function isTrue(result: unknown): boolean {
 
 type Use = (request: NeutralRequest, contents: Contents) => boolean
 
-/** Losses are declared in files, so there are only so many names, but for those of unknown fields. */
+/** Cache of uses: unsupported fields are declared in files, so the number of names is limited, except for those of unknown fields. */
 const uses = new Map<string, Use>()
 const rememberedUses = 1_000
 
-/** Whether a request uses a field, by its neutral name. */
+/** Checks whether a request uses a field, by its neutral name. */
 export function usesField(field: string, request: NeutralRequest): boolean {
   return useFor(field)(request, contentsOf(request))
 }
@@ -208,8 +211,8 @@ function holds(value: unknown, path: readonly string[]): boolean {
 type Contents = { parts: readonly Part[]; names: ReadonlySet<string> }
 
 /**
- * Dozens of losses look at the parts of one request one after the other: most find that there are none of theirs. In a WeakMap the parts
- * would outlive their request, since V8 takes its values for reachable until old objects are collected.
+ * Contents of the last request. Dozens of checks examine the parts of one request in a row, and most find nothing. In a WeakMap the parts
+ * would outlive their request, since V8 treats its values as reachable until old objects are collected.
  */
 let last: { request: NeutralRequest; contents: Contents } | undefined
 

@@ -8,7 +8,7 @@ import { usesField } from './unsupported.ts'
 /** A request, as far as it decides how a model is asked; `entry` is that of the model. */
 export type Asked = { request: NeutralRequest; entry?: ModelEntry | undefined }
 
-/** Whether a request needs something that the model has and the endpoint of this provider is not known to lack. */
+/** Checks whether a request needs something that the model has and the endpoint of this provider is not known to lack. */
 export function servesNeed(need: VariantNeed, { request, entry }: Asked, provider: Provider): boolean {
   const { tools = [] } = request
   if (need === 'provider_tools') return tools.some((tool) => isProviderTool(tool) && !lacksTool(provider, tool))
@@ -20,7 +20,7 @@ function modelLacks(entry: ModelEntry, need: VariantNeed): boolean {
   return lackedFields(entry).includes(need === 'tools' ? functions : need)
 }
 
-/** Whether a request of an API always loses a field at an endpoint: `web_search`, `parts.image`, `parts.file_id`. */
+/** Checks whether a field of an API's requests is always dropped at an endpoint: `web_search`, `parts.image`, `parts.file_id`. */
 export function lacksField({ chat, sameAs }: Pick<Provider, 'chat' | 'sameAs'>, field: string, api: Api): boolean {
   if (!chat) return false
   if (isDeclared(chat, field)) return true
@@ -30,7 +30,7 @@ export function lacksField({ chat, sameAs }: Pick<Provider, 'chat' | 'sameAs'>, 
   return field.startsWith('parts.') ? !support.part(field.slice('parts.'.length)) : !support.has(field)
 }
 
-/** Whether an endpoint has no tool of this kind. */
+/** Checks whether an endpoint has no tool of this kind. */
 export function lacksTool({ chat, sameAs }: Pick<Provider, 'chat' | 'sameAs'>, tool: ProviderTool): boolean {
   if (!chat) return false
   return isDeclared(chat, `tools.${tool.kind}`) || (sameAs !== tool.by && !chat.request.support.tool(tool))

@@ -50,7 +50,7 @@ function addDefinitions(
   }
 }
 
-/** Whether a function may call another one, by way of others or of itself. */
+/** Checks whether a function may call another one or itself, directly or indirectly. */
 function reaches(from: string, target: string, uses: ReadonlyMap<string, ReadonlySet<string>>): boolean {
   const reached = new Set([from])
   for (const name of reached) {
@@ -111,7 +111,7 @@ export function bind(generator: Generator, node: Node, context: string): Code {
   return variableWith(value, variable.name, false)
 }
 
-/** What is known of a value holds for the variable that has it, but the variable is no literal. */
+/** Returns the code of a variable. The facts known about a value hold for the variable that has it, but the variable is not a literal. */
 function variableWith({ literals: _, ...known }: Code, text: string, simple: boolean): Code {
   return { ...known, text, simple }
 }
@@ -191,7 +191,7 @@ function isRemovable({ type, predicate, group, rhs }: Node): boolean {
   return type === 'bind' && !predicate && !group && isPure(rhs)
 }
 
-/** Whether evaluating an expression can neither fail nor bind a variable. */
+/** Checks whether evaluating an expression can neither fail nor bind a variable. */
 function isPure(node: Node): boolean {
   if (node.predicate || node.group) return false
   switch (node.type) {

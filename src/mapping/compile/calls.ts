@@ -123,13 +123,13 @@ export function tailCall(generator: Generator, node: Node, context: string): Cod
   return codeOf(`new $.TailCall(${target?.text}, [${list}]${name === undefined ? '' : `, ${literal(name)}`})`)
 }
 
-/** Whether a library function called with this many arguments does not fall back to the context. */
+/** Checks whether a library function called with this many arguments does not fall back to the context. */
 export function standsAlone(library: Generator['library'], name: string, count: number): boolean {
   const text = library[name]?.native?.signature ?? ''
   return !text.includes('-') || text.replace(/:.*|<[a-z]>|\([a-z]+\)/g, 'x').replace(/[^a-z]/g, '').length - 1 === count
 }
 
-/** What is known about a function that is bound to a variable. */
+/** Facts about a function that is bound to a variable. */
 type Known = { name: string; calledOnly: boolean; known: Definition }
 
 /** A lambda. */
@@ -182,7 +182,7 @@ export function transformation(generator: Generator, node: Node): Code {
   return codeOf(`$.transform({ ${parts.join(', ')} })`, { kind: 'function', present: true })
 }
 
-/** Whether an expression is `$` alone: a transform with this pattern changes what it is given, and nothing inside. */
+/** Checks whether an expression is `$` alone: a transform with this pattern changes its input, and nothing inside it. */
 function isContext({ type, value, predicate, group, keepArray }: Node): boolean {
   return type === 'variable' && value === '' && !predicate && !group && !keepArray
 }

@@ -79,7 +79,7 @@ function mainFunction(generator: Generator, lines: readonly string[], result: st
   ]
 }
 
-/** Whether an expression has array constructors as steps of a path. */
+/** Checks whether an expression has array constructors as steps of a path. */
 function wrapsLists(tree: unknown): boolean {
   if (Array.isArray(tree)) return tree.some(wrapsLists)
   if (tree === null || typeof tree !== 'object') return false

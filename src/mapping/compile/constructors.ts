@@ -77,7 +77,7 @@ function addItem(generator: Generator, list: string, node: Node, value: Code): v
   }
 }
 
-/** Whether a value is one item of a list, not its items. */
+/** Checks whether a value is one item of a list, not its items. */
 function isWhole(node: Node, code: Code): boolean {
   return node.value === '[' || isOneItem(code)
 }
@@ -157,7 +157,7 @@ function groupBy(generator: Generator, pairs: readonly [Node, Node][], items: st
   return `$.group(${items}, [${emitted.join(', ')}], ${position})`
 }
 
-/** Whether the code of an expression may mention its context. */
+/** Checks whether the code of an expression may mention its context. */
 function readsContext(generator: Generator, node: Node): boolean {
   const reads = (part: Node | undefined): boolean => part !== undefined && readsContext(generator, part)
   switch (node.type) {
@@ -198,7 +198,7 @@ function constructorReads({ value, expression, expressions, lhs }: Node, reads: 
   return reads(expression)
 }
 
-/** Whether a call or its arguments do: a function may take the context for a missing argument. */
+/** Checks whether a call or its arguments may mention the context: a function may take it for a missing argument. */
 function callReads(generator: Generator, node: Node, more = 0): boolean {
   if ((node.arguments as Node[]).some((each) => readsContext(generator, each))) return true
   const name = calledVariable(node)

@@ -28,7 +28,7 @@ export const simpleExpressions: Readonly<Record<string, Emit>> = {
   variable: (generator, node, context) =>
     node.value === '' ? codeOf(`$.self(${context})`) : namedVariable(generator, node.value as string),
   regex: (generator, node) => {
-    // The parser copies the left side of ?: and ?? by way of JSON, which loses regular expressions.
+    // The parser copies the left side of ?: and ?? through JSON, which loses regular expressions.
     if (!(node.value instanceof RegExp)) throw new Uncompilable('a regular expression before ?: or ??')
     const { source, flags } = node.value
     const text = `$.matcher(new RegExp(${literal(source)}, ${literal(flags)}), ${node.position ?? 0})`

@@ -16,17 +16,17 @@ export type Kind = 'string' | 'number' | 'boolean' | 'object' | 'array' | 'funct
 export type Code = {
   text: string
   kind: Kind
-  /** Never undefined. */
+  /** True if it is never undefined. */
   present: boolean
   /** A name or a literal: it can be evaluated late, repeatedly or never. */
   simple: boolean
-  /** May be an uncollapsed sequence. */
+  /** True if it may be an uncollapsed sequence. */
   raw?: boolean
   /** The items of a new list, or the values of a new object, that has nothing but literals. */
   literals?: readonly string[]
 }
 
-/** Thrown for a construct that cannot be compiled. */
+/** Error for a construct that cannot be compiled. */
 export class Uncompilable extends Error {
   readonly construct: string
 
@@ -40,19 +40,19 @@ export class Uncompilable extends Error {
 export type Frame = {
   outer: Frame | undefined
   variables: Map<string, Variable>
-  /** Inside a constructor with several members, which the library evaluates concurrently. */
+  /** True inside a constructor with several members, which the library evaluates concurrently. */
   parallel: boolean
 }
 
 export type Variable = {
   name: string
-  /** Whether the variable is certainly bound at the current place. */
+  /** True if the variable is certainly bound at the current place. */
   bound: boolean
-  /** Whether some use has to check at run time that the variable is bound. */
+  /** True if some use has to check at run time that the variable is bound. */
   asked: boolean
   kind: Kind
   present: boolean
-  /** May hold an uncollapsed sequence. */
+  /** True if it may hold an uncollapsed sequence. */
   raw?: boolean
   /** The function that the variable stands for, if that is known. */
   definition?: Definition
@@ -64,12 +64,12 @@ export type Definition = {
   /** The scope and the context in which the function is defined. */
   frame: Frame
   context: string
-  /** Calls itself, if only by way of other functions. */
+  /** True if it calls itself, directly or through other functions. */
   recursive: boolean
-  /** Every use is a call with all arguments, which are never uncollapsed sequences. */
+  /** True if every use is a call with all arguments, which are never uncollapsed sequences. */
   calledOnly: boolean
   started: boolean
-  /** The generated function, what is known of its result, and whether that may be a call in tail position. */
+  /** The generated function, the facts known about its result, and whether that may be a call in tail position. */
   code?: Code
   result?: Partial<Code>
   tails?: boolean
@@ -82,19 +82,19 @@ export type Generator = {
   /** Nesting depth of the current code, for indentation. */
   depth: number
   frame: Frame
-  /** Whether the current code is inside a function of the expression, which may run several times. */
+  /** True if the current code is inside a function of the expression, which may run several times. */
   inside: boolean
-  /** Whether the current function calls other functions of the expression directly. */
+  /** True if the current function calls other functions of the expression directly. */
   calls: boolean
-  /** Whether the current function may return a call in tail position. */
+  /** True if the current function may return a call in tail position. */
   tails: boolean
-  /** Whether values may be array constructors in a path, which steps take as one item. */
+  /** True if values may be array constructors in a path, which steps take as one item. */
   wrapsLists: boolean
   /** Functions and constants that precede the main function, by a description of their meaning. */
   preamble: Map<string, { name: string; text: string }>
   /** Names that are declared outside of the main function. */
   outermost: Set<string>
-  /** Those that hold something of the current run. */
+  /** Variables that hold a value of the current run. */
   runVariables: Set<string>
   /** Every name that was made, with the number of names before it. */
   names: Map<string, number>
@@ -133,7 +133,7 @@ export function captured<T>(generator: Generator, emit: () => T): { lines: strin
   }
 }
 
-/** Like `captured`, for code in braces. */
+/** Captures code in braces, like `captured`. */
 export function nested<T>(generator: Generator, emit: () => T): { lines: string[]; result: T } {
   generator.depth++
   try {
@@ -143,7 +143,7 @@ export function nested<T>(generator: Generator, emit: () => T): { lines: string[
   }
 }
 
-/** A block of statements and a last one. */
+/** Returns a block with these statements and a last one. */
 export function braces(generator: Generator, lines: readonly string[], last: string): string {
   const outer = indentation(generator)
   return `{\n${[...lines, `${outer}  ${last}`].join('\n')}\n${outer}}`
@@ -194,7 +194,7 @@ function arrowFunction(generator: Generator, parameters: readonly string[], line
   return `${head} ${braces(generator, lines, `return ${result}`)}`
 }
 
-/** Whether code may mention a variable of an enclosing function. */
+/** Checks whether code may mention a variable of an enclosing function. */
 function readsEnclosing({ names, outermost }: Generator, text: string, isOwn: (name: string) => boolean): boolean {
   for (const [name] of text.matchAll(/\b[A-Za-z]\w*_\d+\b/g)) {
     if (names.has(name) && !outermost.has(name) && !isOwn(name)) return true
@@ -255,7 +255,7 @@ export function literal(value: unknown): string {
   return JSON.stringify(value)
 }
 
-/** Whether a value may be that of a call in tail position, which is not collapsed. */
+/** Checks whether a value may be that of a call in tail position, which is not collapsed. */
 export function endsInTailCall(node: Node): boolean {
   if (node.type === 'lambda') return node.thunk === true
   if (node.type === 'condition') return endsInTailCall(node.then) || (node.else ? endsInTailCall(node.else) : false)

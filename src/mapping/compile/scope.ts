@@ -34,7 +34,7 @@ function resolve(generator: Generator, start: Frame | undefined, name: string): 
     : missing
 }
 
-/** Whether a name refers to a library function here. */
+/** Checks whether a name refers to a library function here. */
 export function builtIn(generator: Generator, name: string): boolean {
   return Object.hasOwn(generator.library, name) && !generator.bindings.has(name) && !bound(generator.frame, name)
 }
@@ -44,7 +44,7 @@ function bound(start: Frame | undefined, name: string): boolean {
   return false
 }
 
-/** The function that a name certainly stands for here, and its name in the generated code. */
+/** Returns the function that a name certainly refers to here, and its name in the generated code. */
 export function definition(generator: Generator, name: string): { name: string; known: Definition } | undefined {
   for (let frame: Frame | undefined = generator.frame; frame; frame = frame.outer) {
     const found = frame.variables.get(name)

@@ -14,8 +14,8 @@ export function parseDataUrl(url?: string): { type: string; body: string } | und
 }
 
 /**
- * The media type of a media part, a data URL, a file name or an address. What the part says counts unless it says
- * nothing definite; then the ending of its name or address does, then the first bytes of its data.
+ * Returns the media type of a media part, a data URL, a file name or an address. The type that the part states counts unless it is too
+ * general; then the extension of its name or address does, then the first bytes of its data.
  */
 export function mediaType(source?: unknown): string | undefined {
   if (typeof source === 'string') return parseType(parseDataUrl(source)?.type) ?? typeOfName(source)
@@ -170,7 +170,7 @@ const formats = new Map([
   ['audio/webm', 'webm'],
 ])
 
-/** The ratio (`16:9`) that is nearest to that of a size in pixels (`1024x768`); missing where it is none. */
+/** Returns the ratio (`16:9`) that is nearest to that of a size in pixels (`1024x768`); missing for any other text. */
 export function nearestRatio(size?: string, ratios: readonly string[] = []): string | undefined {
   const [, width, height] = /^([1-9]\d*)x([1-9]\d*)$/.exec(size ?? '') ?? []
   if (width === undefined) return undefined

@@ -3,8 +3,8 @@ import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 type DroppedMember = 'tools.strict' | 'tools.parameters'
 
 /**
- * The schema of a tool's parameters, whether it binds, and the name of the member that the tool loses by it. `lost` is the former name of
- * `dropped`, for mappings that still read it.
+ * The schema of a tool's parameters, whether it binds, and the name of the member that is dropped from the tool. `lost` is the former
+ * name of `dropped`, for mappings that still read it.
  */
 type ToolSchema = { schema: unknown; strict?: true; dropped?: DroppedMember; lost?: DroppedMember }
 
@@ -25,7 +25,7 @@ function dropping(name: DroppedMember): Pick<ToolSchema, 'dropped' | 'lost'> {
   return { dropped: name, lost: name }
 }
 
-/** What a provider takes of JSON Schema. */
+/** The subset of JSON Schema that a provider accepts. */
 type NarrowOptions = {
   /** Keywords that are refused: their rules are stated in the description instead. */
   refused?: readonly string[]
@@ -37,9 +37,9 @@ type NarrowOptions = {
 
 type Narrowed = {
   schema: unknown
-  /** Whether a rule of the schema is no longer binding and is only stated in a description. */
+  /** True if a rule of the schema is no longer binding and is only stated in a description. */
   narrowed: boolean
-  /** Whether the schema has objects with members of any name, which cannot be closed. */
+  /** True if the schema has objects with members of any name, which cannot be closed. */
   open: boolean
 }
 
@@ -116,7 +116,7 @@ function narrowKeyword(keyword: string, value: unknown, found: Findings): unknow
   return keyword === 'items' ? narrow(value, found) : value
 }
 
-/** Alternatives under `oneOf` become `anyOf`, beside those that are there already. */
+/** Moves alternatives under `oneOf` to `anyOf`, in addition to those that are already there. */
 function withoutOneOf(schema: Schema): Schema {
   if (!Array.isArray(schema.oneOf)) return schema
   const { oneOf, ...rest } = schema

@@ -61,12 +61,12 @@ function numbered(name: string, counts: Map<string, number>): string {
   return count === 1 ? name : `${name} [${count}]`
 }
 
-/** The event by which a stream says a whole part. */
+/** Returns the event by which a stream sends a whole part. */
 export function partEvent(part?: Json): object | undefined {
   return isObject(part) ? eventOfPart(part as Part) : undefined
 }
 
-/** The text of a single block that holds nothing beside it, as a plain string, else the blocks. */
+/** Returns the text of a single block that has no other members, as a plain string, else the blocks. */
 export function plainText(blocks?: Json): Json | undefined {
   const [block] = Array.isArray(blocks) && blocks.length === 1 ? blocks : []
   if (!isObject(block) || typeof block.text !== 'string') return blocks

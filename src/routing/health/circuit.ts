@@ -4,7 +4,7 @@ import type { Provider } from '../../manifest/provider.ts'
 import { type Target, targetId } from '../../manifest/target.ts'
 import type { HealthScope } from './failure-class.ts'
 
-/** Which calls a circuit lets through: all, a share of them, one at a time, or none until a moment; paused is no failure. */
+/** The calls that a circuit lets through: all, a share of them, one at a time, or none until a moment; paused is not a failure. */
 export type CircuitState =
   | { kind: 'closed' }
   | { kind: 'recovering'; share: number }
@@ -13,7 +13,7 @@ export type CircuitState =
 
 const closed: CircuitState = { kind: 'closed' }
 
-/** What one event loop has found out, as others are told it; a member that is missing does not stand. */
+/** Facts that one event loop has found out, as they are sent to others; a missing member does not apply. */
 export type CircuitFacts = {
   failing: ClosingFacts | undefined
   refusing: ClosingFacts | undefined
@@ -22,22 +22,22 @@ export type CircuitFacts = {
   recovering: Recovery | undefined
 }
 
-/** When a circuit closed again, and for whom. */
+/** Moment at which a circuit closed again, and the organization that it closed for. */
 type Recovery = { since: number; only: string | undefined }
 
 /**
- * The circuit breaker of one address, credential or target: closed while calls go through, open while they do not. What only one
- * organization has met may be due to what it sends: it is closed for that one alone, until another one meets the same. Times are
- * milliseconds of one monotonic clock; `caller` is an organization, and without one the state is that of whom it is worst for.
+ * The circuit breaker of one address, credential or target: closed while calls go through, open while they do not. Failures of only one
+ * organization may be due to its requests: it is open for that one alone, until another one meets the same. Times are milliseconds of one
+ * monotonic clock; `caller` is an organization, and without one the state is the worst of all organizations.
  */
 export class Circuit {
   #inARow = 0
   readonly #recent = new RecentFailures()
-  /** It failed too often. */
+  /** Reason: it failed too often. */
   readonly #failing = new Closing()
-  /** It refused a call for a reason that stays. */
+  /** Reason: it refused a call, and the cause stays. */
   readonly #refusing = new Closing()
-  /** It is busy, which is no failure. */
+  /** Reason: it is busy, which is not a failure. */
   readonly #paused = new Closing()
   #openings = 0
   #trials = 0
@@ -59,19 +59,19 @@ export class Circuit {
     return closed
   }
 
-  /** The only organization that it is closed for; undefined where that is all, or none. */
+  /** Returns the only organization that it is closed for; undefined where that is all, or none. */
   get only(): string | undefined {
     const standing = [this.#failing, this.#refusing, this.#paused].filter(({ stands }) => stands)
     const [first = this.#recovering, ...others] = standing
     return others.every(({ only }) => only === first?.only) ? first?.only : undefined
   }
 
-  /** Grows with every change that others are to know. Single failures are none: each event loop counts its own. */
+  /** Counter of the changes that others have to know. Single failures are not among them: each event loop counts its own. */
   get revision(): number {
     return this.#failing.revision + this.#refusing.revision + this.#paused.revision
   }
 
-  /** Undefined where all calls go through. */
+  /** Facts to share; undefined where all calls go through. */
   get facts(): CircuitFacts | undefined {
     const closings = { failing: this.#failing.facts, refusing: this.#refusing.facts, paused: this.#paused.facts }
     const { failing, refusing, paused } = closings
@@ -79,7 +79,7 @@ export class Circuit {
     return { ...closings, openings: this.#openings, recovering: this.#recovering }
   }
 
-  /** Goes on as another event loop has told. */
+  /** Takes over the state that another event loop has sent. */
   adopt(facts: CircuitFacts | undefined): void {
     const stood = this.#failing.stands
     this.#failing.adopt(facts?.failing)
@@ -92,7 +92,7 @@ export class Circuit {
     this.#recent.clear()
   }
 
-  /** Whether no call is on its way that was let through although the circuit is open or half-open. */
+  /** Checks that no call is in flight which was let through although the circuit is open or half-open. */
   get isFree(): boolean {
     return this.#trials === 0
   }
@@ -133,12 +133,12 @@ export class Circuit {
     }
   }
 
-  /** Busy for so long, by its own words. */
+  /** Pauses a target that says it is busy for so long. */
   pause(ms: number, now: number, caller?: string): void {
     this.#paused.add(now + ms, now, caller)
   }
 
-  /** Open for so long, whatever happened before. */
+  /** Opens for this time, whatever happened before. */
   openFor(ms: number, now: number, caller?: string): void {
     this.#refusing.add(now + ms, now, caller)
   }
@@ -157,11 +157,11 @@ export class Circuit {
   }
 }
 
-/** Of all calls, when it has just closed again. */
+/** Share of all calls that is let through when it has just closed again. */
 const firstShare = 0.1
-/** By how much an open time is longer or shorter, so that not all targets are tried again at once. */
+/** Fraction by which an open time is longer or shorter, so that not all targets are tried again at the same moment. */
 const spread = 0.2
-/** How much longer it is open each time: one that is back after a minute gets calls again within half a minute. */
+/** Factor by which each open time grows: a target that is back after a minute gets calls again within half a minute. */
 const growth = 1.3
 const mostGrowth = 20
 
@@ -169,7 +169,10 @@ const mostGrowth = 20
 export class RecentFailures {
   #slots: Slot[] = []
 
-  /** Adds the end of a call at `now`, in milliseconds of one clock, and forgets what is older than the window; `failedFor`: whose call failed. */
+  /**
+   * Adds the end of a call at `now`, in milliseconds of one clock, and forgets those older than the window; `failedFor` is the organization
+   * whose call failed.
+   */
   add(now: number, windowMs: number, failedFor?: string): void {
     const slotMs = windowMs / slots
     let last = this.#slots.at(-1)
@@ -182,7 +185,7 @@ export class RecentFailures {
     if (failedFor !== undefined) last.failures.set(failedFor, (last.failures.get(failedFor) ?? 0) + 1)
   }
 
-  /** How many calls there were, what share of them failed, and whose calls more than half of these were. */
+  /** Returns the number of calls, the number that failed, and the organization that made more than half of these. */
   share(): { calls: number; failed: number; mostly: string | undefined } {
     let calls = 0
     let failures = 0
@@ -207,7 +210,7 @@ type Slot = { at: number; calls: number; failures: Map<string, number> }
 
 const slots = 10
 
-/** A closing that stands, as one event loop tells it to others. */
+/** A circuit reason that applies, as one event loop sends it to others. */
 type ClosingFacts = { until: number; only: string | undefined; successes: number; isDoubted: boolean }
 
 /** A time in which a circuit is closed to calls: those of all organizations, or of the only one that it concerns. */
@@ -220,12 +223,12 @@ class Closing {
   /** Calls of others have succeeded in the meantime. */
   #isDoubted = false
 
-  /** It has begun, and has not been ended. */
+  /** Checks that it has begun and has not been ended. */
   get stands(): boolean {
     return this.#until !== undefined
   }
 
-  /** 0 where it does not stand. */
+  /** End of the time for which it applies; 0 where it does not. */
   get until(): number {
     return this.#until ?? 0
   }
@@ -234,13 +237,13 @@ class Closing {
     return this.#only
   }
 
-  /** Undefined where it does not stand. */
+  /** Facts to share; undefined where it does not apply. */
   get facts(): ClosingFacts | undefined {
     if (!this.stands) return undefined
     return { until: this.until, only: this.#only, successes: this.#successes, isDoubted: this.#isDoubted }
   }
 
-  /** Goes on as another event loop has told. */
+  /** Takes over the state that another event loop has sent. */
   adopt(facts: ClosingFacts | undefined): void {
     if (facts) this.begin(facts.until, facts.only)
     else this.end()
@@ -248,7 +251,7 @@ class Closing {
     this.#isDoubted = facts?.isDoubted ?? false
   }
 
-  /** Whether it stands for the calls of an organization; undefined for any. */
+  /** Checks whether it applies to the calls of an organization; undefined for any. */
   concerns(caller: string | undefined): boolean {
     return this.stands && (this.#only === undefined || caller === undefined || caller === this.#only)
   }
@@ -261,7 +264,7 @@ class Closing {
     this.revision++
   }
 
-  /** One more call was turned away: of the same organization, or of another one, which makes it concern all. */
+  /** Records one more call that was turned away: of the same organization, or of another one, which makes it concern all. */
   add(until: number, now: number, caller: string | undefined): void {
     if (!this.stands || (now >= this.until && this.#only !== undefined)) this.begin(until, caller)
     else if (caller === undefined) this.begin(Math.max(this.until, until), undefined)
@@ -270,7 +273,7 @@ class Closing {
     else this.begin(Math.max(this.until, until), undefined)
   }
 
-  /** A call has succeeded. Returns whether that was the one that ends it. */
+  /** Records a call that has succeeded. Returns whether it was the one that ends it. */
   succeeded(now: number, caller: string | undefined): boolean {
     if (!this.stands) return false
     if (!this.concerns(caller)) {
@@ -295,10 +298,10 @@ class Closing {
 
 const successesToEnd = 2
 
-/** What a circuit is of; `key` is the same in every event loop, and tells no secret. */
+/** Identity of a circuit; `key` is the same in every event loop and reveals no secret. */
 export type CircuitName = { key: string; scope: HealthScope; name: string }
 
-/** A circuit, the code of the failure that was counted last, and when it last changed in a way that others were told. */
+/** A circuit, the code of the failure that was counted last, and the time of the last change that was sent to others. */
 export type KnownCircuit = CircuitName & { circuit: Circuit; changedAt: number; reason?: string | undefined }
 
 /** The circuits that a call to a target goes through. */
@@ -310,8 +313,8 @@ export class Circuits {
   #byTarget = new WeakMap<Provider, Map<string, TargetCircuits>>()
 
   /**
-   * Where unknown models are allowed, clients may invent names: when there are too many, those without failures are forgotten, and the
-   * oldest ones of the others.
+   * Returns the circuits of a target. Where unknown models are allowed, clients may invent names: when there are too many, those without
+   * failures are forgotten, and the oldest ones of the others.
    */
   of(target: Target, now: number, settings: HealthSettings): TargetCircuits {
     this.#makeRoom(now, settings)
@@ -336,7 +339,7 @@ export class Circuits {
     return circuits
   }
 
-  /** A circuit that another event loop has named. */
+  /** Returns a circuit that another event loop has named. */
   named(name: CircuitName, now: number, settings: HealthSettings): KnownCircuit {
     const known = this.#known.get(name.key)
     if (known) return known
@@ -355,7 +358,7 @@ export class Circuits {
     const others = targets.filter(([, { circuit }]) => circuit.state(now, settings).kind !== 'closed')
     const surplus = Math.max(0, others.length - mostCircuits / 2)
     for (const [key] of [...closed, ...others.slice(0, surplus)]) this.#known.delete(key)
-    // Who has been forgotten begins anew.
+    // An organization that has been forgotten begins anew.
     this.#byTarget = new WeakMap()
   }
 

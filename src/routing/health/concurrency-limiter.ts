@@ -1,42 +1,42 @@
 import { RouterError, withoutStack } from '../../core/errors.ts'
 import { type Target, targetId } from '../../manifest/target.ts'
 
-/** How many calls may run at once, and how many more may wait. */
+/** Number of calls that may run at once, and of those that may wait. */
 export type GateLimits = { concurrent: number; queue: number }
 
-/** Whose call it is: organizations have their turns, and calls of low priority are shed first. */
+/** Caller of a call: organizations take turns, and calls of low priority are refused first. */
 export type Caller = { organization: string; isLow: boolean }
 
-/** Ends a call that was let in; later calls have no effect. */
+/** Ends an admitted call; later calls have no effect. */
 export type Leave = () => void
 
-/** Calls wait no longer than this. Milliseconds. */
+/** Maximum time for which calls wait. Milliseconds. */
 const longestWaitMs = 1_000
 
 /**
- * Lets so many calls through at once. Those that wait are let in newest first, for the oldest are the nearest to being given up, with
- * one organization after the other. What waits too long, or does not fit in, is refused while it is still worth trying again: at once,
- * unless it takes the place of a call of low priority, or of the organization that has the most.
+ * Limiter of concurrent calls. Waiting calls are admitted newest first, as the oldest are the nearest to being given up, with organizations
+ * in turn. A call that waits too long, or does not fit in, is refused while it is still worth trying again: immediately, unless it takes
+ * the place of a call of low priority, or of the organization that has the most.
  */
 export class Gate {
   readonly #limits: () => GateLimits
   #running = 0
   #waiting = 0
-  /** Those of low priority among them. */
+  /** Number of calls of low priority among them. */
   #lowWaiting = 0
-  /** By organization, the newest last; the organization whose turn is next comes first. */
+  /** Waiting calls by organization, the newest last; the organization whose turn is next comes first. */
   readonly #queues = new Map<string, Waiting[]>()
 
   constructor(limits: () => GateLimits) {
     this.#limits = limits
   }
 
-  /** Whether a call would be let in at once. */
+  /** Checks whether a call would be admitted immediately. */
   get isOpen(): boolean {
     return this.#running < this.#limits().concurrent
   }
 
-  /** Whether one more may at least wait. */
+  /** Checks whether one more may at least wait. */
   get hasRoom(): boolean {
     const { concurrent, queue } = this.#limits()
     return this.#running < concurrent || this.#waiting < queue
@@ -50,13 +50,13 @@ export class Gate {
     return this.#waiting
   }
 
-  /** Why a call would be refused at once; undefined for one that would be let in, or may wait. */
+  /** Returns why a call would be refused immediately; undefined for one that would be admitted, or may wait. */
   refusal(caller: Caller): RouterError | undefined {
     if (this.hasRoom) return undefined
     return this.#placeFor(caller) ? undefined : full()
   }
 
-  /** Lets a call in at once, or after a wait. Rejects with RouterError `rate_limited`, or with the reason of the signal. */
+  /** Admits a call immediately, or after a wait. Rejects with RouterError `rate_limited`, or with the reason of the signal. */
   enter(caller: Caller, signal: AbortSignal, mostMs = longestWaitMs): Leave | Promise<Leave> {
     if (this.isOpen) return this.#letIn()
     signal.throwIfAborted()
@@ -108,7 +108,7 @@ export class Gate {
     }
   }
 
-  /** The newest call of the organization whose turn it is; one of low priority only when there is no other. */
+  /** Returns the newest call of the organization whose turn it is; one of low priority only when there is no other. */
   #next(): Waiting | undefined {
     let low: Waiting | undefined
     for (const queue of this.#queues.values()) {
@@ -128,7 +128,10 @@ export class Gate {
     return true
   }
 
-  /** The call whose place another one may take: the oldest one of low priority, else the oldest of the organization that has the most. */
+  /**
+   * Returns the call whose place another one may take: the oldest one of low priority, else the oldest of the organization that has the
+   * most.
+   */
   #placeFor({ organization, isLow }: Caller): Waiting | undefined {
     if (isLow) return undefined
     const queues = [...this.#queues.values()]
@@ -171,17 +174,17 @@ function full(): RouterError {
   return withoutStack(() => new RouterError('rate_limited', message, { retryAfterMs: longestWaitMs }))
 }
 
-/** The gates of targets whose provider may be asked by a limited number of calls at once. */
+/** Concurrency limiters of targets whose provider accepts only a limited number of concurrent calls. */
 export class Gates {
   readonly #gates = new Map<string, KnownGate>()
   readonly #lines: number
 
-  /** `lines`: how many event loops share each limit. */
+  /** `lines` is the number of event loops that share each limit. */
   constructor(lines = 1) {
     this.#lines = lines
   }
 
-  /** Undefined for a target without limits. */
+  /** Returns the limiter of a target; undefined for one without limits. */
   of(target: Target): Gate | undefined {
     const { limits } = target.provider
     if (!limits) return undefined
@@ -197,7 +200,7 @@ export class Gates {
     return known.gate
   }
 
-  /** Those through which calls go at present, by the id of their target. */
+  /** Returns the limiters that have calls at present, by the id of their target. */
   standings(): GateStanding[] {
     const used = [...this.#gates].filter(([, { gate }]) => gate.running + gate.waiting > 0)
     return used.map(([id, { gate, limits }]) => standingOf(id, gate, shared(limits, this.#lines)))
@@ -208,7 +211,7 @@ export class Gates {
   }
 }
 
-/** How many calls run and wait where so many may run. */
+/** Numbers of running and waiting calls, and the maximum that may run. */
 type GateStanding = { name: string; running: number; waiting: number; most: number }
 
 export function standingOf(name: string, { running, waiting }: Gate, { concurrent }: GateLimits): GateStanding {
@@ -225,10 +228,10 @@ class KnownGate {
   }
 }
 
-/** What one of several event loops may let in. */
+/** Returns the share of the limits that one of several event loops has. */
 export function shared({ concurrent, queue }: GateLimits, lines: number): GateLimits {
   return { concurrent: Math.ceil(concurrent / lines), queue: Math.ceil(queue / lines) }
 }
 
-/** Where unknown models are allowed, clients may invent names. */
+/** Maximum number of limiters: where unknown models are allowed, clients may invent names. */
 const mostGates = 10_000

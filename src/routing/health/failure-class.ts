@@ -1,18 +1,18 @@
 import type { ErrorCode, RouterError } from '../../core/errors.ts'
 
-/** What a circuit is about: who shares the failures that open it. */
+/** Scope of a circuit: the calls that share the failures which open it. */
 export type HealthScope = 'address' | 'credential' | 'target'
 
-/** What follows a failed attempt. */
+/** Consequences of a failed attempt. */
 export type FailureClass = {
   name: string
-  /** Whether the same target is asked again: after a growing wait, after the time that it named, or not at all. */
+  /** Retry of the same target: after a growing wait, after the time that it named, or not at all. */
   same: 'backoff' | 'when_told' | 'never'
-  /** Which others are asked: any, those with a larger context window, those that can do more of what is asked, or none. */
+  /** Other targets that are asked: any, those with a larger context window, those that can do more of what is asked, or none. */
   next: 'any' | 'larger' | 'abler' | 'if_blocked' | 'never'
   /** The provider may have begun to act for the caller. */
   mayHaveBegun?: true
-  /** Whom the failure counts against, and whether it stops calls at once: until the time that was named, or for minutes. */
+  /** Scope that the failure counts against, and how it stops calls immediately: until the time that was named, or for minutes. */
   health?: { scope: HealthScope; closes?: 'until_told' | 'long' }
 }
 
@@ -49,15 +49,18 @@ const forbidden: FailureClass = {
 }
 const gone: FailureClass = { name: 'gone', same: 'never', next: 'any', health: { scope: 'target', closes: 'long' } }
 const tooLarge: FailureClass = { name: 'too_large', same: 'never', next: 'larger' }
-/** More than a provider lets one request take of what it gives in a minute: this says nothing of other requests, and others may give more. */
+/**
+ * Class of a request for more than a provider gives one request of its limit for a minute: other requests may pass, and other providers may
+ * give more.
+ */
 const tooMuch: FailureClass = { name: 'too_large', same: 'never', next: 'any' }
 const blocked: FailureClass = { name: 'blocked', same: 'never', next: 'if_blocked' }
 const refused: FailureClass = { name: 'refused', ...aboutRequest }
-/** Another target finds out by itself whether it loses anything, before it is asked. */
+/** Class of a refusal because of losses: another target finds out by itself whether it loses anything, before it is asked. */
 const lost: FailureClass = { name: 'refused', same: 'never', next: 'any' }
 const own: FailureClass = { name: 'own', ...ours }
 
-/** The classes of failures that a provider, or what the router sends to it, can have. */
+/** The classes of failures that a provider, or the router's request to it, can have. */
 const classes: { readonly [code in ErrorCode]?: FailureClass } = {
   provider_unreachable: connection,
   provider_failed: failed,
@@ -78,7 +81,7 @@ const classes: { readonly [code in ErrorCode]?: FailureClass } = {
   not_found: refused,
 }
 
-/** The class of the error of an attempt. Errors of this router end the call, except those about what one target can do. */
+/** Returns the class of the error of an attempt. Errors of this router end the call, except those about what one target can do. */
 export function failureClass({ code, provider, concernsModel, concernsSize }: RouterError): FailureClass {
   const known = concernsSize ? tooMuch : concernsModel ? forbidden : (classes[code] ?? own)
   // Without a provider nobody was asked.

@@ -7,10 +7,10 @@ import type { ClosedFor, Trouble } from './health.ts'
 /** An attempt that failed. */
 type Failed<Result> = Result & Attempted & { error: RouterError }
 
-/** What hears of failures. */
+/** Receiver of failures. */
 type Heard<Result> = Pick<Trial<Result>, 'onFailed' | 'explanation'>
 
-/** Why targets are not asked. */
+/** Steps of the explanation for targets that are not asked, by error code. */
 const steps: { readonly [code in ErrorCode]?: SkipStep } = { unavailable: 'health', rate_limited: 'capacity' }
 
 /** The failures of one call: those of its attempts, and of targets that were not asked. */
@@ -24,7 +24,7 @@ export class Failures<Result extends Outcome> {
     this.#trial = trial
   }
 
-  /** A target was not asked, or the call ended before it was. */
+  /** Records that a target was not asked, or that the call ended before it was. */
   add(target: Target, error: RouterError): void {
     this.#all.push({ target, error })
     const step = steps[error.code]
@@ -38,13 +38,13 @@ export class Failures<Result extends Outcome> {
     if (times) this.#trial.explanation?.failed(target, times, error)
   }
 
-  /** Another attempt follows: the last one gets its own row, with what it used. */
+  /** Records that another attempt follows: the last one gets its own row, with its usage. */
   goOn(): void {
     if (this.#last) this.#trial.onFailed(this.#last)
     this.#last = undefined
   }
 
-  /** What is told after so many attempts: the target and the error are those of one failure. */
+  /** Returns the failure to report after so many attempts: the target and the error are those of one failure. */
   told(attempts: number): Failure & Attempted {
     const [first, ...others] = this.#all
     if (!first) throw new Error('a call without targets')
@@ -69,7 +69,7 @@ export class Failures<Result extends Outcome> {
 type FailedAttempt = { target: Target; error: RouterError }
 
 /**
- * What is told of a call whose attempts all failed: the failure that is nearest to passing, which is that of the target that takes
+ * Picks the failure to report for a call whose attempts all failed: the one that will pass first, which is that of the target that takes
  * calls again soonest, else that of the first target.
  */
 function toldFailure<Failed extends FailedAttempt>(failures: readonly [Failed, ...Failed[]]): Failed {
@@ -80,7 +80,7 @@ function toldFailure<Failed extends FailedAttempt>(failures: readonly [Failed, .
   return soonest(waiting) ?? failures.findLast(({ target }) => target === first.target) ?? first
 }
 
-/** The error that is told, with all attempts where there were several. */
+/** Returns the error to report, with all attempts where there were several. */
 function withAttempts(told: FailedAttempt, failures: readonly FailedAttempt[]): RouterError {
   const { error } = told
   if (failures.length === 1 || ends.has(error.code)) return error
@@ -93,7 +93,7 @@ function withAttempts(told: FailedAttempt, failures: readonly FailedAttempt[]): 
   return error.with({ attempts })
 }
 
-/** Not of a target: they end the call whatever happened before. */
+/** Error codes that do not come from a target: they end the call whatever happened before. */
 const ends: ReadonlySet<string> = new Set(['client_gone', 'stopping', 'internal'])
 
 /** Failures that are over after a time that is known. */
@@ -107,16 +107,16 @@ function soonest<Failed extends FailedAttempt>(waiting: readonly Failed[]): Fail
   )
 }
 
-/** The failure of a target that takes no calls, without one being tried. */
+/** Returns the failure of a target that takes no calls, without one being tried. */
 export function closedTarget(target: Target, ms: number): RouterError {
   const message = `'${targetId(target)}' failed too often a moment ago. It is tried again in ${Math.ceil(ms / 1_000)} s.`
   return new RouterError('unavailable', message, { retryAfterMs: ms })
 }
 
-/** What is known of targets; `organization`: whose call it is. */
+/** State of targets; `organization` is the one that makes the call. */
 type State = Pick<RoutingState, 'health' | 'gates'> & { organization?: string }
 
-/** Why a target that is passed over is not asked now. */
+/** Explains why a target that is passed over is not asked now. */
 export function passOver(explanation: Explanation, target: Target, state: State): void {
   if (skipClosed(explanation, target, state)) return
   explanation.skip(target, 'health', someCalls)

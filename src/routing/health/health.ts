@@ -7,17 +7,17 @@ import { failureClass, type HealthScope } from './failure-class.ts'
 
 /** One attempt that was let through. */
 export type Passage = {
-  /** Its answer has begun. */
+  /** Called when its answer has begun. */
   succeeded(): void
   /** Counts a failure, where its class counts: before the answer, or one that breaks off. */
   failed(error: RouterError): void
-  /** Its answer is whole and has so many tokens. */
+  /** Called when its answer is complete and has so many tokens. */
   produced?(tokens: number): void
-  /** The call has ended; always to be called. */
+  /** Called when the call has ended, in any case. */
   ended(): void
 }
 
-/** How long a target takes no calls, in milliseconds. `isBusy`: by its own words, without a failure. */
+/** Time for which a target takes no calls, in milliseconds. `isBusy`: the target says so itself, without a failure. */
 export type ClosedFor = { ms: number; isBusy: boolean }
 
 /** An address, credential or target that is not closed; `until` is Unix milliseconds, `organization` the only one that it concerns. */
@@ -32,18 +32,18 @@ export type Trouble = {
 
 export type HealthOptions = {
   settings(): HealthSettings
-  /** Milliseconds of a monotonic clock, the same one for all event loops that tell each other. */
+  /** Milliseconds of a monotonic clock, the same one for all event loops that share findings. */
   now?: () => number
   random?: () => number
-  /** Hears of credentials that a provider refuses, once until they are accepted again. */
+  /** Called with credentials that a provider refuses, once until they are accepted again. */
   onRefused?: (slug: string, error: RouterError) => void
-  /** Hears of each circuit that has changed, but not of single failures. */
+  /** Called with each circuit that has changed, but not with single failures. */
   onFound?: (finding: CircuitFinding) => void
 }
 
 /**
- * What the answers of providers say of their health: of addresses, credentials and targets. It survives reloads. What calls of only one
- * organization have met concerns that one alone, the `caller`: what it sends may be the reason.
+ * Health of providers as their answers show it: of addresses, credentials and targets. It survives reloads. Failures that calls of only one
+ * organization have met affect that one alone, the `caller`: its requests may be the reason.
  */
 export class Health {
   readonly #circuits = new Circuits()
@@ -68,7 +68,7 @@ export class Health {
   }
 
   /**
-   * Whether a target takes calls now. One that may be well again is tried with a call that has another target; one that recovers
+   * Checks whether a target takes calls now. One that may have recovered is tried with a call that has another target; one that recovers
    * takes a share of such calls.
    */
   isOpen(target: Target, hasOthers: boolean, caller?: string): boolean {
@@ -83,7 +83,7 @@ export class Health {
     return true
   }
 
-  /** How long a target takes no calls; undefined while it takes some. */
+  /** Returns the time for which a target takes no calls; undefined while it takes some. */
   closedFor(target: Target, caller?: string): ClosedFor | undefined {
     const now = this.#now()
     const settings = this.#settings()
@@ -116,7 +116,7 @@ export class Health {
     return this.#passage(circuits, trials, caller)
   }
 
-  /** By its own words a target takes no calls for so many milliseconds: those of nobody. */
+  /** Records that a target says it takes no calls for so many milliseconds, from anybody. */
   exhausted(target: Target, ms: number): void {
     const now = this.#now()
     const [, , known] = this.#circuits.of(target, now, this.#settings())
@@ -126,7 +126,7 @@ export class Health {
     this.#tellChange(known, before, now)
   }
 
-  /** Goes on with what another event loop has found out; the later of two findings counts. */
+  /** Adopts a finding of another event loop; the later of two findings counts. */
   adopt(finding: CircuitFinding): void {
     const known = this.#circuits.named(finding, this.#now(), this.#settings())
     if (finding.at <= known.changedAt) return
@@ -135,12 +135,12 @@ export class Health {
     known.changedAt = finding.at
   }
 
-  /** What is not closed, for an event loop that knows nothing yet. */
+  /** Returns the circuits that are not closed, for an event loop that knows nothing yet. */
   findings(): CircuitFinding[] {
     return [...this.#circuits.all()].filter(({ circuit }) => circuit.facts !== undefined).map(findingOf)
   }
 
-  /** Everything that does not take all calls, for operators. */
+  /** Returns everything that does not take all calls, for operators. */
   troubled(): Trouble[] {
     const now = this.#now()
     const settings = this.#settings()
@@ -215,7 +215,7 @@ function findingOf({ key, scope, name, circuit, reason, changedAt: at }: KnownCi
   return { kind: 'circuit', at, key, scope, name, reason, facts: circuit.facts }
 }
 
-/** For credentials that are refused, quotas that are used up, models that are gone. */
+/** Open time for credentials that are refused, quotas that are used up, models that are gone. */
 const longMs = 300_000
-/** For a provider that is busy and does not say how long. */
+/** Pause for a provider that is busy and does not say how long. */
 const unstatedPauseMs = 1_000

@@ -2,15 +2,15 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Target, targetId } from '../../manifest/target.ts'
 
 /**
- * What bounds the retries of all calls together, by target: an outage must not multiply the calls to it. Each organization, the `caller`,
- * has its own: who sends what always fails uses up nobody else's.
+ * Budget that bounds the retries of all calls together, by target: an outage must not multiply the calls to it. Each organization, the
+ * `caller`, has its own: one that sends requests which always fail uses up nobody else's.
  */
 export class RetryBudget {
-  /** What retries have cost, less what first attempts have earned back; without an entry all are left. */
+  /** Cost of retries, less what first attempts have earned back; without an entry the whole budget is left. */
   readonly #spent = new Map<string, number>()
   readonly #waiting = new Map<string, number>()
 
-  /** A first attempt at a target. */
+  /** Counts a first attempt at a target. */
   earn(target: Target, caller: string): void {
     if (this.#spent.size === 0) return
     const id = `${targetId(target)} ${caller}`
@@ -20,7 +20,7 @@ export class RetryBudget {
     else this.#spent.set(id, spent - 1)
   }
 
-  /** Whether a target may be asked again; that is counted. */
+  /** Checks whether a target may be asked again, and counts it. */
   take(target: Target, caller: string): boolean {
     const id = `${targetId(target)} ${caller}`
     const spent = this.#spent.get(id) ?? 0
@@ -48,18 +48,18 @@ export class RetryBudget {
   }
 }
 
-/** First attempts that earn one retry. Each earns 1 and a retry costs this many: fractions would not add up to a whole one. */
+/** Number of first attempts that earn one retry. Each earns 1 and a retry costs this many: fractions would not add up to a whole one. */
 const attemptsPerRetry = 5
 /** The cost of ten retries. */
 const mostSaved = 10 * attemptsPerRetry
 const mostTargets = 10_000
 
-/** How long to wait before the retry of this number, counted from 0: anything up to a bound that doubles. Milliseconds. */
+/** Returns the wait before the retry of this number, counted from 0: anything up to a bound that doubles. Milliseconds. */
 export function backoffMs(retry: number, random: () => number): number {
   return random() * Math.min(longestBackoffMs, firstBackoffMs * 2 ** retry)
 }
 
-/** How long to wait for a target that named a time: that, and up to a fifth more, so that not all come back at once. */
+/** Returns the wait for a target that named a time: that time, and up to a fifth more, so that not all come back at once. */
 export function spreadMs(toldMs: number, random: () => number): number {
   return toldMs * (1 + random() * waitSpread)
 }

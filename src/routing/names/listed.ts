@@ -27,7 +27,7 @@ export type Listable = Directory & {
 }
 
 /**
- * The models that can be called: without a scope all of configured providers; with a scope those that it allows, and the
+ * Returns the models that can be called: without a scope all of configured providers; with a scope those that it allows, and the
  * aliases and policies that have a target in it. A name that equals a model's id replaces it.
  */
 export function listedModels(directory: Listable, scope?: Scope): Listed[] {
@@ -44,24 +44,24 @@ export function listedModels(directory: Listable, scope?: Scope): Listed[] {
   return [...models, ...names.flatMap((name) => listedName(name, directory, scope))]
 }
 
-/** The managed policies that have a target, without the rules of any organization. */
+/** Returns the managed policies that have a target, without the rules of any organization. */
 export function listedPolicies(directory: Directory): Listed[] {
   return [...directory.managed.keys()].flatMap((id) => listedName(id, directory))
 }
 
-/** All names, each once. */
+/** Lists all names, each once. */
 function namesIn({ managed }: Directory, { rules: { aliases, policies } }: Scope): string[] {
   return [...new Set([...aliases.keys(), ...policies.keys(), ...managed.keys()])]
 }
 
-/** The facts of a listed model at a moment (Unix milliseconds). */
+/** Returns the facts of a listed model at a moment (Unix milliseconds). */
 export function entryOfListed({ entry, targets }: Listed, at: number): ModelEntry {
   if (!targets) return entryAt(entry, at)
   const { description } = entry
   return { ...commonEntry(targets.map((one) => entryAt(one, at))), ...(description !== undefined && { description }) }
 }
 
-/** A name with the facts that all its targets have; empty when it has none. */
+/** Returns a name with the facts that all its targets have; empty when it has none. */
 function listedName(name: string, directory: Directory, scope?: Scope): Listed[] {
   const entries = targetsOf(name, directory, scope).map(({ entry }): ModelEntry => entry ?? { api: 'chat' })
   // Calls go only to those of the same kind.
@@ -87,8 +87,8 @@ function targetsOf(name: string, directory: Directory, scope: Scope | undefined)
 }
 
 /**
- * What holds whichever of these models serves: the smallest limits, the abilities that all have, the highest prices, and of the data rules
- * what the least careful provider does. A fact that they do not share is left out.
+ * Returns the entry that holds whichever of these models serves: the smallest limits, the abilities that all have, the highest prices, and
+ * the data rules of the least careful provider. A fact that they do not share is left out.
  */
 export function commonEntry(entries: readonly ModelEntry[]): ModelEntry {
   const all = <Name extends keyof ModelEntry>(name: Name) => entries.map((entry) => entry[name])
@@ -124,7 +124,7 @@ export function commonEntry(entries: readonly ModelEntry[]): ModelEntry {
 
 /** Limits of what models of other APIs take. */
 const largest = ['max_inputs', 'max_characters', 'granularities_at_once'] as const
-/** What can be asked for where not everything can. */
+/** Lists of supported values, where not every value can be asked for. */
 const choices = ['sizes', 'qualities', 'voices', 'formats', 'granularities'] as const
 
 function known(facts: { [name in keyof ModelEntry]?: ModelEntry[name] | undefined }): Partial<ModelEntry> {
@@ -145,17 +145,17 @@ function highest(values: readonly (number | undefined)[]): number | undefined {
   return found.length > 0 ? Math.max(...found) : undefined
 }
 
-/** Whether all are known to have it. */
+/** Checks whether all are known to have it. */
 function everyOne(values: readonly (boolean | undefined)[]): boolean | undefined {
   return values.every((value) => value === undefined) ? undefined : values.every((value) => value === true)
 }
 
-/** Whether one has it, or may have it for all that is known. */
+/** Checks whether one has it, or may have it as far as is known. */
 function anyOne(values: readonly (boolean | undefined)[]): boolean | undefined {
   return values.every((value) => value === undefined) ? undefined : values.some((value) => value !== false)
 }
 
-/** What all lists have; a model without a list takes anything. */
+/** Returns the items that all lists have; a model without a list takes anything. */
 function inAll<Item>(lists: readonly (readonly Item[] | undefined)[]): Item[] | undefined {
   const [first, ...others] = lists.filter((list) => list !== undefined)
   const items = first?.filter((item) => others.every((list) => list.includes(item)))
@@ -170,7 +170,7 @@ function sharedValue<Value>(values: readonly Value[]): Value | undefined {
   return shared(values.map((value) => JSON.stringify(value))) === undefined ? undefined : values[0]
 }
 
-/** Every price that one of them has, as high as it is anywhere. */
+/** Returns every price that one of them has, at its highest. */
 function dearestOfAll(
   all: readonly ({ [name: string]: number } | undefined)[],
 ): { [name: string]: number } | undefined {
@@ -179,7 +179,7 @@ function dearestOfAll(
   return Object.fromEntries([...names].map((name) => [name, Math.max(...all.map((prices) => prices?.[name] ?? 0))]))
 }
 
-/** A tier for every threshold of any of them, with the highest price of each kind that a prompt of that size can have. */
+/** Returns a tier for every threshold of any of them, with the highest price of each kind that a prompt of that size can have. */
 function dearestTiers(entries: readonly ModelEntry[]): PricingTier[] {
   const priced = entries.map(({ pricing }) => ascending(pricing).map(billedTier)).filter(({ length }) => length > 0)
   const thresholds = new Set(priced.flatMap((tiers) => tiers.map((tier) => tier.prompt_tokens_threshold)))
@@ -200,7 +200,7 @@ function dearestTiers(entries: readonly ModelEntry[]): PricingTier[] {
     })
 }
 
-/** The tier of a prompt beyond a threshold. */
+/** Returns the tier of a prompt beyond a threshold. */
 function tierAt(tiers: readonly BilledTier[], threshold: number): BilledTier {
   return (tiers.findLast((tier) => tier.prompt_tokens_threshold <= threshold) ?? tiers[0]) as BilledTier
 }

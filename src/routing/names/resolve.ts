@@ -19,20 +19,20 @@ export type Directory = {
   routing: RoutingRules
 }
 
-/** What targets are wanted for: models of these APIs, of providers that can do it. `name` is that of it for messages. */
+/** Purpose that targets are wanted for: models of these APIs, of providers that can do it. `name` is its name in messages. */
 export type Purpose = {
   apis?: readonly string[]
   serves(target: Pick<Target, 'provider' | 'entry'>): boolean
   name: string
-  /** Only models that are hosted in the EU. */
+  /** True for only the models that are hosted in the EU. */
   inEurope?: boolean
-  /** Hears which targets of a name are left out. */
+  /** Receives the targets of a name that are left out. */
   explanation?: Explanation | undefined
   /** The conversation that they are wanted for: providers may have another endpoint for it. */
   request?: NeutralRequest
 }
 
-/** Models for a conversation. */
+/** Returns the purpose of a conversation: chat models. */
 export function forChat(request: NeutralRequest, explanation?: Explanation): Purpose {
   return { ...conversations, request, explanation }
 }
@@ -43,7 +43,7 @@ const conversations: Purpose = {
   name: 'chat models',
 }
 
-/** Any model of a provider that can be asked for something. */
+/** Purpose of any request: any model of a provider serves it. */
 const forAnything: Purpose = {
   serves: ({ provider: { chat, operations } }) => chat !== undefined || operations !== undefined,
   name: 'endpoints',
@@ -52,24 +52,24 @@ const forAnything: Purpose = {
 /** At least one target, in the order in which they are to be tried. */
 export type Targets = readonly [Target, ...Target[]]
 
-/** What a name leads to, and the rules for asking it. */
+/** Targets that a name leads to, and the rules for asking them. */
 export type Route = {
   targets: Targets
   rules: RoutingRules
   weights?: Weights | undefined
-  /** Of several names, the place of the one that led to each target: those of an earlier one come first. */
+  /** Place of the name that led to each target, where there are several: targets of an earlier name come first. */
   rank?: ReadonlyMap<Target, number>
-  /** Only the target that stands first is asked. */
+  /** Set where only the target that stands first is asked. */
   onlyFirst?: true
   /** A target that would lose a field of the request is passed over. */
   strict?: true
   sessionId?: string
-  /** Wishes of the request that are not heeded. */
+  /** Preferences of the request that are ignored. */
   unheeded?: readonly string[]
 }
 
 /**
- * The targets of a model string. A name is an alias, else a policy of the organization, else a managed policy, else
+ * Resolves a model string to its targets. A name is an alias, else a policy of the organization, else a managed policy, else
  * `<provider>/<model>`; without a scope it is one of the last two. Targets that are not configured, not known, not
  * allowed or not for this purpose are left out. Throws RouterError 404, 403 for the access list of the key, or 400 for
  * models of another API, when none is left.
@@ -114,7 +114,7 @@ export function resolve(
   return { targets: [first, ...others], rules, weights }
 }
 
-/** Whether a name promises that only targets in the EU serve it, by itself or by what an alias stands for. */
+/** Checks whether a name promises that only targets in the EU serve it, by itself or by what an alias stands for. */
 export function promisesEurope(model: string, { aliases }: Scope['rules']): boolean {
   return isEuropean(model) || isEuropean(aliases.get(bareName(model)) ?? '')
 }
@@ -165,7 +165,7 @@ function targetOf(
   return { provider, model: known.model, entry, ...(is !== known.model && { is }) }
 }
 
-/** The error for a name without targets: that of the first one which is not allowed; its message combines the reasons. */
+/** Returns the error for a name without targets: that of the first one which is not allowed; its message combines the reasons. */
 function noTargets(
   model: string,
   { ids, through }: LookedUp,
@@ -180,10 +180,10 @@ function noTargets(
   return new RouterError(code, message.trimEnd(), { param: 'model' })
 }
 
-/** How long a call to a policy may take that says nothing else. Milliseconds. */
+/** Maximum time of a call to a policy that sets no other. Milliseconds. */
 const policyTotalMs = 300_000
 
-/** More would make the message unreadable. */
+/** Maximum number of reasons: more would make the message unreadable. */
 const maxReasons = 5
 
 function refuseInvalid(model: string): void {

@@ -8,13 +8,13 @@ import type { Explanation } from '../explanation.ts'
 import { type Directory, type Purpose, promisesEurope, type Route, resolve, type Targets } from './resolve.ts'
 import type { Scope } from './scope.ts'
 
-/** What a route depends on beside the request. */
+/** Facts that a route depends on besides the request. */
 type RouteContext = PricedCall & { directory: Directory; scope: Scope; purpose: Purpose }
 
 /**
- * What the names of a request lead to, and the rules for asking it: those of the first name, but for what the request itself
- * says. Further names that may not be called are passed over; where none is left, throws RouterError as `resolve` does for the
- * first one. Throws RouterError 404 where the request's own wishes leave no target.
+ * Returns the targets that the names of a request lead to, and the rules for asking them: those of the first name, except where the request
+ * itself sets others. Further names that may not be called are passed over; where none is left, throws RouterError as `resolve` does for
+ * the first one. Throws RouterError 404 where the request's own preferences leave no target.
  */
 export function routeForRequest(model: string, asked: RoutingRequest | undefined, context: RouteContext): Route {
   const { directory, scope, purpose } = context
@@ -37,7 +37,7 @@ export function routeForRequest(model: string, asked: RoutingRequest | undefined
   }
 }
 
-/** The targets of several names, each once. What the first one promises holds for all. */
+/** Returns the targets of several names, each once. The promises of the first one hold for all. */
 function joinedRoute(names: readonly string[], { directory, scope, purpose }: RouteContext): Route {
   const [model = ''] = names
   const inEurope = promisesEurope(model, scope.rules)
@@ -77,7 +77,7 @@ function joined(routes: readonly [Route, ...Route[]], { identify }: Directory): 
   return { targets, rules, rank, ...(weights.size > 0 && { weights }) }
 }
 
-/** The targets of these providers first, in their order. */
+/** Returns the targets of these providers first, in their order. */
 function inOrder(targets: Targets, order: readonly string[]): Targets {
   const placeOf = ({ provider }: Target) => {
     const place = order.indexOf(provider.slug)
@@ -86,7 +86,7 @@ function inOrder(targets: Targets, order: readonly string[]): Targets {
   return targets.toSorted((one, other) => placeOf(one) - placeOf(other)) as unknown as Targets
 }
 
-/** Who names the order of providers leaves nothing to be chosen; a session is kept at its target. */
+/** Returns the rules of a request. One that names the order of providers leaves nothing to choose; a session is kept at its target. */
 function rulesFor(rules: RoutingRules, { order, sort, sessionId, totalMs }: RoutingRequest): RoutingRules {
   const sticky = sessionId !== undefined && rules.sticky === 'none' ? 'session' : rules.sticky
   return {
@@ -98,10 +98,10 @@ function rulesFor(rules: RoutingRules, { order, sort, sessionId, totalMs }: Rout
   }
 }
 
-/** What prices of a call depend on: Unix milliseconds, and the tokens of its prompt. */
+/** Facts that the prices of a call depend on: Unix milliseconds, and the tokens of its prompt. */
 type PricedCall = { at: number; promptTokens(): number }
 
-/** The targets that a request lets serve it. Throws RouterError 404 that says why for each, when there are none. */
+/** Returns the targets that a request lets serve it. Throws RouterError 404 with a reason for each, when there are none. */
 function wishedTargets(targets: Targets, asked: RoutingRequest, call: PricedCall, explanation?: Explanation): Targets {
   const reasons: Reason[] = []
   const left = targets.filter((target) => {
@@ -121,7 +121,7 @@ function wishedTargets(targets: Targets, asked: RoutingRequest, call: PricedCall
   throw new RouterError('model_not_found', message, { param: field })
 }
 
-/** More would make the message unreadable. */
+/** Maximum number of reasons: more would make the message unreadable. */
 const maxReasons = 5
 
 type Reason = { field: string; message: string }
@@ -152,7 +152,7 @@ function keepsNothing({ entry }: Target): boolean {
   return entry?.data_retention === false && entry.data_used_for_training === false
 }
 
-/** The first price that is higher than it may be, or not known. */
+/** Returns the first price that is higher than it may be, or not known. */
 function priceAbove({ entry }: Target, most: MaxPrice, { at, promptTokens }: PricedCall): PriceKind | undefined {
   const now = entry && entryAt(entry, at)
   return priceKinds.find((kind) => {
@@ -178,7 +178,7 @@ const prices: {
     Math.max(dearest(other_prices, /^per_(input_)?image$/), dearest(image_prices, /./)),
 }
 
-/** The tiers that a prompt may be billed by. */
+/** Returns the tiers that a prompt may be billed by. */
 function reachedTiers({ pricing }: ModelEntry, promptTokens: () => number) {
   const tiers = ascending(pricing).map(billedTier)
   if (tiers.length < 2) return tiers
@@ -194,7 +194,7 @@ function dearest(listed: { readonly [name: string]: number | undefined }, names:
   return Math.max(0, ...Object.entries(listed).map(([name, price = 0]) => (names.test(name) ? price : 0)))
 }
 
-/** Products of prices are not exact. */
+/** Rounds a price, as products of prices are not exact. */
 function rounded(usd: number): number {
   return Math.round(usd * 1e9)
 }

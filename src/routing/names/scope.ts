@@ -16,14 +16,14 @@ export type Candidate = {
   identify(provider: string, model: string): { name: string } | undefined
 }
 
-/** Why a model may not be used, as one sentence. */
+/** Reason why a model may not be used, as one sentence. */
 export type Exclusion = {
   code: Extract<ErrorCode, 'model_not_found' | 'forbidden' | 'invalid_request'>
   message: string
 }
 
 /**
- * Why a model may not be used in a scope; undefined when it may. `through` are the names of the alias and the policy that
+ * Returns why a model may not be used in a scope; undefined when it may. `through` are the names of the alias and the policy that
  * led to it: a key that may use one of them may use all its models.
  */
 export function exclusionOf(
@@ -42,13 +42,13 @@ export function exclusionOf(
   return { code: 'forbidden', message: `The model '${candidate.id}' is not in the access list of this API key.` }
 }
 
-/** Why a model is not for ids that end in `@eu`; undefined when it is. */
+/** Returns why a model is not available to ids that end in `@eu`; undefined when it is. */
 export function exclusionInEurope({ id, entry }: Candidate): Exclusion | undefined {
   if (entry?.geolocation === 'eu') return undefined
   return notFound(`${hosted(id, entry)}, and an id that ends in '@eu' is served in the EU only.`)
 }
 
-/** Why a model cannot be called at an endpoint for models of this API; models that the catalog does not know may be of any. */
+/** Returns why a model cannot be called at an endpoint for models of this API; models that the catalog does not know may be of any API. */
 export function exclusionByApi({ id, entry }: Candidate, apis: readonly string[] | undefined): Exclusion | undefined {
   if (apis === undefined || entry === undefined) return undefined
   if ([entry.api, ...(entry.also ?? [])].some((api) => apis.includes(api))) return undefined
@@ -58,7 +58,7 @@ export function exclusionByApi({ id, entry }: Candidate, apis: readonly string[]
   return { code: 'invalid_request', message }
 }
 
-/** Where models are called, by their API. */
+/** Endpoints at which models are called, by their API. */
 const endpoints: { readonly [api: string]: string } = {
   chat: '/v1/chat/completions',
   embedding: '/v1/embeddings',
@@ -90,7 +90,7 @@ function isNamed(list: readonly string[], through: readonly string[]): boolean {
   return through.some((name) => hasName(list, name) || hasName(list, `${policyPrefix}${name}`))
 }
 
-/** The rule that a model breaks. Unknown facts break a rule, because it is a promise to the organization. */
+/** Returns the rule that a model breaks. Unknown facts break a rule, because it is a promise to the organization. */
 function brokenRule({ id, entry }: Candidate, rules: Scope['rules']['dataRules']): string | undefined {
   const { geolocation, data_retention, data_used_for_training } = rules
   if (geolocation && !geolocation.includes(entry?.geolocation ?? '')) {

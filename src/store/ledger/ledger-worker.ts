@@ -23,9 +23,9 @@ const cacheKib = 16 * 1024
 /** 16 MB of log: pages that many commits change go to the database once. */
 const pagesPerCheckpoint = 4_000
 
-/** When the start of the router is over. Milliseconds. */
+/** Time after which the start of the router is over. Milliseconds. */
 const startMs = 2_000
-/** As a server counts its requests: a batch is written at once. */
+/** Batches, counted as a server counts its requests: a batch is written at once. */
 const batches = { begun: 0, size: 0 }
 
 /** The thread that waits for the disk. An empty message ends it. */

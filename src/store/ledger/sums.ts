@@ -111,7 +111,7 @@ function addition(db: Connection, table: string, columns: readonly string[], fig
     ON CONFLICT (${columns}) DO UPDATE SET ${figures.map((name) => `${name} = ${name} + excluded.${name}`)}`)
 }
 
-/** What usage counts, as the columns of the tables of sums: calls, nano-USD and tokens. */
+/** Counts of usage, as the columns of the tables of sums: calls, nano-USD and tokens. */
 export type Figures = { -readonly [name in Figure]: bigint }
 
 /** The name of one figure. */

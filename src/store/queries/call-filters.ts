@@ -1,4 +1,4 @@
-/** What calls are asked for by; a missing filter lets all pass. `labels` are those that the key has today, `extra` are fields of the metadata. */
+/** Filters of calls; a missing one lets all pass. `labels` are those that the key currently has, `extra` are fields of the metadata. */
 export type CallFilters = {
   id?: string
   key?: string
@@ -15,7 +15,7 @@ export type CallFilters = {
   extra?: readonly (readonly [name: string, value: string])[]
 }
 
-/** Whether a label or a field of the metadata may have this name in a filter. */
+/** Checks whether a label or a field of the metadata may have this name in a filter. */
 export function isFilterName(name: string): boolean {
   return /^[^"\p{Cc}]{1,128}$/u.test(name)
 }
@@ -50,7 +50,7 @@ export function filterSql({ labels = [], extra = [], ...equal }: CallFilters): s
   return conditions.map((condition) => `AND ${condition}`).join(' ')
 }
 
-/** What is bound to the conditions. */
+/** Returns the values that are bound to the conditions. */
 export function filterParameters({ labels = [], extra = [], ...equal }: CallFilters): Record<string, string> {
   const path = (name: string) => `$.${JSON.stringify(name)}`
   return {
@@ -64,7 +64,7 @@ export function filterParameters({ labels = [], extra = [], ...equal }: CallFilt
     ...Object.fromEntries(
       extra.flatMap(([name, value], index) => [
         [`extra${index}`, path(name)],
-        // A text, or what is none: a number, true, an object.
+        // A text, or anything else: a number, true, an object.
         [`extraText${index}`, JSON.stringify(value)],
         [`extraValue${index}`, value],
       ]),

@@ -2,7 +2,7 @@ import { hourMs } from '../../core/time.ts'
 import type { Connection } from '../connection.ts'
 import { type CallFilters, filterParameters, filterSql } from './call-filters.ts'
 
-/** Where a row is in the order of the list: by time, key and row, the latest first. */
+/** Place of a row in the order of the list: by time, key and row, the latest first. */
 type Place = { at: bigint; key: string; row: bigint }
 
 /** The place before all rows of a time and after all later ones. */
@@ -44,7 +44,7 @@ export function placesOf(db: Connection, filters: CallFilters) {
   const idAt = db.prepare<[bigint], string>('SELECT id FROM ledger WHERE rowid = ?').pluck()
   return {
     of: (id: string, organization: string) => byId.get(id, organization),
-    /** The last of the next rows; undefined when less of them are left. */
+    /** Returns the last of the next rows; undefined when less of them are left. */
     further(organization: string, place: Place, { span, rows }: { span: Span; rows: number }) {
       const from = BigInt(span.from)
       return further.get({ organization, requestId, hour: hourOf(from), from, passed: BigInt(rows - 1), ...place })

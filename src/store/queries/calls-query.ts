@@ -17,9 +17,9 @@ export type CallsQuery = Span & {
 /** Calls, the newest first; `next` is where the next page begins, missing when there are no more. A page may have none and a `next`. */
 export type CallsPage = { calls: ListedCall[]; next?: string }
 
-/** Rows that are looked at in the first step, and at most in a later one: few calls pass some filters, and nearly all pass most. */
+/** Rows that are examined in the first step, and at most in a later one: few calls pass some filters, and nearly all pass most. */
 const [firstRows, mostRows] = [200, 1_000]
-/** After so long a page ends, however few calls it has. Milliseconds. */
+/** Maximum duration of a page, however few calls it has. Milliseconds. */
 const longestMs = 70
 
 /** A function that reads pages of calls, by the index of organizations and times. Throws the engine's errors. */
@@ -60,12 +60,12 @@ export function callsReader(db: Connection, patienceMs = longestMs): (query: Cal
 /** A call, with what it names by an id, as that is today. */
 export type ListedCall = {
   call: CallRecord
-  /** Its other attempts that have rows, in their order. */
+  /** The other attempts of the call that have rows, in their order. */
   attempts: CallRecord[]
   keyName?: string
   groupName?: string
   labels: Record<string, string>
-  /** Of a trace that the client began. */
+  /** Id of a trace that the client began. */
   traceId?: string
 }
 

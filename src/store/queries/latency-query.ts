@@ -3,22 +3,25 @@ import { outputColumns } from '../ledger/ledger-row.ts'
 import type { CallFilters } from './call-filters.ts'
 import { callHours, placesOf, rowsBetween, type Span, startOf } from './call-places.ts'
 
-/** How long the calls of an organization took that arrived in a range of Unix milliseconds (`to` is exclusive) and pass the filters. */
+/**
+ * Query for the durations of an organization's calls that arrived in a range of Unix milliseconds (`to` is exclusive) and pass the
+ * filters.
+ */
 export type LatencyQuery = Span & { organization: string; filters: CallFilters; groupBy?: LatencyGroup }
 
-/** What calls are told apart by. */
+/** Criteria by which calls are grouped. */
 export const latencyGroups = ['provider', 'model', 'key', 'group', 'operation', 'asked'] as const
 export type LatencyGroup = (typeof latencyGroups)[number]
 
 /** The value that half of the calls do not exceed, and that of 95 %; missing where no call has one. */
 export type Quantiles = { p50: number; p95: number }
-/** Of complete calls; first events, and tokens per second after them, are those of streams. */
+/** Figures of complete calls; first events, and tokens per second after them, are those of streams. */
 export type Figures = { calls: number; firstEventMs?: Quantiles; durationMs?: Quantiles; tokensPerSecond?: Quantiles }
 
-/** `isWhole`: all calls of the range were looked at. The group with the most calls stands first. */
+/** `isWhole`: all calls of the range were examined. The group with the most calls comes first. */
 export type Latency = Figures & { isWhole: boolean; groups: (Figures & { value: string | null })[] }
 
-/** The newest calls say how it is. */
+/** Maximum number of calls examined: the newest ones are representative. */
 const mostCalls = 20_000
 const rowsAtOnce = 2_000
 /** Milliseconds. */

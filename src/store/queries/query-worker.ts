@@ -13,7 +13,7 @@ const readers = { usage: usageReporter, calls: callsReader, latency: latencyRead
 /** Rows per message: the receiving event loop must not block. */
 const rowsAtOnce = 1_000
 
-/** Holds a month of a large organization in the tables of sums. */
+/** Cache that holds a month of a large organization in the tables of sums. */
 const cacheKib = 16 * 1024
 
 /** The thread of queries: it may read millions of rows while the event loop goes on. */

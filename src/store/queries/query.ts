@@ -1,10 +1,10 @@
 /** The answer would be too large, or takes too long. */
 export class QueryTooLarge extends Error {}
 
-/** What answers queries on a connection. Throws QueryTooLarge and the engine's errors. */
+/** Function that answers queries on a connection. Throws QueryTooLarge and the engine's errors. */
 export type Reader<Query, Row> = (query: Query) => Row[]
 
-/** What the thread of queries answers, and the path of its database. */
+/** Kind of queries that a worker answers, and the path of its database. */
 export type QueryWorker = { path: string; kind: 'usage' | 'calls' | 'latency' }
 
 /** A reply of the thread: rows, and whether there are more of the same query. */

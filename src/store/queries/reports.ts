@@ -8,11 +8,11 @@ import { type UsageQuery, type UsageRow, usageReporter } from './usage-query.ts'
 type Calls = {
   /** A page of calls. Rejects with StoreError. */
   page(query: CallsQuery): Promise<CallsPage>
-  /** As `page`, for many pages one after the other, which hold nobody else up. */
+  /** Reads pages like `page`, for many pages one after the other, without delaying other readers. */
   exported(query: CallsQuery): Promise<CallsPage>
-  /** How long calls took. Rejects with StoreError. */
+  /** Returns the durations of calls. Rejects with StoreError. */
   latency(query: LatencyQuery): Promise<Latency>
-  /** Whether a page of an organization may begin after the row with this id. */
+  /** Checks whether a page of an organization may begin after the row with this id. */
   isCursor(id: string, organization: string): boolean
   /** A call of an organization, by its id or that of an attempt. */
   find(id: string, organization: string): ListedCall | undefined

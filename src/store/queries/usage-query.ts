@@ -22,19 +22,19 @@ export type UsageQuery = {
 
 /** The usage of one group in one period; `values` are in the order of `groupBy`, null where calls have none. */
 export type UsageRow = {
-  /** When the period begins: Unix milliseconds. */
+  /** Start of the period: Unix milliseconds. */
   start: number
   values: (string | null)[]
   byOperation: { [operation: string]: number }
   figures: Figures
 }
 
-/** Whether `groupBy` may have this name. */
+/** Checks whether `groupBy` may have this name. */
 export function isUsageGroup(name: string): boolean {
   return Object.hasOwn(columns, name) || /^(?:label|extra)\.[^"\p{Cc}]{1,128}$/u.test(name)
 }
 
-/** The most rows of a report, where nobody says otherwise. */
+/** The default maximum of rows in a report. */
 export const mostUsageRows = 100_000
 /** The longest time of a query; one that reads the ledger itself reads about 300,000 rows per second. */
 const longestMs = 30_000
@@ -187,8 +187,8 @@ function boundParameters({ organization, key, groupBy }: UsageQuery): Record<str
 }
 
 /**
- * Where a group is found: in all tables, in those that tell keys apart, or only in the calls themselves; as an expression, or as a
- * field of the metadata.
+ * Column of a group: in all tables, in those that distinguish keys, or only in the calls themselves; as an expression, or as a field of
+ * the metadata.
  */
 type Column = { of: 'all' | 'keys' | 'calls' } & ({ sql: string; field?: never } | { sql?: never; field: string })
 
@@ -226,7 +226,7 @@ function columnOf(name: string): Column {
   return name.startsWith('extra.') ? { of: 'calls', field: name.slice('extra.'.length) } : key
 }
 
-/** What rows name by an id; both are read once for each query. */
+/** Look-ups for what rows refer to by an id; both are read once for each query. */
 type Lookups = {
   labelsOf(key: string | null): Record<string, string>
   groupName(group: string | null): string | null

@@ -5,7 +5,7 @@ import type { Connection } from '../connection.ts'
 import { inMemory } from '../database-files.ts'
 import { StoreError, storeError } from '../store-error.ts'
 
-/** What is damaged, in the words of SQLite; empty for a sound database. */
+/** Damage in the words of SQLite; empty for a sound database. */
 export type Damage = string[]
 
 /** A reply of the thread: what is damaged, or why it could not find out. */
@@ -17,14 +17,14 @@ export type Integrity = {
   checkAll(): Damage
   /** The tables that decide about calls: of a small database at once, else in a thread of its own. Rejects with StoreError when that cannot be found out. */
   checkDeciding(): Promise<Damage>
-  /** Resolves when no thread is left. One that has only begun is not ended from outside: loading SQLite must not be interrupted. */
+  /** Resolves when no thread is left. One that has only just started is not ended from outside: loading SQLite must not be interrupted. */
   close(): Promise<void>
 }
 
-/** How long the end of a process waits for a check. Milliseconds. */
+/** Maximum time for which the end of a process waits for a check. Milliseconds. */
 const patienceMs = 2_000
 
-/** What is checked in a few milliseconds; a thread alone would take ten times as long to start. */
+/** Size of a database that is checked in a few milliseconds; a thread alone would take ten times as long to start. */
 const fewBytes = 2 ** 20
 
 function bytesOf(db: Connection): number {
@@ -66,7 +66,7 @@ export function integrity(db: Connection): Integrity {
   }
 }
 
-/** What is damaged in the tables that decide whether a call may run. They are small beside those that calls fill. */
+/** Finds damage in the tables that decide whether a call may run. They are small beside those that calls fill. */
 export function decidingDamage(db: Connection): Damage {
   return damageOf(
     db,

@@ -72,7 +72,7 @@ const schemes: { [Name in Auth['scheme']]: Scheme<Extract<Auth, { scheme: Name }
   plugin: async (auth, request, context) => withHeaders(request, await pluginHeaders(auth, request, context)),
 }
 
-/** What is signed. Throws RouterError for more than fits into memory. */
+/** Returns the bytes that are signed. Throws RouterError for more than fits into memory. */
 async function signedBytes({ body = '' }: UnauthorizedRequest, provider: string): Promise<string | Uint8Array> {
   if (typeof body === 'string') return body
   const bytes = await wholeBytes(body(), mostSigned)
@@ -92,7 +92,7 @@ function withBearer(request: UnauthorizedRequest, token: string): Authorized {
   return withHeaders(request, { authorization: `Bearer ${token}` })
 }
 
-/** Providers with the same credential share tokens; an error names the provider that was called. */
+/** Adds a token. Providers with the same credential share tokens; an error names the provider that was called. */
 async function withToken(
   auth: Auth,
   request: UnauthorizedRequest,
@@ -118,7 +118,7 @@ async function withToken(
   return { ...withBearer(request, token), refused: () => tokens.forget(credential, token) }
 }
 
-/** RFC 6749, section 4.4. The secret goes in the body, which every provider accepts. */
+/** Fetches a token by RFC 6749, section 4.4. The secret goes in the body, which every provider accepts. */
 async function clientToken(auth: OAuthClientCredentials, { httpClient, provider, now }: Context): Promise<Token> {
   const { tokenUrl: url, clientId, clientSecret, scope } = auth
   const form = {
@@ -133,7 +133,10 @@ async function clientToken(auth: OAuthClientCredentials, { httpClient, provider,
 /** A request before authentication; of bodies that are no text a plugin gets nothing. */
 type Request = { method: string; url: string; headers: Readonly<Record<string, string>>; body?: unknown }
 
-/** The headers that a plugin's scheme adds to a request. Rejects with RouterError for what is none, and what takes too long. */
+/**
+ * Returns the headers that a plugin's scheme adds to a request. Rejects with RouterError for results that are not headers, and when it
+ * takes too long.
+ */
 async function pluginHeaders(
   scheme: PluginScheme,
   { method, url, headers, body }: Request,
@@ -162,7 +165,7 @@ async function pluginHeaders(
 
 const mostMs = 10_000
 
-/** What only the connection itself can say. */
+/** Headers that only the connection itself can set. */
 const ofConnection: ReadonlySet<string> = new Set(
   'host content-length transfer-encoding connection keep-alive te trailer upgrade expect'.split(' '),
 )
@@ -176,7 +179,9 @@ function wrongHeaders(made: unknown): string | undefined {
   return undefined
 }
 
-/** How a provider is authenticated to, with a word in place of what is secret: nothing is signed, and no token is asked for. */
+/**
+ * Describes how the router authenticates to a provider, with a word in place of each secret: nothing is signed, and no token is asked for.
+ */
 export function shownCredential(auth: Auth): Auth {
   switch (auth.scheme) {
     case 'none':

@@ -5,7 +5,7 @@ import type { AwsSigV4 } from '../../manifest/provider.ts'
 export type Signable = { method: string; url: string; headers: Record<string, string>; body: string | Uint8Array }
 
 /**
- * The headers that sign a request (AWS Signature Version 4): `authorization`, `x-amz-date`, and the session token.
+ * Returns the headers that sign a request (AWS Signature Version 4): `authorization`, `x-amz-date`, and the session token.
  * `now` is in milliseconds since 1970.
  */
 export async function signAws(auth: AwsSigV4, request: Signable, now: number): Promise<Record<string, string>> {
@@ -27,7 +27,7 @@ export async function signAws(auth: AwsSigV4, request: Signable, now: number): P
   return Object.fromEntries(names.flatMap((name) => (headers.has(name) ? [[name, headers.get(name) as string]] : [])))
 }
 
-/** A signing key is derived per day and credential: the cache is cleared when it has grown. */
+/** Returns the cache of signing keys, which are derived per day and credential: it is cleared when it has grown. */
 function signingKeys(): Map<string, ArrayBuffer> {
   if (derived.size > 100) derived.clear()
   return derived
@@ -35,7 +35,7 @@ function signingKeys(): Map<string, ArrayBuffer> {
 
 const derived = new Map<string, ArrayBuffer>()
 
-/** Imported by the first request that needs it. */
+/** Imports the signer with the first request that needs it. */
 async function loadSigner(): Promise<typeof import('aws4fetch').AwsV4Signer> {
   try {
     return (await import('aws4fetch')).AwsV4Signer

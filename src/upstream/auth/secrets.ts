@@ -3,11 +3,11 @@ import type { RouterError } from '../../core/errors.ts'
 import type { Auth, Provider } from '../../manifest/provider.ts'
 import { isPublicAddress } from '../files/public-address.ts'
 
-/** What of a provider may contain secrets. */
+/** Parts of a provider that may contain secrets. */
 type Secretive = Pick<Provider, 'auth' | 'headers' | 'baseUrl'>
 
 /**
- * Replaces the secrets of a provider in a text for people: whole and cut, plain, as URLs, JSON, base64 and hexadecimal digits write
+ * Replaces the secrets of a provider in a human-readable text: whole and cut, plain, as URLs, JSON, base64 and hexadecimal digits write
  * them. A piece that is shorter than `pieceLength` characters stays. Longer texts than `longestText` are cut.
  */
 export function redact(provider: Secretive, text: string): string {
@@ -27,19 +27,21 @@ export function redact(provider: Secretive, text: string): string {
   return short.reduce((hiding, secret) => hiding.replaceAll(secret, hidden), left + cut.slice(from))
 }
 
-/** The same error without the provider's secrets, in what clients read and in what the log says; clients read no address either. */
+/** Returns the same error without the provider's secrets, both for clients and for the log; clients see no address either. */
 export function withoutSecretsOf(provider: Secretive, error: RouterError): RouterError {
   error.message = withoutAddress(provider, redact(provider, error.message))
   if (error.forLog !== undefined) error.forLog = redact(provider, error.forLog)
   return error
 }
 
-/** A text for whoever manages an organization: without the provider's secrets, and without an address of the operator's own network. */
+/**
+ * Returns a text for the managers of an organization: without the provider's secrets, and without an address of the operator's own network.
+ */
 export function shownOf(provider: Secretive, text: string): string {
   return withoutAddress(provider, redact(provider, text))
 }
 
-/** Hides the host of a provider in a network of the operator's own: providers and proxies repeat where they were called. */
+/** Hides the host of a provider in a network of the operator's own: providers and proxies repeat the address that they were called at. */
 function withoutAddress({ baseUrl }: Secretive, text: string): string {
   const url = URL.parse(baseUrl)
   if (!url || isPublicHost(url.hostname)) return text
@@ -65,7 +67,7 @@ export function rememberIssued(auth: Auth, token: string): void {
 
 const hidden = '[secret]'
 const hiddenAddress = '[address]'
-/** What is left of a secret tells no more than people need to recognize it. */
+/** Length below which the rest of a secret reveals no more than an operator needs to recognize it. */
 const pieceLength = 10
 const longestText = 4_000
 
@@ -74,7 +76,7 @@ type Known = Omit<Secretive, 'auth'> & { pieces: ReadonlySet<string>; short: rea
 const known = new WeakMap<Auth, Known>()
 const issued = new WeakMap<Auth, readonly string[]>()
 
-/** Computed at the first error of a provider. */
+/** Returns the secrets of a provider, computed at its first error. */
 function secretsIn(provider: Secretive): Known {
   const { auth, headers, baseUrl } = provider
   const before = known.get(auth)
@@ -90,7 +92,7 @@ function secretsIn(provider: Secretive): Known {
   return found
 }
 
-/** The ways in which a text, or an echo of a header, may write a secret. */
+/** Returns the ways in which a text, or an echo of a header, may write a secret. */
 function formsOf(secret: string): string[] {
   const inUrl = encodeURIComponent(secret)
   const bytes = Buffer.from(secret)
@@ -112,7 +114,7 @@ function inJson(text: string): string {
   return JSON.stringify(text).slice(1, -1)
 }
 
-/** A secret in base64, wherever in the encoded text it begins: `Basic` puts a user name before it. */
+/** Returns a secret in base64, wherever in the encoded text it begins: `Basic` puts a user name before it. */
 function base64Forms(bytes: Buffer): string[] {
   return [0, 1, 2].flatMap((before) => {
     const encoded = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64url')
@@ -149,7 +151,7 @@ function secretsOf(auth: Auth): string[] {
   }
 }
 
-/** The lines of the private key, and its id: everything else in a key file is the name of something. */
+/** Returns the lines of the private key, and its id: everything else in a key file is the name of something. */
 function keysIn(credentials: string): string[] {
   if (!credentials.startsWith('{')) return [credentials]
   const { private_key_id: id, private_key: key } = parsedKeyFile(credentials)
@@ -165,7 +167,7 @@ function parsedKeyFile(text: string): { private_key_id?: unknown; private_key?: 
   }
 }
 
-/** What an address may contain besides the host and the path. */
+/** Lists the parts of an address that may be secret: all but the host and the path. */
 function secretsOfUrl(address: string): string[] {
   const url = URL.parse(address)
   return url ? [decodeURIComponent(url.password), ...url.searchParams.values()] : []

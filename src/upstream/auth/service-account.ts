@@ -28,14 +28,14 @@ export async function serviceAccountToken(
   return await requestToken({ url: account.tokenUrl, form, secrets: [assertion], provider }, httpClient, now)
 }
 
-/** The JWT with which a service account requests a token, valid for an hour from `issuedAt`, in seconds since 1970. */
+/** Returns the JWT with which a service account requests a token, valid for an hour from `issuedAt`, in seconds since 1970. */
 export function signAssertion({ email, keyId, key, tokenUrl }: AccountKey, scope: string, issuedAt: number): string {
   const header = { alg: 'RS256', typ: 'JWT', ...(keyId !== undefined && { kid: keyId }) }
   const claims = { iss: email, scope, aud: tokenUrl, exp: issuedAt + assertionLifetime, iat: issuedAt }
   return signRs256(`${encode(header)}.${encode(claims)}`, key)
 }
 
-/** A JWS of an encoded header and payload: `header.payload.signature` (RFC 7515, appendix A.2). */
+/** Returns a JWS of an encoded header and payload: `header.payload.signature` (RFC 7515, appendix A.2). */
 export function signRs256(input: string, key: KeyObject): string {
   return `${input}.${sign('RSA-SHA256', Buffer.from(input), key).toString('base64url')}`
 }
@@ -44,7 +44,7 @@ function encode(part: object): string {
   return Buffer.from(JSON.stringify(part)).toString('base64url')
 }
 
-/** Read at every refresh, so that a file can be replaced while the router runs. */
+/** Reads the account at every refresh, so that a file can be replaced while the router runs. */
 async function readAccount(credentials: string, provider: string): Promise<AccountKey> {
   const text = credentials.startsWith('{') ? credentials : await readKeyFile(credentials, provider)
   const file = parse(text)

@@ -10,7 +10,7 @@ export type Token = { text: string; refreshAt: number; expiresAt: number }
 /** Tokens by credential. */
 type Tokens = {
   /**
-   * A valid token. Concurrent callers share one fetch, which goes on when one of them aborts. A failed fetch is not cached:
+   * Returns a valid token. Concurrent callers share one fetch, which goes on when one of them aborts. A failed fetch is not cached:
    * it rejects for the waiting callers, and the next caller tries again.
    */
   get(credential: string, fetchToken: () => Promise<Token>, signal: AbortSignal): Promise<string>
@@ -18,7 +18,7 @@ type Tokens = {
   forget(credential: string, token: string): void
 }
 
-/** The tokens of an HTTP client: they live as long as it does, through every reload. */
+/** Returns the tokens of an HTTP client: they live as long as it does, through every reload. */
 export function tokensOf(httpClient: HttpClient): Tokens {
   const client = httpClient.base ?? httpClient
   const known = byClient.get(client) ?? openTokens()
@@ -28,7 +28,7 @@ export function tokensOf(httpClient: HttpClient): Tokens {
 
 const byClient = new WeakMap<HttpClient, Tokens>()
 
-/** How long to wait after a failed early refresh, while the old token stays in use. Milliseconds. */
+/** Wait after a failed early refresh, while the old token stays in use. Milliseconds. */
 const retryAfterMs = 10_000
 
 /** A token this close to its expiry might expire on the way. Milliseconds. */
@@ -36,7 +36,7 @@ const minRemainingMs = 5_000
 
 type Entry = { token?: Token; fetching?: Promise<Token>; pausedUntil: number }
 
-/** An empty store. `now` is the time in milliseconds since 1970. */
+/** Opens an empty store. `now` is the time in milliseconds since 1970. */
 export function openTokens(now: () => number = Date.now): Tokens {
   const entries = new Map<string, Entry>()
 
@@ -77,7 +77,7 @@ export function openTokens(now: () => number = Date.now): Tokens {
   }
 }
 
-/** Credentials that a reload replaced are never requested again. */
+/** Drops expired tokens: credentials that a reload replaced are never requested again. */
 function dropExpired(entries: Map<string, Entry>, now: number): void {
   for (const [credential, { token, fetching }] of entries) {
     if (!fetching && (!token || token.expiresAt <= now)) entries.delete(credential)
@@ -87,7 +87,7 @@ function dropExpired(entries: Map<string, Entry>, now: number): void {
 /** A request to a token endpoint; `secrets` are the values of the form that must not appear in errors. */
 type TokenRequest = { url: string; form: Record<string, string>; secrets: readonly string[]; provider: string }
 
-/** Short, because callers wait for the token before their own request begins. */
+/** Time limits of a token request: short, because callers wait for the token before their own request begins. */
 const timeouts: Timeouts = {
   connectMs: 5_000,
   firstEventMs: 10_000,
@@ -96,7 +96,7 @@ const timeouts: Timeouts = {
   totalMs: 15_000,
 }
 
-/** For endpoints that do not send a lifetime. Seconds. */
+/** Lifetime for endpoints that do not send one. Seconds. */
 const defaultLifetime = 300
 
 /** A token is refreshed this long before it expires, at most a fifth of its lifetime. Milliseconds. */
@@ -188,7 +188,7 @@ function unanswered(request: TokenRequest, error: unknown): RouterError {
   return failure(request, code, 'did not answer', { reason: forLog, cause: error })
 }
 
-/** What the endpoint said, and its address, are for the log. */
+/** Returns the error of a failed request. The endpoint's answer and its address are for the log. */
 function failure(
   { url, secrets, provider }: TokenRequest,
   code: ErrorCode,

@@ -7,16 +7,16 @@ import { unlessAborted } from '../http/deadlines.ts'
 import { Agent } from '../http/http-client.ts'
 import { isPublicAddress } from './public-address.ts'
 
-/** Which files may be fetched for clients. */
+/** Settings of the files that may be fetched for clients. */
 export type MediaSettings = {
   /** `https`, `http`. */
   schemes: readonly string[]
-  /** For one file, and for all files of one call. */
+  /** Maximum size of one file, and of all files of one call. */
   maxBytes: number
   maxTotalBytes: number
-  /** How many files may be fetched for one call. */
+  /** Maximum number of files that may be fetched for one call. */
   maxFiles: number
-  /** For one file as a whole: name resolution, redirects, download. Milliseconds. */
+  /** Time limit of one file as a whole: name resolution, redirects, download. Milliseconds. */
   timeoutMs: number
   /** Hosts, or `host:port`, that may have any address; every other one must be public. */
   allowHosts: readonly string[]
@@ -58,7 +58,7 @@ export function openFetcher(settings: MediaSettings, resolveName: ResolveName = 
 
 type Rules = MediaSettings & { allowed: ReadonlySet<string>; resolveName: ResolveName }
 
-/** Enough for URL shorteners and signed downloads. */
+/** Maximum number of redirects: enough for URL shorteners and signed downloads. */
 const maxRedirects = 5
 
 async function follow(
@@ -106,7 +106,7 @@ function parsedAddress(url: URL | null, { schemes }: Rules, refuse: Refuse): URL
 /** The schemes that are implemented, whatever the settings allow. */
 const implementedSchemes: ReadonlySet<string> = new Set(['https', 'http'])
 
-/** All addresses of the host. Throws unless each is public, or the settings allow the host. */
+/** Resolves all addresses of the host. Throws unless each is public, or the settings allow the host. */
 async function checkedAddresses(
   { hostname, protocol, port }: URL,
   { allowed, resolveName }: Rules,
@@ -129,7 +129,7 @@ async function checkedAddresses(
   return found
 }
 
-/** A connection pool for one request that connects to these addresses only. */
+/** Returns a connection pool for one request that connects to these addresses only. */
 function agentFor(addresses: LookupAddress[], { timeoutMs }: Rules): Agent {
   const [first] = addresses as [LookupAddress]
   return new Agent({
@@ -179,12 +179,12 @@ async function readFile(
 /** The system's resolver, which knows the hosts file too. */
 const systemNames: ResolveName = (name) => lookup(name, { all: true, order: 'verbatim' })
 
-/** A host as in a URL: IPv6 in brackets, lower case. */
+/** Returns a host as in a URL: IPv6 in brackets, lower case. */
 function hostInUrl(host: string): string {
   return isIPv6(host) ? `[${host.toLowerCase()}]` : host.toLowerCase()
 }
 
-/** The system's code alone: its messages contain addresses, and other codes are those of a library. */
+/** Returns the system's code alone: its messages contain addresses, and other codes are those of a library. */
 function failureOf(thrown: unknown): string {
   const { code } = thrown as { code?: unknown }
   const isSystem = typeof code === 'string' && /^E[A-Z]+$/.test(code)
@@ -196,10 +196,10 @@ function fetchError(url: string, what: string, cause?: unknown): RouterError {
   return new RouterError('invalid_request', message, cause === undefined ? {} : { cause })
 }
 
-/** Longer URLs are cut in messages. Characters. */
+/** Maximum length of a URL in messages; longer ones are cut. Characters. */
 const maxShownUrl = 200
 
-/** A URL for messages, without the parts that may be secret: credentials and the query. */
+/** Returns a URL for messages, without the parts that may be secret: credentials and the query. */
 export function safeUrl(text: string): string {
   const url = URL.parse(text)
   const plain = url
@@ -209,7 +209,7 @@ export function safeUrl(text: string): string {
 }
 
 /**
- * The media type of a file: by its first bytes, else by its server's content type unless that means "anything", else by
+ * Returns the media type of a file: by its first bytes, else by its server's content type unless that means "anything", else by
  * the extension of its path; undefined when none of them is known.
  */
 export function mediaTypeOf(bytes: Uint8Array, contentType: string | undefined, path: string): string | undefined {

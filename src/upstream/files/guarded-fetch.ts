@@ -50,7 +50,7 @@ async function open(allowed: ReadonlySet<string>): Promise<Opened> {
 
 const connectMs = 10_000
 
-/** All addresses of a name, when all of them are public: DNS rebinding mixes a private one among them. */
+/** Looks up all addresses of a name, when all of them are public: DNS rebinding mixes a private one among them. */
 const publicAddresses: LookupFunction = (name, options, done) => {
   lookup(name, { all: true, order: 'verbatim' }, (error, found) => {
     if (error) return done(error, '')

@@ -10,7 +10,7 @@ export type MediaServices = { fetchMedia: FetchMedia; settings: Pick<MediaSettin
 /** The files of one call: each URL is fetched once, however many targets are tried. Throws RouterError 400. */
 export type CallMedia = { fetchAll(urls: Iterable<string>): Promise<ReadonlyMap<string, Fetched>>; param: string }
 
-/** How many files of one call are fetched at a time. */
+/** Maximum number of files of one call that are fetched at a time. */
 const maxConcurrent = 4
 
 /** Opens the files of one call; errors name `param`, the client's field that holds the messages. */
@@ -53,7 +53,7 @@ export function openCallMedia(
   return { fetchAll, param }
 }
 
-/** The request with the media that the rule selects as data instead of URLs. The client's own object is never changed. */
+/** Returns the request with the media that the rule selects as data instead of URLs. The client's own object is never changed. */
 export async function inlineMedia(
   request: NeutralRequest,
   rule: HistoryRules['inline_media'],
@@ -74,7 +74,7 @@ export async function inlineMedia(
 }
 
 /**
- * The files by URL that the rule selects, in instructions, messages and tool results; undefined when there are none. Throws
+ * Returns the files by URL that the rule selects, in instructions, messages and tool results; undefined when there are none. Throws
  * RouterError 400 when a file cannot be fetched, or is not of its kind.
  */
 export async function fetchMedia(
@@ -94,7 +94,7 @@ export async function fetchMedia(
   )
 }
 
-/** Whether a provider takes media of a type at all: others need not be fetched. */
+/** Check of whether a provider takes media of a type at all: others need not be fetched. */
 type Takes = (type: MediaPart['type']) => boolean
 
 type InlineFile = Required<Pick<MediaPart, 'data' | 'media_type'>>
@@ -125,7 +125,7 @@ const kindNames = {
   file: 'a file',
 } as const satisfies { [kind in MediaPart['type']]: string }
 
-/** A "not found" or login page with status 200 must not pass for a picture. */
+/** Returns the file for a part. A "not found" or login page with status 200 must not pass for a picture. */
 function fileFor(
   { type, media_type }: MediaPart,
   url: string,

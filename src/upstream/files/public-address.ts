@@ -1,7 +1,7 @@
 import { BlockList, isIPv4, isIPv6 } from 'node:net'
 
 /**
- * Whether a text is an IP address on the public internet. Texts that are no address, addresses with a zone, and ranges that
+ * Checks whether a text is an IP address on the public internet. Texts that are not an address, addresses with a zone, and ranges that
  * IANA reserves for other purposes are not. IPv6 with an embedded IPv4 address is public if that is.
  */
 export function isPublicAddress(address: string): boolean {
@@ -33,7 +33,7 @@ const reservedIPv4 = [
   ['240.0.0.0', 4, 'reserved, and broadcast'],
 ] as const
 
-/** Inside global unicast; everything outside of it (::, ::1, fc00::/7, fe80::/10, ff00::/8 …) is not public anyway. */
+/** Reserved ranges inside global unicast; everything outside of it (::, ::1, fc00::/7, fe80::/10, ff00::/8 …) is not public anyway. */
 const reservedIPv6 = [
   ['2001::', 23, 'protocol assignments, Teredo among them'],
   ['2001:db8::', 32, 'documentation'],
@@ -54,7 +54,7 @@ const embeddings = [
   { name: '6to4, RFC 3056', prefix: [0x2002], at: 1 },
 ] as const
 
-/** The eight groups. The URL parser normalizes every notation, the dotted one too. */
+/** Returns the eight groups. The URL parser normalizes every notation, the dotted one too. */
 function groupsOf(address: string): number[] {
   const [head = '', tail] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::')
   const numbers = (text = '') => (text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16)))

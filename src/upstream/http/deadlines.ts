@@ -1,13 +1,13 @@
 import { setImmediate } from 'node:timers/promises'
 import { type Listed, Roster } from '../../runtime/unordered-set.ts'
 
-/** Something that has time limits. */
+/** A request that has time limits. */
 export type Limited = Listed & {
   /** Ends itself where a limit has passed. `now` is what `Deadlines.now` returns. */
   checkLimits(now: number): void
 }
 
-/** Keeps the time limits of all requests with one timer: a limit ends a request at most `everyMs` late, and never early. */
+/** Time limits of all requests, kept with one timer: a limit ends a request at most `everyMs` late, and never early. */
 export class Deadlines {
   readonly #stalls: LoopStalls
   readonly #open = new Roster<Limited>()
@@ -45,8 +45,8 @@ export class Deadlines {
 const checkEveryMs = 25
 
 /**
- * How long the event loop has stood still: nothing was read in that time, neither what providers sent nor that they
- * closed a connection, so it is not theirs.
+ * Time for which the event loop has been blocked: nothing was read in that time, neither data from providers nor closed connections, so
+ * providers are not charged for it.
  */
 export class LoopStalls {
   readonly #timer = setInterval(() => this.#tick(), measureEveryMs).unref()
@@ -54,13 +54,13 @@ export class LoopStalls {
   #totalMs = 0
   #caughtUp: Promise<void> | undefined
 
-  /** In all, since the start. Milliseconds. */
+  /** Returns the total since the start. Milliseconds. */
   get totalMs(): number {
     this.#look()
     return this.#totalMs
   }
 
-  /** Undefined, or right after a stall a promise that resolves when all that waited has been read. */
+  /** Undefined, or right after a stall a promise that resolves when all data that waited has been read. */
   get catchingUp(): Promise<void> | undefined {
     this.#look()
     return this.#caughtUp
@@ -75,7 +75,7 @@ export class LoopStalls {
     this.#last = performance.now()
   }
 
-  /** Between ticks as well: whether the next one is late. */
+  /** Checks, between ticks as well, whether the next one is late. */
   #look(): void {
     const now = performance.now()
     const lateMs = now - this.#last - measureEveryMs
@@ -89,7 +89,7 @@ export class LoopStalls {
   }
 }
 
-/** Between two of them every socket is read once; the first may come before. */
+/** Waits for two turns of the event loop: between them every socket is read once; the first may come before. */
 async function turns(): Promise<void> {
   await setImmediate()
   await setImmediate()

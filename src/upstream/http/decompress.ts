@@ -9,12 +9,13 @@ import {
 } from 'node:zlib'
 import { RouterError } from '../../core/errors.ts'
 
-/** How the bytes of an answer are encoded, by whom, and how to close the connection that they come from. */
+/** Encoding of the bytes of an answer, their provider, and a way to close the connection that they come from. */
 export type Encoded = { encoding: string | string[] | undefined; provider: string; discard(): void }
 
 /**
- * The bytes of an answer as they were before the provider compressed them, though it was asked not to. They are produced as they are read,
- * so that a reader with a bound never holds more. Throws RouterError for an unknown coding and for bytes that cannot be decompressed.
+ * Returns the bytes of an answer as they were before the provider compressed them, though it was asked not to. They are produced as they
+ * are read, so that a reader with a bound never holds more. Throws RouterError for an unknown coding and for bytes that cannot be
+ * decompressed.
  */
 export function decompressed(bytes: AsyncIterable<Uint8Array>, encoded: Encoded): AsyncIterable<Uint8Array> {
   if (encoded.encoding === undefined) return bytes
@@ -36,7 +37,7 @@ const decoders: { readonly [coding: string]: (first: number) => Transform } = {
   zstd: () => createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: zstdWindowLog } }),
 }
 const deflateMethod = 8
-/** 8 MiB, the most that RFC 9659 lets a sender ask of us. */
+/** Window of zstd: 8 MiB, the maximum that RFC 9659 lets a sender ask of us. */
 const zstdWindowLog = 23
 
 async function* decode(

@@ -11,14 +11,14 @@ type ExchangeFacts = Pick<HttpRequest, 'timeouts' | 'signal' | 'provider' | 'onS
 type Reader = PromiseWithResolvers<IteratorResult<Uint8Array, undefined>>
 
 /**
- * One request and its response, as undici tells of it: its head, then its bytes for one reader, together as many as have come
+ * One request and its response, as undici reports it: its head, then its bytes for one reader, together as many as have come
  * since it read last. A slow reader slows the provider. Throws RouterError when time runs out or the connection breaks.
  */
 export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncIterableIterator<Uint8Array, undefined> {
   place = -1
   readonly #request: ExchangeFacts
   readonly #deadlines: Deadlines
-  /** Until it has come. */
+  /** Pending response head, until it has arrived. */
   #head: PromiseWithResolvers<ResponseHead> | undefined
   #firstBy: number
   readonly #endBy: number
@@ -27,15 +27,15 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
   /** A body is being sent piece by piece; `#offeredAt` since when the connection has not taken the last one. */
   #isSending = false
   #offeredAt: number | undefined
-  /** What has come and is not read, and how long it is. */
+  /** Chunks that have arrived and are not read, and their total length. */
   #chunks: Uint8Array[] = []
   #length = 0
-  /** What counts has begun to come; `#hasBytes`: anything has. */
+  /** Set when bytes that count have begun to arrive; `#hasBytes`: any bytes have. */
   #hasBegun = false
   #hasBytes = false
   #reader: Reader | undefined
   #isWaking = false
-  /** For how long the reader has been seen waiting for something that counts, and when it was seen last. */
+  /** Time for which the reader has been seen waiting for bytes that count, and when it was last seen so. */
   #silentMs = 0
   #seenWaiting: number | undefined
   #hasEnded = false
@@ -52,7 +52,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
   }
 
   /**
-   * A body that is made as it is sent, piece by piece. The time until the first event counts from its end; until then the provider
+   * Yields a body that is made as it is sent, piece by piece. The time until the first event counts from its end; until then the provider
    * must go on taking it.
    */
   async *sending(body: Uint8Array | AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
@@ -94,9 +94,9 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: ResponseHead['headers']): void {
-    // They are parts of what was read from the connection, all of which they would keep as long as the response.
+    // They are slices of the bytes read from the connection, and would keep all of those as long as the response.
     controller.rawHeaders = null
-    // Before a response there may be hints of what it will be.
+    // Informational responses may precede the response.
     if (status < 200) return
     this.#head?.resolve({ status, headers })
     this.#head = undefined
@@ -137,7 +137,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
     return Promise.resolve({ done: true, value: undefined })
   }
 
-  /** Something came that counts: what a provider sends only to keep its connection does not. */
+  /** Records that bytes arrived which count: those that a provider sends only to keep its connection do not. */
   progressed(): void {
     this.#hasBegun = true
     this.#silentMs = 0
@@ -170,7 +170,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
     this.#stop(new RouterError('provider_timeout', `The provider ${what}.`, { provider }))
   }
 
-  /** Ends the exchange although its response is not complete, and closes the connection: what has come is not read. */
+  /** Ends the exchange although its response is not complete, and closes the connection: data that has arrived is not read. */
   #stop(reason: unknown): void {
     const error = this.#errorFor(reason)
     this.#chunks = []
@@ -188,7 +188,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
     this.#wakeReader()
   }
 
-  /** In a moment, so that what comes together is read together. */
+  /** Wakes the reader in a moment, so that chunks that arrive together are read together. */
   #wakeReader(): void {
     if (!this.#reader || this.#isWaking) return
     this.#isWaking = true
@@ -204,7 +204,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
     else reader?.resolve({ done: true, value: undefined })
   }
 
-  /** What has come, but large chunks one by one: nothing is gained by copying them together. */
+  /** Takes everything that has arrived, but large chunks one by one: nothing is gained by copying them together. */
   #take(): Uint8Array {
     const isLarge = (this.#chunks[0]?.length ?? 0) >= largeChunk
     const chunks = this.#chunks.splice(0, isLarge ? 1 : this.#chunks.length)
@@ -214,7 +214,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
     return taken
   }
 
-  /** The error of a failed exchange: why it was stopped, or how its connection broke. */
+  /** Returns the error of a failed exchange: why it was stopped, or how its connection broke. */
   #errorFor(error: unknown): RouterError {
     if (error instanceof RouterError) return error
     const { provider } = this.#request

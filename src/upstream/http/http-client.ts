@@ -40,7 +40,7 @@ export function openHttpClient(): HttpClient {
   }
 }
 
-/** A kept connection that the provider closed as the request was sent, before it answered anything. */
+/** Checks whether a kept connection was closed by the provider as the request was sent, before it answered anything. */
 function closedUnused(thrown: unknown): boolean {
   return thrown instanceof RouterError && thrown.code === 'provider_unreachable' && wasKept(thrown.cause)
 }
@@ -66,19 +66,19 @@ async function send(outgoing: HttpRequest, agent: Agent, { stalls, deadlines }: 
   return { status, headers: received, bytes, progressed: () => exchange.progressed(), discard }
 }
 
-/** A text is sent at once; of anything else the exchange watches how it is taken. */
+/** Frames the body for undici: a text is sent at once; of anything else the exchange watches how it is taken. */
 function framed({ headers, body, length }: HttpRequest, exchange: Exchange) {
   if (typeof body === 'string') return { headers, body }
   const known = body instanceof Uint8Array ? body.length : length
   if (body === undefined || known === 0) return { headers, body: null }
   const own = known === undefined ? headers : { ...headers, 'content-length': String(known) }
-  // undici takes what can be iterated; its types do not say so.
+  // undici accepts iterables, though its types do not show it.
   return { headers: own, body: exchange.sending(body) as unknown as Readable }
 }
 
 type Address = { origin: string; path: string }
 
-/** The parts of a URL, remembered because nearly all requests go to a few. */
+/** Returns the parts of a URL, remembered because nearly all requests go to a few. */
 function addressOf(url: string): Address {
   let address = addresses.get(url)
   if (!address) {
@@ -101,7 +101,7 @@ export const Agent = load('undici/lib/dispatcher/agent.js') as typeof undici.Age
 const buildConnector = load('undici/lib/core/connect.js') as typeof undici.buildConnector
 export type Agent = undici.Agent
 
-/** Opens a pool of HTTP/1.1 connections, whose errors tell of `wasKept`; a pool that keeps none opens one for each request. */
+/** Opens a pool of HTTP/1.1 connections, whose errors report `wasKept`; a pool that keeps none opens one for each request. */
 function openAgent({ connectMs, keeps }: { connectMs: number; keeps: boolean }): Agent {
   countRequests()
   const connect = buildConnector({ timeout: connectMs, allowH2: false })
@@ -124,7 +124,9 @@ function openAgent({ connectMs, keeps }: { connectMs: number; keeps: boolean }):
   })
 }
 
-/** Whether an error is of a connection that had served a request before: its other end may have closed it as this one was sent. */
+/**
+ * Checks whether an error belongs to a connection that had served a request before: its other end may have closed it as this one was sent.
+ */
 function wasKept(error: unknown): boolean {
   return typeof error === 'object' && error !== null && kept.has(error)
 }

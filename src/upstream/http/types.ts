@@ -14,14 +14,14 @@ export type HttpRequest = {
   /** Bytes, of a body that is made as it is sent; without it the body is sent in chunks. */
   length?: number | undefined
   timeouts: Timeouts
-  /** The time limits of a stream count to its content, of which `progressed` tells, not to any byte. */
+  /** Set where the time limits of a stream apply to its content, which `progressed` reports, not to any byte. */
   untilContent?: boolean
   /** Aborted when the client disconnects or the process stops. */
   signal: AbortSignal
   provider: string
   /** Called when all of the request has been handed to the connection. */
   onSent?: (() => void) | undefined
-  /** It is not sent again on a fresh connection when a kept one turns out to be closed. */
+  /** Set for a request that is not sent again on a fresh connection when a kept one turns out to be closed. */
   once?: boolean
 }
 
@@ -33,16 +33,16 @@ export type HttpResponse = {
   status: number
   headers: Record<string, string | string[] | undefined>
   bytes: AsyncIterable<Uint8Array>
-  /** Tells that content has come. */
+  /** Reports that content has arrived. */
   progressed(): void
   /** Closes the connection without reading on. */
   discard(): void
 }
 
-/** Sends requests to providers; nothing else does. */
+/** Client that sends requests to providers; nothing else does. */
 export type HttpClient = {
   send(request: HttpRequest): Promise<HttpResponse>
   close(): Promise<void>
-  /** The client that this one sends by: what is kept for a client, such as tokens, is kept for that one. */
+  /** The client that this one sends through: state of a client, such as tokens, is kept for that one. */
   base?: HttpClient
 }

@@ -8,7 +8,7 @@ import type { OperationApi } from '../../operation-api.ts'
 import { jsonOf, readFields, tokensOfText } from '../shared.ts'
 import { audioFormats, knownAudio, secondsOf, speechBytes, speechEvents } from './spoken-audio.ts'
 
-/** The longest text of a model whose entry does not say it, as OpenAI has it. Code points. */
+/** Maximum length of a text where the model's entry does not state it, the same as OpenAI's. Code points. */
 const usualLength = 4_096
 
 /** Tokens of a second of audio: OpenAI's, and those of the models that have the most, Gemini's. */
@@ -18,7 +18,7 @@ const mostTokensPerSecond = 25
 /** A word alone may be drawn out. Seconds. */
 const leastSeconds = 10
 
-/** From here on Unicode has the scripts of China, Japan and Korea. */
+/** First code point of the scripts of China, Japan and Korea; all later ones are counted with them. */
 const firstSign = 0x2e80
 
 /**
@@ -93,14 +93,14 @@ function exactSeconds(reply: JsonObject | undefined): Usage {
   return seconds === undefined ? {} : { seconds }
 }
 
-/** How many characters a text has, each code point being one. */
+/** Counts the characters of a text, each code point being one. */
 function charactersOf(text: string): number {
   let count = 0
   for (const _ of text) count++
   return count
 }
 
-/** About how long it takes to speak a text at its `speed`, in seconds. */
+/** Estimates how long it takes to speak a text at its `speed`, in seconds. */
 function estimatedSeconds({ input, speed }: JsonObject): number {
   return sumOf(String(input), { letter: 1 / 15, digit: 0.3, sign: 0.2 }) / (typeof speed === 'number' ? speed : 1)
 }

@@ -5,7 +5,7 @@ import { mpegRate } from '../../../media/mpeg-audio.ts'
 import type { OperationBytes, OperationEvents } from '../../operation-api.ts'
 import { unreadableReply, usageBlock } from '../shared.ts'
 
-/** What `heard` says of a whole reply, or has said of pieces. */
+/** Returns what is known about the audio of a whole reply, as `heard` collects it; any other reply is returned as it is. */
 export function knownAudio(reply: JsonObject): JsonObject {
   const { audio, media_type: mediaType } = reply
   if (typeof audio !== 'string') return reply
@@ -31,7 +31,7 @@ export const speechBytes: OperationBytes = {
     const decoded = typeof audio === 'string' ? Buffer.from(audio, encodingOf(reply)) : undefined
     if (!decoded?.length) throw unreadableReply('an answer without audio')
     const mediaType = typeof type === 'string' ? type : undefined
-    // Samples alone do not say what they are.
+    // Raw samples cannot be recognized by their bytes.
     const isRaw = formatOf(decoded, mediaType) === 'pcm' && askedFormat(request) !== 'pcm'
     return isRaw ? { bytes: wavOf(decoded, mediaType), mediaType: 'audio/wav' } : { bytes: decoded, mediaType }
   },
@@ -73,10 +73,10 @@ export const speechEvents: OperationEvents = {
   },
 }
 
-/** Bytes of one event of a whole reply: without padding in base64 but in the last one. */
+/** Bytes of one event of a whole reply: only the last one is padded in base64. */
 const pieceBytes = 24_576
 
-/** Each event is encoded on its own: it can be decoded without the others. */
+/** Writes a piece as an event, which is encoded on its own: it can be decoded without the others. */
 function deltaOf(piece: Uint8Array): JsonObject {
   const { buffer, byteOffset, length } = piece
   return { type: delta, audio: Buffer.from(buffer, byteOffset, length).toString('base64') }
@@ -91,11 +91,11 @@ function tokenCounts(input: number, output: number): JsonObject {
   return { input_tokens: input, output_tokens: output, total_tokens: input + output }
 }
 
-/** The formats of spoken answers; `pcm` is 16 bits little-endian, mono, 24 kHz where nothing else is said. */
+/** The formats of spoken answers; `pcm` is 16 bits little-endian, mono, 24 kHz by default. */
 export const audioFormats = ['mp3', 'opus', 'aac', 'flac', 'wav', 'pcm'] as const
 type AudioFormat = (typeof audioFormats)[number]
 
-/** The format of audio by its first bytes, else by its media type; undefined where neither tells. */
+/** Returns the format of audio by its first bytes, else by its media type; undefined where neither reveals it. */
 function formatOf(beginning: Uint8Array, mediaType: string | undefined): AudioFormat | undefined {
   const mark = Buffer.from(beginning.subarray(0, 4)).toString('latin1')
   if (mark === 'RIFF') return 'wav'
@@ -124,7 +124,7 @@ const formatsByType: { readonly [mediaType: string]: AudioFormat } = {
 }
 
 /**
- * Adds a piece to what is known of audio: `bytes` so far, and, where its beginning tells them, `bytes_per_second`, the bytes of its
+ * Adds a piece to the facts about audio: `bytes` so far, and, where its beginning reveals them, `bytes_per_second`, the bytes of its
  * `header`, and whether its length follows from them `exactly`.
  */
 function heard(known: JsonObject, piece: Uint8Array, format: string): JsonObject {
@@ -132,7 +132,7 @@ function heard(known: JsonObject, piece: Uint8Array, format: string): JsonObject
   return { ...(before === 0 ? rateOf(piece, format) : known), bytes: before + piece.length }
 }
 
-/** How long audio is, as far as it is known, in seconds; undefined where only its text tells. */
+/** Returns the length of audio in seconds, as far as it is known; undefined where it can only be estimated from the text. */
 export function secondsOf({ bytes, bytes_per_second: rate, header = 0 }: JsonObject): number | undefined {
   if (typeof bytes !== 'number' || typeof rate !== 'number' || rate <= 0) return undefined
   return Math.max(0, bytes - Number(header)) / rate
@@ -150,7 +150,7 @@ function rateOf(beginning: Uint8Array, format: string): JsonObject {
 /** Samples a second. */
 const pcmRate = 24_000
 
-/** Raw samples as a WAV file. `mediaType` says how many there are a second: `audio/L16;rate=24000`. */
+/** Returns raw samples as a WAV file. `mediaType` contains their rate: `audio/L16;rate=24000`. */
 function wavOf(samples: Uint8Array, mediaType: string | undefined): Uint8Array {
   const rate = Number(/rate=(\d+)/.exec(mediaType ?? '')?.[1] ?? pcmRate)
   const header = Buffer.alloc(44)

@@ -31,7 +31,7 @@ export function textOf({ text }: JsonObject): string {
   return text
 }
 
-/** What a transcript cost: in tokens where tokens were counted, else in seconds. */
+/** Returns the usage and cost of a transcript: in tokens where tokens were counted, else in seconds. */
 export function transcriptUsage({ usage, costUsd }: Pick<OperationFacts, 'usage' | 'costUsd'>): JsonObject {
   return { ...countsOf(usage), ...(costUsd !== undefined && { cost: costUsd }) }
 }
@@ -107,7 +107,7 @@ function spoken(reply: JsonObject, duration: number): JsonObject[] {
   }))
 }
 
-/** Seconds: as the provider says, else as the file is, else until its last word. */
+/** Returns the length in seconds: as the provider reports it, else as the file contains it, else until its last word. */
 function lengthOf(reply: JsonObject, { request, usage }: OperationFacts): number {
   const { audio } = request
   const told = onlyNumber(reply.duration) ?? (audio?.exact ? audio.seconds : undefined)
@@ -119,7 +119,7 @@ function endOf(part: Json | undefined): number {
   return isObject(part) ? (onlyNumber(part.end) ?? 0) : 0
 }
 
-/** As OpenAI names languages: `english`. */
+/** Returns the name of a language as OpenAI writes it: `english`. */
 function languageName(language: string | undefined): string {
   if (language === undefined || !/^[a-z]{2,3}(?:-[a-z\d]+)*$/i.test(language)) return language ?? 'unknown'
   return languageOf(language)?.toLowerCase() ?? language
@@ -177,7 +177,7 @@ function timesOf({ start, end }: JsonObject): { start: number; end: number } {
 
 type Sentence = { start: number; end: number; text: string; speaker?: Json }
 
-/** Words of one speaker up to the end of a sentence, a pause, or as many as can be read at once. */
+/** Splits words into sentences: those of one speaker up to the end of a sentence, a pause, or as many as can be read at once. */
 function sentencesOf(words: readonly JsonObject[]): Sentence[] {
   const sentences: Sentence[] = []
   let open: Sentence | undefined
@@ -200,7 +200,7 @@ function sentencesOf(words: readonly JsonObject[]): Sentence[] {
 const longestPause = 1
 const longestLine = 84
 
-/** Made when it is first used: it reads a part of the Unicode data that nothing else needs. */
+/** Created on first use: it reads a part of the Unicode data that nothing else needs. */
 let names: Intl.DisplayNames | undefined
 
 /** The English name of a language by its code: `German`. Undefined for none. Throws RangeError for what cannot be a code. */

@@ -29,13 +29,13 @@ const events: OperationEvents = {
 
 const done = 'transcript.text.done'
 
-/** Models hear a second in at most so many tokens, the shortest sound as if it lasted half a minute. */
+/** Maximum number of tokens that models count for a second; the shortest sound counts as if it lasted half a minute. */
 const mostHeardTokens = 32
 const leastHeardSeconds = 30
-/** Nobody says more in a second, with the marks of who speaks. */
+/** Maximum number of tokens spoken in a second, with the marks of who speaks. */
 const mostSpokenTokens = 48
 
-/** Of models whose tokens are not counted. */
+/** Tokens of audio per second, for models whose tokens are not counted. */
 const heardTokens = 10
 
 /** The forms of a transcript that a client can ask for. */
@@ -121,7 +121,7 @@ function estimate(request: OperationRequest, reply: JsonObject = {}): Usage {
   }
 }
 
-/** What the client says about the sound. */
+/** Returns the client's hints about the audio. */
 function hintsOf({ fields: { prompt, keywords } }: OperationRequest): string {
   return [prompt, keywords].flat().filter(Boolean).join(' ')
 }
@@ -207,7 +207,7 @@ function audioFileOf(files: readonly UploadedFile[], isText: boolean): UploadedF
   throw refusedFile(`'file' must be of one of the formats ${endings.join(', ')}: ${what}.`)
 }
 
-/** Providers tell formats by the ending of the name. */
+/** Names a file after its format: providers recognize formats by the file name extension. */
 function named(file: UploadedFile, { format, ending }: { format: AudioFormat; ending: string | undefined }) {
   const filename = ending === undefined ? `${file.filename || 'audio'}.${format}` : file.filename
   const mediaType = /^(?:audio|video)\//.test(file.mediaType) ? file.mediaType : mediaTypes[format]

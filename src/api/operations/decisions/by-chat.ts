@@ -8,8 +8,8 @@ import { unreadableReply } from '../shared.ts'
 import { labelsOf, type Question, questionsOf } from './input.ts'
 
 /**
- * Decisions by a model for conversations: it picks one of the possible answers of each question, in JSON. There are no
- * probabilities, since none were measured.
+ * Decisions by a chat model: it picks one of the possible answers of each question, in JSON. There are no probabilities, since none were
+ * measured.
  */
 export const byChat: OperationByChat = {
   request({ model, fields, user }) {

@@ -100,7 +100,7 @@ function tokenCounts({ usage, reported }: OperationFacts, input: number, counted
   }
 }
 
-/** What was written, where it is told but not billed. */
+/** Returns the output tokens where they are reported but not billed. */
 function writtenTokens(reported: OperationFacts['reported']): number {
   const output = (reported as JsonObject | undefined)?.output_tokens
   return typeof output === 'number' ? output : 0
@@ -121,7 +121,7 @@ function checkedAnswers(reply: JsonObject, questions: readonly Question[]): Json
   })
 }
 
-/** Whether an answer says what was asked for: emulated ones have no probabilities. */
+/** Checks whether an answer contains what was asked for: emulated ones have no probabilities. */
 function isAnswer(answer: JsonObject, question: Question, isEmulated: boolean): boolean {
   if (answer.type !== question.type) return false
   if (question.type === 'predicate') return isEmulated || isProbability(answer.probability)

@@ -12,7 +12,7 @@ export const decisionInput: Check<Json> = (value, path) => {
   return value
 }
 
-/** What the instructions of a question may be: a text, or parts. */
+/** Checks the instructions of a question: a text, or parts. */
 const instructions: Check<Json> = (value, path) => {
   if (typeof value === 'string') return filledText(value, path)
   return filledParts(value, path, ['input_text', 'input_image', 'input_json'])
@@ -99,7 +99,7 @@ function imageAddress(value: Json, path: string): Json {
   return url
 }
 
-/** Whether a body is of the form with a `state` and named questions. */
+/** Checks whether a body is of the form with a `state` and named questions. */
 export function hasState(body: JsonObject): boolean {
   if (body.input !== undefined && body.state !== undefined)
     refuse('state', 'missing beside `input`: they are two forms of the same', body.state)
@@ -128,7 +128,7 @@ function inputOf(state: Json): Json {
   return typeof state === 'string' ? state : [{ role: 'user', content: [partOf(state)] }]
 }
 
-/** Anything as a part: the other form knows objects and lists of them. */
+/** Returns any value as a part: the other form knows objects and lists of them. */
 function partOf(value: Json): JsonObject {
   if (typeof value === 'string') return { type: 'input_text', text: value }
   const isData = isObject(value) || (Array.isArray(value) && value.length > 0 && value.every(isObject))
@@ -249,7 +249,7 @@ function checkQuestion(value: Json, path: string): void {
   if (type === 'score') checkAnswers(question.levels, `${path}.levels`, { name: 'label', most: mostChoices })
 }
 
-/** What can be answered: at least two, each with a `name` of its own. */
+/** Checks the possible answers: at least two, each with a `name` of its own. */
 function checkAnswers(value: Json | undefined, path: string, { name, most }: { name: string; most: number }): void {
   const answers = required(value, path, `a list of 2 to ${most}`, list)
   if (answers.length < 2 || answers.length > most) refuse(path, `a list of 2 to ${most}`, value)
@@ -265,7 +265,7 @@ function checkAnswers(value: Json | undefined, path: string, { name, most }: { n
   }
 }
 
-/** The words of what can be answered, all different: of a text and a flag of the same letters the flag says what it is. */
+/** Returns the labels of the possible answers, all different: of a text and a flag with the same letters, the flag's states what it is. */
 export function labelsOf(question: Question): string[] {
   if (question.type === 'predicate') return ['true', 'false']
   if (question.type === 'score') return question.levels.map(({ label }) => label)

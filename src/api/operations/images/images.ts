@@ -27,7 +27,7 @@ import {
   readImageFields,
 } from './request.ts'
 
-/** What generations and edits have in common. */
+/** Behaviour that generations and edits have in common. */
 const imageApi: Omit<OperationApi, 'operation' | 'read' | 'events'> = {
   json: true,
   wants: ({ stream }) => (stream ? 'events' : 'json'),
@@ -44,7 +44,7 @@ const imageApi: Omit<OperationApi, 'operation' | 'read' | 'events'> = {
   },
 }
 
-/** Image generations: a text in, pictures out. */
+/** Image generations: a text in, images out. */
 export const images: OperationApi = {
   ...imageApi,
   operation: 'image',
@@ -57,7 +57,7 @@ export const images: OperationApi = {
   events: imageEvents('image_generation'),
 }
 
-/** Image edits: pictures and a text in, pictures out. */
+/** Image edits: images and a text in, images out. */
 export const imageEdits: OperationApi = {
   ...imageApi,
   operation: 'image_edit',

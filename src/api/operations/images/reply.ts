@@ -71,19 +71,19 @@ export function imageEvents(name: 'image_generation' | 'image_edit'): OperationE
   }
 }
 
-/** Where no size is known. Pixels. */
+/** Size that is assumed where none is known. Pixels. */
 const usualPixels = 1024 * 1024
 const largestPixels = 1536 * 1024
 
-/** An image that is read, or a preview of one that is drawn, has at most so many tokens. */
+/** Maximum number of tokens of an image that is read, or of a preview of one that is drawn. */
 const mostReadTokens = 8_192
 const mostPreviewTokens = 256
-/** Beside the image a model may write: what it thinks, what it says. */
+/** Tokens that a model may write besides the image: its reasoning and its text. */
 const mostWrittenTokens = 1_024
 /** The finest images have a token for this many pixels, and some have more. */
 const fewestPixelsPerToken = 160
 
-/** The most that a call can use, whatever the quality of its images. */
+/** Returns the maximum that a call can use, regardless of the quality of its images. */
 export function mostOfImages(request: OperationRequest, entry: ModelEntry | undefined): Usage {
   const { n, read, pixels } = wishOf(request, largestOf(entry))
   const previews = (onlyNumber(request.fields.partial_images) ?? 0) * mostPreviewTokens
@@ -97,7 +97,7 @@ export function mostOfImages(request: OperationRequest, entry: ModelEntry | unde
   }
 }
 
-/** What the router counts itself: images by their size and quality. */
+/** Counts the units that the router measures itself: images by their size and quality. */
 export function countImages(request: OperationRequest, reply?: JsonObject): Usage {
   const { read } = wishOf(request)
   const counted: Usage = read > 0 ? { input_images: read } : {}
@@ -136,7 +136,7 @@ export function itemsOf({ data }: JsonObject): JsonObject[] {
   return Array.isArray(data) ? data.filter(isObject) : []
 }
 
-/** What a request asks for; `pixels` of each image. */
+/** Reads the number and quality of the images that a request asks for; `pixels` of each image. */
 function wishOf({ fields }: OperationRequest, otherwise = usualPixels) {
   const { n = 1, images, mask, size, quality = 'high' } = fields
   const sides = sidesOf(size)
@@ -162,17 +162,17 @@ function largestOf(entry: ModelEntry | undefined): number {
   return Math.max(...sizes, sizes.some(Boolean) ? 0 : largestPixels)
 }
 
-/** The size of an image of a reply: what is said of it, else what its header says. */
+/** Returns the size of an image of a reply: the one that the provider reports, else the one in its header. */
 function sizeOf({ width, height, b64_json: data, url }: JsonObject): ImageSize | undefined {
   if (typeof width === 'number' && typeof height === 'number') return { width, height }
   const base64 = onlyString(data) ?? (typeof url === 'string' ? parsedData(url)?.data : undefined)
   return base64 === undefined ? undefined : imageSizeOf(Buffer.from(base64.slice(0, headerLength), 'base64'))
 }
 
-/** What cameras write comes before the size in a JPEG. Characters of base64. */
+/** Length that is searched for the size of a JPEG: cameras write metadata before it. Characters of base64. */
 const headerLength = 256 * 1024
 
-/** What names a price of images: their size where all have the same, their quality, and whether they are edits. */
+/** Returns the modes that a price of images depends on: their size where all have the same, their quality, and whether they are edits. */
 function modesOf(
   { operation, fields }: OperationRequest,
   reply: JsonObject,
@@ -190,7 +190,7 @@ function modesOf(
   ].filter((mode) => mode !== undefined)
 }
 
-/** What a data URL holds; undefined for any other text. */
+/** Reads the data in a data URL; undefined for any other text. */
 function parsedData(url: string): FileData | undefined {
   const [head, type = ''] = /^data:([^;,]{0,100})(?:;[^;,]{0,100}){0,4};base64,/i.exec(url.slice(0, 1_000)) ?? []
   return head === undefined ? undefined : { data: url.slice(head.length), media_type: type.toLowerCase() }

@@ -7,7 +7,7 @@ import { type Check, fieldsOf, filledText, flag, integer, oneOf, refuse, require
 import { dataOf, isAddress } from '../../media-address.ts'
 import { fileField } from '../form-fields.ts'
 
-/** The longest text that describes a picture, in characters. */
+/** Maximum length of a text that describes an image. Characters. */
 const longestPrompt = 32_000
 
 const prompt: Check<string> = (value, path) => {
@@ -48,7 +48,7 @@ const optionalFields = [
 /** The names of the fields that generations and edits have in common. */
 export const imageFieldNames: readonly string[] = ['prompt', ...optionalFields.map(([name]) => name)]
 
-/** Those that are whole numbers: forms have them as text. */
+/** Fields that are whole numbers: forms have them as text. */
 export const imageNumbers = ['n', 'output_compression', 'partial_images', 'seed'] as const
 
 /** The fields that generations and edits have in common, each checked. Throws RouterError 400. */
@@ -58,7 +58,7 @@ export function readImageFields(body: JsonObject): { fields: JsonObject; stream:
   return { fields: { prompt: text, ...fields, ...(stream === true && { stream }) }, stream: stream === true }
 }
 
-/** The sides of a size in pixels; undefined where it is none. */
+/** Parses a size into its sides in pixels; undefined for any other text. */
 export function sidesOf(size: unknown): { width: number; height: number } | undefined {
   const [, width, height] = (typeof size === 'string' && /^([1-9]\d{1,4})x([1-9]\d{1,4})$/.exec(size)) || []
   return width === undefined ? undefined : { width: Number(width), height: Number(height) }
@@ -79,18 +79,18 @@ function refuseOther(param: string, value: unknown, known: readonly string[]): v
   throw new RouterError('invalid_request', message, { param })
 }
 
-/** Bytes of one picture, as OpenAI has it. */
+/** Maximum size of one image, the same as OpenAI's. Bytes. */
 export const largestImage = 50 * 1024 * 1024
-/** The most pictures of one edit, beside its mask. */
+/** Maximum number of images in one edit, besides its mask. */
 export const mostImages = 16
 
 /**
- * The pictures of an edit, as its fields have them: each a file `{"$file": …}`, `{"image_url": <address>}` or `{"file_id": …}`; and the
- * files that they stand for.
+ * The images of an edit, as its fields have them: each a file `{"$file": …}`, `{"image_url": <address>}` or `{"file_id": …}`; and the
+ * files that they refer to.
  */
 export type ImageInputs = { fields: { images: JsonObject[]; mask?: JsonObject }; files: UploadedFile[] }
 
-/** The pictures of a JSON body: `images` or `image`, and `mask`. Throws RouterError 400, 413. */
+/** Reads the images of a JSON body: `images` or `image`, and `mask`. Throws RouterError 400, 413. */
 export function inputsOfJson({ images, image, mask }: JsonObject): ImageInputs {
   const files: UploadedFile[] = []
   const name = images === undefined || images === null ? 'image' : 'images'
@@ -104,7 +104,7 @@ export function inputsOfJson({ images, image, mask }: JsonObject): ImageInputs {
   return { fields: { images: list, ...(covered && { mask: covered }) }, files }
 }
 
-/** The pictures of a form: files of the name `image` or `image[]`, and `mask`. Throws RouterError 400. */
+/** Reads the images of a form: files of the name `image` or `image[]`, and `mask`. Throws RouterError 400. */
 export function inputsOfForm(uploaded: readonly UploadedFile[], texts: JsonObject): ImageInputs {
   for (const name of ['image', 'images', 'mask']) {
     if (texts[name] !== undefined) throw refused(name, `'${name}' must be a file of a form, not a text.`)
@@ -124,7 +124,7 @@ export function inputsOfForm(uploaded: readonly UploadedFile[], texts: JsonObjec
   return { fields: { images: list, ...(mask && { mask: takeFile(mask, 'mask', files) }) }, files }
 }
 
-/** A picture in base64 as a file. Throws RouterError 400, 413 for one that is none, or too large. */
+/** Returns an image in base64 as a file. Throws RouterError 400 for one that is not an image, 413 for one that is too large. */
 export function fileOfData(data: string, path: string): UploadedFile {
   const bytes = Buffer.from(data, 'base64')
   return checkedFile(
@@ -170,7 +170,7 @@ function takeFile(file: UploadedFile, path: string, files: UploadedFile[]): Json
   return fileField(files.at(-1) as UploadedFile, files.length - 1)
 }
 
-/** A file with the type of its first bytes, and a name that says it. */
+/** Returns a file with the type of its first bytes, and a matching name. */
 function checkedFile(file: UploadedFile, path: string): UploadedFile {
   if (file.size > largestImage) {
     throw new RouterError('too_large', `'${path}' is larger than ${largestImage} bytes.`, { param: path })

@@ -145,13 +145,13 @@ export function signature(text: string): Signature {
   return validator
 }
 
-/** Most signatures never need it. */
+/** Returns the library's validation of a signature, which most signatures never need. */
 function libraryValidation(text: string): Signature {
   const tree = jsonata(`function()${text}{0}`).ast() as unknown as { signature: { validate: Signature } }
   return (args, context) => tree.signature.validate(args, context)
 }
 
-/** Does without the library's validation when all arguments match and none is replaced by the context. */
+/** Returns a validation that skips the library's when all arguments match and none is replaced by the context. */
 function fastValidation(text: string, validate: Signature): Signature {
   const parameters = simpleParameters(text)
   if (parameters === undefined) return validate
@@ -198,7 +198,7 @@ function accepts({ types, items }: Parameter, value: unknown): boolean {
   return type !== 'a' || items === undefined || (value as unknown[]).every((item) => typeLetter(item) === items)
 }
 
-/** Whether a value stands for a list with it as the only item. */
+/** Checks whether a value stands for a list with it as the only item. */
 function acceptsItem({ types, items }: Parameter, value: unknown): boolean {
   return types === 'a' && !Array.isArray(value) && (items === undefined || typeLetter(value) === items)
 }

@@ -9,7 +9,7 @@ export function copy(value: unknown, copies?: Set<object>): unknown {
   return copied(isWrapped ? value[0] : value, copies)
 }
 
-/** Whether a value is an object of which a copy as by `copy` would be the same, in all that it has. */
+/** Checks whether a value is an object that `copy` would copy without any difference. */
 export function isPlainRecord(value: unknown): value is Record<string, unknown> {
   return isRecord(value) && isPlain(value)
 }

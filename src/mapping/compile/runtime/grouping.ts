@@ -35,7 +35,7 @@ export function group(items: unknown, pairs: readonly (readonly [Of, Of])[], pos
   return result
 }
 
-/** One item under one key: nearly all objects with a computed key. */
+/** Groups one item under one key: nearly all objects with a computed key. */
 function single(item: unknown, [keyOf, of]: readonly [Of, Of], position: number): object {
   spend(1)
   const result = {}

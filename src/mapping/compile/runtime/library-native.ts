@@ -55,7 +55,7 @@ async function borrow(name: string, text: string): Promise<Callable> {
   return callable
 }
 
-/** What the library's functions see of an evaluation: a time without a date is on the day of the run. */
+/** The evaluation as the library's functions see it: a time without a date is on the day of the run. */
 const evaluation = {
   environment: {
     get timestamp() {

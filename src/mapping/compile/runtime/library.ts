@@ -9,7 +9,10 @@ import { spendSize } from './limits.ts'
 /** Functions by name. */
 export type Library = Readonly<Record<string, Callable>>
 
-/** JSONata's functions and the given ones, deeply frozen because all mappings share them; one without a signature gets whatever it is called with. `$eval` has to be interpreted. */
+/**
+ * JSONata's functions and the given ones, deeply frozen because all mappings share them; one without a signature gets all arguments that
+ * it is called with. `$eval` has to be interpreted.
+ */
 export function libraryWith(
   functions: Readonly<Record<string, { signature: string | undefined; run: (...args: never[]) => unknown }>>,
 ): Library {

@@ -12,7 +12,7 @@ export type Bounds = {
   text: number
 }
 
-/** Far more than a mapping needs, but low enough that a hostile one ends within about a second. */
+/** Limits far above the needs of a mapping, but low enough that a hostile one ends within about a second. */
 export const defaultBounds: Readonly<Bounds> = { depth: 500, steps: 2_000_000, sequence: 100_000, text: 1 << 27 }
 
 /** The remaining budget of the current run. Runs are synchronous, so there is only one at a time. */

@@ -34,7 +34,7 @@ export function truthy(value: unknown): boolean {
   return boolean(value) === true
 }
 
-/** Whether a value is a number. Throws D1001 for an infinite one. */
+/** Checks whether a value is a number. Throws D1001 for an infinite one. */
 export function isNumeric(value: unknown): value is number {
   if (typeof value !== 'number' || Number.isNaN(value)) return false
   if (!Number.isFinite(value)) throw new EvaluationError('D1001', undefined, { value })

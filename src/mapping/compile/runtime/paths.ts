@@ -26,7 +26,7 @@ export function elements(left: unknown): unknown[] {
   return typeof left === 'string' ? left.split('') : []
 }
 
-/** A step that is neither first nor last. */
+/** Runs a step that is neither first nor last. */
 export function innerStep(input: unknown, step: Step): unknown {
   if (!Array.isArray(input)) return input === undefined ? undefined : items(step(input))
   if (input.length === 1) {
@@ -41,7 +41,7 @@ export function onlyStep(context: unknown, step: Step, keep: boolean): unknown {
   return Array.isArray(context) ? lastStep(context, step, keep) : pathResult(step(context), keep)
 }
 
-/** The last step of a path, and the path's value. */
+/** Runs the last step of a path, and returns the path's value. */
 export function lastStep(input: unknown, step: Step, keep: boolean): unknown {
   if (!Array.isArray(input)) return input === undefined ? undefined : pathResult(step(input), keep)
   if (input.length === 1) {
@@ -51,12 +51,12 @@ export function lastStep(input: unknown, step: Step, keep: boolean): unknown {
   return pathResultOfAll(results(input, step), keep)
 }
 
-/** The value of a path whose last step had these results. */
+/** Returns the value of a path whose last step had these results. */
 function pathResultOfAll(values: unknown[], keep: boolean): unknown {
   return values.length === 1 ? pathResult(values[0], keep) : collapse(sequence(flatten(values)), keep)
 }
 
-/** The value of a path whose last step had this single result. */
+/** Returns the value of a path whose last step had this single result. */
 export function pathResult(result: unknown, keep: boolean): unknown {
   if (!Array.isArray(result)) return keep && result !== undefined ? keptList([result]) : result
   if (isSequence(result)) return collapse(sequence(result.slice()), keep)
@@ -166,7 +166,7 @@ function selectItems(value: unknown, test: Step): unknown[] | undefined {
   return found
 }
 
-/** How often an item is chosen: as often as a list of numbers names its index. */
+/** Returns how often an item is chosen: as often as a list of numbers contains its index. */
 function times(result: unknown, index: number, length: number): number {
   const positions = numbers(result)
   if (positions === undefined) return boolean(result) ? 1 : 0

@@ -19,12 +19,12 @@ export function sequence(items: unknown[] = []): Sequence {
   return marked
 }
 
-/** Whether a value is a sequence. */
+/** Checks whether a value is a sequence. */
 export function isSequence(value: unknown): value is Sequence {
   return Array.isArray(value) && (value as Sequence).sequence === true
 }
 
-/** Whether a value is an object, not a list. */
+/** Checks whether a value is an object, not a list. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
