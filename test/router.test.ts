@@ -10,6 +10,7 @@ import { openStore } from '../src/store/open.ts'
 import { refusedStart, routerProcess } from './helpers/process.ts'
 import { within } from './helpers/provider.ts'
 import { routerFolder, simulatorOnly, testRouter } from './helpers/router.ts'
+import { slow } from './helpers/slow.ts'
 
 /** A server that cannot start: its exit code and its output. */
 async function failingStart(files: Record<string, string>, args: string[] = []) {
@@ -48,13 +49,13 @@ test('a start that fails ends the process and reports why: a port that is taken'
   store.close()
 })
 
-test('a start that fails ends the process and reports why: a file that is not a database', async () => {
+test('a start that fails ends the process and reports why: a file that is not a database', slow, async () => {
   const { code, output } = await failingStart({ 'data/router.sqlite': 'these are notes, not a database '.repeat(9) })
   expect(code).toBe(1)
   expect(output).toMatch(/data\/router\.sqlite: this file is not an SQLite database/)
 })
 
-test('a start that fails ends the process and reports why: another router has the database', async () => {
+test('a start that fails ends the process and reports why: another router has the database', slow, async () => {
   const made = newFolder()
   const first = openStore(`sqlite:${join(made.folder, 'data/router.sqlite')}`, { asRouter: true })
   onTestFinished(() => first.close())
@@ -73,7 +74,7 @@ test('a router that listens has started the thread of its ledger', async () => {
   await router.end()
 })
 
-test('a chosen first key is not printed, only its variable: logs are read by more people', async () => {
+test('a chosen first key is not printed, only its variable: logs are read by more people', slow, async () => {
   const { configPath } = newFolder()
   const env = { INFERENCE_ROUTER_ADMIN_KEY: 'chosen-secret-0fa1b2', LOG_LEVEL: 'trace' }
   const router = await routerProcess(configPath, { env })

@@ -9,6 +9,7 @@ import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
 import type { Part } from '../../src/core/parts.ts'
 import type { Finish, Reply } from '../../src/core/reply.ts'
 import { eventsOf } from '../../src/core/reply-events.ts'
+import { testInRuns } from '../helpers/slow.ts'
 import { schemaMissing, violations } from './chatSchema.ts'
 
 const model = 'maker/model'
@@ -315,15 +316,19 @@ function landmarks(parts: readonly Part[]) {
 }
 
 describe('a message that a client echoes', () => {
-  it('returns every part in order with its signature; only boundaries of plain texts are lost', () => {
-    fc.assert(
-      fc.property(arbitraryParts, (parts) => {
-        const message = JSON.parse(JSON.stringify(messageOf(replyOf(parts))))
-        expect(landmarks(readBack(message))).toEqual(landmarks(JSON.parse(JSON.stringify(parts))))
-      }),
-      { numRuns: 200, seed: 7 },
-    )
-  })
+  testInRuns(
+    'returns every part in order with its signature; only boundaries of plain texts are lost',
+    { fast: 50, slow: 200 },
+    (numRuns) => {
+      fc.assert(
+        fc.property(arbitraryParts, (parts) => {
+          const message = JSON.parse(JSON.stringify(messageOf(replyOf(parts))))
+          expect(landmarks(readBack(message))).toEqual(landmarks(JSON.parse(JSON.stringify(parts))))
+        }),
+        { numRuns, seed: 7 },
+      )
+    },
+  )
 
   it('survives having been edited on the way: places beyond its end are its end', () => {
     const message = messageOf(
@@ -561,7 +566,7 @@ describe('a streamed reply', () => {
     })
   })
 
-  it('adds up to the whole reply, however it is split into events', () => {
+  testInRuns('adds up to the whole reply, however it is split into events', { fast: 50, slow: 200 }, (numRuns) => {
     fc.assert(
       fc.property(arbitraryParts, (parts) => {
         const events = eventsOf(replyOf(parts, { finish_raw: 'stop_sequence', stop_sequence: 'END' }))
@@ -575,7 +580,7 @@ describe('a streamed reply', () => {
           expect({ ...streamed, message: { ...streamed.message, content } }).toEqual({ ...expected, message })
         }
       }),
-      { numRuns: 200, seed: 7 },
+      { numRuns, seed: 7 },
     )
   })
 

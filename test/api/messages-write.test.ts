@@ -11,6 +11,7 @@ import type { Finish, Reply } from '../../src/core/reply.ts'
 import { eventsOf } from '../../src/core/reply-events.ts'
 import { benchDialect } from '../dialects/replay.ts'
 import { recordedEvents, recordings, recordingsMissing } from '../helpers/recordings.ts'
+import { testEach, testInRuns } from '../helpers/slow.ts'
 import { accumulated, eventsIn } from './messages-stream.ts'
 import { schemaMissing, violations, violationsBeside } from './messagesSchema.ts'
 
@@ -213,12 +214,12 @@ const arbitraryPart: fc.Arbitrary<Part> = fc.oneof(
 const arbitraryParts = fc.array(arbitraryPart, { maxLength: 9 })
 
 describe('a message that a client echoes', () => {
-  it('returns every part in order with its signature', () => {
+  testInRuns('returns every part in order with its signature', { fast: 60, slow: 300 }, (numRuns) => {
     fc.assert(
       fc.property(arbitraryParts, (parts) => {
         expect(readBack(written(replyOf(parts)))).toEqual(JSON.parse(JSON.stringify(parts)))
       }),
-      { numRuns: 300, seed: 7 },
+      { numRuns, seed: 7 },
     )
   })
 
@@ -321,14 +322,14 @@ describe('a streamed reply', () => {
     })
   })
 
-  it('adds up to the whole message, however it comes in pieces', () => {
+  testInRuns('adds up to the whole message, however it comes in pieces', { fast: 15, slow: 100 }, (numRuns) => {
     fc.assert(
       fc.property(arbitraryParts, fc.constantFrom<Finish>('stop', 'length', 'refusal'), (parts, finish) => {
         const events = eventsOf(replyOf(parts, { finish }))
         expect(streamed(events)).toEqual(whole(events))
         expect(streamed(inPieces(events))).toEqual(whole(inPieces(events)))
       }),
-      { numRuns: 100, seed: 7 },
+      { numRuns, seed: 7 },
     )
   })
 
@@ -468,32 +469,35 @@ describe.skipIf(recordingsMissing || schemaMissing)('every recorded answer', () 
     return { ...message, content: [...content.filter((block) => !isText(block)), ...content.filter(isText)] }
   }
 
-  it.each(dialects)('of %s is a message, whole and streamed, by the published schema', async (dialect) => {
-    const bench = benchDialect(dialect)
-    const answers = recordings(dialect).filter(({ response }) => response.status === 200)
-    expect(answers.length).toBeGreaterThan(5)
-    for (const recording of answers) {
-      const { sse, body } = recording.response
-      const streams = sse !== undefined || Array.isArray(body)
-      if (!streams && !body) continue
-      const { reply, emitted } = streams ? await bench.stream(recordedEvents(recording)) : await bench.reply(body)
-      const answered = { model, usage: reply.usage, costUsd: 0.5 }
-      const message = written(reply, answered)
-      expect(violationsBeside('Message', plain(message)), recording.case).toEqual([])
-      const writer = writerFor()
-      const events = eventsIn(writer.events(emitted) + writer.end(answered))
-      const wrong = events
-        .filter(({ type, content_block }) => type !== 'ping' && !isDrawn(content_block ?? {}))
-        .flatMap((event) => violationsBeside('RawMessageStreamEvent', event))
-      expect(wrong, recording.case).toEqual([])
-      const streamed = isLate(recording.case) ? searchesFirst(accumulated(events)) : accumulated(events)
-      expect(streamed, recording.case).toEqual(message)
-      // Where a provider gives no ids, the bench gives all calls the same one: signatures cannot be assigned to them.
-      const ids = reply.parts.flatMap((part) => (part.type === 'tool_call' ? [part.id] : []))
-      if (new Set(ids).size < ids.length) continue
-      expect(written(replyOf(readBack(message))).content, recording.case).toEqual(message.content)
-    }
-  })
+  testEach(dialects, { slowIf: (_, index) => index % 3 !== 0 })(
+    'of %s is a message, whole and streamed, by the published schema',
+    async (dialect) => {
+      const bench = benchDialect(dialect)
+      const answers = recordings(dialect).filter(({ response }) => response.status === 200)
+      expect(answers.length).toBeGreaterThan(5)
+      for (const recording of answers) {
+        const { sse, body } = recording.response
+        const streams = sse !== undefined || Array.isArray(body)
+        if (!streams && !body) continue
+        const { reply, emitted } = streams ? await bench.stream(recordedEvents(recording)) : await bench.reply(body)
+        const answered = { model, usage: reply.usage, costUsd: 0.5 }
+        const message = written(reply, answered)
+        expect(violationsBeside('Message', plain(message)), recording.case).toEqual([])
+        const writer = writerFor()
+        const events = eventsIn(writer.events(emitted) + writer.end(answered))
+        const wrong = events
+          .filter(({ type, content_block }) => type !== 'ping' && !isDrawn(content_block ?? {}))
+          .flatMap((event) => violationsBeside('RawMessageStreamEvent', event))
+        expect(wrong, recording.case).toEqual([])
+        const streamed = isLate(recording.case) ? searchesFirst(accumulated(events)) : accumulated(events)
+        expect(streamed, recording.case).toEqual(message)
+        // Where a provider gives no ids, the bench gives all calls the same one: signatures cannot be assigned to them.
+        const ids = reply.parts.flatMap((part) => (part.type === 'tool_call' ? [part.id] : []))
+        if (new Set(ids).size < ids.length) continue
+        expect(written(replyOf(readBack(message))).content, recording.case).toEqual(message.content)
+      }
+    },
+  )
 })
 
 it.each([

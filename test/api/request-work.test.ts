@@ -1,10 +1,11 @@
-import { describe, test } from 'vitest'
+import { describe } from 'vitest'
 import { chat } from '../../src/api/chat/api.ts'
 import { messages } from '../../src/api/messages/api.ts'
 import { responses } from '../../src/api/responses/api.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 import { repairHistory } from '../../src/manifest/run/repair-history.ts'
 import { estimatePromptTokens } from '../../src/money/meter.ts'
+import { testEach } from '../helpers/slow.ts'
 import { expectLinear } from '../helpers/time.ts'
 
 /** How an API writes a text, a call and a result. */
@@ -101,8 +102,11 @@ function workOn(written: Written, body: JsonObject): void {
 
 describe.each(Object.entries(apis))('a body of %s', (_, written) => {
   // Eight times as many may not cost the square of it, 64 times as much.
-  test.each(Object.keys(shapes))('costs the same for each, however many %s it has', (shape) => {
-    const sizes = { small: 1_000, large: 8_000, slack: 4, floorMs: 250 }
-    expectLinear((count) => workOn(written, shapes[shape]?.(written, count) ?? {}), sizes)
-  })
+  testEach(Object.keys(shapes), { slowIf: (shape) => shape !== 'calls and then their results' })(
+    'costs the same for each, however many %s it has',
+    (shape) => {
+      const sizes = { small: 1_000, large: 8_000, slack: 4, floorMs: 250 }
+      expectLinear((count) => workOn(written, shapes[shape]?.(written, count) ?? {}), sizes)
+    },
+  )
 })

@@ -5,6 +5,7 @@ import type { ProviderEvent } from '../../src/core/events.ts'
 import { Fold, type FoldFacts } from '../../src/core/fold.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 import type { Reply } from '../../src/core/reply.ts'
+import { testInRuns } from '../helpers/slow.ts'
 import { choicesOf, schemaMissing, violations } from './chatSchema.ts'
 import { eventsIn, follow } from './responses-order.ts'
 
@@ -332,7 +333,7 @@ describe('a reply as a response', () => {
     expect(opened.output).toHaveLength(1)
   })
 
-  it('is valid and the same streamed, for any provider events', () => {
+  testInRuns('is valid and the same streamed, for any provider events', { fast: 30, slow: 150 }, (numRuns) => {
     const words = fc.string({ minLength: 1, maxLength: 5, unit: 'grapheme' })
     const event = fc.oneof(
       words.map((text): ProviderEvent => ({ text })),
@@ -352,7 +353,7 @@ describe('a reply as a response', () => {
         expect(last.status).toBe(whole.status)
         expect(contentsOf(last)).toEqual(contentsOf(whole))
       }),
-      { numRuns: 150 },
+      { numRuns },
     )
   })
 })

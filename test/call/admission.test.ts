@@ -16,6 +16,7 @@ import { openBudget } from '../../src/money/budget.ts'
 import { noLimits } from '../../src/store/keys.ts'
 import { monthOf } from '../../src/store/ledger/sums.ts'
 import { openStore } from '../../src/store/open.ts'
+import { testInRuns } from '../helpers/slow.ts'
 
 const store = openStore('sqlite::memory:')
 afterAll(() => store.close())
@@ -284,25 +285,29 @@ const step: fc.Arbitrary<(on: World) => unknown> = fc.oneof(
   { weight: 1, arbitrary: fc.constant((on: World) => on.breakDown()) },
 )
 
-test('for any calls, failures and crashes: limits are kept, rows and sums agree, nothing stays reserved, calls that fit are admitted', async () => {
-  const amounts = fc.record({
-    keyLimit: fc.bigInt({ min: 1n, max: 200n }),
-    groupLimit: fc.bigInt({ min: 1n, max: 300n }),
-    credit: fc.bigInt({ min: 1n, max: 600n }),
-  })
-  await fc.assert(
-    fc.asyncProperty(amounts, fc.array(step, { maxLength: 60 }), fc.nat({ max: 3 }), async (limits, steps, last) => {
-      const on = world(limits)
-      for (const take of steps) {
-        await take(on)
-        on.checkLimits()
-      }
-      await on.close()
-      on.checkRest(last)
-    }),
-    { numRuns: 1_000 },
-  )
-})
+testInRuns(
+  'for any calls, failures and crashes: limits are kept, rows and sums agree, nothing stays reserved, calls that fit are admitted',
+  { fast: 200, slow: 1_000 },
+  async (numRuns) => {
+    const amounts = fc.record({
+      keyLimit: fc.bigInt({ min: 1n, max: 200n }),
+      groupLimit: fc.bigInt({ min: 1n, max: 300n }),
+      credit: fc.bigInt({ min: 1n, max: 600n }),
+    })
+    await fc.assert(
+      fc.asyncProperty(amounts, fc.array(step, { maxLength: 60 }), fc.nat({ max: 3 }), async (limits, steps, last) => {
+        const on = world(limits)
+        for (const take of steps) {
+          await take(on)
+          on.checkLimits()
+        }
+        await on.close()
+        on.checkRest(last)
+      }),
+      { numRuns },
+    )
+  },
+)
 
 describe('a call', () => {
   const services = (changes: Partial<AdmissionServices> = {}): AdmissionServices => ({

@@ -11,6 +11,7 @@ import type { JsonObject } from '../../src/core/json.ts'
 import type { ChatEndpoint, Provider } from '../../src/manifest/provider.ts'
 import { requestAnswer } from '../../src/upstream/provider-answer.ts'
 import { benchDialect, foldFacts } from '../dialects/replay.ts'
+import { testEach } from '../helpers/slow.ts'
 
 type Event = JsonObject & { type?: string }
 
@@ -112,7 +113,7 @@ const streams: [name: string, dialect: string, clientApi: ClientApi, stream: fc.
   ],
 ]
 
-test.each(streams)(
+testEach(streams, { slowIf: (_, index) => index % 2 !== 0 })(
   '%s: a stream whose texts repeat is read and written as one whose events are all mapped',
   async (_, dialect, clientApi, stream) => {
     const [repeating, mapping] = [providerOf(dialect, true), providerOf(dialect, false)]

@@ -18,6 +18,7 @@ import { usedLosses, writeRequest } from '../../src/manifest/run/translate.ts'
 import type { Target } from '../../src/manifest/target.ts'
 import { openStore } from '../../src/store/open.ts'
 import { shippedFiles } from '../helpers/shipped.ts'
+import { describeEach } from '../helpers/slow.ts'
 
 // Fields that change who serves, what it costs or what is kept: each is read, refused or bounded, at every provider.
 
@@ -103,7 +104,7 @@ async function sent(clientApi: ClientApi, body: JsonObject, target: Target): Pro
   return (await editedRequest(target, clientApi, { body, stream: false, losses })).body
 }
 
-describe.each(apis)('$api', (clientApi) => {
+describeEach(apis, { slowIf: ({ api }) => api !== 'chat' })('$api', (clientApi) => {
   const { api } = clientApi
   const own = governedFields.filter((field) => field.apis?.includes(api) ?? true)
   const acting = own.filter(({ rule }) => rule !== 'read')

@@ -2,6 +2,7 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { expect, test } from 'vitest'
 import { run } from '../../src/cli/check.ts'
+import { slow } from '../helpers/slow.ts'
 import { acme, folderOf, plainDialect } from '../manifest/files.ts'
 import { ran } from './running.ts'
 
@@ -42,7 +43,7 @@ test('files without problems give a summary and 0', async () => {
   })
 })
 
-test('the files of this project have no problems', async () => {
+test('the files of this project have no problems', slow, async () => {
   const { code, stdout } = await ran(run)
   expect(stdout).toMatch(/^\d+ providers, \d+ dialects, \d+ models, \d+ examples, \d+ mappings: no problems\n$/)
   expect(code).toBe(0)
@@ -66,7 +67,7 @@ test('each problem is one line with its place, in order, and the exit code is 1'
   expect(code).toBe(1)
 })
 
-test('a switched-off provider is checked as well', async () => {
+test('a switched-off provider is checked as well', slow, async () => {
   const { config } = project({
     'config.yaml': 'providers: { acme: { enabled: false } }\n',
     'providers/acme.yaml': 'slug: acme\n',
@@ -74,7 +75,7 @@ test('a switched-off provider is checked as well', async () => {
   expect((await ran(run, '--config', config)).code).toBe(1)
 })
 
-test('models of the catalog of which not every fact is stated are errors, and so are empty prices', async () => {
+test('models of the catalog of which not every fact is stated are errors, and so are empty prices', slow, async () => {
   const told = async (models: { [name: string]: string }) => {
     const lines = Object.entries(models).map(([name, model]) => `  ${name}: { ${model} }\n`)
     const { config } = project({ 'catalog/acme.yaml': `provider: acme\nmodels:\n${lines.join('')}` })
@@ -138,7 +139,7 @@ test('prices that can only be mistakes are errors, wherever they are written', a
   expect((await ran(run, at('catalog/acme.yaml'), '--config', config)).code).toBe(1)
 })
 
-test('single files and folders are checked by their kind', async () => {
+test('single files and folders are checked by their kind', slow, async () => {
   const { config, at } = project({ 'catalog/acme.yaml': 'provider: acme\nmodels: { m: {} }\n' })
   const summary = async (...paths: string[]) =>
     (await ran(run, ...paths.map(at), '--config', config)).stdout.split('\n').at(-2)
@@ -250,7 +251,7 @@ test('a key with an old name is a warning at its place, and the exit code is 0',
   }
 })
 
-test('lists the fields that never reach a provider, for named files', async () => {
+test('lists the fields that never reach a provider, for named files', slow, async () => {
   const { config, at } = project({ 'providers/acme.yaml': `${acme}endpoints: { chat: { unsupported: [system] } }\n` })
   const { stdout } = await ran(run, at('providers/acme.yaml'), '--config', config)
   const [line = ''] = stdout.split('\n')
@@ -260,7 +261,7 @@ test('lists the fields that never reach a provider, for named files', async () =
   expect(whole).not.toContain('does not take')
 })
 
-test('--json is for scripts', async () => {
+test('--json is for scripts', slow, async () => {
   const { config, at } = project({ 'providers/acme.yaml': 'slug: 1\n' })
   const { code, stdout } = await ran(run, '--config', config, '--json')
   expect(code).toBe(1)
@@ -287,7 +288,7 @@ test('a configuration that cannot be read is reported', async () => {
   expect(code).toBe(1)
 })
 
-test('plugins are set up, and ended again', async () => {
+test('plugins are set up, and ended again', slow, async () => {
   const plugin = `import { writeFileSync } from 'node:fs'
 export default {
   setup: () => ({ record() {}, async [Symbol.asyncDispose]() { writeFileSync(new URL('ended', import.meta.url), '') } }),

@@ -6,6 +6,7 @@ import { expect, test } from 'vitest'
 import { run } from '../../src/cli/plugin.ts'
 import { formatProblem } from '../../src/manifest/check/problem.ts'
 import { buildSnapshot } from '../../src/snapshot/snapshot.ts'
+import { slow } from '../helpers/slow.ts'
 import { folderOf } from '../manifest/files.ts'
 import { ran } from './running.ts'
 
@@ -15,7 +16,7 @@ const execute = promisify(execFile)
 /** Runs the program itself; rejects where it fails. */
 const main = (...args: string[]) => execute(process.execPath, [join(root, 'src/start.js'), ...args])
 
-test('a new plugin is typed, tested, and set up as it is', async () => {
+test('a new plugin is typed, tested, and set up as it is', slow, async () => {
   const folder = folderOf({ 'config.yaml': 'folders: { plugins: ./mine }\nplugins: []\n' })
   const config = ['--config', join(folder, 'config.yaml')]
   const { code, stdout } = await ran(run, 'new', 'plums', ...config)
@@ -65,7 +66,7 @@ test('nothing is overwritten, and names are those of files', async () => {
   expect(existsSync(join(folder, 'plugins/tsconfig.json'))).toBe(false)
 })
 
-test('a plugin that leaves something open keeps no command from its end', async () => {
+test('a plugin that leaves something open keeps no command from its end', slow, async () => {
   const plugin = 'setInterval(() => {}, 1_000)\nexport default { setup: () => ({}) }'
   const folder = folderOf({ 'config.yaml': 'plugins: [{ name: busy }]\n', 'plugins/busy.ts': plugin })
   expect((await main('check', '--config', join(folder, 'config.yaml'))).stdout).toContain('1 plugin')

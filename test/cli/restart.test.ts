@@ -7,6 +7,7 @@ import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
 import { version } from '../../src/cli/version.ts'
 import { serverFlags } from '../../src/runtime/restart.ts'
+import { slow } from '../helpers/slow.ts'
 
 const main = join(import.meta.dirname, '../../src/start.js')
 /** Tells what the process was started with, each time it starts. */
@@ -70,13 +71,13 @@ test('what earlier starts have kept is run without the compiler of TypeScript', 
   expect(await run()).toEqual([version, 'false'])
 })
 
-test('a server with a channel to its parent, or with all such flags, is not', async () => {
+test('a server with a channel to its parent, or with all such flags, is not', slow, async () => {
   expect(await starts(['serve', '--help'], { channel: true })).toHaveLength(1)
   const flags = ['--max_semi_space_size=4', '--memory-reducer', '--v8-pool-size=4', ...preload]
   expect(await starts(['serve', '--help'], { flags })).toMatchObject([{ flags }])
 })
 
-test.skipIf(process.platform === 'win32')('flags that were given stay as they are', async () => {
+test.skipIf(process.platform === 'win32')('flags that were given stay as they are', slow, async () => {
   const flags = ['--max-semi-space-size=4', ...preload]
   const rest = serverFlags.filter((flag) => !flag.includes('semi-space'))
   expect(await starts(['serve', '--help'], { flags })).toMatchObject([{ flags }, { flags: [...rest, ...flags] }])

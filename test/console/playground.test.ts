@@ -6,6 +6,7 @@ import { codeFor, keyVariable } from '../../console/playground/code.ts'
 import { apis, bodyOf, type Settings } from '../../console/playground/request.ts'
 import { noBrowser } from '../helpers/browser.ts'
 import { testKey } from '../helpers/router.ts'
+import { testEach } from '../helpers/slow.ts'
 import { expectFaultless, go, hostile, openWorld, type World } from './world.ts'
 
 const run = promisify(execFile)
@@ -137,22 +138,22 @@ describe('the same call as a program', () => {
   }
   const said = `It's "quoted", $HOME and \`ticks\` in\ntwo lines`
 
-  test.each(apis.flatMap(([api]) => [true, false].map((isStreamed) => ({ api, isStreamed }))))(
-    '$api, streamed: $isStreamed',
-    async ({ api, isStreamed }) => {
-      const body = bodyOf({ ...settings, api, isStreamed }, [{ role: 'user', text: said, images: [] }])
-      const env = { ...process.env, [keyVariable]: testKey }
-      const code = (language: 'curl' | 'typescript') => codeFor(language, api, body, world.router.url)
-      expect(code('typescript')).not.toContain(testKey)
-      const root = join(import.meta.dirname, '../..')
-      const [byShell, byNode] = await Promise.all([
-        run('sh', ['-c', code('curl').replace('curl', 'curl -s')], { env }),
-        run(process.execPath, ['--input-type=module', '--eval', code('typescript')], { env, cwd: root }),
-      ])
-      for (const { stdout } of [byShell, byNode]) {
-        expect(stdout).toMatch(isStreamed ? /quoted/ : /\$HOME/)
-        expect(stdout).not.toMatch(/"error": ?\{/)
-      }
-    },
-  )
+  testEach(
+    apis.flatMap(([api]) => [true, false].map((isStreamed) => ({ api, isStreamed }))),
+    { slowIf: (_, index) => index % 3 !== 0 },
+  )('$api, streamed: $isStreamed', async ({ api, isStreamed }) => {
+    const body = bodyOf({ ...settings, api, isStreamed }, [{ role: 'user', text: said, images: [] }])
+    const env = { ...process.env, [keyVariable]: testKey }
+    const code = (language: 'curl' | 'typescript') => codeFor(language, api, body, world.router.url)
+    expect(code('typescript')).not.toContain(testKey)
+    const root = join(import.meta.dirname, '../..')
+    const [byShell, byNode] = await Promise.all([
+      run('sh', ['-c', code('curl').replace('curl', 'curl -s')], { env }),
+      run(process.execPath, ['--input-type=module', '--eval', code('typescript')], { env, cwd: root }),
+    ])
+    for (const { stdout } of [byShell, byNode]) {
+      expect(stdout).toMatch(isStreamed ? /quoted/ : /\$HOME/)
+      expect(stdout).not.toMatch(/"error": ?\{/)
+    }
+  })
 })

@@ -2,6 +2,7 @@ import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { collectWhenIdle } from '../../src/runtime/collect.ts'
+import { slow } from '../helpers/slow.ts'
 
 setFlagsFromString('--expose-gc')
 const gc: NodeJS.GCFunction = runInNewContext('gc')
@@ -36,7 +37,7 @@ test('memory is collected for each 4 MB that passed, in a process that has no fl
   expect(runInNewContext('typeof gc')).toBe('undefined')
 })
 
-test('what a start has left is collected once, after a second without a request', () => {
+test('what a start has left is collected once, after a second without a request', slow, () => {
   const running = { begun: 5, size: 1 }
   expect(
     collects(() => {
@@ -51,7 +52,7 @@ test('what a start has left is collected once, after a second without a request'
   expect(collects(() => vi.advanceTimersByTime(60_000))).toBe(false)
 })
 
-test('what many requests have left is collected when there was none for a minute', () => {
+test('what many requests have left is collected when there was none for a minute', slow, () => {
   const running = { begun: 0, size: 0 }
   collectWhenIdle(running)
   vi.advanceTimersByTime(1_000)
@@ -70,16 +71,20 @@ test('what many requests have left is collected when there was none for a minute
   expect(collects(() => vi.advanceTimersByTime(1_000))).toBe(true)
 })
 
-test('a process that has been busy since its start is not collected in its first pause, but after a minute', () => {
-  const running = { begun: 0, size: 1 }
-  expect(
-    collects(() => {
-      collectWhenIdle(running)
-      running.begun = 1_000
-      vi.advanceTimersByTime(1_000)
-      running.size = 0
-      vi.advanceTimersByTime(59_000)
-    }),
-  ).toBe(false)
-  expect(collects(() => vi.advanceTimersByTime(2_000))).toBe(true)
-})
+test(
+  'a process that has been busy since its start is not collected in its first pause, but after a minute',
+  slow,
+  () => {
+    const running = { begun: 0, size: 1 }
+    expect(
+      collects(() => {
+        collectWhenIdle(running)
+        running.begun = 1_000
+        vi.advanceTimersByTime(1_000)
+        running.size = 0
+        vi.advanceTimersByTime(59_000)
+      }),
+    ).toBe(false)
+    expect(collects(() => vi.advanceTimersByTime(2_000))).toBe(true)
+  },
+)

@@ -10,6 +10,7 @@ import { type ProviderRequest, usedLosses, writeRequest } from '../../src/manife
 import { type ModelTarget, servedBy, targetFacts } from '../../src/manifest/target.ts'
 import { schemaMissing, violations } from '../api/chatSchema.ts'
 import { shippedFiles } from '../helpers/shipped.ts'
+import { testInRuns } from '../helpers/slow.ts'
 import { pairingFaults, type ReadCall, readers, roleFaults } from './conversation-readers.ts'
 import { type Conversation, conversations, foreignReasoning, type ProviderProfile } from './conversations.ts'
 import { violations as converseViolations, serviceModelMissing } from './converse-model.ts'
@@ -71,8 +72,7 @@ const profiles: { [dialect: string]: Profile } = {
 
 const files = await shippedFiles()
 
-const numRuns = Number(process.env.RUNS ?? (process.env.CI ? 120 : 60))
-const options = { numRuns, endOnFailure: true }
+const runs = { fast: 15, slow: Number(process.env.RUNS ?? 120) }
 
 /** The dialects that conversations have. */
 const spoken = files.dialects.filter(({ layer }) => layer.chat)
@@ -81,32 +81,36 @@ describe.each(spoken.map(({ name }) => name))('any conversation in %s', (name) =
   const profile = profiles[name]
   const targets = targetsOf(name)
 
-  test('reaches every provider whole: unsent parts are reported, and the rules of the format are met', async () => {
-    if (!profile) throw new Error(`the table of this test does not know the dialect ${name}`)
-    const arbitrary = fc.constantFrom(...targets).chain((target) => {
-      const { maker } = target.provider
-      const { reasoning_replay } = targetFacts(target.provider, target.target).traits
-      const signatures =
-        reasoning_replay === 'reasoning_details' ? (['signature', 'encrypted'] as const) : profile.signatures
-      const samples = conversations({ ...profile, signatures: [...signatures], name: maker })
-      return fc.tuple(fc.constant(target), samples, fc.nat())
-    })
-    await fc.assert(
-      fc.asyncProperty(arbitrary, async ([{ provider, target }, talk, choice]) => {
-        const written = await writeRequest(provider, talk.request, target)
-        const faults = [
-          ...(await restless(provider, target, talk.request, written)),
-          ...lostMarks(talk, written, exceptions(provider, target)),
-          ...turnFaults(name, profile, talk, { written, declared: await usedLosses(provider, talk.request, target) }),
-          ...(await idleField(provider, target, talk, written, choice)),
-          ...(profile.published?.includes(provider.slug) ? (profile.violations?.(written.body) ?? []) : []),
-        ]
-        const others = faults.filter((fault) => !free.test(fault))
-        expect(others, JSON.stringify(written.body)).toEqual([])
-      }),
-      options,
-    )
-  })
+  testInRuns(
+    'reaches every provider whole: unsent parts are reported, and the rules of the format are met',
+    runs,
+    async (numRuns) => {
+      if (!profile) throw new Error(`the table of this test does not know the dialect ${name}`)
+      const arbitrary = fc.constantFrom(...targets).chain((target) => {
+        const { maker } = target.provider
+        const { reasoning_replay } = targetFacts(target.provider, target.target).traits
+        const signatures =
+          reasoning_replay === 'reasoning_details' ? (['signature', 'encrypted'] as const) : profile.signatures
+        const samples = conversations({ ...profile, signatures: [...signatures], name: maker })
+        return fc.tuple(fc.constant(target), samples, fc.nat())
+      })
+      await fc.assert(
+        fc.asyncProperty(arbitrary, async ([{ provider, target }, talk, choice]) => {
+          const written = await writeRequest(provider, talk.request, target)
+          const faults = [
+            ...(await restless(provider, target, talk.request, written)),
+            ...lostMarks(talk, written, exceptions(provider, target)),
+            ...turnFaults(name, profile, talk, { written, declared: await usedLosses(provider, talk.request, target) }),
+            ...(await idleField(provider, target, talk, written, choice)),
+            ...(profile.published?.includes(provider.slug) ? (profile.violations?.(written.body) ?? []) : []),
+          ]
+          const others = faults.filter((fault) => !free.test(fault))
+          expect(others, JSON.stringify(written.body)).toEqual([])
+        }),
+        { numRuns, endOnFailure: true },
+      )
+    },
+  )
 })
 
 /** What the router records itself, and a hint that nothing depends on, need no report. */

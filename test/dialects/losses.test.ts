@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { JsonObject } from '../../src/core/json.ts'
 import type { Part } from '../../src/core/parts.ts'
 import type { NeutralRequest, Tool } from '../../src/core/request.ts'
@@ -8,6 +8,7 @@ import type { Provider } from '../../src/manifest/provider.ts'
 import { writeRequest } from '../../src/manifest/run/translate.ts'
 import { type ModelTarget, servedBy, targetFacts } from '../../src/manifest/target.ts'
 import { shippedFiles } from '../helpers/shipped.ts'
+import { testEach, testInRuns } from '../helpers/slow.ts'
 
 /**
  * The law of losses, by difference: each field of a request reaches the provider's body, or is reported; and nothing is reported
@@ -200,7 +201,11 @@ const comparable = (body: JsonObject): unknown => JSON.parse(JSON.stringify(body
 const all = await cases()
 
 describe('a field reaches the provider or is reported, never both, never neither', () => {
-  test.each(all.map((one) => [one.label, one] as const))('%s', async (_, one) => {
+  const few = new Set(all.filter((_, index) => index % 5 === 0))
+  testEach(
+    all.map((one) => [one.label, one] as const),
+    { slowIf: ([, one]) => !few.has(one) },
+  )('%s', async (_, one) => {
     const wrong: string[] = []
     for (const name of names) {
       const requestCase = requestCases[name] as RequestCase
@@ -215,7 +220,7 @@ describe('a field reaches the provider or is reported, never both, never neither
   })
 })
 
-test('and so does each of several fields together', async () => {
+testInRuns('and so does each of several fields together', { fast: 80, slow: 400 }, async (numRuns) => {
   const several = fc.uniqueArray(fc.constantFrom(...names), { minLength: 2, maxLength: 5 })
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...all), several, async (one, chosen) => {
@@ -232,6 +237,6 @@ test('and so does each of several fields together', async () => {
       }
       expect({ [one.label]: wrong }).toEqual({ [one.label]: [] })
     }),
-    { numRuns: 400 },
+    { numRuns },
   )
 })

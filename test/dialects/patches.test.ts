@@ -18,6 +18,7 @@ import { servedBy, targetFacts } from '../../src/manifest/target.ts'
 import { errorFor } from '../../src/upstream/provider-error.ts'
 import { type Recording, recordedEvents, recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { sentTo } from '../helpers/sent.ts'
+import { testEach } from '../helpers/slow.ts'
 import { assembled, readMessage } from './anthropic-messages-reader.ts'
 import * as gemini from './gemini-reader.ts'
 import * as chat from './openai-chat-reader.ts'
@@ -89,7 +90,7 @@ async function replayed(provider: Provider, recording: Recording) {
 describe.skipIf(recordingsMissing)('every recorded reply is read correctly through its manifest', () => {
   const answered = recorded.filter(({ recording }) => recording.response.status === 200)
 
-  test.each(answered)('$case', async ({ recording, slug }) => {
+  testEach(answered, { slowIf: (_, index) => index % 4 !== 0 })('$case', async ({ recording, slug }) => {
     const { reply, error, complete } = await replayed(serving(slug, recording.model ?? 'm'), recording)
     const { signatures, audio, logprobs, refusal: _, ...expectedReply } = chat.readIndependently(recording)
     const marked = {

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { chat } from '../../src/api/chat/api.ts'
 import type { ClientApi } from '../../src/api/client-api.ts'
 import { messages } from '../../src/api/messages/api.ts'
@@ -13,6 +13,7 @@ import { patchRequest, usedLosses, writeRequest } from '../../src/manifest/run/t
 import { servedBy, targetFacts } from '../../src/manifest/target.ts'
 import { type Recording, recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { shippedFiles } from '../helpers/shipped.ts'
+import { testEach } from '../helpers/slow.ts'
 
 /** A model of each format, and of each way of thinking. */
 const targets = [
@@ -114,7 +115,7 @@ const isRuled = (name: string, request: NeutralRequest): boolean =>
 describe.skipIf(recordingsMissing)('all of every recorded request reaches the provider or is named, not both', () => {
   for (const [folder, client] of Object.entries(clients)) {
     const requested = recordings(folder).filter(({ request, response }) => request?.body && response.status === 200)
-    test.each(targets)(`${folder} → %s`, async (id) => {
+    testEach(targets, { slowIf: (_, index) => index % 4 !== 0 })(`${folder} → %s`, async (id) => {
       const { providers, catalog } = await shippedFiles()
       const slug = id.slice(0, id.indexOf('/'))
       const model = id.slice(slug.length + 1)

@@ -10,6 +10,7 @@ import { writeRequest } from '../../src/manifest/run/translate.ts'
 import { schemaMissing, violations } from '../api/chatSchema.ts'
 import { recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { shippedFiles } from '../helpers/shipped.ts'
+import { slow } from '../helpers/slow.ts'
 import { chatSchemaMissing, chatViolations as cohereViolations } from './cohere-v2-reader.ts'
 import { pairingFaults, readers } from './conversation-readers.ts'
 import { violations as converseViolations, serviceModelMissing } from './converse-model.ts'
@@ -94,7 +95,7 @@ describe.skipIf(recordingsMissing)(
       for (const { slug, model, dialect, faults, missing } of ways.filter(
         (way) => providers.get(way.slug)?.sameAs !== api.api,
       )) {
-        test(`${folder} → ${slug}`, async () => {
+        test(`${folder} → ${slug}`, slug === 'anthropic' || slug === 'google' ? {} : slow, async () => {
           const provider = providers.get(slug)
           if (!provider) throw new Error(`there is no provider ${slug}`)
           const entry = files.catalog.find(slug, model)

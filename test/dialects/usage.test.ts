@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
+import { testInRuns } from '../helpers/slow.ts'
 import { benchDialect, type Frame } from './replay.ts'
 
 /** A provider's usage object, and its form in a whole reply and in events. */
@@ -263,13 +264,13 @@ const dialects: { [name: string]: ReportedCase } = {
 describe.each(Object.entries(dialects))('%s', (name, { usage, whole, frames, total }) => {
   const bench = benchDialect(name)
 
-  test('counts the same whole and streamed', async () => {
+  testInRuns('counts the same whole and streamed', { fast: 50, slow: 200 }, async (numRuns) => {
     await fc.assert(
       fc.asyncProperty(usage, async (reported) => {
         const { reply } = await bench.stream(frames(reported))
         expect(reply.usage).toEqual((await bench.reply(whole(reported))).reply.usage)
       }),
-      { numRuns: 200 },
+      { numRuns },
     )
   })
 

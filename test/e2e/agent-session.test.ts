@@ -3,6 +3,7 @@ import type OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { within } from '../helpers/provider.ts'
 import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
+import { slow } from '../helpers/slow.ts'
 import { type Agent, playSession, system, tools } from './agent-script.ts'
 import { fakeProvider } from './sdk-provider.ts'
 import type { Body, FakeProvider, Wire } from './sdk-wire.ts'
@@ -77,7 +78,7 @@ const sessions: [string, Wire, string, (model: string) => Agent, (body: Body) =>
 
 describe('thirty turns of a coding agent', () => {
   for (const [api, wire, model, agentOf, rule, sees] of sessions) {
-    test(`through ${api} on ${wire.dialect}`, async () => {
+    test(`through ${api} on ${wire.dialect}`, wire === messagesWire ? {} : slow, async () => {
       const provider = played.get(wire.slug) as FakeProvider
       expect(await within(15_000, 'the session', playSession(agentOf(model), provider, rule, sees))).toBe(30)
     })

@@ -1,8 +1,9 @@
 import { rmSync } from 'node:fs'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect } from 'vitest'
 import { routerProcess } from '../helpers/process.ts'
 import { type LoopbackProvider, pause, within } from '../helpers/provider.ts'
 import { routerFolder } from '../helpers/router.ts'
+import { testEach } from '../helpers/slow.ts'
 import {
   byStatus,
   callNano,
@@ -25,7 +26,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-test.each([1, 4])(
+testEach([1, 4], { slowIf: (threads) => threads > 1 })(
   'after kill -9 of %d threads in a burst rows and sums agree, and exactly the rest of the limit can still be spent',
   async (threads) => {
     const death = Promise.withResolvers<void>()

@@ -1,9 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 import type { Store } from '../../src/store/open.ts'
 import { beginStream, type LoopbackProvider, loopbackProvider, within } from '../helpers/provider.ts'
 import { type TestRouter, testRouter } from '../helpers/router.ts'
+import { testEach } from '../helpers/slow.ts'
 import { newKey, storeIn } from './budget-world.ts'
 
 // A client that leaves after so many chunks of a stream: each chunk is one token, since the provider reports no counts.
@@ -127,7 +128,7 @@ describe.each([
   ['/v1/responses', 'c', 'same format'],
   ['/v1/responses', 'a', 'mapped'],
 ])('a client of %s that leaves %s, %s,', (path, slug) => {
-  test.each([1, 4, 25])(
+  testEach([1, 4, 25], { slowIf: (words) => words !== 4 })(
     'after chunk %i stops the provider within a second and pays for those chunks',
     async (words) => {
       const key = newKey(store, { monthlyLimitNano: 10n ** 9n })

@@ -1,8 +1,9 @@
 import { randomUUIDv7 } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Store } from '../../src/store/open.ts'
 import { answerJson, beginStream, type LoopbackProvider, pause } from '../helpers/provider.ts'
 import { type TestRouter, testRouter } from '../helpers/router.ts'
+import { describeEach, slow } from '../helpers/slow.ts'
 import {
   byStatus,
   callNano,
@@ -36,7 +37,7 @@ function begin(how: Parameters<typeof pricedProvider>[0] = {}): void {
 const received = () => provider.received.slice(callsBefore)
 const keyWith = (changes: Parameters<typeof newKey>[1] = {}) => newKey(store, { organization, ...changes })
 
-describe.each([1, 4])('%d threads', (threads) => {
+describeEach([1, 4], { slowIf: (threads) => threads > 1 })('%d threads', (threads) => {
   beforeAll(async () => {
     provider = await pricedProvider({
       wait: (n) => behaviour?.wait?.(n - callsBefore) ?? pause(20),
@@ -107,7 +108,7 @@ describe.each([1, 4])('%d threads', (threads) => {
     expect(ended.find(({ text }) => text.includes('balance'))?.text).toContain('It does not reset: add credit.')
   })
 
-  test('the keys of a group share its limit; its other keys go on', async () => {
+  test('the keys of a group share its limit; its other keys go on', slow, async () => {
     begin()
     const group = store.groups.create({ organization: organization, name: 'lab', monthlyLimitNano: 20n * callNano })
     const keys = [keyWith({ groupId: group.id }), keyWith({ groupId: group.id })]

@@ -4,6 +4,7 @@ import Database from 'better-sqlite3'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { answerJson, beginStream, type LoopbackProvider, loopbackProvider, pause, within } from '../helpers/provider.ts'
 import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
+import { slow } from '../helpers/slow.ts'
 
 const manifest = (url: string) => `slug: near
 name: Near
@@ -149,7 +150,7 @@ describe('bodies that no reader could follow', () => {
     expect(await response.text()).toMatch(/cannot be decompressed: incorrect header check/)
   })
 
-  test('an upload without end is cut off', async () => {
+  test('an upload without end is cut off', slow, async () => {
     const patient = await near(60_000)
     onTestFinished(() => patient.end())
     const socket = client(patient)

@@ -8,6 +8,7 @@ import { startRouter } from '../../src/app/router.ts'
 import { openStore } from '../../src/store/open.ts'
 import { damage, pagesWithContent } from '../helpers/damage.ts'
 import { cache, routerFolder, simulatorOnly, testKey } from '../helpers/router.ts'
+import { testEach } from '../helpers/slow.ts'
 import { eventually } from '../helpers/time.ts'
 import { plainRecord } from '../store/plain-record.ts'
 
@@ -98,12 +99,15 @@ describe('damage that is there at the start', () => {
     'api_keys_listed',
   ]
 
-  test.each(deciding)('in %s: /ready, calls and changes are 503', async (name) => {
-    const pages = places.filter((place) => place.name === name).map(({ page }) => page)
-    expect(pages).toHaveLength(1)
-    const { ask } = await routerOn(pages)
-    await expectRefusals(ask)
-  })
+  testEach(deciding, { slowIf: (name) => !['groups', 'key_spend'].includes(name) })(
+    'in %s: /ready, calls and changes are 503',
+    async (name) => {
+      const pages = places.filter((place) => place.name === name).map(({ page }) => page)
+      expect(pages).toHaveLength(1)
+      const { ask } = await routerOn(pages)
+      await expectRefusals(ask)
+    },
+  )
 })
 
 test('damage that a report meets is damage for calls as well', async () => {
@@ -128,19 +132,23 @@ test('a row that is damaged inside is damage, not a failure of the router', asyn
   await expectRefusals(ask)
 })
 
-test.each([1, 4])('damage while %d threads run is met by the next call that reads it', async (threads) => {
-  const { path, ask } = await routerOn([], { threads })
-  expect((await ask('/v1/chat/completions', call)).status).toBe(200)
-  const other = new Database(path)
-  // A change of the schema, after which every connection reads the file again.
-  other.exec('CREATE TABLE later (a INTEGER)')
-  other.pragma('wal_checkpoint(TRUNCATE)')
-  other.close()
-  const file = openSync(path, 'r+')
-  const zeros = Buffer.alloc(sound.readUInt16BE(16) - 8)
-  for (const { name, page } of places)
-    if (name === 'organizations' || name === 'aliases') writeSync(file, zeros, 0, zeros.length, (page - 1) * 4_096 + 8)
-  closeSync(file)
-  await eventually(async () => expect((await ask('/v1/manage/org')).status).toBe(503))
-  await expectRefusals(ask)
-})
+testEach([1, 4], { slowIf: (threads) => threads > 1 })(
+  'damage while %d threads run is met by the next call that reads it',
+  async (threads) => {
+    const { path, ask } = await routerOn([], { threads })
+    expect((await ask('/v1/chat/completions', call)).status).toBe(200)
+    const other = new Database(path)
+    // A change of the schema, after which every connection reads the file again.
+    other.exec('CREATE TABLE later (a INTEGER)')
+    other.pragma('wal_checkpoint(TRUNCATE)')
+    other.close()
+    const file = openSync(path, 'r+')
+    const zeros = Buffer.alloc(sound.readUInt16BE(16) - 8)
+    for (const { name, page } of places)
+      if (name === 'organizations' || name === 'aliases')
+        writeSync(file, zeros, 0, zeros.length, (page - 1) * 4_096 + 8)
+    closeSync(file)
+    await eventually(async () => expect((await ask('/v1/manage/org')).status).toBe(503))
+    await expectRefusals(ask)
+  },
+)

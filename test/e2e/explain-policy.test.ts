@@ -1,3 +1,4 @@
+import { slow, testInRuns } from '../helpers/slow.ts'
 import '../helpers/fixed-seed.ts'
 import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -83,7 +84,7 @@ describe('beside a call', () => {
     { messages: hello.messages },
   ]
 
-  test('any policy is explained as the call is', async () => {
+  testInRuns('any policy is explained as the call is', { fast: 15, slow: 40 }, async (numRuns) => {
     let id = 0
     const policies = fc.record({
       targets: fc.shuffledSubarray(all, { minLength: 1 }),
@@ -107,7 +108,7 @@ describe('beside a call', () => {
         const explained = status === 200 ? answer : answer.error.router?.explain
         expect(plan(explained as Explained)).toEqual(plan(call.explain))
       }),
-      { numRuns: 40 },
+      { numRuns },
     )
   })
 
@@ -254,7 +255,7 @@ describe('who may know what', () => {
 test.each([
   ['at the address of the calls', null],
   ['at an address of its own', 0],
-])('several threads answer %s', async (_, port) => {
+])('several threads answer %s', slow, async (_, port) => {
   const policies = { quick: { targets: ['demo/echo', 'demo/thinker'], sort: 'price' } }
   const router = await testRouter({ threads: 2, settings: { policies, manage: { port } } })
   try {

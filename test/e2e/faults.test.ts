@@ -6,6 +6,7 @@ import { openStore } from '../../src/store/open.ts'
 import { type RouterProcess, refusedStart, routerProcess } from '../helpers/process.ts'
 import { answerJson, beginStream, type LoopbackProvider, loopbackProvider, pause, within } from '../helpers/provider.ts'
 import { routerFolder } from '../helpers/router.ts'
+import { slow } from '../helpers/slow.ts'
 import { eventually } from '../helpers/time.ts'
 
 const manifest = (url: string) => `slug: slow
@@ -154,23 +155,27 @@ const faults: { [name: string]: Fault } = {
   },
 }
 
-test.concurrent('when it stops while rows cannot be written, the router leaves them to the next start', async (context) => {
-  const world = await newWorld(context)
-  const router = await world.start()
-  const running = chat(router, 'whole', 'held')
-  await eventually(() => expect(world.provider.received).toHaveLength(1))
-  const end = injected('read-only')(world.database)
-  world.release()
-  expect((await running).status).toBe(200)
-  expect(await router.end('SIGTERM')).toBe(0)
-  expect(router.output()).toContain('1 settled calls are in the spill file for the next start to write them')
-  end()
-  expect(recovered(world)).toBe(1)
-  expect(rows(world)).toEqual(['whole'])
-})
+test.concurrent(
+  'when it stops while rows cannot be written, the router leaves them to the next start',
+  slow,
+  async (context) => {
+    const world = await newWorld(context)
+    const router = await world.start()
+    const running = chat(router, 'whole', 'held')
+    await eventually(() => expect(world.provider.received).toHaveLength(1))
+    const end = injected('read-only')(world.database)
+    world.release()
+    expect((await running).status).toBe(200)
+    expect(await router.end('SIGTERM')).toBe(0)
+    expect(router.output()).toContain('1 settled calls are in the spill file for the next start to write them')
+    end()
+    expect(recovered(world)).toBe(1)
+    expect(rows(world)).toEqual(['whole'])
+  },
+)
 
 describe.concurrent('a start', () => {
-  test('on a database that another process has locked fails with the remedy', async (context) => {
+  test('on a database that another process has locked fails with the remedy', slow, async (context) => {
     const world = await newWorld(context)
     openStore(`sqlite:${world.database}`).close()
     const unlock = locked(world.database)
@@ -180,20 +185,24 @@ describe.concurrent('a start', () => {
     expect(output).toMatch(/router\.sqlite: the database is locked by another process; end that process/)
   })
 
-  test('on a full disk fails with the remedy; the next one creates everything, and prints the first key', async (context) => {
-    const world = await newWorld(context)
-    const env = { INFERENCE_ROUTER_ADMIN_KEY: '' }
-    mkdirSync(dirname(world.database))
-    const end = injected('full')(world.database)
-    const { code, output } = await world.refused(env)
-    expect(code).toBe(1)
-    expect(output).toMatch(/router\.sqlite: the disk is full; free some space/)
-    end()
-    const router = await world.start(env)
-    await eventually(() => expect(router.output()).toMatch(/shown only now:\s+ir-/))
-  })
+  test(
+    'on a full disk fails with the remedy; the next one creates everything, and prints the first key',
+    slow,
+    async (context) => {
+      const world = await newWorld(context)
+      const env = { INFERENCE_ROUTER_ADMIN_KEY: '' }
+      mkdirSync(dirname(world.database))
+      const end = injected('full')(world.database)
+      const { code, output } = await world.refused(env)
+      expect(code).toBe(1)
+      expect(output).toMatch(/router\.sqlite: the disk is full; free some space/)
+      end()
+      const router = await world.start(env)
+      await eventually(() => expect(router.output()).toMatch(/shown only now:\s+ir-/))
+    },
+  )
 
-  test('on a database that became read-only fails with the remedy', async (context) => {
+  test('on a database that became read-only fails with the remedy', slow, async (context) => {
     const world = await newWorld(context)
     openStore(`sqlite:${world.database}`).close()
     const end = injected('read-only')(world.database)
@@ -205,121 +214,134 @@ describe.concurrent('a start', () => {
   })
 })
 
-describe.concurrent.each(Object.entries(faults))('%s', (_, { reason, begin }) => {
-  test('running calls are served and recorded, new ones rejected before a provider is called, until it is over', async (context) => {
+describe.concurrent.each(Object.entries(faults))('%s', (name, { reason, begin }) => {
+  const speed = name === 'a full disk' ? {} : slow
+  test(
+    'running calls are served and recorded, new ones rejected before a provider is called, until it is over',
+    speed,
+    async (context) => {
+      const world = await newWorld(context)
+      const router = await world.start()
+      const made = await router.call('/v1/manage/apikey', { name: 'another' })
+      const { api_key: another } = (await made.json()) as { api_key: string }
+      expect(made.status).toBe(201)
+      expect((await chat(router, 'before', 'now')).status).toBe(200)
+      const running = [chat(router, 'whole', 'held'), chat(router, 'streamed', 'held', { stream: true })]
+      await eventually(() => expect(world.provider.received).toHaveLength(3))
+      const end = begin(world.database)
+      world.release()
+
+      const texts = await within(5_000, 'the answers', Promise.all(running.map(async (call) => (await call).text())))
+      expect(JSON.parse(texts[0] ?? '')).toMatchObject({ choices: [{ message: { content: 'whole' } }] })
+      expect(texts[1]).toContain('[DONE]')
+      expect(await ready(router)).toEqual({ status: 503, reasons: [`The router cannot write its ledger: ${reason}.`] })
+
+      const refused = await within(5_000, 'the refusal', chat(router, 'during', 'now'))
+      const message = expect.stringContaining(reason)
+      expect(refused.status).toBe(503)
+      expect(refused.headers.get('retry-after')).toBe('1')
+      expect(await refused.json()).toEqual({
+        error: { origin: 'router', type: 'api_error', code: 'unavailable', param: null, message },
+      })
+      expect(world.provider.received).toHaveLength(3)
+
+      // Reads continue, also for a key that is not cached.
+      expect((await router.call('/v1/models')).status).toBe(200)
+      expect((await router.call('/v1/manage/apikey')).status).toBe(200)
+      const stranger = await router.call('/v1/auth/check', undefined, { authorization: `Bearer ${another}` })
+      expect(stranger.status).toBe(200)
+      const usage = await router.call('/v1/manage/org/usage')
+      expect(usage.status).toBe(/moved/.test(reason) ? 503 : 200)
+      expect(await usage.text()).not.toContain(world.folder)
+      const change = await within(5_000, 'the change', router.call('/v1/manage/apikey', { name: note.slice(0, 200) }))
+      if (reason !== 'the disk is full') expect(change.status).toBe(503)
+      expect(await change.text()).not.toContain(world.folder)
+
+      end()
+      await untilReady(router)
+      expect((await chat(router, 'after', 'now')).status).toBe(200)
+      expect(rows(world)).toEqual(['after', 'before', 'streamed', 'whole'])
+      expect((await router.call('/v1/manage/apikey', { name: 'later' })).status).toBe(201)
+      expect(await router.end('SIGTERM')).toBe(0)
+      expect(rows(world)).toEqual(['after', 'before', 'streamed', 'whole'])
+    },
+  )
+})
+
+test.concurrent(
+  'kill -9 while rows cannot be written loses none of them: the next start writes them',
+  slow,
+  async (context) => {
     const world = await newWorld(context)
     const router = await world.start()
-    const made = await router.call('/v1/manage/apikey', { name: 'another' })
-    const { api_key: another } = (await made.json()) as { api_key: string }
-    expect(made.status).toBe(201)
     expect((await chat(router, 'before', 'now')).status).toBe(200)
-    const running = [chat(router, 'whole', 'held'), chat(router, 'streamed', 'held', { stream: true })]
-    await eventually(() => expect(world.provider.received).toHaveLength(3))
-    const end = begin(world.database)
+    const running = chat(router, 'whole', 'held')
+    await eventually(() => expect(world.provider.received).toHaveLength(2))
+    const end = injected('full')(world.database)
     world.release()
-
-    const texts = await within(5_000, 'the answers', Promise.all(running.map(async (call) => (await call).text())))
-    expect(JSON.parse(texts[0] ?? '')).toMatchObject({ choices: [{ message: { content: 'whole' } }] })
-    expect(texts[1]).toContain('[DONE]')
-    expect(await ready(router)).toEqual({ status: 503, reasons: [`The router cannot write its ledger: ${reason}.`] })
-
-    const refused = await within(5_000, 'the refusal', chat(router, 'during', 'now'))
-    const message = expect.stringContaining(reason)
-    expect(refused.status).toBe(503)
-    expect(refused.headers.get('retry-after')).toBe('1')
-    expect(await refused.json()).toEqual({
-      error: { origin: 'router', type: 'api_error', code: 'unavailable', param: null, message },
-    })
-    expect(world.provider.received).toHaveLength(3)
-
-    // Reads continue, also for a key that is not cached.
-    expect((await router.call('/v1/models')).status).toBe(200)
-    expect((await router.call('/v1/manage/apikey')).status).toBe(200)
-    const stranger = await router.call('/v1/auth/check', undefined, { authorization: `Bearer ${another}` })
-    expect(stranger.status).toBe(200)
-    const usage = await router.call('/v1/manage/org/usage')
-    expect(usage.status).toBe(/moved/.test(reason) ? 503 : 200)
-    expect(await usage.text()).not.toContain(world.folder)
-    const change = await within(5_000, 'the change', router.call('/v1/manage/apikey', { name: note.slice(0, 200) }))
-    if (reason !== 'the disk is full') expect(change.status).toBe(503)
-    expect(await change.text()).not.toContain(world.folder)
-
+    expect((await running).status).toBe(200)
+    await router.end('SIGKILL')
     end()
-    await untilReady(router)
-    expect((await chat(router, 'after', 'now')).status).toBe(200)
-    expect(rows(world)).toEqual(['after', 'before', 'streamed', 'whole'])
-    expect((await router.call('/v1/manage/apikey', { name: 'later' })).status).toBe(201)
-    expect(await router.end('SIGTERM')).toBe(0)
-    expect(rows(world)).toEqual(['after', 'before', 'streamed', 'whole'])
-  })
-})
+    expect(rows(world)).toEqual(['before'])
+    const second = await world.start()
+    expect(second.output()).toContain('"recovered":1')
+    expect((await chat(second, 'after', 'now')).status).toBe(200)
+    expect(rows(world)).toEqual(['after', 'before', 'whole'])
+    await second.end('SIGTERM')
+    expect(recovered(world)).toBe(0)
+    expect(rows(world)).toEqual(['after', 'before', 'whole'])
+  },
+)
 
-test.concurrent('kill -9 while rows cannot be written loses none of them: the next start writes them', async (context) => {
-  const world = await newWorld(context)
-  const router = await world.start()
-  expect((await chat(router, 'before', 'now')).status).toBe(200)
-  const running = chat(router, 'whole', 'held')
-  await eventually(() => expect(world.provider.received).toHaveLength(2))
-  const end = injected('full')(world.database)
-  world.release()
-  expect((await running).status).toBe(200)
-  await router.end('SIGKILL')
-  end()
-  expect(rows(world)).toEqual(['before'])
-  const second = await world.start()
-  expect(second.output()).toContain('"recovered":1')
-  expect((await chat(second, 'after', 'now')).status).toBe(200)
-  expect(rows(world)).toEqual(['after', 'before', 'whole'])
-  await second.end('SIGTERM')
-  expect(recovered(world)).toBe(0)
-  expect(rows(world)).toEqual(['after', 'before', 'whole'])
-})
-
-test.concurrent('under load of four threads, through faults that come and go and a kill -9 within one, each reply that was delivered has one row', async (context) => {
-  const world = await newWorld(context, 4)
-  const router = await world.start({ LOG_LEVEL: 'silent' })
-  const delivered: string[] = []
-  const refused = new Set<number>()
-  let number = 0
-  let isOver = false
-  const caller = async () => {
-    while (!isOver) {
-      const user = `call ${++number}`
-      const stream = number % 2 === 0
-      try {
-        const response = await chat(router, user, 'now', { stream, metadata: { note: 'short' } })
-        const text = await response.text()
-        if (response.status !== 200) refused.add(response.status)
-        else if (!stream || text.includes('[DONE]')) delivered.push(user)
-      } catch {
-        // The router was killed under this call.
+test.concurrent(
+  'under load of four threads, through faults that come and go and a kill -9 within one, each reply that was delivered has one row',
+  slow,
+  async (context) => {
+    const world = await newWorld(context, 4)
+    const router = await world.start({ LOG_LEVEL: 'silent' })
+    const delivered: string[] = []
+    const refused = new Set<number>()
+    let number = 0
+    let isOver = false
+    const caller = async () => {
+      while (!isOver) {
+        const user = `call ${++number}`
+        const stream = number % 2 === 0
+        try {
+          const response = await chat(router, user, 'now', { stream, metadata: { note: 'short' } })
+          const text = await response.text()
+          if (response.status !== 200) refused.add(response.status)
+          else if (!stream || text.includes('[DONE]')) delivered.push(user)
+        } catch {
+          // The router was killed under this call.
+        }
+        // Many calls are always under way, and the processor is still there for the other tests.
+        await pause(60)
       }
-      // Many calls are always under way, and the processor is still there for the other tests.
-      await pause(60)
     }
-  }
-  const callers = Promise.all(Array.from({ length: 20 }, caller))
-  for (const name of ['a file that is read-only', 'a lock of another process', 'a file that was moved away']) {
-    await eventually(() => expect(delivered.length).toBeGreaterThan(0))
-    const end = faults[name]?.begin(world.database)
+    const callers = Promise.all(Array.from({ length: 20 }, caller))
+    for (const name of ['a file that is read-only', 'a lock of another process', 'a file that was moved away']) {
+      await eventually(() => expect(delivered.length).toBeGreaterThan(0))
+      const end = faults[name]?.begin(world.database)
+      await eventually(() => expect(refused.size).toBe(1))
+      end?.()
+      await untilReady(router)
+      refused.clear()
+      await pause(100)
+    }
+    const end = injected('read-only')(world.database)
     await eventually(() => expect(refused.size).toBe(1))
-    end?.()
-    await untilReady(router)
-    refused.clear()
-    await pause(100)
-  }
-  const end = injected('read-only')(world.database)
-  await eventually(() => expect(refused.size).toBe(1))
-  expect([...refused]).toEqual([503])
-  await router.end('SIGKILL')
-  isOver = true
-  await callers
-  end()
-  recovered(world)
-  const written = rows(world)
-  expect(new Set(written).size).toBe(written.length)
-  expect(delivered.filter((user) => !written.includes(user))).toEqual([])
-})
+    expect([...refused]).toEqual([503])
+    await router.end('SIGKILL')
+    isOver = true
+    await callers
+    end()
+    recovered(world)
+    const written = rows(world)
+    expect(new Set(written).size).toBe(written.length)
+    expect(delivered.filter((user) => !written.includes(user))).toEqual([])
+  },
+)
 
 test.concurrent('a database that cannot be read is 503, not a key that is not known', async (context) => {
   const world = await newWorld(context)

@@ -5,6 +5,7 @@ import { afterEach, expect, test } from 'vitest'
 import { routerProcess } from '../helpers/process.ts'
 import { answerJson, beginStream, type LoopbackProvider, loopbackProvider, pause, within } from '../helpers/provider.ts'
 import { routerFolder, testKey } from '../helpers/router.ts'
+import { slow } from '../helpers/slow.ts'
 
 const manifest = (url: string) => `slug: slow
 name: Slow
@@ -46,61 +47,65 @@ async function countingProvider(): Promise<LoopbackProvider> {
   })
 }
 
-test('after kill -9 under load every reply that was delivered whole has exactly one row with its cost', async () => {
-  provider = await countingProvider()
-  const made = routerFolder({ files: { 'providers/slow.yaml': manifest(provider.url) } })
-  folder = made.folder
-  const server = await routerProcess(made.configPath)
-  const { url } = server
-  const delivered: number[] = []
-  let number = 0
-  let dead = false
-  const caller = async () => {
-    while (!dead) {
-      const n = ++number
-      const stream = n % 2 === 0
-      try {
-        const response = await fetch(`${url}/v1/chat/completions`, {
-          method: 'POST',
-          headers: { authorization: `Bearer ${testKey}`, 'content-type': 'application/json' },
-          body: JSON.stringify({
-            model: 'slow/m1',
-            user: `call ${n}`,
-            messages: [{ role: 'user', content: `${n}` }],
-            stream,
-          }),
-        })
-        const text = await response.text()
-        if (stream ? text.includes('[DONE]') : JSON.parse(text).usage.cost > 0) delivered.push(n)
-      } catch {
-        // The server died under this call.
+test(
+  'after kill -9 under load every reply that was delivered whole has exactly one row with its cost',
+  slow,
+  async () => {
+    provider = await countingProvider()
+    const made = routerFolder({ files: { 'providers/slow.yaml': manifest(provider.url) } })
+    folder = made.folder
+    const server = await routerProcess(made.configPath)
+    const { url } = server
+    const delivered: number[] = []
+    let number = 0
+    let dead = false
+    const caller = async () => {
+      while (!dead) {
+        const n = ++number
+        const stream = n % 2 === 0
+        try {
+          const response = await fetch(`${url}/v1/chat/completions`, {
+            method: 'POST',
+            headers: { authorization: `Bearer ${testKey}`, 'content-type': 'application/json' },
+            body: JSON.stringify({
+              model: 'slow/m1',
+              user: `call ${n}`,
+              messages: [{ role: 'user', content: `${n}` }],
+              stream,
+            }),
+          })
+          const text = await response.text()
+          if (stream ? text.includes('[DONE]') : JSON.parse(text).usage.cost > 0) delivered.push(n)
+        } catch {
+          // The server died under this call.
+        }
       }
     }
-  }
-  const callers = Promise.all(Array.from({ length: 100 }, caller))
-  while (delivered.length < 600) await pause(10)
-  const death = server.end('SIGKILL')
-  dead = true
-  await death
-  await within(5_000, 'the callers', callers)
+    const callers = Promise.all(Array.from({ length: 100 }, caller))
+    while (delivered.length < 600) await pause(10)
+    const death = server.end('SIGKILL')
+    dead = true
+    await death
+    await within(5_000, 'the callers', callers)
 
-  await routerProcess(made.configPath)
-  const db = new Database(join(folder, 'data/router.sqlite'), { readonly: true })
-  const rows = db.prepare('SELECT user, cost_nano AS cost, outcome FROM ledger').all() as {
-    user: string
-    cost: number
-    outcome: string
-  }[]
-  const byCall = Map.groupBy(rows, ({ user }) => user)
-  const wrong = delivered.filter((n) => {
-    const found = byCall.get(`call ${n}`) ?? []
-    return found.length !== 1 || found[0]?.cost !== n * 1_000 + 2_000 || found[0]?.outcome !== 'complete'
-  })
-  expect(wrong).toEqual([])
-  const spent = (db.prepare('SELECT sum(nano) AS nano FROM key_spend').get() as { nano: number }).nano
-  expect(spent).toBe(rows.reduce((sum, { cost }) => sum + cost, 0))
-  db.close()
-})
+    await routerProcess(made.configPath)
+    const db = new Database(join(folder, 'data/router.sqlite'), { readonly: true })
+    const rows = db.prepare('SELECT user, cost_nano AS cost, outcome FROM ledger').all() as {
+      user: string
+      cost: number
+      outcome: string
+    }[]
+    const byCall = Map.groupBy(rows, ({ user }) => user)
+    const wrong = delivered.filter((n) => {
+      const found = byCall.get(`call ${n}`) ?? []
+      return found.length !== 1 || found[0]?.cost !== n * 1_000 + 2_000 || found[0]?.outcome !== 'complete'
+    })
+    expect(wrong).toEqual([])
+    const spent = (db.prepare('SELECT sum(nano) AS nano FROM key_spend').get() as { nano: number }).nano
+    expect(spent).toBe(rows.reduce((sum, { cost }) => sum + cost, 0))
+    db.close()
+  },
+)
 
 test('on a signal to stop, the server finishes running calls, rejects new ones, settles all and exits with 0', async () => {
   let release = () => {}

@@ -1,9 +1,10 @@
+import { describeEach } from '../helpers/slow.ts'
 import '../helpers/fixed-seed.ts'
 import { getEventListeners } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import fc from 'fast-check'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { RunningRequests } from '../../src/http/running-requests.ts'
 import type { Target } from '../../src/manifest/target.ts'
 import { Circuit } from '../../src/routing/health/circuit.ts'
@@ -312,7 +313,7 @@ async function expectNothingLeft(router: TestRouter, { id, secret }: { id: strin
   await eventually(async () => expect(await make(router, secret, well)).toBe('200'))
 }
 
-describe.each([1, 2])('%i threads', (threads) => {
+describeEach([1, 2], { slowIf: (threads) => threads > 1 })('%i threads', (threads) => {
   test('whatever providers and clients do, nothing is left', { timeout: 90_000 }, async () => {
     const router = await routerWith(threads)
     const endings = new Map<string, number>()

@@ -1,11 +1,12 @@
 import { randomUUIDv7 } from 'node:crypto'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { noLimits } from '../../src/store/keys.ts'
 import type { Store } from '../../src/store/open.ts'
 import { answerJson, type LoopbackProvider, pause, within } from '../helpers/provider.ts'
 import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
+import { describeEach } from '../helpers/slow.ts'
 import {
   byStatus,
   callOnce,
@@ -38,7 +39,7 @@ function begin(how: Parameters<typeof pricedProvider>[0] = {}): void {
 const received = () => provider.received.slice(callsBefore)
 const keyWith = (changes: Parameters<typeof newKey>[1] = {}) => newKey(store, { organization, ...changes })
 
-describe.each([1, 4])('%d threads', (threads) => {
+describeEach([1, 4], { slowIf: (threads) => threads > 1 })('%d threads', (threads) => {
   beforeAll(async () => {
     provider = await pricedProvider({
       wait: (n) => behaviour?.wait?.(n - callsBefore) ?? pause(1),

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { simulatorOnly, type TestRouter, testRouter } from '../helpers/router.ts'
+import { describeEach } from '../helpers/slow.ts'
 
 /** Texts that make the simulator answer, or fail in one of its ways. */
 const texts = ['Hello', 'Hello there', 'fail 503', 'fail 400', 'cut', 'garble', 'refuse', 'unfinished']
@@ -10,7 +11,7 @@ const texts = ['Hello', 'Hello there', 'fail 503', 'fail 400', 'cut', 'garble', 
 const calls = Number(process.env.METRICS_CALLS ?? 160)
 const atOnce = 100
 
-describe.each([1, 4])('with %i threads', (threads) => {
+describeEach([1, 4], { slowIf: (threads) => threads > 1 })('with %i threads', (threads) => {
   let router: TestRouter
 
   beforeAll(async () => {

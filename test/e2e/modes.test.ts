@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { priceOf } from '../../src/money/price.ts'
 import { awsEvent } from '../helpers/aws-frames.ts'
 import type { Recording } from '../helpers/recordings.ts'
+import { testEach } from '../helpers/slow.ts'
 import { shippedEntry } from '../money/catalog.ts'
 import { type ClientApi, clientApis, type Folder, openStage, type Stage } from './replay.ts'
 import { type Answer, type Body, framed, streamOf, wholeOf } from './replay-answers.ts'
@@ -60,7 +61,7 @@ const cases = table.flatMap((served) =>
   ),
 )
 
-test.each(cases)('%s: through %s, %s', async (_, api, __, served, stream) => {
+testEach(cases, { slowIf: (_, index) => index % 4 !== 0 })('%s: through %s, %s', async (_, api, __, served, stream) => {
   const { dialect, model, whole, modes, nanoUsd } = served
   const recording = { dialect, provider: dialect, model } as Recording
   const answer = stream ? served.stream : wholeOf(whole)

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect } from 'vitest'
 import { eventFaults, responseFaults } from '../api/open-responses-schema.ts'
 import { type TestRouter, testRouter } from '../helpers/router.ts'
+import { testEach } from '../helpers/slow.ts'
 import { pdf, pixel } from './sdk-conversations.ts'
 import { wires } from './sdk-grid.ts'
 import { fakeProvider } from './sdk-provider.ts'
@@ -58,7 +59,9 @@ async function stream(body: object): Promise<{ events: Loose[]; response: Loose 
   return { events, response: events.at(-1).response }
 }
 
-/** One case behind every format; the provider replies in these steps. */
+let cases = 0
+
+/** One case behind every format; the provider replies in these steps. The fast suite has each behind another format. */
 function published(
   name: string,
   steps: Reply[],
@@ -66,7 +69,11 @@ function published(
   columns = wires,
 ): void {
   describe(name, () => {
-    test.each(columns.map((wire) => [wire.dialect, wire] as const))('%s', async (_, wire) => {
+    const fast = columns[cases++ % columns.length]
+    testEach(
+      columns.map((wire) => [wire.dialect, wire] as const),
+      { slowIf: ([, wire]) => wire !== fast },
+    )('%s', async (_, wire) => {
       const provider = played.get(wire.slug) as FakeProvider
       provider.play(...steps)
       await run(wire, provider)

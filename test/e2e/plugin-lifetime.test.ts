@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { answerJson, type LoopbackProvider, loopbackProvider } from '../helpers/provider.ts'
 import { type TestRouter, testRouter } from '../helpers/router.ts'
+import { describeEach } from '../helpers/slow.ts'
 import { eventually } from '../helpers/time.ts'
 import { storeIn } from './budget-world.ts'
 
@@ -69,11 +70,14 @@ async function world(threads: number) {
   return { provider, router, release, notes, count, ask }
 }
 
-describe.each([
-  { threads: 1, setups: 1 },
-  // The books set them up as well, to know what is wrong before a line does.
-  { threads: 2, setups: 3 },
-])('with $threads threads', ({ threads, setups }) => {
+describeEach(
+  [
+    { threads: 1, setups: 1 },
+    // The books set them up as well, to know what is wrong before a line does.
+    { threads: 2, setups: 3 },
+  ],
+  { slowIf: ({ threads }) => threads > 1 },
+)('with $threads threads', ({ threads, setups }) => {
   test('plugins are lent values that all threads see, and a fetch to public addresses', async () => {
     const { router, count } = await world(threads)
     await eventually(() => {

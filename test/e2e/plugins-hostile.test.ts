@@ -1,4 +1,5 @@
-import { afterAll, describe, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
+import { describeEach } from '../helpers/slow.ts'
 import { eventually } from '../helpers/time.ts'
 import { type PluginWorld, pluginWorld } from './plugin-world.ts'
 
@@ -52,38 +53,43 @@ function faultOf(hook: string, misdeed: Misdeed): string {
   return hook === 'event' && waits ? 'wrong_result' : misdeeds[misdeed].fault
 }
 
-describe.each(Object.keys(misdeeds) as Misdeed[])('a plugin that %s', (misdeed) => {
-  test('is gone on without where `on_error` is open', async () => {
-    const world = await hostile(misdeed, 'open')
-    for (const { hook, stream } of cases) {
-      const bad = world.ask({ stream }, { 'x-hook': hook })
-      const others = [world.ask({ stream }), world.ask()]
-      const contents = (await Promise.all([bad, ...others])).map(({ content }) => content)
-      expect([hook, ...contents]).toEqual([hook, 'Hi you.', 'Hi you.', 'Hi you.'])
-    }
-    const faults = cases.map(({ hook }) => ({ plugin: 'bad', hook, fault: faultOf(hook, misdeed), count: 1 }))
-    expect(await world.faults()).toEqual(faults)
-    expect(world.rows().every(({ outcome }) => outcome === 'complete')).toBe(true)
-  })
+const fast = new Set<Misdeed>(['throws', 'blocks the event loop', 'never resolves'])
 
-  test('ends the call where `on_error` is closed, and no other', async () => {
-    const world = await hostile(misdeed, 'closed')
-    for (const { hook, stream } of cases) {
-      const [bad, other] = await Promise.all([world.ask({ stream }, { 'x-hook': hook }), world.ask({ stream })])
-      expect([hook, other?.content]).toEqual([hook, 'Hi you.'])
-      expectEnded(bad as Awaited<typeof bad>, stream)
-    }
-    const ended = world.rows().filter(({ outcome }) => outcome !== 'complete')
-    expect(ended.map(({ outcome, error, cost }) => ({ outcome, error, paid: cost.nanoUsd > 0 }))).toEqual([
-      ...['targets', 'send'].map(() => ({ outcome: 'failed', error: 'plugin_failed', paid: false })),
-      ...['reply', 'event'].map(() => ({ outcome: 'partial', error: 'plugin_failed', paid: true })),
-    ])
-    expect((await world.ask({}, { 'x-hook': 'record' })).content).toBe('Hi you.')
-    const hooks = [...cases.map(({ hook }) => hook), ...(misdeed === 'returns something else' ? [] : ['record'])]
-    const faults = hooks.map((hook) => ({ plugin: 'bad', hook, fault: faultOf(hook, misdeed), count: 1 }))
-    await eventually(async () => expect(await world.faults()).toEqual(faults))
-  })
-})
+describeEach(Object.keys(misdeeds) as Misdeed[], { slowIf: (misdeed) => !fast.has(misdeed) })(
+  'a plugin that %s',
+  (misdeed) => {
+    test('is gone on without where `on_error` is open', async () => {
+      const world = await hostile(misdeed, 'open')
+      for (const { hook, stream } of cases) {
+        const bad = world.ask({ stream }, { 'x-hook': hook })
+        const others = [world.ask({ stream }), world.ask()]
+        const contents = (await Promise.all([bad, ...others])).map(({ content }) => content)
+        expect([hook, ...contents]).toEqual([hook, 'Hi you.', 'Hi you.', 'Hi you.'])
+      }
+      const faults = cases.map(({ hook }) => ({ plugin: 'bad', hook, fault: faultOf(hook, misdeed), count: 1 }))
+      expect(await world.faults()).toEqual(faults)
+      expect(world.rows().every(({ outcome }) => outcome === 'complete')).toBe(true)
+    })
+
+    test('ends the call where `on_error` is closed, and no other', async () => {
+      const world = await hostile(misdeed, 'closed')
+      for (const { hook, stream } of cases) {
+        const [bad, other] = await Promise.all([world.ask({ stream }, { 'x-hook': hook }), world.ask({ stream })])
+        expect([hook, other?.content]).toEqual([hook, 'Hi you.'])
+        expectEnded(bad as Awaited<typeof bad>, stream)
+      }
+      const ended = world.rows().filter(({ outcome }) => outcome !== 'complete')
+      expect(ended.map(({ outcome, error, cost }) => ({ outcome, error, paid: cost.nanoUsd > 0 }))).toEqual([
+        ...['targets', 'send'].map(() => ({ outcome: 'failed', error: 'plugin_failed', paid: false })),
+        ...['reply', 'event'].map(() => ({ outcome: 'partial', error: 'plugin_failed', paid: true })),
+      ])
+      expect((await world.ask({}, { 'x-hook': 'record' })).content).toBe('Hi you.')
+      const hooks = [...cases.map(({ hook }) => hook), ...(misdeed === 'returns something else' ? [] : ['record'])]
+      const faults = hooks.map((hook) => ({ plugin: 'bad', hook, fault: faultOf(hook, misdeed), count: 1 }))
+      await eventually(async () => expect(await world.faults()).toEqual(faults))
+    })
+  },
+)
 
 /** With one error of the router, which says nothing of the inside. */
 function expectEnded({ status, text, headers }: Awaited<ReturnType<PluginWorld['ask']>>, stream: boolean): void {

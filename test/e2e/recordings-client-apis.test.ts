@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { promptTokens } from '../../src/core/usage.ts'
 import { schemaMissing } from '../api/messagesSchema.ts'
 import { responsesSchemaMissing } from '../dialects/responses-schema.ts'
-import { recordingsMissing } from '../helpers/recordings.ts'
+import { type Recording, recordingsMissing } from '../helpers/recordings.ts'
+import { slow } from '../helpers/slow.ts'
 import { type Folder, openStage, providersOf, type Stage, sorted } from './replay.ts'
 import { type Answer, isStreamed, recordedAnswer } from './replay-answers.ts'
 import { countsOf } from './replay-client.ts'
@@ -22,9 +23,22 @@ afterAll(async () => {
 })
 
 const folders = Object.keys(providersOf) as Folder[]
-const each = (kind: 'good' | 'failing' | 'refused') =>
-  folders.flatMap((folder) => sorted(folder)[kind]).map((recording) => [recording.case, recording] as const)
-const [good, failing, refused] = [each('good'), each('failing'), each('refused')]
+const byFolder = folders.map(sorted)
+const named = (list: readonly Recording[]) => list.map((recording) => [recording.case, recording] as const)
+const all = {
+  good: named(byFolder.flatMap(({ good }) => good)),
+  failing: named(byFolder.flatMap(({ failing }) => failing)),
+  refused: named(byFolder.flatMap(({ refused }) => refused)),
+}
+const few = {
+  good: named(
+    byFolder.flatMap(
+      ({ good }, index) => good.find((one) => isStreamed(one) === (index % 2 === 0)) ?? good.slice(0, 1),
+    ),
+  ),
+  failing: all.failing.slice(0, 1),
+  refused: named(byFolder.flatMap(({ refused }) => refused.slice(0, 1))),
+}
 const schemasMissing = schemaMissing ?? responsesSchemaMissing
 
 /** The client APIs, and the recordings that are of their own format. */
@@ -33,7 +47,10 @@ const faces = [
   { api: 'responses', reader: responsesReader, own: 'openai-responses', grid: new Grid(folders) },
 ] as const
 
-describe.skipIf(recordingsMissing).each(faces)('recordings through /v1/$api', ({ api, reader, own, grid }) => {
+type Recorded = Record<'good' | 'failing' | 'refused', (readonly [name: string, Recording])[]>
+
+/** Tests that these answers reach clients of an API. */
+function testReplies({ api, reader, own, grid }: (typeof faces)[number], { good, failing, refused }: Recorded): void {
   test.each(good)('%s', async (_, recording) => {
     const expected = expectedOf(recording)
     const asRecorded = isStreamed(recording)
@@ -84,6 +101,15 @@ describe.skipIf(recordingsMissing).each(faces)('recordings through /v1/$api', ({
       grid.count(recording)
     }
   })
+}
+
+describe.skipIf(recordingsMissing).each(faces)('a recording of each format through /v1/$api', (face) =>
+  testReplies(face, few),
+)
+
+describe.skipIf(recordingsMissing).each(faces)('all recordings through /v1/$api', slow, (face) => {
+  const { api, grid } = face
+  testReplies(face, all)
 
   test.skipIf(schemasMissing)('every exception is needed', () => {
     console.info(grid.text(`Replies as recorded, whole and streamed, through /v1/${api}`))

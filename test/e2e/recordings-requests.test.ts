@@ -4,6 +4,7 @@ import { generateViolations } from '../dialects/generate-schema.ts'
 import { messagesViolations } from '../dialects/messages-schema.ts'
 import { responsesViolations } from '../dialects/responses-schema.ts'
 import { recordings, recordingsMissing } from '../helpers/recordings.ts'
+import { slow } from '../helpers/slow.ts'
 import { type Body, type Called, openStage, type Stage } from './replay.ts'
 
 // Every recorded request of Chat Completions, through the router to the formats of others.
@@ -29,8 +30,10 @@ const formats = [
   { slug: 'google', models: ['gemini-2.5-flash', 'gemini-3.5-flash'], wrong: generateViolations },
 ]
 
-describe.skipIf(recordingsMissing || schemaMissing).each(formats)('requests to $slug', ({ slug, models, wrong }) => {
-  const requested = recordings('openai-chat').filter(({ request }) => request?.body)
+/** Tests every so many-th of the recorded requests and of the published fields. */
+function testRequests({ slug, models, wrong }: (typeof formats)[number], step: number): void {
+  const some = <T>(list: readonly T[]) => list.filter((_, index) => index % step === 0)
+  const requested = some(recordings('openai-chat').filter(({ request }) => request?.body))
   const counts = { sent: 0, losses: 0 }
 
   test.each(requested.map((recording) => [recording.case, recording] as const))(
@@ -51,7 +54,7 @@ describe.skipIf(recordingsMissing || schemaMissing).each(formats)('requests to $
     },
   )
 
-  const fields = schemaMissing ? [] : propertiesOf('CreateChatCompletionRequest')
+  const fields = schemaMissing ? [] : some(propertiesOf('CreateChatCompletionRequest'))
   test.each(fields.filter((name) => name !== 'model'))('%s is mapped, passed or reported', async (name) => {
     for (const model of models) {
       const { value, beside = {} } = samples[name] ?? {}
@@ -73,7 +76,14 @@ describe.skipIf(recordingsMissing || schemaMissing).each(formats)('requests to $
     console.info(`${slug}: ${counts.sent} recorded requests valid, ${counts.losses} losses reported`)
     expect(counts.sent).toBe(requested.length * (slug === 'openai' ? 1 : models.length))
   })
-})
+}
+
+describe.skipIf(recordingsMissing || schemaMissing).each(formats)('some requests to $slug', (format) =>
+  testRequests(format, 8),
+)
+describe.skipIf(recordingsMissing || schemaMissing).each(formats)('all requests to $slug', slow, (format) =>
+  testRequests(format, 1),
+)
 
 async function expectStrict(body: Body, dropped: readonly string[]): Promise<void> {
   const { status, text, received } = await stage.send(body, { 'x-router-strict': 'true' })

@@ -2,6 +2,7 @@ import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { answerJson, loopbackProvider } from '../helpers/provider.ts'
 import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
+import { slow } from '../helpers/slow.ts'
 
 /** What a body may hold at most, by default. */
 const most = { values: 200_000, unknown: 1_000, levels: 200 }
@@ -149,7 +150,7 @@ describe('the JSON in strings of calls', () => {
   })
 })
 
-test('a body that is too much for a mapping is a mistake of the client: no provider is asked', async () => {
+test('a body that is too much for a mapping is a mistake of the client: no provider is asked', slow, async () => {
   const provider = await loopbackProvider((_, response) => answerJson(response, {}))
   const frames = `slug: frames\nname: X\nbase_url: ${provider.url}\nauth: { scheme: none }\ndialect: bedrock-converse\nunknown_models: pass\n`
   const mapped = await testRouter({ files: { 'providers/frames.yaml': frames } })

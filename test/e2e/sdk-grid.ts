@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { within } from '../helpers/provider.ts'
 import type { TestRouter } from '../helpers/router.ts'
+import { slow } from '../helpers/slow.ts'
 import type { Arrived, FakeProvider, Lack, Step, Wire } from './sdk-wire.ts'
 import { messagesWire } from './sdk-wire-messages.ts'
 import { responsesWire } from './sdk-wire-responses.ts'
@@ -41,11 +42,17 @@ export const simulator = 'demo'
 
 const results = new Map<string, Map<string, string>>()
 
-/** A row of the grid: one feature of one client, behind every format. The provider replies in these `steps`, and must be called for all of them. */
+let rows = 0
+
+/**
+ * A row of the grid: one feature of one client, behind every format. The provider replies in these `steps`, and must be called for all
+ * of them. The fast suite has one cell of each row, and the next row has it behind the next format.
+ */
 export function row(name: string, steps: Step[], wayTo: (wire: Wire) => Way, cell: Cell, columns = wires): void {
+  const fast = columns[rows++ % columns.length]
   describe(name, () => {
     for (const wire of columns) {
-      cellOf(name, wire.dialect, async () => {
+      const run = async () => {
         const way = wayTo(wire)
         way.provider.play(...steps)
         way.lost.length = 0
@@ -53,14 +60,15 @@ export function row(name: string, steps: Step[], wayTo: (wire: Wire) => Way, cel
         expect(way.provider.done(), 'the provider was asked for all of it').toBe(true)
         expectAddressed(way)
         return result
-      })
+      }
+      cellOf(name, wire.dialect, run, wire === fast ? {} : slow)
     }
   })
 }
 
 /** One test of the grid, and its result in the printed table. */
-export function cellOf(name: string, column: string, run: () => Promise<unknown>): void {
-  test(column, async () => {
+export function cellOf(name: string, column: string, run: () => Promise<unknown>, speed: object = {}): void {
+  test(column, speed, async () => {
     const line = results.get(name) ?? new Map<string, string>()
     results.set(name, line.set(column, 'FAILED'))
     const result = await within(10_000, `${name} by ${column}`, run())

@@ -9,6 +9,7 @@ import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
 import { type RouterProcess, routerProcess } from '../helpers/process.ts'
 import { routerFolder, simulatorOnly, testRouter } from '../helpers/router.ts'
+import { testEach } from '../helpers/slow.ts'
 
 const main = join(import.meta.dirname, '../../src/start.js')
 
@@ -160,139 +161,145 @@ function filesOf(folder: string): void {
   }
 }
 
-test('no secret of a client or a provider is in a reply, a log or the database, in any failure', async () => {
-  const url = await blabber()
-  const { folder, configPath } = routerFolder({
-    files: {
-      'providers/bearer.yaml': manifest('bearer', url, 'scheme: bearer, secret: "${BEARER_KEY}"'),
-      'providers/header.yaml': manifest(
-        'header',
-        url,
-        'scheme: header, header: x-goog-api-key, secret: "${HEADER_KEY}"',
-      ),
-      'providers/query.yaml': manifest('query', url, 'scheme: query, parameter: key, secret: "${QUERY_KEY}"'),
-      'providers/gone.yaml': manifest(
-        'gone',
-        'http://127.0.0.1:9',
-        'scheme: query, parameter: key, secret: "${QUERY_KEY}"',
-      ),
-    },
-  })
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  const env = { ...credentials, INFERENCE_ROUTER_ADMIN_KEY: '', LOG_LEVEL: 'trace' }
-  const router = await routerProcess(configPath, { env })
-  const welcome = router.output()
-  const first = /shown only now:\s+(ir-\S+)/.exec(welcome)?.[1] ?? ''
-  expect(first).toMatch(/^ir-[\w-]{43}$/)
-  const secrets = [first]
-
-  // Each way to a new secret shows it once.
-  const command = await promisify(execFile)(process.execPath, [
-    main,
-    'key',
-    'create',
-    'cli',
-    '--json',
-    '--config',
-    configPath,
-  ])
-  secrets.push(JSON.parse(command.stdout).api_key)
-  expect(command.stderr).not.toContain('ir-')
-  const manage = async (path: string, body: object) => {
-    const { text } = await send(router, 'POST', `/v1/manage/apikey${path}`, {
-      headers: bearer(first),
-      body: JSON.stringify(body),
+/** Every so many-th endpoint and fault is enough for the fast suite. */
+testEach([16, 1], { slowIf: (step) => step === 1 })(
+  'no secret of a client or a provider is in a reply, a log or the database, in any failure (step %d)',
+  async (step) => {
+    seen.length = 0
+    const some = <T>(list: readonly T[]) => list.filter((_, index) => index % step === 0)
+    const url = await blabber()
+    const { folder, configPath } = routerFolder({
+      files: {
+        'providers/bearer.yaml': manifest('bearer', url, 'scheme: bearer, secret: "${BEARER_KEY}"'),
+        'providers/header.yaml': manifest(
+          'header',
+          url,
+          'scheme: header, header: x-goog-api-key, secret: "${HEADER_KEY}"',
+        ),
+        'providers/query.yaml': manifest('query', url, 'scheme: query, parameter: key, secret: "${QUERY_KEY}"'),
+        'providers/gone.yaml': manifest(
+          'gone',
+          'http://127.0.0.1:9',
+          'scheme: query, parameter: key, secret: "${QUERY_KEY}"',
+        ),
+      },
     })
-    const said = JSON.parse(text) as { api_key_id?: string; api_key?: string }
-    if (said.api_key !== undefined) secrets.push(said.api_key)
-    return said
-  }
-  const made = await manage('', { name: 'made', permissions: { manage: 'write', completions: 'write' } })
-  const rotated = await manage('', { name: 'rotated' })
-  expect((await manage(`/${rotated.api_key_id}/rotate`, {})).api_key).toMatch(/^ir-/)
-  const deleted = await manage('', { name: 'deleted' })
-  await noted(router, 'DELETE', `/v1/manage/apikey/${deleted.api_key_id}`, { headers: bearer(first) })
-  const expired = await manage('', { name: 'expired', expires_at: new Date(Date.now() + 300).toISOString() })
-  const revoked = await manage('', { name: 'revoked' })
-  await promisify(execFile)(process.execPath, [
-    main,
-    'key',
-    'revoke',
-    String(revoked.api_key_id),
-    '--config',
-    configPath,
-  ])
-  const wrong = `ir-${randomBytes(32).toString('base64url')}`
-  secrets.push(wrong)
-  expect(new Set(secrets).size).toBe(9)
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    const env = { ...credentials, INFERENCE_ROUTER_ADMIN_KEY: '', LOG_LEVEL: 'trace' }
+    const router = await routerProcess(configPath, { env })
+    const welcome = router.output()
+    const first = /shown only now:\s+(ir-\S+)/.exec(welcome)?.[1] ?? ''
+    expect(first).toMatch(/^ir-[\w-]{43}$/)
+    const secrets = [first]
 
-  // Every endpoint there is, with a good key, and another one in every wrong place.
-  const other = await testRouter({
-    files: { 'providers/one.yaml': manifest('one', url, 'scheme: none').replace('${EXTRA_KEY}', 'x') },
-  })
-  const endpoints = other.endpoints
-  await other.end()
-  expect(endpoints.length).toBeGreaterThan(30)
-  for (const endpoint of endpoints) await misplaced(router, endpoint, made.api_key as string, wrong)
-  for (const endpoint of endpoints) await misplaced(router, endpoint, first, made.api_key as string)
-  for (const secret of [rotated, deleted, expired, revoked].map(({ api_key }) => String(api_key))) {
-    expect(await noted(router, 'GET', '/v1/auth/check', { headers: bearer(secret) })).toBe(403)
-    const body = JSON.stringify({ model: 'demo/echo', messages: [{ role: 'user', content: 'hello' }] })
-    expect(await noted(router, 'POST', '/v1/chat/completions', { headers: { 'x-api-key': secret }, body })).toBe(403)
-  }
+    // Each way to a new secret shows it once.
+    const command = await promisify(execFile)(process.execPath, [
+      main,
+      'key',
+      'create',
+      'cli',
+      '--json',
+      '--config',
+      configPath,
+    ])
+    secrets.push(JSON.parse(command.stdout).api_key)
+    expect(command.stderr).not.toContain('ir-')
+    const manage = async (path: string, body: object) => {
+      const { text } = await send(router, 'POST', `/v1/manage/apikey${path}`, {
+        headers: bearer(first),
+        body: JSON.stringify(body),
+      })
+      const said = JSON.parse(text) as { api_key_id?: string; api_key?: string }
+      if (said.api_key !== undefined) secrets.push(said.api_key)
+      return said
+    }
+    const made = await manage('', { name: 'made', permissions: { manage: 'write', completions: 'write' } })
+    const rotated = await manage('', { name: 'rotated' })
+    expect((await manage(`/${rotated.api_key_id}/rotate`, {})).api_key).toMatch(/^ir-/)
+    const deleted = await manage('', { name: 'deleted' })
+    await noted(router, 'DELETE', `/v1/manage/apikey/${deleted.api_key_id}`, { headers: bearer(first) })
+    const expired = await manage('', { name: 'expired', expires_at: new Date(Date.now() + 300).toISOString() })
+    const revoked = await manage('', { name: 'revoked' })
+    await promisify(execFile)(process.execPath, [
+      main,
+      'key',
+      'revoke',
+      String(revoked.api_key_id),
+      '--config',
+      configPath,
+    ])
+    const wrong = `ir-${randomBytes(32).toString('base64url')}`
+    secrets.push(wrong)
+    expect(new Set(secrets).size).toBe(9)
 
-  // Providers that fail and repeat the request.
-  for (const provider of ['bearer', 'header', 'query', 'gone']) {
-    for (const model of [...Object.keys(blabbing), first]) {
-      for (const stream of [false, true]) {
-        const messages = [{ role: 'user', content: 'hello' }]
-        const metadata = { note: `my key is ${first}` }
-        const chat = { model: `${provider}/${model}`, stream, messages, user: first, metadata }
-        const requested = [
-          ['/v1/chat/completions', chat],
-          ['/v1/messages', { model: chat.model, stream, messages, max_tokens: 9, metadata: { user_id: first } }],
-          ['/v1/responses', { model: chat.model, stream, input: 'hello' }],
-        ] as const
-        for (const [path, body] of requested)
-          await noted(router, 'POST', path, { headers: bearer(first), body: JSON.stringify(body) })
+    // Every endpoint there is, with a good key, and another one in every wrong place.
+    const other = await testRouter({
+      files: { 'providers/one.yaml': manifest('one', url, 'scheme: none').replace('${EXTRA_KEY}', 'x') },
+    })
+    const endpoints = other.endpoints
+    await other.end()
+    expect(endpoints.length).toBeGreaterThan(30)
+    for (const endpoint of some(endpoints)) await misplaced(router, endpoint, made.api_key as string, wrong)
+    for (const endpoint of some(endpoints)) await misplaced(router, endpoint, first, made.api_key as string)
+    for (const secret of [rotated, deleted, expired, revoked].map(({ api_key }) => String(api_key))) {
+      expect(await noted(router, 'GET', '/v1/auth/check', { headers: bearer(secret) })).toBe(403)
+      const body = JSON.stringify({ model: 'demo/echo', messages: [{ role: 'user', content: 'hello' }] })
+      expect(await noted(router, 'POST', '/v1/chat/completions', { headers: { 'x-api-key': secret }, body })).toBe(403)
+    }
+
+    // Providers that fail and repeat the request.
+    for (const provider of ['bearer', 'header', 'query', 'gone']) {
+      for (const model of some([...Object.keys(blabbing), first])) {
+        for (const stream of [false, true]) {
+          const messages = [{ role: 'user', content: 'hello' }]
+          const metadata = { note: `my key is ${first}` }
+          const chat = { model: `${provider}/${model}`, stream, messages, user: first, metadata }
+          const requested = [
+            ['/v1/chat/completions', chat],
+            ['/v1/messages', { model: chat.model, stream, messages, max_tokens: 9, metadata: { user_id: first } }],
+            ['/v1/responses', { model: chat.model, stream, input: 'hello' }],
+          ] as const
+          for (const [path, body] of requested)
+            await noted(router, 'POST', path, { headers: bearer(first), body: JSON.stringify(body) })
+        }
       }
     }
-  }
-  filesOf(folder)
+    filesOf(folder)
 
-  // A stop and another start.
-  expect(await router.end('SIGTERM')).toBe(0)
-  seen.push({ where: 'what the first process said', text: router.output().slice(welcome.length) })
-  // By itself, in the link to the console, and in the command to try.
-  expect(welcome.split(first)).toHaveLength(4)
-  const second = await routerProcess(configPath, { env })
-  expect(await noted(second, 'GET', '/v1/auth/check', { headers: bearer(first) })).toBe(200)
-  expect(await noted(second, 'GET', '/v1/manage/apikey', { headers: bearer(first) })).toBe(200)
-  expect(await noted(second, 'GET', '/v1/manage/audit', { headers: bearer(first) })).toBe(200)
-  filesOf(folder)
-  expect(await second.end('SIGTERM')).toBe(0)
-  seen.push({ where: 'what the second process said', text: second.output() })
-  filesOf(folder)
+    // A stop and another start.
+    expect(await router.end('SIGTERM')).toBe(0)
+    seen.push({ where: 'what the first process said', text: router.output().slice(welcome.length) })
+    // By itself, in the link to the console, and in the command to try.
+    expect(welcome.split(first)).toHaveLength(4)
+    const second = await routerProcess(configPath, { env })
+    expect(await noted(second, 'GET', '/v1/auth/check', { headers: bearer(first) })).toBe(200)
+    expect(await noted(second, 'GET', '/v1/manage/apikey', { headers: bearer(first) })).toBe(200)
+    expect(await noted(second, 'GET', '/v1/manage/audit', { headers: bearer(first) })).toBe(200)
+    filesOf(folder)
+    expect(await second.end('SIGTERM')).toBe(0)
+    seen.push({ where: 'what the second process said', text: second.output() })
+    filesOf(folder)
 
-  expect(unforeseen).toEqual([])
-  expect(seen.length).toBeGreaterThan(500)
-  // The provider did repeat all of it.
-  expect(seen.filter(({ text }) => text.includes('[secret]')).length).toBeGreaterThan(100)
-  // Not the whole secret only: all of it after the first characters, by which people recognize it, and its beginning.
-  const pieces = [
-    ...secrets.map((secret) => secret.slice(8, 30)),
-    ...Object.values(credentials).flatMap((secret) => [
-      secret.slice(0, 12),
-      secret.slice(-12),
-      encodeURIComponent(secret).slice(0, 12),
-      Buffer.from(secret).toString('base64').slice(0, 12),
-    ]),
-  ]
-  const found = seen.flatMap(({ where, text }) =>
-    pieces.filter((piece) => text.includes(piece)).map((piece) => `${piece} in ${where}: ${around(text, piece)}`),
-  )
-  expect(found).toEqual([])
-})
+    expect(unforeseen).toEqual([])
+    expect(seen.length).toBeGreaterThan(500 / step)
+    // The provider did repeat all of it.
+    expect(seen.filter(({ text }) => text.includes('[secret]')).length).toBeGreaterThan(100 / step)
+    // Not the whole secret only: all of it after the first characters, by which people recognize it, and its beginning.
+    const pieces = [
+      ...secrets.map((secret) => secret.slice(8, 30)),
+      ...Object.values(credentials).flatMap((secret) => [
+        secret.slice(0, 12),
+        secret.slice(-12),
+        encodeURIComponent(secret).slice(0, 12),
+        Buffer.from(secret).toString('base64').slice(0, 12),
+      ]),
+    ]
+    const found = seen.flatMap(({ where, text }) =>
+      pieces.filter((piece) => text.includes(piece)).map((piece) => `${piece} in ${where}: ${around(text, piece)}`),
+    )
+    expect(found).toEqual([])
+  },
+)
 
 test('a chosen first key is in no log and not in the database', async () => {
   const { folder, configPath } = routerFolder({ files: simulatorOnly })

@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest
 import { type Router, startRouter } from '../../src/app/router.ts'
 import { answerJson, type LoopbackProvider, loopbackProvider } from '../helpers/provider.ts'
 import { cache, routerFolder, testKey } from '../helpers/router.ts'
+import { slow } from '../helpers/slow.ts'
 
 // What one thread finds out about providers, the others know when the next call arrives, and so does the process that takes over.
 
@@ -81,12 +82,12 @@ test('a target that failed for one thread is asked by none, and those who ask fo
   expect(await askedBy(router, 16)).toEqual({ works: 16 })
 })
 
-test('a session stays where it had to go, whichever thread gets the call', async () => {
+test('a session stays where it had to go, whichever thread gets the call', slow, async () => {
   const router = await start({ health: { consecutive_failures: 1_000_000, min_calls: 1_000_000 } })
   expect(await askedBy(router, 16, { session_id: 'a session' })).toEqual({ fails: 1, works: 16 })
 })
 
-test('a thread that takes the place of another one knows what the others know', async () => {
+test('a thread that takes the place of another one knows what the others know', slow, async () => {
   const router = await start()
   await askedBy(router, 1)
   for (let place = 0; place < 2; place++) {
@@ -97,7 +98,7 @@ test('a thread that takes the place of another one knows what the others know', 
   expect(await askedBy(router, 16)).toEqual({ works: 16 })
 })
 
-test('so does the process that takes over', async () => {
+test('so does the process that takes over', slow, async () => {
   const first = await start()
   await askedBy(first, 1)
   const next = await start({ port: Number(new URL(first.url).port) })

@@ -4,13 +4,14 @@ import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import { beginStream, loopbackProvider } from '../helpers/provider.ts'
 import { testRouter } from '../helpers/router.ts'
+import { slow } from '../helpers/slow.ts'
 import { eventually } from '../helpers/time.ts'
 
 const chunk = (content: string, finish_reason: string | null = null) =>
   `data: ${JSON.stringify({ id: 'c', created: 1, model: 'm1', choices: [{ index: 0, delta: { content }, finish_reason }] })}\n\n`
 const words = 12
 
-test('streams whose clients leave and whose provider breaks off leave nothing behind', async () => {
+test('streams whose clients leave and whose provider breaks off leave nothing behind', slow, async () => {
   let next = 0
   const open = new Set<number>()
   const provider = await loopbackProvider(async (_, response) => {

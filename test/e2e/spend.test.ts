@@ -1,8 +1,9 @@
 import fc from 'fast-check'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect } from 'vitest'
 import { isObject, type JsonObject } from '../../src/core/json.ts'
 import type { Store } from '../../src/store/open.ts'
 import { type TestRouter, testRouter } from '../helpers/router.ts'
+import { testInRuns } from '../helpers/slow.ts'
 import { newKey, storeIn } from './budget-world.ts'
 import { contextWindow, dearestProvider, longestReply, tokensPerImage } from './dearest-provider.ts'
 
@@ -207,8 +208,9 @@ async function make({ wish: wished, path, slug }: Call, secret: string): Promise
 
 const sums = /is ([\d.]+) USD: ([\d.]+) USD spent, ([\d.]+) USD reserved .* could cost up to ([\d.]+) USD/
 
-test('no key spends more than its limit, and none is refused what fits', { timeout: 120_000 }, async () => {
-  const runs = Number(process.env.SPEND_RUNS ?? 100)
+const runs = { fast: 20, slow: Number(process.env.SPEND_RUNS ?? 100) }
+
+testInRuns('no key spends more than its limit, and none is refused what fits', runs, async (numRuns) => {
   const batches = fc.array(fc.array(call, { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 3 })
   let passed = 0
   let refused = 0
@@ -231,8 +233,8 @@ test('no key spends more than its limit, and none is refused what fits', { timeo
     await expect.poll(() => [...store.ledger.each({ key: key.id })].length, { interval: 1 }).toBe(rows)
     expect(store.spend.ofKey(key.id, Date.now())).toBeLessThanOrEqual(limit)
   })
-  await fc.assert(property, { numRuns: runs, seed: 20_261_122, endOnFailure: false })
+  await fc.assert(property, { numRuns, seed: 20_261_122, endOnFailure: false })
   // Neither all nor nothing.
-  expect(passed).toBeGreaterThan(runs)
-  expect(refused).toBeGreaterThan(runs / 4)
+  expect(passed).toBeGreaterThan(numRuns)
+  expect(refused).toBeGreaterThan(numRuns / 4)
 })

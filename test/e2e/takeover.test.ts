@@ -15,6 +15,7 @@ import { handoverVersion } from '../../src/workers/threads/handover-messages.ts'
 import { type RouterProcess, routerProcess } from '../helpers/process.ts'
 import { type LoopbackProvider, pause, within } from '../helpers/provider.ts'
 import { routerFolder, testKey, usualThreads } from '../helpers/router.ts'
+import { slow } from '../helpers/slow.ts'
 import {
   byStatus,
   callNano,
@@ -135,7 +136,7 @@ function looping(url: string, secret: string, how: { stream?: boolean; fresh?: b
   }
 }
 
-test('during takeovers no call fails, and the rows are what was spent', async () => {
+test('during takeovers no call fails, and the rows are what was spent', slow, async () => {
   let router = await start()
   const port = portOf(router)
   store = storeIn(made.folder)
@@ -185,7 +186,7 @@ async function withLongCall({ url }: { url: string }, calls: bigint) {
   return { key, long }
 }
 
-test('a long stream goes on in the old process, and its money is held in the new one', async () => {
+test('a long stream goes on in the old process, and its money is held in the new one', slow, async () => {
   const old = await start()
   const { key, long } = await withLongCall(old, 5n)
   const next = await start(portOf(old))
@@ -196,7 +197,7 @@ test('a long stream goes on in the old process, and its money is held in the new
   expect(spentBy(key.id)).toBe(5n * callNano)
 })
 
-test('a chain of takeovers waits for the first process', async () => {
+test('a chain of takeovers waits for the first process', slow, async () => {
   const first = await start()
   const { key, long } = await withLongCall(first, 5n)
   await start(portOf(first))
@@ -208,7 +209,7 @@ test('a chain of takeovers waits for the first process', async () => {
   expect(spentBy(key.id)).toBe(5n * callNano)
 })
 
-test('a process that cannot start gives the books back', async () => {
+test('a process that cannot start gives the books back', slow, async () => {
   const old = await start()
   const { key, long } = await withLongCall(old, 5n)
   const blocker = createServer().listen(0, '127.0.0.1')
@@ -226,7 +227,7 @@ test('a process that cannot start gives the books back', async () => {
   expect(await callShort(next.url, key.secret)).toMatchObject({ status: 402 })
 })
 
-test('after kill -9 of the old process its calls hold nothing any more', async () => {
+test('after kill -9 of the old process its calls hold nothing any more', slow, async () => {
   const old = await startProcess()
   const { key, long } = await withLongCall(old, 5n)
   const next = await startProcess(portOf(old))
@@ -237,7 +238,7 @@ test('after kill -9 of the old process its calls hold nothing any more', async (
   expect(spentBy(key.id)).toBe(5n * callNano)
 })
 
-test('after kill -9 of the new process the old one finishes its calls, and a third one goes on', async () => {
+test('after kill -9 of the new process the old one finishes its calls, and a third one goes on', slow, async () => {
   const old = await startProcess()
   const { key, long } = await withLongCall(old, 5n)
   const next = await startProcess(portOf(old))
@@ -255,6 +256,7 @@ test('after kill -9 of the new process the old one finishes its calls, and a thi
 
 test.each(['SIGKILL', 'SIGTERM'] as const)(
   'after %s of the one in the middle the calls of the first go on with the third, which holds their money',
+  slow,
   async (signal) => {
     const first = await startProcess()
     const { key, long } = await withLongCall(first, 5n)
@@ -281,7 +283,7 @@ function listenersAt(port: number): number {
   }).length
 }
 
-test('in a chain of four the calls of the first go on with the last, beside those of the third', async () => {
+test('in a chain of four the calls of the first go on with the last, beside those of the third', slow, async () => {
   const first = await startProcess()
   const { key, long } = await withLongCall(first, 8n)
   const second = await startProcess(portOf(first))
@@ -328,7 +330,7 @@ async function ask(channel: ChannelToOld, until: 'books' | 'released') {
   expect(await channel.take(until)).toBeDefined()
 }
 
-test('a new process that dies leaves everything to the old one, whenever it dies', async () => {
+test('a new process that dies leaves everything to the old one, whenever it dies', slow, async () => {
   const old = await start()
   store = storeIn(made.folder)
   for (const [when, act] of deaths) await dieBeside(old, when, act)
@@ -356,7 +358,7 @@ async function dieBeside(old: Router, when: string, act: (channel: ChannelToOld)
   expect(spentBy(key.id)).toBe(BigInt(3 + paid) * callNano)
 }
 
-test('an old process that dies before it has released the database leaves it to the new one', async () => {
+test('an old process that dies before it has released the database leaves it to the new one', slow, async () => {
   const first = await start()
   store = storeIn(made.folder)
   const key = newKey(store, { monthlyLimitNano: 2n * callNano })
@@ -374,43 +376,51 @@ test('an old process that dies before it has released the database leaves it to 
   expect(byStatus(calls)).toEqual({ 200: 2, 402: 1 })
 })
 
-test('a call that waits for money while the books change hands gets what lies idle in its own process', async () => {
-  const first = await start()
-  store = storeIn(made.folder)
-  const key = newKey(store, { monthlyLimitNano: 2n * callNano })
-  await first.stop(1_000)
-  const named = { account: `key ${key.id} ${new Date().toISOString().slice(0, 7)}`, limit: 2n * callNano } as const
-  const answer = Promise.withResolvers<unknown>()
-  const old = await listenForSuccessor(join(made.folder, 'data/router.sqlite-control'), async (channel) => {
-    await channel.take('takeOver')
-    const lent: AccountState = { ...named, kind: 'money', uses: [], lent: [[1, 2n * callNano]] }
-    channel.send({ kind: 'books', accounts: [lent], purses: [1], port: 1 })
-    const need: Need = { ...named, kind: 'money', least: callNano, wish: callNano }
-    channel.send({ kind: 'lend', id: 1, purse: 1, needs: [need] })
-    channel.send({ kind: 'released' })
-    channel.listen((told) => {
-      if (told.kind === 'recall')
-        channel.send({ kind: 'held', id: told.id, held: [{ account: named.account, held: 0n }] })
-      else if (told.kind === 'lent') answer.resolve(told.answer)
+test(
+  'a call that waits for money while the books change hands gets what lies idle in its own process',
+  slow,
+  async () => {
+    const first = await start()
+    store = storeIn(made.folder)
+    const key = newKey(store, { monthlyLimitNano: 2n * callNano })
+    await first.stop(1_000)
+    const named = { account: `key ${key.id} ${new Date().toISOString().slice(0, 7)}`, limit: 2n * callNano } as const
+    const answer = Promise.withResolvers<unknown>()
+    const old = await listenForSuccessor(join(made.folder, 'data/router.sqlite-control'), async (channel) => {
+      await channel.take('takeOver')
+      const lent: AccountState = { ...named, kind: 'money', uses: [], lent: [[1, 2n * callNano]] }
+      channel.send({ kind: 'books', accounts: [lent], purses: [1], port: 1 })
+      const need: Need = { ...named, kind: 'money', least: callNano, wish: callNano }
+      channel.send({ kind: 'lend', id: 1, purse: 1, needs: [need] })
+      channel.send({ kind: 'released' })
+      channel.listen((told) => {
+        if (told.kind === 'recall')
+          channel.send({ kind: 'held', id: told.id, held: [{ account: named.account, held: 0n }] })
+        else if (told.kind === 'lent') answer.resolve(told.answer)
+      })
     })
-  })
-  await start()
-  old.close()
-  expect(await within(5_000, 'the answer', answer.promise)).toMatchObject({ isGranted: true })
-})
+    await start()
+    old.close()
+    expect(await within(5_000, 'the answer', answer.promise)).toMatchObject({ isGranted: true })
+  },
+)
 
-test('a router that was not started for it keeps its database, and one of another version is refused', async () => {
-  const old = await start()
-  store = storeIn(made.folder)
-  const channel = await connectToPredecessor(join(made.folder, 'data/router.sqlite-control'))
-  channel?.send({ kind: 'takeOver', version: handoverVersion + 1 })
-  expect(await channel?.take('refused')).toMatchObject({ reason: expect.stringContaining('versions') })
-  await old.stop(1_000)
-  running.pop()
-  const env = { INFERENCE_ROUTER_ADMIN_KEY: testKey }
-  running.push(await startRouter({ configPath: made.configPath, env, log: pino({ level: 'silent' }) }))
-  await expect(start()).rejects.toThrow('another router serves with this database')
-})
+test(
+  'a router that was not started for it keeps its database, and one of another version is refused',
+  slow,
+  async () => {
+    const old = await start()
+    store = storeIn(made.folder)
+    const channel = await connectToPredecessor(join(made.folder, 'data/router.sqlite-control'))
+    channel?.send({ kind: 'takeOver', version: handoverVersion + 1 })
+    expect(await channel?.take('refused')).toMatchObject({ reason: expect.stringContaining('versions') })
+    await old.stop(1_000)
+    running.pop()
+    const env = { INFERENCE_ROUTER_ADMIN_KEY: testKey }
+    running.push(await startRouter({ configPath: made.configPath, env, log: pino({ level: 'silent' }) }))
+    await expect(start()).rejects.toThrow('another router serves with this database')
+  },
+)
 
 test('only its user may use the socket', async () => {
   await start()
@@ -418,7 +428,7 @@ test('only its user may use the socket', async () => {
   expect(statSync(join(made.folder, 'data/router.sqlite-control')).mode & 0o777).toBe(0o600)
 })
 
-test('who looks on at the process that served is sent on: it does not keep that process alive', async () => {
+test('who looks on at the process that served is sent on: it does not keep that process alive', slow, async () => {
   const first = await start()
   store = storeIn(made.folder)
   const headers = { authorization: `Bearer ${testKey}` }

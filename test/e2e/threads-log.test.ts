@@ -2,6 +2,7 @@ import { rmSync } from 'node:fs'
 import { expect, onTestFinished, test } from 'vitest'
 import { routerProcess } from '../helpers/process.ts'
 import { routerFolder, simulatorOnly } from '../helpers/router.ts'
+import { slow } from '../helpers/slow.ts'
 
 // Threads hold lines of the log back as the process does: what ends them must not lose these.
 
@@ -40,7 +41,7 @@ async function twoThreads(plugins: object[]) {
   return { router, logged, ask }
 }
 
-test('a server that stops has written a line of every call', async () => {
+test('a server that stops has written a line of every call', slow, async () => {
   const { router, logged, ask } = await twoThreads([])
   const ids = await Promise.all(Array.from({ length: 40 }, (_, n) => ask(`call ${n}`)))
   expect(await router.end('SIGTERM')).toBe(0)
@@ -48,7 +49,7 @@ test('a server that stops has written a line of every call', async () => {
   expect(calls.map(({ id }) => id).sort()).toEqual(ids.toSorted())
 })
 
-test('a thread that a plugin ends has written its lines', async () => {
+test('a thread that a plugin ends has written its lines', slow, async () => {
   const { router, logged, ask } = await twoThreads([{ name: 'ending' }])
   expect(await ask('one').catch(() => undefined)).toBeDefined()
   expect(await ask('the last call').catch(() => undefined)).toBeUndefined()

@@ -5,6 +5,7 @@ import { noLimits } from '../../src/store/keys.ts'
 import type { Store } from '../../src/store/open.ts'
 import { type LoopbackProvider, pause, within } from '../helpers/provider.ts'
 import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
+import { slow } from '../helpers/slow.ts'
 import {
   byStatus,
   callNano,
@@ -94,7 +95,7 @@ describe('money', () => {
 })
 
 describe('limits', () => {
-  test('so many requests a minute, and so many calls at once', async () => {
+  test('so many requests a minute, and so many calls at once', slow, async () => {
     const requests = newKey(store, { limits: { ...noLimits, requestsPerMinute: 15 } })
     expect(byStatus(await burst(requests.secret, 100))).toEqual({ 200: 15, 429: 85 })
     const calls = newKey(store, { limits: { ...noLimits, concurrentCalls: 10 } })
@@ -134,7 +135,7 @@ describe('changes', () => {
     expect(byStatus(await burst(key.secret, 40))).toEqual({ 403: 40 })
   })
 
-  test('a stored response can be continued and deleted wherever the next call arrives', async () => {
+  test('a stored response can be continued and deleted wherever the next call arrives', slow, async () => {
     const send = async (path: string, method: string, body?: object) =>
       await fetch(`${router.url}/v1/responses${path}`, {
         method,
@@ -181,44 +182,48 @@ describe('changes', () => {
   })
 })
 
-test('a thread that dies in a burst is replaced: rows and sums agree, and the rest of the limits can be used', async () => {
-  const key = newKey(store, { monthlyLimitNano: 110n * callNano })
-  const few = newKey(store, { limits: { ...noLimits, concurrentCalls: 10 } })
-  const before = provider.received.length
-  const release = holding()
-  const ended = burst(key.secret, 100)
-  const fewEnded = burst(few.secret, 10)
-  await expect.poll(() => provider.received.length - before).toBe(110)
-  const [first] = router.threads()
-  await first?.terminate()
-  release()
-  const all = await within(20_000, 'the calls', ended)
-  await within(20_000, 'the others', fewEnded)
-  const whole = all.filter((one) => one.whole)
-  expect(byStatus(all)[0]).toBeGreaterThan(0)
-  const rows = () => [...store.ledger.each({ key: key.id })]
-  expect(rows().filter(({ outcome }) => outcome === 'complete').length).toBeGreaterThanOrEqual(whole.length)
-  await expect.poll(() => router.threads().length).toBe(4)
-  for (let status = 200; status === 200; ) {
-    const next = await once(key.secret).catch(() => ({ status: 200 }))
-    status = next.status
-    expect([200, 402]).toContain(status)
-  }
-  expect(store.spend.ofKey(key.id, Date.now())).toBe(110n * callNano)
-  expect(rows().reduce((sum, { cost }) => sum + BigInt(cost.nanoUsd), 0n)).toBe(110n * callNano)
-  expect(rows()).toHaveLength(110)
-  const releaseAgain = holding()
-  const beforeAgain = provider.received.length
-  const statuses: number[] = []
-  const again = Array.from({ length: 15 }, () => once(few.secret).then(({ status }) => statuses.push(status)))
-  await expect.poll(() => provider.received.length - beforeAgain).toBe(10)
-  await expect.poll(() => statuses).toEqual(Array(5).fill(429))
-  releaseAgain()
-  await Promise.all(again)
-  expect(statuses.slice(5)).toEqual(Array(10).fill(200))
-})
+test(
+  'a thread that dies in a burst is replaced: rows and sums agree, and the rest of the limits can be used',
+  slow,
+  async () => {
+    const key = newKey(store, { monthlyLimitNano: 110n * callNano })
+    const few = newKey(store, { limits: { ...noLimits, concurrentCalls: 10 } })
+    const before = provider.received.length
+    const release = holding()
+    const ended = burst(key.secret, 100)
+    const fewEnded = burst(few.secret, 10)
+    await expect.poll(() => provider.received.length - before).toBe(110)
+    const [first] = router.threads()
+    await first?.terminate()
+    release()
+    const all = await within(20_000, 'the calls', ended)
+    await within(20_000, 'the others', fewEnded)
+    const whole = all.filter((one) => one.whole)
+    expect(byStatus(all)[0]).toBeGreaterThan(0)
+    const rows = () => [...store.ledger.each({ key: key.id })]
+    expect(rows().filter(({ outcome }) => outcome === 'complete').length).toBeGreaterThanOrEqual(whole.length)
+    await expect.poll(() => router.threads().length).toBe(4)
+    for (let status = 200; status === 200; ) {
+      const next = await once(key.secret).catch(() => ({ status: 200 }))
+      status = next.status
+      expect([200, 402]).toContain(status)
+    }
+    expect(store.spend.ofKey(key.id, Date.now())).toBe(110n * callNano)
+    expect(rows().reduce((sum, { cost }) => sum + BigInt(cost.nanoUsd), 0n)).toBe(110n * callNano)
+    expect(rows()).toHaveLength(110)
+    const releaseAgain = holding()
+    const beforeAgain = provider.received.length
+    const statuses: number[] = []
+    const again = Array.from({ length: 15 }, () => once(few.secret).then(({ status }) => statuses.push(status)))
+    await expect.poll(() => provider.received.length - beforeAgain).toBe(10)
+    await expect.poll(() => statuses).toEqual(Array(5).fill(429))
+    releaseAgain()
+    await Promise.all(again)
+    expect(statuses.slice(5)).toEqual(Array(10).fill(200))
+  },
+)
 
-test('a stop lets the calls of all threads end, and refuses new ones', async () => {
+test('a stop lets the calls of all threads end, and refuses new ones', slow, async () => {
   const own = await testRouter({ files: { 'providers/priced.yaml': pricedManifest(provider.url) }, threads: 2 })
   const release = holding()
   const before = provider.received.length

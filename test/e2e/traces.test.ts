@@ -1,9 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { otlpCollector } from '../helpers/otlp.ts'
 import { answerJson, type LoopbackProvider, loopbackProvider } from '../helpers/provider.ts'
 import { type TestRouter, testRouter } from '../helpers/router.ts'
+import { describeEach, testEach } from '../helpers/slow.ts'
 
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
 const parentId = '00f067aa0ba902b7'
@@ -69,7 +70,7 @@ const body = (model: string, more: object = {}) => ({
   ...more,
 })
 
-describe.each([1, 2])('with %i threads, a collector', (threads) => {
+describeEach([1, 2], { slowIf: (threads) => threads > 1 })('with %i threads, a collector', (threads) => {
   let collector: Awaited<ReturnType<typeof otlpCollector>>
   let router: TestRouter
   let upstream: LoopbackProvider
@@ -173,7 +174,7 @@ test('a collector that cannot be reached costs no call anything', async () => {
   }
 })
 
-test.each([1, 2])(
+testEach([1, 2], { slowIf: (threads) => threads > 1 })(
   'spans have what was said only where the operator asks for that, and no file has it: %i threads',
   async (threads) => {
     const collector = await otlpCollector()

@@ -7,6 +7,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { routerProcess } from '../helpers/process.ts'
 import { loopbackProvider } from '../helpers/provider.ts'
 import { routerFolder, testRouter } from '../helpers/router.ts'
+import { testEach } from '../helpers/slow.ts'
 
 const manifest = (slug: string, url: string, auth = '{ scheme: none }') =>
   `slug: ${slug}\nname: X\nbase_url: ${url}\nauth: ${auth}\ndialect: openai-chat\nunknown_models: pass\n`
@@ -124,22 +125,26 @@ describe('a provider that compresses although it was asked not to', () => {
     },
   )
 
-  test('cannot fill the memory with an answer that is small on its way', async () => {
-    // 300 MB in about 300 KB, as JSON and as one event.
-    const bombs = {
-      whole: gzipSync(Buffer.alloc(300e6, ' ')),
-      event: gzipSync(Buffer.concat([Buffer.from('data: '), Buffer.alloc(300e6, 'x')])),
-    }
-    const { router } = await compressing(({ stream }, response) => {
-      const type = stream ? 'text/event-stream' : 'application/json'
-      response
-        .writeHead(200, { 'content-type': type, 'content-encoding': 'gzip' })
-        .end(stream ? bombs.event : bombs.whole)
-    })
-    for (const [path, body] of [...requests('x/m').slice(0, 1), ...requests('x/m', true).slice(0, 1)]) {
-      const response = await router.call(path, body)
-      expect([response.status, await response.text()]).toEqual([502, expect.stringContaining('provider_unreadable')])
-    }
-    expect((await router.call('/health')).status).toBe(200)
-  })
+  testEach([40, 300], { slowIf: (megabytes) => megabytes > 40 })(
+    'cannot fill the memory with %d MB that are small on their way',
+    async (megabytes) => {
+      const size = megabytes * 1e6
+      // About a thousandth of that, as JSON and as one event.
+      const bombs = {
+        whole: gzipSync(Buffer.alloc(size, ' ')),
+        event: gzipSync(Buffer.concat([Buffer.from('data: '), Buffer.alloc(size, 'x')])),
+      }
+      const { router } = await compressing(({ stream }, response) => {
+        const type = stream ? 'text/event-stream' : 'application/json'
+        response
+          .writeHead(200, { 'content-type': type, 'content-encoding': 'gzip' })
+          .end(stream ? bombs.event : bombs.whole)
+      })
+      for (const [path, body] of [...requests('x/m').slice(0, 1), ...requests('x/m', true).slice(0, 1)]) {
+        const response = await router.call(path, body)
+        expect([response.status, await response.text()]).toEqual([502, expect.stringContaining('provider_unreadable')])
+      }
+      expect((await router.call('/health')).status).toBe(200)
+    },
+  )
 })

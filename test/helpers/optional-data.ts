@@ -21,11 +21,7 @@ export function missingData(variable: keyof typeof folders, file?: string): stri
   return existsSync(path) ? undefined : `no ${path} (set ${variable})`
 }
 
-/** Prints at the end of a run which tests were skipped for lack of data. */
-export default function reportMissingData(): () => void {
-  return () => {
-    const missing = (Object.keys(folders) as (keyof typeof folders)[]).flatMap((name) => missingData(name) ?? [])
-    if (missing.length > 0)
-      console.log(`Tests that need data were skipped:\n${missing.map((one) => `  ${one}\n`).join('')}`)
-  }
+/** The reasons why folders of data cannot be read. */
+export function allMissingData(): string[] {
+  return (Object.keys(folders) as (keyof typeof folders)[]).flatMap((variable) => missingData(variable) ?? [])
 }

@@ -5,6 +5,7 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openConsoleFiles } from '../../src/http/console.ts'
 import { type TestRouter, testRouter } from '../helpers/router.ts'
+import { testEach } from '../helpers/slow.ts'
 import { eventually } from '../helpers/time.ts'
 
 let router: TestRouter
@@ -135,20 +136,23 @@ test('they can be switched off, and on again without a restart', async () => {
   }
 })
 
-test.each([1, 2])('they are served where the management API is, with %i threads', async (threads) => {
-  const apart = await testRouter({ settings: { manage: { port: 0 } }, threads })
-  try {
-    const at = async (path: string, url: string) => (await get(path, { accept: 'text/html' }, 'GET', url)).status
-    expect(await at('/console/', apart.manageUrl)).toBe(200)
-    expect(await at('/', apart.manageUrl)).toBe(302)
-    expect(await at('/console/', apart.url)).toBe(404)
-    expect(await at('/', apart.url)).toBe(200)
-    // The pages show models.
-    expect(await at('/v1/models/all', apart.manageUrl)).toBe(200)
-  } finally {
-    await apart.end()
-  }
-})
+testEach([1, 2], { slowIf: (threads) => threads > 1 })(
+  'they are served where the management API is, with %i threads',
+  async (threads) => {
+    const apart = await testRouter({ settings: { manage: { port: 0 } }, threads })
+    try {
+      const at = async (path: string, url: string) => (await get(path, { accept: 'text/html' }, 'GET', url)).status
+      expect(await at('/console/', apart.manageUrl)).toBe(200)
+      expect(await at('/', apart.manageUrl)).toBe(302)
+      expect(await at('/console/', apart.url)).toBe(404)
+      expect(await at('/', apart.url)).toBe(200)
+      // The pages show models.
+      expect(await at('/v1/models/all', apart.manageUrl)).toBe(200)
+    } finally {
+      await apart.end()
+    }
+  },
+)
 
 test('what a browser loads at first is less than 120 kB', async () => {
   const files = openConsoleFiles()

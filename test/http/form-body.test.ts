@@ -15,6 +15,7 @@ import { type Form, type FormLimits, readForm } from '../../src/http/bodies/form
 import { respond } from '../../src/http/respond.ts'
 import { RunningRequests } from '../../src/http/running-requests.ts'
 import { within } from '../helpers/provider.ts'
+import { testInRuns } from '../helpers/slow.ts'
 import { eventually } from '../helpers/time.ts'
 
 const KiB = 1024
@@ -210,7 +211,7 @@ describe('a form', () => {
     await expect(bytesOf(form.files[0])).rejects.toMatchObject({ code: 'unavailable' })
   })
 
-  test('cut into any pieces is the same', async () => {
+  testInRuns('cut into any pieces is the same', { fast: 15, slow: 60 }, async (numRuns) => {
     limited({})
     // Much of it looks like the beginning of a boundary.
     const texts = fc.array(fc.constantFrom('\r', '\n', '-', '--', '\r\n--', '\r\n--b', 'b', 'x'.repeat(30)), {
@@ -235,7 +236,7 @@ describe('a form', () => {
           written.filter(({ isFile }) => isFile).map(({ name, text }) => [name, text]),
         ])
       }),
-      { numRuns: 60 },
+      { numRuns },
     )
   })
 
@@ -361,7 +362,7 @@ describe('what is no form', () => {
     }
   })
 
-  test('whatever the bytes are, it is the fault of the client', async () => {
+  testInRuns('whatever the bytes are, it is the fault of the client', { fast: 40, slow: 200 }, async (numRuns) => {
     limited({})
     const words = fc.constantFrom(
       '--b',
@@ -381,7 +382,7 @@ describe('what is no form', () => {
         if ('form' in became) await became.form.dispose()
         else expect(became.error.code).toBe('invalid_request')
       }),
-      { numRuns: 200 },
+      { numRuns },
     )
     expectNothingLeft()
   })

@@ -10,6 +10,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { serverFlags } from '../../src/runtime/restart.ts'
 import { within } from '../helpers/provider.ts'
+import { slow } from '../helpers/slow.ts'
 
 const MiB = 1024 * 1024
 const piece = Buffer.alloc(MiB, 'sound ')
@@ -50,7 +51,7 @@ async function upload(port: number, size: number): Promise<string> {
   return text
 }
 
-test('many large uploads at once stay out of memory, in and out', async () => {
+test('many large uploads at once stay out of memory, in and out', slow, async () => {
   const child = fork(join(import.meta.dirname, 'uploads-child.ts'), [await slowProvider()], {
     execArgv: [...serverFlags],
   })

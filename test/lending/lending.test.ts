@@ -7,6 +7,7 @@ import { idleIn, Purse, type PurseAccount } from '../../src/lending/purse.ts'
 import { withLoans } from '../../src/lending/with-loans.ts'
 import type { Budget, Payers, Reservation } from '../../src/money/budget.ts'
 import { openLentBudget } from '../../src/money/quota-budget.ts'
+import { testInRuns } from '../helpers/slow.ts'
 import { manySteps, openWires, patienceMs, Refusals, settleDown } from './wires.ts'
 
 type World = ReturnType<typeof openWorld>
@@ -369,7 +370,8 @@ describe('for any order of calls, messages, delays and deaths', () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
   afterEach(() => void vi.useRealTimers())
 
-  test('no limit is exceeded, no call refused that would fit, and nothing stays lent', async () => {
+  const runs = { fast: 25, slow: Number(process.env.RUNS ?? 100) }
+  testInRuns('no limit is exceeded, no call refused that would fit, and nothing stays lent', runs, async (numRuns) => {
     await fc.assert(
       fc.asyncProperty(
         steps,
@@ -379,7 +381,7 @@ describe('for any order of calls, messages, delays and deaths', () => {
         fc.constantFrom(1, undefined),
         async (steps, count, limits, mostIdle) => await play(openWorld(count, limits, mostIdle), steps),
       ),
-      { numRuns: Number(process.env.RUNS ?? 100) },
+      { numRuns },
     )
   })
 })

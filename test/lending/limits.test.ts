@@ -7,6 +7,7 @@ import { idleIn, type Purse } from '../../src/lending/purse.ts'
 import { slotEnd } from '../../src/lending/window.ts'
 import { withLoans } from '../../src/lending/with-loans.ts'
 import type { RateLimits } from '../../src/store/keys.ts'
+import { testInRuns } from '../helpers/slow.ts'
 import { manySteps, openWires, patienceMs, Refusals, settleDown, type WiredPurse } from './wires.ts'
 
 // Limits that several purses share, whatever the order of calls, messages, time, delays and deaths.
@@ -163,7 +164,9 @@ const limitsUpTo = (calls: number, requests: number, tokens: number) =>
     tokensPerMinute: fc.option(fc.integer({ min: 20, max: tokens })),
   })
 
-test('no limit is exceeded, no call refused that would fit, and everything comes back', async () => {
+const runs = { fast: 25, slow: Number(process.env.RUNS ?? 100) }
+
+testInRuns('no limit is exceeded, no call refused that would fit, and everything comes back', runs, async (numRuns) => {
   await fc.assert(
     // Purses and the bank forget accounts early or never.
     fc.asyncProperty(
@@ -181,7 +184,7 @@ test('no limit is exceeded, no call refused that would fit, and everything comes
         await comesBack(world)
       },
     ),
-    { numRuns: Number(process.env.RUNS ?? 100) },
+    { numRuns },
   )
 })
 

@@ -7,12 +7,13 @@ import { ledgerWriter } from '../../src/store/ledger/ledger-writer.ts'
 import type { Store } from '../../src/store/open.ts'
 import type { CallsQuery } from '../../src/store/queries/calls-query.ts'
 import { simulatorOnly, type TestRouter, testKey, testRouter } from '../helpers/router.ts'
+import { describeEach } from '../helpers/slow.ts'
 import { plainRecord } from '../store/plain-record.ts'
 import { administration } from './administration.ts'
 
 const count = 3_000
 
-describe.each([1, 2])('tables (%i threads)', (threads) => {
+describeEach([1, 2], { slowIf: (threads) => threads > 1 })('tables (%i threads)', (threads) => {
   let router: TestRouter
   let manage: ReturnType<typeof administration>
   let key: { id: string; secret: string }

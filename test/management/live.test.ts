@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { LiveCounts, mostWatches } from '../../src/observe/live-counts.ts'
 import { schemaOf, validator } from '../helpers/openapi.ts'
 import { beginStream, type LoopbackProvider, loopbackProvider } from '../helpers/provider.ts'
 import { simulatorOnly, type TestRouter, testKey, testRouter } from '../helpers/router.ts'
+import { describeEach, testEach } from '../helpers/slow.ts'
 import { eventually, limit } from '../helpers/time.ts'
 import { plainRecord } from '../store/plain-record.ts'
 import { administration } from './administration.ts'
@@ -40,7 +41,7 @@ async function watching(router: Pick<TestRouter, 'manageUrl'>, secret = testKey,
   return { response, next, figures, leave: () => left.abort() }
 }
 
-describe.each([1, 2])('what happens now (%i threads)', (threads) => {
+describeEach([1, 2], { slowIf: (threads) => threads > 1 })('what happens now (%i threads)', (threads) => {
   let router: TestRouter
   let manage: ReturnType<typeof administration>
   let provider: LoopbackProvider
@@ -144,21 +145,24 @@ describe.each([1, 2])('what happens now (%i threads)', (threads) => {
   })
 })
 
-test.each([1, 2])('what happens now ends when the router stops (%i threads)', async (threads) => {
-  const router = await testRouter({
-    threads,
-    files: simulatorOnly,
-    settings: threads === 2 ? { manage: { port: 0 } } : {},
-  })
-  const { next } = await watching(router)
-  await next()
-  const begun = performance.now()
-  const stopped = router.stop(20_000)
-  expect(await next()).toBeUndefined()
-  await stopped
-  expect(performance.now() - begun).toBeLessThan(limit(10_000))
-  await router.end().catch(() => {})
-})
+testEach([1, 2], { slowIf: (threads) => threads > 1 })(
+  'what happens now ends when the router stops (%i threads)',
+  async (threads) => {
+    const router = await testRouter({
+      threads,
+      files: simulatorOnly,
+      settings: threads === 2 ? { manage: { port: 0 } } : {},
+    })
+    const { next } = await watching(router)
+    await next()
+    const begun = performance.now()
+    const stopped = router.stop(20_000)
+    expect(await next()).toBeUndefined()
+    await stopped
+    expect(performance.now() - begun).toBeLessThan(limit(10_000))
+    await router.end().catch(() => {})
+  },
+)
 
 test('counts are those of an organization, while somebody looks on', () => {
   const live = new LiveCounts()

@@ -7,6 +7,7 @@ import { concerning, troubleEntry } from '../../src/management/providers.ts'
 import { openStore } from '../../src/store/open.ts'
 import { schemaOf, validator } from '../helpers/openapi.ts'
 import { simulatorOnly, testRouter } from '../helpers/router.ts'
+import { describeEach } from '../helpers/slow.ts'
 import { eventually } from '../helpers/time.ts'
 import { administration } from './administration.ts'
 
@@ -37,7 +38,7 @@ const isDetail = validator(schemaOf('ProviderDetail'))
 const isList = validator(schemaOf('ProviderList'))
 const messages = [{ role: 'user', content: 'Hello' }]
 
-describe.each([1, 2])('providers (%i threads)', (threads) => {
+describeEach([1, 2], { slowIf: (threads) => threads > 1 })('providers (%i threads)', (threads) => {
   test('are listed with what they need, and the problems of their files with their place', async () => {
     const { router, list, one, manage } = await world(threads)
     const first = await list()

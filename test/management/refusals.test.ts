@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { RefusedCall } from '../../src/core/refused-call.ts'
 import { atMostPerSecond, mostRefused, RefusedCalls } from '../../src/observe/refused-calls.ts'
 import { schemaOf, validator } from '../helpers/openapi.ts'
 import { simulatorOnly, type TestRouter, testRouter } from '../helpers/router.ts'
+import { describeEach } from '../helpers/slow.ts'
 import { eventually } from '../helpers/time.ts'
 import { administration } from './administration.ts'
 
@@ -12,7 +13,7 @@ const chat = { model: 'demo/echo', messages, max_tokens: 9 }
 
 type Refusal = { id: string; request_id: string; key: { id: string; name?: string }; [name: string]: unknown }
 
-describe.each([1, 2])('calls that were refused (%i threads)', (threads) => {
+describeEach([1, 2], { slowIf: (threads) => threads > 1 })('calls that were refused (%i threads)', (threads) => {
   let router: TestRouter
   let manage: ReturnType<typeof administration>
 

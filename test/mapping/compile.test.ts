@@ -3,6 +3,7 @@ import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { readMapping } from '../../src/mapping/mapping.ts'
+import { testInRuns } from '../helpers/slow.ts'
 
 /** Texts that look like pieces of generated code. */
 const literals = [
@@ -67,14 +68,14 @@ test('names and regular expressions keep their text', () => {
   expect(readMapping('$replace("a{  }b", /\\{  \\}/, "\\n  ")').run({})).toBe('a\n  b')
 })
 
-test('any literal keeps its value, at any position', () => {
+testInRuns('any literal keeps its value, at any position', { fast: 60, slow: 1_000 }, (numRuns) => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), fc.constantFrom(...places), (literal, [, text, value]) => {
       fc.pre(literal !== '__proto__')
       const mapping = readMapping(text(JSON.stringify(literal)))
       expect(mapping.run({ a: 1, list: [1, 2] })).toEqual(value(literal))
     }),
-    { numRuns: 1_000 },
+    { numRuns },
   )
 })
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { type Mapping, MappingError, readMapping } from '../../src/mapping/mapping.ts'
+import { testEach, testInRuns } from '../helpers/slow.ts'
 import { limit, processorTime } from '../helpers/time.ts'
 import { changed, deepFrozen, sharedObjects, stateOf, staticNames } from './library-state.ts'
 import { expressions, values } from './random-expressions.ts'
@@ -115,13 +116,13 @@ const hostile = [
   '$match("aa", /a/) ~> |$|{"next": 1}|',
 ]
 
-test.each(hostile)('%s changes nothing', async (text) => {
+testEach(hostile, { slowIf: (_, index) => index % 3 !== 0 })('%s changes nothing', async (text) => {
   await runBoth(text, input)
   expect(changed(before)).toEqual([])
   expect(({} as Record<string, unknown>).polluted).toBeUndefined()
 })
 
-test('random mappings change nothing', async () => {
+testInRuns('random mappings change nothing', { fast: 40, slow: 250 }, async (numRuns) => {
   const random = fc.oneof(
     expressions,
     fc.tuple(expressions, expressions, expressions).map(([a, b, c]) => `(${a} ~> |${b}|${c}|)`),
@@ -137,10 +138,10 @@ test('random mappings change nothing', async () => {
       }
       await runBoth(text, value)
     }),
-    { numRuns: 250 },
+    { numRuns },
   )
   expect(changed(before)).toEqual([])
-}, 120_000)
+})
 
 test('nothing that mappings share can be changed', async () => {
   const builtIn = [Object, Function, Array, String, Number, RegExp, Promise, Map, Set, Date, Error, JSON, Math]

@@ -1,41 +1,44 @@
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import jsonata from 'jsonata'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { functions } from '../../src/mapping/functions.ts'
 import { MappingError, readMapping } from '../../src/mapping/mapping.ts'
+import { testInRuns } from '../helpers/slow.ts'
 import { expressions, values } from './random-expressions.ts'
 
-const runs = 1_000
-
-test(`random expressions over random JSON give the result of the library (${runs} runs)`, async () => {
-  const counts = { compiled: 0, interpreted: 0, failed: 0 }
-  await fc.assert(
-    fc.asyncProperty(expressions, values, async (text, input) => {
-      const before = JSON.stringify(input)
-      const mapping = readable(text)
-      if (mapping === undefined) return
-      if (!mapping.compiled) {
-        counts.interpreted++
-        return
-      }
-      counts.compiled++
-      const actual = compiledOutcome(() => mapping.run(structuredClone(input)))
-      const given = structuredClone(input)
-      const expected = await libraryOutcome(text, given)
-      // The library itself changed the input, and worked with the changed one.
-      if (!isDeepStrictEqual(given, input)) return
-      if ('code' in expected) counts.failed++
-      expect(JSON.stringify(input)).toBe(before)
-      if (!agree(expected, actual, text)) {
-        expect({ text, input, outcome: actual }).toEqual({ text, input, outcome: expected })
-      }
-    }),
-    { numRuns: runs },
-  )
-  console.log(`random expressions: ${JSON.stringify(counts)}`)
-  expect(counts.compiled).toBeGreaterThan(runs / 2)
-}, 600_000)
+testInRuns(
+  `random expressions over random JSON give the result of the library`,
+  { fast: 150, slow: 1_000 },
+  async (numRuns) => {
+    const counts = { compiled: 0, interpreted: 0, failed: 0 }
+    await fc.assert(
+      fc.asyncProperty(expressions, values, async (text, input) => {
+        const before = JSON.stringify(input)
+        const mapping = readable(text)
+        if (mapping === undefined) return
+        if (!mapping.compiled) {
+          counts.interpreted++
+          return
+        }
+        counts.compiled++
+        const actual = compiledOutcome(() => mapping.run(structuredClone(input)))
+        const given = structuredClone(input)
+        const expected = await libraryOutcome(text, given)
+        // The library itself changed the input, and worked with the changed one.
+        if (!isDeepStrictEqual(given, input)) return
+        if ('code' in expected) counts.failed++
+        expect(JSON.stringify(input)).toBe(before)
+        if (!agree(expected, actual, text)) {
+          expect({ text, input, outcome: actual }).toEqual({ text, input, outcome: expected })
+        }
+      }),
+      { numRuns },
+    )
+    console.log(`random expressions: ${JSON.stringify(counts)}`)
+    expect(counts.compiled).toBeGreaterThan(numRuns / 2)
+  },
+)
 
 type Outcome = { result: unknown } | { code: string | undefined }
 

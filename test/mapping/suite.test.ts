@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { expect, test } from 'vitest'
 import { type Mapping, MappingError, readMapping } from '../../src/mapping/mapping.ts'
+import { slow } from '../helpers/slow.ts'
 import { type Case, suiteCases, suiteMissing } from './suite-cases.ts'
 
 /** The suite builds ranges of ten million items and recurses some hundred times. */
@@ -8,6 +9,7 @@ const bounds = { depth: 1_000, steps: 50_000_000, sequence: 10_000_000, text: 1 
 
 test.skipIf(suiteMissing)(
   `every case of JSONata’s own suite gives the expected result or error code${suiteMissing ? `: ${suiteMissing}` : ''}`,
+  slow,
   async () => {
     const differences: string[] = []
     const fallbacks = new Map<string, number>()
@@ -34,7 +36,6 @@ test.skipIf(suiteMissing)(
     expect(differences).toEqual([])
     expect(compiled / (cases.length - refused)).toBeGreaterThanOrEqual(0.89)
   },
-  120_000,
 )
 
 type Outcome = { result: unknown } | { code: string; message: string }

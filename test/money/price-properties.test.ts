@@ -4,6 +4,7 @@ import type { ModelEntry, PricingTier } from '../../src/core/models/model.ts'
 import { promptTokens, type Usage, type UsageClass, usageClasses } from '../../src/core/usage.ts'
 import { priceOf } from '../../src/money/price.ts'
 import { dearestImageModes, dearestImagePrice } from '../../src/money/rates.ts'
+import { testInRuns } from '../helpers/slow.ts'
 
 /** The prices of these tests do not depend on when a call comes. */
 const at = Date.UTC(2026, 10, 21, 12)
@@ -69,17 +70,21 @@ const modes = fc.subarray(['flex', 'priority', 'us', 'unheard_of', 'hd', '1024x1
 
 const runs = { numRuns: 1_000 }
 
-test('the one rounding moves a cost by at most half a nano-dollar from the sum of its parts', () => {
-  const rounding = fc.property(entry, usage, modes, (model, counts, how) => {
-    const { nanoUsd, parts } = priceOf({ ...counts, modes: how }, model as ModelEntry, at)
-    const sum = Object.values(parts).reduce((total, part) => total + part, 0)
-    expect(Number.isInteger(nanoUsd)).toBe(true)
-    expect(Math.abs(nanoUsd - sum)).toBeLessThanOrEqual(0.5 + sum * 1e-12)
-  })
-  fc.assert(rounding, runs)
-})
+testInRuns(
+  'the one rounding moves a cost by at most half a nano-dollar from the sum of its parts',
+  { fast: 150, slow: 1_000 },
+  (numRuns) => {
+    const rounding = fc.property(entry, usage, modes, (model, counts, how) => {
+      const { nanoUsd, parts } = priceOf({ ...counts, modes: how }, model as ModelEntry, at)
+      const sum = Object.values(parts).reduce((total, part) => total + part, 0)
+      expect(Number.isInteger(nanoUsd)).toBe(true)
+      expect(Math.abs(nanoUsd - sum)).toBeLessThanOrEqual(0.5 + sum * 1e-12)
+    })
+    fc.assert(rounding, { numRuns })
+  },
+)
 
-test('no image costs more than the bound of images of its model', () => {
+testInRuns('no image costs more than the bound of images of its model', { fast: 150, slow: 1_000 }, (numRuns) => {
   const bounded = fc.property(entry, fc.nat(100), modes, (model, images, how) => {
     const [actual, most] = [how, dearestImageModes(model as ModelEntry)].map(
       (served) => priceOf({ images, modes: served.filter(isOfImage) }, model as ModelEntry, at).parts.images ?? 0,
@@ -87,12 +92,12 @@ test('no image costs more than the bound of images of its model', () => {
     expect(actual).toBeLessThanOrEqual((most as number) * (1 + 1e-12))
     expect(most).toBeCloseTo(images * dearestImagePrice(model as ModelEntry) * 1e9, 3)
   })
-  fc.assert(bounded, runs)
+  fc.assert(bounded, { numRuns })
 })
 
 const isOfImage = (mode: string) => /hd|x/.test(mode)
 
-test('more of anything that does not lift the tier never costs less', () => {
+testInRuns('more of anything that does not lift the tier never costs less', { fast: 150, slow: 1_000 }, (numRuns) => {
   const more = fc.property(
     entry,
     usage,
@@ -107,41 +112,45 @@ test('more of anything that does not lift the tier never costs less', () => {
       expect(most.nanoUsd).toBeGreaterThanOrEqual(less.nanoUsd)
     },
   )
-  fc.assert(more, runs)
+  fc.assert(more, { numRuns })
 })
 
-test('slices of a prompt cost the sum of the prices of their tokens at their positions', () => {
-  const small = fc.tuple(fc.nat(30), fc.nat(30), fc.nat(30), fc.nat(30))
-  const bounds = fc.uniqueArray(fc.integer({ min: 1, max: 100 }), { maxLength: 3 })
-  const sliced = fc.property(
-    small,
-    bounds,
-    fc.array(fc.tuple(pico, pico, pico), { minLength: 4, maxLength: 4 }),
-    ([read, written, input, output], thresholds, prices) => {
-      const pricing = [0, ...thresholds.toSorted((a, b) => a - b)].map((prompt_tokens_threshold, place) => {
-        const [cached, caching, plain] = (prices[place] as [number, number, number]).map((count) => count / 1e12)
-        return {
-          prompt_tokens_threshold,
-          cached_price: cached,
-          caching_price: caching,
-          input_price: plain,
-          output_price: plain,
+testInRuns(
+  'slices of a prompt cost the sum of the prices of their tokens at their positions',
+  { fast: 150, slow: 1_000 },
+  (numRuns) => {
+    const small = fc.tuple(fc.nat(30), fc.nat(30), fc.nat(30), fc.nat(30))
+    const bounds = fc.uniqueArray(fc.integer({ min: 1, max: 100 }), { maxLength: 3 })
+    const sliced = fc.property(
+      small,
+      bounds,
+      fc.array(fc.tuple(pico, pico, pico), { minLength: 4, maxLength: 4 }),
+      ([read, written, input, output], thresholds, prices) => {
+        const pricing = [0, ...thresholds.toSorted((a, b) => a - b)].map((prompt_tokens_threshold, place) => {
+          const [cached, caching, plain] = (prices[place] as [number, number, number]).map((count) => count / 1e12)
+          return {
+            prompt_tokens_threshold,
+            cached_price: cached,
+            caching_price: caching,
+            input_price: plain,
+            output_price: plain,
+          }
+        }) as PricingTier[]
+        const marginal: ModelEntry = { api: 'chat', pricing, tier_billing: 'marginal' }
+        let picoUsd = 0
+        const laid = [...Array(read).fill('cached'), ...Array(written).fill('caching'), ...Array(input).fill('input')]
+        for (const [place, kind] of laid.entries()) {
+          const tier = pricing.findLast((one) => one.prompt_tokens_threshold <= place) as PricingTier
+          picoUsd += Math.round((tier[`${kind}_price` as 'input_price'] ?? 0) * 1e12)
         }
-      }) as PricingTier[]
-      const marginal: ModelEntry = { api: 'chat', pricing, tier_billing: 'marginal' }
-      let picoUsd = 0
-      const laid = [...Array(read).fill('cached'), ...Array(written).fill('caching'), ...Array(input).fill('input')]
-      for (const [place, kind] of laid.entries()) {
-        const tier = pricing.findLast((one) => one.prompt_tokens_threshold <= place) as PricingTier
-        picoUsd += Math.round((tier[`${kind}_price` as 'input_price'] ?? 0) * 1e12)
-      }
-      picoUsd += output * Math.round((pricing[reached(pricing, laid.length)]?.output_price ?? 0) * 1e12)
-      const { nanoUsd } = priceOf({ cache_read: read, cache_write_5m: written, input, output }, marginal, at)
-      expect(nanoUsd).toBe(Math.floor((picoUsd + 500) / 1_000))
-    },
-  )
-  fc.assert(sliced, runs)
-})
+        picoUsd += output * Math.round((pricing[reached(pricing, laid.length)]?.output_price ?? 0) * 1e12)
+        const { nanoUsd } = priceOf({ cache_read: read, cache_write_5m: written, input, output }, marginal, at)
+        expect(nanoUsd).toBe(Math.floor((picoUsd + 500) / 1_000))
+      },
+    )
+    fc.assert(sliced, { numRuns })
+  },
+)
 
 test('a prompt inside the first tier costs the same whole and in slices', () => {
   const same = fc.property(entry, usage, (model, counts) => {

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { answerJson } from '../helpers/provider.ts'
+import { testInRuns } from '../helpers/slow.ts'
 import { type JsonStage, type JsonWorld, jsonStage, jsonWorld, testMoney } from './json-world.ts'
 
 const pricing = [{ prompt_tokens_threshold: 0, input_price: 1e-6, output_price: 0 }]
@@ -143,7 +144,7 @@ describe('forms of vectors', () => {
     return response.status === 200 ? body.data[0]?.embedding : body
   }
 
-  test('11.7 either form becomes the other, to the bit', async () => {
+  testInRuns('11.7 either form becomes the other, to the bit', { fast: 8, slow: 40 }, async (numRuns) => {
     let embedding: unknown
     const forms = stage.begin((_, response) =>
       answerJson(response, { data: [{ index: 0, embedding }], usage: { prompt_tokens: 1 } }),
@@ -164,7 +165,7 @@ describe('forms of vectors', () => {
         expect(await inForm(plain, 'base64')).toBe(base64Of(plain))
         expect(await inForm(plain, 'float')).toEqual(plain)
       }),
-      { numRuns: 40 },
+      { numRuns },
     )
   })
 
@@ -211,7 +212,7 @@ describe('more texts than a provider takes at once', () => {
     expect(world.rows()).toHaveLength(rows + 1)
   })
 
-  test('of any number', async () => {
+  testInRuns('of any number', { fast: 6, slow: 25 }, async (numRuns) => {
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 1, max: 60 }), async (length) => {
         const before = world.provider.received.length
@@ -222,7 +223,7 @@ describe('more texts than a provider takes at once', () => {
         expect(data.map(({ index }) => index)).toEqual(input.map((_, index) => index))
         expect(world.provider.received.length - before).toBe(Math.ceil(length / 7))
       }),
-      { numRuns: 25 },
+      { numRuns },
     )
   })
 

@@ -2,6 +2,7 @@ import { toFile } from 'openai'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { answerJson, fileHost, type LoopbackProvider } from '../helpers/provider.ts'
 import { testKey } from '../helpers/router.ts'
+import { slow } from '../helpers/slow.ts'
 import { type ImageWorld, imageWorld, png } from './image-world.ts'
 
 const gpt = 'openai/gpt-image-1.5'
@@ -87,7 +88,7 @@ describe('forms', () => {
     await refused(form(['image', file()], ['input_fidelity', 'some']), 'input_fidelity')
     await refused(form(...Array.from({ length: 17 }, (): [string, File] => ['image[]', file()])), 'image')
   })
-  test('12.4 19.9 a file above 50 MB is a 413', async () => {
+  test('12.4 19.9 a file above 50 MB is a 413', slow, async () => {
     const large = Buffer.concat([png(), Buffer.alloc(50 * 1024 * 1024)])
     const { status } = await asked(form(['image', file(large)]))
     expect(status).toBe(413)

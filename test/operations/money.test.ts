@@ -1,7 +1,8 @@
+import { testInRuns } from '../helpers/slow.ts'
 import '../helpers/fixed-seed.ts'
 import type { ServerResponse } from 'node:http'
 import fc from 'fast-check'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
 import type { Store } from '../../src/store/open.ts'
 import { newKey, storeIn } from '../e2e/budget-world.ts'
@@ -48,9 +49,9 @@ type Manner = (typeof manners)[number]
 let providers: LoopbackProvider[]
 let router: TestRouter
 let store: Store
-/** One for each run. The router knows an organization's groups from its first call on. */
+/** One for each run of both suites. The router knows an organization's groups from its first call on. */
 let groups: { id: string; limitNano: bigint }[]
-const runs = 12
+const runs = { fast: 3, slow: 12 }
 
 beforeAll(async () => {
   providers = await Promise.all(
@@ -63,7 +64,7 @@ beforeAll(async () => {
   router = await testRouter({ files: Object.fromEntries(files), settings: { policies } })
   store = storeIn(router.folder)
   store.organizations.credit(organization(), 1_000_000_000_000n)
-  groups = Array.from({ length: runs }, (_, index) => {
+  groups = Array.from({ length: runs.fast + runs.slow }, (_, index) => {
     const limitNano = BigInt(1 + index * 9_000) * tokenNano
     const name = `group ${index}`
     return {
@@ -266,37 +267,39 @@ async function untilAsync(holds: () => Promise<boolean>): Promise<void> {
   }
 }
 
-test('any calls at once: no limit is passed, each call has one ending, nothing stays reserved', {
-  timeout: 120_000,
-}, async () => {
-  const scenario = fc.asyncProperty(
-    anyLimit,
-    fc.array(anyCall, { minLength: 12, maxLength: 30 }),
-    async (keyLimit, calls) => {
-      const { keys, group } = payersWith(keyLimit)
-      const keyOf = (index: number) => keys[index] as { id: string; secret: string }
-      const made = await Promise.all(calls.map((call) => make(call, keyOf(call.payer).secret)))
-      const left = (index: number) => {
-        const ofKey = keyLimit - spent(keyOf(index))
-        const ofGroup = group.limitNano - store.spend.ofGroup(group.id, Date.now())
-        return index === 0 ? ofKey : index === 2 ? ofGroup : ofKey < ofGroup ? ofKey : ofGroup
-      }
-      const rowsOf = (id: string) =>
-        keys.flatMap((key) => [...store.ledger.each({ key: key.id })]).filter(({ requestId }) => requestId === id)
-      for (const one of made) if (isAdmitted(one)) await until(() => endingsOf(rowsOf(one.id)) === 1)
-      for (const index of [0, 1, 2]) await untilAsync(() => canSpend(keyOf(index), left(index)))
-      for (const one of made) expect(endingsOf(rowsOf(one.id)), `endings of ${one.status}`).toBeLessThanOrEqual(1)
-      for (const key of keys) {
-        const rows = [...store.ledger.each({ key: key.id })]
-        expect(rows.reduce((sum, { cost }) => sum + BigInt(cost.nanoUsd), 0n)).toBe(spent(key))
-        for (const { cost } of rows) expect(cost.nanoUsd).toBeGreaterThanOrEqual(0)
-      }
-      expect([spent(keyOf(0)) <= keyLimit, spent(keyOf(1)) <= keyLimit]).toEqual([true, true])
-      expect(store.spend.ofGroup(group.id, Date.now()) <= group.limitNano).toBe(true)
-    },
-  )
-  await fc.assert(scenario, { numRuns: runs, interruptAfterTimeLimit: 60_000, endOnFailure: true })
-})
+testInRuns(
+  'any calls at once: no limit is passed, each call has one ending, nothing stays reserved',
+  runs,
+  async (numRuns) => {
+    const scenario = fc.asyncProperty(
+      anyLimit,
+      fc.array(anyCall, { minLength: 12, maxLength: 30 }),
+      async (keyLimit, calls) => {
+        const { keys, group } = payersWith(keyLimit)
+        const keyOf = (index: number) => keys[index] as { id: string; secret: string }
+        const made = await Promise.all(calls.map((call) => make(call, keyOf(call.payer).secret)))
+        const left = (index: number) => {
+          const ofKey = keyLimit - spent(keyOf(index))
+          const ofGroup = group.limitNano - store.spend.ofGroup(group.id, Date.now())
+          return index === 0 ? ofKey : index === 2 ? ofGroup : ofKey < ofGroup ? ofKey : ofGroup
+        }
+        const rowsOf = (id: string) =>
+          keys.flatMap((key) => [...store.ledger.each({ key: key.id })]).filter(({ requestId }) => requestId === id)
+        for (const one of made) if (isAdmitted(one)) await until(() => endingsOf(rowsOf(one.id)) === 1)
+        for (const index of [0, 1, 2]) await untilAsync(() => canSpend(keyOf(index), left(index)))
+        for (const one of made) expect(endingsOf(rowsOf(one.id)), `endings of ${one.status}`).toBeLessThanOrEqual(1)
+        for (const key of keys) {
+          const rows = [...store.ledger.each({ key: key.id })]
+          expect(rows.reduce((sum, { cost }) => sum + BigInt(cost.nanoUsd), 0n)).toBe(spent(key))
+          for (const { cost } of rows) expect(cost.nanoUsd).toBeGreaterThanOrEqual(0)
+        }
+        expect([spent(keyOf(0)) <= keyLimit, spent(keyOf(1)) <= keyLimit]).toEqual([true, true])
+        expect(store.spend.ofGroup(group.id, Date.now()) <= group.limitNano).toBe(true)
+      },
+    )
+    await fc.assert(scenario, { numRuns, interruptAfterTimeLimit: 60_000, endOnFailure: true })
+  },
+)
 
 /** Whether a call reached a provider, as its client saw it. */
 function isAdmitted({ status, attempts }: Made): boolean {

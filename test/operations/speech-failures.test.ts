@@ -3,6 +3,7 @@ import { request as httpRequest } from 'node:http'
 import { afterEach, describe, expect, test } from 'vitest'
 import { newKey } from '../e2e/budget-world.ts'
 import { pause, within } from '../helpers/provider.ts'
+import { testEach } from '../helpers/slow.ts'
 import {
   answerJson,
   audioOf,
@@ -90,7 +91,7 @@ describe('failures of the provider before its first byte', () => {
     ['nothing', 502, (response) => response.writeHead(200, { 'content-type': 'audio/mpeg' }).end()],
     ['a cut', 502, (response) => response.destroy()],
   ]
-  test.each(cases)('%s is a %i', async (_, status, answer) => {
+  testEach(cases, { slowIf: (_, index) => index % 3 !== 0 })('%s is a %i', async (_, status, answer) => {
     world = await speechWorld((_request, response) => answer(response))
     for (const stream_format of ['audio', 'sse']) {
       const response = await world.speak({ stream_format })

@@ -3,8 +3,9 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, expect, test } from 'vitest'
 import { pause } from '../helpers/provider.ts'
+import { describeEach } from '../helpers/slow.ts'
 import { limit } from '../helpers/time.ts'
 import { audioOf, byCharacter, type SpeechWorld, speechWorld, type Unanswered, until } from './speech-world.ts'
 
@@ -50,7 +51,7 @@ async function stalled(sent: { pieces: number }): Promise<number> {
   return sent.pieces
 }
 
-describe.each(['audio', 'sse'])('%s', (stream_format) => {
+describeEach(['audio', 'sse'], { slowIf: (format) => format === 'sse' })('%s', (stream_format) => {
   test('a client that does not read stops the provider', async () => {
     const { sent, answer } = sending()
     world = await speechWorld(answer, { models: { characters: { ...byCharacter, streams: false } } })

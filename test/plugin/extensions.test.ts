@@ -8,6 +8,7 @@ import { buildSnapshot } from '../../src/snapshot/snapshot.ts'
 import { ran } from '../cli/running.ts'
 import { answerJson, type LoopbackProvider, loopbackProvider } from '../helpers/provider.ts'
 import { type TestRouter, testRouter } from '../helpers/router.ts'
+import { slow } from '../helpers/slow.ts'
 import { folderOf } from '../manifest/files.ts'
 
 const plugin = `
@@ -103,7 +104,7 @@ describe('what is not there is told with its place', () => {
     expect(stdout).toContain('did you mean `$shout`?')
   })
 
-  test('a plugin that is gone, though its manifest was sound before', async () => {
+  test('a plugin that is gone, though its manifest was sound before', slow, async () => {
     const { folder, build } = world(files)
     expect(await build()).toEqual([])
     expect(await build()).toEqual([])

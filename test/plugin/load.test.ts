@@ -5,6 +5,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { formatProblem } from '../../src/manifest/check/problem.ts'
 import type { KnownSources } from '../../src/manifest/read/folder.ts'
 import { buildSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts'
+import { slow } from '../helpers/slow.ts'
 
 /** The shipped dialects, read once. */
 let shipped: KnownSources = new Map()
@@ -93,7 +94,7 @@ describe('a plugin', () => {
     expect([greetingOf(first), greetingOf(third)]).toEqual(['hi', 'hello'])
   })
 
-  test('moves from a file to a folder, and the other way', async () => {
+  test('moves from a file to a folder, and the other way', slow, async () => {
     const { folder, put, build } = world({ 'plugins/one/index.ts': greets('folder') })
     const first = (await build()).snapshot
     put('plugins/one.ts', greets('file'))

@@ -7,6 +7,7 @@ import { pluginText, tsconfigText } from '../../src/cli/plugin.ts'
 import { formatProblem } from '../../src/manifest/check/problem.ts'
 import { buildSnapshot } from '../../src/snapshot/snapshot.ts'
 import { simulatorOnly, type TestRouter, testRouter } from '../helpers/router.ts'
+import { slow } from '../helpers/slow.ts'
 import { eventually, limit } from '../helpers/time.ts'
 import { folderOf } from '../manifest/files.ts'
 
@@ -96,7 +97,7 @@ function placed(answer: { problems?: string[] }): object {
   return { ...others, ...(moved && { problems: moved }) }
 }
 
-test('every example is typed, and is set up as it stands', async () => {
+test('every example is typed, and is set up as it stands', slow, async () => {
   const written = steps.filter(({ file }) => file.endsWith('.ts'))
   const named = examples.map(({ file, text }, index) => [file || `plugins/example-${index}.ts`, text] as const)
   const listed = named.flatMap(([file]) => (file.endsWith('.test.ts') ? [] : [file.replace(/plugins\/|\.ts/g, '')]))

@@ -7,6 +7,7 @@ import cache from '../../plugins/cache/index.ts'
 import { chunk, type PluginWorld, pluginWorld, says } from '../e2e/plugin-world.ts'
 import { beginStream } from '../helpers/provider.ts'
 import { testKey } from '../helpers/router.ts'
+import { describeEach, testEach } from '../helpers/slow.ts'
 import { folderOf } from '../manifest/files.ts'
 
 const state = ({ headers }: { headers: Readonly<Record<string, string>> }) => headers['x-router-cache']
@@ -247,26 +248,29 @@ describe('through the router', () => {
     return world
   }
 
-  test('1,000 equal requests at once ask a provider once; hits cost nothing and are in the ledger', async () => {
-    const world = await cached()
-    const { promise: free, resolve: answer } = Promise.withResolvers<void>()
-    world.steps.one.push(async (response, request) => {
-      await free
-      await says('Once.')(response, request)
-    })
-    const asked = Array.from({ length: 1_000 }, (_, index) => world.ask({ stream: index % 2 === 1 }))
-    await expect.poll(() => world.providers.one.received.length).toBe(1)
-    await new Promise((resolve) => setTimeout(resolve, 200))
-    answer()
-    const answers = await Promise.all(asked)
-    expect(new Set(answers.map(({ status, content }) => `${status} ${content}`))).toEqual(new Set(['200 Once.']))
-    expect(world.providers.one.received).toHaveLength(1)
-    const rows = world.rows()
-    expect(rows).toHaveLength(1_000)
-    expect(rows.filter(({ cost }) => cost.nanoUsd > 0)).toHaveLength(1)
-    expect(rows.filter(({ provider, model }) => `${provider}/${model}` === 'plugin/cache')).toHaveLength(999)
-    expect(new Set(answers.map(({ headers }) => headers.get('x-router-cache')))).toEqual(new Set(['MISS', 'HIT']))
-  })
+  testEach([50, 1_000], { slowIf: (count) => count > 50 })(
+    '%d equal requests at once ask a provider once; hits cost nothing and are in the ledger',
+    async (count) => {
+      const world = await cached()
+      const { promise: free, resolve: answer } = Promise.withResolvers<void>()
+      world.steps.one.push(async (response, request) => {
+        await free
+        await says('Once.')(response, request)
+      })
+      const asked = Array.from({ length: count }, (_, index) => world.ask({ stream: index % 2 === 1 }))
+      await expect.poll(() => world.providers.one.received.length).toBe(1)
+      await new Promise((resolve) => setTimeout(resolve, 200))
+      answer()
+      const answers = await Promise.all(asked)
+      expect(new Set(answers.map(({ status, content }) => `${status} ${content}`))).toEqual(new Set(['200 Once.']))
+      expect(world.providers.one.received).toHaveLength(1)
+      const rows = world.rows()
+      expect(rows).toHaveLength(count)
+      expect(rows.filter(({ cost }) => cost.nanoUsd > 0)).toHaveLength(1)
+      expect(rows.filter(({ provider, model }) => `${provider}/${model}` === 'plugin/cache')).toHaveLength(count - 1)
+      expect(new Set(answers.map(({ headers }) => headers.get('x-router-cache')))).toEqual(new Set(['MISS', 'HIT']))
+    },
+  )
 
   test('a stream is replayed as one, also of a whole reply, on every API', async () => {
     const world = await cached()
@@ -324,42 +328,45 @@ describe('through the router', () => {
       world = await cached()
     })
 
-    describe.each(['/v1/chat/completions', '/v1/embeddings'] as const)('at %s', (path) => {
-      const nothing = { state: null, said: undefined }
+    describeEach(['/v1/chat/completions', '/v1/embeddings'], { slowIf: (path) => path === '/v1/embeddings' })(
+      'at %s',
+      (path) => {
+        const nothing = { state: null, said: undefined }
 
-      test('is not told to a key that may not ask the model', async () => {
-        const { id, ask } = await keyThatHits({}, path)
-        await manage(`apikey/${id}/access`, { models: ['two/*'] })
-        expect(await ask()).toEqual({ status: 403, ...nothing })
-      })
+        test('is not told to a key that may not ask the model', async () => {
+          const { id, ask } = await keyThatHits({}, path)
+          await manage(`apikey/${id}/access`, { models: ['two/*'] })
+          expect(await ask()).toEqual({ status: 403, ...nothing })
+        })
 
-      test.each([
-        ['models are not approved', 'org/models', { approved_models: ['two/*'] }],
-        ['rules about data forbid the provider', 'org/rules', { geolocation: ['eu'] }],
-      ])('is not told to an organization whose %s', async (_, rule, rules) => {
-        const { ask } = await keyThatHits({}, path)
-        await manage(rule, rules, 'PUT')
-        const { status, ...told } = await ask()
-        expect([400, 403, 404]).toContain(status)
-        expect(told).toEqual(nothing)
-      })
+        test.each([
+          ['models are not approved', 'org/models', { approved_models: ['two/*'] }],
+          ['rules about data forbid the provider', 'org/rules', { geolocation: ['eu'] }],
+        ])('is not told to an organization whose %s', async (_, rule, rules) => {
+          const { ask } = await keyThatHits({}, path)
+          await manage(rule, rules, 'PUT')
+          const { status, ...told } = await ask()
+          expect([400, 403, 404]).toContain(status)
+          expect(told).toEqual(nothing)
+        })
 
-      test('is not told to a key that was deleted, or has expired', async () => {
-        const gone = await keyThatHits({}, path)
-        await manage(`apikey/${gone.id}`, {}, 'DELETE')
-        expect(await gone.ask()).toEqual({ status: 403, ...nothing })
-        const over = await keyThatHits({}, path)
-        await manage(`apikey/${over.id}/expiry`, { expires_at: new Date(Date.now() + 500).toISOString() })
-        await expect.poll(async () => (await over.ask()).status, { timeout: 10_000 }).toBe(403)
-        expect(await over.ask()).toEqual({ status: 403, ...nothing })
-      })
+        test('is not told to a key that was deleted, or has expired', async () => {
+          const gone = await keyThatHits({}, path)
+          await manage(`apikey/${gone.id}`, {}, 'DELETE')
+          expect(await gone.ask()).toEqual({ status: 403, ...nothing })
+          const over = await keyThatHits({}, path)
+          await manage(`apikey/${over.id}/expiry`, { expires_at: new Date(Date.now() + 500).toISOString() })
+          await expect.poll(async () => (await over.ask()).status, { timeout: 10_000 }).toBe(403)
+          expect(await over.ask()).toEqual({ status: 403, ...nothing })
+        })
 
-      test('is told to a key whose limit is used up, or 0: it costs nothing', async () => {
-        const { id, ask } = await keyThatHits({ monthly_limit: 0.000_000_001 }, path)
-        await manage(`apikey/${id}/limit`, { monthly_limit: 0 })
-        expect(await ask()).toMatchObject({ status: 200, state: 'HIT' })
-      })
-    })
+        test('is told to a key whose limit is used up, or 0: it costs nothing', async () => {
+          const { id, ask } = await keyThatHits({ monthly_limit: 0.000_000_001 }, path)
+          await manage(`apikey/${id}/limit`, { monthly_limit: 0 })
+          expect(await ask()).toMatchObject({ status: 200, state: 'HIT' })
+        })
+      },
+    )
 
     test('is all that a key gets whose limit is used up', async () => {
       const { api_key: secret } = (await manage('apikey', { name: 'k', monthly_limit: 0.000_000_001 })) as {

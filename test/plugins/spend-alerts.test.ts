@@ -7,6 +7,7 @@ import spendAlerts from '../../plugins/spend-alerts/index.ts'
 import { type Alert, crossedBy, type State } from '../../plugins/spend-alerts/thresholds.ts'
 import { type PluginWorld, pluginWorld } from '../e2e/plugin-world.ts'
 import { answerJson, type LoopbackProvider, loopbackProvider, type Received } from '../helpers/provider.ts'
+import { describeEach } from '../helpers/slow.ts'
 
 const url = 'https://hooks.example/x'
 const json = { url, form: 'json' } as const
@@ -181,7 +182,7 @@ describe('spend-alerts', () => {
   })
 })
 
-describe.each([1, 2])('through the router with %i threads', (threads) => {
+describeEach([1, 2], { slowIf: (threads) => threads > 1 })('through the router with %i threads', (threads) => {
   let world: PluginWorld
   let hook: LoopbackProvider
   const received: Received[] = []

@@ -7,6 +7,7 @@ import { servedBy } from '../../src/manifest/target.ts'
 import { priceOf } from '../../src/money/price.ts'
 import { counted } from '../e2e/sdk-wire.ts'
 import { shippedFiles } from '../helpers/shipped.ts'
+import { slow } from '../helpers/slow.ts'
 import { chatAddresses, operationAddresses } from './addresses.ts'
 import { type ContractWorld, contractWorld, plainModels, type Shipped, wireOf } from './contract-world.ts'
 
@@ -84,7 +85,12 @@ test('the tables have all providers and all operations', () => {
   expect(talking.length).toBeGreaterThan(55)
 })
 
+/** One provider of each format: the fast suite has streams and failures of these alone. */
+const exemplars = new Set(['openai', 'openai-responses', 'anthropic', 'google', 'bedrock', 'cohere', 'ollama'])
+
 describe.each(Object.keys(chatAddresses))('%s', (slug) => {
+  const speed = exemplars.has(slug) ? {} : slow
+
   test('is asked at its address, and answers with a text, a call and what they cost', async () => {
     const shipped = shippedAs(slug)
     const { model, entry } = modelFor(shipped)
@@ -115,7 +121,7 @@ describe.each(Object.keys(chatAddresses))('%s', (slug) => {
     }
   })
 
-  test('streams', async () => {
+  test('streams', speed, async () => {
     const { model } = modelFor(shippedAs(slug))
     world.play({ reply: { text: 'Hello to all of you.' } })
     const asked = { model: `${slug}/${model}`, ...conversation, stream: true, stream_options: { include_usage: true } }
@@ -131,7 +137,7 @@ describe.each(Object.keys(chatAddresses))('%s', (slug) => {
     [401, 502],
     [429, 429],
     [500, 502],
-  ])('fails: %d is %d', async (status, expected) => {
+  ])('fails: %d is %d', speed, async (status, expected) => {
     const { model } = modelFor(shippedAs(slug))
     world.play({ status })
     const response = await ask('/v1/chat/completions', { model: `${slug}/${model}`, ...conversation })
@@ -188,7 +194,7 @@ describe.each(Object.keys(operationAddresses))('%s', (name) => {
     if (sends && !Array.isArray(world.received()[0]?.body)) expect(world.received()[0]?.body).toEqual(sends)
   })
 
-  test('fails', async () => {
+  test('fails', exemplars.has(slug) ? {} : slow, async () => {
     const shipped = shippedAs(slug)
     const { request } = caseOf(shipped, operation as Operation)
     world.play({ status: 429 })

@@ -6,6 +6,7 @@ import type { Target } from '../../src/manifest/target.ts'
 import type { Finding } from '../../src/routing/findings.ts'
 import { callClass } from '../../src/routing/measurements.ts'
 import { openSharedState, type SharedState } from '../../src/routing/shared-state.ts'
+import { testInRuns } from '../helpers/slow.ts'
 
 // What one event loop finds out about providers, the others know.
 
@@ -139,32 +140,36 @@ describe('circuits', () => {
     expect(JSON.stringify(one.findings())).not.toContain('a secret')
   })
 
-  test('whatever happens, all event loops come to know the same, and one that begins knows it too', () => {
-    const step = fc.record({
-      loop: fc.nat(2),
-      caller: fc.constantFrom(...callers),
-      what: fc.oneof(
-        fc.record({ error: fc.constantFrom(...errors), times: fc.integer({ min: 1, max: 6 }) }),
-        fc.constantFrom('succeeds', 'is exhausted', 'waits', 'is told'),
-      ),
-    })
-    const check = fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
-      const { world, states, deliver, newcomer } = someLoops(3)
-      for (const { loop, caller, what } of steps) {
-        const state = states[loop] as SharedState
-        world.at++
-        if (typeof what === 'object') fail(state, what.times, { error: what.error, caller })
-        else if (what === 'succeeds') succeed(state, caller)
-        else if (what === 'is exhausted') state.health.exhausted(target, 500)
-        else if (what === 'waits') world.at += defaultHealth.openMs / 2
-        else deliver()
-      }
-      deliver()
-      const [first, ...others] = states as [SharedState, ...SharedState[]]
-      for (const one of [...others, newcomer(first)]) expect(standing(one)).toEqual(standing(first))
-    })
-    fc.assert(check, { numRuns: 300 })
-  })
+  testInRuns(
+    'whatever happens, all event loops come to know the same, and one that begins knows it too',
+    { fast: 60, slow: 300 },
+    (numRuns) => {
+      const step = fc.record({
+        loop: fc.nat(2),
+        caller: fc.constantFrom(...callers),
+        what: fc.oneof(
+          fc.record({ error: fc.constantFrom(...errors), times: fc.integer({ min: 1, max: 6 }) }),
+          fc.constantFrom('succeeds', 'is exhausted', 'waits', 'is told'),
+        ),
+      })
+      const check = fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+        const { world, states, deliver, newcomer } = someLoops(3)
+        for (const { loop, caller, what } of steps) {
+          const state = states[loop] as SharedState
+          world.at++
+          if (typeof what === 'object') fail(state, what.times, { error: what.error, caller })
+          else if (what === 'succeeds') succeed(state, caller)
+          else if (what === 'is exhausted') state.health.exhausted(target, 500)
+          else if (what === 'waits') world.at += defaultHealth.openMs / 2
+          else deliver()
+        }
+        deliver()
+        const [first, ...others] = states as [SharedState, ...SharedState[]]
+        for (const one of [...others, newcomer(first)]) expect(standing(one)).toEqual(standing(first))
+      })
+      fc.assert(check, { numRuns })
+    },
+  )
 })
 
 describe('kept keys', () => {

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { formatProblem } from '../../src/manifest/check/problem.ts'
 import { openFileCache } from '../../src/manifest/read/file-cache.ts'
 import { buildSnapshot } from '../../src/snapshot/snapshot.ts'
+import { slow } from '../helpers/slow.ts'
 import { folderOf, plainDialect, writeIn } from '../manifest/files.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -59,7 +60,7 @@ test('old names of keys are warnings at every start, whatever the cache keeps', 
   }
 })
 
-test('a snapshot from the cache is the one from the files', async () => {
+test('a snapshot from the cache is the one from the files', slow, async () => {
   const folder = folderOf({})
   const build = () => builtWith(join(root, 'config.yaml'), join(folder, 'cache'))
   const first = await build()
@@ -105,7 +106,7 @@ test('a kept manifest is checked anew when its dialect exports something else', 
     ])
 })
 
-test('definitions that move to another dialect are not those that a kept manifest saw', async () => {
+test('definitions that move to another dialect are not those that a kept manifest saw', slow, async () => {
   const { folder, build } = project(
     `${acme.replace('openai-chat', 'plain').replace('$merge([$, { "a": 1 }])', '$twice($)')}variants: [{ match: "z*", dialect: other }]\n`,
   )
@@ -120,14 +121,14 @@ test('definitions that move to another dialect are not those that a kept manifes
   expect((await build()).problems.map(formatProblem)).toEqual([expect.stringMatching(/acme\.yaml:6:\d+: .*\$twice/)])
 })
 
-test('the settings of a kept manifest are checked anew', async () => {
+test('the settings of a kept manifest are checked anew', slow, async () => {
   const { folder, build } = project()
   expect((await build()).problems).toEqual([])
   writeIn(folder, 'config.yaml', 'server: { port: 0 }\nproviders:\n  acme: { base_url: "ftp://x" }\n')
   expect((await build()).problems.map(formatProblem)).toEqual([expect.stringMatching(/config\.yaml:3:\d+: .*base_url/)])
 })
 
-test('a text that is kept as one kind of file is no file of another kind', async () => {
+test('a text that is kept as one kind of file is no file of another kind', slow, async () => {
   const { folder, build } = project()
   expect((await build()).problems).toEqual([])
   writeIn(folder, 'catalog/acme.yaml', acme)
@@ -146,7 +147,7 @@ test('an entry with other content than the file is not believed', async () => {
   expect(again?.catalog.list()).toEqual(snapshot?.catalog.list())
 })
 
-test('mappings of kept files run, and an error in one still names its place', async () => {
+test('mappings of kept files run, and an error in one still names its place', slow, async () => {
   const { build } = project()
   await build()
   const request = (await build()).snapshot?.providers.get('acme')?.chat?.patch.request

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { formatProblem } from '../../src/manifest/check/problem.ts'
 import type { KnownSources } from '../../src/manifest/read/folder.ts'
 import { buildSnapshot } from '../../src/snapshot/snapshot.ts'
+import { slow } from '../helpers/slow.ts'
 import { folderOf, plainDialect } from '../manifest/files.ts'
 
 /** What looks like a key, wherever it stands. */
@@ -60,7 +61,7 @@ const misplaced: string[] = [
   manifest.replace('secret:', `${key}: x, ${key}: y, secret:`),
 ]
 
-test('the files without a mistake have no problem', async () => {
+test('the files without a mistake have no problem', slow, async () => {
   expect(await problemsOf({})).toEqual([])
 })
 

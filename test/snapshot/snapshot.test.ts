@@ -5,6 +5,7 @@ import { formatProblem } from '../../src/manifest/check/problem.ts'
 import type { KnownSources } from '../../src/manifest/read/folder.ts'
 import { buildSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts'
 import { cache } from '../helpers/router.ts'
+import { slow } from '../helpers/slow.ts'
 import { limit, processorTime } from '../helpers/time.ts'
 import { acme, folderOf, plainDialect, writeIn } from '../manifest/files.ts'
 
@@ -21,7 +22,7 @@ async function build(files: { [path: string]: string }, env = {}) {
   return { folder, snapshot, problems: problems.map((problem) => formatProblem(problem).replace(`${folder}/`, '')) }
 }
 
-test('the files of this project have no problems and are read in a moment', async () => {
+test('the files of this project have no problems and are read in a moment', slow, async () => {
   const config = resolve(import.meta.dirname, '../../config.yaml')
   const { result, ms } = await processorTime(() => buildSnapshot(config, {}))
   const { snapshot, problems } = result

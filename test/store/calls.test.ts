@@ -5,6 +5,7 @@ import { ledgerWriter } from '../../src/store/ledger/ledger-writer.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { CallFilters } from '../../src/store/queries/call-filters.ts'
 import { type CallsQuery, callsReader } from '../../src/store/queries/calls-query.ts'
+import { testEach } from '../helpers/slow.ts'
 import { plainRecord } from './plain-record.ts'
 import { temporaryFile } from './temporary.ts'
 
@@ -102,7 +103,7 @@ const byFilter: { readonly [name: string]: { filters: CallFilters; passes(record
 }
 
 describe('pages of calls', () => {
-  test.each(Object.keys(byFilter))(
+  testEach(Object.keys(byFilter), { slowIf: (name) => !['none', 'several'].includes(name) })(
     'have all calls of the filter %s once, newest first, whatever their size',
     (name) => {
       const { filters, passes } = byFilter[name] as (typeof byFilter)[string]

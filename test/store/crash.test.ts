@@ -1,11 +1,12 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { openStore } from '../../src/store/open.ts'
+import { testEach } from '../helpers/slow.ts'
 import { temporaryFile } from './temporary.ts'
 
-test.each([1, 2, 3])(
+testEach([1, 2, 3], { slowIf: (round) => round > 1 })(
   'a process that is killed in the middle loses no settled call and counts none twice (%i)',
   async () => {
     const path = temporaryFile('router.sqlite')

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
 import { connect } from '../../src/store/connection.ts'
 import { inMemory } from '../../src/store/database-files.ts'
@@ -15,6 +15,7 @@ import {
   usageReporter,
 } from '../../src/store/queries/usage-query.ts'
 import { migrate, migrations } from '../../src/store/schema/migrations.ts'
+import { describeEach } from '../helpers/slow.ts'
 import { plainRecord } from './plain-record.ts'
 import { temporaryFile } from './temporary.ts'
 
@@ -56,7 +57,7 @@ function flat({ figures, ...row }: UsageRow) {
 
 type FlatRow = ReturnType<typeof flat>
 
-describe.each(['memory', 'file'] as const)('usage (%s)', (where) => {
+describeEach(['memory', 'file'], { slowIf: (where) => where === 'memory' })('usage (%s)', (where) => {
   test('is grouped by a field of metadata, whatever stands in its name', async () => {
     const fields = ['C:\\', '\\', 'a\\u0062', "it's", 'a.b[0]', '$', '*', 'ü', '__proto__']
     const records = fields.flatMap((field) => {

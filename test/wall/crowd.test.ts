@@ -3,6 +3,7 @@ import OpenAI from 'openai'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { pause } from '../helpers/provider.ts'
 import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
+import { slow } from '../helpers/slow.ts'
 import { eventually, limit } from '../helpers/time.ts'
 import { chat } from './clients/chat.ts'
 import { call, type Seen } from './clients/client.ts'
@@ -112,7 +113,7 @@ describe('official SDKs, which try again by themselves', () => {
   })
 })
 
-test('a stop under 200 streams lets those end that can in time, and tells the others', async () => {
+test('a stop under 200 streams lets those end that can in time, and tells the others', slow, async () => {
   const stopped = await begin()
   const streams = Array.from({ length: 200 }, (_, n) =>
     ask(n % 2 === 0 ? 'token-each-10ms' : 'silent-after-20', `stop-${n}`, { at: stopped }),
@@ -128,7 +129,7 @@ test('a stop under 200 streams lets those end that can in time, and tells the ot
   await eventually(() => expect(simulator.journal.entries().filter(({ endedAt }) => endedAt === undefined)).toEqual([]))
 })
 
-describe('a router in a process of its own', () => {
+describe('a router in a process of its own', slow, () => {
   let process: RouterProcess
 
   beforeAll(async () => {

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { slow } from '../helpers/slow.ts'
 import { problemsAtRouter } from './at-router.ts'
 import { type Cell, cellsOf } from './cells.ts'
 import { classic, type OnCut, others, type Scenario } from './scenarios.ts'
@@ -41,8 +42,12 @@ function cells(count: number, seed: number): Cell[] {
 /** More of them, or others: WALL_PAIRS=1000 WALL_SEED=2. */
 const some = cells(Number(process.env.WALL_PAIRS ?? 60), Number(process.env.WALL_SEED ?? 1))
 
-test('whatever two targets do, the answer is whole or a clean error, it has one end, and it is paid', async () => {
-  const found = await problemsAtRouter(some, { atOnce: 4, waitingAtOnce: 8 })
-  const wrong = found.filter(([, problems]) => problems.length > 0)
-  expect(wrong.map(([{ id, scenario }, problems]) => [`${id}: ${scenario.about}`, ...problems])).toEqual([])
-})
+test(
+  'whatever two targets do, the answer is whole or a clean error, it has one end, and it is paid',
+  slow,
+  async () => {
+    const found = await problemsAtRouter(some, { atOnce: 4, waitingAtOnce: 8 })
+    const wrong = found.filter(([, problems]) => problems.length > 0)
+    expect(wrong.map(([{ id, scenario }, problems]) => [`${id}: ${scenario.about}`, ...problems])).toEqual([])
+  },
+)

@@ -1,0 +1,40 @@
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
+
+/** The files that take longest, the longest first: one that began last would run alone at the end. */
+const longest: readonly string[] = [
+  'test/e2e/takeover.test.ts',
+  'test/e2e/sdk-grid.test.ts',
+  'test/e2e/faults.test.ts',
+  'test/wall/wall.test.ts',
+  'test/cli/check.test.ts',
+  'test/e2e/secrets.test.ts',
+  'test/e2e/recordings-client-apis.test.ts',
+  'test/work/answers.test.ts',
+  'test/line/strict-flags.test.ts',
+  'test/e2e/threads.test.ts',
+  'test/snapshot/cache.test.ts',
+  'test/management/permissions.test.ts',
+  'test/e2e/budget.test.ts',
+  'test/wall/crowd.test.ts',
+  'test/core/young-generation.test.ts',
+  'test/e2e/shared-routing.test.ts',
+  'test/e2e/recordings.test.ts',
+  'test/http/openapi-bodies.test.ts',
+  'test/plugin/load.test.ts',
+  'test/e2e/limits.test.ts',
+  'test/plugins/cache.test.ts',
+  'test/e2e/unreachable.test.ts',
+]
+
+/** Starts the longest files first, and the others as vitest does: by their last duration, or else by their size. */
+export default class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const places = new Map(longest.map((path, index) => [resolve(import.meta.dirname, '../..', path), index]))
+    const missing = [...places.keys()].filter((path) => !existsSync(path))
+    if (missing.length > 0) throw new Error(`test/helpers/longest-first.ts lists files that do not exist: ${missing}`)
+    const place = ({ moduleId }: TestSpecification) => places.get(moduleId) ?? longest.length
+    return (await super.sort(files)).sort((a, b) => place(a) - place(b))
+  }
+}
