@@ -156,6 +156,72 @@ const failures: readonly Step[] = [
   },
 ]
 
+const more: readonly Step[] = [
+  {
+    holds: 'a call by a policy has failed with a 502 when the time of the policy is up',
+    async check(route, world) {
+      const asking = { model: policyOf(route, 'brief') }
+      const ended = callBoth(route, world, [() => {}], asking)
+      const { status, json } = await within(3_000, 'the time of the policy', ended)
+      expect([status, json?.error?.code]).toEqual([502, 'provider_timeout'])
+    },
+  },
+  {
+    holds: 'a provider that refuses the credential of the router is a 502 that says nothing of it to the client',
+    async check(route, world) {
+      const { status, json } = await callBoth(route, world, [failing(401)], { model: idOf(route, 'one', '-larger') })
+      expect([status, json?.error?.code]).toEqual([502, 'provider_refused'])
+    },
+  },
+  {
+    holds: 'the key of a caller is not repeated where it stands in place of a model',
+    async check(route, world) {
+      const { text, status, key } = await callBoth(route, world, [], { model: 'one-chat/nobody' })
+      expect(status).toBe(404)
+      const repeated = await callBoth(route, world, [], { model: key.secret, secret: key.secret })
+      expect([repeated.status, repeated.text.includes(key.secret), text.includes('nobody')]).toEqual([404, false, true])
+    },
+  },
+  {
+    holds: 'an answer that is too large is a 502',
+    async check(route, world) {
+      const large: Act = (response) => {
+        response.writeHead(200, { 'content-type': 'application/json' }).end(`{"text": "${'x'.repeat(200_000)}"}`)
+      }
+      const { status, json } = await callBoth(route, world, [large], { model: idOf(route) })
+      expect([status, json?.error?.code]).toEqual([502, 'provider_unreadable'])
+    },
+    except: [
+      { at: ({ isBytes }) => isBytes === true, because: 'bytes are sent as they come: what is too large breaks off' },
+    ],
+  },
+  {
+    holds: 'an answer with too many values is a 502',
+    async check(route, world) {
+      const large: Act = (response) => {
+        response.writeHead(200, { 'content-type': 'application/json' }).end(`{"list": [${'0,'.repeat(5_000)}0]}`)
+      }
+      const { status, json } = await callBoth(route, world, [large], { model: idOf(route) })
+      expect([status, json?.error?.code]).toEqual([502, 'provider_unreadable'])
+    },
+    except: [
+      {
+        at: ({ isBytes, models }) => isBytes === true || models === 'embedding',
+        because: 'it is bytes, or as many numbers as vectors have',
+      },
+    ],
+  },
+  {
+    holds: 'an error of a provider says what is left of the limits',
+    async check(route, world) {
+      const limits = { requestsPerMinute: 9, tokensPerMinute: null, concurrentCalls: null }
+      const { secret } = world.key({ limits })
+      const { status, headers } = await callBoth(route, world, [failing(400)], { secret, model: idOf(route) })
+      expect([status, headers.get('x-ratelimit-remaining-requests')]).toEqual([400, '8'])
+    },
+  },
+]
+
 const answers: readonly Step[] = [
   {
     holds: 'an answer has the id of the request, the model that served and how many attempts there were',
@@ -256,6 +322,12 @@ export const howItIsAsked: Scenario = {
   steps: [...failures, ...answers, leaving],
 }
 
+export const howLargeAnAnswerIs: Scenario = {
+  name: 'how large an answer is, and how long it takes',
+  start: () => callWorld({ settings: { answers: { body_limit: '10kb', max_values: 1_000 } } }),
+  steps: more,
+}
+
 export const howItIsAskedAgain: Scenario = {
   name: 'how a target is asked again',
   start: () => callWorld({ settings: { routing: { retries: 1 } } }),
@@ -287,6 +359,18 @@ const health: readonly Step[] = [
       for (let times = 0; times < 3; times++) expect((await world.ask(route, asking)).status).toBe(200)
       expect(asked(world)).toEqual(['one', 'one', 'one', 'two', 'two'])
     },
+  },
+  {
+    holds: 'a target whose answers could often not be read is passed over',
+    async check(route, world) {
+      const { secret } = world.key()
+      const variant = `${ownVariant(route)}.again`
+      const asking = { secret, model: idOf(route, 'one', variant), body: { models: [idOf(route, 'two')] } }
+      world.acts.one.push(garbage, garbage)
+      for (let times = 0; times < 3; times++) await world.ask(route, asking)
+      expect(world.providers.one.received).toHaveLength(2)
+    },
+    except: [{ at: ({ isBytes }) => isBytes === true, because: 'bytes of any kind are an answer' }],
   },
 ]
 

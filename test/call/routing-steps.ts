@@ -1,6 +1,7 @@
 import { expect } from 'vitest'
 import type { DataRules } from '../../src/core/names.ts'
-import type { Route } from './examples.ts'
+import { fieldOf } from './answers.ts'
+import { type Route, routeAt } from './examples.ts'
 import { counting, forms, type Scenario, type Step, without } from './table.ts'
 import { type Asking, failing, idOf, type Keyed, plainWorld, policyOf, type World } from './world.ts'
 
@@ -183,6 +184,10 @@ const resolved: readonly Step[] = [
     check: (route, world) => expectServedBy('two', route, world, { model: policyOf(route, 'price') }),
   },
   {
+    holds: 'a target without weight is asked last',
+    check: (route, world) => expectServedBy('two', route, world, { model: policyOf(route, 'weighted') }),
+  },
+  {
     holds: 'calls with one x-session-id stay at the target that has served the first of them',
     async check(route, world) {
       const { secret } = world.key()
@@ -210,6 +215,46 @@ const resolved: readonly Step[] = [
     except: [counting('a count is no call of a session: it is where its conversation is, and moves nothing')],
   },
 ]
+
+const sticksToUser: Step = {
+  holds: 'calls for one user stay at the target that has served the first of them',
+  async check(route, world) {
+    const { secret } = world.key()
+    const body = route.path.startsWith('/v1/messages') ? { metadata: { user_id: 'ada' } } : { user: 'ada' }
+    const asking = { secret, model: policyOf(route, 'user'), body }
+    world.acts.one.push(failing(500))
+    expect((await world.ask(route, asking)).status).toBe(200)
+    world.clear()
+    await expectServedBy('two', route, world, asking)
+  },
+  except: [counting('a count is no call of a user: it is where its conversation is, and moves nothing')],
+}
+
+/** The routes that go on with a stored response. */
+const byId = ({ path }: Route) => path.startsWith('/v1/responses')
+
+const bound: Step = {
+  holds: 'a conversation goes to the target that has answered its last turn',
+  async check(route, world) {
+    const { secret } = world.key()
+    const first = await world.ask(routeAt('/v1/responses'), { secret, model: idOf(route, 'two') })
+    world.clear()
+    const body = { previous_response_id: first.json.id }
+    await expectServedBy('two', route, world, { secret, model: both(route), body })
+  },
+  except: [{ at: (route) => !byId(route), because: 'it has no conversations by id' }],
+}
+
+const kinds: Step = {
+  holds: 'a model of another kind is refused with 400 that names the field, and is among the refusals',
+  async check(route, world) {
+    const key = world.key()
+    const kind = route.models === 'embedding' ? 'moderation' : 'embedding'
+    const { status, json } = await world.ask(route, { secret: key.secret, model: `one-chat/${kind}` })
+    expect([status, json?.error?.param, asked(world)]).toEqual([400, 'model', []])
+    expect(await refusalsOf(world, key)).toMatchObject([{ status: 400 }])
+  },
+}
 
 /** A preference of a request that leads a policy to its second target. */
 const preferences: readonly [string, (route: Route) => Asking['body']][] = [
@@ -300,6 +345,7 @@ const unsupported: readonly Step[] = [
       const { secret } = world.key()
       const { status, headers } = await world.ask(route, { secret, body: route.lost ?? {} })
       expect([status, headers.get('x-router-dropped')?.split('.')[0]]).toEqual([200, lostName(route)])
+      expect(world.received.map((request) => fieldOf(request, lostName(route)))).toEqual([undefined])
     },
     except: [noneLost],
   },
@@ -322,6 +368,39 @@ const unsupported: readonly Step[] = [
       expect([status, json?.error?.code, asked(world)]).toEqual([400, 'loss_refused', []])
     },
     except: [noneLost],
+  },
+]
+
+/** A picture of one pixel. */
+const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+
+const noFiles = without('linked', 'it takes no files by address')
+
+const files: readonly Step[] = [
+  {
+    holds: 'a file by address is fetched for a provider that fetches none',
+    async check(route, world) {
+      const { secret } = world.key()
+      world.acts.two.push((response) => {
+        response.writeHead(200, { 'content-type': 'image/png' }).end(Buffer.from(png, 'base64'))
+      })
+      const { status } = await world.ask(route, {
+        secret,
+        body: route.linked?.(`${world.providers.two.url}/a.png`) ?? {},
+      })
+      expect([status, asked(world)]).toEqual([200, ['one', 'two']])
+      expect(JSON.stringify(world.providers.one.received[0]?.body)).not.toContain('a.png')
+    },
+    except: [noFiles],
+  },
+  {
+    holds: 'a file at an address that is not public is refused with 400',
+    async check(route, world) {
+      const { secret } = world.key()
+      const { status } = await world.ask(route, { secret, body: route.linked?.('http://169.254.169.254/a.png') ?? {} })
+      expect([status, asked(world)]).toEqual([400, []])
+    },
+    except: [noFiles],
   },
 ]
 
@@ -363,5 +442,5 @@ export const whereItMayGo: Scenario = {
 export const whereItGoes: Scenario = {
   name: 'where a call goes',
   start: plainWorld,
-  steps: [...resolved, ...preferred, ...unsupported, ...able],
+  steps: [...resolved, sticksToUser, bound, kinds, ...preferred, ...unsupported, ...files, ...able],
 }

@@ -4,7 +4,18 @@ import { limit } from '../helpers/time.ts'
 import { eventsFor } from './answers.ts'
 import { asked } from './routing-steps.ts'
 import { counting, type Scenario, type Step, without } from './table.ts'
-import { type Act, answering, callWorld, failing, idOf, plainWorld, policyOf, read, type World } from './world.ts'
+import {
+  type Act,
+  answering,
+  callWorld,
+  failing,
+  idOf,
+  ownPolicy,
+  plainWorld,
+  policyOf,
+  read,
+  type World,
+} from './world.ts'
 
 // What is left of a call: its row, its metrics; and how streams end.
 
@@ -31,7 +42,9 @@ const rows: readonly Step[] = [
       })
       const key = world.key({ groupId: group })
       const body = { requesty: { tags: ['a', 'b'], user_id: 'ada', trace_id: 't1', extra: { task: 'greeting' } } }
+      const trace = '0af7651916cd43dd8448eb211c80319c'
       const headers = {
+        traceparent: `00-${trace}-b7ad6b7169203331-01`,
         'x-request-id': 'mine-2',
         'x-router-tags': 'team=web',
         'x-title': 'Own',
@@ -44,6 +57,7 @@ const rows: readonly Step[] = [
           ...{ requestId: 'mine-2', organization: key.organization, key: key.id, group, requested: idOf(route) },
           ...{ provider: `one-${route.format}`, model: route.models, stream: false, outcome: 'complete', status: 200 },
           ...{ user: 'ada', metadata, dropped: [], attempts: 1, reservedNano: expect.any(Number) },
+          trace: { traceId: trace },
         },
       ])
       expect(world.rows(key)[0]?.cost.nanoUsd).toBeGreaterThan(0)
@@ -229,6 +243,18 @@ const streamed: readonly Step[] = [
       noStream,
       { at: ({ path }) => /images|audio/.test(path), because: 'the events of its providers name no model' },
     ],
+  },
+  {
+    holds: 'a target whose stream says that nothing is left is passed over until it has more',
+    async check(route, world) {
+      const headers = { 'x-ratelimit-remaining-requests': '0', 'x-ratelimit-reset-requests': '60s' }
+      const { secret } = world.key()
+      const asking = { secret, model: ownPolicy(route), stream: true }
+      world.acts.one.push(answering({}, headers))
+      for (let times = 0; times < 2; times++) expect((await world.ask(route, asking)).status).toBe(200)
+      expect(asked(world)).toEqual(['one', 'two'])
+    },
+    except: [noStream],
   },
   {
     holds: 'the last event of a stream says which targets were asked, where x-router-explain is true',

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { simulatorOnly, testRouter } from '../helpers/router.ts'
 import { whatABodyIs, whoMayCall } from './access-steps.ts'
-import { howItIsAsked, howItIsAskedAgain, howManyAtOnce, whatIsKnown } from './attempt-steps.ts'
+import { howItIsAsked, howItIsAskedAgain, howLargeAnAnswerIs, howManyAtOnce, whatIsKnown } from './attempt-steps.ts'
 import { paths, routeAt, routes } from './examples.ts'
 import { whatItMayUse } from './money-steps.ts'
 import { whatPluginsSee } from './plugin-steps.ts'
@@ -21,6 +21,7 @@ const scenarios: readonly Scenario[] = [
   whatItMayUse,
   howItIsAsked,
   howItIsAskedAgain,
+  howLargeAnAnswerIs,
   whatIsKnown,
   howManyAtOnce,
   whatIsLeft,

@@ -28,7 +28,7 @@ export function counting(because: string, instead?: Exception['instead']): Excep
 }
 
 /** An exception for routes that have not what a step is about. */
-export function without(member: 'file' | 'stream' | 'lost' | 'isConversation', because: string): Exception {
+export function without(member: 'linked' | 'stream' | 'lost' | 'isConversation', because: string): Exception {
   return { at: (route) => route[member] === undefined, because }
 }
 
