@@ -12,7 +12,6 @@ import {
   failing,
   idOf,
   ownPolicy,
-  ownVariant,
   plainWorld,
   policyOf,
   type World,
@@ -20,12 +19,13 @@ import {
 
 // How targets are asked, and what follows a failure.
 
-const garbage: Act = (response) => {
+/** An answer that is of no use to any API. */
+export const garbage: Act = (response) => {
   response.writeHead(200, { 'content-type': 'application/json' }).end('{"nothing": "of use"}')
 }
 
 /** Calls with a key of an organization of its own, which has all its retries, by a policy over both targets, of which the first one does this. */
-async function callBoth(route: Route, world: World, first: readonly Act[], asking: Asking = {}) {
+export async function callBoth(route: Route, world: World, first: readonly Act[], asking: Asking = {}) {
   const key = world.keyOfOwn()
   world.acts.one.push(...first)
   const answer = await world.ask(route, { secret: key.secret, model: policyOf(route, 'both'), ...asking })
@@ -156,72 +156,6 @@ const failures: readonly Step[] = [
   },
 ]
 
-const more: readonly Step[] = [
-  {
-    holds: 'a call by a policy has failed with a 502 when the time of the policy is up',
-    async check(route, world) {
-      const asking = { model: policyOf(route, 'brief') }
-      const ended = callBoth(route, world, [() => {}], asking)
-      const { status, json } = await within(3_000, 'the time of the policy', ended)
-      expect([status, json?.error?.code]).toEqual([502, 'provider_timeout'])
-    },
-  },
-  {
-    holds: 'a provider that refuses the credential of the router is a 502 that says nothing of it to the client',
-    async check(route, world) {
-      const { status, json } = await callBoth(route, world, [failing(401)], { model: idOf(route, 'one', '-larger') })
-      expect([status, json?.error?.code]).toEqual([502, 'provider_refused'])
-    },
-  },
-  {
-    holds: 'the key of a caller is not repeated where it stands in place of a model',
-    async check(route, world) {
-      const { text, status, key } = await callBoth(route, world, [], { model: 'one-chat/nobody' })
-      expect(status).toBe(404)
-      const repeated = await callBoth(route, world, [], { model: key.secret, secret: key.secret })
-      expect([repeated.status, repeated.text.includes(key.secret), text.includes('nobody')]).toEqual([404, false, true])
-    },
-  },
-  {
-    holds: 'an answer that is too large is a 502',
-    async check(route, world) {
-      const large: Act = (response) => {
-        response.writeHead(200, { 'content-type': 'application/json' }).end(`{"text": "${'x'.repeat(200_000)}"}`)
-      }
-      const { status, json } = await callBoth(route, world, [large], { model: idOf(route) })
-      expect([status, json?.error?.code]).toEqual([502, 'provider_unreadable'])
-    },
-    except: [
-      { at: ({ isBytes }) => isBytes === true, because: 'bytes are sent as they come: what is too large breaks off' },
-    ],
-  },
-  {
-    holds: 'an answer with too many values is a 502',
-    async check(route, world) {
-      const large: Act = (response) => {
-        response.writeHead(200, { 'content-type': 'application/json' }).end(`{"list": [${'0,'.repeat(5_000)}0]}`)
-      }
-      const { status, json } = await callBoth(route, world, [large], { model: idOf(route) })
-      expect([status, json?.error?.code]).toEqual([502, 'provider_unreadable'])
-    },
-    except: [
-      {
-        at: ({ isBytes, models }) => isBytes === true || models === 'embedding',
-        because: 'it is bytes, or as many numbers as vectors have',
-      },
-    ],
-  },
-  {
-    holds: 'an error of a provider says what is left of the limits',
-    async check(route, world) {
-      const limits = { requestsPerMinute: 9, tokensPerMinute: null, concurrentCalls: null }
-      const { secret } = world.key({ limits })
-      const { status, headers } = await callBoth(route, world, [failing(400)], { secret, model: idOf(route) })
-      expect([status, headers.get('x-ratelimit-remaining-requests')]).toEqual([400, '8'])
-    },
-  },
-]
-
 const answers: readonly Step[] = [
   {
     holds: 'an answer has the id of the request, the model that served and how many attempts there were',
@@ -322,96 +256,8 @@ export const howItIsAsked: Scenario = {
   steps: [...failures, ...answers, leaving],
 }
 
-export const howLargeAnAnswerIs: Scenario = {
-  name: 'how large an answer is, and how long it takes',
-  start: () => callWorld({ settings: { answers: { body_limit: '10kb', max_values: 1_000 } } }),
-  steps: more,
-}
-
 export const howItIsAskedAgain: Scenario = {
   name: 'how a target is asked again',
   start: () => callWorld({ settings: { routing: { retries: 1 } } }),
   steps: retried,
-}
-
-/** What is known of targets beyond one call. Each route has targets of its own here. */
-const health: readonly Step[] = [
-  {
-    holds: 'a target that says that nothing is left is passed over until it has more',
-    async check(route, world) {
-      const headers = { 'x-ratelimit-remaining-requests': '0', 'x-ratelimit-reset-requests': '60s' }
-      const { secret } = world.keyOfOwn()
-      const asking = { secret, model: ownPolicy(route) }
-      world.acts.one.push(answering({}, headers))
-      expect((await world.ask(route, asking)).status).toBe(200)
-      expect((await world.ask(route, asking)).status).toBe(200)
-      expect(asked(world)).toEqual(['one', 'two'])
-    },
-  },
-  {
-    holds: 'a target that has failed often is passed over',
-    async check(route, world) {
-      const { secret } = world.keyOfOwn()
-      // The second one, since the step before is about the first.
-      const body = { models: [idOf(route, 'one', '-larger')] }
-      const asking = { secret, model: idOf(route, 'two', ownVariant(route)), body }
-      world.acts.two.push(failing(500), failing(500))
-      for (let times = 0; times < 3; times++) expect((await world.ask(route, asking)).status).toBe(200)
-      expect(asked(world)).toEqual(['one', 'one', 'one', 'two', 'two'])
-    },
-  },
-  {
-    holds: 'a target whose answers could often not be read is passed over',
-    async check(route, world) {
-      const { secret } = world.key()
-      const variant = `${ownVariant(route)}.again`
-      const asking = { secret, model: idOf(route, 'one', variant), body: { models: [idOf(route, 'two')] } }
-      world.acts.one.push(garbage, garbage)
-      for (let times = 0; times < 3; times++) await world.ask(route, asking)
-      expect(world.providers.one.received).toHaveLength(2)
-    },
-    except: [{ at: ({ isBytes }) => isBytes === true, because: 'bytes of any kind are an answer' }],
-  },
-]
-
-export const whatIsKnown: Scenario = {
-  name: 'what is known of targets',
-  start: () => callWorld({ settings: { health: { in_a_row: 2, open: '10m', open_most: '10m' } } }),
-  steps: health,
-}
-
-const busy: readonly Step[] = [
-  {
-    holds: 'a target that has as many calls as it takes is passed over',
-    async check(route, world) {
-      const { secret } = world.keyOfOwn()
-      const begun = Promise.withResolvers<void>()
-      const end = Promise.withResolvers<void>()
-      world.acts.one.push(async (response, request) => {
-        begun.resolve()
-        await end.promise
-        await answering()(response, request)
-      })
-      const asking = { secret, model: policyOf(route, 'both') }
-      const first = world.ask(route, asking)
-      await within(10_000, 'the first call', begun.promise)
-      expect((await world.ask(route, asking)).status).toBe(200)
-      expect(asked(world)).toEqual(['one', 'two'])
-      end.resolve()
-      expect((await first).status).toBe(200)
-      world.clear()
-      expect((await world.ask(route, asking)).status).toBe(200)
-      expect(asked(world)).toEqual(['one'])
-    },
-  },
-]
-
-export const howManyAtOnce: Scenario = {
-  name: 'how many calls a target takes at once',
-  start() {
-    const limited = { limits: { concurrent: 1, queue: 10 } }
-    const providers = Object.fromEntries(['chat', 'responses', 'messages'].map((format) => [`one-${format}`, limited]))
-    return callWorld({ settings: { providers } })
-  },
-  steps: busy,
 }

@@ -39,7 +39,7 @@ async function expectListed(
 }
 
 /** A provider that answers when it is told to; `begun` resolves when a request has come. */
-function held(): { act: Act; begun: Promise<void>; go(): void } {
+export function held(): { act: Act; begun: Promise<void>; go(): void } {
   const begun = Promise.withResolvers<void>()
   const end = Promise.withResolvers<void>()
   const act: Act = async (response, request) => {

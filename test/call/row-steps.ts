@@ -2,6 +2,7 @@ import { expect } from 'vitest'
 import { pause, within } from '../helpers/provider.ts'
 import { limit } from '../helpers/time.ts'
 import { eventsFor } from './answers.ts'
+import { held } from './money-steps.ts'
 import { asked } from './routing-steps.ts'
 import { counting, type Scenario, type Step, without } from './table.ts'
 import {
@@ -10,6 +11,7 @@ import {
   callWorld,
   failing,
   idOf,
+  type Keyed,
   ownPolicy,
   plainWorld,
   policyOf,
@@ -30,6 +32,14 @@ async function countedCalls(world: World, model: string): Promise<number> {
   const text = await (await world.router.call('/metrics')).text()
   const lines = text.split('\n').filter((line) => line.startsWith('inference_router_calls_total{'))
   return lines.reduce((sum, line) => sum + (line.includes(`model="${model}"`) ? Number(line.split(' ').at(-1)) : 0), 0)
+}
+
+/** How many calls of the organization of a key run now. */
+async function underWay(world: World, { organization }: Keyed): Promise<number> {
+  const { secret } = world.key({ organization, permissions: { manage: 'read' } })
+  const url = `${world.router.url}/v1/manage/live?events=1`
+  const text = await (await fetch(url, { headers: { authorization: `Bearer ${secret}` } })).text()
+  return JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? '{}').under_way
 }
 
 const rows: readonly Step[] = [
@@ -57,10 +67,12 @@ const rows: readonly Step[] = [
           ...{ requestId: 'mine-2', organization: key.organization, key: key.id, group, requested: idOf(route) },
           ...{ provider: `one-${route.format}`, model: route.models, stream: false, outcome: 'complete', status: 200 },
           ...{ user: 'ada', metadata, dropped: [], attempts: 1, reservedNano: expect.any(Number) },
-          trace: { traceId: trace },
         },
       ])
-      expect(world.rows(key)[0]?.cost.nanoUsd).toBeGreaterThan(0)
+      const [row] = world.rows(key)
+      expect(row?.cost.nanoUsd).toBeGreaterThan(0)
+      const listed = await world.router.call(`/v1/manage/calls/${row?.id}`)
+      expect(await listed.json()).toMatchObject({ id: row?.id, trace_id: trace })
     },
     except: [noRow],
   },
@@ -113,6 +125,21 @@ const rows: readonly Step[] = [
       expect((await countedCalls(world, route.models)) - before).toBe(2)
     },
     except: [counting('metrics count rows, and it has none')],
+  },
+  {
+    holds: 'live figures have a call while it runs',
+    async check(route, world) {
+      const key = world.keyOfOwn()
+      const { act, begun, go } = held()
+      world.acts.one.push(act)
+      const call = world.ask(route, { secret: key.secret })
+      await within(10_000, 'the call', begun)
+      expect(await underWay(world, key)).toBe(1)
+      go()
+      expect((await call).status).toBe(200)
+      expect(await underWay(world, key)).toBe(0)
+    },
+    except: [counting('live figures are those of calls that have a row')],
   },
   {
     holds: 'usage counts the call',

@@ -1,12 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { simulatorOnly, testRouter } from '../helpers/router.ts'
 import { whatABodyIs, whoMayCall } from './access-steps.ts'
-import { howItIsAsked, howItIsAskedAgain, howLargeAnAnswerIs, howManyAtOnce, whatIsKnown } from './attempt-steps.ts'
+import { whereItMayGo } from './allowed-steps.ts'
+import { howItIsAsked, howItIsAskedAgain } from './attempt-steps.ts'
 import { paths, routeAt, routes } from './examples.ts'
+import { howLargeAnAnswerIs, howManyAtOnce, howManyOfAll, whatIsKnown } from './health-steps.ts'
 import { whatItMayUse } from './money-steps.ts'
 import { whatPluginsSee } from './plugin-steps.ts'
 import { whileItWaits } from './quota-steps.ts'
-import { whereItGoes, whereItMayGo } from './routing-steps.ts'
+import { whereItGoes } from './routing-steps.ts'
 import { howStreamsBegin, howStreamsEnd, whatIsLeft } from './row-steps.ts'
 import { whileItStops, withoutALedger } from './state-steps.ts'
 import { type Scenario, staleExceptions, tests } from './table.ts'
@@ -24,6 +26,7 @@ const scenarios: readonly Scenario[] = [
   howLargeAnAnswerIs,
   whatIsKnown,
   howManyAtOnce,
+  howManyOfAll,
   whatIsLeft,
   howStreamsEnd,
   howStreamsBegin,
