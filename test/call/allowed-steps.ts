@@ -4,7 +4,7 @@ import { asked, both, expectListedRefusal, expectServedBy, refusalsOf } from './
 import { forms, type Scenario, type Step } from './table.ts'
 import { idOf, type Keyed, plainWorld, policyOf, type World } from './world.ts'
 
-// Where a call may go: what its key and its organization may use, and what a request may not decide.
+// Targets that a key and its organization may use, and fields that a request may not have.
 
 const usOnly: DataRules = { geolocation: ['us'] }
 const euOnly: DataRules = { geolocation: ['eu'] }
@@ -18,26 +18,26 @@ function keyWithRules(world: World, rules: DataRules): Keyed {
 
 const allowed: readonly Step[] = [
   {
-    holds: 'a model that nobody knows is a 404 and among the refusals',
+    fact: 'an unknown model is a 404 and among the refusals',
     check: (route, world) =>
       expectListedRefusal(route, world, { model: `one-${route.format}/nobody` }, [404, 'model_not_found']),
   },
   {
-    holds: 'a model that is not in the access list of the key is a 403 and among the refusals',
+    fact: 'a model that is not in the access list of the key is a 403 and among the refusals',
     check: (route, world) => {
       const key = world.key({ accessList: [idOf(route, 'two')] })
       return expectListedRefusal(route, world, { key }, [403, 'forbidden'])
     },
   },
   {
-    holds: 'a target that is not in the access list of the key is left out of a policy',
+    fact: 'a target that is not in the access list of the key is left out of a policy',
     check: (route, world) => {
       const { secret } = world.key({ accessList: [idOf(route, 'two')] })
       return expectServedBy('two', route, world, { secret, body: { models: [idOf(route, 'two')] } })
     },
   },
   {
-    holds: 'a model that the organization has not approved is a 404 and among the refusals',
+    fact: 'a model that the organization has not approved is a 404 and among the refusals',
     check: (route, world) => {
       const key = world.keyOfOwn()
       world.store.organizations.approveModels(key.organization, [idOf(route, 'two')])
@@ -45,7 +45,7 @@ const allowed: readonly Step[] = [
     },
   },
   {
-    holds: 'a policy leads to the target that the organization has approved',
+    fact: 'a policy leads to the target that the organization has approved',
     check: (route, world) => {
       const { organization, secret } = world.keyOfOwn()
       world.store.organizations.approveModels(organization, [idOf(route, 'two')])
@@ -53,27 +53,27 @@ const allowed: readonly Step[] = [
     },
   },
   {
-    holds: 'a model outside of the regions of the organization is a 404 and among the refusals',
+    fact: 'a model outside of the regions of the organization is a 404 and among the refusals',
     check: (route, world) =>
       expectListedRefusal(route, world, { key: keyWithRules(world, euOnly) }, [404, 'model_not_found']),
   },
   {
-    holds: 'a model in the region of the organization is served',
+    fact: 'a model in the region of the organization is served',
     check: (route, world) => expectServedBy('one', route, world, { secret: keyWithRules(world, usOnly).secret }),
   },
   ...(['data_retention', 'data_used_for_training'] as const).map(
     (rule): Step => ({
-      holds: `a model whose provider does not promise what the organization demands (${rule}) is a 404`,
+      fact: `a model whose provider does not promise what the organization demands (${rule}) is a 404`,
       check: (route, world) =>
         expectListedRefusal(route, world, { key: keyWithRules(world, { [rule]: false }) }, [404, 'model_not_found']),
     }),
   ),
   {
-    holds: 'a name that promises the EU leads to the target that is there',
+    fact: 'a name that promises the EU leads to the target that is there',
     check: (route, world) => expectServedBy('two', route, world, { model: `${policyOf(route, 'region')}@eu` }),
   },
   {
-    holds: 'a name that promises the EU leads to no other target by further names',
+    fact: 'a name that promises the EU leads to no other target by further names',
     check: (route, world) => {
       const body = { models: [idOf(route, 'one')] }
       return expectServedBy('two', route, world, { model: `${policyOf(route, 'region')}@eu`, body })
@@ -84,7 +84,7 @@ const allowed: readonly Step[] = [
 const governed: readonly Step[] = [
   ...['fallbacks', 'preset', 'workspace_id'].map(
     (field): Step => ({
-      holds: `the restricted field \`${field}\` is refused with 400 that names it`,
+      fact: `the restricted field \`${field}\` is refused with 400 that names it`,
       async check(route, world) {
         const key = world.key()
         const { status, json } = await world.ask(route, { secret: key.secret, body: { [field]: 'other' } })
@@ -94,16 +94,16 @@ const governed: readonly Step[] = [
     }),
   ),
   {
-    holds: 'a restricted field inside of `extra_body` is refused with 400',
+    fact: 'a restricted field inside of `extra_body` is refused with 400',
     async check(route, world) {
       const { secret } = world.key()
       const { status } = await world.ask(route, { secret, body: { extra_body: { fallbacks: ['other'] } } })
       expect([status, asked(world)]).toEqual([400, []])
     },
-    except: [forms('its fields are texts, which nobody reads for more fields')],
+    except: [forms('its fields are texts, which are not searched for further fields')],
   },
   {
-    holds: 'a tier whose price is not known is refused with 400',
+    fact: 'a tier whose price is not known is refused with 400',
     async check(route, world) {
       const { secret } = world.key()
       const { status, json } = await world.ask(route, { secret, body: { service_tier: 'priority' } })
@@ -123,8 +123,8 @@ const governed: readonly Step[] = [
   },
 ]
 
-export const whereItMayGo: Scenario = {
-  name: 'where a call may go',
+export const allowedTargets: Scenario = {
+  name: 'allowed targets and fields',
   start: plainWorld,
   steps: [...allowed, ...governed],
 }

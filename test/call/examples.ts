@@ -2,7 +2,7 @@ import type { JsonObject } from '../../src/core/json.ts'
 import { callRoutes } from '../../src/http/endpoints.ts'
 import { wav } from '../media/sounds.ts'
 
-// One request for every route of `http/endpoints.ts`. Every step of a call is crossed with every one of them.
+// One request for every route of `http/endpoints.ts`. Every step of a call is tested against each of them.
 
 /** The format of the provider that serves a route: the slug of a provider is `<one|two>-<format>`. */
 export type Format = 'chat' | 'responses' | 'messages'
@@ -20,11 +20,11 @@ export type Example = {
   file?: { field: string; bytes: Buffer; name: string; type: string }
   /** Members that make its answer a stream; missing where there is none. */
   stream?: JsonObject
-  /** Whether the answer is no JSON. */
+  /** Set where the answer is not JSON. */
   isBytes?: true
-  /** Whether the request is a conversation. */
+  /** Set where the request is a conversation. */
   isConversation?: true
-  /** Whether nothing is generated: it costs nothing and has no row in the ledger. */
+  /** Set where nothing is generated: the call costs nothing and has no ledger row. */
   isFree?: true
   /** A body with a file that a provider here cannot fetch; missing where there are no files by address. */
   linked?: (url: string) => JsonObject
@@ -174,7 +174,7 @@ export const modelApis = [...new Set(Object.values(examples).map(({ models }) =>
 /** The paths of all routes for calls. */
 export const paths = callRoutes.map(({ path }) => path)
 
-/** The route of a path. Throws where nobody has said what a request for it looks like. */
+/** Returns the route of a path. Throws for a path without an example. */
 export function routeAt(path: string): Route {
   const example = examples[path]
   if (example) return { path, ...example }

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../src/core/json.ts'
 import { type Route, routeAt } from './examples.ts'
 import { type Asking, callWorld, failing, idOf, type Keyed, policyOf, type World } from './world.ts'
 
-// What is said of a conversation that is not made is what happens to one that is: the same targets in the same order, the same refusals.
+// An explanation of a call must match the call itself: the same targets in the same order, and the same refusals.
 
 const apis = { chat: '/v1/chat/completions', messages: '/v1/messages', responses: '/v1/responses' }
 const mostUnknown = 10
@@ -37,12 +37,12 @@ const occasions: { readonly [name: string]: (route: Route) => Occasion } = {
   'an access list': (route) => ({ key: { accessList: [idOf(route, 'two')] } }),
   'an access list without any of the targets': () => ({ key: { accessList: ['demo/echo'] } }),
   'an order of providers': preferring(() => ({ order: ['two-chat'] })),
-  'one provider alone': preferring(() => ({ only: ['two-chat'] })),
-  'a provider that is not wanted': preferring(() => ({ ignore: ['one-chat'] })),
-  'providers of whom there is none': preferring(() => ({ only: ['nobody'] })),
+  'a single provider': preferring(() => ({ only: ['two-chat'] })),
+  'an ignored provider': preferring(() => ({ ignore: ['one-chat'] })),
+  'an unknown provider': preferring(() => ({ only: ['nobody'] })),
   'a sort of the request': preferring(() => ({ sort: 'price' })),
-  'a highest price': preferring(() => ({ max_price: { prompt: 1.5, completion: 1.5 } })),
-  'a member that is unknown': preferring(() => ({ quantizations: ['int4'] })),
+  'a maximum price': preferring(() => ({ max_price: { prompt: 1.5, completion: 1.5 } })),
+  'an unsupported preference': preferring(() => ({ quantizations: ['int4'] })),
   'no fallbacks': preferring(() => ({ allow_fallbacks: false })),
   'required parameters': ({ lost = {} }) => ({ body: { ...lost, provider: { require_parameters: true } } }),
   'a strict call': ({ lost = {} }) => ({ body: lost, headers: { 'x-router-strict': 'true' } }),
@@ -53,15 +53,15 @@ const occasions: { readonly [name: string]: (route: Route) => Occasion } = {
     body: Object.fromEntries(values(mostUnknown + 1).map((_, index) => [`unknown_${index}`, 'x'])),
   }),
   'too many values': () => ({ body: { x: values(3_000) } }),
-  'a time that is none': () => ({ headers: { 'x-router-timeout': 'soon' } }),
+  'an invalid timeout': () => ({ headers: { 'x-router-timeout': 'soon' } }),
   'a key that cannot pay': () => ({ key: { monthlyLimitNano: 1n } }),
 }
 
-/** What is said of a route: the models of its targets, what was skipped, and how the call was refused. */
-type Said = { status: number; code: unknown; targets: unknown; skipped: unknown }
+/** The routing of a call: the models of its targets, those that were skipped, and how the call was refused. */
+type Routing = { status: number; code: unknown; targets: unknown; skipped: unknown }
 
 // biome-ignore lint/suspicious/noExplicitAny: a test knows what it asked for.
-function saidIn(status: number, json: any): Said {
+function routingIn(status: number, json: any): Routing {
   const explain = json.explain ?? json.router?.explain ?? json.error?.router?.explain ?? json
   const models = (list: { model: string }[] | undefined) => list?.map(({ model }) => model)
   return {
@@ -72,35 +72,40 @@ function saidIn(status: number, json: any): Said {
   }
 }
 
-async function explained(route: Route, api: string, key: Keyed, { headers = {}, body, model }: Asking): Promise<Said> {
+async function explained(
+  route: Route,
+  api: string,
+  key: Keyed,
+  { headers = {}, body, model }: Asking,
+): Promise<Routing> {
   const response = await fetch(`${world.router.url}/v1/manage/policy/${model}/explain`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key.secret}`, 'content-type': 'application/json', ...headers },
     body: JSON.stringify({ api, ...route.body, ...body }),
   })
-  return saidIn(response.status, await response.json())
+  return routingIn(response.status, await response.json())
 }
 
 const permissions = { manage: 'read', completions: 'write' } as const
 
-describe.each(Object.entries(apis))('an explanation of a call of %s', (api, path) => {
+describe.each(Object.entries(apis))('the explanation of a call of %s', (api, path) => {
   const route = routeAt(path)
 
-  test.each(Object.entries(occasions))('is what happens to it: %s', async (_, occasionOf) => {
+  test.each(Object.entries(occasions))('matches the call: %s', async (_, occasionOf) => {
     const { policy = 'both', key: changes = {}, ...asking } = occasionOf(route)
     const key = world.key({ permissions, ...changes })
     const name = `${policyOf(route, policy)}${policy === 'region' ? '@eu' : ''}`
-    const said = await explained(route, api, key, { ...asking, model: name })
+    const foreseen = await explained(route, api, key, { ...asking, model: name })
     expect(world.received).toEqual([])
     const headers = { 'x-router-explain': 'true', ...asking.headers }
     const { json, ...answer } = await world.ask(route, { ...asking, headers, secret: key.secret, model: name })
-    // What an attempt ends with is not known before.
+    // The result of an attempt cannot be foreseen.
     const isAttempted = Number(answer.headers.get('x-router-attempts')) > 0
-    const happened = saidIn(answer.status, json)
-    expect(said).toEqual(isAttempted ? { ...happened, status: 200, code: undefined } : happened)
+    const happened = routingIn(answer.status, json)
+    expect(foreseen).toEqual(isAttempted ? { ...happened, status: 200, code: undefined } : happened)
   })
 
-  test('is what happens to the next call of a session', async () => {
+  test('matches the next call of a session', async () => {
     const key = world.key({ permissions })
     const asking = { model: policyOf(route, 'session'), headers: { 'x-session-id': 'mine' } }
     world.acts.one.push(failing(500))
@@ -110,7 +115,7 @@ describe.each(Object.entries(apis))('an explanation of a call of %s', (api, path
     })
   })
 
-  test('what a provider would be sent is what it is sent', async () => {
+  test('matches the request that the provider gets', async () => {
     const { secret } = world.key({ permissions: { ...permissions, operate: 'write' } })
     const body = { ...route.lost, metadata: { team: 'web' }, requesty: { tags: ['a'] }, provider: { sort: 'price' } }
     const { headers } = await world.ask(route, { secret, body })
@@ -122,7 +127,7 @@ describe.each(Object.entries(apis))('an explanation of a call of %s', (api, path
     })
     const json = (await tried.json()) as { body: JsonObject; dropped: string[]; url: string }
     expect(json.body).toEqual(sent?.body)
-    // Nobody learns the address.
+    // The address itself is masked.
     expect(json.url.endsWith(String(sent?.path))).toBe(true)
     expect(json.dropped.join(',')).toBe(headers.get('x-router-dropped'))
   })
@@ -130,8 +135,8 @@ describe.each(Object.entries(apis))('an explanation of a call of %s', (api, path
   test.each([
     ['a restricted field', { fallbacks: ['other'] }],
     ['too many values', { x: values(3_000) }],
-    ['a preference that is unknown', { provider: { quantizations: ['int4'] } }],
-  ])('what a provider would be sent is refused as the call is: %s', async (_, body: JsonObject) => {
+    ['an unsupported preference', { provider: { quantizations: ['int4'] } }],
+  ])('of the request to a provider is refused as the call is: %s', async (_, body: JsonObject) => {
     const { secret } = world.key({ permissions: { ...permissions, operate: 'write' } })
     const { status, json } = await world.ask(route, { secret, body })
     const tried = await fetch(`${world.router.url}/v1/manage/providers/one-chat/try`, {

@@ -6,11 +6,11 @@ import { asked } from './routing-steps.ts'
 import type { Scenario, Step } from './table.ts'
 import { type Act, answering, callWorld, failing, idOf, ownPolicy, ownVariant, policyOf } from './world.ts'
 
-// What is known of targets beyond one call, how much they take at once, and how large and slow their answers may be.
+// Health and concurrency of targets, and the bounds of their answers.
 
 const more: readonly Step[] = [
   {
-    holds: 'a call by a policy has failed with a 502 when the time of the policy is up',
+    fact: 'a call by a policy fails with a 502 when the total time of the policy is over',
     async check(route, world) {
       const asking = { model: policyOf(route, 'brief') }
       const ended = callBoth(route, world, [() => {}], asking)
@@ -19,14 +19,14 @@ const more: readonly Step[] = [
     },
   },
   {
-    holds: 'a provider that refuses the credential of the router is a 502 that says nothing of it to the client',
+    fact: 'a provider that refuses the credential of the router is a 502 without details for the client',
     async check(route, world) {
       const { status, json } = await callBoth(route, world, [failing(401)], { model: idOf(route, 'one', '-larger') })
       expect([status, json?.error?.code]).toEqual([502, 'provider_refused'])
     },
   },
   {
-    holds: 'the key of a caller is not repeated where it stands in place of a model',
+    fact: 'the key of a caller is not repeated where it stands in place of a model',
     async check(route, world) {
       const { text, status, key } = await callBoth(route, world, [], { model: 'one-chat/nobody' })
       expect(status).toBe(404)
@@ -35,7 +35,7 @@ const more: readonly Step[] = [
     },
   },
   {
-    holds: 'an answer that is too large is a 502',
+    fact: 'an answer that is too large is a 502',
     async check(route, world) {
       const large: Act = (response) => {
         response.writeHead(200, { 'content-type': 'application/json' }).end(`{"text": "${'x'.repeat(200_000)}"}`)
@@ -48,7 +48,7 @@ const more: readonly Step[] = [
     ],
   },
   {
-    holds: 'an answer with too many values is a 502',
+    fact: 'an answer with too many values is a 502',
     async check(route, world) {
       const large: Act = (response) => {
         response.writeHead(200, { 'content-type': 'application/json' }).end(`{"list": [${'0,'.repeat(5_000)}0]}`)
@@ -64,7 +64,7 @@ const more: readonly Step[] = [
     ],
   },
   {
-    holds: 'an error of a provider says what is left of the limits',
+    fact: 'an error of a provider has the rate-limit headers',
     async check(route, world) {
       const limits = { requestsPerMinute: 9, tokensPerMinute: null, concurrentCalls: null }
       const { secret } = world.key({ limits })
@@ -74,16 +74,16 @@ const more: readonly Step[] = [
   },
 ]
 
-export const howLargeAnAnswerIs: Scenario = {
-  name: 'how large an answer is, and how long it takes',
+export const answerBounds: Scenario = {
+  name: 'bounds of answers',
   start: () => callWorld({ settings: { answers: { body_limit: '10kb', max_values: 1_000 } } }),
   steps: more,
 }
 
-/** What is known of targets beyond one call. Each route has targets of its own here. */
+/** Health of targets. Each route has targets of its own here. */
 const health: readonly Step[] = [
   {
-    holds: 'a target that says that nothing is left is passed over until it has more',
+    fact: 'a target with x-ratelimit-remaining-requests: 0 is passed over',
     async check(route, world) {
       const headers = { 'x-ratelimit-remaining-requests': '0', 'x-ratelimit-reset-requests': '60s' }
       const { secret } = world.keyOfOwn()
@@ -95,7 +95,7 @@ const health: readonly Step[] = [
     },
   },
   {
-    holds: 'a target that has failed often is passed over',
+    fact: 'a target that has failed often is passed over',
     async check(route, world) {
       const { secret } = world.keyOfOwn()
       // The second one, since the step before is about the first.
@@ -107,7 +107,7 @@ const health: readonly Step[] = [
     },
   },
   {
-    holds: 'a target whose answers could often not be read is passed over',
+    fact: 'a target whose answers could often not be read is passed over',
     async check(route, world) {
       const { secret } = world.key()
       const variant = `${ownVariant(route)}.again`
@@ -120,15 +120,15 @@ const health: readonly Step[] = [
   },
 ]
 
-export const whatIsKnown: Scenario = {
-  name: 'what is known of targets',
+export const targetHealth: Scenario = {
+  name: 'health of targets',
   start: () => callWorld({ settings: { health: { in_a_row: 2, open: '10m', open_most: '10m' } } }),
   steps: health,
 }
 
 const busy: readonly Step[] = [
   {
-    holds: 'a target that has as many calls as it takes is passed over',
+    fact: 'a target that has as many calls as it takes is passed over',
     async check(route, world) {
       const { secret } = world.keyOfOwn()
       const { act, begun, go } = held()
@@ -147,8 +147,8 @@ const busy: readonly Step[] = [
   },
 ]
 
-export const howManyAtOnce: Scenario = {
-  name: 'how many calls a target takes at once',
+export const targetConcurrency: Scenario = {
+  name: 'concurrency of a target',
   start() {
     const limited = { limits: { concurrent: 1, queue: 10 } }
     const providers = Object.fromEntries(['chat', 'responses', 'messages'].map((format) => [`one-${format}`, limited]))
@@ -159,7 +159,7 @@ export const howManyAtOnce: Scenario = {
 
 const crowded: readonly Step[] = [
   {
-    holds: 'a call beyond the calls that the router serves at once is a 429, until the first has ended',
+    fact: 'a call beyond the calls that the router serves at once is a 429, until the first has ended',
     async check(route, world) {
       const { secret } = world.key()
       const { act, begun, go } = held()
@@ -176,7 +176,7 @@ const crowded: readonly Step[] = [
     },
   },
   {
-    holds: 'a client that leaves makes room for another call',
+    fact: 'a client that leaves makes room for another call',
     async check(route, world) {
       const { secret } = world.key()
       const { act, begun, go } = held()
@@ -193,8 +193,8 @@ const crowded: readonly Step[] = [
 ]
 
 /** The router serves one call at a time, and lets none wait. */
-export const howManyOfAll: Scenario = {
-  name: 'how many calls the router serves at once',
+export const routerConcurrency: Scenario = {
+  name: 'concurrency of the router',
   start() {
     const server = { host: '127.0.0.1', port: 0, threads: 1, limits: { concurrent: 1, queue: 0 } }
     return callWorld({ settings: { server } })

@@ -4,7 +4,7 @@ import { type Route, routeAt } from './examples.ts'
 import { counting, type Scenario, type Step, without } from './table.ts'
 import { type Asking, failing, idOf, type Keyed, plainWorld, policyOf, type World } from './world.ts'
 
-// Where a call may go and where it goes.
+// Routing: names, order, preferences, unsupported fields, files and abilities.
 
 /** The slots and models of the providers that were asked, in the order of their slots. */
 export function asked(world: World): string[] {
@@ -36,7 +36,7 @@ export async function expectListedRefusal(
   expect(listed).toMatchObject([{ code, status, asked: asking.model ?? idOf(route) }])
 }
 
-/** What `GET /v1/manage/refusals` has of a key. */
+/** Reads `GET /v1/manage/refusals` for a key. */
 export async function refusalsOf(world: World, { id, organization }: Keyed): Promise<unknown[]> {
   const { secret } = world.key({ organization, permissions: { manage: 'read' } })
   const response = await fetch(`${world.router.url}/v1/manage/refusals?key=${id}`, {
@@ -50,7 +50,7 @@ export async function refusalsOf(world: World, { id, organization }: Keyed): Pro
 export const both = (route: Route) => policyOf(route, 'both')
 const resolved: readonly Step[] = [
   {
-    holds: 'an alias leads to its target',
+    fact: 'an alias leads to its target',
     async check(route, world) {
       const key = world.keyOfOwn()
       world.store.names.setAlias(key.organization, { name: 'mine', target: idOf(route, 'two') })
@@ -59,7 +59,7 @@ const resolved: readonly Step[] = [
     },
   },
   {
-    holds: 'a policy of the organization leads to its first target',
+    fact: 'a policy of the organization leads to its first target',
     async check(route, world) {
       const { organization, secret } = world.keyOfOwn()
       const targets = [idOf(route, 'two'), idOf(route, 'one')]
@@ -68,15 +68,15 @@ const resolved: readonly Step[] = [
     },
   },
   {
-    holds: 'a policy that is sorted by price is served by the cheapest target',
+    fact: 'a policy that is sorted by price is served by the cheapest target',
     check: (route, world) => expectServedBy('two', route, world, { model: policyOf(route, 'price') }),
   },
   {
-    holds: 'a target without weight is asked last',
+    fact: 'a target without weight is asked last',
     check: (route, world) => expectServedBy('two', route, world, { model: policyOf(route, 'weighted') }),
   },
   {
-    holds: 'calls with one x-session-id stay at the target that has served the first of them',
+    fact: 'calls with one x-session-id stay at the target that has served the first of them',
     async check(route, world) {
       const { secret } = world.key()
       const asking = { secret, model: policyOf(route, 'session'), headers: { 'x-session-id': 'mine' } }
@@ -91,7 +91,7 @@ const resolved: readonly Step[] = [
     except: [counting('a count is no call of a session: it is where its conversation is, and moves nothing')],
   },
   {
-    holds: 'calls with one session_id stay at the target that has served the first of them',
+    fact: 'calls with one session_id stay at the target that has served the first of them',
     async check(route, world) {
       const { secret } = world.key()
       const asking = { secret, model: both(route), body: { session_id: 'mine' } }
@@ -105,7 +105,7 @@ const resolved: readonly Step[] = [
 ]
 
 const sticksToUser: Step = {
-  holds: 'calls for one user stay at the target that has served the first of them',
+  fact: 'calls for one user stay at the target that has served the first of them',
   async check(route, world) {
     const { secret } = world.key()
     const body = route.path.startsWith('/v1/messages') ? { metadata: { user_id: 'ada' } } : { user: 'ada' }
@@ -122,7 +122,7 @@ const sticksToUser: Step = {
 const byId = ({ path }: Route) => path.startsWith('/v1/responses')
 
 const bound: Step = {
-  holds: 'a conversation goes to the target that has answered its last turn',
+  fact: 'a conversation goes to the target that has answered its last turn',
   async check(route, world) {
     const { secret } = world.key()
     const first = await world.ask(routeAt('/v1/responses'), { secret, model: idOf(route, 'two') })
@@ -134,7 +134,7 @@ const bound: Step = {
 }
 
 const kinds: Step = {
-  holds: 'a model of another kind is refused with 400 that names the field, and is among the refusals',
+  fact: 'a model of another kind is refused with 400 that names the field, and is among the refusals',
   async check(route, world) {
     const key = world.key()
     const kind = route.models === 'embedding' ? 'moderation' : 'embedding'
@@ -156,14 +156,14 @@ const preferences: readonly [string, (route: Route) => Asking['body']][] = [
 const preferred: readonly Step[] = [
   ...preferences.map(
     ([name, bodyFor]): Step => ({
-      holds: `\`${name}\` leads to the target that it prefers`,
+      fact: `\`${name}\` leads to the target that it prefers`,
       check: (route, world) =>
         expectServedBy('two', route, world, { model: both(route), body: bodyFor(route) as never }),
     }),
   ),
   ...['zdr', 'data_collection'].map(
     (name): Step => ({
-      holds: `\`provider.${name}\` leads to the target that promises it`,
+      fact: `\`provider.${name}\` leads to the target that promises it`,
       check: (route, world) => {
         const provider = name === 'zdr' ? { zdr: true } : { data_collection: 'deny' }
         const asking = { model: idOf(route), body: { models: [idOf(route, 'two', '-european')], provider } }
@@ -172,7 +172,7 @@ const preferred: readonly Step[] = [
     }),
   ),
   {
-    holds: 'further names in `models` are asked when the first one fails',
+    fact: 'further names in `models` are asked when the first one fails',
     async check(route, world) {
       const { secret } = world.key()
       world.acts.one.push(failing(500))
@@ -181,14 +181,14 @@ const preferred: readonly Step[] = [
     },
   },
   {
-    holds: '`models` alone names the model',
+    fact: '`models` alone names the model',
     check: (route, world) => {
       const body = { model: undefined, models: [idOf(route, 'two')] }
       return expectServedBy('two', route, world, { body } as never)
     },
   },
   {
-    holds: '`provider.allow_fallbacks: false` asks the first target alone',
+    fact: '`provider.allow_fallbacks: false` asks the first target alone',
     async check(route, world) {
       const { secret } = world.key()
       world.acts.one.push(failing(500))
@@ -198,12 +198,12 @@ const preferred: readonly Step[] = [
     },
   },
   {
-    holds: 'preferences that leave no target are a 404 and among the refusals',
+    fact: 'preferences that leave no target are a 404 and among the refusals',
     check: (route, world) =>
       expectListedRefusal(route, world, { body: { provider: { only: ['nobody'] } } }, [404, 'model_not_found']),
   },
   {
-    holds: 'a preference that nobody can heed is refused with 400',
+    fact: 'an unsupported preference is refused with 400',
     async check(route, world) {
       const { secret } = world.key()
       const body = { provider: { quantizations: ['int4'] } }
@@ -213,7 +213,7 @@ const preferred: readonly Step[] = [
   },
   ...['preferred_min_throughput', 'preferred_max_latency'].map(
     (name): Step => ({
-      holds: `the ignored preference \`${name}\` is named in x-router-dropped`,
+      fact: `the ignored preference \`${name}\` is named in x-router-dropped`,
       async check(route, world) {
         const { secret } = world.key()
         const { status, headers } = await world.ask(route, { secret, body: { provider: { [name]: 50 } } })
@@ -228,7 +228,7 @@ const lostName = ({ lost = {} }: Route) => Object.keys(lost)[0] ?? ''
 
 const unsupported: readonly Step[] = [
   {
-    holds: 'a field that the provider does not support is left out and named in x-router-dropped',
+    fact: 'a field that the provider does not support is left out and named in x-router-dropped',
     async check(route, world) {
       const key = world.key()
       const { status, headers } = await world.ask(route, { secret: key.secret, body: route.lost ?? {} })
@@ -239,7 +239,7 @@ const unsupported: readonly Step[] = [
     except: [noneLost],
   },
   {
-    holds: 'a field that the provider does not support is refused with 400 where x-router-strict is true',
+    fact: 'a field that the provider does not support is refused with 400 where x-router-strict is true',
     async check(route, world) {
       const { secret } = world.key()
       const headers = { 'x-router-strict': 'true' }
@@ -249,7 +249,7 @@ const unsupported: readonly Step[] = [
     except: [noneLost],
   },
   {
-    holds: 'a field that the provider does not support is refused with 400 where all parameters are required',
+    fact: 'a field that the provider does not support is refused with 400 where all parameters are required',
     async check(route, world) {
       const { secret } = world.key()
       const body = { ...route.lost, provider: { require_parameters: true } }
@@ -267,7 +267,7 @@ const noFiles = without('linked', 'it takes no files by address')
 
 const files: readonly Step[] = [
   {
-    holds: 'a file by address is fetched for a provider that fetches none',
+    fact: 'a file by address is fetched for a provider that fetches none',
     async check(route, world) {
       const { secret } = world.key()
       world.acts.two.push((response) => {
@@ -283,7 +283,7 @@ const files: readonly Step[] = [
     except: [noFiles],
   },
   {
-    holds: 'a file at an address that is not public is refused with 400',
+    fact: 'a file at an address that is not public is refused with 400',
     async check(route, world) {
       const { secret } = world.key()
       const { status } = await world.ask(route, { secret, body: route.linked?.('http://169.254.169.254/a.png') ?? {} })
@@ -297,12 +297,12 @@ const noContext = without('isConversation', 'how much its model reads is not wha
 
 const able: readonly Step[] = [
   {
-    holds: 'a target whose context window is known to be too small is passed over',
+    fact: 'a target whose context window is known to be too small is passed over',
     check: (route, world) => expectServedBy('two', route, world, { model: policyOf(route, 'larger') }),
     except: [noContext],
   },
   {
-    holds: 'a request that is too long for one target goes to one with a larger context window',
+    fact: 'a request that is too long for one target goes to one with a larger context window',
     async check(route, world) {
       const { secret } = world.key()
       world.acts.one.push(failing(400, {}, { code: 'context_length_exceeded', message: 'too long' }))
@@ -312,7 +312,7 @@ const able: readonly Step[] = [
     },
   },
   {
-    holds: 'a request that is too long for one target goes to no other one with a context window of the same size',
+    fact: 'a request that is too long for one target goes to no other one with a context window of the same size',
     async check(route, world) {
       const { secret } = world.key()
       world.acts.one.push(failing(400, {}, { code: 'context_length_exceeded', message: 'too long' }))
@@ -322,8 +322,8 @@ const able: readonly Step[] = [
   },
 ]
 
-export const whereItGoes: Scenario = {
-  name: 'where a call goes',
+export const routing: Scenario = {
+  name: 'routing',
   start: plainWorld,
   steps: [...resolved, sticksToUser, bound, kinds, ...preferred, ...unsupported, ...files, ...able],
 }

@@ -19,7 +19,7 @@ import {
   type World,
 } from './world.ts'
 
-// What is left of a call: its row, its metrics; and how streams end.
+// Rows, metrics and streams.
 
 const noRow = counting('it costs nothing, so that the ledger has no row of it', async (route, world) => {
   const key = world.key()
@@ -34,7 +34,7 @@ async function countedCalls(world: World, model: string): Promise<number> {
   return lines.reduce((sum, line) => sum + (line.includes(`model="${model}"`) ? Number(line.split(' ').at(-1)) : 0), 0)
 }
 
-/** How many calls of the organization of a key run now. */
+/** Counts the running calls of the organization of a key. */
 async function underWay(world: World, { organization }: Keyed): Promise<number> {
   const { secret } = world.key({ organization, permissions: { manage: 'read' } })
   const url = `${world.router.url}/v1/manage/live?events=1`
@@ -44,7 +44,7 @@ async function underWay(world: World, { organization }: Keyed): Promise<number> 
 
 const rows: readonly Step[] = [
   {
-    holds: 'a call has one row that says who asked for what, what served and what it cost',
+    fact: 'a call has one row with its caller, its target, its tags and its cost',
     async check(route, world) {
       const { id: group } = world.store.groups.create({
         organization: world.key().organization,
@@ -77,7 +77,7 @@ const rows: readonly Step[] = [
     except: [noRow],
   },
   {
-    holds: 'the row is on disk before the last byte of the answer',
+    fact: 'the row is on disk before the last byte of the answer',
     async check(route, world) {
       const key = world.key()
       const response = await world.fetch(route, { secret: key.secret })
@@ -89,7 +89,7 @@ const rows: readonly Step[] = [
     except: [noRow],
   },
   {
-    holds: 'the row of a call whose provider counts nothing is marked as estimated',
+    fact: 'the row of a call whose provider counts nothing is marked as estimated',
     async check(route, world) {
       const key = world.key()
       world.acts.one.push(answering({ uncounted: true }))
@@ -103,7 +103,7 @@ const rows: readonly Step[] = [
     ],
   },
   {
-    holds: 'the row of a call that failed says how',
+    fact: 'the row of a failed call has the error',
     async check(route, world) {
       const key = world.key()
       world.acts.one.push(failing(400, {}, { message: 'no', code: 'odd' }))
@@ -115,7 +115,7 @@ const rows: readonly Step[] = [
     except: [counting('it has no row')],
   },
   {
-    holds: 'metrics count the call',
+    fact: 'metrics count the call',
     async check(route, world) {
       const key = world.key()
       const before = await countedCalls(world, route.models)
@@ -127,7 +127,7 @@ const rows: readonly Step[] = [
     except: [counting('metrics count rows, and it has none')],
   },
   {
-    holds: 'live figures have a call while it runs',
+    fact: 'live figures have a call while it runs',
     async check(route, world) {
       const key = world.keyOfOwn()
       const { act, begun, go } = held()
@@ -142,7 +142,7 @@ const rows: readonly Step[] = [
     except: [counting('live figures are those of calls that have a row')],
   },
   {
-    holds: 'usage counts the call',
+    fact: 'usage counts the call',
     async check(route, world) {
       const key = world.keyOfOwn()
       await world.ask(route, { secret: key.secret })
@@ -157,9 +157,9 @@ const rows: readonly Step[] = [
   },
 ]
 
-export const whatIsLeft: Scenario = { name: 'what is left of a call', start: plainWorld, steps: rows }
+export const rowsAndMetrics: Scenario = { name: 'rows and metrics', start: plainWorld, steps: rows }
 
-/** Streams that begin and go no further: the provider says so many events, then does something else. */
+/** Begins a stream with so many events, then does something else. */
 const begins =
   (count: number, then: (response: Parameters<Act>[0]) => void): Act =>
   (response, request) => {
@@ -168,15 +168,15 @@ const begins =
   }
 
 const noStream = without('stream', 'its API has no streams')
-/** What is said at the end of a stream that came whole. */
+/** The ends of streams that came whole. */
 const terminators =
   /\[DONE\]|message_stop|response\.completed|image_(generation|edit)\.completed|transcript\.text\.done|speech\.audio\.done/
-/** What is said when a stream fails. */
-const saysError = /"error": ?\{|event: error|response\.failed/
+/** The events of streams that fail. */
+const isError = /"error": ?\{|event: error|response\.failed/
 
 const streamed: readonly Step[] = [
   {
-    holds: 'a stream has one row, which is on disk before its last byte',
+    fact: 'a stream has one row, which is on disk before its last byte',
     async check(route, world) {
       const key = world.key()
       const { status, text } = await world.ask(route, { secret: key.secret, stream: true })
@@ -186,7 +186,7 @@ const streamed: readonly Step[] = [
     except: [noStream],
   },
   {
-    holds: 'a stream has the headers of an answer',
+    fact: 'a stream has the headers of an answer',
     async check(route, world) {
       const { secret } = world.key({ limits: { requestsPerMinute: 9, tokensPerMinute: null, concurrentCalls: null } })
       const { headers } = await world.ask(route, { secret, stream: true, headers: { 'x-request-id': 'mine-3' } })
@@ -196,12 +196,12 @@ const streamed: readonly Step[] = [
     except: [noStream],
   },
   {
-    holds: 'a stream that breaks off is charged for what came and never ends like a whole one',
+    fact: 'a stream that breaks off is charged for what came and never ends like a whole one',
     async check(route, world) {
       const key = world.key()
       world.acts.one.push(begins(1, (response) => response.destroy()))
       const { status, text } = await world.ask(route, { secret: key.secret, stream: true })
-      expect([status, terminators.test(text), saysError.test(text)]).toEqual([200, false, true])
+      expect([status, terminators.test(text), isError.test(text)]).toEqual([200, false, true])
       expect(world.rows(key)).toMatchObject([{ outcome: 'partial', status: 502, error: 'provider_cut' }])
       const [row] = world.rows(key)
       expect([row?.cost.estimated, (row?.cost.nanoUsd ?? 0) > 0]).toEqual([true, true])
@@ -209,7 +209,7 @@ const streamed: readonly Step[] = [
     except: [noStream],
   },
   {
-    holds: 'a stream whose client leaves is charged for what came',
+    fact: 'a stream whose client leaves is charged for what came',
     async check(route, world) {
       const key = world.key()
       const left = Promise.withResolvers<void>()
@@ -228,7 +228,7 @@ const streamed: readonly Step[] = [
     except: [noStream],
   },
   {
-    holds: 'a stream that breaks off before content is the turn of the second target',
+    fact: 'a stream that breaks off before content is the turn of the second target',
     async check(route, world) {
       const { secret } = world.key()
       world.acts.one.push(begins(0, (response) => response.destroy()))
@@ -238,7 +238,7 @@ const streamed: readonly Step[] = [
     except: [noStream],
   },
   {
-    holds: 'a stream without content in time is the turn of the second target',
+    fact: 'a stream without content in time is the turn of the second target',
     async check(route, world) {
       const { secret } = world.key()
       world.acts.one.push(begins(0, (response) => response.flushHeaders()))
@@ -248,17 +248,17 @@ const streamed: readonly Step[] = [
     except: [noStream],
   },
   {
-    holds: 'a stream that waits until it is whole is the turn of the second target when it breaks off',
+    fact: 'a stream that waits until it is whole is the turn of the second target when it breaks off',
     async check(route, world) {
       const { secret } = world.key()
       world.acts.one.push(begins(1, (response) => response.destroy()))
       const { text } = await world.ask(route, { secret, stream: true, model: policyOf(route, 'whole') })
-      expect([asked(world), terminators.test(text), saysError.test(text)]).toEqual([['one', 'two'], true, false])
+      expect([asked(world), terminators.test(text), isError.test(text)]).toEqual([['one', 'two'], true, false])
     },
     except: [noStream],
   },
   {
-    holds: 'a stream of a model that costs more and has served is charged for it',
+    fact: 'a stream of a model that costs more and has served is charged for it',
     async check(route, world) {
       const key = world.key()
       const served = `${route.models}-costly`
@@ -272,7 +272,7 @@ const streamed: readonly Step[] = [
     ],
   },
   {
-    holds: 'a target whose stream says that nothing is left is passed over until it has more',
+    fact: 'a target whose stream has x-ratelimit-remaining-requests: 0 is passed over',
     async check(route, world) {
       const headers = { 'x-ratelimit-remaining-requests': '0', 'x-ratelimit-reset-requests': '60s' }
       const { secret } = world.key()
@@ -284,7 +284,7 @@ const streamed: readonly Step[] = [
     except: [noStream],
   },
   {
-    holds: 'the last event of a stream says which targets were asked, where x-router-explain is true',
+    fact: 'the last event of a stream reports which targets were asked, where x-router-explain is true',
     async check(route, world) {
       const { secret } = world.key()
       const { text } = await world.ask(route, { secret, stream: true, headers: { 'x-router-explain': 'true' } })
@@ -295,7 +295,7 @@ const streamed: readonly Step[] = [
     except: [noStream],
   },
   {
-    holds: 'a stream that is silent is kept alive by comments or pings',
+    fact: 'a stream that is silent is kept alive by comments or pings',
     async check(route, world) {
       const { secret } = world.key()
       const go = Promise.withResolvers<void>()
@@ -326,15 +326,15 @@ async function readUntil(response: Response, sign: RegExp, go: () => void): Prom
   return text
 }
 
-export const howStreamsEnd: Scenario = {
-  name: 'how streams go and end',
+export const streams: Scenario = {
+  name: 'streams',
   start: () => callWorld({ settings: { routing: { retries: 0, first_event: '300ms' } }, keepAliveMs: 100 }),
   steps: streamed,
 }
 
 const early: readonly Step[] = [
   {
-    holds: 'a stream begins with comments before there is content, and fails with an event',
+    fact: 'a stream begins with comments before there is content, and fails with an event',
     async check(route, world) {
       const { secret } = world.key()
       const end = Promise.withResolvers<void>()
@@ -350,14 +350,14 @@ const early: readonly Step[] = [
         expect.stringMatching(/text\/event-stream/),
       ])
       const { text } = await read(await fetched)
-      expect([/^: /.test(text), saysError.test(text), terminators.test(text)]).toEqual([true, true, false])
+      expect([/^: /.test(text), isError.test(text), terminators.test(text)]).toEqual([true, true, false])
     },
     except: [noStream],
   },
 ]
 
-export const howStreamsBegin: Scenario = {
-  name: 'how streams begin that are kept alive early',
+export const earlyStreams: Scenario = {
+  name: 'streams with early keep-alive',
   start() {
     const server = { host: '127.0.0.1', port: 0, threads: 1, keep_alive: 'early' }
     return callWorld({ settings: { server }, keepAliveMs: 100 })

@@ -12,7 +12,7 @@ import { type Format, modelApis, type Route, routes } from './examples.ts'
 
 // A router with two providers of every format behind it, `one` and `two`. `two` is the cheaper one.
 
-/** What a provider does with one request. */
+/** Handles one request as a provider. */
 export type Act = (response: ServerResponse, request: Received) => void | Promise<void>
 
 export type Slot = 'one' | 'two'
@@ -165,7 +165,7 @@ export class World {
   readonly router: TestRouter
   readonly store: Store
   readonly providers: { readonly [slot in Slot]: LoopbackProvider }
-  /** What the providers do first; then they answer. */
+  /** Handlers of the next requests; later ones are answered as usual. */
   readonly acts: { readonly [slot in Slot]: Act[] }
   #organizations = 0
 
@@ -190,7 +190,7 @@ export class World {
     return { ...newKey(this.store, { ...changes, organization }), organization, since: Date.now() }
   }
 
-  /** A key of an organization of its own, which nobody has called with yet. */
+  /** A key of an organization of its own, which has made no calls. */
   keyOfOwn(changes: Partial<NewKey> = {}): Keyed {
     const { id } = this.store.organizations.create(`organization ${++this.#organizations}`)
     return this.key({ ...changes, organization: id })
