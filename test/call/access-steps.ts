@@ -6,7 +6,7 @@ import type { Route } from './examples.ts'
 import { forms, type Scenario, type Step } from './table.ts'
 import { type Answer, bodyOf, bytesOf, callWorld, plainWorld, type World } from './world.ts'
 
-// Who may call, and what a body may be.
+// Authentication, and the bounds of bodies.
 
 /** The status, the code and the field of an error. */
 export function refusal({ status, json }: Answer): [status: number, code: unknown, param: unknown] {
@@ -32,15 +32,15 @@ export async function revoke(world: World, id: string): Promise<void> {
 
 const who: readonly Step[] = [
   {
-    holds: 'a call without a key is refused with 401',
+    fact: 'a call without a key is refused with 401',
     check: (route, world) => expectRefused(world, world.ask(route), 401, 'missing_key'),
   },
   {
-    holds: 'a call with a key that nobody has made is refused with 403',
+    fact: 'a call with an unknown key is refused with 403',
     check: (route, world) => expectRefused(world, world.ask(route, { secret: 'ir-nobody' }), 403, 'invalid_key'),
   },
   {
-    holds: 'a call with a revoked key is refused with 403',
+    fact: 'a call with a revoked key is refused with 403',
     async check(route, world) {
       const { id, secret } = world.key()
       await revoke(world, id)
@@ -48,12 +48,12 @@ const who: readonly Step[] = [
     },
   },
   {
-    holds: 'a call with an expired key is refused with 403',
+    fact: 'a call with an expired key is refused with 403',
     check: (route, world) =>
       expectRefused(world, world.ask(route, { secret: world.key({ expiresAt: 1 }).secret }), 403, 'invalid_key'),
   },
   {
-    holds: 'a call with a key that may not write completions is refused with 403',
+    fact: 'a call with a key that may not write completions is refused with 403',
     async check(route, world) {
       for (const completions of ['none', 'read'] as const) {
         const { secret } = world.key({ permissions: { completions, manage: 'write' } })
@@ -62,7 +62,7 @@ const who: readonly Step[] = [
     },
   },
   {
-    holds: 'a key that is revoked while the body is on its way is refused with 403',
+    fact: 'a key that is revoked while the body is on its way is refused with 403',
     async check(route, world) {
       const { id, secret } = world.key()
       const { bytes, type } = await bytesOf(route)
@@ -83,7 +83,7 @@ const who: readonly Step[] = [
       )
       call.on('error', sent.reject)
       const begun = Promise.withResolvers<void>()
-      // The router says so when the request has reached it.
+      // The router sends this when the request has reached it.
       call.on('continue', begun.resolve)
       call.flushHeaders()
       await within(5_000, 'to reach the router', begun.promise)
@@ -96,7 +96,7 @@ const who: readonly Step[] = [
   },
 ]
 
-export const whoMayCall: Scenario = { name: 'who may call', start: plainWorld, steps: who }
+export const authentication: Scenario = { name: 'authentication', start: plainWorld, steps: who }
 
 const values = (count: number) => Array.from({ length: count }, () => 0)
 const nested = (levels: number) => JSON.parse('['.repeat(levels) + ']'.repeat(levels))
@@ -130,7 +130,7 @@ const argumentsAreJson = {
 
 const bodies: readonly Step[] = [
   {
-    holds: 'a body that is too large is refused with 413',
+    fact: 'a body that is too large is refused with 413',
     check: (route, world) => {
       const { secret } = world.key()
       return expectRefused(world, world.ask(route, { secret, body: { x: 'x'.repeat(300_000) } }), 413, 'too_large')
@@ -143,7 +143,7 @@ const bodies: readonly Step[] = [
     ],
   },
   {
-    holds: 'a body with more than max_values values is refused with 400',
+    fact: 'a body with more than max_values values is refused with 400',
     async check(route, world) {
       const { secret } = world.key()
       const { status, json } = await world.ask(route, { secret, body: { x: values(3_000) } })
@@ -160,7 +160,7 @@ const bodies: readonly Step[] = [
     ],
   },
   {
-    holds: 'a body with more than 200 levels is refused with 400',
+    fact: 'a body with more than 200 levels is refused with 400',
     check: (route, world) => {
       const { secret } = world.key()
       return expectRefused(world, world.ask(route, { secret, body: { x: nested(201) } }), 400, 'invalid_request')
@@ -168,7 +168,7 @@ const bodies: readonly Step[] = [
     except: [noDepth],
   },
   {
-    holds: 'JSON inside of a text with more than max_values values is refused with 400',
+    fact: 'JSON inside of a text with more than max_values values is refused with 400',
     async check(route, world) {
       const { secret } = world.key()
       const body = withArguments(route, JSON.stringify({ type: 'server_vad', list: values(3_000) })) as Record<
@@ -185,7 +185,7 @@ const bodies: readonly Step[] = [
     ],
   },
   {
-    holds: 'a body with more fields that the API does not have than max_unknown_fields is refused with 400',
+    fact: 'a body with more fields that the API does not have than max_unknown_fields is refused with 400',
     async check(route, world) {
       const { secret } = world.key()
       const body = Object.fromEntries(values(mostUnknown + 1).map((_, index) => [`unknown_${index}`, 'x']))
@@ -195,7 +195,7 @@ const bodies: readonly Step[] = [
     },
   },
   {
-    holds: 'a body that is no JSON is refused with 400',
+    fact: 'a body that is no JSON is refused with 400',
     async check(route, world) {
       const answer = await sendText(route, world, '{"model": ', 'application/json')
       expect(refusal(answer).slice(0, 2)).toEqual([400, 'invalid_request'])
@@ -204,7 +204,7 @@ const bodies: readonly Step[] = [
     except: [forms('it takes forms alone, so that JSON of any kind is 415')],
   },
   {
-    holds: 'a body of another type is refused with 415',
+    fact: 'a body of another type is refused with 415',
     async check(route, world) {
       for (const type of ['text/plain', undefined]) {
         const { body } = bodyOf(route, {})
@@ -215,7 +215,7 @@ const bodies: readonly Step[] = [
     },
   },
   {
-    holds: 'a body without a model is refused with 400 that names the field',
+    fact: 'a body without a model is refused with 400 that names the field',
     async check(route, world) {
       const { secret } = world.key()
       const answer = await world.ask(route, { secret, body: { model: undefined } })
@@ -224,7 +224,7 @@ const bodies: readonly Step[] = [
   },
   ...['x-router-strict', 'x-router-explain', 'x-router-timeout', 'x-router-tags'].map(
     (header): Step => ({
-      holds: `a value of ${header} that means nothing is refused with 400 that names the header`,
+      fact: `an invalid value of ${header} is refused with 400 that names the header`,
       async check(route, world) {
         const { secret } = world.key()
         const answer = await world.ask(route, { secret, headers: { [header]: '=?' } })
@@ -236,8 +236,8 @@ const bodies: readonly Step[] = [
 ]
 
 /** Small bounds, so that small bodies are too large. */
-export const whatABodyIs: Scenario = {
-  name: 'what a body may be',
+export const bodyBounds: Scenario = {
+  name: 'bounds of bodies',
   start() {
     const server = { host: '127.0.0.1', port: 0, threads: 1 }
     const bounds = { body_limit: '200kb', max_values: 1_000, max_unknown_fields: mostUnknown }

@@ -2,25 +2,25 @@ import type { ServerResponse } from 'node:http'
 import type { JsonObject } from '../../src/core/json.ts'
 import { answerJson, type Received } from '../helpers/provider.ts'
 
-// What a provider answers at the paths that routes lead to: whole or streamed, with or without the tokens that it counted.
+// Provider answers for the paths that the routes lead to: whole or streamed, with or without token counts.
 
 /** The tokens that every answer counts. */
 export const counted = { input: 10, output: 5 }
 
-/** What an answer is to say beside its words. */
-export type Saying = {
+/** Facts that an answer reports beside its content. */
+export type Reported = {
   /** The model that served, as the provider calls it. */
   model?: string
   /** No tokens are counted. */
   uncounted?: boolean
 }
 
-type Answering = (request: Received, said: Required<Saying>) => JsonObject
-type Streaming = (request: Received, said: Required<Saying>) => JsonObject[]
+type Answering = (request: Received, reported: Required<Reported>) => JsonObject
+type Streaming = (request: Received, reported: Required<Reported>) => JsonObject[]
 
 const chatUsage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 }
 const tokens = { input_tokens: 10, output_tokens: 5, total_tokens: 15 }
-const usageOf = (usage: JsonObject, { uncounted }: Saying) => (uncounted ? {} : { usage })
+const usageOf = (usage: JsonObject, { uncounted }: Reported) => (uncounted ? {} : { usage })
 const message = { role: 'assistant', content: 'Hi you.' }
 const output = [
   {
@@ -33,51 +33,65 @@ const imageUsage = { ...tokens, input_tokens_details: { text_tokens: 10, image_t
 
 /** Whole answers, by the end of the path. */
 export const answers: { readonly [path: string]: Answering } = {
-  '/chat/completions': (_, said) => ({
-    ...{ id: 'c1', created: 1, object: 'chat.completion', model: said.model },
+  '/chat/completions': (_, reported) => ({
+    ...{ id: 'c1', created: 1, object: 'chat.completion', model: reported.model },
     choices: [{ index: 0, message, finish_reason: 'stop' }],
-    ...usageOf(chatUsage, said),
+    ...usageOf(chatUsage, reported),
   }),
-  '/v1/messages': (_, said) => ({
-    ...{ id: 'm1', type: 'message', role: 'assistant', model: said.model, stop_reason: 'end_turn' },
+  '/v1/messages': (_, reported) => ({
+    ...{ id: 'm1', type: 'message', role: 'assistant', model: reported.model, stop_reason: 'end_turn' },
     content: [{ type: 'text', text: 'Hi you.' }],
-    ...usageOf(tokens, said),
+    ...usageOf(tokens, reported),
   }),
   '/count_tokens': () => ({ input_tokens: 14 }),
   '/input_tokens': () => ({ object: 'response.input_tokens', input_tokens: 14 }),
-  '/responses/compact': (_, said) => ({
-    ...{ id: 'r2', object: 'response.compaction', created_at: 2, model: said.model },
+  '/responses/compact': (_, reported) => ({
+    ...{ id: 'r2', object: 'response.compaction', created_at: 2, model: reported.model },
     output: [{ type: 'compaction', id: 'cmp_1', encrypted_content: 'sealed' }],
-    ...usageOf(tokens, said),
+    ...usageOf(tokens, reported),
   }),
-  '/responses': (_, said) => ({
-    ...{ id: 'r1', object: 'response', created_at: 1, status: 'completed', model: said.model, output },
-    ...usageOf(tokens, said),
+  '/responses': (_, reported) => ({
+    ...{ id: 'r1', object: 'response', created_at: 1, status: 'completed', model: reported.model, output },
+    ...usageOf(tokens, reported),
   }),
-  '/completions': (_, said) => ({
-    ...{ id: 'c1', created: 1, object: 'text_completion', model: said.model },
+  '/completions': (_, reported) => ({
+    ...{ id: 'c1', created: 1, object: 'text_completion', model: reported.model },
     choices: [{ index: 0, text: ' upon', finish_reason: 'stop', logprobs: null }],
-    ...usageOf(chatUsage, said),
+    ...usageOf(chatUsage, reported),
   }),
-  '/embeddings': (_, said) => ({
-    ...{ object: 'list', model: said.model, data: [{ object: 'embedding', index: 0, embedding: [1, 2] }] },
-    ...usageOf({ prompt_tokens: 10, total_tokens: 10 }, said),
+  '/embeddings': (_, reported) => ({
+    ...{ object: 'list', model: reported.model, data: [{ object: 'embedding', index: 0, embedding: [1, 2] }] },
+    ...usageOf({ prompt_tokens: 10, total_tokens: 10 }, reported),
   }),
-  '/rerank': (_, said) => ({
-    ...{ id: 'k1', model: said.model, results: [{ index: 0, relevance_score: 0.9 }] },
-    ...usageOf({ prompt_tokens: 10, total_tokens: 10 }, said),
+  '/rerank': (_, reported) => ({
+    ...{ id: 'k1', model: reported.model, results: [{ index: 0, relevance_score: 0.9 }] },
+    ...usageOf({ prompt_tokens: 10, total_tokens: 10 }, reported),
   }),
-  '/moderations': (_, said) => ({
-    ...{ id: 'k1', model: said.model, results: [{ flagged: false, categories: {}, category_scores: {} }] },
-    ...usageOf({ prompt_tokens: 10 }, said),
+  '/moderations': (_, reported) => ({
+    ...{ id: 'k1', model: reported.model, results: [{ flagged: false, categories: {}, category_scores: {} }] },
+    ...usageOf({ prompt_tokens: 10 }, reported),
   }),
-  '/images/generations': (_, said) => ({ created: 1, model: said.model, data: [image], ...usageOf(imageUsage, said) }),
-  '/images/edits': (_, said) => ({ created: 1, model: said.model, data: [image], ...usageOf(imageUsage, said) }),
-  '/audio/transcriptions': (_, said) => ({ text: 'Hi.', model: said.model, ...usageOf({ ...tokens }, said) }),
+  '/images/generations': (_, reported) => ({
+    created: 1,
+    model: reported.model,
+    data: [image],
+    ...usageOf(imageUsage, reported),
+  }),
+  '/images/edits': (_, reported) => ({
+    created: 1,
+    model: reported.model,
+    data: [image],
+    ...usageOf(imageUsage, reported),
+  }),
+  '/audio/transcriptions': (_, reported) => ({
+    text: 'Hi.',
+    model: reported.model,
+    ...usageOf({ ...tokens }, reported),
+  }),
   '/audio/speech': () => ({ audio: 'c291bmQ=' }),
-  '/decisions': (_, said) => ({
-    ...{ model: said.model, answers: [{ type: 'predicate', probability: 0.9 }] },
-    ...usageOf(tokens, said),
+  '/decisions': (_, reported) => ({
+    ...{ model: reported.model, answers: [{ type: 'predicate', probability: 0.9 }] },
+    ...usageOf(tokens, reported),
   }),
 }
 
@@ -88,32 +102,38 @@ const chunk = (object: string, choice: JsonObject, model: string): JsonObject =>
 
 /** The events of streams, by the end of the path. */
 const streams: { readonly [path: string]: Streaming } = {
-  '/chat/completions': (_, said) => [
-    chunk('chat.completion.chunk', { delta: { role: 'assistant', content: 'Hi ' }, finish_reason: null }, said.model),
-    chunk('chat.completion.chunk', { delta: { content: 'you.' }, finish_reason: null }, said.model),
-    chunk('chat.completion.chunk', { delta: {}, finish_reason: 'stop' }, said.model),
-    ...(said.uncounted ? [] : [{ ...chunk('chat.completion.chunk', {}, said.model), choices: [], usage: chatUsage }]),
+  '/chat/completions': (_, reported) => [
+    chunk(
+      'chat.completion.chunk',
+      { delta: { role: 'assistant', content: 'Hi ' }, finish_reason: null },
+      reported.model,
+    ),
+    chunk('chat.completion.chunk', { delta: { content: 'you.' }, finish_reason: null }, reported.model),
+    chunk('chat.completion.chunk', { delta: {}, finish_reason: 'stop' }, reported.model),
+    ...(reported.uncounted
+      ? []
+      : [{ ...chunk('chat.completion.chunk', {}, reported.model), choices: [], usage: chatUsage }]),
   ],
-  '/completions': (_, said) => [
-    chunk('text_completion', { text: ' upon', finish_reason: null, logprobs: null }, said.model),
-    chunk('text_completion', { text: ' a time', finish_reason: 'stop', logprobs: null }, said.model),
-    ...(said.uncounted ? [] : [{ ...chunk('text_completion', {}, said.model), choices: [], usage: chatUsage }]),
+  '/completions': (_, reported) => [
+    chunk('text_completion', { text: ' upon', finish_reason: null, logprobs: null }, reported.model),
+    chunk('text_completion', { text: ' a time', finish_reason: 'stop', logprobs: null }, reported.model),
+    ...(reported.uncounted ? [] : [{ ...chunk('text_completion', {}, reported.model), choices: [], usage: chatUsage }]),
   ],
-  '/images/generations': (_, said) => [
+  '/images/generations': (_, reported) => [
     { type: 'image_generation.partial_image', partial_image_index: 0, ...image },
-    { type: 'image_generation.completed', ...image, ...usageOf(imageUsage, said) },
+    { type: 'image_generation.completed', ...image, ...usageOf(imageUsage, reported) },
   ],
-  '/images/edits': (_, said) => [
+  '/images/edits': (_, reported) => [
     { type: 'image_edit.partial_image', partial_image_index: 0, ...image },
-    { type: 'image_edit.completed', ...image, ...usageOf(imageUsage, said) },
+    { type: 'image_edit.completed', ...image, ...usageOf(imageUsage, reported) },
   ],
-  '/audio/transcriptions': (_, said) => [
+  '/audio/transcriptions': (_, reported) => [
     { type: 'transcript.text.delta', delta: 'Hi' },
-    { type: 'transcript.text.done', text: 'Hi.', ...usageOf({ ...tokens }, said) },
+    { type: 'transcript.text.done', text: 'Hi.', ...usageOf({ ...tokens }, reported) },
   ],
-  '/audio/speech': (_, said) => [
+  '/audio/speech': (_, reported) => [
     { type: 'speech.audio.delta', audio: 'c291bmQ=' },
-    { type: 'speech.audio.done', ...usageOf(tokens, said) },
+    { type: 'speech.audio.done', ...usageOf(tokens, reported) },
   ],
 }
 
@@ -129,31 +149,31 @@ export function fieldOf({ body }: Pick<Received, 'body'>, name: string): unknown
   return body.find(([field]: [string]) => field === name)?.[1]
 }
 
-/** Whether a request asks for a stream. */
+/** Returns true for a request that asks for a stream. */
 export function asksForStream(request: Received): boolean {
   return String(fieldOf(request, 'stream')) === 'true' || fieldOf(request, 'stream_format') === 'sse'
 }
 
 /** The texts of the events of a stream. */
-export function eventsFor(request: Received, saying: Saying = {}): string[] {
-  const said = { model: String(fieldOf(request, 'model')), uncounted: false, ...saying }
+export function eventsFor(request: Received, facts: Reported = {}): string[] {
+  const reported = { model: String(fieldOf(request, 'model')), uncounted: false, ...facts }
   const made = entryFor(streams, request.path)
   if (!made) throw new Error(`no stream is made for ${request.path}: add it to test/call/answers.ts`)
-  const texts = made(request, said).map((event) => `data: ${JSON.stringify(event)}\n\n`)
+  const texts = made(request, reported).map((event) => `data: ${JSON.stringify(event)}\n\n`)
   return /completions|transcriptions/.test(request.path) ? [...texts, 'data: [DONE]\n\n'] : texts
 }
 
 /** Answers a request as providers do. */
-export function answer(response: ServerResponse, request: Received, saying: Saying = {}, headers = {}): void {
+export function answer(response: ServerResponse, request: Received, facts: Reported = {}, headers = {}): void {
   if (asksForStream(request)) {
     response.writeHead(200, { 'content-type': 'text/event-stream', ...headers })
-    response.end(eventsFor(request, saying).join(''))
+    response.end(eventsFor(request, facts).join(''))
   } else if (request.path.endsWith('/audio/speech')) {
     response.writeHead(200, { 'content-type': 'audio/mpeg', ...headers }).end(Buffer.from('sound'))
   } else {
     const made = entryFor(answers, request.path)
     if (!made) throw new Error(`no answer is made for ${request.path}: add it to \`answers\` in test/call/answers.ts`)
-    const said = { model: String(fieldOf(request, 'model')), uncounted: false, ...saying }
-    answerJson(response, made(request, said), 200, headers)
+    const reported = { model: String(fieldOf(request, 'model')), uncounted: false, ...facts }
+    answerJson(response, made(request, reported), 200, headers)
   }
 }

@@ -12,20 +12,20 @@ import {
   failing,
   idOf,
   ownPolicy,
-  ownVariant,
   plainWorld,
   policyOf,
   type World,
 } from './world.ts'
 
-// How targets are asked, and what follows a failure.
+// Attempts, failover and the reply.
 
-const garbage: Act = (response) => {
+/** An answer that is of no use to any API. */
+export const garbage: Act = (response) => {
   response.writeHead(200, { 'content-type': 'application/json' }).end('{"nothing": "of use"}')
 }
 
 /** Calls with a key of an organization of its own, which has all its retries, by a policy over both targets, of which the first one does this. */
-async function callBoth(route: Route, world: World, first: readonly Act[], asking: Asking = {}) {
+export async function callBoth(route: Route, world: World, first: readonly Act[], asking: Asking = {}) {
   const key = world.keyOfOwn()
   world.acts.one.push(...first)
   const answer = await world.ask(route, { secret: key.secret, model: policyOf(route, 'both'), ...asking })
@@ -36,7 +36,7 @@ const noRow = counting('it has no row')
 
 const retried: readonly Step[] = [
   {
-    holds: 'a target that fails is asked again, and all attempts have the same idempotency key',
+    fact: 'a target that fails is asked again, and all attempts have the same idempotency key',
     async check(route, world) {
       const { status, headers } = await callBoth(route, world, [failing(500)], { model: idOf(route) })
       expect([status, headers.get('x-router-attempts'), asked(world)]).toEqual([200, '2', ['one', 'one']])
@@ -45,7 +45,7 @@ const retried: readonly Step[] = [
     },
   },
   {
-    holds: 'the provider learns where an attempt is in the trace',
+    fact: 'each attempt sends its own span in the trace',
     async check(route, world) {
       const trace = '0af7651916cd43dd8448eb211c80319c'
       const headers = { traceparent: `00-${trace}-b7ad6b7169203331-01` }
@@ -60,7 +60,7 @@ const retried: readonly Step[] = [
 
 const failures: readonly Step[] = [
   {
-    holds: 'every call has an idempotency key of its own',
+    fact: 'every call has an idempotency key of its own',
     async check(route, world) {
       const { secret } = world.keyOfOwn()
       await world.ask(route, { secret })
@@ -71,7 +71,7 @@ const failures: readonly Step[] = [
     },
   },
   {
-    holds: 'the second target serves when the first one fails',
+    fact: 'the second target serves when the first one fails',
     async check(route, world) {
       const { status, headers } = await callBoth(route, world, [failing(500)])
       expect([status, asked(world)]).toEqual([200, ['one', 'two']])
@@ -80,7 +80,7 @@ const failures: readonly Step[] = [
     },
   },
   {
-    holds: 'the second target serves at once when the first one is busy',
+    fact: 'the second target serves at once when the first one is busy',
     async check(route, world) {
       const key = world.keyOfOwn()
       world.acts.one.push(failing(429, { 'retry-after': '60' }))
@@ -89,7 +89,7 @@ const failures: readonly Step[] = [
     },
   },
   {
-    holds: 'a target that has named a time to wait is passed over until then',
+    fact: 'a target that has named a time to wait is passed over until then',
     async check(route, world) {
       // The step before has made it busy, if this one is checked after it.
       const key = world.keyOfOwn()
@@ -102,7 +102,7 @@ const failures: readonly Step[] = [
     },
   },
   {
-    holds: 'the second target serves when the answer of the first one cannot be read',
+    fact: 'the second target serves when the answer of the first one cannot be read',
     async check(route, world) {
       const { status } = await callBoth(route, world, [garbage])
       expect([status, asked(world)]).toEqual([200, ['one', 'two']])
@@ -110,7 +110,7 @@ const failures: readonly Step[] = [
     except: [{ at: ({ isBytes }) => isBytes === true, because: 'bytes of any kind are an answer' }],
   },
   {
-    holds: 'when all targets fail the call fails as the first one did, and names every attempt',
+    fact: 'when all targets fail the call fails as the first one did, and names every attempt',
     async check(route, world) {
       world.acts.two.push(failing(500))
       const { status, headers, json, key } = await callBoth(route, world, [failing(500)])
@@ -126,14 +126,14 @@ const failures: readonly Step[] = [
     },
   },
   {
-    holds: 'a request that a target has refused goes to no other one',
+    fact: 'a request that a target has refused goes to no other one',
     async check(route, world) {
       const { status } = await callBoth(route, world, [failing(400, {}, { message: 'no' })])
       expect([status, asked(world)]).toEqual([400, ['one']])
     },
   },
   {
-    holds: 'the error of a provider has the form of the client API, and no secret of the provider',
+    fact: 'the error of a provider has the form of the client API, and no secret of the provider',
     async check(route, world) {
       const error = { message: 'not with secret-of-one', code: 'odd' }
       const { status, json, text } = await callBoth(route, world, [failing(400, {}, error)], { model: idOf(route) })
@@ -145,7 +145,7 @@ const failures: readonly Step[] = [
     },
   },
   {
-    holds: 'a call has failed with a 502 when its provider is silent for longer than x-router-timeout',
+    fact: 'a call has failed with a 502 when its provider is silent for longer than x-router-timeout',
     async check(route, world) {
       const silent: Act = () => {}
       const headers = { 'x-router-timeout': `${limit(200)}ms` }
@@ -158,26 +158,26 @@ const failures: readonly Step[] = [
 
 const answers: readonly Step[] = [
   {
-    holds: 'an answer has the id of the request, the model that served and how many attempts there were',
+    fact: 'an answer has the id of the request, the model that served and how many attempts there were',
     async check(route, world) {
       const headers = { 'x-request-id': 'mine-1' }
-      const { headers: told, status } = await callBoth(route, world, [], { model: idOf(route), headers })
+      const { headers: replied, status } = await callBoth(route, world, [], { model: idOf(route), headers })
       const names = ['x-request-id', 'x-router-model', 'x-router-attempts']
-      expect([status, ...names.map((name) => told.get(name))]).toEqual([200, 'mine-1', idOf(route), '1'])
+      expect([status, ...names.map((name) => replied.get(name))]).toEqual([200, 'mine-1', idOf(route), '1'])
     },
   },
   {
-    holds: 'an error of a provider has the same headers as an answer',
+    fact: 'an error of a provider has the same headers as an answer',
     async check(route, world) {
       const headers = { 'x-request-id': 'mine-1' }
       const error = failing(400, {}, { message: 'no' })
-      const { headers: told, status } = await callBoth(route, world, [error], { model: idOf(route), headers })
+      const { headers: replied, status } = await callBoth(route, world, [error], { model: idOf(route), headers })
       const names = ['x-request-id', 'x-router-model', 'x-router-attempts']
-      expect([status, ...names.map((name) => told.get(name))]).toEqual([400, 'mine-1', idOf(route), '1'])
+      expect([status, ...names.map((name) => replied.get(name))]).toEqual([400, 'mine-1', idOf(route), '1'])
     },
   },
   {
-    holds: 'x-router-explain: true says which targets were asked and why',
+    fact: 'x-router-explain: true reports which targets were asked and why',
     async check(route, world) {
       const headers = { 'x-router-explain': 'true' }
       const { json, key } = await callBoth(route, world, [failing(500)], { headers })
@@ -191,7 +191,7 @@ const answers: readonly Step[] = [
     },
   },
   {
-    holds: 'x-router-explain: true says why a call was refused',
+    fact: 'x-router-explain: true reports why a call was refused',
     async check(route, world) {
       const headers = { 'x-router-explain': 'true' }
       const body = { provider: { only: ['nobody'] } }
@@ -201,7 +201,7 @@ const answers: readonly Step[] = [
     },
   },
   {
-    holds: 'x-router-explain: true says why a provider failed',
+    fact: 'x-router-explain: true reports why a provider failed',
     async check(route, world) {
       const headers = { 'x-router-explain': 'true' }
       const error = failing(400, {}, { message: 'no' })
@@ -211,7 +211,7 @@ const answers: readonly Step[] = [
     },
   },
   {
-    holds: 'a model that costs more and has served is charged, and named',
+    fact: 'a model that costs more and has served is charged, and named',
     async check(route, world) {
       const served = `${route.models}-costly`
       const { headers, key } = await callBoth(route, world, [answering({ model: served })], { model: idOf(route) })
@@ -226,9 +226,9 @@ const answers: readonly Step[] = [
   },
 ]
 
-/** How a client leaves a call before it has been answered. */
+/** A client that disconnects before its call is answered. */
 const leaving: Step = {
-  holds: 'a client that leaves before the answer has a row, pays the prompt, and ends the request to the provider',
+  fact: 'a client that leaves before the answer has a row, pays the prompt, and ends the request to the provider',
   async check(route, world) {
     const key = world.keyOfOwn()
     const begun = Promise.withResolvers<void>()
@@ -250,84 +250,14 @@ const leaving: Step = {
   },
 }
 
-export const howItIsAsked: Scenario = {
-  name: 'how targets are asked',
+export const attempts: Scenario = {
+  name: 'attempts and replies',
   start: plainWorld,
   steps: [...failures, ...answers, leaving],
 }
 
-export const howItIsAskedAgain: Scenario = {
-  name: 'how a target is asked again',
+export const retries: Scenario = {
+  name: 'retries',
   start: () => callWorld({ settings: { routing: { retries: 1 } } }),
   steps: retried,
-}
-
-/** What is known of targets beyond one call. Each route has targets of its own here. */
-const health: readonly Step[] = [
-  {
-    holds: 'a target that says that nothing is left is passed over until it has more',
-    async check(route, world) {
-      const headers = { 'x-ratelimit-remaining-requests': '0', 'x-ratelimit-reset-requests': '60s' }
-      const { secret } = world.keyOfOwn()
-      const asking = { secret, model: ownPolicy(route) }
-      world.acts.one.push(answering({}, headers))
-      expect((await world.ask(route, asking)).status).toBe(200)
-      expect((await world.ask(route, asking)).status).toBe(200)
-      expect(asked(world)).toEqual(['one', 'two'])
-    },
-  },
-  {
-    holds: 'a target that has failed often is passed over',
-    async check(route, world) {
-      const { secret } = world.keyOfOwn()
-      // The second one, since the step before is about the first.
-      const body = { models: [idOf(route, 'one', '-larger')] }
-      const asking = { secret, model: idOf(route, 'two', ownVariant(route)), body }
-      world.acts.two.push(failing(500), failing(500))
-      for (let times = 0; times < 3; times++) expect((await world.ask(route, asking)).status).toBe(200)
-      expect(asked(world)).toEqual(['one', 'one', 'one', 'two', 'two'])
-    },
-  },
-]
-
-export const whatIsKnown: Scenario = {
-  name: 'what is known of targets',
-  start: () => callWorld({ settings: { health: { in_a_row: 2, open: '10m', open_most: '10m' } } }),
-  steps: health,
-}
-
-const busy: readonly Step[] = [
-  {
-    holds: 'a target that has as many calls as it takes is passed over',
-    async check(route, world) {
-      const { secret } = world.keyOfOwn()
-      const begun = Promise.withResolvers<void>()
-      const end = Promise.withResolvers<void>()
-      world.acts.one.push(async (response, request) => {
-        begun.resolve()
-        await end.promise
-        await answering()(response, request)
-      })
-      const asking = { secret, model: policyOf(route, 'both') }
-      const first = world.ask(route, asking)
-      await within(10_000, 'the first call', begun.promise)
-      expect((await world.ask(route, asking)).status).toBe(200)
-      expect(asked(world)).toEqual(['one', 'two'])
-      end.resolve()
-      expect((await first).status).toBe(200)
-      world.clear()
-      expect((await world.ask(route, asking)).status).toBe(200)
-      expect(asked(world)).toEqual(['one'])
-    },
-  },
-]
-
-export const howManyAtOnce: Scenario = {
-  name: 'how many calls a target takes at once',
-  start() {
-    const limited = { limits: { concurrent: 1, queue: 10 } }
-    const providers = Object.fromEntries(['chat', 'responses', 'messages'].map((format) => [`one-${format}`, limited]))
-    return callWorld({ settings: { providers } })
-  },
-  steps: busy,
 }

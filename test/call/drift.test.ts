@@ -76,7 +76,7 @@ test.each(['/v1/embeddings', '/v1/images/generations', '/v1/responses/compact'])
   },
 )
 
-test('a target of embeddings that says that nothing is left is avoided until it has more', async () => {
+test('a target of embeddings with x-ratelimit-remaining-requests: 0 is passed over', async () => {
   const { secret } = world.key()
   const asking = { secret, model: ownPolicy(embeddings) }
   const headers = { 'x-ratelimit-remaining-requests': '0', 'x-ratelimit-reset-requests': '60s' }

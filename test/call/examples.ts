@@ -2,7 +2,7 @@ import type { JsonObject } from '../../src/core/json.ts'
 import { callRoutes } from '../../src/http/endpoints.ts'
 import { wav } from '../media/sounds.ts'
 
-// One request for every route of `http/endpoints.ts`. Every step of a call is crossed with every one of them.
+// One request for every route of `http/endpoints.ts`. Every step of a call is tested against each of them.
 
 /** The format of the provider that serves a route: the slug of a provider is `<one|two>-<format>`. */
 export type Format = 'chat' | 'responses' | 'messages'
@@ -20,12 +20,14 @@ export type Example = {
   file?: { field: string; bytes: Buffer; name: string; type: string }
   /** Members that make its answer a stream; missing where there is none. */
   stream?: JsonObject
-  /** Whether the answer is no JSON. */
+  /** Set where the answer is not JSON. */
   isBytes?: true
-  /** Whether the request is a conversation. */
+  /** Set where the request is a conversation. */
   isConversation?: true
-  /** Whether nothing is generated: it costs nothing and has no row in the ledger. */
+  /** Set where nothing is generated: the call costs nothing and has no ledger row. */
   isFree?: true
+  /** A body with a file that a provider here cannot fetch; missing where there are no files by address. */
+  linked?: (url: string) => JsonObject
   /** A field that is in `losses` of the providers here; missing where such a field is no part of the API. */
   lost?: JsonObject
 }
@@ -36,6 +38,10 @@ export type Route = Example & { path: string }
 const turns = [{ role: 'user', content: 'Hello' }]
 const chat = { format: 'chat', models: 'chat', isConversation: true } as const
 const streamed = { stream: true }
+const turn = (part: JsonObject) => [{ role: 'user', content: [part] }]
+const chatFile = (url: string) => ({ messages: turn({ type: 'image_url', image_url: { url } }) })
+const messagesFile = (url: string) => ({ messages: turn({ type: 'image', source: { type: 'url', url } }) })
+const responsesFile = (url: string) => ({ input: turn({ type: 'input_image', image_url: url }) })
 const picture =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 
@@ -43,6 +49,7 @@ const examples: { readonly [path: string]: Example } = {
   '/v1/chat/completions': {
     ...chat,
     body: { messages: turns, max_tokens: 20 },
+    linked: chatFile,
     text: 'Hello',
     stream: streamed,
     lost: { seed: 7 },
@@ -50,6 +57,7 @@ const examples: { readonly [path: string]: Example } = {
   '/v1/messages': {
     ...chat,
     body: { messages: turns, max_tokens: 20 },
+    linked: messagesFile,
     text: 'Hello',
     stream: streamed,
     lost: { top_k: 7 },
@@ -58,6 +66,7 @@ const examples: { readonly [path: string]: Example } = {
     ...chat,
     format: 'messages',
     body: { messages: turns },
+    linked: messagesFile,
     text: 'Hello',
     isFree: true,
     lost: { thinking: { type: 'enabled', budget_tokens: 1_024 } },
@@ -65,6 +74,7 @@ const examples: { readonly [path: string]: Example } = {
   '/v1/responses': {
     ...chat,
     body: { input: turns, max_output_tokens: 20 },
+    linked: responsesFile,
     text: 'Hello',
     stream: streamed,
     lost: { temperature: 0.5 },
@@ -73,6 +83,7 @@ const examples: { readonly [path: string]: Example } = {
     ...chat,
     format: 'responses',
     body: { input: turns },
+    linked: responsesFile,
     text: 'Hello',
     isFree: true,
     lost: { reasoning: { effort: 'low' } },
@@ -81,6 +92,7 @@ const examples: { readonly [path: string]: Example } = {
     ...chat,
     format: 'responses',
     body: { input: turns },
+    linked: responsesFile,
     text: 'Hello',
     lost: { temperature: 0.5 },
   },
@@ -124,6 +136,7 @@ const examples: { readonly [path: string]: Example } = {
     format: 'chat',
     models: 'image',
     body: { prompt: 'A dog', images: [picture] },
+    linked: (url) => ({ images: [{ image_url: url }] }),
     text: 'A dog',
     stream: streamed,
     lost: { seed: 7 },
@@ -161,7 +174,7 @@ export const modelApis = [...new Set(Object.values(examples).map(({ models }) =>
 /** The paths of all routes for calls. */
 export const paths = callRoutes.map(({ path }) => path)
 
-/** The route of a path. Throws where nobody has said what a request for it looks like. */
+/** Returns the route of a path. Throws for a path without an example. */
 export function routeAt(path: string): Route {
   const example = examples[path]
   if (example) return { path, ...example }

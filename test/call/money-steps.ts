@@ -15,7 +15,7 @@ import {
   type World,
 } from './world.ts'
 
-// What a call may use: requests, calls at once, tokens, money.
+// Rate limits, concurrency, tokens and money.
 
 const none = { requestsPerMinute: null, tokensPerMinute: null, concurrentCalls: null }
 const free = counting('it costs nothing, so that no limit in money concerns it', async (route, world) => {
@@ -38,8 +38,8 @@ async function expectListed(
   expect(await refusalsOf(world, key)).toMatchObject([{ status: expected[0], code: expected[1] }])
 }
 
-/** A provider that answers when it is told to; `begun` resolves when a request has come. */
-function held(): { act: Act; begun: Promise<void>; go(): void } {
+/** A provider that answers after `go`; `begun` resolves when a request has arrived. */
+export function held(): { act: Act; begun: Promise<void>; go(): void } {
   const begun = Promise.withResolvers<void>()
   const end = Promise.withResolvers<void>()
   const act: Act = async (response, request) => {
@@ -53,7 +53,7 @@ function held(): { act: Act; begun: Promise<void>; go(): void } {
 const limits: readonly Step[] = [
   ...(['key', 'organization'] as const).map(
     (whose): Step => ({
-      holds: `a call beyond the requests per minute of its ${whose} is a 429 with the time to wait`,
+      fact: `a call beyond the requests per minute of its ${whose} is a 429 with the time to wait`,
       async check(route, world) {
         const rates = { ...none, requestsPerMinute: 1 }
         const key = world.keyOfOwn(whose === 'key' ? { limits: rates } : {})
@@ -68,7 +68,7 @@ const limits: readonly Step[] = [
     }),
   ),
   {
-    holds: 'a call beyond the calls at once of its key is a 429, and the place is free when the first has ended',
+    fact: 'a call beyond the calls at once of its key is a 429, and the place is free when the first has ended',
     async check(route, world) {
       const key = world.key({ limits: { ...none, concurrentCalls: 1 } })
       const { act, begun, go } = held()
@@ -82,7 +82,7 @@ const limits: readonly Step[] = [
     },
   },
   {
-    holds: 'a prompt beyond the tokens per minute of its key is a 429',
+    fact: 'a prompt beyond the tokens per minute of its key is a 429',
     async check(route, world) {
       const key = world.key({ limits: { ...none, tokensPerMinute: 10 } })
       // A call that is larger than the limit is admitted when nothing else is in the window.
@@ -92,7 +92,7 @@ const limits: readonly Step[] = [
     except: [counting('it generates nothing, so that it uses no tokens')],
   },
   {
-    holds: 'a call that has failed gives back its place and its money',
+    fact: 'a call that has failed gives back its place and its money',
     async check(route, world) {
       const key = world.key({ limits: { ...none, concurrentCalls: 1 }, monthlyLimitNano: amount })
       world.acts.one.push(failing(500))
@@ -103,7 +103,7 @@ const limits: readonly Step[] = [
   },
 ]
 
-/** Whose money it is that is not enough. */
+/** Keys that cannot pay, by the limit that stops them. */
 const poor: { readonly [whose: string]: (world: World) => Keyed } = {
   'the monthly limit of its key': (world) => world.keyOfOwn({ monthlyLimitNano: 1n }),
   'the monthly limit of its group': (world) => {
@@ -121,7 +121,7 @@ const poor: { readonly [whose: string]: (world: World) => Keyed } = {
 const money: readonly Step[] = [
   ...Object.entries(poor).map(
     ([whose, keyIn]): Step => ({
-      holds: `a call that can cost more than ${whose} is a 402 and among the refusals`,
+      fact: `a call that can cost more than ${whose} is a 402 and among the refusals`,
       async check(route, world) {
         const key = keyIn(world)
         await expectListed(route, world, key, { expected: [402, 'budget_exhausted'] })
@@ -131,7 +131,7 @@ const money: readonly Step[] = [
     }),
   ),
   {
-    holds: 'a model without a price is a 402 for a key with a limit in money',
+    fact: 'a model without a price is a 402 for a key with a limit in money',
     async check(route, world) {
       const key = world.key({ monthlyLimitNano: amount })
       await expectListed(route, world, key, {
@@ -147,7 +147,7 @@ const money: readonly Step[] = [
     ],
   },
   {
-    holds: 'a model without a price is left out of a policy for a key with a limit in money',
+    fact: 'a model without a price is left out of a policy for a key with a limit in money',
     async check(route, world) {
       const { secret } = world.key({ monthlyLimitNano: amount })
       const { status } = await world.ask(route, { secret, model: policyOf(route, 'priced') })
@@ -156,7 +156,7 @@ const money: readonly Step[] = [
     except: [counting('it costs nothing, whatever the model')],
   },
   {
-    holds: 'a model without a price is served to a key without a limit, and its row says so',
+    fact: 'a model without a price is served to a key without a limit, and its row is marked as unpriced',
     async check(route, world) {
       const key = world.key()
       expect((await world.ask(route, { secret: key.secret, model: idOf(route, 'one', '-unpriced') })).status).toBe(200)
@@ -165,7 +165,7 @@ const money: readonly Step[] = [
     except: [counting('it has no row')],
   },
   {
-    holds: 'what a failed attempt was billed is charged in a row of its own',
+    fact: 'what a failed attempt was billed is charged in a row of its own',
     async check(route, world) {
       const key = world.key()
       world.acts.one.push(billed(route))
@@ -182,7 +182,7 @@ const money: readonly Step[] = [
     except: [counting('what a provider counts is free')],
   },
   {
-    holds: 'no second target is asked when what is left is not enough for it after a failed attempt was billed',
+    fact: 'no second target is asked when what is left is not enough for it after a failed attempt was billed',
     async check(route, world) {
       // The second target costs more, so that what it can cost is what is reserved: the row of a call has that.
       const asking = { model: idOf(route, 'two'), body: { models: [idOf(route, 'one')] } }
@@ -199,7 +199,7 @@ const money: readonly Step[] = [
     except: [counting('it reserves nothing')],
   },
   {
-    holds: 'a prompt whose bytes do not fit is admitted when its tokens do',
+    fact: 'a prompt whose bytes do not fit is admitted when its tokens do',
     async check(route, world) {
       const text = 'internationalization '.repeat(400)
       const asking = { body: withText(route, text), model: idOf(route, 'one') }
@@ -220,7 +220,7 @@ const money: readonly Step[] = [
     ],
   },
   {
-    holds: 'the client learns what the call has cost',
+    fact: 'the reply has the cost of the call',
     async check(route, world) {
       const key = world.key()
       const { headers, json } = await world.ask(route, { secret: key.secret })
@@ -258,8 +258,8 @@ function withText({ body }: Route, text: string): NonNullable<Asking['body']> {
   return { [field]: value }
 }
 
-export const whatItMayUse: Scenario = {
-  name: 'what a call may use',
+export const limitsAndMoney: Scenario = {
+  name: 'limits and money',
   start: plainWorld,
   steps: [...limits, ...money],
 }

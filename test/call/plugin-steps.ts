@@ -8,9 +8,9 @@ import { asked, refusalsOf } from './routing-steps.ts'
 import { counting, type Exception, type Scenario, type Step, without } from './table.ts'
 import { type Answer, type Asking, callWorld, failing, idOf, type Keyed, policyOf, type World } from './world.ts'
 
-// Plugins see every kind of call. One plugin does what a header of the call says.
+// Plugins see every kind of call. The plugin of these tests acts as a header of the call asks.
 
-/** What the plugin shares with these tests: what it was called for, and what it waits for. */
+/** State that the plugin shares with these tests: the hooks that were called, and the gate that it waits for. */
 type Shared = {
   notes: (readonly [hook: string, ...facts: unknown[]])[]
   gate: Promise<void>
@@ -38,7 +38,7 @@ export default definePlugin<any>({ setup: () => ({
     const model = call.headers['x-model']
     if (act === 'refuse') throw new Refusal(403, 'Not here.')
     if (act === 'wait') return shared.asked(), shared.gate
-    if (act === 'tell') return { headers: { 'x-told': 'yes' } }
+    if (act === 'announce') return { headers: { 'x-announced': 'yes' } }
     if (act === 'model') return { request: request.chat ? { ...request, chat: { ...request.chat, model } } : { ...request, model } }
     if (act !== 'answer') return undefined
     const { operation } = request
@@ -86,7 +86,7 @@ function notes(hook: string): unknown[] {
   return shared.notes.filter(([name]) => name === hook)
 }
 
-/** Whether a conversation is compacted: what a plugin answers to that is not used. */
+/** Returns true for the route that compacts conversations: an answer of a plugin is not used there. */
 export const isCompact: Exception['at'] = ({ path }) => path.endsWith('/compact')
 
 /** Expects that the plugin has been shown how the call ended, once. */
@@ -98,14 +98,14 @@ async function expectRecord(outcome: string, status: number): Promise<void> {
 
 const hooks: readonly Step[] = [
   {
-    holds: 'a plugin sees the request once',
+    fact: 'a plugin sees the request once',
     async check(route, world) {
       expect((await act(route, world, '')).status).toBe(200)
       expect(notes('request')).toHaveLength(1)
     },
   },
   {
-    holds: 'a plugin chooses another model',
+    fact: 'a plugin chooses another model',
     async check(route, world) {
       const headers = { 'x-model': idOf(route, 'two') }
       const { status } = await act(route, world, 'model', { headers })
@@ -113,7 +113,7 @@ const hooks: readonly Step[] = [
     },
   },
   {
-    holds: 'a plugin chooses among what the caller may use',
+    fact: 'a plugin chooses among what the caller may use',
     async check(route, world) {
       const key = world.key({ accessList: [idOf(route, 'one')] })
       const headers = { 'x-model': idOf(route, 'two') }
@@ -122,7 +122,7 @@ const hooks: readonly Step[] = [
     },
   },
   {
-    holds: 'a plugin refuses a call, which is among the refusals, and is shown that',
+    fact: 'a plugin refuses a call, which is among the refusals, and gets its record',
     async check(route, world) {
       const { status, json, key } = await act(route, world, 'refuse')
       expect([status, json?.error?.message, asked(world)]).toEqual([403, 'Not here.', []])
@@ -131,7 +131,7 @@ const hooks: readonly Step[] = [
     },
   },
   {
-    holds: 'a plugin answers a call itself',
+    fact: 'a plugin answers a call itself',
     async check(route, world) {
       const { status, headers, key } = await act(route, world, 'answer')
       expect([status, headers.get('x-router-model'), asked(world)]).toEqual([200, 'plugin/acts', []])
@@ -150,7 +150,7 @@ const hooks: readonly Step[] = [
     ],
   },
   {
-    holds: 'an answer of a plugin counts against the limits of its key',
+    fact: 'an answer of a plugin counts against the limits of its key',
     async check(route, world) {
       const limits = { requestsPerMinute: 1, tokensPerMinute: null, concurrentCalls: null }
       const key = world.key({ limits })
@@ -163,21 +163,21 @@ const hooks: readonly Step[] = [
     },
   },
   {
-    holds: 'an answer of a plugin is refused to a key that may not call the model',
+    fact: 'an answer of a plugin is refused to a key that may not call the model',
     async check(route, world) {
       const key = world.key({ accessList: [idOf(route, 'two')] })
       expect((await act(route, world, 'answer', { key })).status).toBe(403)
     },
   },
   {
-    holds: 'a plugin puts the targets in another order',
+    fact: 'a plugin puts the targets in another order',
     async check(route, world) {
       const { status } = await act(route, world, 'turn', { model: policyOf(route, 'both') })
       expect([status, asked(world)]).toEqual([200, ['two']])
     },
   },
   {
-    holds: 'a plugin adds headers for the provider to each attempt',
+    fact: 'a plugin adds headers for the provider to each attempt',
     async check(route, world) {
       world.acts.one.push(failing(500))
       const { status } = await act(route, world, '', { model: policyOf(route, 'both') })
@@ -187,7 +187,7 @@ const hooks: readonly Step[] = [
     },
   },
   {
-    holds: 'a plugin sees the whole answer',
+    fact: 'a plugin sees the whole answer',
     async check(route, world) {
       expect((await act(route, world, '')).status).toBe(200)
       expect(notes('reply')).toHaveLength(1)
@@ -199,7 +199,7 @@ const hooks: readonly Step[] = [
     ],
   },
   {
-    holds: 'a plugin sees the events of a stream, and its end',
+    fact: 'a plugin sees the events of a stream, and its end',
     async check(route, world) {
       const { status, text } = await act(route, world, '', { stream: true })
       expect([status, text.length > 0]).toEqual([200, true])
@@ -210,7 +210,7 @@ const hooks: readonly Step[] = [
     except: [without('stream', 'its API has no streams')],
   },
   {
-    holds: 'a plugin is shown the record of a call that was answered',
+    fact: 'a plugin gets the record of a call that was answered',
     async check(route, world) {
       expect((await act(route, world, '')).status).toBe(200)
       await expectRecord('complete', 200)
@@ -218,7 +218,7 @@ const hooks: readonly Step[] = [
     except: [counting('it has no record')],
   },
   {
-    holds: 'a plugin is shown the record of a call that failed',
+    fact: 'a plugin gets the record of a call that failed',
     async check(route, world) {
       world.acts.one.push(failing(400))
       expect((await act(route, world, '')).status).toBe(400)
@@ -227,7 +227,7 @@ const hooks: readonly Step[] = [
     except: [counting('it has no record')],
   },
   {
-    holds: 'a plugin is shown the record of a call that the router refused',
+    fact: 'a plugin gets the record of a call that the router refused',
     async check(route, world) {
       expect((await act(route, world, '', { model: `one-${route.format}/nobody` })).status).toBe(404)
       await expectRecord('failed', 404)
@@ -240,15 +240,15 @@ const hooks: readonly Step[] = [
     ],
   },
   {
-    holds: 'what a plugin tells the client is a header of an answer, of an error of a provider and of a refusal',
+    fact: 'headers that a plugin adds are on answers, on errors of providers and on refusals',
     async check(route, world) {
-      const answered = await act(route, world, 'tell')
+      const answered = await act(route, world, 'announce')
       world.acts.one.push(failing(400))
-      const failed = await act(route, world, 'tell')
+      const failed = await act(route, world, 'announce')
       const only = { provider: { only: ['nobody'] } }
-      const refused = await act(route, world, 'tell', { body: only })
-      const told = [answered, failed, refused].map(({ status, headers }) => [status, headers.get('x-told')])
-      expect(told).toEqual([
+      const refused = await act(route, world, 'announce', { body: only })
+      const announced = [answered, failed, refused].map(({ status, headers }) => [status, headers.get('x-announced')])
+      expect(announced).toEqual([
         [200, 'yes'],
         [400, 'yes'],
         [404, 'yes'],
@@ -271,7 +271,7 @@ async function meanwhile(route: Route, world: World, key: Keyed, happens: () => 
 
 const failed: readonly Step[] = [
   {
-    holds: 'a key that is revoked while a plugin waits is refused with 403',
+    fact: 'a key that is revoked while a plugin waits is refused with 403',
     async check(route, world) {
       const key = world.key()
       const { status } = await meanwhile(route, world, key, () => revoke(world, key.id))
@@ -279,7 +279,7 @@ const failed: readonly Step[] = [
     },
   },
   {
-    holds: 'a call whose plugin fails to choose targets is a 500 that has its row and gives back its place',
+    fact: 'a call whose plugin fails to choose targets is a 500 that has its row and gives back its place',
     async check(route, world) {
       const limits = { requestsPerMinute: null, tokensPerMinute: null, concurrentCalls: 1 }
       const key = world.key({ limits })
@@ -290,7 +290,7 @@ const failed: readonly Step[] = [
     },
   },
   {
-    holds: 'a call whose plugin fails to add headers is a 500 that has its row and gives back its place',
+    fact: 'a call whose plugin fails to add headers is a 500 that has its row and gives back its place',
     async check(route, world) {
       const limits = { requestsPerMinute: null, tokensPerMinute: null, concurrentCalls: 1 }
       const key = world.key({ limits })
@@ -302,8 +302,8 @@ const failed: readonly Step[] = [
   },
 ]
 
-export const whatPluginsSee: Scenario = {
-  name: 'what plugins see and change',
+export const pluginHooks: Scenario = {
+  name: 'plugins',
   start: () => callWorld(acting),
   steps: [...hooks, ...failed],
 }

@@ -13,15 +13,15 @@ import { callOver, connected, requestOver, type Status, takeLedgerAway } from '.
 import { counting, type Scenario, type Step } from './table.ts'
 import { callWorld, type Keyed, type World } from './world.ts'
 
-// What becomes of calls that wait for quota which another thread has. Two threads serve: while one of them is busy with a plugin, calls
-// of the other one wait for what the first one still has.
+// Calls that wait for quota which another thread holds. Two threads serve: while a plugin keeps one of them busy, calls of the other one
+// wait for the quota that the first one still holds.
 
 const folder = mkdtempSync(join(tmpdir(), 'quota-'))
 const flag = join(folder, 'busy')
-/** Is there while a thread is busy. */
+/** A file that exists while a thread is busy. */
 const sign = join(folder, 'is-busy')
 
-/** What the plugin answers, by path. */
+/** Answers of the plugin, by path. */
 const replies = Object.fromEntries(
   Object.entries(answers).map(([path, make]) => [path, make({} as never, { model: 'own', uncounted: true })]),
 )
@@ -70,7 +70,7 @@ async function keepBusy(agent: Agent, world: World): Promise<{ letGo(): Promise<
   }
 }
 
-/** Whether a thread answers at a connection, or is busy. */
+/** Returns true when the thread at a connection answers, false while it is busy. */
 async function isAnswered(agent: Agent, world: World): Promise<boolean> {
   const { promise, resolve, reject } = Promise.withResolvers<boolean>()
   request(`${world.router.url}/health`, { agent }, (response) => response.on('end', () => resolve(true)).resume())
@@ -92,11 +92,11 @@ async function connections(world: World): Promise<Threads> {
   return { busy, other }
 }
 
-/** How calls end that wait: those that providers are to answer, and those that a plugin answers, by path. */
+/** Results of the waiting calls by path: those that a provider would answer, and those that a plugin answers. */
 type Round = { asked: Map<string, Status>; answered: Map<string, Status> }
 type Waiting = { route: Route; key: Keyed; isAnswered: boolean }
 
-/** Calls all routes with keys that may make one call at a time, which the busy thread has, and does something while they wait. */
+/** Calls all routes with keys that may make one call at a time, which the busy thread holds, and does something while they wait. */
 async function round(
   world: World,
   { busy, other }: Threads,
@@ -115,7 +115,7 @@ async function round(
         callOver(agents[index] as Agent, world, route, key.secret, { 'x-path': lastPath(route) }),
       ),
     )
-  // Both threads know the key and have quota of its money; the one that is kept busy then has the only place as well.
+  // Both threads know the key and have quota of its money; the one that is kept busy then holds the only concurrent call as well.
   await callAll(other)
   await callAll(callers)
   const { letGo } = await keepBusy(blocker, world)
@@ -167,29 +167,28 @@ const unrecorded = (round: () => Map<string, Status>) =>
 
 const steps: readonly Step[] = [
   {
-    holds: 'a call that has waited for quota is served',
+    fact: 'a call that has waited for quota is served',
     check: async ({ path }) => expect(seen.served.asked.get(path)).toMatchObject({ status: 200 }),
   },
   {
-    holds: 'a key that is revoked while its call waits for quota is refused with 403',
+    fact: 'a key that is revoked while its call waits for quota is refused with 403',
     check: async ({ path }) => expect(seen.revoked.asked.get(path)).toMatchObject({ status: 403 }),
   },
   {
-    holds: 'a key that is revoked while a call that a plugin answers waits for quota is refused with 403',
+    fact: 'a key that is revoked while a call that a plugin answers waits for quota is refused with 403',
     check: async ({ path }) => expect(seen.revoked.answered.get(path)).toMatchObject({ status: 403 }),
     except: [unanswered, counting('what a plugin answers to it is not used')],
   },
   {
-    holds: 'a call that has waited for quota is refused with 503 when its row could not be written any more',
+    fact: 'a call that has waited for quota is refused with 503 when its row could not be written any more',
     check: async ({ path }) => expect(seen.unrecorded.asked.get(path)).toMatchObject({ status: 503 }),
     except: [unrecorded(() => seen.unrecorded.asked)],
   },
   {
-    holds:
-      'a call that a plugin answers and that has waited is refused with 503 when its row could not be written any more',
+    fact: 'a call that a plugin answers and that has waited is refused with 503 when its row could not be written any more',
     check: async ({ path }) => expect(seen.unrecorded.answered.get(path)).toMatchObject({ status: 503 }),
     except: [unanswered, unrecorded(() => seen.unrecorded.answered)],
   },
 ]
 
-export const whileItWaits: Scenario = { name: 'while a call waits for quota', start: waitForQuota, steps }
+export const quotaWaits: Scenario = { name: 'waits for quota', start: waitForQuota, steps }

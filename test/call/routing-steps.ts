@@ -1,10 +1,10 @@
 import { expect } from 'vitest'
-import type { DataRules } from '../../src/core/names.ts'
-import type { Route } from './examples.ts'
-import { counting, forms, type Scenario, type Step, without } from './table.ts'
+import { fieldOf } from './answers.ts'
+import { type Route, routeAt } from './examples.ts'
+import { counting, type Scenario, type Step, without } from './table.ts'
 import { type Asking, failing, idOf, type Keyed, plainWorld, policyOf, type World } from './world.ts'
 
-// Where a call may go and where it goes.
+// Routing: names, order, preferences, unsupported fields, files and abilities.
 
 /** The slots and models of the providers that were asked, in the order of their slots. */
 export function asked(world: World): string[] {
@@ -12,14 +12,19 @@ export function asked(world: World): string[] {
 }
 
 /** Expects that a call is answered by the provider of this slot, and that no other one was asked. */
-async function expectServedBy(slot: 'one' | 'two', route: Route, world: World, asking: Asking = {}): Promise<void> {
+export async function expectServedBy(
+  slot: 'one' | 'two',
+  route: Route,
+  world: World,
+  asking: Asking = {},
+): Promise<void> {
   const { secret = world.key().secret } = asking
   const answer = await world.ask(route, { secret, ...asking })
   expect([answer.status, asked(world), answer.json?.error?.message]).toEqual([200, [slot], undefined])
 }
 
 /** Expects that a call is refused before a provider is asked, and that it is among the refusals of its key. */
-async function expectListedRefusal(
+export async function expectListedRefusal(
   route: Route,
   world: World,
   { key = world.key(), ...asking }: Asking & { key?: Keyed },
@@ -31,7 +36,7 @@ async function expectListedRefusal(
   expect(listed).toMatchObject([{ code, status, asked: asking.model ?? idOf(route) }])
 }
 
-/** What `GET /v1/manage/refusals` has of a key. */
+/** Reads `GET /v1/manage/refusals` for a key. */
 export async function refusalsOf(world: World, { id, organization }: Keyed): Promise<unknown[]> {
   const { secret } = world.key({ organization, permissions: { manage: 'read' } })
   const response = await fetch(`${world.router.url}/v1/manage/refusals?key=${id}`, {
@@ -41,127 +46,11 @@ export async function refusalsOf(world: World, { id, organization }: Keyed): Pro
   return refusals
 }
 
-const both = (route: Route) => policyOf(route, 'both')
-const usOnly: DataRules = { geolocation: ['us'] }
-const euOnly: DataRules = { geolocation: ['eu'] }
-
-/** A key of an organization of its own with rules for data. */
-function keyWithRules(world: World, rules: DataRules): Keyed {
-  const key = world.keyOfOwn()
-  world.store.organizations.setDataRules(key.organization, rules)
-  return key
-}
-
-const allowed: readonly Step[] = [
-  {
-    holds: 'a model that nobody knows is a 404 and among the refusals',
-    check: (route, world) =>
-      expectListedRefusal(route, world, { model: `one-${route.format}/nobody` }, [404, 'model_not_found']),
-  },
-  {
-    holds: 'a model that is not in the access list of the key is a 403 and among the refusals',
-    check: (route, world) => {
-      const key = world.key({ accessList: [idOf(route, 'two')] })
-      return expectListedRefusal(route, world, { key }, [403, 'forbidden'])
-    },
-  },
-  {
-    holds: 'a target that is not in the access list of the key is left out of a policy',
-    check: (route, world) => {
-      const { secret } = world.key({ accessList: [idOf(route, 'two')] })
-      return expectServedBy('two', route, world, { secret, body: { models: [idOf(route, 'two')] } })
-    },
-  },
-  {
-    holds: 'a model that the organization has not approved is a 404 and among the refusals',
-    check: (route, world) => {
-      const key = world.keyOfOwn()
-      world.store.organizations.approveModels(key.organization, [idOf(route, 'two')])
-      return expectListedRefusal(route, world, { key }, [404, 'model_not_found'])
-    },
-  },
-  {
-    holds: 'a policy leads to the target that the organization has approved',
-    check: (route, world) => {
-      const { organization, secret } = world.keyOfOwn()
-      world.store.organizations.approveModels(organization, [idOf(route, 'two')])
-      return expectServedBy('two', route, world, { secret, model: both(route) })
-    },
-  },
-  {
-    holds: 'a model outside of the regions of the organization is a 404 and among the refusals',
-    check: (route, world) =>
-      expectListedRefusal(route, world, { key: keyWithRules(world, euOnly) }, [404, 'model_not_found']),
-  },
-  {
-    holds: 'a model in the region of the organization is served',
-    check: (route, world) => expectServedBy('one', route, world, { secret: keyWithRules(world, usOnly).secret }),
-  },
-  ...(['data_retention', 'data_used_for_training'] as const).map(
-    (rule): Step => ({
-      holds: `a model whose provider does not promise what the organization demands (${rule}) is a 404`,
-      check: (route, world) =>
-        expectListedRefusal(route, world, { key: keyWithRules(world, { [rule]: false }) }, [404, 'model_not_found']),
-    }),
-  ),
-  {
-    holds: 'a name that promises the EU leads to the target that is there',
-    check: (route, world) => expectServedBy('two', route, world, { model: `${policyOf(route, 'region')}@eu` }),
-  },
-  {
-    holds: 'a name that promises the EU leads to no other target by further names',
-    check: (route, world) => {
-      const body = { models: [idOf(route, 'one')] }
-      return expectServedBy('two', route, world, { model: `${policyOf(route, 'region')}@eu`, body })
-    },
-  },
-]
-
-const governed: readonly Step[] = [
-  ...['fallbacks', 'preset', 'workspace_id'].map(
-    (field): Step => ({
-      holds: `the restricted field \`${field}\` is refused with 400 that names it`,
-      async check(route, world) {
-        const key = world.key()
-        const { status, json } = await world.ask(route, { secret: key.secret, body: { [field]: 'other' } })
-        expect([status, json?.error?.param, asked(world)]).toEqual([400, field, []])
-        expect(await refusalsOf(world, key)).toMatchObject([{ code: 'invalid_request' }])
-      },
-    }),
-  ),
-  {
-    holds: 'a restricted field inside of `extra_body` is refused with 400',
-    async check(route, world) {
-      const { secret } = world.key()
-      const { status } = await world.ask(route, { secret, body: { extra_body: { fallbacks: ['other'] } } })
-      expect([status, asked(world)]).toEqual([400, []])
-    },
-    except: [forms('its fields are texts, which nobody reads for more fields')],
-  },
-  {
-    holds: 'a tier whose price is not known is refused with 400',
-    async check(route, world) {
-      const { secret } = world.key()
-      const { status, json } = await world.ask(route, { secret, body: { service_tier: 'priority' } })
-      expect([status, json?.error?.param, asked(world)]).toEqual([400, 'service_tier', []])
-    },
-    except: [
-      {
-        at: ({ path }) => path === '/v1/rerank',
-        because: 'its providers get a body of their own, which has no tier',
-        async instead(route, world) {
-          const { secret } = world.key()
-          const { status, headers } = await world.ask(route, { secret, body: { service_tier: 'priority' } })
-          expect([status, headers.get('x-router-dropped')]).toEqual([200, 'service_tier'])
-        },
-      },
-    ],
-  },
-]
-
+/** A policy over both targets. */
+export const both = (route: Route) => policyOf(route, 'both')
 const resolved: readonly Step[] = [
   {
-    holds: 'an alias leads to its target',
+    fact: 'an alias leads to its target',
     async check(route, world) {
       const key = world.keyOfOwn()
       world.store.names.setAlias(key.organization, { name: 'mine', target: idOf(route, 'two') })
@@ -170,7 +59,7 @@ const resolved: readonly Step[] = [
     },
   },
   {
-    holds: 'a policy of the organization leads to its first target',
+    fact: 'a policy of the organization leads to its first target',
     async check(route, world) {
       const { organization, secret } = world.keyOfOwn()
       const targets = [idOf(route, 'two'), idOf(route, 'one')]
@@ -179,11 +68,15 @@ const resolved: readonly Step[] = [
     },
   },
   {
-    holds: 'a policy that is sorted by price is served by the cheapest target',
+    fact: 'a policy that is sorted by price is served by the cheapest target',
     check: (route, world) => expectServedBy('two', route, world, { model: policyOf(route, 'price') }),
   },
   {
-    holds: 'calls with one x-session-id stay at the target that has served the first of them',
+    fact: 'a target without weight is asked last',
+    check: (route, world) => expectServedBy('two', route, world, { model: policyOf(route, 'weighted') }),
+  },
+  {
+    fact: 'calls with one x-session-id stay at the target that has served the first of them',
     async check(route, world) {
       const { secret } = world.key()
       const asking = { secret, model: policyOf(route, 'session'), headers: { 'x-session-id': 'mine' } }
@@ -198,7 +91,7 @@ const resolved: readonly Step[] = [
     except: [counting('a count is no call of a session: it is where its conversation is, and moves nothing')],
   },
   {
-    holds: 'calls with one session_id stay at the target that has served the first of them',
+    fact: 'calls with one session_id stay at the target that has served the first of them',
     async check(route, world) {
       const { secret } = world.key()
       const asking = { secret, model: both(route), body: { session_id: 'mine' } }
@@ -210,6 +103,46 @@ const resolved: readonly Step[] = [
     except: [counting('a count is no call of a session: it is where its conversation is, and moves nothing')],
   },
 ]
+
+const sticksToUser: Step = {
+  fact: 'calls for one user stay at the target that has served the first of them',
+  async check(route, world) {
+    const { secret } = world.key()
+    const body = route.path.startsWith('/v1/messages') ? { metadata: { user_id: 'ada' } } : { user: 'ada' }
+    const asking = { secret, model: policyOf(route, 'user'), body }
+    world.acts.one.push(failing(500))
+    expect((await world.ask(route, asking)).status).toBe(200)
+    world.clear()
+    await expectServedBy('two', route, world, asking)
+  },
+  except: [counting('a count is no call of a user: it is where its conversation is, and moves nothing')],
+}
+
+/** The routes that go on with a stored response. */
+const byId = ({ path }: Route) => path.startsWith('/v1/responses')
+
+const bound: Step = {
+  fact: 'a conversation goes to the target that has answered its last turn',
+  async check(route, world) {
+    const { secret } = world.key()
+    const first = await world.ask(routeAt('/v1/responses'), { secret, model: idOf(route, 'two') })
+    world.clear()
+    const body = { previous_response_id: first.json.id }
+    await expectServedBy('two', route, world, { secret, model: both(route), body })
+  },
+  except: [{ at: (route) => !byId(route), because: 'it has no conversations by id' }],
+}
+
+const kinds: Step = {
+  fact: 'a model of another kind is refused with 400 that names the field, and is among the refusals',
+  async check(route, world) {
+    const key = world.key()
+    const kind = route.models === 'embedding' ? 'moderation' : 'embedding'
+    const { status, json } = await world.ask(route, { secret: key.secret, model: `one-chat/${kind}` })
+    expect([status, json?.error?.param, asked(world)]).toEqual([400, 'model', []])
+    expect(await refusalsOf(world, key)).toMatchObject([{ status: 400 }])
+  },
+}
 
 /** A preference of a request that leads a policy to its second target. */
 const preferences: readonly [string, (route: Route) => Asking['body']][] = [
@@ -223,14 +156,14 @@ const preferences: readonly [string, (route: Route) => Asking['body']][] = [
 const preferred: readonly Step[] = [
   ...preferences.map(
     ([name, bodyFor]): Step => ({
-      holds: `\`${name}\` leads to the target that it prefers`,
+      fact: `\`${name}\` leads to the target that it prefers`,
       check: (route, world) =>
         expectServedBy('two', route, world, { model: both(route), body: bodyFor(route) as never }),
     }),
   ),
   ...['zdr', 'data_collection'].map(
     (name): Step => ({
-      holds: `\`provider.${name}\` leads to the target that promises it`,
+      fact: `\`provider.${name}\` leads to the target that promises it`,
       check: (route, world) => {
         const provider = name === 'zdr' ? { zdr: true } : { data_collection: 'deny' }
         const asking = { model: idOf(route), body: { models: [idOf(route, 'two', '-european')], provider } }
@@ -239,7 +172,7 @@ const preferred: readonly Step[] = [
     }),
   ),
   {
-    holds: 'further names in `models` are asked when the first one fails',
+    fact: 'further names in `models` are asked when the first one fails',
     async check(route, world) {
       const { secret } = world.key()
       world.acts.one.push(failing(500))
@@ -248,14 +181,14 @@ const preferred: readonly Step[] = [
     },
   },
   {
-    holds: '`models` alone names the model',
+    fact: '`models` alone names the model',
     check: (route, world) => {
       const body = { model: undefined, models: [idOf(route, 'two')] }
       return expectServedBy('two', route, world, { body } as never)
     },
   },
   {
-    holds: '`provider.allow_fallbacks: false` asks the first target alone',
+    fact: '`provider.allow_fallbacks: false` asks the first target alone',
     async check(route, world) {
       const { secret } = world.key()
       world.acts.one.push(failing(500))
@@ -265,12 +198,12 @@ const preferred: readonly Step[] = [
     },
   },
   {
-    holds: 'preferences that leave no target are a 404 and among the refusals',
+    fact: 'preferences that leave no target are a 404 and among the refusals',
     check: (route, world) =>
       expectListedRefusal(route, world, { body: { provider: { only: ['nobody'] } } }, [404, 'model_not_found']),
   },
   {
-    holds: 'a preference that nobody can heed is refused with 400',
+    fact: 'an unsupported preference is refused with 400',
     async check(route, world) {
       const { secret } = world.key()
       const body = { provider: { quantizations: ['int4'] } }
@@ -280,7 +213,7 @@ const preferred: readonly Step[] = [
   },
   ...['preferred_min_throughput', 'preferred_max_latency'].map(
     (name): Step => ({
-      holds: `the ignored preference \`${name}\` is named in x-router-dropped`,
+      fact: `the ignored preference \`${name}\` is named in x-router-dropped`,
       async check(route, world) {
         const { secret } = world.key()
         const { status, headers } = await world.ask(route, { secret, body: { provider: { [name]: 50 } } })
@@ -295,16 +228,18 @@ const lostName = ({ lost = {} }: Route) => Object.keys(lost)[0] ?? ''
 
 const unsupported: readonly Step[] = [
   {
-    holds: 'a field that the provider does not support is left out and named in x-router-dropped',
+    fact: 'a field that the provider does not support is left out and named in x-router-dropped',
     async check(route, world) {
-      const { secret } = world.key()
-      const { status, headers } = await world.ask(route, { secret, body: route.lost ?? {} })
+      const key = world.key()
+      const { status, headers } = await world.ask(route, { secret: key.secret, body: route.lost ?? {} })
       expect([status, headers.get('x-router-dropped')?.split('.')[0]]).toEqual([200, lostName(route)])
+      expect(world.received.map((request) => fieldOf(request, lostName(route)))).toEqual([undefined])
+      if (!route.isFree) expect(world.rows(key)[0]?.dropped).toEqual(headers.get('x-router-dropped')?.split(','))
     },
     except: [noneLost],
   },
   {
-    holds: 'a field that the provider does not support is refused with 400 where x-router-strict is true',
+    fact: 'a field that the provider does not support is refused with 400 where x-router-strict is true',
     async check(route, world) {
       const { secret } = world.key()
       const headers = { 'x-router-strict': 'true' }
@@ -314,7 +249,7 @@ const unsupported: readonly Step[] = [
     except: [noneLost],
   },
   {
-    holds: 'a field that the provider does not support is refused with 400 where all parameters are required',
+    fact: 'a field that the provider does not support is refused with 400 where all parameters are required',
     async check(route, world) {
       const { secret } = world.key()
       const body = { ...route.lost, provider: { require_parameters: true } }
@@ -325,16 +260,49 @@ const unsupported: readonly Step[] = [
   },
 ]
 
+/** A picture of one pixel. */
+const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+
+const noFiles = without('linked', 'it takes no files by address')
+
+const files: readonly Step[] = [
+  {
+    fact: 'a file by address is fetched for a provider that fetches none',
+    async check(route, world) {
+      const { secret } = world.key()
+      world.acts.two.push((response) => {
+        response.writeHead(200, { 'content-type': 'image/png' }).end(Buffer.from(png, 'base64'))
+      })
+      const { status } = await world.ask(route, {
+        secret,
+        body: route.linked?.(`${world.providers.two.url}/a.png`) ?? {},
+      })
+      expect([status, asked(world)]).toEqual([200, ['one', 'two']])
+      expect(JSON.stringify(world.providers.one.received[0]?.body)).not.toContain('a.png')
+    },
+    except: [noFiles],
+  },
+  {
+    fact: 'a file at an address that is not public is refused with 400',
+    async check(route, world) {
+      const { secret } = world.key()
+      const { status } = await world.ask(route, { secret, body: route.linked?.('http://169.254.169.254/a.png') ?? {} })
+      expect([status, asked(world)]).toEqual([400, []])
+    },
+    except: [noFiles],
+  },
+]
+
 const noContext = without('isConversation', 'how much its model reads is not what decides whether it can')
 
 const able: readonly Step[] = [
   {
-    holds: 'a target whose context window is known to be too small is passed over',
+    fact: 'a target whose context window is known to be too small is passed over',
     check: (route, world) => expectServedBy('two', route, world, { model: policyOf(route, 'larger') }),
     except: [noContext],
   },
   {
-    holds: 'a request that is too long for one target goes to one with a larger context window',
+    fact: 'a request that is too long for one target goes to one with a larger context window',
     async check(route, world) {
       const { secret } = world.key()
       world.acts.one.push(failing(400, {}, { code: 'context_length_exceeded', message: 'too long' }))
@@ -344,7 +312,7 @@ const able: readonly Step[] = [
     },
   },
   {
-    holds: 'a request that is too long for one target goes to no other one with a context window of the same size',
+    fact: 'a request that is too long for one target goes to no other one with a context window of the same size',
     async check(route, world) {
       const { secret } = world.key()
       world.acts.one.push(failing(400, {}, { code: 'context_length_exceeded', message: 'too long' }))
@@ -354,14 +322,8 @@ const able: readonly Step[] = [
   },
 ]
 
-export const whereItMayGo: Scenario = {
-  name: 'where a call may go',
+export const routing: Scenario = {
+  name: 'routing',
   start: plainWorld,
-  steps: [...allowed, ...governed],
-}
-
-export const whereItGoes: Scenario = {
-  name: 'where a call goes',
-  start: plainWorld,
-  steps: [...resolved, ...preferred, ...unsupported, ...able],
+  steps: [...resolved, sticksToUser, bound, kinds, ...preferred, ...unsupported, ...files, ...able],
 }

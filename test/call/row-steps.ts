@@ -2,11 +2,24 @@ import { expect } from 'vitest'
 import { pause, within } from '../helpers/provider.ts'
 import { limit } from '../helpers/time.ts'
 import { eventsFor } from './answers.ts'
+import { held } from './money-steps.ts'
 import { asked } from './routing-steps.ts'
 import { counting, type Scenario, type Step, without } from './table.ts'
-import { type Act, answering, callWorld, failing, idOf, plainWorld, policyOf, read, type World } from './world.ts'
+import {
+  type Act,
+  answering,
+  callWorld,
+  failing,
+  idOf,
+  type Keyed,
+  ownPolicy,
+  plainWorld,
+  policyOf,
+  read,
+  type World,
+} from './world.ts'
 
-// What is left of a call: its row, its metrics; and how streams end.
+// Rows, metrics and streams.
 
 const noRow = counting('it costs nothing, so that the ledger has no row of it', async (route, world) => {
   const key = world.key()
@@ -21,9 +34,17 @@ async function countedCalls(world: World, model: string): Promise<number> {
   return lines.reduce((sum, line) => sum + (line.includes(`model="${model}"`) ? Number(line.split(' ').at(-1)) : 0), 0)
 }
 
+/** Counts the running calls of the organization of a key. */
+async function underWay(world: World, { organization }: Keyed): Promise<number> {
+  const { secret } = world.key({ organization, permissions: { manage: 'read' } })
+  const url = `${world.router.url}/v1/manage/live?events=1`
+  const text = await (await fetch(url, { headers: { authorization: `Bearer ${secret}` } })).text()
+  return JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? '{}').under_way
+}
+
 const rows: readonly Step[] = [
   {
-    holds: 'a call has one row that says who asked for what, what served and what it cost',
+    fact: 'a call has one row with its caller, its target, its tags and its cost',
     async check(route, world) {
       const { id: group } = world.store.groups.create({
         organization: world.key().organization,
@@ -31,7 +52,9 @@ const rows: readonly Step[] = [
       })
       const key = world.key({ groupId: group })
       const body = { requesty: { tags: ['a', 'b'], user_id: 'ada', trace_id: 't1', extra: { task: 'greeting' } } }
+      const trace = '0af7651916cd43dd8448eb211c80319c'
       const headers = {
+        traceparent: `00-${trace}-b7ad6b7169203331-01`,
         'x-request-id': 'mine-2',
         'x-router-tags': 'team=web',
         'x-title': 'Own',
@@ -46,12 +69,15 @@ const rows: readonly Step[] = [
           ...{ user: 'ada', metadata, dropped: [], attempts: 1, reservedNano: expect.any(Number) },
         },
       ])
-      expect(world.rows(key)[0]?.cost.nanoUsd).toBeGreaterThan(0)
+      const [row] = world.rows(key)
+      expect(row?.cost.nanoUsd).toBeGreaterThan(0)
+      const listed = await world.router.call(`/v1/manage/calls/${row?.id}`)
+      expect(await listed.json()).toMatchObject({ id: row?.id, trace_id: trace })
     },
     except: [noRow],
   },
   {
-    holds: 'the row is on disk before the last byte of the answer',
+    fact: 'the row is on disk before the last byte of the answer',
     async check(route, world) {
       const key = world.key()
       const response = await world.fetch(route, { secret: key.secret })
@@ -63,7 +89,7 @@ const rows: readonly Step[] = [
     except: [noRow],
   },
   {
-    holds: 'the row of a call whose provider counts nothing is marked as estimated',
+    fact: 'the row of a call whose provider counts nothing is marked as estimated',
     async check(route, world) {
       const key = world.key()
       world.acts.one.push(answering({ uncounted: true }))
@@ -77,7 +103,7 @@ const rows: readonly Step[] = [
     ],
   },
   {
-    holds: 'the row of a call that failed says how',
+    fact: 'the row of a failed call has the error',
     async check(route, world) {
       const key = world.key()
       world.acts.one.push(failing(400, {}, { message: 'no', code: 'odd' }))
@@ -89,7 +115,7 @@ const rows: readonly Step[] = [
     except: [counting('it has no row')],
   },
   {
-    holds: 'metrics count the call',
+    fact: 'metrics count the call',
     async check(route, world) {
       const key = world.key()
       const before = await countedCalls(world, route.models)
@@ -101,7 +127,22 @@ const rows: readonly Step[] = [
     except: [counting('metrics count rows, and it has none')],
   },
   {
-    holds: 'usage counts the call',
+    fact: 'live figures have a call while it runs',
+    async check(route, world) {
+      const key = world.keyOfOwn()
+      const { act, begun, go } = held()
+      world.acts.one.push(act)
+      const call = world.ask(route, { secret: key.secret })
+      await within(10_000, 'the call', begun)
+      expect(await underWay(world, key)).toBe(1)
+      go()
+      expect((await call).status).toBe(200)
+      expect(await underWay(world, key)).toBe(0)
+    },
+    except: [counting('live figures are those of calls that have a row')],
+  },
+  {
+    fact: 'usage counts the call',
     async check(route, world) {
       const key = world.keyOfOwn()
       await world.ask(route, { secret: key.secret })
@@ -116,9 +157,9 @@ const rows: readonly Step[] = [
   },
 ]
 
-export const whatIsLeft: Scenario = { name: 'what is left of a call', start: plainWorld, steps: rows }
+export const rowsAndMetrics: Scenario = { name: 'rows and metrics', start: plainWorld, steps: rows }
 
-/** Streams that begin and go no further: the provider says so many events, then does something else. */
+/** Begins a stream with so many events, then does something else. */
 const begins =
   (count: number, then: (response: Parameters<Act>[0]) => void): Act =>
   (response, request) => {
@@ -127,15 +168,15 @@ const begins =
   }
 
 const noStream = without('stream', 'its API has no streams')
-/** What is said at the end of a stream that came whole. */
+/** The ends of streams that came whole. */
 const terminators =
   /\[DONE\]|message_stop|response\.completed|image_(generation|edit)\.completed|transcript\.text\.done|speech\.audio\.done/
-/** What is said when a stream fails. */
-const saysError = /"error": ?\{|event: error|response\.failed/
+/** The events of streams that fail. */
+const isError = /"error": ?\{|event: error|response\.failed/
 
 const streamed: readonly Step[] = [
   {
-    holds: 'a stream has one row, which is on disk before its last byte',
+    fact: 'a stream has one row, which is on disk before its last byte',
     async check(route, world) {
       const key = world.key()
       const { status, text } = await world.ask(route, { secret: key.secret, stream: true })
@@ -145,7 +186,7 @@ const streamed: readonly Step[] = [
     except: [noStream],
   },
   {
-    holds: 'a stream has the headers of an answer',
+    fact: 'a stream has the headers of an answer',
     async check(route, world) {
       const { secret } = world.key({ limits: { requestsPerMinute: 9, tokensPerMinute: null, concurrentCalls: null } })
       const { headers } = await world.ask(route, { secret, stream: true, headers: { 'x-request-id': 'mine-3' } })
@@ -155,12 +196,12 @@ const streamed: readonly Step[] = [
     except: [noStream],
   },
   {
-    holds: 'a stream that breaks off is charged for what came and never ends like a whole one',
+    fact: 'a stream that breaks off is charged for what came and never ends like a whole one',
     async check(route, world) {
       const key = world.key()
       world.acts.one.push(begins(1, (response) => response.destroy()))
       const { status, text } = await world.ask(route, { secret: key.secret, stream: true })
-      expect([status, terminators.test(text), saysError.test(text)]).toEqual([200, false, true])
+      expect([status, terminators.test(text), isError.test(text)]).toEqual([200, false, true])
       expect(world.rows(key)).toMatchObject([{ outcome: 'partial', status: 502, error: 'provider_cut' }])
       const [row] = world.rows(key)
       expect([row?.cost.estimated, (row?.cost.nanoUsd ?? 0) > 0]).toEqual([true, true])
@@ -168,7 +209,7 @@ const streamed: readonly Step[] = [
     except: [noStream],
   },
   {
-    holds: 'a stream whose client leaves is charged for what came',
+    fact: 'a stream whose client leaves is charged for what came',
     async check(route, world) {
       const key = world.key()
       const left = Promise.withResolvers<void>()
@@ -187,7 +228,7 @@ const streamed: readonly Step[] = [
     except: [noStream],
   },
   {
-    holds: 'a stream that breaks off before content is the turn of the second target',
+    fact: 'a stream that breaks off before content is the turn of the second target',
     async check(route, world) {
       const { secret } = world.key()
       world.acts.one.push(begins(0, (response) => response.destroy()))
@@ -197,7 +238,7 @@ const streamed: readonly Step[] = [
     except: [noStream],
   },
   {
-    holds: 'a stream without content in time is the turn of the second target',
+    fact: 'a stream without content in time is the turn of the second target',
     async check(route, world) {
       const { secret } = world.key()
       world.acts.one.push(begins(0, (response) => response.flushHeaders()))
@@ -207,17 +248,17 @@ const streamed: readonly Step[] = [
     except: [noStream],
   },
   {
-    holds: 'a stream that waits until it is whole is the turn of the second target when it breaks off',
+    fact: 'a stream that waits until it is whole is the turn of the second target when it breaks off',
     async check(route, world) {
       const { secret } = world.key()
       world.acts.one.push(begins(1, (response) => response.destroy()))
       const { text } = await world.ask(route, { secret, stream: true, model: policyOf(route, 'whole') })
-      expect([asked(world), terminators.test(text), saysError.test(text)]).toEqual([['one', 'two'], true, false])
+      expect([asked(world), terminators.test(text), isError.test(text)]).toEqual([['one', 'two'], true, false])
     },
     except: [noStream],
   },
   {
-    holds: 'a stream of a model that costs more and has served is charged for it',
+    fact: 'a stream of a model that costs more and has served is charged for it',
     async check(route, world) {
       const key = world.key()
       const served = `${route.models}-costly`
@@ -231,7 +272,19 @@ const streamed: readonly Step[] = [
     ],
   },
   {
-    holds: 'the last event of a stream says which targets were asked, where x-router-explain is true',
+    fact: 'a target whose stream has x-ratelimit-remaining-requests: 0 is passed over',
+    async check(route, world) {
+      const headers = { 'x-ratelimit-remaining-requests': '0', 'x-ratelimit-reset-requests': '60s' }
+      const { secret } = world.key()
+      const asking = { secret, model: ownPolicy(route), stream: true }
+      world.acts.one.push(answering({}, headers))
+      for (let times = 0; times < 2; times++) expect((await world.ask(route, asking)).status).toBe(200)
+      expect(asked(world)).toEqual(['one', 'two'])
+    },
+    except: [noStream],
+  },
+  {
+    fact: 'the last event of a stream reports which targets were asked, where x-router-explain is true',
     async check(route, world) {
       const { secret } = world.key()
       const { text } = await world.ask(route, { secret, stream: true, headers: { 'x-router-explain': 'true' } })
@@ -242,7 +295,7 @@ const streamed: readonly Step[] = [
     except: [noStream],
   },
   {
-    holds: 'a stream that is silent is kept alive by comments or pings',
+    fact: 'a stream that is silent is kept alive by comments or pings',
     async check(route, world) {
       const { secret } = world.key()
       const go = Promise.withResolvers<void>()
@@ -273,15 +326,15 @@ async function readUntil(response: Response, sign: RegExp, go: () => void): Prom
   return text
 }
 
-export const howStreamsEnd: Scenario = {
-  name: 'how streams go and end',
+export const streams: Scenario = {
+  name: 'streams',
   start: () => callWorld({ settings: { routing: { retries: 0, first_event: '300ms' } }, keepAliveMs: 100 }),
   steps: streamed,
 }
 
 const early: readonly Step[] = [
   {
-    holds: 'a stream begins with comments before there is content, and fails with an event',
+    fact: 'a stream begins with comments before there is content, and fails with an event',
     async check(route, world) {
       const { secret } = world.key()
       const end = Promise.withResolvers<void>()
@@ -297,14 +350,14 @@ const early: readonly Step[] = [
         expect.stringMatching(/text\/event-stream/),
       ])
       const { text } = await read(await fetched)
-      expect([/^: /.test(text), saysError.test(text), terminators.test(text)]).toEqual([true, true, false])
+      expect([/^: /.test(text), isError.test(text), terminators.test(text)]).toEqual([true, true, false])
     },
     except: [noStream],
   },
 ]
 
-export const howStreamsBegin: Scenario = {
-  name: 'how streams begin that are kept alive early',
+export const earlyStreams: Scenario = {
+  name: 'streams with early keep-alive',
   start() {
     const server = { host: '127.0.0.1', port: 0, threads: 1, keep_alive: 'early' }
     return callWorld({ settings: { server }, keepAliveMs: 100 })

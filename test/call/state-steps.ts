@@ -11,7 +11,7 @@ import { acting, shared } from './plugin-steps.ts'
 import { counting, type Scenario, type Step } from './table.ts'
 import { type Answer, type Asking, bytesOf, callWorld, idOf, type Keyed, ownVariant, type World } from './world.ts'
 
-// What becomes of calls while the router cannot write its ledger, or stops. All routes are called at once, before the cells are checked.
+// Calls while the ledger cannot be written, and during a shutdown. All routes are called at once, before the cells are checked.
 
 /** The answers of one occasion, by path. */
 type Answers = Map<string, Answer>
@@ -76,28 +76,28 @@ const unrecorded = (answers: () => Answers) =>
 
 const ledgerSteps: readonly Step[] = [
   {
-    holds: 'a call is refused with 503 while its row could not be written',
+    fact: 'a call is refused with 503 while its row could not be written',
     check: async ({ path }) => expectUnavailable(occasions.plain.get(path) as Answer),
     except: [unrecorded(() => occasions.plain)],
   },
   {
-    holds: 'a call that has waited for a plugin is refused with 503 when its row could not be written any more',
+    fact: 'a call that has waited for a plugin is refused with 503 when its row could not be written any more',
     check: async ({ path }) => expectUnavailable(occasions.waited.get(path) as Answer),
     except: [unrecorded(() => occasions.waited)],
   },
   {
-    holds: 'a provider is not asked while the row of the call could not be written',
+    fact: 'a provider is not asked while the row of the call could not be written',
     check: async (route) => expect(modelsMeanwhile).not.toContain(`${route.models}${ownVariant(route)}`),
     except: [counting('it has no row that would have to be written')],
   },
   {
-    holds: 'a call is served when rows can be written again',
+    fact: 'a call is served when rows can be written again',
     check: async ({ path }) => expect(occasions.after.get(path)?.status).toBe(200),
   },
 ]
 
-export const withoutALedger: Scenario = {
-  name: 'while rows cannot be written',
+export const ledgerFailure: Scenario = {
+  name: 'while the ledger cannot be written',
   start: callWithoutLedger,
   steps: ledgerSteps,
 }
@@ -173,14 +173,14 @@ async function callWhileStopping(): Promise<World> {
 
 const stoppingSteps: readonly Step[] = [
   {
-    holds: 'a call that comes while the router stops is refused with 503',
+    fact: 'a call that comes while the router stops is refused with 503',
     async check({ path }) {
       const { status, json } = stopped.late.get(path) as Status
       expect([status, json?.error?.code]).toEqual([503, 'stopping'])
     },
   },
   {
-    holds: 'a call that runs when the time to stop is up fails with 503, and has its row',
+    fact: 'a call that runs when the time to stop is up fails with 503, and has its row',
     async check({ path, isFree }, world) {
       const { status, json } = stopped.running.get(path) as Status
       expect([status, json?.error?.code]).toEqual([503, 'stopping'])
@@ -191,4 +191,4 @@ const stoppingSteps: readonly Step[] = [
   },
 ]
 
-export const whileItStops: Scenario = { name: 'while the router stops', start: callWhileStopping, steps: stoppingSteps }
+export const shutdown: Scenario = { name: 'shutdown', start: callWhileStopping, steps: stoppingSteps }

@@ -1,35 +1,26 @@
 import { describe, expect, test } from 'vitest'
 import { simulatorOnly, testRouter } from '../helpers/router.ts'
-import { whatABodyIs, whoMayCall } from './access-steps.ts'
-import { howItIsAsked, howItIsAskedAgain, howManyAtOnce, whatIsKnown } from './attempt-steps.ts'
+import { authentication, bodyBounds } from './access-steps.ts'
+import { allowedTargets } from './allowed-steps.ts'
+import { attempts, retries } from './attempt-steps.ts'
 import { paths, routeAt, routes } from './examples.ts'
-import { whatItMayUse } from './money-steps.ts'
-import { whatPluginsSee } from './plugin-steps.ts'
-import { whileItWaits } from './quota-steps.ts'
-import { whereItGoes, whereItMayGo } from './routing-steps.ts'
-import { howStreamsBegin, howStreamsEnd, whatIsLeft } from './row-steps.ts'
-import { whileItStops, withoutALedger } from './state-steps.ts'
+import { limitsAndMoney } from './money-steps.ts'
+import { routing } from './routing-steps.ts'
+import { rowsAndMetrics } from './row-steps.ts'
 import { type Scenario, staleExceptions, tests } from './table.ts'
 
-// Every step of a call crossed with every route for calls: no kind of call may lack a step that the others have.
+// Every step of a call crossed with every route for calls: no kind of call may lack a step that the others have. What is about more than
+// one call, streams and plugins is in a file of its own, which runs beside this one.
 
 const scenarios: readonly Scenario[] = [
-  whoMayCall,
-  whatABodyIs,
-  whereItMayGo,
-  whereItGoes,
-  whatItMayUse,
-  howItIsAsked,
-  howItIsAskedAgain,
-  whatIsKnown,
-  howManyAtOnce,
-  whatIsLeft,
-  howStreamsEnd,
-  howStreamsBegin,
-  whatPluginsSee,
-  withoutALedger,
-  whileItStops,
-  whileItWaits,
+  authentication,
+  bodyBounds,
+  allowedTargets,
+  routing,
+  limitsAndMoney,
+  attempts,
+  rowsAndMetrics,
+  retries,
 ]
 
 describe('the routes of the table', () => {

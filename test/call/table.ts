@@ -2,13 +2,13 @@ import { afterAll, beforeAll, beforeEach, describe, test } from 'vitest'
 import { type Route, routes } from './examples.ts'
 import type { World } from './world.ts'
 
-// The table: a row for each route, a column for each step of a call. A cell is a test, or says why there is none.
+// The table: a row for each route, a column for each step of a call. A cell is a test, or has the reason why there is none.
 
 /** A step that every kind of call has, as the fact that holds at every route. */
 export type Step = {
-  holds: string
+  fact: string
   check(route: Route, world: World): Promise<void>
-  /** Where it is otherwise. */
+  /** Routes to which the step does not apply. */
   except?: readonly Exception[]
 }
 
@@ -28,7 +28,7 @@ export function counting(because: string, instead?: Exception['instead']): Excep
 }
 
 /** An exception for routes that have not what a step is about. */
-export function without(member: 'file' | 'stream' | 'lost' | 'isConversation', because: string): Exception {
+export function without(member: 'linked' | 'stream' | 'lost' | 'isConversation', because: string): Exception {
   return { at: (route) => route[member] === undefined, because }
 }
 
@@ -72,7 +72,7 @@ export function tests(scenarios: readonly Scenario[]): void {
       beforeEach(() => world.clear())
       afterAll(() => worlds.leave(start))
 
-      for (const step of steps) describe(step.holds, () => cells(step, () => world))
+      for (const step of steps) describe(step.fact, () => cells(step, () => world))
     })
   }
 }
@@ -92,7 +92,7 @@ function cells({ check, except = [] }: Step, world: () => World): void {
 /** The exceptions that are about no route, by the step that has them: they must go. */
 export function staleExceptions(scenarios: readonly Scenario[]): string[] {
   const steps = scenarios.flatMap(({ steps }) => steps)
-  return steps.flatMap(({ holds, except = [] }) =>
-    except.filter(({ at }) => !routes.some(at)).map(({ because }) => `${holds}: ${because}`),
+  return steps.flatMap(({ fact, except = [] }) =>
+    except.filter(({ at }) => !routes.some(at)).map(({ because }) => `${fact}: ${because}`),
   )
 }

@@ -6,12 +6,13 @@ import type { Store } from '../../src/store/open.ts'
 import { newKey, storeIn } from '../e2e/budget-world.ts'
 import { answerJson, type LoopbackProvider, loopbackProvider, type Received } from '../helpers/provider.ts'
 import { type TestRouter, testRouter } from '../helpers/router.ts'
+import { limit } from '../helpers/time.ts'
 import { answer } from './answers.ts'
 import { type Format, modelApis, type Route, routes } from './examples.ts'
 
 // A router with two providers of every format behind it, `one` and `two`. `two` is the cheaper one.
 
-/** What a provider does with one request. */
+/** Handles one request as a provider. */
 export type Act = (response: ServerResponse, request: Received) => void | Promise<void>
 
 export type Slot = 'one' | 'two'
@@ -24,13 +25,16 @@ const dialects: { readonly [format in Format]: string } = {
   messages: 'anthropic-messages',
 }
 
-/** The endpoints of a format beside conversations, each without one field. */
+/** Providers here fetch no files. */
+const history = { inline_media: true }
+
+/** The endpoints of a format, each without one field. */
 const endpoints: { readonly [format in Format]: object } = {
   chat: {
-    chat: { losses: ['seed', 'top_k', 'temperature', 'reasoning'] },
+    chat: { losses: ['seed', 'top_k', 'temperature', 'reasoning'], history },
     embed: { losses: ['input_type'] },
     image: { stream: {}, losses: ['seed'] },
-    image_edit: { stream: {}, losses: ['seed'] },
+    image_edit: { stream: {}, takes: [], losses: ['seed'] },
     speech: { stream: {}, losses: ['instructions'] },
     transcribe: { stream: { done: '[DONE]' }, losses: ['languages'] },
     complete: { losses: ['seed'] },
@@ -39,11 +43,14 @@ const endpoints: { readonly [format in Format]: object } = {
     decide: { losses: ['safety_identifier'] },
   },
   responses: {
-    chat: { losses: ['temperature', 'reasoning'] },
+    chat: { losses: ['temperature', 'reasoning'], history },
     count: { path: '/responses/input_tokens' },
     compact: { path: '/responses/compact' },
   },
-  messages: { chat: { losses: ['top_k', 'temperature', 'reasoning'] }, count: { path: '/v1/messages/count_tokens' } },
+  messages: {
+    chat: { losses: ['top_k', 'temperature', 'reasoning'], history },
+    count: { path: '/v1/messages/count_tokens' },
+  },
 }
 
 /** The facts of a model by its variant; `''` is the usual one. */
@@ -66,10 +73,11 @@ function modelsOf(slot: Slot): JsonObject {
       },
     ),
   )
-  const own = Object.entries(ownVariants).map(([path, variant]) => {
+  const own = Object.entries(ownVariants).flatMap(([path, variant]) => {
     const { models: api } = routes.find((route) => route.path === path) as Route
     const pricing = [{ prompt_tokens_threshold: 0, input_price: prices[slot], output_price: prices[slot] }]
-    return [`${api}${variant}`, { api, max_output_tokens: 100, context_window: 100_000, pricing }]
+    const entry = { api, max_output_tokens: 100, context_window: 100_000, pricing }
+    return ['', '.again'].map((more) => [`${api}${variant}${more}`, entry])
   })
   return Object.fromEntries([...entries, ...own])
 }
@@ -77,7 +85,7 @@ function modelsOf(slot: Slot): JsonObject {
 /** Models that one route alone is asked for: what is known of their health is about the calls of that route. */
 const ownVariants = Object.fromEntries(routes.map(({ path }) => [path, path.replaceAll('/', '.')]))
 
-/** The variant of a model that one route alone is asked for. */
+/** The variant of a model that one route alone is asked for; with `.again` after it there is another one. */
 export function ownVariant({ path }: Route): string {
   return ownVariants[path] ?? ''
 }
@@ -106,6 +114,12 @@ function policies(): JsonObject {
       made[`session-${format}-${api}`] = { targets, sticky: 'session' }
       made[`larger-${format}-${api}`] = { targets: [`one-${format}/${api}-small`, targets[1]] }
       made[`whole-${format}-${api}`] = { targets, on_cut: 'hold' }
+      made[`brief-${format}-${api}`] = { targets, total: `${limit(200)}ms` }
+      made[`user-${format}-${api}`] = { targets, sticky: 'user' }
+      made[`weighted-${format}-${api}`] = {
+        targets: [{ target: targets[0], weight: 0 }, targets[1]],
+        sort: 'weighted',
+      }
       made[`priced-${format}-${api}`] = { targets: [`one-${format}/${api}-unpriced`, targets[1]] }
       made[`region-${format}-${api}@eu`] = { targets: [targets[0], `two-${format}/${api}-european`] }
     }
@@ -151,7 +165,7 @@ export class World {
   readonly router: TestRouter
   readonly store: Store
   readonly providers: { readonly [slot in Slot]: LoopbackProvider }
-  /** What the providers do first; then they answer. */
+  /** Handlers of the next requests; later ones are answered as usual. */
   readonly acts: { readonly [slot in Slot]: Act[] }
   #organizations = 0
 
@@ -176,7 +190,7 @@ export class World {
     return { ...newKey(this.store, { ...changes, organization }), organization, since: Date.now() }
   }
 
-  /** A key of an organization of its own, which nobody has called with yet. */
+  /** A key of an organization of its own, which has made no calls. */
   keyOfOwn(changes: Partial<NewKey> = {}): Keyed {
     const { id } = this.store.organizations.create(`organization ${++this.#organizations}`)
     return this.key({ ...changes, organization: id })
@@ -296,6 +310,8 @@ export async function callWorld({ settings = {}, files = {}, threads = 1, keepAl
   const router = await testRouter({
     env: { KEY_OF_ONE: 'secret-of-one', KEY_OF_TWO: 'secret-of-two' },
     files: { ...Object.fromEntries(manifests), ...files },
+    // The provider `two` has files as well.
+    media: { schemes: ['https', 'http'], allow_hosts: [new URL(providers.two.url).host] },
     settings: { policies: policies(), ...settings },
     threads,
     ...(keepAliveMs !== undefined && { keepAliveMs }),
