@@ -12,7 +12,7 @@ const longest: readonly string[] = [
   'test/e2e/secrets.test.ts',
   'test/e2e/recordings-client-apis.test.ts',
   'test/work/answers.test.ts',
-  'test/line/strict-flags.test.ts',
+  'test/call/strict-flags.test.ts',
   'test/e2e/threads.test.ts',
   'test/snapshot/cache.test.ts',
   'test/management/permissions.test.ts',

@@ -152,7 +152,7 @@ test.each([
   ['seed > 6', true],
   ['seed > 7', false],
 ])('a loss is met where its condition %s is true of one item', async (when, isMet) => {
-  const more = `    losses: [{ field: seed, when: '${when}' }]\n`
+  const more = `    unsupported: [{ field: seed, when: '${when}' }]\n`
   const { body, dropped } = await written(request, { takes: all, more })
   expect([dropped.includes('seed'), body.seed]).toEqual(isMet ? [true, undefined] : [false, 7])
 })
