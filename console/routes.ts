@@ -16,8 +16,8 @@ export const routes: readonly Route[] = [
   { path: 'groups', title: 'Groups', load: () => import('./pages/groups.ts') },
   { path: 'models', title: 'Models', load: () => import('./pages/models.ts') },
   { path: 'providers', title: 'Providers', load: () => import('./pages/providers.ts') },
-  { path: 'names', title: 'Names', load: () => import('./pages/names.ts') },
+  { path: 'names', title: 'Aliases & policies', load: () => import('./pages/names.ts') },
   { path: 'organization', title: 'Organization', load: () => import('./pages/organization.ts') },
-  { path: 'changes', title: 'Log of changes', load: () => import('./pages/changes.ts') },
+  { path: 'changes', title: 'Audit log', load: () => import('./pages/changes.ts') },
   { path: 'playground', title: 'Playground', load: () => import('./pages/playground.ts') },
 ]

@@ -21,7 +21,7 @@ export const isSignedIn = computed(() => key.value !== '' && self.value !== unde
 /** Returns why a change is not possible with this key; undefined where it is. */
 export function whyNot(area: keyof Permissions): string | undefined {
   const level = self.value?.permissions[area] ?? 'none'
-  return level === 'write' ? undefined : `This key has ${area}: ${level}. It takes one with ${area}: write.`
+  return level === 'write' ? undefined : `This key has ${area}: ${level}. A key with ${area}: write is needed.`
 }
 
 /** Begins the session of a key, which is kept for as long as the tab is open. */

@@ -8,7 +8,7 @@ export async function signIn(secret: string): Promise<void> {
   asked.catch(() => {})
   const found = await api<Self>('v1/auth/check', { as: secret })
   if (found.permissions.manage === 'none')
-    throw new Error('This key may see nothing here: the console takes one with manage: read or manage: write.')
+    throw new Error('This key cannot see anything here: the console needs a key with manage: read or manage: write.')
   const { name } = await asked
   begin(secret, found, name)
 }

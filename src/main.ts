@@ -15,7 +15,7 @@ type Command = {
 
 /** Each command is imported only when it is called: `check` needs no database, `key` no HTTP. */
 const commands: Record<string, { about: string; load: () => Promise<Command> }> = {
-  serve: { about: 'the server', load: () => import('./cli/serve.ts') },
+  serve: { about: 'runs the server', load: () => import('./cli/serve.ts') },
   check: {
     about: 'validates configuration, manifests, catalog, plugins; runs their examples',
     load: () => import('./cli/check.ts'),
@@ -27,7 +27,7 @@ const commands: Record<string, { about: string; load: () => Promise<Command> }> 
     load: () => import('./cli/ledger/ledger.ts'),
   },
   models: {
-    about: 'the models that can be called, with capabilities and prices',
+    about: 'lists the models that can be called, with capabilities and prices',
     load: () => import('./cli/models.ts'),
   },
   catalog: { about: 'compares the catalog with public price lists', load: () => import('../tools/catalog/catalog.ts') },
@@ -35,8 +35,8 @@ const commands: Record<string, { about: string; load: () => Promise<Command> }> 
     about: 'asks a provider for its own list of models',
     load: () => import('../tools/discover/discover.ts'),
   },
-  providers: { about: 'the providers that are loaded', load: () => import('./cli/providers.ts') },
-  plugin: { about: 'plugins: a new one, and their tests', load: () => import('./cli/plugin.ts') },
+  providers: { about: 'lists the loaded providers', load: () => import('./cli/providers.ts') },
+  plugin: { about: 'plugins: create one, run their tests', load: () => import('./cli/plugin.ts') },
   try: { about: 'shows the input and the output of a mapping side by side', load: () => import('./cli/try.ts') },
 }
 
@@ -46,7 +46,7 @@ ${Object.entries(commands)
   .map(([name, { about }]) => `  ${name.padEnd(10)} ${about}`)
   .join('\n')}
 
-inference-router <command> --help explains one of them.
+inference-router <command> --help shows the help of a command.
 `
 
 // A closed pipe, as in `models | head`, is not an error.

@@ -42,7 +42,7 @@ test('a start that fails ends the process and reports why: a port that is taken'
   const { port } = other.address() as { port: number }
   const { code, output, folder } = await failingStart({}, ['--port', `${port}`])
   expect(code).toBe(1)
-  expect(output).toContain(`127.0.0.1:${port} is taken by another process`)
+  expect(output).toContain(`127.0.0.1:${port} is in use by another process`)
   // A first key that was created and not printed could never be used, nor created again.
   const store = openStore(`sqlite:${join(folder, 'data/router.sqlite')}`)
   expect(store.keys.any()).toBe(false)
@@ -61,7 +61,7 @@ test('a start that fails ends the process and reports why: another router has th
   onTestFinished(() => first.close())
   const { code, output } = await failingStartIn(made)
   expect(code).toBe(1)
-  expect(output).toMatch(/data\/router\.sqlite: another router serves with this database/)
+  expect(output).toMatch(/data\/router\.sqlite: another router uses this database/)
 })
 
 test('a router that listens has started the thread of its ledger', async () => {

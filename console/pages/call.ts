@@ -46,44 +46,44 @@ function Details({ call }: { call: Call }) {
     <${Facts} facts=${[
       ['Outcome', html`<${Outcome} outcome=${call.outcome} code=${call.code} /> ${call.status ?? ''}`],
       ['Time', html`<${Time} at=${call.at} />`],
-      ['Took', html`<${Duration} ms=${call.duration_ms} />`],
-      ['First content after', call.first_event_ms !== undefined && html`<${Duration} ms=${call.first_event_ms} />`],
+      ['Duration', html`<${Duration} ms=${call.duration_ms} />`],
+      ['Time to first token', call.first_event_ms !== undefined && html`<${Duration} ms=${call.first_event_ms} />`],
       [
         'Cost',
-        html`<${Money} value=${call.cost} isExact />${call.estimated && ' (estimated)'}${call.unpriced && ' (without a price)'}`,
+        html`<${Money} value=${call.cost} isExact />${call.estimated && ' (estimated)'}${call.unpriced && ' (no price)'}`,
       ],
-      ['Reserved at most', call.reserved !== undefined && html`<${Money} value=${call.reserved} isExact />`],
-      ['Asked for', html`<${Name} text=${call.asked} />`],
+      ['Reserved', call.reserved !== undefined && html`<${Money} value=${call.reserved} isExact />`],
+      ['Requested', html`<${Name} text=${call.asked} />`],
       ['Model', call.model && html`<${Name} text=${call.model} />`],
       ['Served by', call.served && html`<${Name} text=${call.served} />`],
       ['API', `${call.operation === 'chat' ? call.api : call.operation}${call.streamed ? ', streamed' : ''}`],
       ['Key', html`<a href=${to(`keys/${call.key.id}`)}><${Name} text=${call.key.name ?? call.key.id} /></a>`],
       ['Group', call.group && html`<${Name} text=${call.group.name ?? call.group.id} />`],
       ['User', call.user && html`<${Name} text=${call.user} />`],
-      ['Labels of the key', call.labels && html`<${Tags} of=${call.labels} />`],
+      ['Key labels', call.labels && html`<${Tags} of=${call.labels} />`],
       ['Tags and metadata', call.extra && html`<${Tags} of=${call.extra} />`],
-      ['Id', html`<${Id} id=${call.id} />`],
-      ['Request id', call.request_id && html`<${Id} id=${call.request_id} />`],
+      ['ID', html`<${Id} id=${call.id} />`],
+      ['Request ID', call.request_id && html`<${Id} id=${call.request_id} />`],
       ['Trace', call.trace_id && html`<${Id} id=${call.trace_id} />`],
     ]} />
-    ${error && html`<${Section} title="Error as the client saw it"><p class="failure"><strong>${error.code}</strong>${error.provider_code && ` (the provider: ${error.provider_code})`}<br /><bdi dir="auto">${error.message ?? 'The message is not kept: it has the provider’s own words.'}</bdi></p><//>`}
-    ${dropped.length > 0 && html`<${Section} title="Left out of the request"><p>The provider cannot take: ${dropped.map((field, index) => html`${index > 0 && ', '}<code>${field}</code>`)}.</p><//>`}
-    ${call.damaged && html`<p class="note">Something in the answer could not be read, and was passed over.</p>`}
+    ${error && html`<${Section} title="Error returned to the client"><p class="failure"><strong>${error.code}</strong>${error.provider_code && ` (provider code: ${error.provider_code})`}<br /><bdi dir="auto">${error.message ?? 'The message is not stored, because it may repeat what the provider wrote.'}</bdi></p><//>`}
+    ${dropped.length > 0 && html`<${Section} title="Dropped from the request"><p>The provider does not support: ${dropped.map((field, index) => html`${index > 0 && ', '}<code>${field}</code>`)}.</p><//>`}
+    ${call.damaged && html`<p class="note">Part of the response could not be read and was skipped.</p>`}
     <${Section} title="Attempts">
       <${Table} label="Attempts" rows=${rows} keyOf=${(row: Row) => `${row.attempt} ${row.at_ms}`} columns=${[
         { head: '#', cell: ({ attempt }: Row) => attempt },
-        { head: 'Began after', isNumber: true, cell: ({ at_ms: ms }: Row) => duration(ms) },
+        { head: 'Started after', isNumber: true, cell: ({ at_ms: ms }: Row) => duration(ms) },
         { head: 'Target', cell: ({ model }: Row) => html`<${Name} text=${model} />` },
         {
           head: 'Outcome',
           cell: (row: Row) =>
             html`<${Outcome} outcome=${row.outcome} code=${row.code} />${row.class && html` <${Badge}>${row.class}<//>`}${row.provider_code && html` <span class="quiet"><${Name} text=${row.provider_code} /></span>`}`,
         },
-        { head: 'Took', isNumber: true, cell: (row: Row) => duration(row.duration_ms) },
+        { head: 'Duration', isNumber: true, cell: (row: Row) => duration(row.duration_ms) },
         { head: 'Cost', isNumber: true, cell: ({ cost }: Row) => html`<${Money} value=${cost} />` },
       ]} />
     <//>
-    <${Section} title="Cost, part by part">
+    <${Section} title="Cost breakdown">
       <${Table} label="Cost by part" rows=${parts} keyOf=${(part: Part) => `${part.attempt} ${part.class}`} empty="Nothing was charged." columns=${[
         {
           head: 'Part',

@@ -17,16 +17,16 @@ import { CallDetail } from './call.ts'
 const texts = [
   ['model', 'Model', 'openai/gpt-5'],
   ['provider', 'Provider', 'openai'],
-  ['asked', 'Asked for', 'policy/fast'],
-  ['key', 'Key id', ''],
+  ['asked', 'Requested', 'policy/fast'],
+  ['key', 'Key ID', ''],
   ['code', 'Error code', 'rate_limited'],
-  ['id', 'Request id', ''],
+  ['id', 'Request ID', ''],
   ['tag', 'Label or tag', 'label.team=web'],
 ] as const
 const outcomes = [
   ['', 'Any'],
   ['complete', 'Complete'],
-  ['partial', 'Broken off'],
+  ['partial', 'Partial'],
   ['failed', 'Failed'],
   ['refused', 'Refused'],
 ] as const
@@ -73,7 +73,7 @@ const typingMs = 250
 
 export function CallTable({ calls, onEnd }: { calls: readonly ListedEntry[]; onEnd?: (() => void) | undefined }) {
   const ofSettled = (show: (call: CallEntry) => unknown) => (call: ListedEntry) => ('cost' in call ? show(call) : '')
-  return html`<${Table} label="Calls" rows=${calls} keyOf=${({ id }: ListedEntry) => id} onEnd=${onEnd} empty="No call is found by this." columns=${[
+  return html`<${Table} label="Calls" rows=${calls} keyOf=${({ id }: ListedEntry) => id} onEnd=${onEnd} empty="No calls match." columns=${[
     {
       head: 'Time',
       cell: (call: ListedEntry) =>
@@ -93,8 +93,8 @@ export function CallTable({ calls, onEnd }: { calls: readonly ListedEntry[]; onE
       isMinor: true,
       cell: ({ api, operation }: ListedEntry) => (operation === 'chat' ? api : operation),
     },
-    { head: 'First', isNumber: true, isMinor: true, cell: ofSettled((call) => duration(call.first_event_ms)) },
-    { head: 'Took', isNumber: true, isMinor: true, cell: ofSettled((call) => duration(call.duration_ms)) },
+    { head: 'First token', isNumber: true, isMinor: true, cell: ofSettled((call) => duration(call.first_event_ms)) },
+    { head: 'Duration', isNumber: true, isMinor: true, cell: ofSettled((call) => duration(call.duration_ms)) },
     { head: 'Tokens in', isNumber: true, isMinor: true, cell: ofSettled((call) => count(call.input_tokens)) },
     { head: 'Tokens out', isNumber: true, isMinor: true, cell: ofSettled((call) => count(call.output_tokens)) },
     {
@@ -102,7 +102,7 @@ export function CallTable({ calls, onEnd }: { calls: readonly ListedEntry[]; onE
       isNumber: true,
       cell: ofSettled(
         ({ cost, estimated, unpriced }) =>
-          html`<${Money} value=${cost} />${estimated && html`<span title="estimated"> ≈</span>`}${unpriced && html`<span title="without a price"> ?</span>`}`,
+          html`<${Money} value=${cost} />${estimated && html`<span title="estimated"> ≈</span>`}${unpriced && html`<span title="no price"> ?</span>`}`,
       ),
     },
   ]} />`
@@ -112,7 +112,7 @@ export function CallTable({ calls, onEnd }: { calls: readonly ListedEntry[]; onE
 function modelCell(call: ListedEntry) {
   const { asked } = call
   const model = 'cost' in call ? call.model : undefined
-  const below = 'cost' in call ? model !== undefined && model !== asked && `asked for ${asked}` : call.message
+  const below = 'cost' in call ? model !== undefined && model !== asked && `requested as ${asked}` : call.message
   return html`<${Name} text=${model ?? asked} />${below && html`<br /><span class="quiet"><${Name} text=${below} /></span>`}`
 }
 

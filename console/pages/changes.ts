@@ -40,7 +40,7 @@ export default function Changes() {
   useEffect(() => void load(), [])
   const more = next.value === undefined ? undefined : () => void (isLoading.value || load(next.value))
   return html`
-    <${Page} title="Log of changes">
+    <${Page} title="Audit log">
       ${error.value && html`<${Failure} error=${error.value} />`}
       ${
         entries.value.length === 0 && isLoading.value
@@ -49,7 +49,7 @@ export default function Changes() {
               { head: 'Time', cell: ({ at }: Entry) => html`<${Time} at=${at} />` },
               { head: 'Change', cell: ({ action }: Entry) => html`<code>${action}</code>` },
               {
-                head: 'Of',
+                head: 'Subject',
                 cell: ({ subject, after, before }: Entry) =>
                   html`<${Name} text=${String(after?.name ?? before?.name ?? subject)} />`,
               },

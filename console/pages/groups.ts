@@ -29,14 +29,14 @@ export default function Groups() {
   }
   return html`
     <${Page} title="Groups" actions=${html`<${Button} kind="primary" whyNot=${why} onClick=${() => (doing.value = { what: 'create' })}>Create group<//>`}>
-      <p class="quiet">The keys of a group share its monthly limit, beside their own.</p>
+      <p class="quiet">The keys of a group share its monthly limit, in addition to their own.</p>
       <${Loading} of=${groups}>${(found: Group[]) =>
         html`<${Table} label="Groups" rows=${found} keyOf=${({ id }: Group) => id} columns=${[
           {
             head: 'Name',
             sortBy: ({ name }: Group) => name.toLowerCase(),
             cell: ({ id, name }: Group) =>
-              html`<a href=${to('calls', { group: id })} title="Its calls"><${Name} text=${name} /></a>`,
+              html`<a href=${to('calls', { group: id })} title="View calls"><${Name} text=${name} /></a>`,
           },
           {
             head: 'This month',
@@ -52,13 +52,13 @@ export default function Groups() {
                 ? html`<span class="quiet">none</span>`
                 : html`<${Money} value=${group.monthly_limit} />`,
           },
-          { head: 'Id', isMinor: true, cell: ({ id }: Group) => html`<${Id} id=${id} />` },
+          { head: 'ID', isMinor: true, cell: ({ id }: Group) => html`<${Id} id=${id} />` },
           {
             head: '',
             cell: (group: Group) => html`<span class="actions">
           <${Button} kind="small" whyNot=${why} onClick=${() => (doing.value = { what: 'limit', group })}>Change limit<//>
-          <${Button} kind="small" whyNot=${why} onClick=${() => (doing.value = { what: 'keep', group })}>Delete, keep its keys<//>
-          <${Button} kind="small" whyNot=${why} onClick=${() => (doing.value = { what: 'revoke', group })}>Delete with its keys<//>
+          <${Button} kind="small" whyNot=${why} onClick=${() => (doing.value = { what: 'keep', group })}>Delete, keep keys<//>
+          <${Button} kind="small" whyNot=${why} onClick=${() => (doing.value = { what: 'revoke', group })}>Delete with keys<//>
         </span>`,
           },
         ]} />`}<//>
@@ -92,7 +92,7 @@ function Do({ doing, onClose, onDone }: { doing: Doing; onClose(): void; onDone(
       onDone('Changed.')
     }
     return html`<${Dialog} title="Monthly limit" onClose=${onClose}><${Form} submit="Save" onCancel=${onClose} onSubmit=${change}>
-      <${Field} name="monthly_limit" label="USD in a month" type="number" min=${0} step="any" value=${group.monthly_limit || ''} hint="Empty: no limit." />
+      <${Field} name="monthly_limit" label="USD per month" type="number" min=${0} step="any" value=${group.monthly_limit || ''} hint="Empty: no limit." />
     <//><//>`
   }
   const remove = async () => {
@@ -100,6 +100,6 @@ function Do({ doing, onClose, onDone }: { doing: Doing; onClose(): void; onDone(
     onDone('Deleted.')
   }
   return html`<${Confirm} title="Delete the group" submit="Delete" onConfirm=${remove} onClose=${onClose}>
-    <p><strong><${Name} text=${group.name} /></strong> has spent ${usd(group.monthly_spend)} this month. ${what === 'keep' ? 'Its keys go on without the limit of the group.' : 'Its keys are revoked: calls with them are refused from now on.'} This cannot be undone.</p>
+    <p><strong><${Name} text=${group.name} /></strong> has spent ${usd(group.monthly_spend)} this month. ${what === 'keep' ? 'Its keys continue to work without the limit of the group.' : 'Its keys are revoked: calls with them are refused from now on.'} This cannot be undone.</p>
   <//>`
 }

@@ -29,7 +29,12 @@ type WholeKey = KeyEntry & {
 type Change = 'limit' | 'limits' | 'labels' | 'access' | 'expiry' | 'group' | 'plugins' | 'rotate' | 'delete'
 
 const abouts: { readonly [what in Change]?: string } = {
-  ...{ limit: 'the monthly limit', limits: 'the limits per minute', labels: 'the labels', access: 'what it may call' },
+  ...{
+    limit: 'the monthly limit',
+    limits: 'the rate limits',
+    labels: 'the labels',
+    access: 'the models that it can call',
+  },
   ...{ expiry: 'when it expires', group: 'the group', plugins: 'the plugins' },
 }
 
@@ -50,7 +55,7 @@ export function KeyDetail({ id }: { id: string }) {
   }
   const button = (what: Change, text: string, reason = why) =>
     html`<${Button} kind="small" whyNot=${reason} onClick=${() => (changing.value = what)}>${text}<span class="sr-only"> ${abouts[what]}</span><//>`
-  return html`<${Page} title=${html`<${Name} text=${key.data?.name ?? 'Key'} />`} actions=${html`<a href=${to('calls', { key: id })}>Its calls</a> <${Button} whyNot=${why} onClick=${() => (changing.value = 'rotate')}>Rotate<//> <${Button} kind="danger" whyNot=${why} onClick=${() => (changing.value = 'delete')}>Delete<//>`}>
+  return html`<${Page} title=${html`<${Name} text=${key.data?.name ?? 'Key'} />`} actions=${html`<a href=${to('calls', { key: id })}>View calls</a> <${Button} whyNot=${why} onClick=${() => (changing.value = 'rotate')}>Rotate<//> <${Button} kind="danger" whyNot=${why} onClick=${() => (changing.value = 'delete')}>Delete<//>`}>
     <${Loading} of=${key}>${(found: WholeKey) => html`
       <${Facts} facts=${[
         ['State', html`<${Badge} kind=${found.state === 'active' ? 'good' : 'bad'}>${found.state}<//>`],
@@ -59,11 +64,11 @@ export function KeyDetail({ id }: { id: string }) {
           'Monthly limit',
           html`${found.monthly_limit === 0 ? 'none' : html`<${Money} value=${found.monthly_limit} />`} ${button('limit', 'Change')}`,
         ],
-        ['Limits per minute', html`${limitsText(found.limits)} ${button('limits', 'Change')}`],
+        ['Rate limits', html`${limitsText(found.limits)} ${button('limits', 'Change')}`],
         ['Permissions', permissionsText(found.permissions)],
         [
-          'May call',
-          html`${found.models === null ? 'everything that the organization may' : html`<${ModelList} ids=${found.models} />`} ${button('access', 'Change')}`,
+          'Can call',
+          html`${found.models === null ? 'everything that the organization can' : html`<${ModelList} ids=${found.models} />`} ${button('access', 'Change')}`,
         ],
         ['Labels', html`<${Tags} of=${found.labels} /> ${button('labels', 'Change')}`],
         [
@@ -76,7 +81,7 @@ export function KeyDetail({ id }: { id: string }) {
         ],
         ['Plugins', html`${html`<${Tags} of=${found.plugins} />`} ${button('plugins', 'Change', whyNot('operate'))}`],
         ['Created', html`<${Time} at=${found.created_at} />`],
-        ['Id', html`<${Id} id=${found.id} />`],
+        ['ID', html`<${Id} id=${found.id} />`],
       ]} />
       <${UsageOf} path=${`${path}/usage`} />
       <${Changes} what=${changing.value} found=${found} groups=${groups.data ?? []} onClose=${close} change=${change} onSecret=${(
@@ -99,7 +104,7 @@ export function limitsText({
   const said = [
     requests !== null && `${short(requests)} requests`,
     tokens !== null && `${short(tokens)} tokens`,
-    calls !== null && `${calls} at once`,
+    calls !== null && `${calls} concurrent`,
   ].filter(Boolean)
   return said.join(', ') || 'none'
 }
@@ -119,7 +124,7 @@ function Changes({ what, found, groups, path, onClose, change, onSecret }: Chang
   if (what === undefined) return null
   if (what === 'rotate') {
     const rotate = async () => onSecret((await api<{ api_key: string }>(`${path}/rotate`, { method: 'POST' })).api_key)
-    return html`<${Dialog} title="Rotate the key" onClose=${onClose}><${Form} submit="Rotate" isDangerous onCancel=${onClose} onSubmit=${rotate}><p>The key gets a new secret. The old one stops working at once.${found.id === self.value?.key_id && ' It is the key that you are signed in with.'}</p><//><//>`
+    return html`<${Dialog} title="Rotate the key" onClose=${onClose}><${Form} submit="Rotate" isDangerous onCancel=${onClose} onSubmit=${rotate}><p>The key gets a new secret. The old one stops working immediately.${found.id === self.value?.key_id && ' You are signed in with this key.'}</p><//><//>`
   }
   if (what === 'delete') {
     const remove = async () => {
@@ -138,12 +143,12 @@ function Changes({ what, found, groups, path, onClose, change, onSecret }: Chang
         return {
           title: 'Monthly limit',
           path: 'limit',
-          fields: html`<${Field} name="monthly_limit" label="USD in a month" type="number" min=${0} step="any" value=${key.monthly_limit || ''} hint="Calls that could cost more than what is left are refused with 402. Empty: no limit." />`,
+          fields: html`<${Field} name="monthly_limit" label="USD per month" type="number" min=${0} step="any" value=${key.monthly_limit || ''} hint="Calls that could cost more than what remains are refused with 402. Empty: no limit." />`,
           body: (values: Values) => ({ monthly_limit: numberOr(values.get('monthly_limit'), 'The limit', 0) }),
         }
       case 'limits':
         return {
-          title: 'Limits per minute',
+          title: 'Rate limits',
           path: 'limits',
           fields: html`<${LimitFields} limits=${limits} />`,
           body: limitsIn,
@@ -152,12 +157,12 @@ function Changes({ what, found, groups, path, onClose, change, onSecret }: Chang
         return {
           title: 'Labels',
           path: 'label',
-          fields: html`<${TextArea} name="labels" label="Labels" value=${pairsText(key.labels)} hint="One name=value to a line. They replace all labels." />`,
+          fields: html`<${TextArea} name="labels" label="Labels" value=${pairsText(key.labels)} hint="One name=value per line. They replace all labels." />`,
           body: (values: Values) => ({ labels: pairsOf(values.get('labels')) }),
         }
       case 'access':
         return {
-          title: 'What the key may call',
+          title: 'What the key can call',
           path: 'access',
           fields: html`<${ModelsField} name="models" models=${key.models} />`,
           body: (values: Values) => ({ models: modelsIn(values, 'models') }),
@@ -182,7 +187,7 @@ function Changes({ what, found, groups, path, onClose, change, onSecret }: Chang
         return {
           title: 'Plugins',
           path: 'plugins',
-          fields: html`<${TextArea} name="plugins" label="Plugins" value=${pairsText(Object.fromEntries(Object.entries(key.plugins).map(([name, on]) => [name, on ? 'on' : 'off'])))} hint="One name=on or name=off to a line; what is left out follows the organization." />`,
+          fields: html`<${TextArea} name="plugins" label="Plugins" value=${pairsText(Object.fromEntries(Object.entries(key.plugins).map(([name, on]) => [name, on ? 'on' : 'off'])))} hint="One name=on or name=off per line; other plugins follow the organization." />`,
           body: (values: Values) => ({ plugins: pluginsIn(values.get('plugins'), key.plugins) }),
         }
     }
@@ -202,7 +207,7 @@ export function pluginsIn(text: string, before: Readonly<Record<string, boolean>
 const limitFields = [
   ['requests_per_minute', 'Requests per minute'],
   ['tokens_per_minute', 'Tokens per minute'],
-  ['concurrent_calls', 'Calls at once'],
+  ['concurrent_calls', 'Concurrent calls'],
 ] as const
 
 export function LimitFields({ limits }: { limits: Limits }) {

@@ -65,7 +65,7 @@ function KeyList() {
 }
 
 const levels = [
-  ['', 'As usual'],
+  ['', 'Default'],
   ['none', 'None'],
   ['read', 'Read'],
   ['write', 'Write'],
@@ -95,11 +95,11 @@ function NewKey({ onClose, onMade }: { onClose(): void; onMade(key: string): voi
         <${Field} name="name" label="Name" required />
         <${Field} name="monthly_limit" label="Monthly limit, USD" type="number" min=${0} step="any" hint="Calls beyond it are refused with 402. Empty: no limit." />
         <div class="row">
-          ${(['completions', 'manage', 'operate'] as const).map((area) => html`<${Select} key=${area} name=${area} label=${`May ${area === 'completions' ? 'call models' : area}`} options=${levels} />`)}
+          ${(['completions', 'manage', 'operate'] as const).map((area) => html`<${Select} key=${area} name=${area} label=${`Permission to ${area === 'completions' ? 'call models' : area}`} options=${levels} />`)}
         </div>
-        <p class="hint">As usual: it may call models, and nothing else.</p>
+        <p class="hint">Default: the key can call models, and nothing else.</p>
         <${Select} name="group_id" label="Group" options=${[['', 'None'], ...(groups.data ?? []).map(({ id, name }) => [id, name.slice(0, 80)] as const)]} />
-        <${TextArea} name="labels" label="Labels" rows=${2} hint="One name=value to a line, for reports." />
+        <${TextArea} name="labels" label="Labels" rows=${2} hint="One name=value per line, for reports." />
         <${Field} name="expires_at" label="Expires" type="datetime-local" hint="Empty: never." />
       <//>
     <//>

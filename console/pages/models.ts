@@ -34,8 +34,8 @@ export type Model = {
 const filters = [
   ['api', 'Kind'],
   ['provider', 'Provider'],
-  ['place', 'Place'],
-  ['can', 'Can'],
+  ['place', 'Region'],
+  ['can', 'Supports'],
   ['privacy', 'Privacy'],
 ] as const
 
@@ -63,10 +63,10 @@ function ModelTable({ models, query }: { models: readonly Model[]; query: URLSea
       <form class="filters" role="search" onSubmit=${(event: Event) => event.preventDefault()}>
         <${Field} name="text" label="Search" type="search" value=${query.get('text') ?? ''} onInput=${(text: string) => later({ text })} />
         ${filters.map(([name, label]) => html`<${Select} key=${name} name=${name} label=${label} value=${query.get(name) ?? ''} options=${[['', 'Any'], ...options[name]]} onInput=${(value: string) => changeQuery({ [name]: value })} />`)}
-        <${Field} name="input" label="Input at most, $ per million" type="number" min=${0} step="any" value=${query.get('input') ?? ''} onInput=${(input: string) => later({ input })} />
-        <${Field} name="context" label="Context at least" type="number" min=${0} step=${1000} value=${query.get('context') ?? ''} onInput=${(context: string) => later({ context })} />
+        <${Field} name="input" label="Max input price, $ per million" type="number" min=${0} step="any" value=${query.get('input') ?? ''} onInput=${(input: string) => later({ input })} />
+        <${Field} name="context" label="Min context" type="number" min=${0} step=${1000} value=${query.get('context') ?? ''} onInput=${(context: string) => later({ context })} />
       </form>
-      <${Table} label="Models" rows=${found.slice(0, shown.value)} keyOf=${({ id, api: kind }: Model) => `${kind} ${id}`} empty="No model is found by this." onEnd=${shown.value < found.length ? () => ((shown.value += pageSize)) : undefined} columns=${[
+      <${Table} label="Models" rows=${found.slice(0, shown.value)} keyOf=${({ id, api: kind }: Model) => `${kind} ${id}`} empty="No models match." onEnd=${shown.value < found.length ? () => ((shown.value += pageSize)) : undefined} columns=${[
         {
           head: 'Model',
           cell: ({ id }: Model) =>
@@ -77,14 +77,14 @@ function ModelTable({ models, query }: { models: readonly Model[]; query: URLSea
         { head: 'Output', isNumber: true, cell: (model: Model) => perMillion(model.output_price) },
         { head: 'Context', isNumber: true, cell: (model: Model) => count(model.context_window) },
         {
-          head: 'Can',
+          head: 'Supports',
           isMinor: true,
           cell: (model: Model) => html`<span class="quiet">${abilities(model).map(words).join(', ')}</span>`,
         },
-        { head: 'Place', isMinor: true, cell: ({ geolocation }: Model) => geolocation ?? '' },
-        { head: '', cell: ({ id }: Model) => html`<${Copy} text=${id} label="Copy id" />` },
+        { head: 'Region', isMinor: true, cell: ({ geolocation }: Model) => geolocation ?? '' },
+        { head: '', cell: ({ id }: Model) => html`<${Copy} text=${id} label="Copy ID" />` },
       ]} />
-      <p class="hint">Prices are US dollars for a million tokens.</p>
+      <p class="hint">Prices are US dollars per million tokens.</p>
     <//>
   `
 }
@@ -111,13 +111,13 @@ function optionsOf(models: readonly Model[]): Record<(typeof filters)[number][0]
     can: sorted(models.flatMap(abilities), words),
     privacy: [
       ['no-training', 'Does not train on data'],
-      ['no-retention', 'Keeps no data'],
+      ['no-retention', 'Does not retain data'],
     ],
   }
 }
 
 function providerOf({ id }: Model): string {
-  return id.includes('/') ? (id.split('/')[0] as string) : '(names)'
+  return id.includes('/') ? (id.split('/')[0] as string) : '(aliases and policies)'
 }
 
 function search(models: readonly Model[], query: URLSearchParams): Model[] {
@@ -158,7 +158,7 @@ const shownElsewhere = [
 
 function ModelDetail({ id, model }: { id: string; model: Model | undefined }) {
   if (!model)
-    return html`<${Page} title=${html`<${Name} text=${id} />`}><p>There is no such model, or this key may not call it. <a href=${to('models')}>All models</a></p><//>`
+    return html`<${Page} title=${html`<${Name} text=${id} />`}><p>There is no such model, or this key cannot call it. <a href=${to('models')}>All models</a></p><//>`
   const tiers = Array.isArray(model.pricing) ? model.pricing : [{ prompt_tokens_threshold: 0, ...model.pricing }]
   const names = [...new Set(tiers.flatMap((tier) => Object.keys(tier)))].filter(
     (name) => name !== 'prompt_tokens_threshold' && typeof tiers[0]?.[name] === 'number',
@@ -171,9 +171,9 @@ function ModelDetail({ id, model }: { id: string; model: Model | undefined }) {
       <p><bdi dir="auto">${model.description}</bdi></p>
       <p><${Id} id=${id} /></p>
       <${Section} title="Prices">
-        <${Table} label="Prices for a million tokens" rows=${tiers} keyOf=${(tier: Tier) => String(tier.prompt_tokens_threshold)} columns=${[
+        <${Table} label="Prices per million tokens" rows=${tiers} keyOf=${(tier: Tier) => String(tier.prompt_tokens_threshold)} columns=${[
           {
-            head: 'Prompt of',
+            head: 'Prompt length',
             cell: ({ prompt_tokens_threshold: from = 0 }: Tier) =>
               from === 0 ? 'any length' : `more than ${count(from)} tokens`,
           },
@@ -184,10 +184,10 @@ function ModelDetail({ id, model }: { id: string; model: Model | undefined }) {
           })),
         ]} />
         ${model.other_prices && html`<${Facts} facts=${Object.entries(model.other_prices).map(([name, value]) => [name.replaceAll('_', ' '), typeof value === 'number' ? usd(value, true) : JSON.stringify(value)] as const)} />`}
-        <p class="hint">US dollars for a million tokens, unless it says otherwise.</p>
+        <p class="hint">US dollars per million tokens, unless noted otherwise.</p>
       <//>
       <${Section} title="Facts"><${Facts} facts=${rest.map(([name, value]) => [name.replaceAll('_', ' '), factText(value)] as const)} /><//>
-      <${Section} title="Abilities"><p>${abilities(model).map(words).join(', ') || 'None is known.'}</p><//>
+      <${Section} title="Capabilities"><p>${abilities(model).map(words).join(', ') || 'None known.'}</p><//>
     <//>
   `
 }

@@ -28,35 +28,35 @@ type Doing =
 const rules = [
   {
     name: 'sort',
-    label: 'Order of the targets',
+    label: 'Order of targets',
     options: ['order', 'weighted', 'price', 'latency', 'throughput'],
-    hint: 'order: as they are written; price: the cheapest for this request',
+    hint: 'order: as listed; price: the cheapest first',
   },
   {
     name: 'sticky',
-    label: 'Stay with one target',
+    label: 'Sticky routing',
     options: ['none', 'session', 'user', 'hash', 'cache'],
     hint: 'cache: while the provider has the prompt in its cache',
   },
-  { name: 'retries', label: 'Retries at the same target', hint: 'a number from 0' },
+  { name: 'retries', label: 'Retries on the same target', hint: '0 or more' },
   {
     name: 'first_event',
-    label: 'Longest wait for the first content',
-    hint: 'such as 10s; then the next target is asked',
+    label: 'Max wait for the first token',
+    hint: 'such as 10s; then the next target is tried',
   },
-  { name: 'total', label: 'Longest time of the call', hint: 'such as 5m' },
-  { name: 'retry_after', label: 'Longest wait for a busy target', hint: 'such as 5s' },
+  { name: 'total', label: 'Max duration of the call', hint: 'such as 5m' },
+  { name: 'retry_after', label: 'Max wait for a busy target', hint: 'such as 5s' },
   {
     name: 'on_cut',
-    label: 'When a stream breaks off',
+    label: 'When a stream is interrupted',
     options: ['error', 'hold', 'continue', 'restart'],
-    hint: 'continue: another target goes on',
+    hint: 'continue: another target continues',
   },
   {
     name: 'on_blocked',
     label: 'When a content filter refuses',
     options: ['error', 'next'],
-    hint: 'next: another target is asked',
+    hint: 'next: another target is tried',
   },
 ] as const
 
@@ -81,15 +81,15 @@ export default function Names() {
   const button = (text: string, next: Doing, reason = why) =>
     html`<${Button} kind="small" whyNot=${reason} onClick=${begin(next)}>${text}<//>`
   return html`
-    <${Page} title="Names">
+    <${Page} title="Aliases & policies">
       <${Loading} of=${names}>${({ aliases, policies }: NonNullable<typeof names.data>) => html`
         <${Section} title="Policies" actions=${html`<${Button} kind="primary" whyNot=${why} onClick=${begin({ what: 'policy' })}>Create policy<//>`}>
-          <p class="quiet">A name for several models: which of them is asked, and what happens when it fails.</p>
+          <p class="quiet">A name for several models, with rules for which of them serves a call and what happens when it fails.</p>
           <${Table} label="Policies" rows=${policies} keyOf=${({ id }: Policy) => id} columns=${[
             {
               head: 'Name',
               cell: ({ id, description }: Policy) =>
-                html`<a href=${to('calls', { asked: id })} title="Its calls"><${Name} text=${id} /></a>${description && html`<br /><span class="quiet"><${Name} text=${description} /></span>`}`,
+                html`<a href=${to('calls', { asked: id })} title="View calls"><${Name} text=${id} /></a>${description && html`<br /><span class="quiet"><${Name} text=${description} /></span>`}`,
             },
             { head: 'Targets', cell: ({ targets }: Policy) => html`<${ModelList} ids=${targets.map(targetText)} />` },
             {
@@ -113,7 +113,7 @@ export default function Names() {
             {
               head: 'Name',
               cell: ({ name }: Alias) =>
-                html`<a href=${to('calls', { asked: name })} title="Its calls"><${Name} text=${name} /></a>`,
+                html`<a href=${to('calls', { asked: name })} title="View calls"><${Name} text=${name} /></a>`,
             },
             { head: 'Target', cell: ({ target }: Alias) => html`<${Name} text=${target} mono />` },
             {
@@ -142,7 +142,7 @@ function Do({ doing, onClose, onDone }: { doing: Doing; onClose(): void; onDone(
     await api(`v1/manage/${doing.path}`, { method: 'DELETE' })
     onDone('Deleted.')
   }
-  return html`<${Confirm} title="Delete the name" submit="Delete" onConfirm=${remove} onClose=${onClose}><p>Calls that ask for <strong><${Name} text=${doing.name} /></strong> fail from now on.</p><//>`
+  return html`<${Confirm} title=${doing.path.startsWith('alias/') ? 'Delete the alias' : 'Delete the policy'} submit="Delete" onConfirm=${remove} onClose=${onClose}><p>Calls to <strong><${Name} text=${doing.name} /></strong> fail from now on.</p><//>`
 }
 
 function AliasForm({
@@ -160,7 +160,7 @@ function AliasForm({
     onDone('Saved.')
   }
   return html`<${Dialog} title=${alias ? 'Change the alias' : 'Create an alias'} onClose=${onClose}><${Form} submit="Save" onCancel=${onClose} onSubmit=${save}>
-    <${Field} name="name" label="Name" required value=${alias?.name} hint=${alias && 'Another name makes another alias.'} />
+    <${Field} name="name" label="Name" required value=${alias?.name} hint=${alias && 'A different name creates another alias.'} />
     <${Field} name="target" label="Model" required value=${alias?.target} options=${names.data ?? []} />
   <//><//>`
 }
@@ -198,7 +198,7 @@ function PolicyForm({
     ${!policy && html`<${Field} name="id" label="Name" required />`}
     <${Field} name="description" label="Description" value=${policy?.description} />
     <${Field} name="add" label="Add a model" options=${names.data ?? []} onInput=${add} />
-    <${TextArea} name="targets" label="Targets" rows=${5} value=${targets.value} onInput=${(typed: string) => (targets.value = typed)} hint="One id to a line, in the order in which they are asked; for sort: weighted, 'openai/gpt-5 weight 2'." />
+    <${TextArea} name="targets" label="Targets" rows=${5} value=${targets.value} onInput=${(typed: string) => (targets.value = typed)} hint="One ID per line, in the order in which they are tried; for sort: weighted, 'openai/gpt-5 weight 2'." />
     <details><summary>Rules</summary><div class="form">
       ${rules.map((rule) =>
         'options' in rule
@@ -246,7 +246,7 @@ function DryRun({ policy, onClose }: { policy: Policy; onClose(): void }) {
       value &&
       html`<div aria-live="polite">
       <${Section} title="It would go to">
-        <${Table} label="Targets in their order" rows=${value.targets} keyOf=${({ model }: Explained['targets'][number]) => model} empty="No target can take it." columns=${[
+        <${Table} label="Targets in order" rows=${value.targets} keyOf=${({ model }: Explained['targets'][number]) => model} empty="No target can serve it." columns=${[
           { head: 'Target', cell: ({ model }: Explained['targets'][number]) => html`<${Name} text=${model} />` },
           {
             head: 'Why',
@@ -257,8 +257,8 @@ function DryRun({ policy, onClose }: { policy: Policy; onClose(): void }) {
       <//>
       ${
         value.skipped.length > 0 &&
-        html`<${Section} title="Left out">
-        <${Table} label="Targets that are left out" rows=${value.skipped} keyOf=${({ model }: Explained['skipped'][number]) => model} columns=${[
+        html`<${Section} title="Skipped">
+        <${Table} label="Skipped targets" rows=${value.skipped} keyOf=${({ model }: Explained['skipped'][number]) => model} columns=${[
           { head: 'Target', cell: ({ model }: Explained['skipped'][number]) => html`<${Name} text=${model} />` },
           {
             head: 'Why',
@@ -268,7 +268,7 @@ function DryRun({ policy, onClose }: { policy: Policy; onClose(): void }) {
         ]} />
       <//>`
       }
-      <details><summary>All of it</summary><${Code} text=${JSON.stringify(value, null, 2)} /></details>
+      <details><summary>Raw</summary><${Code} text=${JSON.stringify(value, null, 2)} /></details>
     </div>`
     }
   <//>`

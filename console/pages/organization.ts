@@ -26,7 +26,7 @@ type Settings = {
 type Change = 'credit' | 'balance' | 'models' | 'rules' | 'limits' | 'plugins'
 
 const abouts: { readonly [what in Change]?: string } = {
-  ...{ balance: 'what happens without a balance', models: 'the approved models', rules: 'the rules for data' },
+  ...{ balance: 'what happens when the balance is used up', models: 'the approved models', rules: 'the data rules' },
   ...{ limits: 'the limits', plugins: 'the plugins' },
 }
 
@@ -61,18 +61,18 @@ export default function Organization() {
           ['Balance', html`<${Money} value=${org.balance} isExact /> ${button('credit', 'operate', 'Add credit')}`],
           [
             'When the balance is used up',
-            html`${balance.enforces_balance ? 'calls are refused' : 'calls go on'} ${button('balance', 'operate')}`,
+            html`${balance.enforces_balance ? 'calls are refused' : 'calls continue'} ${button('balance', 'operate')}`,
           ],
-          ['Limits of all keys together', html`${limitsText(limits)} ${button('limits', 'operate')}`],
+          ['Limits of all keys combined', html`${limitsText(limits)} ${button('limits', 'operate')}`],
         ]} />
         <${Section} title="Approved models" actions=${button('models', 'manage')}>
           ${models.approved_models === null ? html`<p>All.</p>` : html`<${ModelList} ids=${models.approved_models} />`}
         <//>
-        <${Section} title="Rules for data" actions=${button('rules', 'manage')}>
+        <${Section} title="Data rules" actions=${button('rules', 'manage')}>
           <${Facts} facts=${[
             ['Where data may be processed', rules.geolocation === null ? 'anywhere' : rules.geolocation.join(', ')],
-            ['Providers that keep data', rules.data_retention === false ? 'are left out' : 'are allowed'],
-            ['Providers that train on data', rules.data_used_for_training === false ? 'are left out' : 'are allowed'],
+            ['Providers that retain data', rules.data_retention === false ? 'are excluded' : 'are allowed'],
+            ['Providers that train on data', rules.data_used_for_training === false ? 'are excluded' : 'are allowed'],
           ]} />
         <//>
         <${Section} title="Plugins" actions=${button('plugins', 'operate')}><${Tags} of=${Object.fromEntries(Object.entries(plugins.plugins).map(([name, on]) => [name, on ? 'on' : 'off']))} /><//>
@@ -113,7 +113,7 @@ function formOf(
       return {
         title: 'Add credit',
         path: 'credit',
-        fields: html`<${Field} name="amount" label="USD" type="number" step="any" required hint="A negative amount takes credit back." /><${Field} name="note" label="Note" hint="For the log of changes." />`,
+        fields: html`<${Field} name="amount" label="USD" type="number" step="any" required hint="A negative amount takes credit back." /><${Field} name="note" label="Note" hint="For the audit log." />`,
         body: (values) => ({
           amount: numberOr(values.get('amount'), 'The amount', 0),
           ...(values.get('note') && { note: values.get('note') }),
@@ -135,12 +135,12 @@ function formOf(
       }
     case 'rules':
       return {
-        title: 'Rules for data',
+        title: 'Data rules',
         path: 'rules',
         fields: html`
-          <${Field} name="geolocation" label="Only processed in" value=${(rules.geolocation ?? []).join(', ')} hint="Places, separated by commas, such as eu. Empty: anywhere." />
-          <${Checkbox} name="data_retention" label="Leave out providers that keep data" checked=${rules.data_retention === false} />
-          <${Checkbox} name="data_used_for_training" label="Leave out providers that train on data" checked=${rules.data_used_for_training === false} />`,
+          <${Field} name="geolocation" label="Only processed in" value=${(rules.geolocation ?? []).join(', ')} hint="Regions, separated by commas, such as eu. Empty: anywhere." />
+          <${Checkbox} name="data_retention" label="Exclude providers that retain data" checked=${rules.data_retention === false} />
+          <${Checkbox} name="data_used_for_training" label="Exclude providers that train on data" checked=${rules.data_used_for_training === false} />`,
         body: (values) => {
           const places = values
             .get('geolocation')
@@ -156,7 +156,7 @@ function formOf(
       }
     case 'limits':
       return {
-        title: 'Limits of all keys together',
+        title: 'Limits of all keys combined',
         path: 'limits',
         fields: html`<${LimitFields} limits=${limits} />`,
         body: limitsIn,
@@ -165,7 +165,7 @@ function formOf(
       return {
         title: 'Plugins',
         path: 'plugins',
-        fields: html`<${TextArea} name="plugins" label="Plugins" value=${pairsText(Object.fromEntries(Object.entries(plugins.plugins).map(([name, on]) => [name, on ? 'on' : 'off'])))} hint="One name=on or name=off to a line; what is left out follows the configuration." />`,
+        fields: html`<${TextArea} name="plugins" label="Plugins" value=${pairsText(Object.fromEntries(Object.entries(plugins.plugins).map(([name, on]) => [name, on ? 'on' : 'off'])))} hint="One name=on or name=off per line; other plugins follow the configuration." />`,
         body: (values) => ({ plugins: pluginsIn(values.get('plugins'), plugins.plugins) }),
       }
   }

@@ -183,15 +183,15 @@ function Now({ live: { now, rate, version } }: { live: ReturnType<typeof useLive
     month,
     refused,
   }: NonNullable<typeof figures.data>) => html`
-    <div role="group" aria-label="At present"><dl class="cards">
+    <div role="group" aria-label="Now"><dl class="cards">
       ${card('Spent today', html`<${Money} value=${today.spend} />`, counted(today.total_requests, 'call'))}
       ${card('Spent this month', html`<${Money} value=${month.spend} />`, counted(month.total_requests, 'call'))}
       ${card('Balance', html`<${Money} value=${org.balance} />`, enforces ? 'calls stop at zero' : 'does not limit calls')}
       ${card('Failed today', percent(today.total_requests === 0 ? 0 : today.failed_requests / today.total_requests), `${count(today.failed_requests)} of ${counted(today.total_requests, 'call')}`)}
       ${card('Refused', html`<a href=${to('calls', { outcome: 'refused' })}>${count(refused)}${refused >= mostRefusals && '+'}</a>`, 'in the last hour')}
-      ${card('Under way', now ? count(now.under_way) : '–', now ? counted(now.streams, 'stream') : 'not connected')}
+      ${card('In flight', now ? count(now.under_way) : '–', now ? counted(now.streams, 'stream') : 'not connected')}
       ${card('Calls per second', rate ? short(rate.calls) : '–', requestsLimit(limits))}
-      ${card('Tokens per second', rate ? short(rate.input_tokens + rate.output_tokens) : '–', rate ? `${usd(rate.cost * 60)} a minute` : '')}
+      ${card('Tokens per second', rate ? short(rate.input_tokens + rate.output_tokens) : '–', rate ? `${usd(rate.cost * 60)} per minute` : '')}
     </dl></div>`}<//>`
 }
 
@@ -201,7 +201,7 @@ function Now({ live: { now, rate, version } }: { live: ReturnType<typeof useLive
 const mostRefusals = 200
 
 function requestsLimit(limits: { requests_per_minute?: number | null }): string {
-  return limits.requests_per_minute ? `at most ${count(limits.requests_per_minute)} a minute` : 'without a limit'
+  return limits.requests_per_minute ? `limit: ${count(limits.requests_per_minute)} per minute` : 'no limit'
 }
 
 function card(name: string, value: unknown, more: string) {
@@ -264,13 +264,13 @@ function Speed({ of: { data, error } }: { of: Loaded<Latency> }) {
   return html`
     <div role="group" aria-label="Speed" aria-busy=${data === undefined}>
       <dl class="cards">
-        ${card('First content, median', duration(first?.p50) || '–', '')}
-        ${card('First content, 95 %', duration(first?.p95) || '–', '')}
-        ${card('Whole call, median', duration(whole?.p50) || '–', `95 %: ${duration(whole?.p95) || '–'}`)}
-        ${card('Tokens per second', short(tokens?.p50 ?? Number.NaN), 'median of a call')}
+        ${card('Time to first token, median', duration(first?.p50) || '–', '')}
+        ${card('Time to first token, p95', duration(first?.p95) || '–', '')}
+        ${card('Duration, median', duration(whole?.p50) || '–', `p95: ${duration(whole?.p95) || '–'}`)}
+        ${card('Tokens per second', short(tokens?.p50 ?? Number.NaN), 'median per call')}
       </dl>
     </div>
-    <p class="hint">${data === undefined ? 'Calls are looked at …' : `Of ${data.complete ? 'all' : 'the latest'} ${counted(data.calls, 'call')} of this time.`}</p>`
+    <p class="hint">${data === undefined ? 'Loading …' : `Based on ${data.complete ? 'all' : 'the latest'} ${counted(data.calls, 'call')} of this period.`}</p>`
 }
 
 type GroupRow = Figures & { value: string | null }
@@ -293,7 +293,7 @@ function Groups({
     const name = html`<${Name} text=${value === null ? '(none)' : (names.get(value) ?? value)} />`
     return by !== 'group_name' && value !== null ? html`<a href=${callsOf(value)}>${name}</a>` : name
   }
-  return html`<${Table} label="Usage by group" rows=${rows} keyOf=${({ value }: GroupRow) => value ?? ''} sorted=${['Spend', true]} empty="No call in this time." columns=${[
+  return html`<${Table} label="Usage by group" rows=${rows} keyOf=${({ value }: GroupRow) => value ?? ''} sorted=${['Spend', true]} empty="No calls in this period." columns=${[
     {
       head: groups.find(([name]) => name === by)?.[1] ?? by,
       cell: named,
@@ -333,7 +333,7 @@ function Groups({
       cell: (row: GroupRow) => short(row.output_tokens),
     },
     {
-      head: 'First content',
+      head: 'Time to first token',
       isNumber: true,
       isMinor: true,
       cell: ({ value }: GroupRow) => duration(speeds.get(value)?.first_event_ms?.p50),

@@ -25,7 +25,7 @@ type Facts = {
 type Said = { turn: Turn; facts?: Facts }
 
 const efforts = [
-  ['', 'As usual'],
+  ['', 'Default'],
   ['low', 'Low'],
   ['medium', 'Medium'],
   ['high', 'High'],
@@ -80,7 +80,7 @@ export default function Playground({ query }: PageProps) {
     }}>New conversation</button>`}>
       <div class="columns">
         <div>
-          ${said.value.length === 0 && html`<p class="empty">Nothing has been said yet. Nothing of this is kept.</p>`}
+          ${said.value.length === 0 && html`<p class="empty">No messages yet. Nothing is stored.</p>`}
           ${said.value.map((one, index) => html`<${OneTurn} key=${index} ...${one} />`)}
           ${error.value && html`<${Failure} error=${error.value} />`}
           ${
@@ -156,7 +156,7 @@ function AnswerFacts({ answer, firstMs, tookMs, headers }: Facts) {
     cost !== undefined && usd(cost),
     input !== undefined && `${count(input)} tokens in`,
     output !== undefined && `${count(output)} out`,
-    firstMs !== undefined && `first after ${duration(firstMs)}`,
+    firstMs !== undefined && `first token after ${duration(firstMs)}`,
     tookMs !== undefined && `took ${duration(tookMs)}`,
     answer.finish,
   ].filter(Boolean)
@@ -198,7 +198,7 @@ function Compose({
       send()
     }} onKeyDown=${onKey}>
       <${TextArea} name="message" label="Message" rows=${3} value=${text.value} onInput=${(typed: string) => (text.value = typed)} hint="Ctrl+Enter sends." />
-      <div class="field"><label for="pictures">Pictures</label><input id="pictures" ref=${files} type="file" accept="image/*" multiple onChange=${read} /></div>
+      <div class="field"><label for="images">Images</label><input id="images" ref=${files} type="file" accept="image/*" multiple onChange=${read} /></div>
       <div class="buttons">
         ${running ? html`<button type="button" onClick=${() => running.abort()}>Stop</button>` : html`<button type="submit" class="primary" aria-disabled=${whyNot ? 'true' : undefined} title=${whyNot}>Send</button>`}
       </div>
@@ -241,14 +241,14 @@ function SettingsForm({
   const mayCall = self.value?.permissions.completions === 'write'
   return html`
     <form class="form" aria-label="Settings" onSubmit=${(event: Event) => event.preventDefault()}>
-      ${!mayCall && html`<p class="note">The key that you are signed in with may not call models: enter another one. It is not kept.</p><${Field} name="key" label="Key for calls" type="password" onInput=${(text: string) => (otherKey.value = text.trim())} />`}
+      ${!mayCall && html`<p class="note">The key that you are signed in with cannot call models: enter another one. It is not stored.</p><${Field} name="key" label="Key for calls" type="password" onInput=${(text: string) => (otherKey.value = text.trim())} />`}
       <${Field} name="model" label="Model" value=${settings.model} options=${names.data ?? []} placeholder="openai/gpt-5" onInput=${(model: string) => change({ model: model.trim() })} />
       <${Select} name="api" label="API" value=${settings.api} options=${apis} onInput=${(api: ApiName) => change({ api })} />
       <${Checkbox} name="stream" label="Streamed" checked=${settings.isStreamed} onInput=${(isStreamed: boolean) => change({ isStreamed })} />
       <${TextArea} name="system" label="System prompt" rows=${3} value=${settings.system} onInput=${(system: string) => change({ system })} />
       <div class="row">
         <${Field} name="temperature" label="Temperature" type="number" min=${0} step="any" onInput=${(temperature: string) => change({ temperature })} />
-        <${Field} name="most" label="Most tokens" type="number" min=${1} step=${1} onInput=${(most: string) => change({ most })} />
+        <${Field} name="most" label="Max tokens" type="number" min=${1} step=${1} onInput=${(most: string) => change({ most })} />
       </div>
       <${Select} name="effort" label="Reasoning" value=${settings.effort} options=${efforts} onInput=${(effort: string) => change({ effort })} />
       <${TextArea} name="tools" label="Tools" rows=${5} mono value=${settings.tools} onInput=${(tools: string) => change({ tools })} hint=${'A JSON array: [{"name": …, "description": …, "parameters": {…}}]'} />
@@ -272,7 +272,7 @@ function SameCall({ settings, turns }: { settings: Settings; turns: readonly Tur
   } catch (thrown) {
     code = (thrown as Error).message
   }
-  return html`<${Section} title="The same call elsewhere" actions=${html`<span role="group" aria-label="Language">${languages.map((one) => html`<button key=${one} type="button" class="small" aria-pressed=${one === language.value} onClick=${() => (language.value = one)}>${languageNames[one]}</button> `)}</span>`}>
+  return html`<${Section} title="The same call in code" actions=${html`<span role="group" aria-label="Language">${languages.map((one) => html`<button key=${one} type="button" class="small" aria-pressed=${one === language.value} onClick=${() => (language.value = one)}>${languageNames[one]}</button> `)}</span>`}>
     <p class="hint">The key comes from the environment variable <${Name} text=${keyVariable} mono />.</p>
     <${Code} text=${code} />
   <//>`

@@ -36,7 +36,7 @@ export default function ProvidersPage({ rest, query }: PageProps) {
 function ProviderList({ query }: { query: URLSearchParams }) {
   const providers = useLoad((signal) => api<Providers>('v1/manage/providers', { signal }))
   useEffect(() => {
-    // Files may be mended meanwhile.
+    // Files may be fixed meanwhile.
     const timer = setInterval(() => document.hidden || providers.reload(), 3_000)
     return () => clearInterval(timer)
   }, [])
@@ -49,10 +49,10 @@ function ProviderList({ query }: { query: URLSearchParams }) {
   return html`
     <${Page} title="Providers">
       <${Loading} of=${providers}>${({ providers: found, problems, generation, reloaded_at: at }: Providers) => html`
-        ${allProblems(problems, found).length > 0 && html`<${Section} title="Problems of the last reload"><p class="note">What was read before stays in use until they are mended.</p><${Problems} problems=${allProblems(problems, found)} /><//>`}
+        ${allProblems(problems, found).length > 0 && html`<${Section} title="Problems of the last reload"><p class="note">The previous files stay in use until these problems are fixed.</p><${Problems} problems=${allProblems(problems, found)} /><//>`}
         <form class="filters" role="search" onSubmit=${(event: Event) => event.preventDefault()}>
           <${Field} name="text" label="Search" type="search" value=${query.get('text') ?? ''} onInput=${(value: string) => changeQuery({ text: value })} />
-          <${Select} name="which" label="Which" value=${which} options=${[['', 'All'], ['configured', 'Configured'], ['missing', 'Not configured'], ['trouble', 'In trouble']]} onInput=${(value: string) => changeQuery({ which: value })} />
+          <${Select} name="which" label="Filter" value=${which} options=${[['', 'All'], ['configured', 'Configured'], ['missing', 'Not configured'], ['trouble', 'Degraded']]} onInput=${(value: string) => changeQuery({ which: value })} />
         </form>
         <${Table} label="Providers" rows=${found.filter(isFound)} keyOf=${({ slug }: Provider) => slug} columns=${[
           {
@@ -70,7 +70,7 @@ function ProviderList({ query }: { query: URLSearchParams }) {
               html`<a href=${to('models', { provider: slug })}>${count(models)}</a>`,
           },
           {
-            head: 'Can do',
+            head: 'Operations',
             isMinor: true,
             cell: ({ operations }: Provider) => html`<span class="quiet">${operations.join(', ')}</span>`,
           },
@@ -90,7 +90,7 @@ function State({ configured, missing, health, problems }: Provider) {
   return html`<span class="tags">
     ${configured ? html`<${Badge} kind="good">configured<//>` : html`<${Badge}>not configured<//>`}
     ${missing.length > 0 && html`<span>set ${missing.map((name, index) => html`${index > 0 && ', '}<code>${name}</code>`)}</span>`}
-    ${health.length > 0 && html`<${Badge} kind="bad">${count(health.length)} troubled<//>`}
+    ${health.length > 0 && html`<${Badge} kind="bad">${count(health.length)} degraded<//>`}
     ${problems.length > 0 && html`<${Badge} kind="warn">${counted(problems.length, 'problem')}<//>`}
   </span>`
 }
@@ -102,13 +102,13 @@ function Problems({ problems }: { problems: readonly Problem[] }) {
 function ProviderDetail({ slug, query }: { slug: string; query: URLSearchParams }) {
   const path = `v1/manage/providers/${encodeURIComponent(slug)}`
   const provider = useLoad((signal) => api<WholeProvider>(path, { signal }), [slug])
-  return html`<${Page} title=${html`<${Name} text=${slug} />`} actions=${html`<a href=${to('models', { provider: slug })}>Its models</a> <a href=${to('calls', { provider: slug })}>Its calls</a> <a href=${to('providers')}>All providers</a>`}>
+  return html`<${Page} title=${html`<${Name} text=${slug} />`} actions=${html`<a href=${to('models', { provider: slug })}>View models</a> <a href=${to('calls', { provider: slug })}>View calls</a> <a href=${to('providers')}>All providers</a>`}>
     <${Loading} of=${provider}>${(found: WholeProvider) => html`
       <${Facts} facts=${[
         ['Name', html`<${Name} text=${found.name} />`],
         ['State', html`<${State} ...${found} />`],
         ['Models', count(found.models)],
-        ['Can do', found.operations.join(', ')],
+        ['Operations', found.operations.join(', ')],
       ]} />
       ${found.problems.length > 0 && html`<${Section} title="Problems of the last reload"><${Problems} problems=${found.problems} /><//>`}
       ${found.health.length > 0 && html`<${Section} title="Health"><${Code} text=${JSON.stringify(found.health, null, 2)} /><//>`}
@@ -167,7 +167,7 @@ function Try({ path, slug, query }: { path: string; slug: string; query: Query |
   }
   const asked = query instanceof URLSearchParams ? query.get('model') : undefined
   return html`<${Section} title="Try the translation">
-    <p class="quiet">What would the provider be sent? Nothing is sent.</p>
+    <p class="quiet">See what the provider would receive. Nothing is sent.</p>
     <${Form} submit="Translate" onSubmit=${run}>
       <div class="row">
         <${Select} name="api" label="API of the client" value=${kind.value} options=${[['chat', 'Chat Completions'], ['messages', 'Messages'], ['responses', 'Responses']]} onInput=${(value: string) => (kind.value = value)} />
@@ -178,8 +178,8 @@ function Try({ path, slug, query }: { path: string; slug: string; query: Query |
     ${
       tried.value &&
       html`<div aria-live="polite">
-      ${(tried.value.dropped ?? []).length > 0 && html`<p class="note">Left out: ${tried.value.dropped?.join(', ')}</p>`}
-      <${Code} label="What the provider gets" text=${`${tried.value.method} ${tried.value.url}\n${Object.entries(
+      ${(tried.value.dropped ?? []).length > 0 && html`<p class="note">Dropped: ${tried.value.dropped?.join(', ')}</p>`}
+      <${Code} label="Request to the provider" text=${`${tried.value.method} ${tried.value.url}\n${Object.entries(
         tried.value.headers,
       )
         .map(([name, value]) => `${name}: ${value}`)

@@ -24,7 +24,7 @@ export function SignIn() {
         <h1><img src="icon.svg" alt="" width="32" height="32" /> inference-router</h1>
         <label for="key">API key</label>
         <input id="key" name="key" type="password" required autocomplete="off" spellcheck="false" aria-describedby="key-hint key-error" autofocus />
-        <p id="key-hint" class="quiet">One with <code>manage: read</code> or <code>manage: write</code>. It is kept until you close this tab, and sent only to this router.</p>
+        <p id="key-hint" class="quiet">A key with <code>manage: read</code> or <code>manage: write</code>. It is stored until you close this tab, and sent only to this router.</p>
         <p id="key-error" class="error" role="alert">${error.value}</p>
         <button type="submit" class="primary" disabled=${isBusy.value}>Sign in</button>
       </form>

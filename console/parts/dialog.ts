@@ -58,7 +58,7 @@ export function Confirm({
 export function Secret({ title, secret, onClose }: { title: string; secret: string; onClose(): void }) {
   return html`
     <${Dialog} title=${title} onClose=${onClose}>
-      <p>Copy the key now: it is shown only once, and the router keeps no copy of it.</p>
+      <p>Copy the key now: it is displayed only once, and the router stores no copy of it.</p>
       <p class="secret"><code>${secret}</code> <${Copy} text=${secret} label="Copy the key" /></p>
       <div class="buttons"><button type="button" class="primary" onClick=${onClose}>Done</button></div>
     <//>

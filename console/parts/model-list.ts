@@ -32,7 +32,7 @@ export function ModelsField({ name, models }: { name: string; models: readonly s
       isLimited.value &&
       html`
       <${Field} name="add" label="Add a model, an alias or a policy" options=${names.data ?? []} onInput=${add} />
-      <${TextArea} name=${name} label="Models" rows=${6} value=${text.value} onInput=${(typed: string) => (text.value = typed)} hint="One id to a line; openai/* stands for all of a provider." />`
+      <${TextArea} name=${name} label="Models" rows=${6} value=${text.value} onInput=${(typed: string) => (text.value = typed)} hint="One ID per line; openai/* stands for all models of a provider." />`
     }
   `
 }

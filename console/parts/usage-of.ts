@@ -48,7 +48,7 @@ export function UsageOf({ path }: { path: string }) {
     rows,
   }: NonNullable<typeof usage.data>) => html`
     <${Chart} label="Spend by day, US dollars" times=${times} series=${[{ label: 'spend', values: spend }]} format=${usd} isBars areDays height=${140} />
-    <${Table} label="Usage by model" rows=${rows} keyOf=${({ model }: Row) => model} sorted=${['Spend', true]} empty="No call in the last 30 days." columns=${[
+    <${Table} label="Usage by model" rows=${rows} keyOf=${({ model }: Row) => model} sorted=${['Spend', true]} empty="No calls in the last 30 days." columns=${[
       { head: 'Model', sortBy: ({ model }: Row) => model, cell: ({ model }: Row) => html`<${Name} text=${model} />` },
       {
         head: 'Spend',

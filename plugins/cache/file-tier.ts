@@ -58,7 +58,7 @@ export function openFileTier(
     try {
       return run()
     } catch (err) {
-      log.warn({ err }, 'the file of the cache failed')
+      log.warn({ err }, 'the cache file cannot be used')
       return undefined
     }
   }

@@ -27,7 +27,7 @@ const operations = ['chat', 'embed', 'rerank', 'moderate', 'complete', 'decide']
 const mib = 1_048_576
 
 export default definePlugin<Options>({
-  description: 'Answers a request that was asked before with the reply that it got',
+  description: 'Answers repeated requests with the cached reply',
   timeoutMs: 600_000,
   options: {
     properties: {

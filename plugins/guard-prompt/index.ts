@@ -16,7 +16,7 @@ type Options = {
 const pattern = { type: 'string', minLength: 1, maxLength: 1000 }
 
 export default definePlugin<Options>({
-  description: 'Refuses prompts by patterns, and by the word of a model',
+  description: 'Refuses prompts that match patterns, or that a model judges to be attacks',
   // Longer than the longest time of a judge: it is the judge that fails then.
   timeoutMs: 65_000,
   options: {

@@ -47,7 +47,7 @@ export class Judge {
     })
     if (!response.ok) throw new Error(`the judge answered with status ${response.status}`)
     const verdict = verdictIn(await response.json())
-    if (verdict === undefined) throw new Error('the judge said neither BLOCK nor PASS')
+    if (verdict === undefined) throw new Error('the judge answered neither BLOCK nor PASS')
     return verdict === 'BLOCK'
   }
 

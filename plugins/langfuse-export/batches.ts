@@ -93,7 +93,7 @@ export class Batches {
       if (!response.ok) return { mayPass: status === 429 || status >= 500, facts: { status } }
       // Of a batch that is taken single events may be refused.
       const [refused] = answer.errors ?? []
-      if (refused) this.#bounds.log.warn({ refused: answer.errors?.length, ...refused }, 'Langfuse refused events')
+      if (refused) this.#bounds.log.warn({ refused: answer.errors?.length, ...refused }, 'Langfuse rejected events')
       return undefined
     } catch (err) {
       return { mayPass: true, facts: { err } }

@@ -17,7 +17,7 @@ type Options = {
 const mib = 1_048_576
 
 export default definePlugin<Options>({
-  description: 'Writes what was asked and answered into files, without secrets',
+  description: 'Writes requests and replies to files, without secrets',
   options: {
     required: ['folder'],
     properties: {

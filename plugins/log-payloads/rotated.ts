@@ -65,7 +65,8 @@ export async function openRotated(bounds: Bounds): Promise<Rotated> {
         if (waiting.length > 0 || held !== undefined) start()
       })
   }
-  const sweep = () => void files.dropOld().catch((err: unknown) => bounds.log.error({ err }, 'old payloads stay'))
+  const sweep = () =>
+    void files.dropOld().catch((err: unknown) => bounds.log.error({ err }, 'old payloads could not be deleted'))
   const timer = setInterval(sweep, sweepMs).unref()
   return {
     add(make) {

@@ -14,7 +14,7 @@ type Options = { kinds: Kind[]; patterns: OwnPattern[]; one_way: boolean }
 type State = { restorers?: Restorers; stream?: RestoredStream; completion?: RestoredCompletion }
 
 export default definePlugin<Options>({
-  description: 'Shows providers placeholders in place of personal data, and puts the data back into what they answer',
+  description: 'Replaces personal data with placeholders for providers, and restores it in their answers',
   // Rather no answer than data that goes out as it is.
   onError: 'closed',
   options: {

@@ -52,7 +52,10 @@ export class Alarms {
       this.#told.add(name)
     } catch (err) {
       await values.delete(name)
-      log.error({ err, webhook: webhook.id, owner: state.budget.id }, 'a webhook was not told of a crossed threshold')
+      log.error(
+        { err, webhook: webhook.id, owner: state.budget.id },
+        'a webhook was not notified of a crossed threshold',
+      )
     }
   }
 

@@ -13,7 +13,7 @@ const valuesOf = (...owners: string[]) => ({
 })
 
 export default definePlugin<Options>({
-  description: 'Tells webhooks when a budget is used up to some percent, a sum is spent, or a balance is low',
+  description: 'Notifies webhooks when a share of a budget is used, a sum is spent, or a balance is low',
   options: {
     required: ['webhooks'],
     anyOf: [{ required: ['percent'] }, { required: ['spend_usd'] }, { required: ['balance_below_usd'] }],
@@ -58,7 +58,7 @@ export default definePlugin<Options>({
       const states = [...seen.values()].flatMap((budget) => thresholds.flatMap((one) => crossedBy(budget, one) ?? []))
       await Promise.all(states.map((state) => alarms.see(state)))
     }
-    const lookQuietly = () => look().catch((err: unknown) => kit.log.error({ err }, 'budgets could not be looked at'))
+    const lookQuietly = () => look().catch((err: unknown) => kit.log.error({ err }, 'budgets could not be read'))
     const lookLater = () => {
       timer ??= setTimeout(() => {
         timer = undefined

@@ -73,7 +73,7 @@ export function openAccess(store: Pick<Store, 'keys'>, { now = Date.now, rereadM
     const digestBytes = Buffer.from(digest, 'hex')
     const found = store.keys.findByHash(digestBytes)
     if (found && timingSafeEqual(found.hash, digestBytes)) return found
-    throw new RouterError('invalid_key', `This API key is not known here. ${howToSend}`)
+    throw new RouterError('invalid_key', `This API key is unknown. ${howToSend}`)
   }
 
   const allowed = (key: Key): Key => {

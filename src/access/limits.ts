@@ -140,10 +140,10 @@ export type ExceededFacts = Pick<Limited, 'scope'> & {
 export function exceededMessage({ scope, what, limit, left, needed, waitMs }: ExceededFacts): string {
   const owner = scope === 'key' ? 'this API key' : 'the organization'
   if (what === 'calls')
-    return `The limit of ${owner} is ${limit} calls at once, and that many are already running. Try again when one has ended.`
+    return `The limit of ${owner} is ${limit} concurrent calls, and that many are already running. Try again when one has finished.`
   if (what === 'requests')
-    return `The limit of ${owner} is ${limit} requests per minute, and it is used up. Try again in ${seconds(waitMs)}.`
-  return `The limit of ${owner} is ${limit} tokens per minute: ${left} are left and this call may need ${needed}. Try again in ${seconds(waitMs)}.`
+    return `The limit of ${owner} is ${limit} requests per minute, and it has been reached. Try again in ${seconds(waitMs)}.`
+  return `The limit of ${owner} is ${limit} tokens per minute: ${left} remain and this call may need ${needed}. Try again in ${seconds(waitMs)}.`
 }
 
 /** Returns the time when `missing` units are free, or as many as can be. */

@@ -128,7 +128,7 @@ function refusalOf(applied: readonly Applied[], standings: readonly Standing[]):
   const exceeded = stood.filter(({ standing }) => standing.isShort).map(exceededBy)
   const [longest] = exceeded.sort((one, other) => other.waitMs - one.waitMs)
   const facts = { retryAfterMs: longest?.waitMs ?? runningWaitMs, headers: restHeaders(rests) }
-  return new RouterError('rate_limited', longest ? exceededMessage(longest) : 'A limit is reached.', facts)
+  return new RouterError('rate_limited', longest ? exceededMessage(longest) : 'A limit has been reached.', facts)
 }
 
 function exceededBy({ scope, what, need, standing }: Applied & { standing: Standing }) {

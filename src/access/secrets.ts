@@ -29,7 +29,7 @@ export function requireUsableSecret(chosen: string | undefined): void {
 export const adminKeyVariable = 'INFERENCE_ROUTER_ADMIN_KEY'
 
 const shortestSecret = 20
-const tooShort = `use ${shortestSecret} or more, chosen at random, or unset it: the first start then makes a key and prints it once`
+const tooShort = `use ${shortestSecret} or more, chosen at random, or unset it: the first start then creates a key and prints it once`
 const unsendable = 'has characters that cannot be sent in a header: use letters, digits and punctuation without spaces'
 
 /** Headers as Node parses them, by lower-case name. */

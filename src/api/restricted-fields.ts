@@ -26,11 +26,11 @@ export type GovernedField = {
   format?: Api
 }
 
-const further = 'name further models by `models`'
-const earlierTurns = 'send the conversation, or continue a response by `previous_response_id` on /v1/responses'
+const further = 'list further models in `models`'
+const earlierTurns = 'send the whole conversation, or continue a response with `previous_response_id` on /v1/responses'
 const ownLength =
-  'limit the length by `max_completion_tokens`, on /v1/responses `max_output_tokens`, on /v1/messages `max_tokens`'
-const operators = 'it is for the operator to say, not for a request'
+  'limit the length with `max_completion_tokens`, on /v1/responses `max_output_tokens`, on /v1/messages `max_tokens`'
+const operators = 'the operator decides this, not a request'
 
 /** Lengths under the names that APIs and providers have for them. */
 const lengths = ['max_tokens', 'max_completion_tokens', 'max_output_tokens'].concat(
@@ -50,13 +50,13 @@ export const governedFields: readonly GovernedField[] = [
   { name: 'provider', effect: 'server', rule: 'read' },
   { name: 'route', effect: 'server', rule: 'read' },
   { name: 'fallbacks', effect: 'server', rule: 'refuse', instead: further },
-  { name: 'preset', effect: 'server', rule: 'refuse', instead: 'write its settings into the request' },
-  { name: 'prompt', effect: 'server', rule: 'refuse', instead: 'write the prompt itself into the request' },
+  { name: 'preset', effect: 'server', rule: 'refuse', instead: 'put its settings in the request' },
+  { name: 'prompt', effect: 'server', rule: 'refuse', instead: 'put the prompt itself in the request' },
   {
     name: 'tools.model',
     effect: 'server',
     rule: 'refuse',
-    instead: 'no price is known for what another model does in it',
+    instead: 'the price of the other model that works on it is unknown',
   },
   { name: 'inference_geo', apis: ['messages'], effect: 'server', rule: 'priced' },
 
@@ -67,9 +67,15 @@ export const governedFields: readonly GovernedField[] = [
     }),
   ),
   { name: 'n', apis: ['chat'], effect: 'cost', rule: 'read' },
-  { name: 'n', apis: ['responses', 'messages'], effect: 'cost', rule: 'refuse', instead: 'one call makes one reply' },
-  { name: 'best_of', effect: 'cost', rule: 'refuse', instead: 'ask for several replies by `n`' },
-  { name: 'candidate_count', effect: 'cost', rule: 'refuse', instead: 'ask for several replies by `n`' },
+  {
+    name: 'n',
+    apis: ['responses', 'messages'],
+    effect: 'cost',
+    rule: 'refuse',
+    instead: 'one call produces one reply',
+  },
+  { name: 'best_of', effect: 'cost', rule: 'refuse', instead: 'ask for several replies with `n`' },
+  { name: 'candidate_count', effect: 'cost', rule: 'refuse', instead: 'ask for several replies with `n`' },
   { name: 'service_tier', effect: 'cost', rule: 'priced' },
   { name: 'speed', apis: ['messages'], effect: 'cost', rule: 'priced' },
   {
@@ -78,7 +84,12 @@ export const governedFields: readonly GovernedField[] = [
     rule: 'refuse',
     instead: 'ask for a web search as a tool of the type `web_search`',
   },
-  { name: 'transforms', effect: 'cost', rule: 'refuse', instead: 'send a prompt that fits into the model' },
+  {
+    name: 'transforms',
+    effect: 'cost',
+    rule: 'refuse',
+    instead: 'send a prompt that fits the context window of the model',
+  },
   { name: 'max_tool_calls', apis: ['responses'], effect: 'cost', rule: 'read' },
   { name: 'reasoning', apis: ['chat', 'responses'], effect: 'cost', rule: 'read' },
   { name: 'reasoning_effort', apis: ['chat'], effect: 'cost', rule: 'read' },
@@ -94,7 +105,7 @@ export const governedFields: readonly GovernedField[] = [
   { name: 'fallback_credit_token', effect: 'cost', rule: 'refuse', instead: operators },
 
   { name: 'store', apis: ['chat', 'responses'], effect: 'state', rule: 'read' },
-  { name: 'background', effect: 'state', rule: 'refuse', instead: 'a reply is made while you wait' },
+  { name: 'background', effect: 'state', rule: 'refuse', instead: 'replies are only produced synchronously' },
   { name: 'previous_response_id', apis: ['responses'], effect: 'state', rule: 'read' },
   { name: 'previous_response_id', apis: ['chat', 'messages'], effect: 'state', rule: 'refuse', instead: earlierTurns },
   { name: 'conversation', effect: 'state', rule: 'refuse', instead: earlierTurns },

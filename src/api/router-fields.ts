@@ -157,7 +157,7 @@ const maxPrice: Check<MaxPrice> = (value, path) => {
   const unknown = Object.keys(prices).find((name) => !known.includes(name) && (prices[name] ?? null) !== null)
   if (unknown !== undefined) {
     const param = `${path}.${unknown.slice(0, 60)}`
-    throw new RouterError('invalid_request', `'${param}' is no price that is known here: ${known.join(', ')}.`, {
+    throw new RouterError('invalid_request', `'${param}' is not a known price: ${known.join(', ')}.`, {
       param,
     })
   }
@@ -174,7 +174,7 @@ function usd(value: Json, path: string): number {
 
 function sessionId(value: Json, path: string): string {
   const id = text(value, path)
-  return id.length <= longestSession ? id : refuse(path, `a text of at most ${longestSession} characters`, value)
+  return id.length <= longestSession ? id : refuse(path, `a string of at most ${longestSession} characters`, value)
 }
 
 function filled(names: string[] | undefined): string[] | undefined {

@@ -128,7 +128,7 @@ function startWriting(own: Pick<Books, 'store' | 'damage' | 'metrics'> & { log: 
     },
     onCommit: metrics.committed,
     onRecovery: () => {
-      log.info('all calls are written to the ledger again')
+      log.info('calls are written to the ledger again')
       onFailure()
     },
   })
@@ -162,9 +162,9 @@ function openDatabase(url: string, log: Log): Store {
 
 function recover({ ledger }: Store, log: Log): void {
   const recovered = ledger.recover((lost, reason) =>
-    log.error({ lost, reason }, 'a call that an earlier process could not write can never be written to the ledger'),
+    log.error({ lost, reason }, 'a call left by an earlier process cannot be written to the ledger'),
   )
-  if (recovered > 0) log.warn({ recovered }, 'calls that an earlier process could not write are in the ledger')
+  if (recovered > 0) log.warn({ recovered }, 'calls left by an earlier process were written to the ledger')
 }
 
 /** Watch over damage of the database. */

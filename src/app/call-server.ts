@@ -140,13 +140,13 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
 /** Returns a function that logs which provider does not accept the credential that the router has for it. */
 function refusedCredential(log: Log): NonNullable<HealthOptions['onRefused']> {
   return (provider, { code, message }) =>
-    log.warn({ provider, error: code, message }, 'the provider does not accept the credential of this router')
+    log.warn({ provider, error: code, message }, 'the provider rejects the credential of this router')
 }
 
 function heldStateOf({ store, log, onThrown }: LineParts): HeldState {
   return openHeldState(store.held, (err) => {
     onThrown(err)
-    log.error({ err }, 'what a provider holds cannot be recorded')
+    log.error({ err }, 'state stored at a provider cannot be recorded')
   })
 }
 

@@ -35,13 +35,13 @@ export function processMetrics({ books, watch, troubled, lines }: MetricSources)
     single(
       'gauge',
       'inference_router_reload_problems',
-      'Problems of files that are not in use because of them.',
+      'Problems that keep changed files from being used.',
       watch.problems().length,
     ),
     single(
       'counter',
       'inference_router_reloads_refused_total',
-      'Changes of files that were refused.',
+      'Changes of files that were rejected.',
       watch.refusals(),
     ),
     ...ofProcess(),
@@ -51,7 +51,7 @@ export function processMetrics({ books, watch, troubled, lines }: MetricSources)
 /** Describes the circuits that take no calls, or not all. */
 function circuits(troubled: readonly Trouble[]): Family {
   const samples = troubled.map(({ scope, name, state }): Sample => ({ labels: { scope, name, state }, value: 1 }))
-  const help = 'Addresses, credentials and targets of providers that take no calls, or not all.'
+  const help = 'Addresses, credentials and targets of providers that take no calls, or only some.'
   return { name: 'inference_router_circuit_not_closed', help, type: 'gauge', samples }
 }
 

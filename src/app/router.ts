@@ -106,7 +106,7 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   const tracing = isSent ? started.adopt(await openTracing(log, env), (open) => open.close()) : undefined
   const books: Books = openBooks(
     stored.url,
-    { log: logOf(log, 'books'), onFailure: tellFailure, metrics: snapshot.config.metrics, tracing },
+    { log: logOf(log, 'ledger'), onFailure: tellFailure, metrics: snapshot.config.metrics, tracing },
     started,
   )
   openValues(storedValues(books.store))
@@ -201,7 +201,7 @@ function reloadListeners(log: Log, holder: LinesHolder): WatchListeners {
     onProblems(problems) {
       holder.lines?.tell({ kind: 'problems', problems })
       for (const problem of problems)
-        log.error({ problem: formatProblem(problem) }, 'reload refused, the old files stay in use')
+        log.error({ problem: formatProblem(problem) }, 'reload rejected, the previous files stay in use')
     },
   }
 }

@@ -28,7 +28,7 @@ function priceFindings(path: Finding['path'], prices: NonNullable<ModelEntry['ot
     .filter((name) => !known.has(name))
     .map((name) => ({
       path: [...path, name],
-      message: `nothing is billed at \`${name}\`; known are ${otherPrices.join(', ')}`,
+      message: `no usage is billed at \`${name}\`; the names are ${otherPrices.join(', ')}`,
     }))
 }
 
@@ -58,15 +58,12 @@ function changeFindings(path: Finding['path'], change: PriceChange): Finding[] {
   if (from === undefined && until === undefined && !weekly)
     find([], 'a price change needs a time when it applies: `from`, `until` or `weekly`')
   const [begins, ends] = [from, until].map((text) => text && parseTime(text))
-  if (from !== undefined && begins === undefined) find(['from'], `there is no such time as ${from}`)
-  if (until !== undefined && ends === undefined) find(['until'], `there is no such time as ${until}`)
+  if (from !== undefined && begins === undefined) find(['from'], `${from} is not a valid time`)
+  if (until !== undefined && ends === undefined) find(['until'], `${until} is not a valid time`)
   if (begins && ends && ends <= begins) find(['until'], `\`until\` must be after \`from\`, ${from}`)
   for (const [index, hours] of (weekly?.hours ?? []).entries()) {
     if (!hoursOf(hours))
-      find(
-        ['weekly', 'hours', index],
-        `${hours} must end after it begins; write hours past midnight as those of two days`,
-      )
+      find(['weekly', 'hours', index], `${hours} must end after it begins; split hours past midnight between two days`)
   }
   return findings
 }
@@ -176,8 +173,6 @@ export function gapsIn(models: { readonly [model: string]: ModelEntry }, { price
     const isPriced =
       entry.pricing === undefined ? !priced || entry.price_changes !== undefined : entry.pricing.length > 0
     if (!isPriced) missing.push('pricing')
-    return missing.length === 0
-      ? []
-      : [{ path: [model], message: `\`${model}\` says nothing of ${missing.join(', ')}` }]
+    return missing.length === 0 ? [] : [{ path: [model], message: `\`${model}\` has no ${missing.join(', ')}` }]
   })
 }

@@ -82,7 +82,8 @@ export async function pluginChange(
   if (texts.length === 0) return (before) => before
   const states = texts.map((text) => {
     const [, name, state = ''] = /^([^=]+)=(on|off|default)$/.exec(text) ?? []
-    if (name === undefined) throw new UsageError(`'${text}' is no plugin and its state; write NAME=on, off or default`)
+    if (name === undefined)
+      throw new UsageError(`'${text}' is not a plugin with a state; write NAME=on, off or default`)
     return [name, state === 'default' ? null : state === 'on'] as const
   })
   const directory = await loadDirectory()

@@ -30,7 +30,7 @@ import {
 } from './load-one.ts'
 
 /** The text of `inference-router check --help`. */
-export const help = `Checks configuration, manifests, dialects, catalog and plugins; runs their examples, and sets the plugins up.
+export const help = `Checks configuration, manifests, dialects, catalog and plugins; runs their examples, and sets up the plugins.
 
   inference-router check [path…] [--mappings [--print]] [--config FILE] [--json]
 
@@ -43,8 +43,8 @@ export const help = `Checks configuration, manifests, dialects, catalog and plug
                   not_taken: [{file, names}], problems: [{file, line, column, message, severity}]}
 
 Each problem is one line, file:line:column: message. For each named file, a line lists the request fields that
-never reach the provider. Exit code 1 when there is an error. Variables that are not set
-are not errors here: inference-router providers lists them. An interpreted mapping works, but slowly: a warning.
+never reach the provider. The exit code is 1 when there is an error. Variables that are not set are not errors here:
+inference-router providers lists them. Interpreted mappings, which are slow, and old names of keys are warnings.
 `
 
 const flags = { json: { type: 'boolean' }, mappings: { type: 'boolean' }, print: { type: 'boolean' } } as const
@@ -57,7 +57,7 @@ export function run(args: string[], out: Out): Promise<number> {
     if (flag('print') && !flag('mappings')) throw new UsageError('--print is for --mappings: name both.')
     const plugin = paths.find((path) => path.endsWith('.ts'))
     if (plugin !== undefined)
-      throw new UsageError(`${plugin} is checked with the configuration that lists it: name no path.`)
+      throw new UsageError(`${plugin} is checked together with the configuration that lists it: leave out its path.`)
     const absent = paths.find((path) => !statSync(path, { throwIfNoEntry: false }))
     if (absent !== undefined) throw new UsageError(`There is no file or folder ${absent}.`)
     // A copy: that of the process has no credentials left when plugins were set up.
@@ -256,7 +256,7 @@ function mappingLine({ file, line, column, name, mapping }: PlacedMapping): stri
 }
 
 function notTakenLine({ file, names }: NotTaken): string {
-  return names.length === 0 ? '' : `${relativePath(file)} does not take: ${names.join(', ')}\n`
+  return names.length === 0 ? '' : `${relativePath(file)} does not support: ${names.join(', ')}\n`
 }
 
 function countsOf({ problems, mappings, notTaken: _, ...counts }: Checked) {

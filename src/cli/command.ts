@@ -46,7 +46,7 @@ export async function runCommand(
 export function parseArguments(args: string[], { options, positionals: most = 0 }: Syntax): Args {
   const { values, positionals } = parsed(args, options)
   const surplus = positionals[most]
-  if (surplus !== undefined) throw new UsageError(`'${surplus}' is one argument too many`)
+  if (surplus !== undefined) throw new UsageError(`unexpected argument '${surplus}'`)
   return {
     positionals,
     text: (name) => (typeof values[name] === 'string' ? values[name] : undefined),
@@ -60,7 +60,7 @@ export function actionNamed<Action>(actions: { readonly [name: string]: Action }
   const action = name !== undefined && Object.hasOwn(actions, name) ? actions[name] : undefined
   if (action) return action
   const known = Object.keys(actions).join(', ')
-  throw new UsageError(name ? `there is no action '${name}'; actions: ${known}` : `name an action: ${known}`)
+  throw new UsageError(name ? `unknown action '${name}'; actions: ${known}` : `name an action: ${known}`)
 }
 
 function parsed(args: string[], options: Syntax['options']) {

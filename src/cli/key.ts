@@ -23,7 +23,7 @@ import { type Args, CommandError, type Out, table, UsageError } from './command.
 import { runStoreAction, type StoreAction, type StoreUrl } from './store-command.ts'
 
 /** The text of `inference-router key --help`. */
-export const help = `Keys that clients authenticate with.
+export const help = `Manages the keys that clients authenticate with.
 
   inference-router key create <name> [--org NAME] [options]
   inference-router key list [--org NAME] [--limit N] [--after ID]
@@ -97,7 +97,7 @@ const actions: { readonly [name: string]: StoreAction } = {
           const after = wholeKeyEntry(result, store)
           return { result, organization, action: 'apikey.create', subject: result.id, after }
         })
-        const secretText = `Key ${record.name} (${record.id}). Its secret, shown only now:\n\n  ${secret}\n`
+        const secretText = `Key ${record.name} (${record.id}). Its secret, displayed only once:\n\n  ${secret}\n`
         return { json: { api_key_id: record.id, api_key: secret, ...entry(store, record) }, text: secretText }
       }
     },
@@ -191,7 +191,7 @@ function timeFrom(text: string): number {
 
 function onlyOrganization(store: Store): string {
   const [first, ...others] = store.organizations.list()
-  if (!first) throw new CommandError('There is no organization yet. Make one: org create <name>')
+  if (!first) throw new CommandError('There is no organization yet. Create one: org create <name>')
   if (others.length > 0) throw new UsageError('there are several organizations; name one with --org NAME')
   return first.id
 }
@@ -200,7 +200,9 @@ function groupOf(store: Store, organization: string, nameOrId: string | undefine
   if (nameOrId === undefined) return null
   const found = store.groups.findByName(organization, nameOrId) ?? store.groups.find(nameOrId)
   if (found?.organization === organization) return found.id
-  throw new CommandError(`There is no group '${nameOrId}' in this organization; the management API makes groups.`)
+  throw new CommandError(
+    `There is no group '${nameOrId}' in this organization; create groups through the management API.`,
+  )
 }
 
 function pageLimit(text = String(mostListed)): number {
@@ -260,7 +262,7 @@ function ratesText({ limits }: KeyRecord): string {
   const limited = [
     ...(requestsPerMinute === null ? [] : [`${requestsPerMinute} requests`]),
     ...(tokensPerMinute === null ? [] : [`${tokensPerMinute} tokens`]),
-    ...(concurrentCalls === null ? [] : [`${concurrentCalls} at once`]),
+    ...(concurrentCalls === null ? [] : [`${concurrentCalls} concurrent`]),
   ]
   return limited.join(', ') || 'unlimited'
 }

@@ -6,7 +6,7 @@ import { CommandError, jsonText, type Out, parseArguments, problemLine, runComma
 import { readSnapshot, servedModels } from './read-snapshot.ts'
 
 /** The text of `inference-router models --help`. */
-export const help = `The models that can be called, with capabilities and prices.
+export const help = `Lists the models that can be called, with capabilities and prices.
 
   inference-router models [--provider SLUG] [--config FILE] [--json]
 
@@ -14,7 +14,7 @@ export const help = `The models that can be called, with capabilities and prices
   --config FILE     the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
   --json            print JSON: prices in USD per token, as in the catalog
 
-Prices are those of this moment; price_changes in the JSON list others by time. In the table they are USD per million
+Prices are current; price_changes in the JSON lists those of other times. In the table they are USD per million
 tokens, of the lowest tier; + means that there are more tiers.
 SET names the environment variables without which a model cannot be called; clients do not see it until they are set.
 `

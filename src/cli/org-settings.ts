@@ -77,7 +77,7 @@ export const settingActions: { readonly [name: string]: StoreAction } = {
     prepare: (args) => {
       const [, state] = args.positionals
       if (state !== undefined && state !== 'on' && state !== 'off') {
-        throw new UsageError(`the balance is a limit ('on') or not ('off'), not '${state}'`)
+        throw new UsageError(`write on or off for the balance, not '${state}'`)
       }
       const change: Setting['change'] = (store, { id }) => store.organizations.enforceBalance(id, state === 'on')
       return setting('balance', args, state === undefined ? {} : { change })

@@ -9,7 +9,7 @@ import { settingActions } from './org-settings.ts'
 import { runStoreAction, type StoreAction, type StoreUrl } from './store-command.ts'
 
 /** The text of `inference-router org --help`. */
-export const help = `Organizations: their credit, the rules for their calls, and the storage of their responses.
+export const help = `Manages organizations: their credit, the rules for their calls, and the storage of their responses.
 
   inference-router org create <name> [--credit USD]
   inference-router org list
@@ -111,7 +111,7 @@ const actions: { readonly [name: string]: StoreAction } = {
     prepare({ positionals: [name, state], text }) {
       if (!name) throw new UsageError('name the organization: org store <name or id> [on|off] [--retention-days N]')
       if (state !== undefined && state !== 'on' && state !== 'off')
-        throw new UsageError(`the store is 'on' or 'off', not '${state}'`)
+        throw new UsageError(`write on or off for the store, not '${state}'`)
       const days = daysFrom(text('retention-days'))
       const changes = { ...(state && { stores: state === 'on' }), ...(days !== undefined && { days }) }
       return (store) => {

@@ -16,12 +16,12 @@ import {
 } from './command.ts'
 
 /** The text of `inference-router plugin --help`. */
-export const help = `Plugins: TypeScript files that the router runs; docs/plugins.md.
+export const help = `Manages plugins: TypeScript files that the router runs; see docs/plugins.md.
 
   inference-router plugin new <name> [--config FILE]
   inference-router plugin test [name…] [--config FILE]
 
-  new             writes a plugin to begin with, and its test, to the folder of plugins (folders.plugins)
+  new             writes a starter plugin and its test to the folder of plugins (folders.plugins)
   test            runs the tests of these plugins, or of all: the files <name>.test.ts
   --config FILE   the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
 `
@@ -47,7 +47,7 @@ const actions: { readonly [name: string]: Action } = {
     const taken = [`${name}.ts`, join(name, 'index.ts'), `${name}.test.ts`].find((file) =>
       existsSync(join(folder, file)),
     )
-    if (taken !== undefined) throw new CommandError(`${relativePath(join(folder, taken))} is there already.`)
+    if (taken !== undefined) throw new CommandError(`${relativePath(join(folder, taken))} already exists.`)
     mkdirSync(folder, { recursive: true })
     const files = [
       [`${name}.ts`, pluginText(name)],
@@ -56,12 +56,12 @@ const actions: { readonly [name: string]: Action } = {
     ] as const
     for (const [file, text] of files) writeFileSync(join(folder, file), text, { flag: 'wx' })
     stdout(`${files.map(([file]) => `${relativePath(join(folder, file))}\n`).join('')}
-Use it: add it to \`plugins\` of the configuration, whose next change the router sees by itself:
+To use it, add it to \`plugins\` in the configuration, which a running router reloads by itself:
 
   plugins:
     - { name: ${name}, options: { word: plum } }
 
-Test it: inference-router plugin test ${name}
+To test it: inference-router plugin test ${name}
 `)
     return 0
   },
@@ -106,7 +106,7 @@ export function pluginText(name: string): string {
 type Options = { word: string }
 
 export default definePlugin<Options>({
-  description: 'Refuses what says a word, and writes it in capitals where a model does',
+  description: 'Refuses prompts that contain a word, and writes the word in capitals in replies',
   options: {
     properties: { word: { type: 'string', minLength: 1 } },
     required: ['word'],
@@ -142,14 +142,14 @@ import plugin from './${name}.ts'
 
 const options = { word: 'plum' }
 
-test('refuses what says the word', async () => {
+test('refuses a prompt with the word', async () => {
   await using tested = await openPlugin(plugin, { options })
   const { refusal, forwarded } = await tested.call({ text: 'A plum, please.' })
   assert.equal(refusal?.status, 403)
   assert.equal(forwarded, undefined)
 })
 
-test('writes it in capitals where a model does', async () => {
+test('writes the word in capitals in replies', async () => {
   await using tested = await openPlugin(plugin, { options })
   const { text } = await tested.call({ text: 'What is blue?', answer: 'This plum.' })
   assert.equal(text, 'This PLUM.')

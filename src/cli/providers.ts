@@ -7,13 +7,13 @@ import { jsonText, type Out, parseArguments, problemLine, runCommand, table } fr
 import { readSnapshot, servedModels } from './read-snapshot.ts'
 
 /** The text of `inference-router providers --help`. */
-export const help = `The loaded providers, and the settings that each still needs.
+export const help = `Lists the loaded providers, and the settings that each still needs.
 
   inference-router providers [--config FILE] [--json | --markdown]
 
   --config FILE   the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
   --json          print JSON
-  --markdown      print docs/providers.md: what each can be asked for
+  --markdown      print docs/providers.md: what each provider supports
 
 STATE is ready, off (switched off in the configuration), or the environment variables that are not set.
 `

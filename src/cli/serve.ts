@@ -2,14 +2,14 @@ import { flushCompileCache } from 'node:module'
 import { setFlagsFromString } from 'node:v8'
 import { type Router, type RouterOptions, StartRefused, startRouter } from '../app/router.ts'
 import { formatProblem } from '../manifest/check/problem.ts'
-import { logFormat, logLevels, openLog } from '../observe/log.ts'
+import { formerNamesIn, logFormat, logLevels, openLog } from '../observe/log.ts'
 import { lateFlags } from '../runtime/restart.ts'
 import { holdYoungGeneration, leaveThreadsTheirSizes, restoreStartFlags, usualMb } from '../runtime/young-generation.ts'
 import { type Out, parseArguments, runCommand, UsageError } from './command.ts'
 import { earlierFiles } from './read-snapshot.ts'
 
 /** The text of `inference-router serve --help`. */
-export const help = `The server.
+export const help = `Runs the server.
 
   inference-router serve [--config FILE] [--port N] [--takeover]
 
@@ -21,8 +21,9 @@ export const help = `The server.
 The first start creates the database, an organization and a key with full permissions, and prints the key once; if
 INFERENCE_ROUTER_ADMIN_KEY is set, its value (20 characters or more) is the key and is not printed.
 SIGTERM and SIGINT refuse new calls, finish running ones for up to 30 seconds, settle all and exit; a second one exits at once.
-LOG_LEVEL names the level of the log on standard error: debug, info (the default), warn, error, silent; and of its parts (call, files,
-books, routing, threads, plugin): info,call=warn. LOG_FORMAT is json or pretty; by default it is pretty on a terminal.
+LOG_LEVEL is the level of the log on standard error: debug, info (the default), warn, error, silent; its components (call,
+files, ledger, routing, worker, plugin) can have levels of their own: info,call=warn. LOG_FORMAT is json or pretty; the
+default is pretty on a terminal.
 `
 
 /** Maximum time for which running calls may go on after a signal to stop. */
@@ -52,7 +53,9 @@ async function serve(options: Pick<RouterOptions, 'configPath' | 'port' | 'takeO
   const starting = setInterval(holdYoungGeneration({ begun: 0, size: 0, bodyBytes: 0 }, usualMb), lookMs)
   let router: Router
   try {
-    const log = openLog({ levels: logLevels(process.env.LOG_LEVEL), format: logFormat(process.env.LOG_FORMAT) })
+    const { LOG_LEVEL, LOG_FORMAT } = process.env
+    const log = openLog({ levels: logLevels(LOG_LEVEL), format: logFormat(LOG_FORMAT) })
+    for (const message of formerNamesIn(LOG_LEVEL)) log.warn(message)
     const earlier = { cache: earlierFiles(process.env) }
     router = await startRouter({ ...options, env: process.env, log, earlier })
   } catch (error) {
@@ -69,7 +72,9 @@ async function serve(options: Pick<RouterOptions, 'configPath' | 'port' | 'takeO
   out.stdout(welcome(router))
   setTimeout(() => settle(router), settledMs).unref()
   const isSignal = await Promise.race([stopSignal.then(() => true), router.retired.then(() => false)])
-  out.stderr(isSignal ? 'Stopping: no new calls; running ones may finish.\n' : 'Another process has taken over.\n')
+  out.stderr(
+    isSignal ? 'Stopping: new calls are refused, running calls may finish.\n' : 'Another process has taken over.\n',
+  )
   try {
     await router.stop(drainMs)
     return 0
@@ -107,8 +112,8 @@ function welcome({ url, manageUrl, firstKey, hasConsole }: Router): string {
     'variable' in firstKey
       ? [`Your first key is the one in ${firstKey.variable}.`, `$${firstKey.variable}`, '']
       : // Browsers send nothing of what follows the #.
-        [`Your first key, shown only now:\n\n  ${firstKey.secret}`, firstKey.secret, `#key=${firstKey.secret}`]
-  const look = hasConsole ? `See what it does, in a browser:\n\n  ${console}${signIn}\n\n` : ''
+        [`Your first key, displayed only once:\n\n  ${firstKey.secret}`, firstKey.secret, `#key=${firstKey.secret}`]
+  const look = hasConsole ? `Open the console in a browser:\n\n  ${console}${signIn}\n\n` : ''
   return `${serves}
 ${notice}
 
@@ -124,7 +129,7 @@ ${look}Try it; the demo provider needs no account:
 function explain(error: unknown): string {
   const { code, message, port, address } = error as NodeJS.ErrnoException & { port?: number; address?: string }
   if (code === 'EADDRINUSE') {
-    return `${address}:${port} is taken by another process: stop that one, or choose another port with --port, server.port or manage.port.`
+    return `${address}:${port} is in use by another process: stop it, or choose another port with --port, server.port or manage.port.`
   }
   if (code === 'EACCES') return `Listening at ${address}:${port} is not allowed: choose a port above 1023.`
   return message

@@ -27,12 +27,12 @@ export const help = `Shows the input and the output of a mapping side by side. N
   --request FILE  a request, neutral or of the chat API: shows the provider's request, and the dropped fields
   --reply FILE    a provider's whole response: shows the neutral reply
   --stream FILE   a provider's stream (server-sent events, one JSON per line, or a list): shows each event's neutral events
-  --explain       instead: the JavaScript of each mapping of the manifest and its dialect
+  --explain       print the JavaScript of each mapping of the manifest and its dialect instead
   --model NAME    the provider's model id, where the input has none
   --config FILE   the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
   --json          print JSON
 
-Without an input the examples of the manifest are tried. Files are JSON or YAML.
+Without an input, the examples of the manifest are run. Files are JSON or YAML.
 `
 
 const text = { type: 'string' } as const

@@ -60,9 +60,11 @@ export function healthRoutes(
       path: '/ready',
       answer: (request) => {
         const { ready, problems, troubled, ...facts } = readiness()
-        const counts = { problem_count: problems.length, troubled_count: troubled.length }
-        const told = { ...facts, ...counts, ...(mayReadProblems(request) && { problems, troubled }) }
-        const text = JSON.stringify({ status: ready ? 'ready' : 'not ready', ...told })
+        const count = troubled.length
+        // What is degraded has its former name as well, for one release.
+        const counts = { problem_count: problems.length, degraded_count: count, troubled_count: count }
+        const details = mayReadProblems(request) && { problems, degraded: troubled, troubled }
+        const text = JSON.stringify({ status: ready ? 'ready' : 'not ready', ...facts, ...counts, ...details })
         return { status: ready ? 200 : 503, text }
       },
     },

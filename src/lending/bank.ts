@@ -250,7 +250,7 @@ class LendingBank implements Bank {
     if (!mayBeEnough) onAnswer(this.#answer(purse, this.#open(waiting.needs), { isGranted: false, extra: false }))
     else if (at - since < (this.#options.longestMs ?? defaultLongestMs))
       this.#waiting.push({ ...waiting, since, recallsAll })
-    else onAnswer(new Error('A thread that holds a part of the limit does not answer.'))
+    else onAnswer(new Error('A worker that holds part of the limit does not respond.'))
   }
 
   /** Grants where that is possible, and says whether it has answered. */

@@ -49,13 +49,13 @@ const changes: { readonly [property: string]: KeyChange } = {
   },
   label: {
     fields: ['labels'],
-    parse: (body) => ({ labels: required(body.labels, 'labels', 'an object of texts', labels) }),
+    parse: (body) => ({ labels: required(body.labels, 'labels', 'an object of strings', labels) }),
     entry: ({ labels }) => ({ labels: { ...labels } }),
   },
   expiry: {
     fields: ['expires_at'],
     parse: ({ expires_at }, key) => {
-      refuseEnded(key, 'It cannot be revived: create a new one.')
+      refuseEnded(key, 'It cannot be reactivated: create a new one.')
       if (expires_at === undefined) throw missingField('expires_at', 'an RFC 3339 time, or null for none')
       return { expiresAt: orNull(futureTime)(expires_at, 'expires_at') }
     },

@@ -136,5 +136,7 @@ export function refuseLast(key: KeyRecord, { keys }: Store): void {
     (each) => key.permissions[each] === 'write' && !keys.anotherMay(each, key, now),
   )
   if (area === undefined) return
-  throw invalid(`This is the last active key that may ${area} the organization: create another one first.`)
+  throw invalid(
+    `This is the last active key with the permission to ${area} the organization: create another one first.`,
+  )
 }

@@ -86,8 +86,11 @@ export function mayOperate({ permissions }: Key, { organizations }: Pick<Store, 
 export function requireNoMore(key: Key, { permissions }: { permissions: Permissions }, what: string): void {
   const area = areaBeyond(key, permissions)
   if (area === undefined) return
-  const reason = `${what} ${area}: ${permissions[area]}, and this API key only ${area}: ${key.permissions[area]}`
-  throw new RouterError('forbidden', `A key cannot make, change or delete one that may more than itself: ${reason}.`)
+  const reason = `${what} ${area}: ${permissions[area]}, and this API key has only ${area}: ${key.permissions[area]}`
+  throw new RouterError(
+    'forbidden',
+    `A key cannot create, change or delete a key with more permissions than its own: ${reason}.`,
+  )
 }
 
 /** Returns a route for the server that checks the key before it reads the body. */

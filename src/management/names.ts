@@ -64,7 +64,7 @@ export function refuseOutsideEurope(
   const elsewhere = outsideEurope(targets, directory.findModel)
   if (elsewhere.length < targets.length) return
   const locations = elsewhere.slice(0, 5).map(({ target, where }) => `'${target}': ${where}`)
-  const message = `'${path}' has no model that is hosted in the EU, which the suffix '@eu' of '${name}' promises`
+  const message = `'${path}' has no model that is hosted in the EU, which the suffix '@eu' of '${name}' requires`
   throw invalid(`${message} (${locations.join(', ')}).`, path)
 }
 
@@ -93,7 +93,7 @@ export function placeCheck(directory: ModelDirectory): NameCheck {
     if (places.has(name)) return
     const known = [...places].sort().join(', ')
     throw invalid(
-      `'${path}' names a place where no models are hosted: '${name.slice(0, 60)}'; known places: ${known}.`,
+      `'${path}' names a region where no models are hosted: '${name.slice(0, 60)}'; known regions: ${known}.`,
       path,
     )
   }

@@ -105,7 +105,7 @@ function targetOf(
     throw invalid(`The provider '${slug}' has no model '${model.slice(0, 100)}'.`, 'model')
   const provider = servedBy(named, identified?.is ?? model, { request: asked, entry: identified?.entry })
   if (!provider.chat)
-    throw invalid(`'${slug}/${model.slice(0, 100)}' is no chat model: only those can be tried.`, 'model')
+    throw invalid(`'${slug}/${model.slice(0, 100)}' is not a chat model: only those can be tried.`, 'model')
   if (!identified) return { provider, model }
   const { entry, is } = identified
   return { provider, model: identified.model, entry, ...(is !== identified.model && { is }) }
@@ -232,12 +232,16 @@ function findOperations(provider: Provider, models: readonly CatalogedModel[]): 
   return [...new Set(provider.unknownModels === 'pass' ? any : found)].sort()
 }
 
-/** Serves `/v1/manage/health`: what takes no calls, or not all: addresses, credentials and targets of providers. */
+/** Serves `/v1/manage/health`: the addresses, credentials and targets of providers that take no calls, or only some. */
 export function providerHealthRoutes({ troubled }: ManagementContext): ManageRoute[] {
   return [
     {
       path: '/v1/manage/health',
-      handle: ({ organization }) => json({ troubled: concerning(organization, troubled()).map(troubleEntry) }),
+      handle({ organization }) {
+        const degraded = concerning(organization, troubled()).map(troubleEntry)
+        // Under its former name as well, for one release.
+        return json({ degraded, troubled: degraded })
+      },
     },
   ]
 }

@@ -74,7 +74,7 @@ export const countLimit: Check<number | null> = (value, path) => integer(0, larg
 export const title: Check<string> = (value, path) => {
   const name = filledText(value, path).trim()
   const fits = name !== '' && name.length <= longestTitle && !/\p{Cc}/u.test(name) && name.isWellFormed()
-  return fits ? name : refuse(path, `some text on one line of at most ${longestTitle} characters`, value)
+  return fits ? name : refuse(path, `a single line of at most ${longestTitle} characters`, value)
 }
 
 /** Text of bounded length. */

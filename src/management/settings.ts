@@ -152,7 +152,7 @@ const dataRules: Setting<DataRules> = {
 function dataRulesFrom(body: JsonObject, checkPlace: NameCheck): (before: OrganizationRules) => DataRules {
   requireAny(body, ruleFields)
   const geolocation = optional(body.geolocation, 'geolocation', listOf(filledText))
-  if (geolocation?.length === 0) throw invalid("'geolocation' is empty: name a place, or write null.", 'geolocation')
+  if (geolocation?.length === 0) throw invalid("'geolocation' is empty: name a region, or write null.", 'geolocation')
   geolocation?.forEach((place, index) => {
     checkPlace(place, `geolocation[${index}]`)
   })

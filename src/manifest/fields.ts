@@ -140,24 +140,24 @@ export function unknownLoss(field: string, groups: readonly string[]): string | 
 /** Fields that no manifest can declare unsupported, and why. */
 const kept: { readonly [field: string]: string } = {
   model: 'every request names a model',
-  messages: 'a request without messages asks for nothing; name the parts that are not taken, or `messages.name`',
+  messages: 'a request without messages asks for nothing; name the unsupported types of parts, or `messages.name`',
   stream: 'whether a reply is streamed is up to the client',
   'parts.text': 'nothing would be left of a message',
   'parts.id': 'calls and results are known by their ids; name the type, as in `parts.audio.id`',
-  'response_format.name': 'a schema is told by its name',
-  'tools.parameters': 'a function without its parameters is another one',
-  origin: 'no mapping and no provider gets it',
-  unread: 'no mapping and no provider gets it',
+  'response_format.name': 'a schema is identified by its name',
+  'tools.parameters': 'a function without its parameters is a different one',
+  origin: 'it is not passed to mappings or providers',
+  unread: 'it is not passed to mappings or providers',
 }
 
 /** Returns why a field cannot be declared unsupported although it has a name; undefined when it can. */
 export function undeclarable(field: string): string | undefined {
   const reason = Object.hasOwn(kept, field) ? kept[field] : undefined
-  if (reason) return `\`${field}\` cannot be lost: ${reason}`
+  if (reason) return `\`${field}\` cannot be listed as unsupported: ${reason}`
   const [first, type = '', member] = field.split('.')
   if (first !== 'parts' || member === undefined) return undefined
   const types = Object.hasOwn(partMembers, member) ? partMembers[member] : undefined
-  return types?.includes(type) ? undefined : `\`${field}\` means nothing: parts of this type have no \`${member}\``
+  return types?.includes(type) ? undefined : `\`${field}\` does not exist: parts of this type have no \`${member}\``
 }
 
 /** Every field that can be declared unsupported, except for other kinds of tools and members of unknown fields. */

@@ -35,7 +35,7 @@ function answer(name: string, call: (...values: Json[]) => unknown, values: read
   }
   if (result instanceof Promise) {
     result.catch(() => {})
-    throw new Error(`$${name} answered with a promise: functions of mappings answer at once`)
+    throw new Error(`$${name} returned a promise: functions for mappings must be synchronous`)
   }
   return result === undefined ? undefined : copied(result)
 }

@@ -252,7 +252,7 @@ function spendingSummary(
     assumedTokens !== undefined &&
       `it sets no output limit such as max_tokens, so ${assumedTokens} output tokens are assumed`,
     assumedUses !== undefined &&
-      `nothing limits the tools that run at the provider, such as max_uses does, so ${assumedUses} uses of each are assumed`,
+      `it sets no limit such as max_uses on the tools that run at the provider, so ${assumedUses} uses of each are assumed`,
   ].filter(Boolean)
   const why = assumptions.length > 0 ? ` (${assumptions.join('; ')})` : ''
   const others = reserved - (nanoUsd - moreNano)

@@ -171,7 +171,7 @@ class BatchingQueue implements LedgerQueue {
       clearInterval(this.#patience)
       this.#patience = undefined
     } else {
-      this.#release(new StoreError(`the disk did not answer within ${this.#patienceMs} ms`, undefined, noAnswer))
+      this.#release(new StoreError(`the disk did not respond within ${this.#patienceMs} ms`, undefined, noAnswer))
     }
   }
 
@@ -251,7 +251,7 @@ class BatchingQueue implements LedgerQueue {
     const lost = left.filter(({ isSpilled }) => !isSpilled).flatMap(recordsIn)
     if (lost.length === 0) {
       const backlog = countRows(left)
-      const error = new Error(`${backlog} settled calls are in the spill file for the next start to write them`)
+      const error = new Error(`${backlog} settled calls are in the spill file; the next start writes them`)
       this.#options.onError(error, { backlog, lost })
       return
     }
@@ -263,7 +263,7 @@ class BatchingQueue implements LedgerQueue {
   }
 }
 
-const noAnswer = 'the disk does not answer'
+const noAnswer = 'the disk does not respond'
 
 function closedError(): RouterError {
   return unwritten(new Error('the ledger is closed'))

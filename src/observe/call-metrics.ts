@@ -84,7 +84,7 @@ export class CallMetrics {
     return [
       {
         name: 'inference_router_calls_total',
-        help: 'Calls that reached a provider, as the ledger has them, by how they ended.',
+        help: 'Calls that reached a provider, as in the ledger, by outcome.',
         type: 'counter',
         samples: summed(
           calls.flatMap(({ labels: { kind, failure: _, ...labels }, counts }) =>
@@ -94,7 +94,7 @@ export class CallMetrics {
       },
       {
         name: 'inference_router_attempts_total',
-        help: 'Attempts at targets, by the class of the failure that each ended with; a call that succeeds at once has one.',
+        help: 'Attempts at targets, by class of failure; a call that succeeds at once has one attempt.',
         type: 'counter',
         samples: summed(
           calls.map(({ labels: { provider = '', model = '', code = '', failure = '' }, counts }) => ({
@@ -105,13 +105,13 @@ export class CallMetrics {
       },
       {
         name: 'inference_router_cost_usd_total',
-        help: 'US dollars charged, with all attempts.',
+        help: 'US dollars charged, for all attempts.',
         type: 'counter',
         samples: models.map(({ labels, counts }) => ({ labels, value: counts.nanoUsd / 1e9 })),
       },
       {
         name: 'inference_router_tokens_total',
-        help: 'What calls used, with all attempts, by the class that it is priced by: tokens, and images, seconds, characters or searches.',
+        help: 'Usage of calls, for all attempts, by priced class: tokens, images, seconds, characters or searches.',
         type: 'counter',
         samples: models.flatMap(({ labels, counts }) =>
           Object.entries(counts.used).map(([type, value]) => ({ labels: { ...labels, class: type }, value })),
@@ -126,11 +126,11 @@ export class CallMetrics {
         of: ({ first }) => [[first, {}]],
       }),
       histogram(models, 'gen_ai_server_time_per_output_token_seconds', {
-        help: 'Time for each token after the first one of a stream.',
+        help: 'Time per token after the first one of a stream.',
         of: ({ perToken }) => [[perToken, {}]],
       }),
       histogram(models, 'gen_ai_client_token_usage', {
-        help: 'Tokens of a call, by their direction.',
+        help: 'Tokens of a call, by direction.',
         of: ({ input, output }) => [
           [input, { gen_ai_token_type: 'input' }],
           [output, { gen_ai_token_type: 'output' }],
@@ -298,7 +298,7 @@ export class BookMetrics {
 
   commitFamily(): Family {
     const name = 'inference_router_ledger_commit_seconds'
-    const help = 'How long it took until rows of the ledger were on disk.'
+    const help = 'Time until rows of the ledger were on disk.'
     return { name, help, type: 'histogram', samples: this.#commits.samples(name, {}) }
   }
 }

@@ -27,13 +27,14 @@ export function logFormat(text: string | undefined, isTerminal = process.stderr.
   throw new Error(`LOG_FORMAT is '${text.slice(0, 50)}': write json, pretty or auto.`)
 }
 
-/** Returns a part of the log with a level of its own; its lines have the name in `room`. */
-export function logOf(log: Log, room: Room): Log {
-  const known = log as Log & { [ofRoom]?: LogLevels }
-  return log.child({ room }, known[ofRoom] ? { level: levelOf(known[ofRoom], room) } : {})
+/** Returns the log of a component, with the component's level. Its lines name it in `component`, and for one release in `room`. */
+export function logOf(log: Log, component: Component): Log {
+  const known = log as Log & { [knownLevels]?: LogLevels }
+  const level = known[knownLevels] ? { level: levelOf(known[knownLevels], component) } : {}
+  return log.child({ component, room: roomOf(component) }, level)
 }
 
-const ofRoom = Symbol('levels of rooms')
+const knownLevels = Symbol('levels of the log')
 
 /** Writes lines of a log, each with its line break. */
 export type WriteLines = (lines: string) => void
@@ -68,12 +69,12 @@ function openLogOn(lines: HeldLines, levels: LogLevels): Log {
     },
     lines,
   )
-  return Object.assign(log, { [ofRoom]: levels })
+  return Object.assign(log, { [knownLevels]: levels })
 }
 
 /** Returns the levels that a log was opened with, for the logs of other threads. */
 export function levelsOf(log: Log): LogLevels {
-  return (log as Log & { [ofRoom]?: LogLevels })[ofRoom] ?? { level: log.level, rooms: {} }
+  return (log as Log & { [knownLevels]?: LogLevels })[knownLevels] ?? { level: log.level, components: {} }
 }
 
 /** Returns a function that makes human-readable lines of JSON lines. The library is loaded only where it is used. */
@@ -85,7 +86,7 @@ function prettyWriter(file: number | string): (line: string) => string {
     singleLine: true,
     errorLikeObjectKeys: ['err'],
     translateTime: 'SYS:HH:MM:ss.l',
-    ignore: 'room',
+    ignore: 'component,room',
   })
 }
 
@@ -154,37 +155,62 @@ const info = pino.levels.values.info ?? 0
 const mostHeld = 200
 const heldMs = 100
 
-/** The parts of the log that may have levels of their own. */
-export const rooms = ['call', 'files', 'books', 'routing', 'threads', 'plugin'] as const
+/** The components of the log that may have levels of their own. */
+export const components = ['call', 'files', 'ledger', 'routing', 'worker', 'plugin'] as const
 
-export type Room = (typeof rooms)[number]
+export type Component = (typeof components)[number]
 
-/** Lowest levels of written lines: of all parts of the log, and of single ones. */
-export type LogLevels = { level: string; rooms: { readonly [room in Room]?: string } }
+/** Levels from which on lines are written: of the whole log, and of single components. */
+export type LogLevels = { level: string; components: { readonly [component in Component]?: string } }
 
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 
+/** Former names of components: LOG_LEVEL may still use them, and lines still have them in the field `room`. */
+const formerNames: { readonly [component in Component]?: string } = { ledger: 'books', worker: 'threads' }
+
 /** Reads LOG_LEVEL: `info`, or `info,call=warn,plugin=debug`. Throws an error that names the variable and what may be written. */
 export function logLevels(text: string | undefined): LogLevels {
-  const found: { level: string; rooms: { [room in Room]?: string } } = { level: 'info', rooms: {} }
-  for (const item of (text ?? '').split(',')) {
-    const [name = '', level] = item.split('=').map((part) => part.trim())
-    if (level === undefined && name === '') continue
+  const found: { level: string; components: { [component in Component]?: string } } = { level: 'info', components: {} }
+  for (const { item, name, level } of itemsOf(text)) {
     if (!levels.includes(level ?? name)) throw wrong(item, `a level is one of ${levels.join(', ')}`)
+    const component = componentNamed(name)
     if (level === undefined) found.level = name
-    else if (isRoom(name)) found.rooms[name] = level
-    else throw wrong(item, `the log has the parts ${rooms.join(', ')}`)
+    else if (component) found.components[component] = level
+    else throw wrong(item, `the components are ${components.join(', ')}`)
   }
   return found
 }
 
-/** Returns the level of one part. */
-export function levelOf({ level, rooms }: LogLevels, room: Room): string {
-  return rooms[room] ?? level
+/** Returns a message for each former name of a component in LOG_LEVEL. */
+export function formerNamesIn(text: string | undefined): string[] {
+  return itemsOf(text).flatMap(({ name, level }) => {
+    const component = level === undefined ? undefined : componentNamed(name)
+    if (component === undefined || component === name) return []
+    return [`LOG_LEVEL names \`${name}\`, which has been renamed to \`${component}\``]
+  })
 }
 
-function isRoom(name: string): name is Room {
-  return (rooms as readonly string[]).includes(name)
+/** Returns the level of a component. */
+export function levelOf({ level, components }: LogLevels, component: Component): string {
+  return components[component] ?? level
+}
+
+/** Returns the name that a component has in the field `room`. */
+export function roomOf(component: Component): string {
+  return formerNames[component] ?? component
+}
+
+type Item = { item: string; name: string; level: string | undefined }
+
+function itemsOf(text: string | undefined): Item[] {
+  return (text ?? '').split(',').flatMap((item) => {
+    const [name = '', level] = item.split('=').map((part) => part.trim())
+    return level === undefined && name === '' ? [] : [{ item, name, level }]
+  })
+}
+
+function componentNamed(name: string): Component | undefined {
+  return components.find((component) => component === name || formerNames[component] === name)
 }
 
 function wrong(item: string, why: string): Error {

@@ -79,41 +79,41 @@ export function lineFamilies(lines: readonly LineFacts[], ended: LineFacts['refu
   return [
     {
       name: 'inference_router_refused_total',
-      help: 'Calls that were refused before any provider was asked, by the code of the error.',
+      help: 'Calls refused before any provider was asked, by error code.',
       type: 'counter',
       samples: Object.entries(refused).map(([code, value]) => ({ labels: { code }, value })),
     },
     {
       name: 'inference_router_plugin_faults_total',
-      help: 'What hooks of plugins did wrong.',
+      help: 'Failures of plugin hooks.',
       type: 'counter',
       samples: faultSamples(lines.flatMap(({ pluginFaults }) => pluginFaults)),
     },
-    gauge('inference_router_requests_running', 'Requests that are being answered.', one(sum(({ running }) => running))),
-    gauge('inference_router_streams_running', 'Streams that are being sent.', one(sum(({ streams }) => streams))),
+    gauge('inference_router_requests_running', 'Requests in flight.', one(sum(({ running }) => running))),
+    gauge('inference_router_streams_running', 'Streams in flight.', one(sum(({ streams }) => streams))),
     gauge(
       'inference_router_reserved_usd',
-      'US dollars that running calls have reserved.',
+      'US dollars reserved by running calls.',
       one(sum(({ reservedUsd }) => reservedUsd)),
     ),
     gauge(
       'inference_router_limit_running',
-      'Calls at once where they are limited: of the server, or of a target.',
+      'Concurrent calls where they are limited: of the server, or of a target.',
       gateSamples(({ running }) => running),
     ),
     gauge(
       'inference_router_limit_waiting',
-      'Calls that wait until one more may run.',
+      'Calls waiting for the limit of concurrent calls.',
       gateSamples(({ waiting }) => waiting),
     ),
     gauge(
       'inference_router_limit_calls',
-      'How many calls may run at once.',
+      'Limit of concurrent calls.',
       gateSamples(({ most }) => most),
     ),
     gauge(
       'inference_router_event_loop_delay_seconds',
-      'How late the event loops came round to their work since the last scrape.',
+      'Delay of the event loops since the last scrape.',
       lines.flatMap(({ delay = {} }, index) =>
         Object.entries(delay).map(([stat, value]) => ({ labels: { line: String(index), stat }, value })),
       ),

@@ -82,7 +82,7 @@ export function extensionsOf(
       for (const [name, value] of Object.entries(hooks[kind] ?? {})) {
         const owner = owners.get(name)
         const at = ['plugins', settings.findIndex((one) => one.name === plugin), 'name']
-        if (owner !== undefined) problems.push(source.problem(at, `${what} \`${name}\` is that of ${owner} already`))
+        if (owner !== undefined) problems.push(source.problem(at, `${what} \`${name}\` already belongs to ${owner}`))
         else found[name] = value as (typeof found)[string]
         owners.set(name, owner ?? plugin)
       }

@@ -50,8 +50,8 @@ function pluginLog(plugin: string, log: Lent['log']): PluginLog {
 
 function secretOf(reference: string, { env, credentials }: Pick<Lent, 'env' | 'credentials'>): string {
   const name = /^\$([A-Za-z_][A-Za-z0-9_]*)$/.exec(reference)?.[1]
-  if (name === undefined) throw new Error('A secret is named by the variable that holds it: $NAME.')
-  if (credentials.has(name)) throw new Error(`${name} is a credential of a provider, which no plugin gets.`)
+  if (name === undefined) throw new Error('Name a secret by the variable that contains it: $NAME.')
+  if (credentials.has(name)) throw new Error(`${name} is a credential of a provider, which plugins do not get.`)
   const value = env[name]
   if (!value) throw new Error(`The variable ${name} is not set.`)
   return value
@@ -95,14 +95,14 @@ export function valuesInMemory(): ValueStore {
 export function valueText(value: Json): string {
   const text = JSON.stringify(value)
   if (text === undefined) throw new Error('A value must be JSON.')
-  if (Buffer.byteLength(text) > mostBytes) throw new Error(`A value may have ${mostBytes} bytes of JSON.`)
+  if (Buffer.byteLength(text) > mostBytes) throw new Error(`A value may have at most ${mostBytes} bytes of JSON.`)
   return text
 }
 
 /** Throws an Error for a key that is too long. */
 export function requireKey(key: string): string {
   if (typeof key === 'string' && key !== '' && key.length <= longestKey) return key
-  throw new Error(`The key of a value is a text of 1 to ${longestKey} characters.`)
+  throw new Error(`The key of a value must have 1 to ${longestKey} characters.`)
 }
 
 /** Returns the time at which a value ends. Unix milliseconds. */

@@ -54,7 +54,7 @@ async function loadPlugin(
 ): Promise<Loaded> {
   const { name, options, fetch } = settings
   const refused = (message: string) => ({ problems: [source.problem(['plugins', index, 'name'], message)] })
-  if (all.findIndex((one) => one.name === name) < index) return refused(`the plugin \`${name}\` stands here twice`)
+  if (all.findIndex((one) => one.name === name) < index) return refused(`the plugin \`${name}\` is listed twice`)
   const found = entryOf(name, folders, texts)
   if (found === undefined) return refused(absent(name, folders))
   const { file: entry, folder } = found

@@ -10,13 +10,13 @@ type Kind = 'text' | 'number' | 'flag' | 'list' | 'object' | 'any'
 
 /** Throws `WrongResult` for anything but an object of these members. */
 export function requireMembers<Type>(value: unknown, path: string, members: Members): Type {
-  if (!isPlain(value)) throw new WrongResult(`${path} is no object`)
+  if (!isPlain(value)) throw new WrongResult(`${path} is not an object`)
   for (const name in value) {
     const member = value[name]
     if (member === undefined) continue
     const kind = members[name]
-    if (kind === undefined) throw new WrongResult(`${path} has a member '${name}', which there is not`)
-    if (!isOf(kind, member)) throw new WrongResult(`${path}.${name} is no ${kind.replace('!', '')}`)
+    if (kind === undefined) throw new WrongResult(`${path} has an unknown member '${name}'`)
+    if (!isOf(kind, member)) throw new WrongResult(`${path}.${name} is not of the type ${kind.replace('!', '')}`)
   }
   for (const name in members) {
     if (members[name]?.endsWith('!') && value[name] === undefined) throw new WrongResult(`${path} has no '${name}'`)
@@ -52,7 +52,7 @@ function isPlain(value: unknown): value is { [name: string]: unknown } {
 
 /** Throws `WrongResult` for what are no parts. */
 export function requireParts(parts: unknown, path: string): void {
-  if (!Array.isArray(parts)) throw new WrongResult(`${path} is no list`)
+  if (!Array.isArray(parts)) throw new WrongResult(`${path} is not a list`)
   for (const [index, part] of parts.entries()) requirePart(part, `${path}[${index}]`)
 }
 
@@ -60,7 +60,7 @@ export function requireParts(parts: unknown, path: string): void {
 export function requirePart(part: unknown, path: string): void {
   const { type } = (part ?? {}) as { type?: unknown }
   const members = typeof type === 'string' && Object.hasOwn(partMembers, type) ? partMembers[type] : undefined
-  if (!members) throw new WrongResult(`${path} has no type of a part`)
+  if (!members) throw new WrongResult(`${path} has no valid type of part`)
   const { parts } = requireMembers<{ parts?: unknown }>(part, path, members)
   if (parts) requireParts(parts, `${path}.parts`)
 }

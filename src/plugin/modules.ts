@@ -73,7 +73,7 @@ const resolve: NonNullable<Hooks['resolve']> = (specifier, context, next) => {
   }
   if (/^(?:\.{0,2}\/|file:)/.test(specifier)) {
     const path = fileURLToPath(new URL(specifier, parentURL))
-    if (!isBelow(path, from.folder)) return refuse(`a plugin may import files below ${from.folder} only`)
+    if (!isBelow(path, from.folder)) return refuse(`a plugin may only import files below ${from.folder}`)
     if (!isThere(path, from)) return refuse(`there is no file ${path}${endingHint(path, from)}`)
     return ownModule(versioned(path, versionOf(parentURL)))
   }
@@ -84,7 +84,7 @@ const resolve: NonNullable<Hooks['resolve']> = (specifier, context, next) => {
     return refuse((thrown as Error).message.replace(/ imported from .*/s, ''))
   }
   const isOwn = found.url.startsWith('file:') && isBelow(fileURLToPath(found.url), sources)
-  return isOwn ? refuse('of the router, a plugin may import `inference-router/plugin` only') : found
+  return isOwn ? refuse('from the router, a plugin may only import `inference-router/plugin`') : found
 }
 
 const load: NonNullable<Hooks['load']> = (url, context, next) => {
@@ -121,5 +121,5 @@ function isThere(path: string, { texts }: Opened): boolean {
 }
 
 function endingHint(path: string, from: Opened): string {
-  return isThere(`${path}.ts`, from) ? '; write its ending .ts' : ''
+  return isThere(`${path}.ts`, from) ? '; add its extension .ts' : ''
 }

@@ -32,7 +32,7 @@ export class PluginRecords {
   async idle(mostMs: number): Promise<void> {
     if (this.#running === 0 && this.#waiting.length === 0) return
     const idle = new Promise<void>((resolve) => this.#idle.push(resolve))
-    await within(idle, mostMs, 'plugins go on recording').catch(() => {})
+    await within(idle, mostMs, 'plugins are still recording').catch(() => {})
   }
 
   #schedule(): void {

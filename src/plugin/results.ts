@@ -149,7 +149,7 @@ function requireHeader(name: string, value: Json | undefined): void {
     throw new WrongResult(`the header '${name}' does not begin with x- in small letters`)
   if (routersOwn.has(name)) throw new WrongResult(`the header '${name}' is the router's own`)
   if (typeof value !== 'string' || !isPrintable.test(value))
-    throw new WrongResult(`the header '${name}' is no plain text`)
+    throw new WrongResult(`the header '${name}' is not plain text`)
 }
 
 const routersOwn: ReadonlySet<string> = new Set(['x-request-id', 'x-should-retry'])
@@ -164,7 +164,7 @@ export function eventResult(
   if (!Array.isArray(result)) {
     // Nobody waits for it.
     if (result instanceof Promise) result.catch(() => {})
-    throw new WrongResult('an `event` hook returns a list of events at once')
+    throw new WrongResult('an `event` hook must return a list of events synchronously')
   }
   for (const one of result) if (one !== event) requireEvent(one, operation)
   return result
@@ -192,7 +192,7 @@ function requireChatEvent(given: unknown): void {
   if (whole !== undefined) requirePart(whole, "the event's whole")
   if (finish !== undefined && !isFinish(finish as string)) throw new WrongResult(`the event's finish is '${finish}'`)
   const isKey = at === undefined || typeof at === 'string' || typeof at === 'number'
-  if (!isKey) throw new WrongResult("the event's at is neither a text nor a number")
+  if (!isKey) throw new WrongResult("the event's at is neither a string nor a number")
 }
 
 const eventMembers: Members = {
@@ -234,10 +234,10 @@ export function sentHeaders(result: unknown): Record<string, string> {
   if (typeof result !== 'object' || result === null || Array.isArray(result)) requireMembers(result, 'the result', {})
   for (const [given, value] of Object.entries(result as object)) {
     const name = given.toLowerCase()
-    if (!isName.test(name)) throw new WrongResult(`'${given}' is no name of a header`)
+    if (!isName.test(name)) throw new WrongResult(`'${given}' is not the name of a header`)
     if (refused.test(name)) throw new WrongResult(`a plugin may not send the header '${name}'`)
     if (typeof value !== 'string' || !isValue.test(value))
-      throw new WrongResult(`the header '${name}' is no plain text`)
+      throw new WrongResult(`the header '${name}' is not plain text`)
     headers[name] = value
   }
   return headers
@@ -255,13 +255,13 @@ export function targetsResult<Target extends PluginTarget>(
   result: unknown,
   given: readonly Target[],
 ): readonly Target[] {
-  if (!Array.isArray(result)) throw new WrongResult('the result is no list of targets')
+  if (!Array.isArray(result)) throw new WrongResult('the result is not a list of targets')
   if (result.length === 0) throw new WrongResult('no target is left')
   const left = [...given]
   return result.map((one: Partial<PluginTarget> | null) => {
     const place = left.findIndex(({ id }) => id === one?.id)
     const [target] = place < 0 ? [] : left.splice(place, 1)
-    if (!target) throw new WrongResult(`'${one?.id}' is none of the targets that are left`)
+    if (!target) throw new WrongResult(`'${one?.id}' is not one of the remaining targets`)
     return target
   })
 }

@@ -85,7 +85,7 @@ export class RunningPlugin {
     if (thrown instanceof RouterError && thrown.code === 'provider_unreadable') throw thrown
     this.#faults.saw(this.name, hook, faultOf(thrown), { call: this.#facts.id, err: thrown })
     if (this.#plugin.onError === 'open') return undefined
-    const message = `The plugin '${this.name}' failed, and this router answers no call without it.`
+    const message = `The plugin '${this.name}' failed, and this router refuses calls without it.`
     throw new RouterError('plugin_failed', message)
   }
 

@@ -78,7 +78,7 @@ export function checkOptions(given: JsonObject, about: OptionsOf): { options: Js
     const wrong = accepts(options) ? [] : schemaProblems(source, accepts.errors, '`options`')
     return { options, problems: [...warnings, ...wrong] }
   } catch (thrown) {
-    return { options, problems: [blame(`\`options\` is no JSON schema: ${(thrown as Error).message}`)] }
+    return { options, problems: [blame(`\`options\` is not a valid JSON schema: ${(thrown as Error).message}`)] }
   }
 }
 

@@ -68,14 +68,14 @@ function namesProblem({
     if (!/^[A-Za-z]\w*$/.test(name))
       return { message: `\`${name}\` cannot be the name of a function`, at: wordOf('functions') }
     if (functionNames.includes(name))
-      return { message: `mappings have a function \`$${name}\` already: choose another name`, at: wordOf(name) }
+      return { message: `mappings already have a function \`$${name}\`: choose another name`, at: wordOf(name) }
   }
   const scheme = Object.keys(auth as object).find(
     (name) => !/^[a-z][a-z0-9-]*$/.test(name) || schemeNames.includes(name),
   )
   if (scheme === undefined) return undefined
   if (schemeNames.includes(scheme))
-    return { message: `manifests have a scheme \`${scheme}\` already: choose another name`, at: wordOf(scheme) }
+    return { message: `manifests already have a scheme \`${scheme}\`: choose another name`, at: wordOf(scheme) }
   return { message: `\`${scheme}\` cannot be the name of a scheme: small letters, digits and -`, at: wordOf('auth') }
 }
 

@@ -291,9 +291,9 @@ class Attempts<Result extends Outcome> {
 /** Reasons why targets are not asked after the failure of another one. */
 const notAfter = {
   larger: 'has no larger context window than the target that found the request too large',
-  abler: 'is not known to do what the target that refused the request cannot',
+  abler: 'is not known to support what the target that refused the request does not',
   if_blocked: 'a content filter has refused the request, and `on_blocked` is not `next`',
-  never: 'no other target could change this failure',
+  never: 'another target would fail in the same way',
 } as const
 
 /** Time after which another call tries a target that may have recovered. */

@@ -180,7 +180,7 @@ function placeOf(target: Target, by: Rule, { weights, rank, costOf }: Ordered): 
   return {
     model: nameOf(target),
     by,
-    reason: by === 'price' && cost === undefined ? 'its price is not known' : reasons[by],
+    reason: by === 'price' && cost === undefined ? 'its price is unknown' : reasons[by],
     ...(place !== undefined && { name: place }),
     ...((by === 'weighted' || by === 'hash') && { weight: weightOf(target, weights) }),
     ...(cost !== undefined && { max_cost_usd: Number(cost) / 1e9 }),
@@ -188,15 +188,15 @@ function placeOf(target: Target, by: Rule, { weights, rank, costOf }: Ordered): 
 }
 
 const reasons: { readonly [by in Rule]: string } = {
-  order: 'as it is listed',
-  weighted: 'at random, by its weight',
-  price: 'by the most that this request can cost there',
-  latency: 'by the time to the first content that is expected',
-  throughput: 'by the time for each token that is expected',
-  only: 'no other target is left',
+  order: 'in the listed order',
+  weighted: 'at random, by weight',
+  price: 'by the maximum cost of this request',
+  latency: 'by the expected time to the first content',
+  throughput: 'by the expected time per token',
+  only: 'no other target remains',
   sticky: 'earlier calls like this one went there',
   hash: 'by a hash of the caller',
-  maker: 'only its maker can read a part of the request',
+  maker: 'only its signer can read a part of the request',
 }
 
 /** Returns the name of a target or model. Where unknown models are allowed, it is any text that a client sent. */

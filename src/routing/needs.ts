@@ -27,13 +27,13 @@ export function needsOf(request: NeutralRequest): Need[] {
   const { api } = request.origin
   const needs = mediaNeeds(request)
   if (tools.some((tool) => !isProviderTool(tool))) {
-    needs.push(flagged('tools', 'supports_tool_calling', { lack: 'calls no tools', api }))
+    needs.push(flagged('tools', 'supports_tool_calling', { lack: 'does not support tools', api }))
   }
   for (const tool of tools.filter(isProviderTool)) needs.push(providerToolNeed(tool))
   if (web_search) {
     // Agents offer it with every call.
     needs.push({
-      ...flagged('web_search', 'supports_web_search', { lack: 'does not search the web', api }),
+      ...flagged('web_search', 'supports_web_search', { lack: 'does not support web search', api }),
       isCertain: false,
     })
   }
@@ -41,7 +41,13 @@ export function needsOf(request: NeutralRequest): Need[] {
   if (reasoning && demanding(['reasoning'], request).length > 0) {
     // Without it the answer is a shorter one, which is reported.
     const flag = 'supports_reasoning'
-    needs.push({ field: 'reasoning', flag, lack: 'does not reason', isCertain: false, isLacked: () => false })
+    needs.push({
+      field: 'reasoning',
+      flag,
+      lack: 'does not support reasoning',
+      isCertain: false,
+      isLacked: () => false,
+    })
   }
   return needs
 }
@@ -59,16 +65,16 @@ function mediaNeeds(request: NeutralRequest): Need[] {
   }
   if (needs.length > 0 && usesField('parts.file_id', request)) {
     const isLacked = ({ provider }: Target) => lacksField(provider, 'parts.file_id', api)
-    needs.push({ field: 'parts.file_id', lack: 'reads no files by their id', isCertain: true, isLacked })
+    needs.push({ field: 'parts.file_id', lack: 'does not support files by id', isCertain: true, isLacked })
   }
   return needs
 }
 
 const mediaTypes = [
-  ['image', 'takes no images'],
-  ['audio', 'takes no audio'],
-  ['file', 'takes no files'],
-  ['video', 'takes no videos'],
+  ['image', 'does not support images'],
+  ['audio', 'does not support audio'],
+  ['file', 'does not support files'],
+  ['video', 'does not support videos'],
 ] as const
 
 function flagged(field: keyof NeutralRequest, flag: Flag, { lack, api }: { lack: string; api: Api }): Need {
@@ -82,7 +88,13 @@ function providerToolNeed(tool: ProviderTool): Need {
   const flag = kind.startsWith('computer') ? { flag: 'supports_computer_use' as const } : {}
   const isLacked = ({ provider, entry }: Target) =>
     (flag.flag !== undefined && entry?.[flag.flag] === false) || lacksTool(provider, tool)
-  return { field, ...flag, lack: `has no tool '${kind.slice(0, longestKind)}'`, isCertain: false, isLacked }
+  return {
+    field,
+    ...flag,
+    lack: `does not support the tool '${kind.slice(0, longestKind)}'`,
+    isCertain: false,
+    isLacked,
+  }
 }
 
 /** Characters. */
@@ -90,7 +102,7 @@ const longestKind = 100
 
 function formatNeed(type: 'json' | 'json_schema', api: Api): Need {
   const flag = type === 'json' ? 'supports_output_json_object' : 'supports_output_json_schema'
-  const lack = type === 'json' ? 'is not known to answer in JSON' : 'is not known to answer by a schema'
+  const lack = type === 'json' ? 'is not known to support JSON output' : 'is not known to support JSON schemas'
   return { ...flagged('response_format', flag, { lack, api }), isCertain: false }
 }
 
@@ -98,7 +110,7 @@ function formatNeed(type: 'json' | 'json_schema', api: Api): Need {
 export function contextNeed(tokens: number): Need {
   return {
     field: 'messages',
-    lack: `has no room for about ${tokens} tokens`,
+    lack: `has too small a context window for about ${tokens} tokens`,
     isCertain: false,
     isLacked: ({ entry }) => entry?.context_window !== undefined && entry.context_window < tokens,
   }

@@ -115,7 +115,7 @@ function deploymentProblems(catalog: Catalog, slug: string, models: ModelList['m
     const base = catalog.identify(slug, is)
     if (base && base.entry.is === undefined) return []
     const path = ['models', model, 'is']
-    if (base) return [{ path, message: `\`${is}\` is itself a deployment of \`${base.entry.is}\`: write that one` }]
+    if (base) return [{ path, message: `\`${is}\` is itself a deployment of \`${base.entry.is}\`: name that one` }]
     const listed = catalog.list().flatMap((one) => (one.provider === slug ? [one.model] : []))
     return [{ path, message: `\`${slug}\` has no model \`${is}\`${didYouMean(is, listed)}` }]
   })

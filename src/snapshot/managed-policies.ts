@@ -61,7 +61,7 @@ function targetProblem(target: string, { providers, slugs, catalog }: Known): st
 function apiProblems({ id, targets }: Policy, source: Source, { catalog }: Known): Problem[] {
   const [one, other] = withoutCommonApi(targets, catalog.find) ?? []
   if (!one || !other) return []
-  const message = `\`${other.target}\` has the API \`${other.api}\`, and \`${one.target}\` has \`${one.api}\`: a policy leads to models of one`
+  const message = `\`${other.target}\` has the API \`${other.api}\`, and \`${one.target}\` has \`${one.api}\`: all targets of a policy must have the same API`
   return [source.problem(['policies', id, 'targets', other.index], message)]
 }
 
@@ -71,7 +71,7 @@ function regionProblems({ id, targets }: Policy, source: Source, { providers, ca
   const isHere = (target: string) => providers.has(splitModel(target)?.provider ?? '')
   const elsewhere = outsideEurope(targets, catalog.find).filter(({ target }) => isHere(target))
   if (elsewhere.length === targets.length) {
-    const message = `\`${id}\` promises the EU by its suffix \`@eu\`, and no target has geolocation eu`
+    const message = `\`${id}\` ends in \`@eu\`, and no target has geolocation eu`
     return [source.problem(['policies', id], message, 'name')]
   }
   return elsewhere.map(({ index, target, where }) => {
@@ -107,7 +107,7 @@ function rulesProblems(
   const problems: Problem[] = []
   if (hasNoWeight(policy)) problems.push(source.problem([...at, 'targets'], 'all weights are 0; one must be above 0'))
   if (weights && sort !== 'weighted') {
-    const message = `\`${id}\` has weights, which mean nothing with \`sort: ${sort}\`; with \`sort: weighted\` they do`
+    const message = `\`${id}\` has weights, which have no effect with \`sort: ${sort}\`; they need \`sort: weighted\``
     problems.push({ ...source.problem([...at, 'targets'], message), severity: 'warning' })
   }
   if (onCut === 'continue' && !policy.targets.some((target) => canContinue(target, known))) {

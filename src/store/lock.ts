@@ -57,7 +57,7 @@ function isLocked(thrown: unknown): boolean {
 
 function lockedError(path: string): StoreError {
   return new StoreError(
-    `${path}: another router serves with this database, and limits and budgets apply only within one process; stop that one, or ` +
+    `${path}: another router uses this database, and limits and budgets apply only within one process; stop that one, or ` +
       'name another file in store.url',
   )
 }

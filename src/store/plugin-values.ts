@@ -46,7 +46,9 @@ export function pluginValues(db: Connection, mostOfOne = 10_000) {
 /** A plugin keeps as many values as it may. */
 export class TooManyValues extends Error {
   constructor(plugin: string, most: number) {
-    super(`The plugin ${plugin} keeps ${most} values, which is the most: give them less time, or delete some.`)
+    super(
+      `The plugin ${plugin} stores ${most} values, which is the limit: give them a shorter lifetime, or delete some.`,
+    )
     this.name = 'TooManyValues'
   }
 }

@@ -120,7 +120,7 @@ async function pause(ms: number, deadline: number, { provider }: Target, signal:
 
 class Late extends RouterError {
   constructor(provider: string) {
-    super('provider_timeout', 'The provider did not finish in the time that its manifest gives it.', { provider })
+    super('provider_timeout', 'The provider did not finish within the time limit of its manifest.', { provider })
   }
 }
 

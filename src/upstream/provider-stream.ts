@@ -96,7 +96,7 @@ async function readDocument(target: Target, response: HttpResponse, bounds: Answ
     const { reply, error } = await readReply(provider, answer, foldFacts(provider), targetFacts(provider, target))
     if (error) throw withBilled(reportedFailure(provider, error), reply.usage)
     if (reply.finish === 'error') {
-      throw unreadable(provider, 'answered a request for a stream with a JSON document that is no reply')
+      throw unreadable(provider, 'answered a request for a stream with a JSON document that is not a reply')
     }
     const batches = yieldEach([[{ events: eventsOf(reply) }]])
     return { kind: 'stream', batches, model: reply.model, document: true }

@@ -36,7 +36,7 @@ export async function takeBooks(storeUrl: string): Promise<Handed | undefined> {
   if (!channel) return undefined
   channel.send({ kind: 'takeOver', version: handoverVersion })
   const said = await channel.take('refused', 'books')
-  if (said?.kind === 'refused') throw new Error(`The running router keeps its database: ${said.reason}`)
+  if (said?.kind === 'refused') throw new Error(`The running router does not hand over: ${said.reason}`)
   // One that ended meanwhile has released everything.
   if (!said || !(await channel.take('released'))) return undefined
   return { ...said, channel }
@@ -145,15 +145,15 @@ export class Handover {
     try {
       this.#parts.adopt({ ...asked, channel })
     } catch (err) {
-      this.#parts.log.warn({ err }, 'the calls of an earlier process cannot go on here yet')
+      this.#parts.log.warn({ err }, 'the calls of the previous process cannot continue here yet')
       channel.close()
     }
   }
 
   #reasonToKeep(version: number): string | undefined {
     if (version !== handoverVersion)
-      return 'the versions cannot hand over to each other; stop it, then start the other.'
-    if (this.#channel || this.#isOver) return 'it is handing it over already, or stopping.'
+      return 'these versions cannot hand over to each other; stop it, then start the new one.'
+    if (this.#channel || this.#isOver) return 'it is already handing over, or stopping.'
     return this.#parts.books.writeFailure()
   }
 
@@ -173,7 +173,7 @@ export class Handover {
     // What was said of a failure here is over.
     this.#relay({ kind: 'failure', failure: handed.writeFailure() })
     channel.send({ kind: 'released' })
-    log.info('another process has the books')
+    log.info('another process holds accounting')
     await ended
     await this.#takeBack(handed)
   }
@@ -234,7 +234,7 @@ export class Handover {
         pauseMs = refusal === undefined ? retryMs : Math.min(2 * pauseMs, lastRetryMs)
         const message = refusal ?? thrown.message
         if (hasFollowed || message === logged) continue
-        log.warn({ err: thrown, refusal }, 'the books cannot be taken back yet: calls here wait')
+        log.warn({ err: thrown, refusal }, 'accounting is still held by another process; calls are queued')
         logged = message
       }
     }
@@ -250,7 +250,7 @@ export class Handover {
       channel.close()
       return { hasFollowed: false, ...(refusal !== undefined && { refusal }) }
     }
-    log.warn('the process that had the books has ended: another one has them')
+    log.warn('the process that held accounting has ended; another one holds it now')
     await this.#listen(channel, handed)
     return { hasFollowed: true }
   }
@@ -263,7 +263,7 @@ export class Handover {
     await handed.returnTo({ ...own, isWritten }, this.#ownPurses())
     this.#money = own
     this.#relay({ kind: 'failure', failure: books.writeFailure() })
-    log.warn('the process that had the books has ended: they are here again')
+    log.warn('the process that held accounting has ended; this process holds it again')
     await this.offer()
   }
 

@@ -135,13 +135,13 @@ function openHandover(
   const { port, holder, retire, routing, adopt } = own
   const recall = (purse: number, accounts: readonly string[]) => {
     const lines = purse < 0 ? holder.adopted : holder.lines
-    return lines?.recall(purse, accounts) ?? Promise.reject(new Error('no thread'))
+    return lines?.recall(purse, accounts) ?? Promise.reject(new Error('no worker'))
   }
   return new Handover({
     storeUrl: watch.current().config.store.url,
     port,
     books,
-    log: logOf(log, 'threads'),
+    log: logOf(log, 'worker'),
     openBank: () => openBank({ readSpent: (account) => spentIn(books, account), recall, now: sharedClock }),
     holder,
     recall,
@@ -172,7 +172,7 @@ function linesOptions(served: Served, own: OpenLines & { count: number; routes: 
       ),
       onThrown: (thrown: unknown) => explained(thrown, served),
     },
-    log: logOf(log, 'threads'),
+    log: logOf(log, 'worker'),
     writeLog: linesWriter(log),
     onRefused: books.refused.add,
     onDamage: (message) => books.damage.report({ message }),
@@ -243,7 +243,7 @@ function managementContext({ watch, books, log, sampling, patienceMs, keepAliveM
   const server = () => watch.current().config.server
   return {
     services() {
-      throw new Error('this thread serves no calls')
+      throw new Error('the main thread serves no calls')
     },
     bodyLimits: () => server().body,
     sampling,

@@ -62,7 +62,7 @@ test('a rejection has the limit and the delay', () => {
   clock.ms += 20_000
   const error = refusal(() => take(who, few))
   expect(error.message).toBe(
-    'The limit of the organization is 1 requests per minute, and it is used up. Try again in 41 s.',
+    'The limit of the organization is 1 requests per minute, and it has been reached. Try again in 41 s.',
   )
   expect(error.retryAfterMs).toBe(40_100)
   expect(error.headers).toEqual({
@@ -77,7 +77,7 @@ test('calls at once are limited until one ends', () => {
   const who = [limited({ concurrentCalls: 2 })]
   const first = take(who, few)
   take(who, few)
-  expect(refusal(() => take(who, few)).message).toContain('2 calls at once')
+  expect(refusal(() => take(who, few)).message).toContain('2 concurrent calls')
   first.settle(0)
   first.settle(0)
   first.undo()
@@ -112,7 +112,7 @@ test('tokens are corrected to the actual usage, down for a failed call and up be
   take(who, { prompt: 50, output: 40, hasOutputLimit: true }).settle(170)
   const error = refusal(() => take(who, few))
   expect(error.message).toBe(
-    'The limit of this API key is 100 tokens per minute: 0 are left and this call may need 30. Try again in 61 s.',
+    'The limit of this API key is 100 tokens per minute: 0 remain and this call may need 30. Try again in 61 s.',
   )
   clock.ms += error.retryAfterMs ?? 0
   take(who, few)

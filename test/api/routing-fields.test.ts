@@ -51,7 +51,7 @@ describe('what a body says of its routing', () => {
     [{ models: Array(33).fill('a/b') }, 'models', "'models' has 33 names; at most 32 are allowed."],
     [{ route: 'sort' }, 'route', "'route' must be one of 'fallback', not 'sort'."],
     [{ session_id: 7 }, 'session_id', "'session_id' must be a string, not 7."],
-    [{ session_id: 'x'.repeat(257) }, 'session_id', "'session_id' must be a text of at most 256 characters, not 'x"],
+    [{ session_id: 'x'.repeat(257) }, 'session_id', "'session_id' must be a string of at most 256 characters, not 'x"],
     [{ provider: 'openai' }, 'provider', "'provider' must be an object, not 'openai'."],
     [{ provider: { order: 'openai' } }, 'provider.order', "'provider.order' must be an array, not 'openai'."],
     [{ provider: { only: [''] } }, 'provider.only[0]', "'provider.only[0]' must be a string that is not empty"],
@@ -70,7 +70,7 @@ describe('what a body says of its routing', () => {
     [
       { provider: { max_price: { audio: 1 } } },
       'provider.max_price.audio',
-      'known here: prompt, completion, request, image.',
+      'is not a known price: prompt, completion, request, image.',
     ],
     [{ provider: { allow_fallbacks: 'no' } }, 'provider.allow_fallbacks', "must be true or false, not 'no'."],
     [{ provider: { require_parameters: 1 } }, 'provider.require_parameters', 'must be true or false, not 1.'],

@@ -348,7 +348,7 @@ describe('a call', () => {
     const here = services()
     const busy = applicant({ ...noLimits, concurrentCalls: 1 }, 10n, 10)
     admit(busy, here)
-    expect(() => admit(busy, here)).toThrow('calls at once')
+    expect(() => admit(busy, here)).toThrow('concurrent calls')
     expect(here.budget.totals().reservedNano).toBe(20n)
   })
 

@@ -59,27 +59,31 @@ const any = target('any', undefined, { sameAs: 'chat' })
 
 describe('a target is skipped', () => {
   const cases: [reason: string, entry: Partial<ModelEntry>, request: NeutralRequest, format?: Format][] = [
-    ['takes no images', { supports_vision: false }, ask(media('image'))],
-    ['takes no images', {}, ask(media('image')), { parts: ['text'] }],
-    ['takes no audio', {}, ask(media('audio'))],
-    ['takes no files', {}, ask(media('file'))],
-    ['takes no videos', {}, ask(media('video')), { sameAs: 'chat', losses: ['parts.video'] }],
-    ['reads no files by their id', {}, ask(media('image', { file_id: 'f' }))],
-    ['calls no tools', { supports_tool_calling: false }, ask({ tools: [look] })],
-    ['calls no tools', {}, ask({ tools: [look] }), { fields: [] }],
-    ["has no tool 'code_interpreter'", {}, ask({ tools: [code('responses')] }, 'responses')],
-    ['does not search the web', { supports_web_search: false }, ask({ web_search: {} })],
+    ['does not support images', { supports_vision: false }, ask(media('image'))],
+    ['does not support images', {}, ask(media('image')), { parts: ['text'] }],
+    ['does not support audio', {}, ask(media('audio'))],
+    ['does not support files', {}, ask(media('file'))],
+    ['does not support videos', {}, ask(media('video')), { sameAs: 'chat', losses: ['parts.video'] }],
+    ['does not support files by id', {}, ask(media('image', { file_id: 'f' }))],
+    ['does not support tools', { supports_tool_calling: false }, ask({ tools: [look] })],
+    ['does not support tools', {}, ask({ tools: [look] }), { fields: [] }],
+    ["does not support the tool 'code_interpreter'", {}, ask({ tools: [code('responses')] }, 'responses')],
+    ['does not support web search', { supports_web_search: false }, ask({ web_search: {} })],
     [
-      'is not known to answer by a schema',
+      'is not known to support JSON schemas',
       { supports_output_json_schema: false },
       ask({ response_format: { type: 'json_schema', name: 'n' } }),
     ],
     [
-      'is not known to answer in JSON',
+      'is not known to support JSON output',
       { supports_output_json_object: false },
       ask({ response_format: { type: 'json' } }),
     ],
-    ['has no room for about 5004 tokens', { context_window: 4_000 }, ask({ messages: text('word'.repeat(5_000)) })],
+    [
+      'has too small a context window for about 5004 tokens',
+      { context_window: 4_000 },
+      ask({ messages: text('word'.repeat(5_000)) }),
+    ],
   ]
   test.each(cases)('that %s, by %j', (reason, entry, request, format) => {
     const other = target('other', undefined, { sameAs: request.origin.api })
@@ -124,7 +128,7 @@ test('a request that none can take is refused, with the reason of each', () => {
   const request = ask({ ...media('image'), tools: [look] })
   expect(able([blind, mute], request)).toEqual([
     400,
-    "No target of 'name' can take this request: blind/m takes no images; mute/m takes no images, calls no tools.",
+    "No target of 'name' can take this request: blind/m does not support images; mute/m does not support images, does not support tools.",
   ])
 })
 

@@ -140,13 +140,13 @@ test('a price change needs new prices and a period of existing times', () => {
     `${at} a price change needs a time when it applies: \`from\`, \`until\` or \`weekly\``,
   ])
   expect(found({ from: '2026-02-30T00:00:00Z', pricing })).toEqual([
-    `${at}.from there is no such time as 2026-02-30T00:00:00Z`,
+    `${at}.from 2026-02-30T00:00:00Z is not a valid time`,
   ])
   expect(found({ from: december, until: november, pricing })).toEqual([
     `${at}.until \`until\` must be after \`from\`, 2026-12-01T00:00:00Z`,
   ])
   expect(found({ weekly: { hours: ['09:00-12:00', '22:00-06:00'] }, pricing })).toEqual([
-    `${at}.weekly.hours.1 22:00-06:00 must end after it begins; write hours past midnight as those of two days`,
+    `${at}.weekly.hours.1 22:00-06:00 must end after it begins; split hours past midnight between two days`,
   ])
   expect(found({ from: november, pricing: [tier(3)] })).toEqual([
     `${at}.pricing.0.prompt_tokens_threshold the first tier must have threshold 0, not 3`,

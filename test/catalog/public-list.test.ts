@@ -119,7 +119,7 @@ describe('a public list', () => {
 
   const withoutPrices = [{ data: [] }, { data: [{ id: 'big', object: 'model' }] }]
   test.each([null, [], 'x', {}, { a: 1 }, { error: { message: 'no' } }, ...withoutPrices])('is not %j', (json) => {
-    expect(() => readPublicList(json)).toThrow('This is no list of models that can be read')
+    expect(() => readPublicList(json)).toThrow('This is not a list of models that can be read')
   })
 })
 

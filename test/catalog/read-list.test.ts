@@ -51,7 +51,7 @@ test('a model is listed once, and problems lead to its place', () => {
   ].join('\n')
   const { problems } = loadCatalog(readSource('catalog/maker.yaml', text))
   expect(problems.map(({ line, message }) => `${line} ${message.slice(0, 40)}`)).toEqual([
-    '8 nothing is billed at `per_frame`; known ',
+    '8 no usage is billed at `per_frame`; the n',
     '7 `twice` is listed already: a model has o',
   ])
   const wrong = loadCatalog(

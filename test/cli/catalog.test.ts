@@ -44,7 +44,7 @@ test('diff shows both sides, as a table and as JSON', async () => {
 acme/big    input_price   2 $/M  2.5 $/M
 acme/small  output_price  4 $/M  5 $/M
 
-2 models compared with models_dev, 2 differences; 0 models only here, 0 only there
+2 models compared with models_dev, 2 differences; 0 models only in the catalog, 0 only in the list
 `)
   const json = JSON.parse((await ran('diff', ...from(), '--json', '--model', 'b*')).stdout)
   expect(json.differences).toEqual([
@@ -94,14 +94,14 @@ test('what cannot be read, or is not there, is said', async () => {
     ran('merge'),
   ])
   expect(errors.map(({ code, stderr }) => [code, stderr.split('\n')[0]])).toEqual([
-    [2, '--from names the list: a file or an https URL'],
-    [1, expect.stringContaining('This is no list of models that can be read')],
+    [2, 'name the list with --from: a file or an https URL'],
+    [1, expect.stringContaining('This is not a list of models that can be read')],
     [1, expect.stringContaining('no such file')],
     [1, expect.stringContaining('There is no such provider')],
     [
       2,
       "there is no field 'colour'; fields: input_price, output_price, cached_price, context_window, max_output_tokens",
     ],
-    [2, "there is no action 'merge'; actions: diff, update"],
+    [2, "unknown action 'merge'; actions: diff, update"],
   ])
 })

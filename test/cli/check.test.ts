@@ -88,9 +88,9 @@ test('models of the catalog of which not every fact is stated are errors, and so
   const wrong = { lab: whole.replace('model_lab: acme, ', ''), price: facts, prices: `${facts}, pricing: []` }
   expect(await told({ whole, ...wrong })).toEqual([
     1,
-    expect.stringMatching(/acme\.yaml:4:8: `lab` says nothing of model_lab$/),
-    expect.stringMatching(/acme\.yaml:5:10: `price` says nothing of pricing$/),
-    expect.stringMatching(/acme\.yaml:6:11: `prices` says nothing of pricing$/),
+    expect.stringMatching(/acme\.yaml:4:8: `lab` has no model_lab$/),
+    expect.stringMatching(/acme\.yaml:5:10: `price` has no pricing$/),
+    expect.stringMatching(/acme\.yaml:6:11: `prices` has no pricing$/),
     expect.stringContaining('3 errors'),
   ])
 })
@@ -255,10 +255,10 @@ test('lists the fields that never reach a provider, for named files', slow, asyn
   const { config, at } = project({ 'providers/acme.yaml': `${acme}endpoints: { chat: { unsupported: [system] } }\n` })
   const { stdout } = await ran(run, at('providers/acme.yaml'), '--config', config)
   const [line = ''] = stdout.split('\n')
-  expect(line).toMatch(/acme\.yaml does not take: .*\bseed\b.*\bparts\.image\b.*\bsystem$/)
+  expect(line).toMatch(/acme\.yaml does not support: .*\bseed\b.*\bparts\.image\b.*\bsystem$/)
   expect(line).not.toMatch(/max_output_tokens|parts\.text|messages/)
   const { stdout: whole } = await ran(run, '--config', config)
-  expect(whole).not.toContain('does not take')
+  expect(whole).not.toContain('does not support')
 })
 
 test('--json is for scripts', slow, async () => {
@@ -279,7 +279,7 @@ test('wrong usage gives 2 and the help, --help gives 0', async () => {
     code: 2,
     stderr: expect.stringContaining('/no/such/file.yaml'),
   })
-  expect(await ran(run, '--help')).toMatchObject({ code: 0, stdout: expect.stringContaining('Exit code 1') })
+  expect(await ran(run, '--help')).toMatchObject({ code: 0, stdout: expect.stringContaining('exit code is 1') })
 })
 
 test('a configuration that cannot be read is reported', async () => {
@@ -302,5 +302,7 @@ export default {
   const wrong = await ran(run, '--config', config)
   expect(wrong.stdout).toContain('plugins/one.ts:3:19: unknown member `records`; did you mean `record`?\n')
   expect(wrong.code).toBe(1)
-  expect((await ran(run, at('plugins/one.ts'))).stderr).toContain('is checked with the configuration that lists it')
+  expect((await ran(run, at('plugins/one.ts'))).stderr).toContain(
+    'is checked together with the configuration that lists it',
+  )
 })

@@ -69,7 +69,7 @@ test('what the provider lists is compared with the catalog', async () => {
     0,
     `plain lists 2 models: 1 are not in the catalog.
   plain/m3
-1 of the catalog are not in its list:
+1 of the catalog's models are not in its list:
   plain/m1
 `,
   ])

@@ -66,7 +66,7 @@ describe('ledger recount', () => {
     expect({ code, stdout }).toEqual({
       code: 0,
       stdout:
-        "4 calls from 2026-11-01T00:00:00Z to 2026-12-01T00:00:00Z: 3 are right, 0 are wrong, 0 were billed at other prices than today's, 1 failed unbilled\n",
+        "4 calls from 2026-11-01T00:00:00Z to 2026-12-01T00:00:00Z: 3 are correct, 0 are wrong, 0 were billed at prices other than today's, 1 failed without charge\n",
     })
     expect((await json('recount', ...november, '--key', 'key-2')).result).toMatchObject({ calls: 1, agreeing: 1 })
     expect((await json('recount', '--from', '2026-11-22')).result).toMatchObject({ calls: 0 })
@@ -138,7 +138,7 @@ describe('ledger recount', () => {
         { model: 'acme/m', calls: 3, ledger: 14e-9, today: 0.00006, difference: 0.000059986 },
       ],
     })
-    expect((await runCommand('recount', ...november)).stdout).toContain("Other prices than today's:\nMODEL ")
+    expect((await runCommand('recount', ...november)).stdout).toContain("Prices other than today's:\nMODEL ")
   })
 
   test('shows costs that providers reported beside our own', async () => {
@@ -282,11 +282,11 @@ describe('ledger compare', () => {
 
 test.each([
   [[], 'name an action: check, recount, compare'],
-  [['audit'], "there is no action 'audit'; actions: check, recount, compare"],
-  [['constructor'], "there is no action 'constructor'"],
+  [['audit'], "unknown action 'audit'; actions: check, recount, compare"],
+  [['constructor'], "unknown action 'constructor'"],
   [['recount', '--from', 'monday'], "--from is 'monday'; write a day as 2026-11-30"],
   [['recount', '--from', '2026-11-02', '--to', '2026-11-01'], '--to 2026-11-01 is before --from 2026-11-02'],
-  [['recount', 'all'], "'all' is one argument too many"],
+  [['recount', 'all'], "unexpected argument 'all'"],
   [['compare'], 'name the bill'],
   [['compare', '--bill', 'x', '--tolerance', '-1'], '--tolerance'],
   [['compare', '--bill', 'x', '--tolerance', 'some'], "--tolerance is 'some'"],

@@ -110,7 +110,7 @@ describe('org', () => {
     [['models', 'acme', 'opnai/*'], 'did you mean `openai/*`?'],
     [['models', 'acme', 'all', 'demo/echo'], 'either all or names'],
     [['rules', 'acme', '--geolocation', 'eu,any'], '--geolocation'],
-    [['rules', 'acme', '--geolocation', 'eu,EU'], "hosted: 'EU'; known places: "],
+    [['rules', 'acme', '--geolocation', 'eu,EU'], "hosted: 'EU'; known regions: "],
     [['rules', 'acme', '--geolocation', 'europe'], ' eu, global, '],
     [['rules', 'acme', '--training', 'no'], 'forbidden or allowed'],
     [['balance', 'acme', 'maybe'], "not 'maybe'"],
@@ -137,18 +137,18 @@ describe('org', () => {
 
   test.each([
     [[], 'name an action: create, list, credit, store'],
-    [['make'], "there is no action 'make'; actions: create, list, credit, store"],
-    [['toString'], "there is no action 'toString'"],
+    [['make'], "unknown action 'make'; actions: create, list, credit, store"],
+    [['toString'], "unknown action 'toString'"],
     [['create'], 'name the organization'],
     [['create', ' '], 'name the organization'],
-    [['create', 'a', 'b'], "'b' is one argument too many"],
+    [['create', 'a', 'b'], "unexpected argument 'b'"],
     [['create', 'a', '--credits', '5'], "Unknown option '--credits'"],
-    [['create', 'a\tb'], "'name' must be some text on one line"],
+    [['create', 'a\tb'], "'name' must be a single line"],
     [['create', 'a', '--credit', 'much'], "--credit is 'much'; write USD as 25 or 0.5"],
     [['credit', 'a'], 'name the organization and the amount'],
     [['credit', 'a', '1e3'], "the credit is '1e3'"],
     [['store'], 'name the organization: org store'],
-    [['store', 'a', 'maybe'], "the store is 'on' or 'off', not 'maybe'"],
+    [['store', 'a', 'maybe'], "write on or off for the store, not 'maybe'"],
     [['store', 'a', '--retention-days', '0'], 'write a whole number of days from 1 to 3650'],
   ])('%j is wrong usage: exit code 2, the reason and the help', async (args, reason) => {
     const { runCommand, url } = administration()

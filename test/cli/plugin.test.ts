@@ -59,7 +59,7 @@ test('nothing is overwritten, and names are those of files', async () => {
   const folder = folderOf({ 'config.yaml': '', 'plugins/taken/index.ts': '', 'tsconfig.json': '{}' })
   const config = ['--config', join(folder, 'config.yaml')]
   const again = await ran(run, 'new', 'taken', ...config)
-  expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('plugins/taken/index.ts is there already')])
+  expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('plugins/taken/index.ts already exists')])
   for (const name of ['../other', 'Upper', '']) expect((await ran(run, 'new', name, ...config)).code).toBe(2)
   expect((await ran(run, 'test', 'none', ...config)).stderr).toContain('There is no file')
   await ran(run, 'new', 'free', ...config)

@@ -55,7 +55,7 @@ describe.skipIf(noBrowser)('from the first start to a refused call', () => {
     await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name, exact: true }).click()
     await page.getByRole('heading', { level: 1, name }).waitFor()
   }
-  const card = (name: string) => page.getByRole('group', { name: 'At present' }).locator('.card', { hasText: name })
+  const card = (name: string) => page.getByRole('group', { name: 'Now' }).locator('.card', { hasText: name })
   const rows = () => page.getByRole('region', { name: 'Calls' }).getByRole('row')
 
   let app: OpenAI
@@ -89,7 +89,7 @@ describe.skipIf(noBrowser)('from the first start to a refused call', () => {
 
   test('what a call spends is on the overview two seconds later', async () => {
     await go('Overview')
-    await expect.poll(() => card('Under way').textContent()).toContain('0 streams')
+    await expect.poll(() => card('In flight').textContent()).toContain('0 streams')
     expect(await card('Spent today').textContent()).toContain('0 calls')
     await expectSeenSoon(ask, () => card('Spent today').textContent())
     expect(await card('Spent today').textContent()).toMatch(/\$0\.0*[1-9]/)
@@ -113,7 +113,7 @@ describe.skipIf(noBrowser)('from the first start to a refused call', () => {
     const monthly = page.locator('.facts > div', { hasText: 'Monthly limit' })
     await monthly.getByRole('button', { name: 'Change' }).click()
     const dialog = page.getByRole('dialog', { name: 'Monthly limit' })
-    await dialog.getByLabel('USD in a month').fill('0.000000001')
+    await dialog.getByLabel('USD per month').fill('0.000000001')
     await dialog.getByRole('button', { name: 'Save' }).click()
     await dialog.waitFor({ state: 'detached' })
     await go('Calls')

@@ -20,5 +20,7 @@ test('a message names the day and the successor', () => {
   expect(said).toBe(
     "The model 'maker/old/one' was shut down by its provider on 2026-10-16: call 'maker/new/one' instead.",
   )
-  expect(shutdownMessage('maker/old', { shutdown: '2026-10-16' })).toContain('GET /v1/models lists what there is')
+  expect(shutdownMessage('maker/old', { shutdown: '2026-10-16' })).toContain(
+    'GET /v1/models lists the available models',
+  )
 })

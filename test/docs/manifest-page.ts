@@ -158,7 +158,7 @@ function shown(example: unknown): string {
 }
 
 const typeNames: { [type: string]: string } = {
-  string: 'text',
+  string: 'string',
   integer: 'whole number',
   boolean: 'true or false',
   array: 'list',

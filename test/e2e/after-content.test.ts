@@ -195,7 +195,7 @@ describe.each(Object.keys(clients))('%s', (api) => {
     steps.two = [streams([' fox ', 'jumps.'])]
     const answer = await ask('going', api)
     expect(answer).toMatchObject({ status: 200, text, endings: 1, failed: false, asked: [1, 1] })
-    expect(answer.body).toContain(': two/m1 goes on')
+    expect(answer.body).toContain(': two/m1 continues')
     expect(answer.body).toContain('"router":{"attempts":2}')
     const [request] = providers.two.received
     expect(request?.body.messages.at(-1)).toEqual({ role: 'assistant', content: 'The quick brown' })

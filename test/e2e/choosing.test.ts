@@ -245,10 +245,12 @@ describe('abilities', () => {
     expect(status).toBe(400)
     expect(error).toMatchObject({ param: 'tools' })
     expect(error.message).toBe(
-      "No target of 'unable' can take this request: one/blind calls no tools; two/mute calls no tools.",
+      "No target of 'unable' can take this request: one/blind does not support tools; two/mute does not support tools.",
     )
     const both = await ask('unable', { messages: picture, tools })
-    expect(both.error.message).toContain('one/blind takes no images, calls no tools; two/mute calls no tools')
+    expect(both.error.message).toContain(
+      'one/blind does not support images, does not support tools; two/mute does not support tools',
+    )
   })
 
   test('what is only not known to work is tried, and a name with one target is asked all the same', async () => {

@@ -148,7 +148,7 @@ describe('beside a call', () => {
     await callOf('one/blind')
     const { answer } = await explain('seeing')
     expect(answer.skipped).toMatchObject([{ model: 'one/blind', step: 'health' }])
-    expect(answer.skipped[0]?.reason).toMatch(/^takes no calls for \d+ s, because it is busy, by its own words$/)
+    expect(answer.skipped[0]?.reason).toMatch(/^takes no calls for \d+ s, because it reported that it is busy$/)
     expect(answer.targets[0]?.model).toBe('one/blind')
     expect((await explain('seeing', seen)).answer.skipped).toMatchObject([{ model: 'one/blind', step: 'able' }])
   })

@@ -280,7 +280,7 @@ const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBO
 describe('a target is left out', () => {
   test('that cannot take the request', async () => {
     const { explain } = await ask('seeing', { messages: [{ role: 'user', content: [image] }] })
-    expect(explain.skipped).toEqual([{ model: 'one/blind', step: 'able', reason: 'takes no images' }])
+    expect(explain.skipped).toEqual([{ model: 'one/blind', step: 'able', reason: 'does not support images' }])
     expect(order(explain)).toEqual([['two/m1', 'only']])
     const long = await ask('roomy', { messages: [{ role: 'user', content: 'long '.repeat(50) }] })
     expect(long.explain.skipped).toMatchObject([{ model: 'one/small', step: 'able' }])
@@ -350,7 +350,7 @@ describe('a target is left out', () => {
     while (world.steps.one.length > 0) await pause(5)
     const second = await ask('both')
     expect(second.explain.skipped).toEqual([
-      { model: 'one/m1', step: 'capacity', reason: 'runs as many calls as it may' },
+      { model: 'one/m1', step: 'capacity', reason: 'is at its limit of concurrent calls' },
     ])
     free()
     await waiting

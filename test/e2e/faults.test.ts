@@ -144,7 +144,7 @@ function locked(database: string) {
 const faults: { [name: string]: Fault } = {
   'a full disk': { reason: 'the disk is full', begin: injected('full') },
   'a file that is read-only': { reason: 'the database file or its folder is read-only', begin: injected('read-only') },
-  'a lock of another process': { reason: 'the disk does not answer', begin: locked },
+  'a lock of another process': { reason: 'the disk does not respond', begin: locked },
   'a file that was moved away': {
     reason: 'the database file was deleted or moved away',
     begin: moved,
@@ -167,7 +167,7 @@ test.concurrent(
     world.release()
     expect((await running).status).toBe(200)
     expect(await router.end('SIGTERM')).toBe(0)
-    expect(router.output()).toContain('1 settled calls are in the spill file for the next start to write them')
+    expect(router.output()).toContain('1 settled calls are in the spill file; the next start writes them')
     end()
     expect(recovered(world)).toBe(1)
     expect(rows(world)).toEqual(['whole'])
@@ -198,7 +198,7 @@ describe.concurrent('a start', () => {
       expect(output).toMatch(/router\.sqlite: the disk is full; free some space/)
       end()
       const router = await world.start(env)
-      await eventually(() => expect(router.output()).toMatch(/shown only now:\s+ir-/))
+      await eventually(() => expect(router.output()).toMatch(/displayed only once:\s+ir-/))
     },
   )
 

@@ -272,7 +272,7 @@ test('a call that leaves open how often it searches is told so where it does not
   const refused = await ask('/v1/messages', search(), usd(3))
   expect(refused.status).toBe(402)
   expect(JSON.stringify(refused.answer)).toContain(
-    '(nothing limits the tools that run at the provider, such as max_uses does, so 10 uses of each are assumed)',
+    '(it sets no limit such as max_uses on the tools that run at the provider, so 10 uses of each are assumed)',
   )
   expect((await ask('/v1/messages', search({ max_uses: 1 }), usd(3))).status).toBe(200)
 })

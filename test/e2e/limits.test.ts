@@ -98,7 +98,7 @@ describeEach([1, 4], { slowIf: (threads) => threads > 1 })('%d threads', (thread
       type: 'rate_limit_error',
       code: 'rate_limited',
       message: expect.stringMatching(
-        /^The limit of this API key is 3 requests per minute, and it is used up\. Try again in \d\d s\.$/,
+        /^The limit of this API key is 3 requests per minute, and it has been reached\. Try again in \d\d s\.$/,
       ),
     })
     const wait = Number(rejected.retryAfter)
@@ -200,7 +200,7 @@ describeEach([1, 4], { slowIf: (threads) => threads > 1 })('%d threads', (thread
     await expect.poll(() => received().length).toBe(2)
     const rejected = await ask(key.secret)
     expect([rejected.status, rejected.retryAfter]).toEqual([429, '1'])
-    expect(rejected.text).toContain('2 calls at once')
+    expect(rejected.text).toContain('2 concurrent calls')
     leaving.abort()
     await expect(left).rejects.toThrow()
     await expect.poll(() => [...store.ledger.each({ key: key.id })].length).toBe(1)

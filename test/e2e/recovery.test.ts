@@ -164,17 +164,17 @@ test('where the others fail as well, the call has made all their attempts', asyn
   ])
 })
 
-async function troubled(): Promise<string[]> {
-  const health = (await (await router.call('/v1/manage/health')).json()) as { troubled: { name: string }[] }
-  return health.troubled.map(({ name }) => name)
+async function degraded(): Promise<string[]> {
+  const health = (await (await router.call('/v1/manage/health')).json()) as { degraded: { name: string }[] }
+  return health.degraded.map(({ name }) => name)
 }
 
 test('a stream that broke off counts once against its target', async () => {
   await ask('twice')
   await ask('twice')
-  expect(await troubled()).not.toContain('maker/cut2')
+  expect(await degraded()).not.toContain('maker/cut2')
   await ask('twice')
-  expect(await troubled()).toContain('maker/cut2')
+  expect(await degraded()).toContain('maker/cut2')
 })
 
 test('another answer is no failure of the target that gives it', async () => {
@@ -182,5 +182,5 @@ test('another answer is no failure of the target that gives it', async () => {
     const { error } = await ask('other')
     expect(error).toMatchObject({ code: 'provider_cut', origin: 'router' })
   }
-  expect(await troubled()).not.toContain('maker/differs')
+  expect(await degraded()).not.toContain('maker/differs')
 })

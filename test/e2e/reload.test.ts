@@ -88,6 +88,7 @@ test('a manifest dropped in answers within a second, a broken one changes nothin
       generation: 2,
       reasons: [],
       problem_count: problems.length,
+      degraded_count: 0,
       troubled_count: 0,
     })
   }

@@ -186,12 +186,13 @@ test('the row of a call whose attempts all fail has the target and the code of o
 
 test('what takes no calls is shown to who may manage, and attempts are rows of their own, but no requests', async () => {
   const manifest = (await router.call('/v1/manage/health')).json()
-  expect(await manifest).toEqual({ troubled: [] })
+  expect(await manifest).toEqual({ degraded: [], troubled: [] })
   const before = await requests()
   steps.one = [fails(401)]
   expect(await ask('both')).toMatchObject({ status: 200, words: 'two' })
-  const { troubled } = (await (await router.call('/v1/manage/health')).json()) as { troubled: object[] }
-  expect(troubled).toEqual([
+  const { degraded, troubled } = (await (await router.call('/v1/manage/health')).json()) as Record<string, object[]>
+  expect(troubled).toEqual(degraded)
+  expect(degraded).toEqual([
     {
       scope: 'credential',
       name: 'one',
@@ -202,7 +203,8 @@ test('what takes no calls is shown to who may manage, and attempts are rows of t
     },
   ])
   const ready = (await (await fetch(`${router.url}/ready`)).json()) as object
-  expect(ready).toMatchObject({ troubled_count: 1 })
+  expect(ready).toMatchObject({ degraded_count: 1, troubled_count: 1 })
+  expect(ready).not.toHaveProperty('degraded')
   expect(ready).not.toHaveProperty('troubled')
   expect(await requests()).toBe(before + 1)
   const books = new Database(join(router.folder, 'data/router.sqlite'), { readonly: true })

@@ -188,7 +188,7 @@ testEach([16, 1], { slowIf: (step) => step === 1 })(
     const env = { ...credentials, INFERENCE_ROUTER_ADMIN_KEY: '', LOG_LEVEL: 'trace' }
     const router = await routerProcess(configPath, { env })
     const welcome = router.output()
-    const first = /shown only now:\s+(ir-\S+)/.exec(welcome)?.[1] ?? ''
+    const first = /displayed only once:\s+(ir-\S+)/.exec(welcome)?.[1] ?? ''
     expect(first).toMatch(/^ir-[\w-]{43}$/)
     const secrets = [first]
 

@@ -70,15 +70,15 @@ async function askedBy({ url }: Router, calls: number, more: object = {}): Promi
   return Object.fromEntries([...Map.groupBy(models, String)].map(([model, all]) => [model, all.length]))
 }
 
-async function troubled({ url }: Router): Promise<{ name: string; state: string }[]> {
+async function degraded({ url }: Router): Promise<{ name: string; state: string }[]> {
   const response = await fetch(`${url}/v1/manage/health`, { headers })
-  return ((await response.json()) as { troubled: { name: string; state: string }[] }).troubled
+  return ((await response.json()) as { degraded: { name: string; state: string }[] }).degraded
 }
 
 test('a target that failed for one thread is asked by none, and those who ask for the health are told at once', async () => {
   const router = await start()
   expect(await askedBy(router, 1)).toEqual({ fails: 1, works: 1 })
-  expect(await troubled(router)).toMatchObject([{ name: 'maker/fails', state: 'open' }])
+  expect(await degraded(router)).toMatchObject([{ name: 'maker/fails', state: 'open' }])
   expect(await askedBy(router, 16)).toEqual({ works: 16 })
 })
 
@@ -93,7 +93,7 @@ test('a thread that takes the place of another one knows what the others know', 
   for (let place = 0; place < 2; place++) {
     await router.threads()[0]?.terminate()
     await expect.poll(() => router.threads().length).toBe(2)
-    await expect.poll(async () => (await troubled(router).catch(() => [])).length).toBe(1)
+    await expect.poll(async () => (await degraded(router).catch(() => [])).length).toBe(1)
   }
   expect(await askedBy(router, 16)).toEqual({ works: 16 })
 })
@@ -102,6 +102,6 @@ test('so does the process that takes over', slow, async () => {
   const first = await start()
   await askedBy(first, 1)
   const next = await start({ port: Number(new URL(first.url).port) })
-  expect(await troubled(next)).toMatchObject([{ name: 'maker/fails', state: 'open' }])
+  expect(await degraded(next)).toMatchObject([{ name: 'maker/fails', state: 'open' }])
   expect(await askedBy(next, 16)).toEqual({ works: 16 })
 })

@@ -418,7 +418,7 @@ test(
     running.pop()
     const env = { INFERENCE_ROUTER_ADMIN_KEY: testKey }
     running.push(await startRouter({ configPath: made.configPath, env, log: pino({ level: 'silent' }) }))
-    await expect(start()).rejects.toThrow('another router serves with this database')
+    await expect(start()).rejects.toThrow('another router uses this database')
   },
 )
 

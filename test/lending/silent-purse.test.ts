@@ -59,7 +59,7 @@ function withSilent(options: Pick<BankOptions, 'patienceMs' | 'longestMs' | 'mos
 
 const granted = { isGranted: true }
 const refused = { isGranted: false }
-const noAnswer = new Error('A thread that holds a part of the limit does not answer.')
+const noAnswer = new Error('A worker that holds part of the limit does not respond.')
 const soon = () => setTimeout(50, 'waits')
 
 describe('a call that needs what it may hold', () => {

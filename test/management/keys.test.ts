@@ -72,7 +72,7 @@ describe('a new key', () => {
     ['no name', {}, /'name' is missing/],
     ['an empty name', { name: ' ' }, /'name' must be/],
     ['a name that is a number', { name: 1 }, /'name' must be/],
-    ['a name of two lines', { name: 'a\nb' }, /'name' must be some text on one line/],
+    ['a name of two lines', { name: 'a\nb' }, /'name' must be a single line/],
     ['a field that is mistyped', { name: 'x', monthly_limits: 1 }, /`monthly_limit`/],
     ['a permission that is mistyped', { name: 'x', permissions: { complettions: 'read' } }, /`completions`/],
     [

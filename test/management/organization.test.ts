@@ -228,7 +228,7 @@ describe('the organization', () => {
     [
       'rules',
       { geolocation: ['us', 'EU'] },
-      /'geolocation\[1\]' names a place where no models are hosted: 'EU'; known places: .*\beu, global,.* us/,
+      /'geolocation\[1\]' names a region where no models are hosted: 'EU'; known regions: .*\beu, global,.* us/,
     ],
     ['rules', { data_retention: true }, /'data_retention' must be false, or null/],
     ['rules', { data_retentoin: false }, /`data_retention`/],

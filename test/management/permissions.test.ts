@@ -332,7 +332,7 @@ async function outcome(method: string, path: string, body: unknown, headers: Rec
 
 function reasonIn(message: string): string {
   if (message.startsWith('No API key.')) return 'no key'
-  if (/^This API key is (?:not known|expired|revoked)/.test(message)) return 'bad key'
+  if (/^This API key is (?:unknown|expired|revoked)/.test(message)) return 'bad key'
   return /needs \w+: \w+(?: or \w+: \w+)?/.exec(message)?.[0] ?? message
 }
 
@@ -428,7 +428,7 @@ describe('a key and one that may more than itself', () => {
         const { status, text } = await ask('POST', '/apikey', headers, { name: 'made', permissions: wanted })
         const label = `${name} makes ${JSON.stringify(wanted)}`
         expect([label, status]).toEqual([label, mayMore(wanted, permissions) ? 403 : 201])
-        if (status === 403) expect(text).toMatch(/that may more than itself: the new one would have \w+: \w+/)
+        if (status === 403) expect(text).toMatch(/with more permissions than its own: the new one would have \w+: \w+/)
       }
   })
 
@@ -469,7 +469,7 @@ describe('a key and one that may more than itself', () => {
           const label = `${name} changes ${JSON.stringify(target)}`
           expect([label, status]).toEqual([label, mayMore(target, permissions) ? 403 : 200])
           if (status !== 403) continue
-          expect(text).toMatch(/that may more than itself: that one has \w+: \w+/)
+          expect(text).toMatch(/with more permissions than its own: that one has \w+: \w+/)
           expect((await manage.get(`/apikey/${id}`)).body).toEqual(before)
         }
     },

@@ -96,7 +96,7 @@ test('the commands say the same', async () => {
   const unknown = await ran(runKey, 'create', 'quiet', '--plugin', 'musk=off', ...config)
   expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining("names an unknown plugin: 'musk'")])
   const unclear = await ran(org.run, 'plugins', name, 'mask', ...config)
-  expect([unclear.code, unclear.stderr]).toEqual([2, expect.stringContaining("'mask' is no plugin and its state")])
+  expect([unclear.code, unclear.stderr]).toEqual([2, expect.stringContaining("'mask' is not a plugin with a state")])
 })
 
 test('a key overrules its organization, which overrules the configuration; other organizations are never shown', () => {

@@ -49,7 +49,7 @@ describe('google-service-account', () => {
     })
     expect(provider(google).missing).toEqual(['GOOGLE'])
     expect(problems(google, { GOOGLE: '{ "client_email": "x" ' })).toEqual([
-      expect.stringContaining('begins like JSON but is none'),
+      expect.stringContaining('begins like JSON but is not valid JSON'),
     ])
     expect(problems(google, { GOOGLE: '{"type":"authorized_user","refresh_token":"hush"}' })).toEqual([
       expect.stringMatching(/has no `client_email` and no `private_key`$/),
@@ -91,7 +91,7 @@ test('a scheme that is not there is told with the one that is meant', () => {
 
 test('members of another scheme are reported, and missing ones of a scheme', () => {
   expect(problems('scheme: bearer, secret: "${KEY}", region: x')).toEqual([
-    expect.stringContaining('`auth` with the scheme bearer has no use for `region`'),
+    expect.stringContaining('`auth` with the scheme bearer does not use `region`'),
   ])
   expect(problems('scheme: aws-sigv4, service: x, region: y')).toEqual([
     expect.stringContaining('needs `access_key`'),

@@ -78,7 +78,7 @@ test('an example that proves nothing, or has unknown fields, is reported', async
     expect.stringContaining('`means` and `answers`, `events` or `fails` belong together'),
   ])
   expect(await prove('  - { name: a, request: { messages: [], temprature: 1 }, sends: {} }\n')).toEqual([
-    "7:53 example 'a': `temprature` is no field of the neutral request; did you mean `temperature`?",
+    "7:53 example 'a': `temprature` is not a field of the neutral request; did you mean `temperature`?",
   ])
 })
 
@@ -86,10 +86,10 @@ test('what a request loses is compared by name, at its own line', async () => {
   const asks = 'request: { messages: [], seed: 1, top_p: 1 }, sends: { lines: [], model: model }'
   expect(await prove(`  - { name: a, ${asks}, dropped: [seed, top_p] }\n`)).toEqual([])
   expect(await prove(`  - { name: a, ${asks}, dropped: [seed] }\n`)).toEqual([
-    expect.stringMatching(/^7:\d+ example 'a': dropped differs: `top_p` is lost too$/),
+    expect.stringMatching(/^7:\d+ example 'a': dropped differs: `top_p` is dropped too$/),
   ])
   expect(await prove(`  - { name: a, ${asks}, dropped: [seed, top_p, stop] }\n`)).toEqual([
-    expect.stringMatching(/example 'a': dropped differs at \[2\]: `stop` is not lost$/),
+    expect.stringMatching(/example 'a': dropped differs at \[2\]: `stop` is not dropped$/),
   ])
 })
 
@@ -121,11 +121,9 @@ examples: [{ name: a, events: [{ event: out, data: ${data} }], means: { parts: [
     return loaded ? formatted(await proveExamples(loaded.provider, loaded.layers)) : formatted(problems)
   }
   expect(await run('Hel', 'data: text')).toEqual([])
-  expect(await run('42', 'data: text')).toEqual([
-    expect.stringContaining('the data of an event are a text: write "42"'),
-  ])
+  expect(await run('42', 'data: text')).toEqual([expect.stringContaining('the data of an event is text: write "42"')])
   expect(await run('Hel', 'data: json')).toEqual([
-    expect.stringContaining('the data of the event `out` are not JSON: bare texts need `stream.data: text`'),
+    expect.stringContaining('the data of the event `out` is not JSON: plain text needs `stream.data: text`'),
   ])
 })
 

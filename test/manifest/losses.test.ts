@@ -238,9 +238,11 @@ test('losses after which nothing sensible is left are refused when the file is l
     return formatted(loadAcme(text).problems)
   }
   expect(said('parts.text')).toEqual([
-    expect.stringContaining('`parts.text` cannot be lost: nothing would be left of a message'),
+    expect.stringContaining('`parts.text` cannot be listed as unsupported: nothing would be left of a message'),
   ])
-  expect(said('stream')).toEqual([expect.stringContaining('`stream` cannot be lost: whether a reply is streamed')])
+  expect(said('stream')).toEqual([
+    expect.stringContaining('`stream` cannot be listed as unsupported: whether a reply is streamed'),
+  ])
   expect(said('parts.id')).toEqual([expect.stringContaining('name the type, as in `parts.audio.id`')])
   expect(said('parts.video.is_error')).toEqual([expect.stringContaining('parts of this type have no `is_error`')])
   expect(said('parts.audio.id, extensions, tools.whatever, parts.image.file_id')).toEqual([])

@@ -90,7 +90,7 @@ endpoints:
   test('may have an endpoint that counts tokens, if its format is that of a client API which counts', () => {
     const counting = `${acme}endpoints: { count: { path: /count } }\n`
     expect(problems(counting)).toEqual([
-      '6:14 `endpoints.count` takes bodies of a client API: the dialect must be `same_as: messages` or `responses`',
+      '6:14 `endpoints.count` passes on bodies of a client API: the dialect must be `same_as: messages` or `responses`',
     ])
     const dialects = new Map([['plain', loadedDialect(`${plainDialect}same_as: messages\n`)]])
     const { loaded } = loadManifest(readSource('acme.yaml', counting), { dialects, env: {} })
@@ -108,7 +108,7 @@ test('a manifest without a dialect defines everything itself', () => {
   const own = acme.replace('dialect: plain\n', '')
   expect(provider(own + plainEndpoint).chat?.path).toBe('/generate')
   expect(problems(own)).toEqual([
-    expect.stringContaining('`endpoints.chat` needs `path`, or the manifest a `dialect` that says it'),
+    expect.stringContaining('`endpoints.chat` needs `path`, or the manifest needs a `dialect` that has it'),
     expect.stringContaining('needs `request`'),
     expect.stringContaining('needs `reply`'),
     expect.stringContaining('needs `events`'),
@@ -138,7 +138,7 @@ describe('secrets and addresses', () => {
   test('a header or parameter has a scheme that uses it', () => {
     expect(problems(acme.replace('none', 'bearer'))).toEqual(['4:7 `auth` with the scheme bearer needs `secret`'])
     expect(problems(acme.replace('none', 'none, header: x'))).toEqual([
-      '4:23 `auth` with the scheme none has no use for `header`',
+      '4:23 `auth` with the scheme none does not use `header`',
     ])
   })
 
@@ -230,16 +230,16 @@ test('a request mapping names only fields and facts that exist', () => {
 test('what an endpoint cannot mean is told', () => {
   const chat = (members: string) => problems(`${acme}endpoints: { chat: { ${members} } }\n`)
   expect(chat(`request: { dropped: '["seed"]' }`)).toEqual([
-    expect.stringContaining('a request needs a section beside `let` and `dropped`'),
+    expect.stringContaining('a request needs a section besides `let` and `dropped`'),
   ])
   expect(chat('path: "/v1/{modell}"')).toEqual([
-    expect.stringContaining('`{modell}` means nothing: known are {model} and {+model}'),
+    expect.stringContaining('`{modell}` is not a placeholder: the placeholders are {model} and {+model}'),
   ])
   expect(chat('stream: { data: text, event_field: kind }')).toEqual([
-    expect.stringContaining('texts have no use for `event_field`'),
+    expect.stringContaining('`event_field` does not apply where the data is text'),
   ])
   expect(chat('stream: { data: text, text: say }')).toEqual([
-    expect.stringContaining('texts have no use for `stream.text`'),
+    expect.stringContaining('`stream.text` does not apply where the data is text'),
   ])
   expect(chat(`unsupported: [{ field: seed, when: 'target.trait.x' }, web_search.max_use, messages.nam]`)).toEqual([
     expect.stringContaining('`target` has no `trait`'),
@@ -344,7 +344,7 @@ describe('a dialect', () => {
 
   test('defines its endpoint completely, in a file of its name', () => {
     expect(dialectProblems(plainDialect, 'other.yaml')).toEqual([
-      '1:10 the dialect `plain` must stand in plain.yaml, not other.yaml',
+      '1:10 the dialect `plain` must be in plain.yaml, not other.yaml',
     ])
     expect(dialectProblems('dialect: plain\nendpoints: { chat: { path: /x } }\n')).toHaveLength(3)
   })

@@ -70,12 +70,12 @@ describe('names in an endpoint that mean nothing', () => {
     ],
     ['a field of another API', 'rerank: { path: /x, unsupported: [dimensions] }', /the API has no field `dimensions`/],
     ['a batch', 'embed: { path: /x, batch: { field: inputs, size: 3 } }', /no field `inputs`; did you mean `input`/],
-    ['a path', 'speech: { path: "/x/{voices}/{model}" }', /`{voices}` means nothing; did you mean `voice`/],
-    ['a path of a stream', 'speech: { path: /x, stream: { path: "/{+modell}" } }', /`{\+modell}` means nothing/],
+    ['a path', 'speech: { path: "/x/{voices}/{model}" }', /`{voices}` is not a placeholder; did you mean `voice`/],
+    ['a path of a stream', 'speech: { path: /x, stream: { path: "/{+modell}" } }', /`{\+modell}` is not a placeholder/],
     [
       'a question about a job',
       "embed: { path: /x, job: { id: id, poll: '/{id}/{input}', done: 'true' } }",
-      /`{input}` means nothing/,
+      /`{input}` is not a placeholder/,
     ],
   ])('%s', (_, endpoint, problem) => {
     const [found, ...others] = formatted(loadAcme(`${acme}endpoints:\n  ${endpoint}\n`).problems)

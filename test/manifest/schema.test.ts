@@ -58,7 +58,7 @@ describe('a manifest with mistakes', () => {
       '6:13 unknown field `conect`; did you mean `connect`?',
     ],
     ['a missing field', acme.replace('name: Acme\n', ''), '1:1 the file needs `name`'],
-    ['a wrong type', acme.replace('Acme', '[]'), '2:7 `name` must be a text, not a list'],
+    ['a wrong type', acme.replace('Acme', '[]'), '2:7 `name` must be a string, not a list'],
     [
       'a wrong choice',
       `${acme}unknown_models: refsue\n`,

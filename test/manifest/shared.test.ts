@@ -55,7 +55,7 @@ test('they are there even while the other provider is switched off', async () =>
 test.each([
   ['acmee', 'there is no provider `acmee`; did you mean `acme`?'],
   ['beta', '`models_of` names the provider itself: list its models under `models`'],
-  ['gamma', '`gamma` has its models from `acme`: write that one'],
+  ['gamma', '`gamma` takes its models from `acme`: name that one'],
 ])('models of %s are a mistake', async (slug, message) => {
   const gamma = `${acme.replaceAll('acme', 'gamma')}models_of: acme\n`
   const { problems } = await build({

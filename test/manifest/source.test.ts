@@ -47,7 +47,7 @@ test('text that is not YAML is reported once, with its position', () => {
 
 test('a duplicate name is reported', () => {
   expect(formatted(readSource('f.yaml', 'a: 1\nb:\n  c: 1\n  c: 2\n').problems)).toEqual([
-    '4:3 `c` stands twice here; remove one of them',
+    '4:3 `c` appears twice here; remove one of them',
   ])
 })
 

@@ -36,8 +36,8 @@ describe('prices beside those of tokens', () => {
       price_changes: [{ from: '2026-12-01T00:00:00Z', other_prices: { cache_storage_per_token_hour: 1 } }],
     }
     expect(findingsIn({ m: entry }).map(({ path, message }) => `${path.join('.')}: ${message.slice(0, 50)}`)).toEqual([
-      'm.other_prices.per_input_minute: nothing is billed at `per_input_minute`; known are',
-      'm.price_changes.0.other_prices.cache_storage_per_token_hour: nothing is billed at `cache_storage_per_token_hour',
+      'm.other_prices.per_input_minute: no usage is billed at `per_input_minute`; the name',
+      'm.price_changes.0.other_prices.cache_storage_per_token_hour: no usage is billed at `cache_storage_per_token_hou',
     ])
   })
 

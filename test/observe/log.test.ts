@@ -3,7 +3,17 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
-import { type Log, linesWriter, logFormat, logLevels, logOf, openFarLog, openLog } from '../../src/observe/log.ts'
+import {
+  components,
+  formerNamesIn,
+  type Log,
+  linesWriter,
+  logFormat,
+  logLevels,
+  logOf,
+  openFarLog,
+  openLog,
+} from '../../src/observe/log.ts'
 
 // Each log writes its last lines when the process exits.
 process.setMaxListeners(30)
@@ -86,7 +96,7 @@ test.each([
   expect(linesIn(path)).toEqual(['last'])
 })
 
-test('parts of the log have levels of their own, and their lines name them', () => {
+test('components of the log have levels of their own, and their lines name them', () => {
   const path = join(folder, `${files++}`)
   const log = openLog({ file: path, levels: logLevels('warn,plugin=debug') })
   logOf(log, 'call').info('a call')
@@ -95,18 +105,38 @@ test('parts of the log have levels of their own, and their lines name them', () 
   log.info('serving')
   log.error('the end')
   const lines = readFileSync(path, 'utf8').trim().split('\n')
-  expect(lines.map((line) => [JSON.parse(line).room, JSON.parse(line).msg])).toEqual([
+  expect(lines.map((line) => [JSON.parse(line).component, JSON.parse(line).msg])).toEqual([
     ['call', 'a call that failed'],
     ['plugin', 'a detail'],
     [undefined, 'the end'],
   ])
 })
 
-test('a level or a part that there is not is an error that names what there is', () => {
-  expect(logLevels(undefined)).toEqual({ level: 'info', rooms: {} })
-  expect(logLevels(' debug , call = silent ')).toEqual({ level: 'debug', rooms: { call: 'silent' } })
+test('lines name their component under its former name as well, which LOG_LEVEL still takes', () => {
+  const path = join(folder, `${files++}`)
+  const text = 'silent,books=info, threads=warn,call=info'
+  const log = openLog({ file: path, levels: logLevels(text) })
+  for (const component of components) logOf(log, component).info('a line')
+  logOf(log, 'worker').warn('a line')
+  const lines = readFileSync(path, 'utf8').trim().split('\n')
+  expect(lines.map((line) => JSON.parse(line)).map(({ component, room }) => [component, room])).toEqual([
+    ['call', 'call'],
+    ['ledger', 'books'],
+    ['worker', 'threads'],
+  ])
+  expect(logLevels(text)).toEqual(logLevels(text.replace('books', 'ledger').replace('threads', 'worker')))
+  expect(formerNamesIn(text)).toEqual([
+    'LOG_LEVEL names `books`, which has been renamed to `ledger`',
+    'LOG_LEVEL names `threads`, which has been renamed to `worker`',
+  ])
+  expect([formerNamesIn(undefined), formerNamesIn('warn,ledger=info,worker=debug')]).toEqual([[], []])
+})
+
+test('an unknown level or component is an error that names the known ones', () => {
+  expect(logLevels(undefined)).toEqual({ level: 'info', components: {} })
+  expect(logLevels(' debug , call = silent ')).toEqual({ level: 'debug', components: { call: 'silent' } })
   expect(() => logLevels('loud')).toThrow("LOG_LEVEL has 'loud': a level is one of trace, debug, info")
-  expect(() => logLevels('kitchen=info')).toThrow('the log has the parts call, files')
+  expect(() => logLevels('kitchen=info')).toThrow('the components are call, files')
   expect(() => logFormat('xml')).toThrow("LOG_FORMAT is 'xml': write json, pretty or auto.")
   expect([logFormat(undefined, true), logFormat('auto', false), logFormat('json', true)]).toEqual([
     'pretty',

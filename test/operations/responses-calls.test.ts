@@ -209,7 +209,7 @@ describe('POST /v1/responses/compact', () => {
     expect(await reply.json()).toMatchObject({ router: { attempts: 2, explain: { targets, attempts, skipped: [] } } })
     expect(rows().at(-1)).toMatchObject({ explanation: { targets, attempts } })
     const unable = await router.call('/v1/responses/compact', { model: 'demo/echo', input }, headers)
-    const skipped = [{ model: 'demo/echo', step: 'able', reason: 'compacts nothing' }]
+    const skipped = [{ model: 'demo/echo', step: 'able', reason: 'cannot compact conversations' }]
     expect(await unable.json()).toMatchObject({ error: { router: { attempts: 0, explain: { skipped } } } })
   })
 

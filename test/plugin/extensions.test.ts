@@ -121,9 +121,9 @@ describe('what is not there is told with its place', () => {
   test('two plugins with the same names', async () => {
     const { build } = world({ ...files, 'plugins/second.ts': plugin }, '[{ name: acme }, { name: second }]')
     expect(await build()).toEqual([
-      'config.yaml:1:35: the function `shout` is that of acme already',
-      'config.yaml:1:35: the function `later` is that of acme already',
-      'config.yaml:1:35: the scheme `acme-hmac` is that of acme already',
+      'config.yaml:1:35: the function `shout` already belongs to acme',
+      'config.yaml:1:35: the function `later` already belongs to acme',
+      'config.yaml:1:35: the scheme `acme-hmac` already belongs to acme',
     ])
   })
 })
@@ -152,7 +152,7 @@ test('functions get and return copies, compiled or interpreted, and answer at on
     [[1, { a: 2 }], null],
   ])
   expect(input).toEqual({ list: [1, { a: 2 }] })
-  expect(() => readMapping('$later()', { functions }).run({})).toThrow('$later answered with a promise')
+  expect(() => readMapping('$later()', { functions }).run({})).toThrow('$later returned a promise')
   expect(() => readMapping('$fails()', { functions }).run({})).toThrow('$fails: no luck')
   expect(readMapping('$note(1)', {}).unbound).toEqual([expect.objectContaining({ name: 'note' })])
 })

@@ -154,7 +154,7 @@ describe('what is wrong with a plugin is told with its place', () => {
       'twice',
       { 'plugins/one.ts': plugin('{}') },
       '[{ name: one }, { name: one }]',
-      'config.yaml:1:34: the plugin `one` stands here twice',
+      'config.yaml:1:34: the plugin `one` is listed twice',
     ],
     [
       'a name that is a path',
@@ -190,7 +190,7 @@ describe('what is wrong with a plugin is told with its place', () => {
       'an import of nothing',
       { 'plugins/one.ts': "\n  import './other'", 'plugins/other.ts': '' },
       undefined,
-      'plugins/one.ts:2:10: there is no file plugins/other; write its ending .ts',
+      'plugins/one.ts:2:10: there is no file plugins/other; add its extension .ts',
     ],
     [
       'an unknown package',
@@ -202,13 +202,13 @@ describe('what is wrong with a plugin is told with its place', () => {
       'an import from elsewhere',
       { 'plugins/one.ts': "import '../config.yaml'" },
       undefined,
-      'plugins/one.ts:1:8: a plugin may import files below plugins only',
+      'plugins/one.ts:1:8: a plugin may only import files below plugins',
     ],
     [
       'an import of the router',
       { 'plugins/one.ts': `import '${join(import.meta.dirname, '../../src/store/open.ts')}'` },
       undefined,
-      'plugins/one.ts:1:8: a plugin may import files below plugins only',
+      'plugins/one.ts:1:8: a plugin may only import files below plugins',
     ],
     [
       'another kind of file',
@@ -262,7 +262,7 @@ describe('what is wrong with a plugin is told with its place', () => {
       'a function of mappings by a name that is taken',
       { 'plugins/one.ts': plugin('{ functions: { uppercase() {} } }') },
       undefined,
-      'plugins/one.ts:3:27: mappings have a function `$uppercase` already',
+      'plugins/one.ts:3:27: mappings already have a function `$uppercase`',
     ],
     [
       'options that it does not have',
@@ -275,7 +275,7 @@ describe('what is wrong with a plugin is told with its place', () => {
       'a wrong option',
       { 'plugins/one.ts': withOptions },
       '[{ name: one, options: { word: 1 } }]',
-      'config.yaml:1:41: `word` must be a text, not 1',
+      'config.yaml:1:41: `word` must be a string, not 1',
     ],
     [
       'an unknown option',
@@ -287,7 +287,7 @@ describe('what is wrong with a plugin is told with its place', () => {
       'a schema that is none',
       { 'plugins/one.ts': 'export default { setup() {},\n  options: { type: 1 } }' },
       undefined,
-      'plugins/one.ts:2:3: `options` is no JSON schema',
+      'plugins/one.ts:2:3: `options` is not a valid JSON schema',
     ],
   ])('%s', async (_, files, listed, problem) => {
     const { folder, build } = world(files, listed)
@@ -345,9 +345,9 @@ unknown_models: pass
   expect(snapshot.providers.get('acme')?.auth).toEqual({ scheme: 'bearer', secret: 'secret-of-acme' })
   expect(greetingOf(snapshot)).toEqual([
     undefined,
-    'ACME_KEY is a credential of a provider, which no plugin gets.',
+    'ACME_KEY is a credential of a provider, which plugins do not get.',
     'hook-secret',
     'The variable NONE is not set.',
-    'A secret is named by the variable that holds it: $NAME.',
+    'Name a secret by the variable that contains it: $NAME.',
   ])
 })

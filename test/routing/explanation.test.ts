@@ -144,8 +144,8 @@ describe('a target that takes no calls', () => {
     expect(skipClosed(call.explanation, a, { ...known, organization: 'o' })).toBe(true)
     passOver(call.explanation, b, known)
     expect(reasons(call)).toEqual([
-      ['a/m', 'takes no calls for 7 s, because it is busy, by its own words'],
-      ['b/m', 'failed a moment ago, and takes only some calls until it has answered some'],
+      ['a/m', 'takes no calls for 7 s, because it reported that it is busy'],
+      ['b/m', 'failed recently, and takes only some calls until more of them have succeeded'],
     ])
   })
 
@@ -159,7 +159,7 @@ describe('a target that takes no calls', () => {
     const call = begun()
     for (const target of [a, b]) skipTroubled(call.explanation, target, { organization: 'ours', troubled })
     expect(reasons(call)).toEqual([
-      ['b/m', 'failed a moment ago, and takes only some calls until it has answered some'],
+      ['b/m', 'failed recently, and takes only some calls until more of them have succeeded'],
     ])
     skipTroubled(call.explanation, a, { organization: 'theirs', troubled })
     expect(reasons(call)[1]).toEqual(['a/m', 'takes no calls for 5 s, after failures'])

@@ -24,8 +24,8 @@ describe('a name', () => {
     expect(targets('policy/fast', all)).toEqual(['one/us'])
     expect(targets('policy/best', all)).toEqual(['one/eu'])
     expect(targets('policy/best', scope({}), managed)).toEqual(['two/keeps'])
-    expect(targets('policy/one/eu', all)).toEqual(refused(404, "There is no policy and no alias 'one/eu'"))
-    expect(targets('policy/other', all)).toEqual(refused(404, "There is no policy and no alias 'other'"))
+    expect(targets('policy/one/eu', all)).toEqual(refused(404, "There is no policy or alias 'one/eu'"))
+    expect(targets('policy/other', all)).toEqual(refused(404, "There is no policy or alias 'other'"))
   })
 
   test('of an alias leads to a model or a policy, written with policy/ or without, and never to another alias', () => {

@@ -97,9 +97,9 @@ describe('wishes about providers', () => {
     expect(targets('all', { only: ['two'] }, all)).toEqual(['two/keeps', 'two/silent'])
     expect(targets('all', { ignore: ['two'] }, all)).toEqual(['one/us', 'one/eu', 'any/m'])
     expect(targets('one/us', { only: ['two'] })).toEqual(
-      refused(404, 'provider.only', "'one/us' is not of a provider in"),
+      refused(404, 'provider.only', "'one/us' has a provider that is not in"),
     )
-    expect(targets('one/us', { ignore: ['one'] })).toEqual(refused(404, 'provider.ignore', 'is of a provider in'))
+    expect(targets('one/us', { ignore: ['one'] })).toEqual(refused(404, 'provider.ignore', 'has a provider that is in'))
   })
 
   test('order puts providers first, whichever name led to them; what is sorted or kept otherwise is not', () => {
@@ -187,7 +187,7 @@ describe('wishes about providers', () => {
   test('a message names at most five targets', () => {
     const many = Array.from({ length: 8 }, (_, index) => `any/m${index}`)
     expect(targets('p', { only: ['one'] }, { policies: { p: many } })).toEqual(
-      refused(404, 'provider.only', '3 more are left out as well.'),
+      refused(404, 'provider.only', '3 more were left out as well.'),
     )
   })
 })

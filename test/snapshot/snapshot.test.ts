@@ -119,7 +119,7 @@ test('a deployment has the facts of the model that it is; one of an unknown mode
   expect(snapshot?.catalog.find('acme', 'MINE')).toMatchObject({ api: 'chat', pricing: [{ input_price: 1 }] })
   expect((await build(own('{ mine: { is: bog }, other: { is: mine }, mined: { is: big } }'))).problems).toEqual([
     'config.yaml:1:44: `acme` has no model `bog`; did you mean `big`?',
-    'config.yaml:1:64: `mine` is itself a deployment of `bog`: write that one',
+    'config.yaml:1:64: `mine` is itself a deployment of `bog`: name that one',
   ])
 })
 
@@ -221,9 +221,7 @@ describe('managed policies', () => {
   test('that promise the EU have a target there; the others are left out and reported', async () => {
     const none = await build(files('policies:\n  a@eu: { targets: [acme/small] }\n'))
     expect(none.snapshot).toBeUndefined()
-    expect(none.problems).toEqual([
-      'config.yaml:2:3: `a@eu` promises the EU by its suffix `@eu`, and no target has geolocation eu',
-    ])
+    expect(none.problems).toEqual(['config.yaml:2:3: `a@eu` ends in `@eu`, and no target has geolocation eu'])
     const some = await build(files('policies:\n  a@eu: { targets: [acme/small, acme/big] }\n'))
     expect(some.snapshot).toBeDefined()
     expect(some.problems).toEqual([
@@ -240,8 +238,8 @@ describe('managed policies', () => {
     )
     expect(mixed.snapshot).toBeUndefined()
     expect(mixed.problems).toEqual([
-      'config.yaml:3:28: `acme/e1` has the API `embedding`, and `acme/big` has `chat`: a policy leads to models of one',
-      'config.yaml:4:27: `acme/big` has the API `chat`, and `acme/d1` has `decision`: a policy leads to models of one',
+      'config.yaml:3:28: `acme/e1` has the API `embedding`, and `acme/big` has `chat`: all targets of a policy must have the same API',
+      'config.yaml:4:27: `acme/big` has the API `chat`, and `acme/d1` has `decision`: all targets of a policy must have the same API',
     ])
     const same = await build(files(`providers: ${models}\npolicies:\n  a: { targets: [acme/big, acme/both] }\n`))
     expect(same.problems).toEqual([])
@@ -262,7 +260,7 @@ describe('managed policies', () => {
       ),
     )
     expect(others.problems).toEqual([
-      'config.yaml:3:17: warning: `a` has weights, which mean nothing with `sort: order`; with `sort: weighted` they do',
+      'config.yaml:3:17: warning: `a` has weights, which have no effect with `sort: order`; they need `sort: weighted`',
       'config.yaml:4:75: `total` must be more than 0 and at most 24h',
       'config.yaml:4:17: all weights are 0; one must be above 0',
       'config.yaml:1:25: `first_event` must be more than 0 and at most 24h',

@@ -44,7 +44,7 @@ const faults: { [name: string]: Fault } = {
   'a disk that is full': { reason: 'the disk is full', begin: injected('full') },
   'a file that is read-only': { reason: 'the database file or its folder is read-only', begin: injected('read-only') },
   'another process that keeps the lock': {
-    reason: 'the disk does not answer',
+    reason: 'the disk does not respond',
     begin(path) {
       const other = new Database(path)
       other.exec('BEGIN IMMEDIATE')

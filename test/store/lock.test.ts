@@ -8,7 +8,7 @@ import { openStore } from '../../src/store/open.ts'
 import { within } from '../helpers/provider.ts'
 import { temporaryFile } from './temporary.ts'
 
-const refusal = /router\.sqlite: another router serves with this database.*stop that one, or name another file/
+const refusal = /router\.sqlite: another router uses this database.*stop that one, or name another file/
 
 test('a second router is refused as long as the first one has the database, commands are not', () => {
   const url = `sqlite:${temporaryFile('router.sqlite')}`

@@ -52,7 +52,7 @@ test('a call does not wait for ever for a process that has the books and does no
     await vi.advanceTimersByTimeAsync(9_900)
     expect(answered).not.toHaveBeenCalled()
     await vi.advanceTimersByTimeAsync(200)
-    expect(answered.mock.calls).toEqual([[new Error('The process that has the books does not answer.')]])
+    expect(answered.mock.calls).toEqual([[new Error('The process that holds accounting does not respond.')]])
   } finally {
     vi.useRealTimers()
   }

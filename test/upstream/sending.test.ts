@@ -178,7 +178,7 @@ test('a provider that closes the connection in the middle could not be reached',
 })
 
 test('a file that cannot be read is not the fault of the provider', async () => {
-  const error = new RouterError('unavailable', 'The server could not keep an uploaded file.')
+  const error = new RouterError('unavailable', 'The server could not store an uploaded file.')
   async function* broken() {
     yield piece
     throw error

@@ -24,27 +24,27 @@ import { lineDifference } from './line-difference.ts'
 import { comparedFields, isPrice, type PublicList, type PublicListName, readPublicList } from './public-list.ts'
 
 /** The text of `inference-router catalog --help`. */
-export const help = `Compares the catalog with a public list of prices, and takes over what is accepted.
+export const help = `Compares the catalog with a public price list, and applies the changes that you accept.
 
   inference-router catalog diff --from LIST [--provider SLUG] [--model NAME] [--field NAME] [--json]
   inference-router catalog update --from LIST [--provider SLUG] [--model NAME] [--field NAME] [--write]
 
 diff shows where prices (of the lowest tier, in force now) and limits differ, and how many models only one side has.
-update prints the same as a diff of the YAML files, for \`git apply\`, or with --write changes the files: single
-numbers, so that comments stay. What no number of a file says (a field that is missing, or is that of the defaults; a price that
-holds for some time only) is listed, to be changed by hand, and so are prices that would become ten times as much, a tenth or
-nothing: they are rather in another unit.
+update prints the same changes as a diff of the YAML files, for \`git apply\`, or makes them with --write: it changes
+single numbers, so that comments stay. Changes that no number in a file expresses (a field that is missing or comes from the
+defaults, a price that applies for a limited time) are listed for you to make by hand, and so are prices that would change
+by a factor of ten or more, or to zero: they are probably in another unit.
 
   --from LIST       a file or an https URL: LiteLLM's model_prices_and_context_window.json, the api.json of models.dev, or
                     OpenRouter's /api/v1/models
-  --provider SLUG   one provider; several times for several
-  --model NAME      models by name, or by a pattern such as gpt-5*; several times for several
-  --field NAME      one of ${comparedFields.join(', ')}; several times for several
+  --provider SLUG   one provider; repeatable
+  --model NAME      models by name, or by a pattern such as gpt-5*; repeatable
+  --field NAME      one of ${comparedFields.join(', ')}; repeatable
   --write           change the files of folders.catalog
   --config FILE     the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
   --json            print JSON
 
-A catalog file says under \`listed_as\` what lists call its provider where that is not its slug.
+Where a list has another name for a provider, its catalog file has that name under \`listed_as\`.
 `
 
 const options = {
@@ -66,7 +66,7 @@ export function run(args: string[], out: Out): Promise<number> {
     const action = actionNamed(actions, name)
     const parsed = parseArguments(rest, { options })
     const from = parsed.text('from')
-    if (from === undefined) throw new UsageError('--from names the list: a file or an https URL')
+    if (from === undefined) throw new UsageError('name the list with --from: a file or an https URL')
     const { config, problems } = await loadConfig(findConfig(parsed.text('config'), process.env), process.env)
     for (const problem of problems) out.stderr(problemLine(problem))
     if (!config) return 1
@@ -147,7 +147,7 @@ function showDifferences({ comparison, list, parsed }: Compared, out: Out): numb
   else {
     if (differences.length > 0) out.stdout(`${asTable(differences)}\n\n`)
     const facts = [`${compared} models compared with ${list.name}, ${differences.length} differences`]
-    facts.push(`${unlisted.length} models only here, ${unknown.length} only there`)
+    facts.push(`${unlisted.length} models only in the catalog, ${unknown.length} only in the list`)
     out.stdout(`${facts.join('; ')}\n`)
   }
   return 0
@@ -181,8 +181,8 @@ function update({ comparison, catalogs, parsed }: Compared, out: Out): number {
     if (parsed.flag('write')) writeFileSync(path, edited.text)
     else out.stdout(lineDifference(relative('', path), text, edited.text))
   }
-  if (byHand.length > 0) out.stderr(`To be changed by hand:\n${asTable(byHand)}\n`)
-  const how = parsed.flag('write') ? 'numbers are changed' : 'numbers would change: --write does it'
+  if (byHand.length > 0) out.stderr(`To change by hand:\n${asTable(byHand)}\n`)
+  const how = parsed.flag('write') ? 'numbers were changed' : 'numbers would change: use --write to change them'
   out.stderr(`${changed} ${how}. Run \`inference-router check\` afterwards.\n`)
   return 0
 }

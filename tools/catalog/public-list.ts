@@ -35,7 +35,7 @@ export function readPublicList(json: Json): PublicList {
   }
   const lists =
     "LiteLLM's model_prices_and_context_window.json, the api.json of models.dev, or OpenRouter's /api/v1/models"
-  throw new Error(`This is no list of models that can be read: give ${lists}.`)
+  throw new Error(`This is not a list of models that can be read: use ${lists}.`)
 }
 
 function fromLitellm([name, said]: [string, Json | undefined]): PublicModel[] {

@@ -18,8 +18,9 @@ export const help = `Asks a provider for its own list of models, with the creden
 
   inference-router discover SLUG [--config FILE] [--json]
 
-Models that the catalog lacks are listed first, those of a server of one's own all of them, then those that it has and the provider does not list. Nothing is written: what a
-model costs and can do is to be said in the catalog, or in the configuration (providers.<slug>.models).
+Models that the catalog lacks are listed first (all of them for a server of your own), then the models of the catalog that
+the provider does not list. Nothing is written: add prices and capabilities to the catalog, or to the configuration
+(providers.<slug>.models).
 
   --config FILE   the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
   --json          print JSON
@@ -87,7 +88,7 @@ type Found = { provider: string; listed: number; new: string[]; unlisted: string
 function asText({ provider, listed, new: fresh, unlisted }: Found): string {
   const lines = [`${provider} lists ${listed} models: ${fresh.length} are not in the catalog.`]
   lines.push(...fresh.map((model) => `  ${provider}/${printable(model)}`))
-  if (unlisted.length > 0) lines.push(`${unlisted.length} of the catalog are not in its list:`)
+  if (unlisted.length > 0) lines.push(`${unlisted.length} of the catalog's models are not in its list:`)
   lines.push(...unlisted.map((model) => `  ${provider}/${model}`))
   return `${lines.join('\n')}\n`
 }

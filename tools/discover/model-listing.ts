@@ -9,7 +9,7 @@ import { sendRequest, textOf } from '../../src/upstream/provider-request.ts'
 export async function listModels(provider: Provider, httpClient: HttpClient, signal: AbortSignal): Promise<string[]> {
   const { listing, slug } = provider
   if (!listing) {
-    const message = `The manifest of '${slug}' does not say where the provider lists its models: write endpoints.models.`
+    const message = `The manifest of '${slug}' does not say where the provider lists its models: add endpoints.models.`
     throw new RouterError('not_found', message)
   }
   const { path, prefix = '' } = listing

@@ -75,7 +75,7 @@ function refuseContradictions(body: JsonObject, { n = 1, best_of: best }: JsonOb
   }
   const other = ['max_completion_tokens', 'max_output_tokens'].find((name) => body[name] !== undefined)
   if (other === undefined) return
-  const message = `'${other}' is not known to this API: limit the length by 'max_tokens'.`
+  const message = `'${other}' is not part of this API: limit the length with 'max_tokens'.`
   throw new RouterError('invalid_request', message, { param: other })
 }
 

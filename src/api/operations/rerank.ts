@@ -24,7 +24,12 @@ export const rerank: OperationApi = {
   read(body) {
     const json = jsonOf(body)
     const query = required(json.query, 'query', 'a string', filledText)
-    const documents = required(json.documents, 'documents', 'a list of texts, or of objects with a text', readDocuments)
+    const documents = required(
+      json.documents,
+      'documents',
+      'a list of strings, or of objects with a text',
+      readDocuments,
+    )
     const fields = { query, documents, ...fieldsOf<JsonObject>(json, optionalFields) }
     return readFields('rerank', json, { fields, stream: false })
   },
@@ -130,7 +135,7 @@ function ranked({ results }: JsonObject, documents: number): Ranked[] {
   const seen = new Set<number>()
   for (const result of results) {
     if (!isRanked(result) || result.index >= documents || seen.has(result.index)) {
-      throw unreadableReply('results that are not of the documents')
+      throw unreadableReply('results for documents that were not sent')
     }
     seen.add(result.index)
   }

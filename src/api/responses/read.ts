@@ -32,7 +32,7 @@ export function readRequest(body: unknown): NeutralRequest {
     throw new RouterError('invalid_request', 'The body must be a JSON object with the fields model and input.')
   }
   if (optional(body.background, 'background', flag))
-    refuse('background', 'false: responses are made while you wait', true)
+    refuse('background', 'false: responses are only produced synchronously', true)
   checkOthers(body)
   const { system, messages } = readInput(body.input)
   if (body.input === '' || (messages.length === 0 && system.length === 0))

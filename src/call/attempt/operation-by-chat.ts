@@ -80,7 +80,7 @@ export async function askByChat(
   await attempt.beforeSend(body)
   const outgoing = { ...attempt, body, stream: false, forwardedHeaders: [] }
   const answer = await requestAnswer(target, outgoing, await attempt.client())
-  if (answer.kind !== 'whole') throw new Error('an answer that nobody asked to be streamed')
+  if (answer.kind !== 'whole') throw new Error('a streamed answer to a call that is not streamed')
   const { exhaustedMs, reply } = answer
   const { usage, model } = reply
   try {

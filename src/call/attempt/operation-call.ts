@@ -75,7 +75,7 @@ async function call(
     return await askByChat(target, { byChat: api.byChat, request: given, media }, attempt)
   }
   const found = operationContext(target.provider, given, target)
-  if (!found) throw new RouterError('model_not_found', `'${targetId(target)}' cannot be asked for this.`)
+  if (!found) throw new RouterError('model_not_found', `'${targetId(target)}' does not support this operation.`)
   const request = await inputsFor(given, found.endpoint, asked.inputs)
   const context = { ...found, request: streamsAt(target, found) ? request : wholeOf(request) }
   const bounded = { ...attempt, bounds: boundsOf(given, attempt.bounds) }
@@ -234,6 +234,6 @@ function boundsOf({ operation }: OperationRequest, bounds: AnswerBounds): Answer
 function refuseWithoutNeeds(dropped: readonly string[], { needs = [] }: OperationApi, target: Target): void {
   const field = needs.find((name) => dropped.includes(name))
   if (field === undefined) return
-  const message = `${targetId(target)} cannot take '${field}' as it is: send it as text.`
+  const message = `${targetId(target)} cannot take '${field}' in this form: send it as text.`
   throw new RouterError('invalid_request', message, { param: field })
 }

@@ -89,11 +89,12 @@ function compacting(
   { directory, explanation }: { directory: Directory; explanation: Explanation | undefined },
 ): Targets {
   const [first, ...others] = targets.filter(({ provider }) => provider.compact)
-  for (const target of targets) if (!target.provider.compact) explanation?.skip(target, 'able', 'compacts nothing')
+  for (const target of targets)
+    if (!target.provider.compact) explanation?.skip(target, 'able', 'cannot compact conversations')
   if (first) return [first, ...others]
   const able = [...directory.providers.values()].filter((one) => one.compact && one.missing.length === 0)
   const names = able.map(({ slug }) => `${slug}/<model>`).join(', ')
-  const who = names === '' ? 'no provider that is configured can' : `these can: ${names}`
+  const who = names === '' ? 'no configured provider can' : `these can: ${names}`
   const message = `'${targetId(targets[0])}' cannot compact conversations; ${who}.`
   throw new RouterError('invalid_request', message, { param: 'model' })
 }

@@ -76,7 +76,7 @@ function noFiles(param: string): CallMedia {
   return {
     param,
     fetchAll() {
-      const message = 'The provider gets files as data, and nothing is fetched here: write data URLs in place of links.'
+      const message = 'The provider gets files as data, and nothing is fetched here: use data URLs instead of links.'
       throw new RouterError('invalid_request', message, { param })
     },
   }

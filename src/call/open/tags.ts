@@ -43,16 +43,17 @@ function readDescription(given: Json | undefined): JsonObject & { user_id?: stri
 
 function readExtra(name: string, value: Json): [name: string, value: string][] {
   const path = `requesty.extra.${name}`
-  if (name === '__proto__' || name.length > maxName) refuse('requesty.extra', 'an object with usual names', name)
+  if (name === '__proto__' || name.length > maxName)
+    refuse('requesty.extra', `an object with member names of at most ${maxName} characters`, name)
   if (value === null) return []
-  if (typeof value === 'object') return refuse(path, 'a text, a number, true or false', value)
+  if (typeof value === 'object') return refuse(path, 'a string, a number, true or false', value)
   return [[name, brief(String(value), path)]]
 }
 
 const briefText: Check<string> = (value, path) => brief(text(value, path), path)
 
 function brief(value: string, path: string): string {
-  return value.length <= maxValue ? value : refuse(path, `a text of at most ${maxValue} characters`, value)
+  return value.length <= maxValue ? value : refuse(path, `a string of at most ${maxValue} characters`, value)
 }
 
 /** Reads the headers in which an application describes itself: `X-Title`, `HTTP-Referer` and any `X-Requesty-<Name>`. */

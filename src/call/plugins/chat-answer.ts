@@ -35,7 +35,7 @@ export async function chatAnswerOfPlugin(
 }
 
 function freshReply(reply: PluginReply): Reply {
-  if (!('chat' in reply)) throw new Error('the reply to a conversation is one')
+  if (!('chat' in reply)) throw new Error('the reply to a conversation must be one')
   const created = Math.floor(Date.now() / 1_000)
   return { ...reply.chat, usage: reply.chat.usage ?? {}, id: randomUUID(), created }
 }

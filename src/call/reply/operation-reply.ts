@@ -57,7 +57,7 @@ async function respond(given: OperationAnswer, answered: AnsweredOperation): Pro
       : bytesResponse(answer, answered, api.bytes)
   }
   const { write } = api
-  if (answer.kind !== 'whole' || !write) throw new Error(`an answer in ${answer.kind} that nobody asked for`)
+  if (answer.kind !== 'whole' || !write) throw new Error(`an unrequested answer in ${answer.kind}`)
   const { reply } = prepared.plugins ? await seenByPlugins(answer, answered, write) : answer
   const settled = await settleWhole(answer, answered, (known) => write(reply, factsOf(answered, known, answer)))
   const text = typeof settled.made === 'string' ? settled.made : JSON.stringify(withRouter(settled.made, answered))

@@ -157,5 +157,5 @@ function withoutHead({ id: _, model: __, created: ___, usage: ____, ...event }: 
 
 /** Returns the error for a different answer. The provider that gives it is not at fault. */
 function different(): RouterError {
-  return new RouterError('provider_cut', 'The provider broke off, and the answer of the next one is another.')
+  return new RouterError('provider_cut', 'The provider broke off, and the next one gave a different answer.')
 }

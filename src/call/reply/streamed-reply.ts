@@ -71,7 +71,7 @@ class StreamedReply {
           isOver = true
         } catch (thrown) {
           if (!(await this.#resume(asRouterError(thrown)))) throw thrown
-          yield `: ${targetId(this.#serving.answered.target)} goes on\n\n`
+          yield `: ${targetId(this.#serving.answered.target)} continues\n\n`
         }
       }
       const { answered, own } = this.#serving

@@ -78,7 +78,7 @@ function withoutTokens({ sort, sticky }: RoutingRules): Pick<RoutingRules, 'sort
   return { sort: sort === 'throughput' ? 'latency' : sort, sticky: sticky === 'cache' ? 'none' : sticky }
 }
 
-const noFallbacks = '`allow_fallbacks` is false, and another target stands first'
+const noFallbacks = '`allow_fallbacks` is false, and another target is first'
 
 function nothing(): void {}
 

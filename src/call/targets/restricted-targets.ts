@@ -91,7 +91,7 @@ function ofContainer(use: GovernedUse, { provider }: Target, call: RestrictedCal
   const id = isObject(value) ? value.id : value
   if (typeof id !== 'string' || id === '') return undefined
   if (provider.sameAs === field.format && call.held.has(call.organization, provider.slug, id)) return undefined
-  const message = `The container of '${path}' was not made through this router by your organization for '${provider.slug}', or more than 30 days ago. Let the provider make one, and name it in later calls.`
+  const message = `The container of '${path}' was not created through this router by your organization for '${provider.slug}', or more than 30 days ago. Let the provider create one, and name it in later calls.`
   return new RouterError('invalid_request', message, { param: path })
 }
 
@@ -99,7 +99,9 @@ function ofContainer(use: GovernedUse, { provider }: Target, call: RestrictedCal
 function ofThread({ value, field }: GovernedUse, target: Target, call: RestrictedCall): RouterError | undefined {
   const { provider } = target
   if (provider.sameAs !== field.format || !call.mayStore) {
-    const reason = call.mayStore ? `'${targetId(target)}' keeps none` : 'your organization lets no provider keep any'
+    const reason = call.mayStore
+      ? `'${targetId(target)}' does not store threads`
+      : 'your organization does not let providers store threads'
     const message = `'thread' is not supported here: ${reason}. Send the whole conversation without it.`
     const details = { error_code: 'thread_unsupported_request', unsupported: null }
     return new RouterError('invalid_request', message, { param: 'thread', details })

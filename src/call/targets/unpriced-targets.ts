@@ -19,7 +19,7 @@ export function withoutUnpriced(
     ? targets
     : targets.filter((target) => {
         const priced = isPriced({ at }, target)
-        if (!priced) explanation?.skip(target, 'priced', 'has no known price, and the caller has a limit in money')
+        if (!priced) explanation?.skip(target, 'priced', 'has no known price, and the caller has a spending limit')
         return priced
       })
   if (first) return [first, ...others]
@@ -33,6 +33,6 @@ function hasMoneyLimit({ key, rules }: Pick<Applicant, 'key' | 'rules'>): boolea
 
 function unpriced(target: Target): RouterError {
   const id = targetId(target)
-  const message = `No price is known for '${id}', and a caller with a limit can only call models that have one. Its price can be given in the router's settings: providers.${target.provider.slug}.models.`
+  const message = `No price is known for '${id}', and a caller with a spending limit can only call models with a known price. Set its price in the router's settings: providers.${target.provider.slug}.models.`
   return new RouterError('unpriced_model', message, { param: 'model' })
 }

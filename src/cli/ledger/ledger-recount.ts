@@ -61,7 +61,7 @@ function asText(
   const other = [...repriced.values()].reduce((sum, one) => sum + one.calls, 0)
   const also = attempts === 0 ? '' : ` and ${attempts} further attempts`
   const parts = [
-    `${calls} calls${also} from ${range.from} to ${range.to}: ${agreeing} are right, ${wrong.calls} are wrong, ${other} were billed at other prices than today's, ${unbilled} failed unbilled\n`,
+    `${calls} calls${also} from ${range.from} to ${range.to}: ${agreeing} are correct, ${wrong.calls} are wrong, ${other} were billed at prices other than today's, ${unbilled} failed without charge\n`,
   ]
   if (wrong.calls > 0) {
     const extent = wrong.calls > mostListed ? ` (the first ${mostListed})` : ''
@@ -78,7 +78,7 @@ function asText(
   if (repriced.size > 0) {
     const rows = byModel(repriced).map(([model, one]) => [model, String(one.calls), ...sums(one.ledger, one.today)])
     parts.push(
-      `Other prices than today's:\n${table([['MODEL', 'CALLS', 'LEDGER USD', 'TODAY USD', 'DIFFERENCE'], ...rows])}\n`,
+      `Prices other than today's:\n${table([['MODEL', 'CALLS', 'LEDGER USD', 'TODAY USD', 'DIFFERENCE'], ...rows])}\n`,
     )
   }
   if (reported.size > 0) {

@@ -197,6 +197,6 @@ export function shutdownMessage(
 ): string {
   const provider = id.slice(0, id.indexOf('/') + 1)
   const instead =
-    successor === undefined ? 'GET /v1/models lists what there is' : `call '${provider}${successor}' instead`
+    successor === undefined ? 'GET /v1/models lists the available models' : `call '${provider}${successor}' instead`
   return `The model '${id}' was shut down by its provider on ${shutdown}: ${instead}.`
 }

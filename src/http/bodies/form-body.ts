@@ -95,7 +95,7 @@ function receive(request: IncomingMessage, parser: FormParser, limits: FormLimit
   const waited = (ms: number) => {
     // Then the disk is waited for, not the client.
     quietMs = request.isPaused() || request.complete ? 0 : quietMs + ms
-    const message = `The upload stalled: nothing came for ${idleMs} ms.`
+    const message = `The upload stalled: nothing arrived for ${idleMs} ms.`
     if (quietMs > idleMs) fail(new RouterError('invalid_request', message))
   }
   parser.onReady = () => request.resume()
@@ -111,5 +111,5 @@ function receive(request: IncomingMessage, parser: FormParser, limits: FormLimit
 }
 
 function tooLarge({ bytes }: FormLimits): RouterError {
-  return new RouterError('too_large', `The form is larger than ${bytes} bytes, the most that this server takes.`)
+  return new RouterError('too_large', `The form is larger than ${bytes} bytes, the limit of this server.`)
 }

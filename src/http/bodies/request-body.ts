@@ -165,7 +165,7 @@ function receive(
       quietMs += ms
       slowMs += ms
       if (slowMs > atOnceMs && slowMs - ms <= atOnceMs) onSlow?.()
-      if (quietMs > idleMs) fail(invalidBody(`The upload stalled: nothing came for ${idleMs} ms.`))
+      if (quietMs > idleMs) fail(invalidBody(`The upload stalled: nothing arrived for ${idleMs} ms.`))
     }
     if (running.signal.aborted) return reject(running.signal.reason)
     running.upload = { waited, fail }

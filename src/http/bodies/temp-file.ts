@@ -128,11 +128,11 @@ async function writeAll(handle: FileHandle, chunks: readonly Uint8Array[], posit
   const length = chunks.reduce((sum, chunk) => sum + chunk.length, 0)
   if (bytesWritten === length) return
   // A disk that is nearly full takes a part, and reports the reason with the next one.
-  if (bytesWritten === 0) throw new Error('The disk takes nothing.')
+  if (bytesWritten === 0) throw new Error('The disk does not accept writes.')
   await writeAll(handle, [Buffer.concat(chunks).subarray(bytesWritten)], position + bytesWritten)
 }
 
 function unusable(cause: unknown): RouterError {
   const { message } = cause as Error
-  return new RouterError('unavailable', 'The server could not keep an uploaded file.', { cause, forLog: message })
+  return new RouterError('unavailable', 'The server could not store an uploaded file.', { cause, forLog: message })
 }

@@ -75,7 +75,7 @@ function memberFilters(query: ManageRequest['query']): Pick<CallFilters, 'labels
       throw invalid(`'${name.slice(0, 60)}' needs a name of at most 128 characters behind '${kind}.'.`, name)
     return { kind, member: [rest.join('.'), value] as const }
   })
-  if (members.length > mostMembers) throw invalid(`At most ${mostMembers} labels and fields may be asked for.`)
+  if (members.length > mostMembers) throw invalid(`You can filter by at most ${mostMembers} labels and fields.`)
   const of = (kind: string) => members.flatMap((one) => (one.kind === kind ? [one.member] : []))
   return { labels: of('label'), extra: of('extra') }
 }
@@ -83,5 +83,5 @@ function memberFilters(query: ManageRequest['query']): Pick<CallFilters, 'labels
 /** Returns a parameter that is not empty. Throws RouterError 400. */
 export function filled(value: string, name: string): string {
   if (value !== '') return value
-  throw invalid(`'${name}' is empty; leave it out to ask for all.`, name)
+  throw invalid(`'${name}' is empty; leave it out to get all.`, name)
 }

@@ -15,7 +15,7 @@ export function latencyRoutes({ store }: Pick<ManagementContext, 'store'>): Mana
         const { group_by, from = Date.now() - dayMs, to, filters } = filteredCalls(query, ['group_by'])
         for (const name of ['outcome', 'code'] as const)
           if (filters[name] !== undefined)
-            throw invalid(`How long calls take is told of complete ones: leave '${name}' out.`, name)
+            throw invalid(`Latencies are only available for complete calls: leave '${name}' out.`, name)
         const groupBy = group_by === undefined ? {} : { groupBy: oneOf(latencyGroups)(group_by, 'group_by') }
         const { isWhole, groups, ...all } = await store.calls.latency({ organization, from, to, filters, ...groupBy })
         return json({

@@ -90,6 +90,7 @@ function eventsIn(query: ManageRequest['query']): number {
 }
 
 function tooMany(): RouterError {
-  const message = 'As many look on at this organization as may. Close one of the pages that show live figures.'
+  const message =
+    'Too many live streams of this organization are open. Close one of the pages that display live figures.'
   return new RouterError('rate_limited', message, { retryAfterMs: everyMs })
 }

@@ -28,7 +28,7 @@ const codeOf = oneOf(Object.keys(catalogue))
 
 function matching(filters: { key?: string; group?: string; code?: string }): (call: RefusedCall) => boolean {
   for (const [name, value] of Object.entries(filters))
-    if (value === '') throw invalid(`'${name}' is empty; leave it out to ask for all.`, name)
+    if (value === '') throw invalid(`'${name}' is empty; leave it out to get all.`, name)
   const { key, group, code } = filters
   if (code !== undefined) codeOf(code, 'code')
   return (call) =>

@@ -103,7 +103,7 @@ function parametersIn({ group_by, ...others }: ManageRequest['query'], now = Dat
   const from = start === undefined ? monthStart(to - 1) : rangeTime(start, 'start')
   if (from >= to) throw invalid("'end' must be later than 'start'.", 'end')
   if (to - from > mostDays * dayMs)
-    throw invalid(`From 'start' to 'end' are more than ${mostDays} days; ask for fewer at once.`, 'start')
+    throw invalid(`'start' and 'end' are more than ${mostDays} days apart; ask for fewer days at once.`, 'start')
   return { from, to, resolution, groupBy: groupsIn([group_by ?? []].flat()) }
 }
 

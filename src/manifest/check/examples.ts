@@ -135,7 +135,7 @@ function formProblems({ layer: { source }, example, at }: Run): Problem[] {
   for (const name of example.operation ? [] : Object.keys(request ?? {})) {
     if (Object.hasOwn(neutralFields, name)) continue
     const hint = didYouMean(name, Object.keys(neutralFields))
-    problems.push(say(`\`${name}\` is no field of the neutral request${hint}`, ['request', name]))
+    problems.push(say(`\`${name}\` is not a field of the neutral request${hint}`, ['request', name]))
   }
   if (request && !example.operation) problems.push(...shapeFaults(request).map((message) => say(message, ['request'])))
   return problems
@@ -163,9 +163,9 @@ async function proveRequest({ provider, example }: Run, given: Partial<NeutralRe
 async function proveDropped(run: Run, given: Partial<NeutralRequest>, expected: readonly string[]) {
   const { dropped } = await written(run, given)
   const lost = dropped.find((name) => !expected.includes(name))
-  if (lost !== undefined) return { path: [], message: `\`${lost}\` is lost too` }
+  if (lost !== undefined) return { path: [], message: `\`${lost}\` is dropped too` }
   const index = expected.findIndex((name) => !dropped.includes(name))
-  return index < 0 ? undefined : { path: [index], message: `\`${expected[index]}\` is not lost` }
+  return index < 0 ? undefined : { path: [index], message: `\`${expected[index]}\` is not dropped` }
 }
 
 async function written({ provider, example }: Pick<Run, 'provider' | 'example'>, given: Partial<NeutralRequest>) {
@@ -260,7 +260,7 @@ function frameOf(provider: Provider, frame: JsonObject | string): { name?: strin
 /** The data of an event are a text where the manifest declares it. */
 function textFrameOf(frame: JsonObject | string): { name?: string; data: string } {
   const { event, data } = typeof frame === 'string' ? { event: undefined, data: frame } : frame
-  if (typeof data !== 'string') throw new Error('with `stream.data: text` the data of an event are a text: write "42"')
+  if (typeof data !== 'string') throw new Error('with `stream.data: text` the data of an event is text: write "42"')
   return typeof event === 'string' ? { name: event, data } : { data }
 }
 
@@ -269,7 +269,7 @@ function parseData(text: string, event?: string): JsonObject {
     return JSON.parse(text) as JsonObject
   } catch {
     const which = event === undefined ? 'an event' : `the event \`${event}\``
-    throw new Error(`the data of ${which} are not JSON: bare texts need \`stream.data: text\``)
+    throw new Error(`the data of ${which} is not JSON: plain text needs \`stream.data: text\``)
   }
 }
 

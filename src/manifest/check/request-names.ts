@@ -96,6 +96,6 @@ function unknownPlaces(path: string | undefined, known: readonly string[]): stri
   const places = [...(path ?? '').matchAll(/\{([^}]*)\}/g)].map(([, name = '']) => name)
   return places.flatMap((name) => {
     if (known.includes(name)) return []
-    return [`\`{${name}}\` means nothing${didYouMean(name, known) || '; it stands for no field of the API'}`]
+    return [`\`{${name}}\` is not a placeholder${didYouMean(name, known) || '; the API has no such field'}`]
   })
 }

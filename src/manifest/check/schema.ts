@@ -63,7 +63,7 @@ const sayings: { [keyword: string]: (name: string, error: ErrorObject) => Saying
     return { message: `${name} must not be ${shown(data)}${hint}` }
   },
   pattern: (name, error) => {
-    const expected = error.parentSchema?.patternErrorMessage ?? `a text that matches ${error.params.pattern}`
+    const expected = error.parentSchema?.patternErrorMessage ?? `a string that matches ${error.params.pattern}`
     return { message: `${name} must be ${expected}${butIs(error)}` }
   },
   minimum: (name, error) => ({ message: `${name} must be at least ${error.params.limit}${butIs(error)}` }),
@@ -71,12 +71,12 @@ const sayings: { [keyword: string]: (name: string, error: ErrorObject) => Saying
   minProperties: (name) => ({ message: `${name} must not be empty` }),
   minItems: (name) => ({ message: `${name} must not be empty` }),
   minLength: (name) => ({ message: `${name} must not be empty` }),
-  maxProperties: (name) => ({ message: `${name} must be empty: this version of the router does not have it yet` }),
-  maxItems: (name) => ({ message: `${name} must be empty: this version of the router does not have it yet` }),
+  maxProperties: (name) => ({ message: `${name} must be empty: this version of the router does not support it yet` }),
+  maxItems: (name) => ({ message: `${name} must be empty: this version of the router does not support it yet` }),
 }
 
 const typeNames: { [type: string]: string } = {
-  string: 'a text',
+  string: 'a string',
   integer: 'a whole number',
   number: 'a number',
   boolean: 'true or false',

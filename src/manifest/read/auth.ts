@@ -82,7 +82,7 @@ export function authProblems(source: Source, auth: AuthFile, added: Extensions['
   return [
     ...absent.map((member) => source.problem(['auth'], `\`auth\` with the scheme ${scheme} needs \`${member}\``)),
     ...idle.map((member) =>
-      source.problem(['auth', member], `\`auth\` with the scheme ${scheme} has no use for \`${member}\``, 'name'),
+      source.problem(['auth', member], `\`auth\` with the scheme ${scheme} does not use \`${member}\``, 'name'),
     ),
   ]
 }
@@ -143,7 +143,7 @@ function wrongCredentials(text: string): string | undefined {
   try {
     key = JSON.parse(text)
   } catch {
-    return '`credentials` begins like JSON but is none'
+    return '`credentials` begins like JSON but is not valid JSON'
   }
   const absent = ['client_email', 'private_key'].filter((member) => !isObject(key) || typeof key[member] !== 'string')
   if (absent.length === 0) return undefined

@@ -75,5 +75,5 @@ function noManifest(slug: string, known: Iterable<string>): string {
 /** Returns a message if a manifest itself has its models from another one: one step is enough, and cannot go round in circles. */
 function chained(slug: string, manifests: Names<Source>): string | undefined {
   const further = (manifests.get(slug)?.value as Partial<ManifestFile> | undefined)?.models_of
-  return further === undefined ? undefined : `\`${slug}\` has its models from \`${further}\`: write that one`
+  return further === undefined ? undefined : `\`${slug}\` takes its models from \`${further}\`: name that one`
 }

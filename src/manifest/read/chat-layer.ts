@@ -76,7 +76,7 @@ function readRequest(reader: MappingReader, sections: { [name: string]: string }
   const { let: shared, ...results } = sections
   for (const name of Object.keys(results)) checkSection(reader, [...path, name], name)
   if (!Object.keys(results).some(isSection)) {
-    reader.problems.push(reader.source.problem(path, 'a request needs a section beside `let` and `dropped`', 'name'))
+    reader.problems.push(reader.source.problem(path, 'a request needs a section besides `let` and `dropped`', 'name'))
     return undefined
   }
   const members = Object.entries(results).flatMap(([name, text], index): Fragment[] => [
@@ -164,13 +164,17 @@ function checkPaths({ source, problems }: MappingReader, { path, stream, patch }
     [[...at, 'stream', 'path'], stream?.path],
   ] as const) {
     const unknown = text?.match(/\{[^}]*\}/g)?.find((place) => place !== '{model}' && place !== '{+model}')
-    if (unknown) problems.push(source.problem(at_, `\`${unknown}\` means nothing: known are {model} and {+model}`))
+    if (unknown)
+      problems.push(
+        source.problem(at_, `\`${unknown}\` is not a placeholder: the placeholders are {model} and {+model}`),
+      )
   }
   if (stream?.data !== 'text') return
   const { event_field, text } = stream
   const members = { event_field, 'stream.text': text, 'patch.event': patch?.event }
   const useless = Object.entries(members).find(([, member]) => member !== undefined)?.[0]
-  if (useless) problems.push(source.problem([...at, 'stream', 'data'], `texts have no use for \`${useless}\``))
+  if (useless)
+    problems.push(source.problem([...at, 'stream', 'data'], `\`${useless}\` does not apply where the data is text`))
 }
 
 /** The rules with their patterns ready to run; one that cannot be used is left out, with a problem. */

@@ -24,7 +24,7 @@ export function loadDialect(source: Source, functions?: OwnFunctions): { dialect
   problems.push(...source.warnings)
   const file = basename(source.file, '.yaml')
   if (name !== file) {
-    problems.push(source.problem(['dialect'], `the dialect \`${name}\` must stand in ${name}.yaml, not ${file}.yaml`))
+    problems.push(source.problem(['dialect'], `the dialect \`${name}\` must be in ${name}.yaml, not ${file}.yaml`))
   }
   problems.push(...chatOf([offeringAll(layer)], source).problems)
   return hasErrors(problems) ? { problems } : { dialect: { name, layer }, problems }

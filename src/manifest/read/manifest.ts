@@ -124,7 +124,7 @@ function formatProblems(
   const known = Object.entries(formats) as [keyof typeof formats, readonly Api[]][]
   return known.flatMap(([name, apis]) => {
     if (!others[name] || (sameAs && apis.includes(sameAs))) return []
-    const message = `\`endpoints.${name}\` takes bodies of a client API: the dialect must be \`same_as: ${apis.join('` or `')}\``
+    const message = `\`endpoints.${name}\` passes on bodies of a client API: the dialect must be \`same_as: ${apis.join('` or `')}\``
     return [source.problem(['endpoints', name], message, 'name')]
   })
 }

@@ -115,7 +115,7 @@ function groupsOf(layers: readonly Layer[]): Layer['groups'] {
 }
 
 function missing(source: Source, name: string, hasDialect: boolean): Problem {
-  const advice = hasDialect ? 'its dialect does not say it either' : 'or the manifest a `dialect` that says it'
+  const advice = hasDialect ? 'which its dialect does not have either' : 'or the manifest needs a `dialect` that has it'
   return source.problem(['endpoints', 'chat'], `\`endpoints.chat\` needs \`${name}\`, ${advice}`, 'name')
 }
 

@@ -75,7 +75,7 @@ function readRequest(
 ): OperationRequestMapping | undefined {
   const sections = Object.keys(results).filter((name) => name !== 'dropped')
   if (sections.length === 0) {
-    reader.problems.push(reader.source.problem(path, 'a request needs a section beside `let` and `dropped`', 'name'))
+    reader.problems.push(reader.source.problem(path, 'a request needs a section besides `let` and `dropped`', 'name'))
     return undefined
   }
   const members = Object.entries(results).flatMap(([name, text], index): Fragment[] => [

@@ -143,7 +143,7 @@ function unquoted(message: string): string {
 
 function doubledName(text: string, offset: number): string {
   const name = /^[^\s:]+/.exec(text.slice(offset, offset + 200))?.[0] ?? ''
-  return `\`${name}\` stands twice here; remove one of them`
+  return `\`${name}\` appears twice here; remove one of them`
 }
 
 function hint(text: string, offset: number): string {

@@ -99,7 +99,7 @@ export async function readOperationEvent(
   const listed = made === undefined || made === null ? [] : [made].flat()
   const events: OperationEvent[] = []
   for (const event of listed) {
-    if (!isObject(event)) throw unreadable(provider, what, 'gave something that is no event')
+    if (!isObject(event)) throw unreadable(provider, what, 'returned something that is not an event')
     if (isObject(event.error)) return { events, failure: reportedFailureOf(event.error) }
     const usage = isObject(event.usage) ? await usageOf(context, event.usage) : undefined
     events.push({ event, ...(usage && { usage }) })

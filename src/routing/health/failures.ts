@@ -109,7 +109,7 @@ function soonest<Failed extends FailedAttempt>(waiting: readonly Failed[]): Fail
 
 /** Returns the failure of a target that takes no calls, without one being tried. */
 export function closedTarget(target: Target, ms: number): RouterError {
-  const message = `'${targetId(target)}' failed too often a moment ago. It is tried again in ${Math.ceil(ms / 1_000)} s.`
+  const message = `'${targetId(target)}' failed too often recently. It will be tried again in ${Math.ceil(ms / 1_000)} s.`
   return new RouterError('unavailable', message, { retryAfterMs: ms })
 }
 
@@ -130,7 +130,7 @@ export function skipClosed(explanation: Explanation, target: Target, { health, g
     return true
   }
   if (gates.of(target)?.isOpen !== false) return false
-  explanation.skip(target, 'capacity', 'runs as many calls as it may')
+  explanation.skip(target, 'capacity', 'is at its limit of concurrent calls')
   return true
 }
 
@@ -154,8 +154,8 @@ export function skipTroubled(
 }
 
 function noCalls({ ms, isBusy }: ClosedFor): string {
-  const why = isBusy ? 'because it is busy, by its own words' : 'after failures'
+  const why = isBusy ? 'because it reported that it is busy' : 'after failures'
   return `takes no calls for ${Math.max(1, Math.ceil(ms / 1_000))} s, ${why}`
 }
 
-const someCalls = 'failed a moment ago, and takes only some calls until it has answered some'
+const someCalls = 'failed recently, and takes only some calls until more of them have succeeded'

@@ -136,7 +136,7 @@ function lookUp(model: string, directory: Directory, scope: Scope | undefined): 
   const isPolicy = (target ?? model).startsWith(policyPrefix)
   if (!isPolicy && splitModel(policyOrModel)) return { ids: [policyOrModel], through }
   if (target !== undefined) throw notFound(`The alias '${name}' stands for '${target}', which does not exist.`)
-  if (isPolicy) throw notFound(`There is no policy and no alias '${name}'. GET /v1/models lists those that there are.`)
+  if (isPolicy) throw notFound(`There is no policy or alias '${name}'. GET /v1/models lists them.`)
   throw notFound(`The model '${model}' does not exist. Write a model as <provider>/<model>; GET /v1/models lists them.`)
 }
 

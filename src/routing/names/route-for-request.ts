@@ -116,8 +116,8 @@ function wishedTargets(targets: Targets, asked: RoutingRequest, call: PricedCall
   if (first) return [first, ...others]
   const [{ field } = { field: 'provider' }] = reasons
   const told = reasons.slice(0, maxReasons).map(({ message }) => message)
-  const more = reasons.length > maxReasons ? [`${reasons.length - maxReasons} more are left out as well.`] : []
-  const message = `The request leaves no target that may serve it. ${[...told, ...more].join(' ')}`
+  const more = reasons.length > maxReasons ? [`${reasons.length - maxReasons} more were left out as well.`] : []
+  const message = `No target matches the preferences of the request. ${[...told, ...more].join(' ')}`
   throw new RouterError('model_not_found', message, { param: field })
 }
 
@@ -133,10 +133,10 @@ function reasonAgainst(target: Target, asked: RoutingRequest, call: PricedCall):
     field: `provider.${field}`,
     message: `'${targetId(target)}' ${why}.`,
   })
-  if (only && !only.includes(slug)) return against('only', 'is not of a provider in `only`')
-  if (ignore?.includes(slug)) return against('ignore', 'is of a provider in `ignore`')
+  if (only && !only.includes(slug)) return against('only', 'has a provider that is not in `only`')
+  if (ignore?.includes(slug)) return against('ignore', 'has a provider that is in `ignore`')
   if (order && allowFallbacks === false && !order.includes(slug)) {
-    return against('order', 'is not of a provider in `order`, and `allow_fallbacks` is false')
+    return against('order', 'has a provider that is not in `order`, and `allow_fallbacks` is false')
   }
   if (dataCollection === 'deny' && !keepsNothing(target)) {
     return against('data_collection', 'may keep data or train on it, which `data_collection: deny` forbids')
@@ -145,7 +145,7 @@ function reasonAgainst(target: Target, asked: RoutingRequest, call: PricedCall):
     return against('zdr', 'may keep data, which `zdr` forbids')
   }
   const kind = maxPrice && priceAbove(target, maxPrice, call)
-  return kind && against('max_price', `has a higher price than \`max_price.${kind}\`, or none that is known`)
+  return kind && against('max_price', `costs more than \`max_price.${kind}\`, or its price is unknown`)
 }
 
 function keepsNothing({ entry }: Target): boolean {

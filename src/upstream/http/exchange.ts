@@ -156,7 +156,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
       if (!this.#isSending && now >= this.#firstBy) this.#expire(`sent ${what} within ${firstEventMs} ms`)
       // While a file is read, the provider waits.
       const untaken = this.#isSending && this.#offeredAt !== undefined ? now - this.#offeredAt : 0
-      if (untaken >= betweenEventsMs) this.#expire(`took nothing of the request for ${betweenEventsMs} ms`)
+      if (untaken >= betweenEventsMs) this.#expire(`accepted no part of the request for ${betweenEventsMs} ms`)
     } else if (this.#reader) {
       // Without one the reader is slow, not the provider.
       this.#silentMs += now - (this.#seenWaiting ?? now)
@@ -222,7 +222,11 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
     // The system's and the library's words contain addresses.
     const facts = { provider, cause: error, forLog: message.includes(code) ? message : `${code} ${message}` }
     if (code === 'UND_ERR_CONNECT_TIMEOUT') {
-      return new RouterError('provider_unreachable', 'The provider could not be connected in time.', facts)
+      return new RouterError(
+        'provider_unreachable',
+        'The connection to the provider could not be established in time.',
+        facts,
+      )
     }
     if (this.#hasBytes) return new RouterError('provider_cut', 'The connection to the provider broke.', facts)
     return new RouterError('provider_unreachable', 'The provider could not be reached.', facts)

@@ -183,7 +183,7 @@ export class AdoptedLines {
 
   #held({ id, held }: Extract<FromOld, { kind: 'held' }>): void {
     if (held) this.#recalls.get(id)?.resolve(held)
-    else this.#recalls.get(id)?.reject(new Error('the thread ended'))
+    else this.#recalls.get(id)?.reject(new Error('the worker ended'))
   }
 
   /** Its calls are over, whether they have ended or were cut off: what they were lent comes back. Those that it had adopted may go on. */

@@ -154,7 +154,7 @@ export class HandedBooks implements MoneyBooks {
     const sent = new Set(this.#rows.keys())
     for (const [id, row] of this.#rows) sendRow(channel, id, asResent(row))
     const answer = await withinPatience(channel.take('adopted', 'refused'))
-    if (answer?.kind !== 'adopted') return answer?.reason ?? 'it does not answer'
+    if (answer?.kind !== 'adopted') return answer?.reason ?? 'it does not respond'
     this.#channel = channel
     const late = [...this.#late.values()].flat()
     this.#late.clear()
@@ -275,7 +275,7 @@ const patienceMs = 2_000
 const retryMs = 50
 /** How long a call waits for a process that may not answer. What that lends after all comes back with the next recall. */
 const longestMs = 10_000
-const noAnswer = 'The process that has the books does not answer.'
+const noAnswer = 'The process that holds accounting does not respond.'
 
 function sendRow(to: ChannelToNew, id: number, { purse, accounts, cost, record, response }: HandedRow): void {
   to.send({ kind: 'row', id, purse, accounts, cost, record, response })

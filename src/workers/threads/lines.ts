@@ -114,7 +114,7 @@ class ThreadLines implements Lines {
   }
 
   recall(line: number, accounts: readonly string[]): ReturnType<NearLine['recall']> {
-    return this.#lines.get(line)?.recall(accounts) ?? Promise.reject(new Error('the thread ended'))
+    return this.#lines.get(line)?.recall(accounts) ?? Promise.reject(new Error('the worker ended'))
   }
 
   retire(): Promise<void> {
@@ -169,7 +169,7 @@ class ThreadLines implements Lines {
     this.#options.onStart(line)
     if (this.#isOpen) line.tell({ kind: 'open' })
     this.#waitingOf(id).onListening = resolve
-    let reason: unknown = new Error('the thread exited')
+    let reason: unknown = new Error('the worker exited')
     line.worker.on('error', (thrown) => {
       reason = thrown
     })
@@ -197,14 +197,14 @@ class ThreadLines implements Lines {
 
   async #replace(err: unknown): Promise<void> {
     const { log } = this.#options
-    log.error({ err }, 'a thread ended: its calls are cut off, and another one takes its place')
+    log.error({ err }, 'a worker ended: its calls are cut off, and a new worker replaces it')
     while (!this.#isStopping) {
       try {
         await this.#startLine()
         return
       } catch (thrown) {
         if (this.#isClosed) return
-        log.error({ err: thrown }, 'a thread cannot be started: the others go on, and it is tried again')
+        log.error({ err: thrown }, 'a worker cannot be started: the others continue, and it will be retried')
         await setTimeout(restartMs, undefined, { ref: false })
       }
     }

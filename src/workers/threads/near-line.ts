@@ -83,7 +83,7 @@ export class NearLine {
     this.#books.money().bank.leave(this.id)
     for (const id of [...this.#streams.keys()]) this.#drop(id)
     for (const { reject } of [...this.#recalls.values(), ...this.#bodies.values()])
-      reject(new Error('the thread ended'))
+      reject(new Error('the worker ended'))
   }
 
   #answerTo<Value>(waiting: Map<number, Waiting>, id: number, question: Told): Promise<Value> {

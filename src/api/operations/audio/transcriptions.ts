@@ -195,7 +195,7 @@ function audioFileOf(files: readonly UploadedFile[], isText: boolean): UploadedF
   const file = files.find(({ field }) => field === 'file')
   if (!file) {
     const [other] = files
-    const found = isText ? 'it is a text' : other ? `the file of this form is '${other.field.slice(0, 80)}'` : ''
+    const found = isText ? 'it is text' : other ? `the file of this form is '${other.field.slice(0, 80)}'` : ''
     throw refusedFile(`'file' is missing: it must be a file${found && `, but ${found}`}.`)
   }
   if (file.size === 0) throw refusedFile("'file' is empty: it must be a file with sound.")
@@ -203,8 +203,8 @@ function audioFileOf(files: readonly UploadedFile[], isText: boolean): UploadedF
   const [, ending] = /\.([a-z\d]{1,8})$/i.exec(file.filename) ?? []
   const isNamed = ending === undefined || endings.includes(ending.toLowerCase())
   if (format && isNamed) return named(file, { format, ending })
-  const what = isNamed ? 'its first bytes are those of no such file' : `not '.${ending}'`
-  throw refusedFile(`'file' must be of one of the formats ${endings.join(', ')}: ${what}.`)
+  const what = isNamed ? 'its first bytes match none of them' : `not '.${ending}'`
+  throw refusedFile(`'file' must be in one of the formats ${endings.join(', ')}: ${what}.`)
 }
 
 /** Names a file after its format: providers recognize formats by the file name extension. */

@@ -102,18 +102,18 @@ function imageAddress(value: Json, path: string): Json {
 /** Checks whether a body is of the form with a `state` and named questions. */
 export function hasState(body: JsonObject): boolean {
   if (body.input !== undefined && body.state !== undefined)
-    refuse('state', 'missing beside `input`: they are two forms of the same', body.state)
+    refuse('state', 'absent when `input` is given: they are two forms of the same thing', body.state)
   return body.state !== undefined || (body.input === undefined && isObject(body.questions))
 }
 
 /** The state and the named questions of a body in the words of the other form. Throws RouterError 400. */
 export function readState({ state, questions }: JsonObject): { input: Json; questions: JsonObject[] } {
-  const expected = 'an object of questions by their names beside `state`'
+  const expected = 'an object of questions by name when `state` is given'
   const named = Object.entries(required(questions, 'questions', expected, object))
   if (named.length === 0 || named.length > mostQuestions)
     refuse('questions', `an object of 1 to ${mostQuestions} questions`, questions)
   return {
-    input: inputOf(required(state, 'state', 'what is to be judged: a string, an object or an array', content)),
+    input: inputOf(required(state, 'state', 'the state to judge: a string, an object or an array', content)),
     questions: named.map(([name, question]) => readQuestion(name, object(question as Json, `questions.${name}`))),
   }
 }
@@ -139,7 +139,7 @@ function readQuestion(name: string, question: JsonObject): JsonObject {
   const path = `questions.${name}`
   const types = ['noul', 'choice', 'score'] as const
   const type = required(question.type, `${path}.type`, "'noul', 'choice' or 'score'", oneOf(types))
-  const asked = required(question.instructions, `${path}.instructions`, 'what is asked', content)
+  const asked = required(question.instructions, `${path}.instructions`, 'the question', content)
   const at = `${path}.criteria`
   const instructions = typeof asked === 'string' ? asked : [partOf(asked)]
   if (type === 'choice') return { type, name, instructions, choices: readChoices(question.criteria, at) }
@@ -226,7 +226,7 @@ const mostChoices = 255
 
 /** The questions of a request, checked. */
 export const questionList: Check<Json> = (value, path) => {
-  if (!Array.isArray(value)) refuse(path, 'an array of questions beside `input`', value)
+  if (!Array.isArray(value)) refuse(path, 'an array of questions when `input` is given', value)
   const questions = list(value, path)
   if (questions.length === 0 || questions.length > mostQuestions)
     refuse(path, `a list of 1 to ${mostQuestions} questions`, value)
@@ -244,7 +244,7 @@ function checkQuestion(value: Json, path: string): void {
   const types = ['predicate', 'choice', 'score'] as const
   const type = required(question.type, `${path}.type`, "'predicate', 'choice' or 'score'", oneOf(types))
   optional(question.name, `${path}.name`, text)
-  required(question.instructions, `${path}.instructions`, 'what is asked', instructions)
+  required(question.instructions, `${path}.instructions`, 'the question', instructions)
   if (type === 'choice') checkAnswers(question.choices, `${path}.choices`, { name: 'value', most: mostChoices })
   if (type === 'score') checkAnswers(question.levels, `${path}.levels`, { name: 'label', most: mostChoices })
 }
@@ -256,7 +256,7 @@ function checkAnswers(value: Json | undefined, path: string, { name, most }: { n
   const seen = new Set<Json>()
   for (const [index, answer] of answers.entries()) {
     const at = `${path}[${index}].${name}`
-    const given = required(object(answer, `${path}[${index}]`)[name], at, 'what can be answered', (one) =>
+    const given = required(object(answer, `${path}[${index}]`)[name], at, 'the possible answers', (one) =>
       name === 'value' && typeof one === 'boolean' ? one : filledText(one, at),
     )
     if (seen.has(given)) refuse(at, 'different from the others', given)

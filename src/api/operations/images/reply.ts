@@ -219,7 +219,7 @@ function imageAs(image: JsonObject, format: unknown): JsonObject {
   const { url, b64_json: data, width: _, height: __, media_type: type, ...others } = image
   const held = typeof url === 'string' && url !== '' ? parsedData(url) : undefined
   const base64 = onlyString(data) || held?.data
-  if (!base64 && (typeof url !== 'string' || url === '')) throw unreadableReply('an image without data and address')
+  if (!base64 && (typeof url !== 'string' || url === '')) throw unreadableReply('an image with neither data nor a URL')
   if (format === 'url') return { ...others, url: url || `data:${typeOf(base64 as string, type)};base64,${base64}` }
   return base64 ? { ...others, b64_json: base64 } : { ...others, url: url as string }
 }

@@ -53,7 +53,7 @@ export const imageNumbers = ['n', 'output_compression', 'partial_images', 'seed'
 
 /** The fields that generations and edits have in common, each checked. Throws RouterError 400. */
 export function readImageFields(body: JsonObject): { fields: JsonObject; stream: boolean } {
-  const text = required(body.prompt, 'prompt', 'a text that describes the picture', prompt)
+  const text = required(body.prompt, 'prompt', 'a text that describes the image', prompt)
   const { stream, ...fields } = fieldsOf<JsonObject>(body, optionalFields)
   return { fields: { prompt: text, ...fields, ...(stream === true && { stream }) }, stream: stream === true }
 }
@@ -107,7 +107,7 @@ export function inputsOfJson({ images, image, mask }: JsonObject): ImageInputs {
 /** Reads the images of a form: files of the name `image` or `image[]`, and `mask`. Throws RouterError 400. */
 export function inputsOfForm(uploaded: readonly UploadedFile[], texts: JsonObject): ImageInputs {
   for (const name of ['image', 'images', 'mask']) {
-    if (texts[name] !== undefined) throw refused(name, `'${name}' must be a file of a form, not a text.`)
+    if (texts[name] !== undefined) throw refused(name, `'${name}' must be a file in a form, not text.`)
   }
   const other = uploaded.find(({ field }) => !/^(?:images?(?:\[\d*\])?|mask)$/.test(field))
   if (other) {
@@ -177,7 +177,7 @@ function checkedFile(file: UploadedFile, path: string): UploadedFile {
   }
   const format = imageFormatOf(file.head)
   if (!format) {
-    throw refused(path, `'${path}' must be a picture as PNG, JPEG or WebP: its first bytes are those of no such file.`)
+    throw refused(path, `'${path}' must be a PNG, JPEG or WebP image: its first bytes match none of them.`)
   }
   const filename = file.filename || `${file.field === 'mask' ? 'mask' : 'image'}.${format}`
   return { ...file, filename, mediaType: `image/${format}` }
@@ -185,11 +185,11 @@ function checkedFile(file: UploadedFile, path: string): UploadedFile {
 
 function checkCount(images: readonly JsonObject[], path: string): void {
   if (images.length > 0 && images.length <= mostImages) return
-  throw refused(path, `'${path}' must have from 1 to ${mostImages} pictures, not ${images.length}.`)
+  throw refused(path, `'${path}' must have from 1 to ${mostImages} images, not ${images.length}.`)
 }
 
 function missing(path: string): RouterError {
-  return refused(path, `'${path}' is missing: an edit needs from 1 to ${mostImages} pictures.`)
+  return refused(path, `'${path}' is missing: an edit needs from 1 to ${mostImages} images.`)
 }
 
 function refused(param: string, message: string): RouterError {
