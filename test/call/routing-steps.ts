@@ -305,7 +305,7 @@ const able: readonly Step[] = [
     fact: 'a request that is too long for one target goes to one with a larger context window',
     async check(route, world) {
       const { secret } = world.key()
-      world.acts.one.push(failing(400, {}, { code: 'context_length_exceeded', message: 'too long' }))
+      world.acts.one.push(failing(400, {}, { code: 'context_length_exceeded', message: 'prompt is too long' }))
       const body = { models: [idOf(route, 'two', '-larger')] }
       const { status } = await world.ask(route, { secret, body })
       expect([status, asked(world)]).toEqual([200, ['one', 'two']])
@@ -315,7 +315,7 @@ const able: readonly Step[] = [
     fact: 'a request that is too long for one target goes to no other one with a context window of the same size',
     async check(route, world) {
       const { secret } = world.key()
-      world.acts.one.push(failing(400, {}, { code: 'context_length_exceeded', message: 'too long' }))
+      world.acts.one.push(failing(400, {}, { code: 'context_length_exceeded', message: 'prompt is too long' }))
       const { status } = await world.ask(route, { secret, model: both(route) })
       expect([status, asked(world)]).toEqual([400, ['one']])
     },

@@ -115,6 +115,27 @@ export function foreseen(
   }
 }
 
+/**
+ * Checks that a conversation would fit into the budgets if it were admitted now, by its bytes or by its tokens: nothing stays reserved.
+ * Throws RouterError `budget_exhausted`.
+ */
+export function requireBudget(
+  call: ConversationToAdmit,
+  services: Pick<AdmissionServices, 'budget' | 'defaultOutputTokens'>,
+): void {
+  const { budget, defaultOutputTokens } = services
+  const bounded = boundedCall(call.request, call.at)
+  const payers = payersOf(call)
+  const allowance = { leftNano: leftOf(payers, budget), defaultLength: defaultOutputTokens }
+  const { nanoUsd } = mostOf(call.targets.map((target) => holdAt(target, bounded, allowance)))
+  try {
+    budget.reserve({ ...payers, nanoUsd }).settle(0n)
+  } catch (thrown) {
+    const isExhausted = thrown instanceof RouterError && thrown.code === 'budget_exhausted'
+    if (!isExhausted || !countableTexts(call, countableConversation(call, services), services)) throw thrown
+  }
+}
+
 /** The most that a call can use at a target, and what that can cost. */
 export type MostUsed = { usage: Usage; nanoUsd: bigint }
 

@@ -4,7 +4,7 @@ import { withLoans } from '../../lending/with-loans.ts'
 import { Explanation } from '../../routing/explanation.ts'
 import { skipClosed, skipTroubled } from '../../routing/health/failures.ts'
 import type { Trouble } from '../../routing/health/health.ts'
-import { foreseen } from '../admission/admission.ts'
+import { foreseen, requireBudget } from '../admission/admission.ts'
 import type { CallKind } from '../call-kind.ts'
 import { explained, readRequest } from '../handle-call.ts'
 import { findTargets } from '../targets/find-targets.ts'
@@ -60,7 +60,9 @@ function planned(
   explanation.begin(performance.now())
   const call = { strict, session }
   const found = findTargets(key, { call, read, start: { at }, explanation }, kind, services)
-  const expected = foreseen({ ...found, request: read.request, at }, admission)
+  const supposed = { ...found, request: read.request, at }
+  requireBudget(supposed, admission)
+  const expected = foreseen(supposed, admission)
   orderTargets({ ...found, call, read, admission: expected, explanation, looksOnly: true }, kind, routing)
   for (const target of found.targets) {
     const isClosed = skipClosed(explanation, target, { ...routing, organization })

@@ -17,6 +17,7 @@ import type { TargetedCall } from '../attempt/types.ts'
 import type { CallKind } from '../call-kind.ts'
 import { readRequest } from '../handle-call.ts'
 import { openConversations, type StoredTurns } from '../open/conversations.ts'
+import { restrictedTargets } from '../targets/restricted-targets.ts'
 import type { ReadConversation } from './conversation.ts'
 import type { ExplainServices } from './explain.ts'
 
@@ -43,13 +44,16 @@ type Tried = {
  */
 export async function tryRequest(
   { key, kind, body, targetFor }: Tried,
-  { rulesOf, ...bounds }: Pick<ExplainServices, 'rulesOf' | 'maxUnknownFields' | 'maxValues'>,
+  { rulesOf, held, ...bounds }: Pick<ExplainServices, 'rulesOf' | 'held' | 'maxUnknownFields' | 'maxValues'>,
 ): Promise<TriedRequest> {
   const conversations = openConversations(nothingStored, (id) => rulesOf(id).retention)
   const services = { ...bounds, conversations, signatures: noSignatures }
   const { signal } = new AbortController()
-  const { request, turn } = await readRequest({ json: body }, { call: { signal }, key, kind, services })
-  const target = targetFor(request)
+  const read = await readRequest({ json: body }, { call: { signal }, key, kind, services })
+  const { request, turn } = read
+  const { organization } = key
+  const restricted = { ...kind.restricted(read), organization, held, at: Date.now() }
+  const [target] = restrictedTargets([targetFor(request)], restricted)
   const clientApi = kind.clientApi
   const call: TargetedCall['call'] = { id: 'tried', clientApi, strict: false, signal }
   const media = noFiles(clientApi.wireNames('messages')[0] ?? '')
