@@ -11,10 +11,10 @@ import { handleCall } from '../src/call/handle-call.ts'
 import { chatKind } from '../src/call/kinds/chat.ts'
 import { openConversations } from '../src/call/open/conversations.ts'
 import type { AdmissionServices, Services } from '../src/call/types.ts'
-import { deepest, exceeded, mostMembers } from '../src/core/json.ts'
+import { deepest, exceeded, maxMembers } from '../src/core/json.ts'
 import { openBudget, type Reservation } from '../src/money/budget.ts'
 import { Affinity } from '../src/routing/affinity.ts'
-import { Gate, Gates } from '../src/routing/health/concurrency-limiter.ts'
+import { ConcurrencyLimiter, ConcurrencyLimiters } from '../src/routing/health/concurrency-limiter.ts'
 import { Health } from '../src/routing/health/health.ts'
 import { RetryBudget } from '../src/routing/health/retries.ts'
 import { Measurements } from '../src/routing/measurements.ts'
@@ -78,7 +78,7 @@ async function* bytesOf(pieces: readonly Uint8Array[]): AsyncGenerator<Uint8Arra
   yield* pieces
 }
 
-const open: Reservation = { raise() {}, charge() {}, settle() {}, written() {}, mostNano: () => 0n }
+const open: Reservation = { raise() {}, charge() {}, settle() {}, written() {}, maxNano: () => 0n }
 const unlimited = { requestsPerMinute: null, tokensPerMinute: null, concurrentCalls: null }
 const generous = { requestsPerMinute: 1e9, tokensPerMinute: 1e12, concurrentCalls: 1e6 }
 const nothingSpent = { ofKey: () => 0n, ofGroup: () => 0n, totalOfOrganization: () => 0n }
@@ -125,7 +125,7 @@ function servicesOf({ providers, catalog, config }: Snapshot, state: State): Ser
     tokenizer: { count: async () => undefined, close: async () => {} },
     httpClient,
     media: { fetchMedia: none, settings: config.media },
-    gate: new Gate(() => ({ concurrent: Infinity, queue: 0 })),
+    gate: new ConcurrencyLimiter(() => ({ concurrent: Infinity, queue: 0 })),
     ledger: { settle: async () => {} },
     signatures: openSignatureCache(),
     conversations: openConversations({ responses: { get: none } } as never, () => rules.retention),
@@ -138,7 +138,7 @@ function servicesOf({ providers, catalog, config }: Snapshot, state: State): Ser
       retries: new RetryBudget(),
       measurements: new Measurements(),
       affinity: new Affinity(),
-      gates: new Gates(),
+      gates: new ConcurrencyLimiters(),
     },
     // What a bench needs of keys and rules is less than what they have.
   } as unknown as Services
@@ -146,7 +146,7 @@ function servicesOf({ providers, catalog, config }: Snapshot, state: State): Ser
 
 function readBody(kind: Kind, state: State, values: number): unknown {
   const text = bodies[kind]
-  if (state === 'with' && exceeded(text, { values, depth: deepest, members: mostMembers })) throw new Error('too much')
+  if (state === 'with' && exceeded(text, { values, depth: deepest, members: maxMembers })) throw new Error('too much')
   return JSON.parse(text)
 }
 

@@ -15,7 +15,7 @@ import type { Target } from '../src/manifest/target.ts'
 import { boundedCall, costBound } from '../src/money/max-cost.ts'
 import { Affinity } from '../src/routing/affinity.ts'
 import { tryTargets } from '../src/routing/attempts.ts'
-import { Gates } from '../src/routing/health/concurrency-limiter.ts'
+import { ConcurrencyLimiters } from '../src/routing/health/concurrency-limiter.ts'
 import { Health } from '../src/routing/health/health.ts'
 import { RetryBudget } from '../src/routing/health/retries.ts'
 import { callClass, Measurements } from '../src/routing/measurements.ts'
@@ -52,7 +52,7 @@ function state(): RoutingState {
     retries: new RetryBudget(),
     measurements: new Measurements(),
     affinity: new Affinity(),
-    gates: new Gates(),
+    limiters: new ConcurrencyLimiters(),
   }
   const kind = callClass('chat', false, 100)
   for (const target of targets) {
@@ -124,6 +124,6 @@ const direct = await smallest(async () => await attempt(one, {}))
 const tried = await smallest(async () => {
   const trial = { targets: [one] as const, rules: defaultRouting, signal, caller, kind, attempt, onFailed() {} }
   const result = await tryTargets<{ dropped: string[]; error?: undefined }>(trial, opened)
-  if (!result.error) result.passage.ended()
+  if (!result.error) result.handle.ended()
 })
 told('trying one healthy target', tried - direct)

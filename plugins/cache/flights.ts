@@ -8,7 +8,7 @@ export class Flights {
   readonly #mostMs: number
   readonly #under = new Map<string, ((landing: Landing) => void)[]>()
 
-  /** `mostMs`: how long a call waits for another. */
+  /** `maxMs`: how long a call waits for another. */
   constructor(mostMs: number) {
     this.#mostMs = mostMs
   }

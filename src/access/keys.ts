@@ -39,7 +39,7 @@ export type FirstKey = { created: true; secret: string } | { created: false }
 
 /** Opens the cached access to the keys of a store. `now` returns Unix milliseconds. */
 export function openAccess(store: Pick<Store, 'keys'>, { now = Date.now, rereadMs = defaultRereadMs } = {}): Access {
-  const known = new LRUCache<string, { key: KeyRecord; readAt: number }>({ max: mostKnown })
+  const known = new LRUCache<string, { key: KeyRecord; readAt: number }>({ max: maxKnown })
   store.keys.onChange((changed) => {
     if (changed) known.delete(changed.toString('hex'))
     else known.clear()
@@ -131,6 +131,6 @@ const actor = 'first-start'
 /** Maximum time for which a key still works after another process has revoked it. */
 const defaultRereadMs = 2_000
 /** Maximum number of known keys, of about 1 KB each. */
-const mostKnown = 10_000
+const maxKnown = 10_000
 
 const howToSend = 'Send it as "Authorization: Bearer <key>" or "x-api-key: <key>".'

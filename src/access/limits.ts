@@ -205,24 +205,24 @@ function endsOf(parts: readonly Reserved[]): Pick<LimitReservation, 'settle' | '
 
 /** Returns the remainder of the tightest limit of each kind, and when it is fully available again. */
 function headersOf(applied: readonly LimitedWindow[], at: number): Record<string, string> {
-  const rests = applied.flatMap(({ limits, window }): Rest[] => {
+  const rests = applied.flatMap(({ limits, window }): Remaining[] => {
     const resetMs = (window.slots.at(-1)?.endsAt ?? at) - at
     return kinds.flatMap(({ what, limitOf }) => {
       const limit = limits[limitOf]
       return limit === null ? [] : { what, limit, left: limit - window[what], resetMs }
     })
   })
-  return restHeaders(rests)
+  return remainingHeaders(rests)
 }
 
 /** Remaining part of a limit, and the time until all of it is available. */
-export type Rest = { what: What; limit: number; left: number; resetMs: number }
+export type Remaining = { what: What; limit: number; left: number; resetMs: number }
 
 /** Returns headers for the client: the remainder of the tightest limit of each kind. */
-export function restHeaders(rests: readonly Rest[]): Record<string, string> {
+export function remainingHeaders(rests: readonly Remaining[]): Record<string, string> {
   const headers: Record<string, string> = {}
   for (const { what, limitName, remainingName, resetName } of kinds) {
-    let tightest: Rest | undefined
+    let tightest: Remaining | undefined
     for (const rest of rests)
       if (rest.what === what && (!tightest || Math.max(rest.left, 0) < Math.max(tightest.left, 0))) tightest = rest
     if (!tightest) continue

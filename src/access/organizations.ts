@@ -14,7 +14,7 @@ export function openOrganizations(
   store: Pick<Store, 'organizations'>,
   { now = Date.now, rereadMs = defaultRereadMs } = {},
 ): OrganizationCache {
-  const known = new LRUCache<string, { rules: OrganizationRules; readAt: number }>({ max: mostKnown })
+  const known = new LRUCache<string, { rules: OrganizationRules; readAt: number }>({ max: maxKnown })
   const changed = new Set<string>()
   store.organizations.onChange((id) => changed.add(id))
   return {
@@ -36,4 +36,4 @@ export function openOrganizations(
 
 /** Maximum time for which a change by another process may go unnoticed. */
 const defaultRereadMs = 2_000
-const mostKnown = 10_000
+const maxKnown = 10_000

@@ -8,8 +8,8 @@ import {
   type LimitReservation,
   type Limits,
   neededTokens,
-  type Rest,
-  restHeaders,
+  type Remaining,
+  remainingHeaders,
   runningWaitMs,
   type TokenRequest,
   unlimited,
@@ -23,19 +23,19 @@ type Applied = Pick<Limited, 'scope'> & { what: What; need: Need & { limit: bigi
  * Opens the limits of one event loop of several: its local quota of them. Throws Borrowing where that is too little.
  * `now` returns milliseconds of the quota allocator's clock.
  */
-export function openLentLimits(purse: Purse, { now }: { now(): number }): Limits {
+export function openQuotaLimits(purse: Purse, { now }: { now(): number }): Limits {
   return {
     take(limited, request) {
       const applied = limited.flatMap((one) => appliedOf(one, request))
       if (applied.length === 0) return unlimited
       const accounts = applied.flatMap(({ need }) => purse.find(need) ?? [])
-      const isLent = applied.every(({ need }, index) => holds(accounts[index], need))
-      if (accounts.length < applied.length || !isLent) throw borrowing(purse, applied)
+      const isLent = applied.every(({ need }, index) => covers(accounts[index], need))
+      if (accounts.length < applied.length || !isLent) throw requestQuota(purse, applied)
       const endsAt = slotEnd(now())
       const taken = applied.map(({ what, need }, index) => takeFrom(purse, { what, need, endsAt }, accounts[index]))
       for (const account of accounts) purse.refill(account)
       const resetMs = endsAt - now()
-      const rests = applied.map(({ what, need }, index): Rest => {
+      const rests = applied.map(({ what, need }, index): Remaining => {
         const { left } = accounts[index] as PurseAccount
         return {
           what,
@@ -44,7 +44,7 @@ export function openLentLimits(purse: Purse, { now }: { now(): number }): Limits
           resetMs,
         }
       })
-      return { ...endsOf(taken), headers: restHeaders(rests) }
+      return { ...endsOf(taken), headers: remainingHeaders(rests) }
     },
     state: () => ({ windows: purse.totals().accounts, running: Number(purse.totals().reserved) }),
   }
@@ -67,7 +67,7 @@ function appliedOf({ scope, id, limits }: Limited, request: TokenRequest): Appli
 }
 
 /** Checks whether a call may run with the local quota; more than that is requested while the quota allocator has it. */
-function holds(account: PurseAccount | undefined, { least, wish }: Need): boolean {
+function covers(account: PurseAccount | undefined, { least, wish }: Need): boolean {
   if (!account) return false
   const free = freeIn(account)
   return free >= wish || (free >= least && account.left <= 0n)
@@ -112,7 +112,7 @@ function endsOf(taken: readonly Taken[]): Pick<LimitReservation, 'settle' | 'und
   return { settle: (tokens) => end((one) => one.settle(tokens)), undo: () => end((one) => one.undo()) }
 }
 
-function borrowing(purse: Purse, applied: readonly Applied[]): Borrowing {
+function requestQuota(purse: Purse, applied: readonly Applied[]): Borrowing {
   const needs = applied.map(({ need }) => need)
   return new Borrowing(purse, needs, (standings) => refusalOf(applied, standings))
 }
@@ -122,12 +122,12 @@ function refusalOf(applied: readonly Applied[], standings: readonly Standing[]):
     const standing = standings.find(({ account }) => account === one.need.account)
     return standing ? { ...one, standing } : []
   })
-  const rests = stood.map(({ what, need, standing: { left, resetMs } }): Rest => {
+  const rests = stood.map(({ what, need, standing: { left, resetMs } }): Remaining => {
     return { what, limit: Number(need.limit), left: Number(left), resetMs }
   })
   const exceeded = stood.filter(({ standing }) => standing.isShort).map(exceededBy)
   const [longest] = exceeded.sort((one, other) => other.waitMs - one.waitMs)
-  const facts = { retryAfterMs: longest?.waitMs ?? runningWaitMs, headers: restHeaders(rests) }
+  const facts = { retryAfterMs: longest?.waitMs ?? runningWaitMs, headers: remainingHeaders(rests) }
   return new RouterError('rate_limited', longest ? exceededMessage(longest) : 'A limit has been reached.', facts)
 }
 

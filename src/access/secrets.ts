@@ -21,15 +21,15 @@ function hashOf(secret: string): Buffer {
 export function requireUsableSecret(chosen: string | undefined): void {
   if (!chosen) return
   if (!/^[\x21-\x7e]+$/.test(chosen)) throw new Error(`${adminKeyVariable} ${unsendable}`)
-  if (chosen.length < shortestSecret)
+  if (chosen.length < minSecretLength)
     throw new Error(`${adminKeyVariable} has ${chosen.length} characters; ${tooShort}`)
 }
 
 /** The environment variable that may contain the secret of the first key. */
 export const adminKeyVariable = 'INFERENCE_ROUTER_ADMIN_KEY'
 
-const shortestSecret = 20
-const tooShort = `use ${shortestSecret} or more, chosen at random, or unset it: the first start then creates a key and prints it once`
+const minSecretLength = 20
+const tooShort = `use ${minSecretLength} or more, chosen at random, or unset it: the first start then creates a key and prints it once`
 const unsendable = 'has characters that cannot be sent in a header: use letters, digits and punctuation without spaces'
 
 /** Headers as Node parses them, by lower-case name. */

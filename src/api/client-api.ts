@@ -26,9 +26,9 @@ export type ClientApi = {
   /** The client's body for a provider of the same format: its model id, without the dropped fields, and of this length. */
   editRequest(body: JsonObject, facts: EditFacts): JsonObject
   /** The neutral names of what such an edit changes or leaves out by itself: what other providers made, and wrong limits. */
-  editLosses(body: JsonObject): string[]
+  droppedByEdit(body: JsonObject): string[]
   /** Checks whether a request may use names that are not the API's own: an edited body then needs the provider's. */
-  hasOtherWords?(request: NeutralRequest): boolean
+  hasAlternativeNames?(request: NeutralRequest): boolean
   /** Token counting for requests, in APIs that have an endpoint for it. */
   counting?: Counting
   writeReply(reply: Reply, facts: ReplyFacts): JsonObject
@@ -58,13 +58,13 @@ export type EditFacts = {
   stream: boolean
   dropped: readonly string[]
   files?: FetchedFiles | undefined
-  words?: ProviderWords | undefined
+  providerFields?: ProviderFields | undefined
   textRefusals?: boolean
   length?: number | undefined
 }
 
 /** Provider-specific way to ask for reasoning and caching: `members` of a body, and a `mark` of a content part. */
-export type ProviderWords = { members: JsonObject; mark?: JsonObject }
+export type ProviderFields = { members: JsonObject; mark?: JsonObject }
 
 /**
  * `model` is the `provider/model` that served; `costUsd` is missing when no price is known. `request` is the answered

@@ -51,7 +51,7 @@ function checked(members: JsonObject): ForeignSignature {
 }
 
 /** Returns the neutral name of what is dropped with a foreign signature. The signature of a call, text or search has no name of its own. */
-export function lossWith(text: Json | undefined): string[] {
+export function droppedWith(text: Json | undefined): string[] {
   const { body, search, call, text: position } = readForeignSignature(text) ?? {}
   if ((call ?? position ?? search) !== undefined) return []
   return body === undefined ? ['parts.reasoning'] : ['parts.opaque']

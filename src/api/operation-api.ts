@@ -36,7 +36,7 @@ export type OperationApi = {
   /** Throws RouterError 400 for what this model cannot do, as far as the catalog knows. */
   checkModel?(request: OperationRequest, entry: ModelEntry): void
   /** The most that a call can use at a model. */
-  most(request: OperationRequest, entry: ModelEntry | undefined): Usage
+  maxUsage(request: OperationRequest, entry: ModelEntry | undefined): Usage
   /** The texts whose tokens `most` bounds by their bytes: each as often as it is read. */
   texts?(request: OperationRequest): string[]
   /**

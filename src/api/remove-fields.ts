@@ -5,7 +5,7 @@ import { type FieldNames, namesOf } from './wire-fields.ts'
 /** Parts to remove from a body of one API so that nothing of a dropped field is left in it. */
 type Removal = {
   /** Whole messages, items and content parts. */
-  lost?: (node: JsonObject) => boolean
+  isDropped?: (node: JsonObject) => boolean
   /** Members of messages. */
   messages?: readonly string[]
   /** Paths of members of items and content parts, and of tool calls. */
@@ -46,7 +46,7 @@ export function bodyWithoutFields(body: JsonObject, fields: readonly string[], a
     if (Array.isArray(list) && removals.some(concernsParts))
       edited = { ...edited, [name]: editConversation(list, removals) }
   }
-  return withoutLostChoice(withoutTools(edited, removals), body)
+  return withoutDroppedChoice(withoutTools(edited, removals), body)
 }
 
 /** A web search is a field of its own, although clients ask for it among their tools. */
@@ -61,22 +61,22 @@ function removalOf(field: string, api: Removals): Removal {
   if (known) return known
   const [first, second = '', third] = field.split('.')
   if (first !== 'parts') return { paths: namesOf(field, api) }
-  const type = removals[`parts.${second}`]?.lost
+  const type = removals[`parts.${second}`]?.isDropped
   const member = third === undefined ? undefined : removals[`parts.${third}`]
   return type && member ? withinType(member, type) : {}
 }
 
 /** `parts.image.detail`: a removal for parts of one type. */
-function withinType({ lost, parts = [], edit }: Removal, isType: (node: JsonObject) => boolean): Removal {
+function withinType({ isDropped, parts = [], edit }: Removal, isType: (node: JsonObject) => boolean): Removal {
   const shortened = (node: JsonObject) => parts.reduce(withoutPath, node)
   return {
-    ...(lost && { lost: (node) => isType(node) && lost(node) }),
+    ...(isDropped && { isDropped: (node) => isType(node) && isDropped(node) }),
     edit: (node) => (isType(node) ? (edit?.(shortened(node)) ?? shortened(node)) : node),
   }
 }
 
-function concernsParts({ lost, messages, parts, edit }: Removal): boolean {
-  return Boolean(lost ?? messages ?? parts ?? edit)
+function concernsParts({ isDropped, messages, parts, edit }: Removal): boolean {
+  return Boolean(isDropped ?? messages ?? parts ?? edit)
 }
 
 /** A conversation never becomes empty. */
@@ -88,7 +88,7 @@ function editConversation(list: readonly Json[], removals: readonly Removal[]): 
 function editNodes(nodes: readonly Json[], removals: readonly Removal[]): Json[] {
   return nodes.flatMap((node): Json[] => {
     if (!isObject(node)) return [node]
-    return removals.some(({ lost }) => lost?.(node)) ? [] : editNode(node, removals)
+    return removals.some(({ isDropped }) => isDropped?.(node)) ? [] : editNode(node, removals)
   })
 }
 
@@ -100,7 +100,7 @@ function editNode(node: JsonObject, removals: readonly Removal[]): JsonObject[] 
     return edit ? edit(shorter) : shorter
   }, node)
   const whole = editInside(edited, removals)
-  return node.role === 'assistant' && !saysAnything(whole) && saysAnything(node) ? [] : [whole]
+  return node.role === 'assistant' && !hasContent(whole) && hasContent(node) ? [] : [whole]
 }
 
 /** Edits lists inside a node; one that has lost all its parts is replaced by a text that states this. */
@@ -119,14 +119,14 @@ function editInside(node: JsonObject, removals: readonly Removal[]): JsonObject 
   return edited
 }
 
-const said = ['content', 'tool_calls', 'function_call', 'refusal', 'audio', 'images'].concat([
+const contentMembers = ['content', 'tool_calls', 'function_call', 'refusal', 'audio', 'images'].concat([
   'reasoning_content',
   'reasoning',
   'reasoning_details',
 ])
 
-function saysAnything(message: JsonObject): boolean {
-  return said.some((name) => message[name] !== undefined && message[name] !== null && message[name] !== '')
+function hasContent(message: JsonObject): boolean {
+  return contentMembers.some((name) => message[name] !== undefined && message[name] !== null && message[name] !== '')
 }
 
 function withoutTools(body: JsonObject, removals: readonly Removal[]): JsonObject {
@@ -162,7 +162,7 @@ function withoutItem(item: Json, path: readonly string[]): Json[] {
 }
 
 /** An edited body without a choice of tools that are gone; providers refuse one, and any choice among no tools. */
-function withoutLostChoice(edited: JsonObject, body: JsonObject): JsonObject {
+function withoutDroppedChoice(edited: JsonObject, body: JsonObject): JsonObject {
   const before = toolsOf(body)
   const after = toolsOf(edited)
   if (before.length === after.length) return edited
@@ -181,7 +181,7 @@ function withoutLostChoice(edited: JsonObject, body: JsonObject): JsonObject {
     return before.some((tool) => isChosen(tool, pointer)) && !after.some((tool) => isChosen(tool, pointer))
   }
   const { tool_choice: choice, function_call: call, ...rest } = edited
-  const left = withoutLost(choice, isLost) ?? parallelWish(choice)
+  const left = withoutDropped(choice, isLost) ?? parallelSetting(choice)
   return {
     ...rest,
     ...(left !== undefined && { tool_choice: left }),
@@ -190,7 +190,7 @@ function withoutLostChoice(edited: JsonObject, body: JsonObject): JsonObject {
 }
 
 /** Returns `tool_choice` as a dropped field when the body demands a call and the edited one no longer does. */
-export function lostChoice(body: JsonObject, edited: JsonObject, dropped: readonly string[]): string[] {
+export function droppedChoice(body: JsonObject, edited: JsonObject, dropped: readonly string[]): string[] {
   const isLost = demands(body) && !demands(edited) && !dropped.includes('tool_choice')
   return isLost ? ['tool_choice'] : []
 }
@@ -208,7 +208,7 @@ function toolsOf({ tools, functions }: JsonObject): JsonObject[] {
 }
 
 /** A choice that is still possible; a list of allowed tools is narrowed to those that are left. */
-function withoutLost(choice: Json | undefined, isLost: (pointer: Json) => boolean): Json | undefined {
+function withoutDropped(choice: Json | undefined, isLost: (pointer: Json) => boolean): Json | undefined {
   if (!isObject(choice)) return choice
   if (choice.type !== 'allowed_tools') return isLost(choice) ? undefined : choice
   const { allowed_tools: nested } = choice
@@ -220,7 +220,7 @@ function withoutLost(choice: Json | undefined, isLost: (pointer: Json) => boolea
 }
 
 /** Returns the tool choice that only keeps calls from being parallel: in the Messages API the choice decides that as well. */
-export function parallelWish(choice: Json | undefined): Json | undefined {
+export function parallelSetting(choice: Json | undefined): Json | undefined {
   const alone = isObject(choice) && choice.disable_parallel_tool_use === true
   return alone ? { type: 'auto', disable_parallel_tool_use: true } : undefined
 }

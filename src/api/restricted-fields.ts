@@ -15,7 +15,7 @@ export type Rule = 'read' | 'refuse' | 'priced' | 'held' | 'inside'
  * A field that decides more than the words of a reply, as a path in the body that goes through lists. `instead` is the advice that
  * follows its name in a message.
  */
-export type GovernedField = {
+export type RestrictedField = {
   name: string
   /** All APIs where this is missing. */
   apis?: readonly Api[]
@@ -44,7 +44,7 @@ const readLengths: { readonly [api in Api]: readonly string[] } = {
 }
 
 /** Every restricted field of the client APIs; manifests add those of their providers. */
-export const governedFields: readonly GovernedField[] = [
+export const restrictedFields: readonly RestrictedField[] = [
   { name: 'model', effect: 'server', rule: 'read' },
   { name: 'models', effect: 'server', rule: 'read' },
   { name: 'provider', effect: 'server', rule: 'read' },
@@ -61,7 +61,7 @@ export const governedFields: readonly GovernedField[] = [
   { name: 'inference_geo', apis: ['messages'], effect: 'server', rule: 'priced' },
 
   ...(['chat', 'responses', 'messages'] as const).flatMap((api) =>
-    lengths.map((name): GovernedField => {
+    lengths.map((name): RestrictedField => {
       const rule = readLengths[api].includes(name) ? 'read' : 'refuse'
       return { name, apis: [api], effect: 'cost', rule, instead: ownLength }
     }),
@@ -120,10 +120,10 @@ export const governedFields: readonly GovernedField[] = [
 ]
 
 /** A restricted field in a body: its path there, and its value. */
-export type GovernedUse = { field: GovernedField; path: string; value: Json }
+export type RestrictedUse = { field: RestrictedField; path: string; value: Json }
 
 /** Finds the uses of restricted fields that the router does not simply read. */
-export type GovernedSearch = (body: JsonObject) => GovernedUse[]
+export type RestrictedSearch = (body: JsonObject) => RestrictedUse[]
 
 /** Members in which clients put what a provider alone understands. */
 const wrappers = ['extra_body', 'extensions', 'provider_options', 'providerOptions']
@@ -132,8 +132,8 @@ const wrappers = ['extra_body', 'extensions', 'provider_options', 'providerOptio
  * A search in the bodies of an API for a provider of this slug, with the fields that its manifest adds. A field inside of a wrapper is
  * refused regardless of its rule: the router reads it in its own place only.
  */
-export function governedSearch(api: Api, slug: string, added: readonly GovernedField[]): GovernedSearch {
-  const own = governedFields.filter(({ apis = [api] }) => apis.includes(api))
+export function restrictedSearch(api: Api, slug: string, added: readonly RestrictedField[]): RestrictedSearch {
+  const own = restrictedFields.filter(({ apis = [api] }) => apis.includes(api))
   const fields = new Map([...own, ...added].map((field) => [field.name, field]))
   const acting = [...fields.values()].filter(({ rule }) => rule !== 'read')
   const top = treeOf(acting)
@@ -141,7 +141,7 @@ export function governedSearch(api: Api, slug: string, added: readonly GovernedF
   const wrapping = new Set([...wrappers, slug, ...inside])
   const meant = new Map([...spoken, ...top.keys(), ...fields.keys()].map((name) => [folded(name), name]))
   return (body) => {
-    const uses: GovernedUse[] = []
+    const uses: RestrictedUse[] = []
     for (const name of Object.keys(body)) {
       if (wrapping.has(name)) uses.push(...usesInside(body[name], name, fields))
       else addUses(body[name], top.get(name), uses)
@@ -165,15 +165,15 @@ function folded(name: string): string {
   return name.trim().toUpperCase().toLowerCase()
 }
 
-function misspelt(name: string, meant: string): GovernedField {
+function misspelt(name: string, meant: string): RestrictedField {
   return { name, effect: 'server', rule: 'refuse', instead: `write \`${meant}\`` }
 }
 
 /** Restricted fields by the steps of their paths. */
 type Tree = Map<string, Branch>
-type Branch = { field?: GovernedField; inner: Tree }
+type Branch = { field?: RestrictedField; inner: Tree }
 
-function treeOf(fields: readonly GovernedField[]): Tree {
+function treeOf(fields: readonly RestrictedField[]): Tree {
   const top: Tree = new Map()
   for (const field of fields) {
     let branch: Branch = { inner: top }
@@ -194,7 +194,7 @@ function asksForSomething(value: Json | undefined): value is Json {
 }
 
 /** Runs over the tools of every call: without lists of its own. */
-function addUses(value: Json | undefined, branch: Branch | undefined, uses: GovernedUse[]): void {
+function addUses(value: Json | undefined, branch: Branch | undefined, uses: RestrictedUse[]): void {
   if (!branch || value === undefined) return
   const { field, inner } = branch
   if (field && asksForSomething(value)) uses.push({ field, path: field.name, value })
@@ -203,7 +203,7 @@ function addUses(value: Json | undefined, branch: Branch | undefined, uses: Gove
   else addInner(value, inner, uses)
 }
 
-function addInner(value: Json, inner: Tree, uses: GovernedUse[]): void {
+function addInner(value: Json, inner: Tree, uses: RestrictedUse[]): void {
   if (isObject(value)) for (const [step, branch] of inner) addUses(value[step], branch, uses)
 }
 
@@ -211,9 +211,9 @@ function addInner(value: Json, inner: Tree, uses: GovernedUse[]): void {
 function usesInside(
   wrapper: Json | undefined,
   name: string,
-  fields: ReadonlyMap<string, GovernedField>,
-): GovernedUse[] {
-  const uses: GovernedUse[] = []
+  fields: ReadonlyMap<string, RestrictedField>,
+): RestrictedUse[] {
+  const uses: RestrictedUse[] = []
   const open: [path: string, value: Json | undefined][] = [[name, wrapper]]
   for (let next = open.pop(); next; next = open.pop()) {
     const [at, value] = next
@@ -231,7 +231,7 @@ function usesInside(
 }
 
 /** The router reads a field in its own place only. */
-function inPlace({ name, effect, rule, instead }: GovernedField): GovernedField {
+function inPlace({ name, effect, rule, instead }: RestrictedField): RestrictedField {
   const isRefused = rule === 'refuse' && instead !== undefined
   return { name, effect, rule: 'refuse', instead: isRefused ? instead : `write \`${name}\` at the top of the body` }
 }

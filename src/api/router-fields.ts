@@ -87,7 +87,9 @@ function readProvider(provider: JsonObject): RoutingRequest {
     requireParameters: member('require_parameters', flag),
     dataCollection: member('data_collection', oneOf(dataCollections)),
     zeroRetention: member('zdr', flag) || undefined,
-    unheeded: filled(wishes.filter((name) => member(name, wish) !== undefined).map((name) => `provider.${name}`)),
+    ignored: filled(
+      preferences.filter((name) => member(name, preference) !== undefined).map((name) => `provider.${name}`),
+    ),
   })
 }
 
@@ -100,19 +102,19 @@ function readSort(sort: Json | undefined): Pick<RoutingRequest, 'sort' | 'partit
 }
 
 /** A number of tokens per second or of seconds, or one for each of some percentiles. */
-const wish: Check<Json> = (value, path) => {
+const preference: Check<Json> = (value, path) => {
   if (!isObject(value)) return number(0)(value, path)
   for (const [name, member] of Object.entries(value)) optional(member, `${path}.${name}`, number(0))
   return value
 }
 
 /** Preferences that are accepted and ignored: the reply reports that. */
-const wishes = ['preferred_min_throughput', 'preferred_max_latency'] as const
+const preferences = ['preferred_min_throughput', 'preferred_max_latency'] as const
 
 const providerFields = [
   ...(['order', 'only', 'ignore', 'sort', 'max_price'] as const),
   ...(['allow_fallbacks', 'require_parameters', 'data_collection', 'zdr'] as const),
-  ...wishes,
+  ...preferences,
 ] as const
 type ProviderField = (typeof providerFields)[number]
 
@@ -138,11 +140,11 @@ function asksFor(wished: Json | undefined): boolean {
   return (wished ?? false) !== false && !(Array.isArray(wished) && wished.length === 0)
 }
 
-const furtherModels: Check<string[]> = (value, path) => atMost(mostModels, listOf(filledText)(value, path), path)
+const furtherModels: Check<string[]> = (value, path) => atMost(maxModels, listOf(filledText)(value, path), path)
 
 /** Slugs of providers, in lower case as they are here. */
 const slugs: Check<string[]> = (value, path) =>
-  atMost(mostSlugs, listOf(filledText)(value, path), path).map((slug) => slug.toLowerCase())
+  atMost(maxSlugs, listOf(filledText)(value, path), path).map((slug) => slug.toLowerCase())
 
 function atMost(most: number, names: string[], path: string): string[] {
   if (names.length <= most) return names
@@ -168,23 +170,23 @@ const maxPrice: Check<MaxPrice> = (value, path) => {
 /** A number of USD, or its text. */
 function usd(value: Json, path: string): number {
   const price = typeof value === 'string' && /^\d+(\.\d+)?$/.test(value) ? Number(value) : value
-  const fits = typeof price === 'number' && price >= 0 && price <= largestUsd
+  const fits = typeof price === 'number' && price >= 0 && price <= maxUsd
   return fits ? price : refuse(path, 'a number of USD of at least 0', value)
 }
 
 function sessionId(value: Json, path: string): string {
   const id = text(value, path)
-  return id.length <= longestSession ? id : refuse(path, `a string of at most ${longestSession} characters`, value)
+  return id.length <= maxSessionLength ? id : refuse(path, `a string of at most ${maxSessionLength} characters`, value)
 }
 
 function filled(names: string[] | undefined): string[] | undefined {
   return names && names.length > 0 ? names : undefined
 }
 
-const mostModels = 32
-const mostSlugs = 100
-const longestSession = 256
-const largestUsd = 1_000_000
+const maxModels = 32
+const maxSlugs = 100
+const maxSessionLength = 256
+const maxUsd = 1_000_000
 
 /** The prompt-cache fields that the Chat Completions and Responses APIs share; `wish` asks for the same. Throws RouterError 400. */
 export function readPromptCache(body: JsonObject, wish?: JsonObject): NeutralRequest['cache'] {

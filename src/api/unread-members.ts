@@ -20,7 +20,7 @@ export type Known =
   | { readonly texts: ReadonlySet<string> }
 
 /** Upper bound of the names that are given for one body. */
-export const mostUnread = 50
+export const maxUnread = 50
 
 /**
  * Returns the paths of the members of a body that its reader does not understand, each once and without positions in lists; undefined
@@ -85,5 +85,5 @@ function visitMembers(object: JsonObject, { members, open }: Members, path: stri
 }
 
 function add(found: Set<string>, name: string): void {
-  if (found.size < mostUnread) found.add(name)
+  if (found.size < maxUnread) found.add(name)
 }

@@ -2,7 +2,7 @@ import type { CallRecord } from '../core/call.ts'
 import { hourMs } from '../core/time.ts'
 import { type LedgerQueue, openLedger } from '../money/ledger.ts'
 import { parseRows } from '../money/ledger-entries.ts'
-import { BookMetrics } from '../observe/call-metrics.ts'
+import { LedgerMetrics } from '../observe/call-metrics.ts'
 import { LiveCounts } from '../observe/live-counts.ts'
 import type { Log } from '../observe/log.ts'
 import { RefusedCalls } from '../observe/refused-calls.ts'
@@ -12,9 +12,9 @@ import { isDamage, storeError } from '../store/store-error.ts'
 import type { SentRowsLedger } from '../workers/threads/sent-rows.ts'
 
 /** State that a process has once, however many threads serve its calls: the database, the rows that are to be written, the purge. */
-export type Books = {
+export type Accounting = {
   store: Store
-  metrics: BookMetrics
+  metrics: LedgerMetrics
   /** Current counts, for those who watch. */
   live: LiveCounts
   /** The calls that were refused last. */
@@ -32,20 +32,20 @@ export type Books = {
 }
 
 /** `onFailure` is called when `writeFailure` may have changed. */
-type BooksOptions = {
+type AccountingOptions = {
   log: Log
   onFailure(): void
-  metrics: ConstructorParameters<typeof BookMetrics>[0]
+  metrics: ConstructorParameters<typeof LedgerMetrics>[0]
   tracing?: Tracing | undefined
 }
 
 /** Opens the database for this process alone. */
-export function openBooks(
+export function openAccounting(
   url: string,
-  { log, onFailure, ...settings }: BooksOptions,
+  { log, onFailure, ...settings }: AccountingOptions,
   started: AsyncDisposableStack,
-): Books {
-  const metrics = new BookMetrics(settings.metrics)
+): Accounting {
+  const metrics = new LedgerMetrics(settings.metrics)
   const live = new LiveCounts()
   const { tracing } = settings
   const store = started.adopt(openDatabase(url, log), (open) => open.close())
@@ -118,7 +118,9 @@ function withoutContents(record: CallRecord): CallRecord {
 
 type Writing = { ledger: LedgerQueue; end(): Promise<void> }
 
-function startWriting(own: Pick<Books, 'store' | 'damage' | 'metrics'> & { log: Log; onFailure(): void }): Writing {
+function startWriting(
+  own: Pick<Accounting, 'store' | 'damage' | 'metrics'> & { log: Log; onFailure(): void },
+): Writing {
   const { store, damage, log, onFailure, metrics } = own
   const ledger = openLedger(store.ledger.openWriter(), {
     onError: (err, { backlog, lost }) => {

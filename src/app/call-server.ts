@@ -9,12 +9,18 @@ import type { Sampling } from '../core/trace.ts'
 import type { ServerContext } from '../http/context.ts'
 import { RunningRequests } from '../http/running-requests.ts'
 import { type Log, logOf } from '../observe/log.ts'
-import { atMostPerSecond } from '../observe/refused-calls.ts'
-import { type CallsUnderWay, type LineFacts, LineMetrics } from '../observe/worker-metrics.ts'
+import { limitPerSecond } from '../observe/refused-calls.ts'
+import { type CallsUnderWay, type WorkerFacts, WorkerMetrics } from '../observe/worker-metrics.ts'
 import { openPluginServices, type PluginServices } from '../plugin/call-plugins.ts'
 import type { Finding } from '../routing/findings.ts'
-import { Gate, type GateLimits, type Gates, shared, standingOf } from '../routing/health/concurrency-limiter.ts'
-import type { HealthOptions, Trouble } from '../routing/health/health.ts'
+import {
+  ConcurrencyLimiter,
+  type ConcurrencyLimiters,
+  type ConcurrencyLimits,
+  limiterStatus,
+  shared,
+} from '../routing/health/concurrency-limiter.ts'
+import type { HealthOptions, TargetOutage } from '../routing/health/health.ts'
 import { openSharedState } from '../routing/shared-state.ts'
 import type { SignatureCache } from '../routing/signature-cache.ts'
 import type { PluginHost } from '../snapshot/plugin-host.ts'
@@ -26,7 +32,7 @@ import { openFetcher } from '../upstream/files/fetcher.ts'
 import { openHttpClient } from '../upstream/http/http-client.ts'
 
 /** Parts that a worker needs: its own connection to the database, and its quota to spend. */
-export type LineParts = {
+export type CallServerParts = {
   watch: Pick<Watch, 'current'>
   store: Store
   access: Access
@@ -43,7 +49,7 @@ export type LineParts = {
   /** Sampling that decides which traces are recorded. */
   sampling: Sampling
   /** Number of workers that share the limits of concurrent calls. */
-  lines: number
+  workers: number
   /** Called with findings of this worker about providers that others can use. */
   onFound?: (finding: Finding) => void
   /** Notified when calls have ended. */
@@ -51,18 +57,18 @@ export type LineParts = {
 }
 
 /** A worker: all that one event loop needs to serve calls. */
-export type Line = {
+export type CallServer = {
   context: ServerContext
   /** Returns the parts of the providers that take no calls of this worker, or not all. */
-  troubled(): Trouble[]
+  degraded(): TargetOutage[]
   /** Returns the measurements of providers since the last time. */
   takeMeasured(): Finding[]
   /** Adopts findings of other workers about providers. */
-  adopt(findings: readonly Finding[]): void
+  merge(findings: readonly Finding[]): void
   /** Returns the calls of an organization that are in flight. */
   underWay(organization: string): CallsUnderWay
   /** Returns the facts that it reports to those who watch the process. */
-  facts(): LineFacts
+  facts(): WorkerFacts
   /** Starts to measure the delay of its event loop. */
   watchLoop(): void
   /** Refuses new calls, waits this long for running ones, then aborts them. `stopListening` is called at once. */
@@ -70,18 +76,18 @@ export type Line = {
 }
 
 /** Opens a worker, which ends with the stack. */
-export function openLine(parts: LineParts, started: AsyncDisposableStack): Line {
-  const { watch, store, access, rulesOf, log, onThrown, patienceMs, keepAliveMs, lines } = parts
+export function openCallServer(parts: CallServerParts, started: AsyncDisposableStack): CallServer {
+  const { watch, store, access, rulesOf, log, onThrown, patienceMs, keepAliveMs, workers } = parts
   const routing = openSharedState({
     settings: () => watch.current().config.health,
-    lines,
+    workers,
     onRefused: refusedCredential(logOf(log, 'routing')),
     onFound: parts.onFound,
   })
-  const { health, gates, measurements } = routing
-  const gateLimits = () => shared(watch.current().config.server.limits, lines)
-  const gate = new Gate(gateLimits)
-  const metrics = started.adopt(new LineMetrics(), (open) => open.close())
+  const { health, limiters, measurements } = routing
+  const limits = () => shared(watch.current().config.server.limits, workers)
+  const limiter = new ConcurrencyLimiter(limits)
+  const metrics = started.adopt(new WorkerMetrics(), (open) => open.close())
   const ofPlugins = openPluginServices(logOf(log, 'plugin'), started)
   const underWay = new InFlightCalls()
   const services = servicesOf(watch, {
@@ -96,13 +102,13 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
     held: heldStateOf(parts),
     rulesOf,
     admission: parts.admission,
-    gate,
+    gate: limiter,
     routing,
   })
   const running = new RunningRequests()
   parts.plugins.presentCallsEnd = () => running.presentEnded().then(() => ofPlugins.records.idle(recordsMs))
   const { faults } = ofPlugins
-  const known = { underWay, running, gate, gates, gateLimits, metrics, faults, budget: parts.admission.budget }
+  const known = { underWay, running, limiter, limiters, limits, metrics, faults, budget: parts.admission.budget }
   let stopping = false
   const server = () => watch.current().config.server
   return {
@@ -120,9 +126,9 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
       keepAliveMs,
       keepsAliveEarly: () => server().keepAlive === 'early',
     },
-    troubled: () => health.troubled(),
+    degraded: () => health.degraded(),
     takeMeasured: () => measurements.takeFindings(),
-    adopt: routing.adopt,
+    merge: routing.merge,
     underWay: underWay.of,
     facts: () => factsOf(known),
     watchLoop: () => metrics.watch(),
@@ -143,7 +149,7 @@ function refusedCredential(log: Log): NonNullable<HealthOptions['onRefused']> {
     log.warn({ provider, error: code, message }, 'the provider rejects the credential of this router')
 }
 
-function heldStateOf({ store, log, onThrown }: LineParts): HeldState {
+function heldStateOf({ store, log, onThrown }: CallServerParts): HeldState {
   return openHeldState(store.held, (err) => {
     onThrown(err)
     log.error({ err }, 'state stored at a provider cannot be recorded')
@@ -154,26 +160,26 @@ function heldStateOf({ store, log, onThrown }: LineParts): HeldState {
 function factsOf(own: {
   running: RunningRequests
   underWay: InFlightCalls
-  gate: Gate
-  gates: Gates
-  gateLimits: () => GateLimits
-  metrics: LineMetrics
+  limiter: ConcurrencyLimiter
+  limiters: ConcurrencyLimiters
+  limits: () => ConcurrencyLimits
+  metrics: WorkerMetrics
   faults: PluginServices['faults']
-  budget: LineParts['admission']['budget']
-}): LineFacts {
-  const { running, underWay, gate, gates, gateLimits, metrics, faults, budget } = own
+  budget: CallServerParts['admission']['budget']
+}): WorkerFacts {
+  const { running, underWay, limiter, limiters, limits, metrics, faults, budget } = own
   return {
     running: running.size,
     streams: running.streams,
     underWay: underWay.all(),
     reservedUsd: Number(budget.totals().reservedNano) / 1e9,
-    gates: [standingOf('server', gate, gateLimits()), ...gates.standings()],
+    limiters: [limiterStatus('server', limiter, limits()), ...limiters.standings()],
     pluginFaults: faults.counts(),
     ...metrics.facts(),
   }
 }
 
-const mostRefusedPerSecond = 100
+const maxRefusedPerSecond = 100
 
 /** Maximum time for which a worker that stops waits for plugins to record calls. Milliseconds. */
 const recordsMs = 2_000
@@ -210,9 +216,9 @@ function servicesOf(
 }
 
 /** Returns the ledger, with a log line for every settled call. */
-function logged({ ledger, onRefused }: Pick<LineParts, 'ledger' | 'onRefused'>, log: Log): CallLedger {
+function logged({ ledger, onRefused }: Pick<CallServerParts, 'ledger' | 'onRefused'>, log: Log): CallLedger {
   return {
-    refused: atMostPerSecond(mostRefusedPerSecond, onRefused),
+    refused: limitPerSecond(maxRefusedPerSecond, onRefused),
     settle(record, response, detail) {
       const { id, attemptOf, trace, requestId, requested, provider, model, served, outcome, status, error, failure } =
         record

@@ -10,7 +10,7 @@ import type { OrganizationRules } from '../store/rules.ts'
 import { directoryOf } from './directory.ts'
 
 /** Returns the services that explain routes in a thread that serves no calls; `routing` is the state that the workers have found out. */
-export function explainingBooks({
+export function explainServicesOf({
   watch,
   store,
   rulesOf,

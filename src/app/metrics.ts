@@ -1,31 +1,31 @@
 import { bounded, type Family, type Sample, single } from '../observe/families.ts'
-import { type LineFacts, lineFamilies } from '../observe/worker-metrics.ts'
-import type { Trouble } from '../routing/health/health.ts'
+import { type WorkerFacts, workerFamilies } from '../observe/worker-metrics.ts'
+import type { TargetOutage } from '../routing/health/health.ts'
 import type { Watch } from '../snapshot/reload.ts'
-import type { Books } from './accounting.ts'
+import type { Accounting } from './accounting.ts'
 
 /** Sources of the metrics of a process; `lines` are the facts that its event loops report, and the counts of those that have ended. */
 export type MetricSources = {
-  books: Pick<Books, 'ledger' | 'metrics'>
+  accounting: Pick<Accounting, 'ledger' | 'metrics'>
   watch: Pick<Watch, 'current' | 'problems' | 'refusals'>
-  troubled(): readonly Trouble[]
-  lines(): { facts: readonly LineFacts[]; ended?: LineFacts['refused'] }
+  degraded(): readonly TargetOutage[]
+  workers(): { facts: readonly WorkerFacts[]; ended?: WorkerFacts['refused'] }
 }
 
 /** Returns all metrics of the process. */
-export function processMetrics({ books, watch, troubled, lines }: MetricSources): Family[] {
-  const { facts, ended } = lines()
+export function processMetrics({ accounting, watch, degraded, workers }: MetricSources): Family[] {
+  const { facts, ended } = workers()
   const { series } = watch.current().config.metrics
   return [
-    ...books.metrics.calls.families(),
-    ...[...lineFamilies(facts, ended), circuits(troubled())].map((family) => bounded(family, series)),
+    ...accounting.metrics.calls.families(),
+    ...[...workerFamilies(facts, ended), circuits(degraded())].map((family) => bounded(family, series)),
     single(
       'gauge',
       'inference_router_ledger_backlog',
       'Settled calls that are not on disk yet.',
-      books.ledger.backlog(),
+      accounting.ledger.backlog(),
     ),
-    books.metrics.commitFamily(),
+    accounting.metrics.commitFamily(),
     single(
       'gauge',
       'inference_router_snapshot_generation',
@@ -49,7 +49,7 @@ export function processMetrics({ books, watch, troubled, lines }: MetricSources)
 }
 
 /** Describes the circuits that take no calls, or not all. */
-function circuits(troubled: readonly Trouble[]): Family {
+function circuits(troubled: readonly TargetOutage[]): Family {
   const samples = troubled.map(({ scope, name, state }): Sample => ({ labels: { scope, name, state }, value: 1 }))
   const help = 'Addresses, credentials and targets of providers that take no calls, or only some.'
   return { name: 'inference_router_circuit_not_closed', help, type: 'gauge', samples }

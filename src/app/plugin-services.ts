@@ -34,7 +34,7 @@ export function valuesRoute(values: ValueStore): JsonRoute {
 }
 
 /** Returns the values of plugins as a worker sees them: it reads its own connection to the database, and the accounting writes. */
-export function farValues(store: Pick<Store, 'pluginValues'>, ask: JsonRoute['answer']): ValueStore {
+export function remoteValues(store: Pick<Store, 'pluginValues'>, ask: JsonRoute['answer']): ValueStore {
   const change = async (how: Change['how'], plugin: string, key: string, value = '', until = 0) => {
     const params = { how, plugin, key, value, until: String(until) }
     const { text = '{}' } = await ask({ params, headers: {}, query: {}, readBody: async () => undefined })

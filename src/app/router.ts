@@ -15,7 +15,7 @@ import { type After, buildSnapshot, type Snapshot, textsOf } from '../snapshot/s
 import { eventLoopPatienceMs, type Store } from '../store/open.ts'
 import { takeBooks } from '../workers/handover.ts'
 import type { LinesHolder, SeveralOptions } from '../workers/serving-threads.ts'
-import { type Books, openBooks } from './accounting.ts'
+import { type Accounting, openAccounting } from './accounting.ts'
 import { storedBudgets, storedValues } from './plugin-services.ts'
 import { type Served, type Serving, serveInThisThread } from './serving.ts'
 
@@ -52,7 +52,7 @@ export type Router = {
   /** Resolves when another process has taken over, and the last call has ended here. */
   retired: Promise<void>
   /** Keeps the young generation small as long as that is enough: the process is this router's alone. */
-  holdMemory(): void
+  limitMemory(): void
   /** Notifies all threads that the start is over: its garbage is collected when they are idle. */
   settle(): void
   /** Refuses new calls, waits this long for running ones, then aborts them; settles all. Milliseconds. */
@@ -94,7 +94,7 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
     await plugins.close(open.current())
   })
   const tellFailure = () => {
-    const told = { kind: 'failure', failure: books.writeFailure() } as const
+    const told = { kind: 'failure', failure: accounting.writeFailure() } as const
     holder.lines?.tell(told)
     holder.adopted?.tell(told)
   }
@@ -104,26 +104,27 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   const { isSent, sampling } = traceSettings(env)
   // Closed after the accounting: their last rows are spans as well.
   const tracing = isSent ? started.adopt(await openTracing(log, env), (open) => open.close()) : undefined
-  const books: Books = openBooks(
+  const accounting: Accounting = openAccounting(
     stored.url,
     { log: logOf(log, 'ledger'), onFailure: tellFailure, metrics: snapshot.config.metrics, tracing },
     started,
   )
-  openValues(storedValues(books.store))
-  openBudgets(storedBudgets(books.store))
+  openValues(storedValues(accounting.store))
+  openBudgets(storedBudgets(accounting.store))
   started.defer(() => plugins.close(watch.current()))
-  const access = openAccess(books.store)
-  const { rulesOf } = openOrganizations(books.store)
-  await books.ledger.ready()
+  const access = openAccess(accounting.store)
+  const { rulesOf } = openOrganizations(accounting.store)
+  await accounting.ledger.ready()
   const port = options.port ?? server.port
-  const served = { sampling, watch, books, access, rulesOf, plugins, log, environment, port, patienceMs, keepAliveMs }
+  const opened = { watch, accounting, access, rulesOf, plugins }
+  const served = { ...opened, sampling, log, environment, port, patienceMs, keepAliveMs }
   const serving = await (count === 1 && !mayHandOver
     ? serveInThisThread(served, started)
     : serveInSeveral(served, { count, holder, handed, mayHandOver }, started))
   // Last, because a start that fails later would have created a key without displaying it.
-  const firstKey = createFirstKey(books.store, env)
+  const firstKey = createFirstKey(accounting.store, env)
   serving.open()
-  books.store.waitAtMost(eventLoopPatienceMs)
+  accounting.store.waitAtMost(eventLoopPatienceMs)
   const { url, manageUrl } = serving
   log.info({ url, manageUrl, threads: count, generation: snapshot.generation }, 'serving')
   return {

@@ -13,7 +13,7 @@ import type { ManagementContext } from '../management/manage.ts'
 import { authCheckRoutes, managementRoutes } from '../management/routes.ts'
 import { formatProblem } from '../manifest/check/problem.ts'
 import type { Family } from '../observe/families.ts'
-import type { Trouble } from '../routing/health/health.ts'
+import type { TargetOutage } from '../routing/health/health.ts'
 import { shortPath } from '../snapshot/config.ts'
 import type { Watch } from '../snapshot/reload.ts'
 import type { Store } from '../store/open.ts'
@@ -31,7 +31,7 @@ export type RouteServices = {
   /** Returns why nothing may be changed: the database is damaged. */
   damage(): string | undefined
   /** Returns the parts of the providers that take no calls, or not all. */
-  troubled(): readonly Trouble[]
+  degraded(): readonly TargetOutage[]
   /** Current activity of an organization. */
   live: ManagementContext['live']
   refused: ManagementContext['refused']
@@ -42,13 +42,13 @@ export type RouteServices = {
 }
 
 /** Checks whether a route changes the database, or reads much of it: of several threads only one does that. */
-export function isForBooks({ path, method = 'get', isForLines = false }: JsonRoute): boolean {
-  return !isForLines && (path.startsWith('/v1/manage') || path === '/metrics' || method === 'delete')
+export function isForMainThread({ path, method = 'get', isForWorkers = false }: JsonRoute): boolean {
+  return !isForWorkers && (path.startsWith('/v1/manage') || path === '/metrics' || method === 'delete')
 }
 
 /** Returns the routes of the service besides the calls. */
 export function jsonRoutes(services: RouteServices): Routes {
-  const { watch, store, access, rulesOf, stopping, writeFailure, damage, troubled, metrics, explaining } = services
+  const { watch, store, access, rulesOf, stopping, writeFailure, damage, degraded, metrics, explaining } = services
   const { live, refused } = services
   const directory = () => directoryOf(watch.current())
   return {
@@ -57,7 +57,7 @@ export function jsonRoutes(services: RouteServices): Routes {
       ...healthRoutes(
         () => {
           const failure = writeFailure()
-          return readiness({ watch, troubled }, [
+          return readiness({ watch, degraded }, [
             ...(stopping() ? ['The router is stopping.'] : []),
             ...(failure === undefined ? [] : [failure]),
           ])
@@ -70,7 +70,7 @@ export function jsonRoutes(services: RouteServices): Routes {
     ],
     open: storedResponseRoutes(store, access),
     manage: [
-      ...managementRoutes({ store, access, directory, damage, troubled, explaining, live, refused, watch }),
+      ...managementRoutes({ store, access, directory, damage, degraded, explaining, live, refused, watch }),
       ...metricsRoutes({
         settings: () => watch.current().config.metrics,
         requireReader: (request) => requireMetricsReader(services, request),
@@ -80,12 +80,12 @@ export function jsonRoutes(services: RouteServices): Routes {
   }
 }
 
-function readiness({ watch, troubled }: Pick<RouteServices, 'watch' | 'troubled'>, reasons: string[]): Readiness {
+function readiness({ watch, degraded }: Pick<RouteServices, 'watch' | 'degraded'>, reasons: string[]): Readiness {
   return {
     ready: reasons.length === 0,
     generation: watch.current().generation,
     reasons,
-    troubled: troubled(),
+    degraded: degraded(),
     problems: watch
       .problems()
       .map((problem) => formatProblem({ ...problem, file: shortPath(problem.file, watch.current().config.path) })),

@@ -7,19 +7,19 @@ import { openBudget } from '../money/budget.ts'
 import type { Log } from '../observe/log.ts'
 import { openSignatureCache } from '../routing/signature-cache.ts'
 import { collectWhenIdle } from '../runtime/collect.ts'
-import { holdYoungGeneration, usualMb } from '../runtime/young-generation.ts'
+import { limitYoungGeneration, usualMb } from '../runtime/young-generation.ts'
 import type { PluginHost } from '../snapshot/plugin-host.ts'
 import type { Watch } from '../snapshot/reload.ts'
 import type { Lines } from '../workers/threads/lines.ts'
-import type { Books } from './accounting.ts'
-import { openLine } from './call-server.ts'
+import type { Accounting } from './accounting.ts'
+import { openCallServer } from './call-server.ts'
 import { processMetrics } from './metrics.ts'
 import { jsonRoutes } from './routes.ts'
 
 /** Parts that serve calls in one or several threads: everything that the process has once. */
 export type Served = {
   watch: Watch
-  books: Books
+  accounting: Accounting
   access: Access
   rulesOf: OrganizationCache['rulesOf']
   plugins: PluginHost
@@ -38,7 +38,7 @@ export type Serving = Omit<Listeners, 'stopListening' | 'retire'> & {
   /** Starts to answer requests. */
   open(): void
   /** Keeps the young generation small: the process is this router's alone. */
-  holdMemory(): void
+  limitMemory(): void
   /** Ends the start: its garbage is collected when no call runs. */
   settle(): void
   /** Resolves when another process serves, and the last call has ended here. */
@@ -48,12 +48,12 @@ export type Serving = Omit<Listeners, 'stopListening' | 'retire'> & {
 
 /** Serves in this thread, which owns the whole quota of its calls. */
 export async function serveInThisThread(served: Served, started: AsyncDisposableStack): Promise<Serving> {
-  const { watch, books, access, rulesOf, port } = served
-  const { store, ledger, damage, writeFailure } = books
+  const { watch, accounting, access, rulesOf, port } = served
+  const { store, ledger, damage, writeFailure } = accounting
   const admission = { budget: openBudget(store.spend), limits: openLimits(), writeFailure }
-  const own = { lines: 1, store, ledger, admission, signatures: openSignatureCache() }
-  const hearing = { onThrown: damage.saw, onRefused: books.refused.add }
-  const line = openLine({ ...served, ...own, ...hearing }, started)
+  const own = { workers: 1, store, ledger, admission, signatures: openSignatureCache() }
+  const hearing = { onThrown: damage.saw, onRefused: accounting.refused.add }
+  const line = openCallServer({ ...served, ...own, ...hearing }, started)
   const { stopping } = line.context
   const routes = jsonRoutes({
     watch,
@@ -63,14 +63,14 @@ export async function serveInThisThread(served: Served, started: AsyncDisposable
     stopping,
     writeFailure,
     damage: damage.failure,
-    troubled: line.troubled,
+    degraded: line.degraded,
     metrics() {
       line.watchLoop()
-      return processMetrics({ books, watch, troubled: line.troubled, lines: () => ({ facts: [line.facts()] }) })
+      return processMetrics({ accounting, watch, degraded: line.degraded, workers: () => ({ facts: [line.facts()] }) })
     },
     explaining: line.context.services,
-    live: { watch: (organization) => books.live.watch(organization), underWay: line.underWay },
-    refused: books.refused,
+    live: { watch: (organization) => accounting.live.watch(organization), underWay: line.underWay },
+    refused: accounting.refused,
   })
   const { server, manage } = watch.current().config
   const where = { host: server.host, port, managePort: manage.port }
@@ -81,8 +81,8 @@ export async function serveInThisThread(served: Served, started: AsyncDisposable
     ...listeners,
     threads: () => [],
     open() {},
-    holdMemory() {
-      running.onLook = holdYoungGeneration(running, usualMb)
+    limitMemory() {
+      running.onLook = limitYoungGeneration(running, usualMb)
     },
     settle: () => collectWhenIdle(running),
     retired: never,

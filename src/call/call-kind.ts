@@ -4,10 +4,10 @@ import type { FormBounds, OperationBody } from '../api/operation-api.ts'
 import type { CallRecord } from '../core/call.ts'
 import type { RouterError } from '../core/errors.ts'
 import type { Target } from '../manifest/target.ts'
-import type { AskedPlugins, CallPlugins } from '../plugin/call-plugins.ts'
+import type { CallPlugins, RequestOutcome } from '../plugin/call-plugins.ts'
 import type { MaybePromise, PluginRequest } from '../plugin/contract.ts'
 import type { Explanation } from '../routing/explanation.ts'
-import type { Passage } from '../routing/health/health.ts'
+import type { AttemptHandle } from '../routing/health/health.ts'
 import type { Directory, Purpose, Targets } from '../routing/names/resolve.ts'
 import type { ServedModel } from '../routing/served-model.ts'
 import type { Trial } from '../routing/types.ts'
@@ -107,7 +107,7 @@ export type AttemptResult<Answer> = { dropped: string[] } & (
 /** A call that a target has answered. */
 export type AnsweredCall<Answer extends object = object> = AttemptSummary & {
   answer: Answer
-  passage: Passage
+  passage: AttemptHandle
   /** The targets that have not been asked. */
   untried: readonly Target[]
   /** Model that served, where the provider's answer names another one than the target's. */
@@ -143,7 +143,7 @@ export type PluginSide<Read extends ReadCall = ReadCall> = {
 /** A call that plugins see. */
 export type SeenCall<Read extends ReadCall = ReadCall> = OpenedCall<Read> & { plugins: CallPlugins }
 
-export type PluginAnswer = NonNullable<AskedPlugins['answer']>
+export type PluginAnswer = NonNullable<RequestOutcome['answer']>
 
 /** Writes the row of a call that a plugin answers, and releases its limits, once: later calls have no effect. */
 export type AnswerEnd = (

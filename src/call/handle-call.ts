@@ -10,7 +10,7 @@ import { tryTargets } from '../routing/attempts.ts'
 import { Explanation } from '../routing/explanation.ts'
 import { servedModel } from '../routing/served-model.ts'
 import type { Trial, Tried } from '../routing/types.ts'
-import { isLong, nextTurn } from '../runtime/event-loop.ts'
+import { isLong, yieldToEventLoop } from '../runtime/event-loop.ts'
 import { openCallMedia } from '../upstream/files/inline.ts'
 import { payer, requireLedger, requireMoney } from './admission/admission.ts'
 import { freeSettlement, Settlement } from './admission/settlement.ts'
@@ -177,7 +177,7 @@ async function answer<Read extends ReadCall, Answer extends object>(
   const settlement = kind.isFree
     ? freeSettlement(start, admission)
     : new Settlement(start, { ledger: services.ledger, admission, explanation, plugins })
-  if (isLong(admission.promptTokens * charactersPerToken)) await nextTurn()
+  if (isLong(admission.promptTokens * charactersPerToken)) await yieldToEventLoop()
   return await askTargets(admitted, settlement, { kind, services })
 }
 
@@ -277,20 +277,20 @@ async function reply<Answer extends object>(
       await settlement.fail(tried, tried.error)
       throw tried.error
     }
-    const { target, attempts, dropped, times, passage, untried } = tried
+    const { target, attempts, dropped, times, handle, untried } = tried
     const others = otherTargets(trial, { attempts, untried }, { begunMs, respond })
     response = await serving.reply({
-      ...{ target, attempts, dropped, times, passage, untried, served, headers, settlement, trial, begunMs },
+      ...{ target, attempts, dropped, times, passage: handle, untried, served, headers, settlement, trial, begunMs },
       answer: tried as Answer,
       servedBy: (target, reported) => servedModel(target, reported, services.directory),
-      giveUp: (received, thrown) => giveUp(received, thrown, { settlement, passage, others }),
+      giveUp: (received, thrown) => giveUp(received, thrown, { settlement, passage: handle, others }),
     })
   } catch (thrown) {
     const error = asRouterError(thrown).withHeaders(headers)
     throw admitted.explanation?.addedTo(error) ?? error
   } finally {
     // A stream ends its attempt itself.
-    if (!tried.error && !(response && 'body' in response && typeof response.body !== 'string')) tried.passage.ended()
+    if (!tried.error && !(response && 'body' in response && typeof response.body !== 'string')) tried.handle.ended()
   }
   return typeof response === 'function' ? await response() : response
 }

@@ -21,7 +21,7 @@ import type { CallFacts } from '../plugin/call-view.ts'
 import type { MaybePromise } from '../plugin/contract.ts'
 import type { LoadedPlugin } from '../plugin/loaded.ts'
 import type { Explanation } from '../routing/explanation.ts'
-import type { Gate } from '../routing/health/concurrency-limiter.ts'
+import type { ConcurrencyLimiter } from '../routing/health/concurrency-limiter.ts'
 import type { Directory, Route, Targets } from '../routing/names/resolve.ts'
 import type { ServedModel } from '../routing/served-model.ts'
 import type { SignatureCache } from '../routing/signature-cache.ts'
@@ -101,7 +101,7 @@ export type Services = {
   tokenizer: Tokenizer
   httpClient: HttpClient
   /** Limits how many calls run at once. */
-  gate: Gate
+  gate: ConcurrencyLimiter
   /** The known health of targets. */
   routing: RoutingState
   media: MediaServices
@@ -243,7 +243,7 @@ export type OpenedCall<Read extends ReadCall = ReadCall> = {
 export type Found = { key: Key; rules: OrganizationRules; targets: Targets; route: Route; strict: boolean }
 
 /** The limits and money that are reserved for an admitted call. */
-export type Admission = Pick<Reservation, 'charge' | 'mostNano'> & {
+export type Admission = Pick<Reservation, 'charge' | 'maxNano'> & {
   /** Ends the reservation with the call's cost in nano-USD and the tokens that it used. Later calls have no effect. */
   settle(nanoUsd: bigint, tokens: number): void
   /** To be called when the row of the settled call is in the ledger. */

@@ -88,7 +88,7 @@ type PriceName = (typeof priceNames)[number]
 const priceNames = ['input_price', 'cached_price', 'output_price'] as const
 
 /** Price that no token of any model reaches, in USD. */
-const dearest = 0.001
+const maxTokenPrice = 0.001
 
 /** Prices that are so far apart are in different units. */
 const farApart = 1_000
@@ -125,8 +125,8 @@ function doubtsOfTier(tier: PricingTier, beside: (name: PriceName) => readonly (
     ...priceNames.flatMap((name) => {
       const price = tier[name]
       if (!price) return []
-      if (price >= dearest) return [`\`${name}\` is ${price} USD for one token: 2 USD for a million are 2e-6`]
-      const other = beside(name).find((one) => one && one < dearest && isFarApart(one, price))
+      if (price >= maxTokenPrice) return [`\`${name}\` is ${price} USD for one token: 2 USD for a million are 2e-6`]
+      const other = beside(name).find((one) => one && one < maxTokenPrice && isFarApart(one, price))
       return other ? [`\`${name}\` is ${price}, and ${other} beside it: one of them is in another unit`] : []
     }),
   ]

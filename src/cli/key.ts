@@ -205,14 +205,14 @@ function groupOf(store: Store, organization: string, nameOrId: string | undefine
   )
 }
 
-function pageLimit(text = String(mostListed)): number {
+function pageLimit(text = String(maxListed)): number {
   const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0
-  if (limit >= 1 && limit <= mostListed) return limit
-  throw new UsageError(`--limit is '${text}'; write a whole number from 1 to ${mostListed}`)
+  if (limit >= 1 && limit <= maxListed) return limit
+  throw new UsageError(`--limit is '${text}'; write a whole number from 1 to ${maxListed}`)
 }
 
 /** The most keys that one page lists: a database may have a million. */
-const mostListed = 1_000
+const maxListed = 1_000
 
 /** Returns a key as the management API returns it, with fields that only operators need. */
 function entry(store: Store, record: KeyRecord): JsonObject {

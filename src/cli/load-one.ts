@@ -44,13 +44,13 @@ export async function loadOne(source: Source, config: Config, env: Environment):
   const { dialects, problems } = await dialectsFor(source, config, functions)
   const manifests = await manifestsFor(source, config)
   const value = config.providers[basename(source.file, '.yaml')]
-  const blame: Source['problem'] = (_, message) => source.problem([], `in ${config.path}: ${message}`)
+  const problemAt: Source['problem'] = (_, message) => source.problem([], `in ${config.path}: ${message}`)
   const read = loadManifest(source, {
     dialects,
     env,
     manifests,
     extensions,
-    ...(value && { settings: { value, blame } }),
+    ...(value && { settings: { value, problemAt } }),
   })
   return { ...read, problems: [...problems, ...read.problems] }
 }

@@ -2,7 +2,7 @@ import type { JsonObject } from '../core/json.ts'
 import { title } from '../management/read.ts'
 import { usdOf, usdText } from '../money/usd.ts'
 import { audited } from '../store/audit.ts'
-import { longestRetentionDays, type Organization, type Retention } from '../store/organizations.ts'
+import { maxRetentionDays, type Organization, type Retention } from '../store/organizations.ts'
 import { actor, checked, organizationOf, usdFrom } from './admin.ts'
 import { type Out, table, UsageError } from './command.ts'
 import { settingActions } from './org-settings.ts'
@@ -142,8 +142,8 @@ function retentionEntry({ stores, days }: Retention): JsonObject {
 function daysFrom(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   const days = /^\d{1,4}$/.test(text) ? Number(text) : 0
-  if (days >= 1 && days <= longestRetentionDays) return days
-  throw new UsageError(`--retention-days is '${text}'; write a whole number of days from 1 to ${longestRetentionDays}`)
+  if (days >= 1 && days <= maxRetentionDays) return days
+  throw new UsageError(`--retention-days is '${text}'; write a whole number of days from 1 to ${maxRetentionDays}`)
 }
 
 function entry(one: Organization): JsonObject {

@@ -4,7 +4,12 @@ import { type Router, type RouterOptions, StartRefused, startRouter } from '../a
 import { formatProblem } from '../manifest/check/problem.ts'
 import { formerNamesIn, logFormat, logLevels, openLog } from '../observe/log.ts'
 import { lateFlags } from '../runtime/restart.ts'
-import { holdYoungGeneration, leaveThreadsTheirSizes, restoreStartFlags, usualMb } from '../runtime/young-generation.ts'
+import {
+  leaveThreadsTheirSizes,
+  limitYoungGeneration,
+  restoreStartFlags,
+  usualMb,
+} from '../runtime/young-generation.ts'
 import { type Out, parseArguments, runCommand, UsageError } from './command.ts'
 import { earlierFiles } from './read-snapshot.ts'
 
@@ -50,7 +55,7 @@ export function run(args: string[], out: Out): Promise<number> {
 async function serve(options: Pick<RouterOptions, 'configPath' | 'port' | 'takeOver'>, out: Out): Promise<number> {
   leaveThreadsTheirSizes()
   // No request runs yet.
-  const starting = setInterval(holdYoungGeneration({ begun: 0, size: 0, bodyBytes: 0 }, usualMb), lookMs)
+  const starting = setInterval(limitYoungGeneration({ begun: 0, size: 0, bodyBytes: 0 }, usualMb), lookMs)
   let router: Router
   try {
     const { LOG_LEVEL, LOG_FORMAT } = process.env
@@ -67,7 +72,7 @@ async function serve(options: Pick<RouterOptions, 'configPath' | 'port' | 'takeO
   } finally {
     clearInterval(starting)
   }
-  router.holdMemory()
+  router.limitMemory()
   const stopSignal = untilSignal()
   out.stdout(welcome(router))
   setTimeout(() => settle(router), settledMs).unref()

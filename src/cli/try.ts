@@ -1,6 +1,6 @@
 import { basename, resolve } from 'node:path'
 import { chat } from '../api/chat/api.ts'
-import { lostChoice } from '../api/remove-fields.ts'
+import { droppedChoice } from '../api/remove-fields.ts'
 import { speaksSameFormat } from '../call/attempt/choose-translation.ts'
 import { RouterError } from '../core/errors.ts'
 import type { FoldFacts } from '../core/fold.ts'
@@ -11,7 +11,7 @@ import { hasErrors } from '../manifest/check/problem.ts'
 import type { Provider } from '../manifest/provider.ts'
 import type { Example, Layer } from '../manifest/read/layer.ts'
 import { readReply } from '../manifest/run/read-reply.ts'
-import { patchRequest, usedLosses, writeRequest } from '../manifest/run/translate.ts'
+import { patchRequest, unsupportedInRequest, writeRequest } from '../manifest/run/translate.ts'
 import { servedBy, targetFacts } from '../manifest/target.ts'
 import { type Config, findConfig, loadConfig } from '../snapshot/config.ts'
 import { readSse } from '../wire/sse.ts'
@@ -140,10 +140,10 @@ async function tryRequest(
   const target = { model, ...(entry && { entry }) }
   // Like the router: a body of the provider's own format is edited, any other is rebuilt.
   if (isChat && speaksSameFormat({ provider }, chat)) {
-    const dropped = await usedLosses(provider, read, target)
+    const dropped = await unsupportedInRequest(provider, read, target)
     const edited = chat.editRequest(input, { model, stream: read.stream === true, dropped })
     const body = await patchRequest(provider, edited, targetFacts(provider, target))
-    const lost = [...dropped, ...lostChoice(input, edited, dropped)]
+    const lost = [...dropped, ...droppedChoice(input, edited, dropped)]
     return { name: 'request (same format: edited)', steps: [{ input, output: body }], notes: { dropped: lost } }
   }
   const { body, dropped: lost } = await writeRequest(provider, read, target)
@@ -177,8 +177,8 @@ function unlistedFinish({ finish, finish_raw }: JsonObject): { hint?: string } {
 }
 
 /** Returns fixed values, so that the same input gives the same output. */
-function foldFacts({ maker }: Provider): FoldFacts {
-  return { maker, newId: () => 'made-up-id', now: () => 0 }
+function foldFacts({ signer }: Provider): FoldFacts {
+  return { signer, newId: () => 'made-up-id', now: () => 0 }
 }
 
 async function objectIn(file: string): Promise<JsonObject> {

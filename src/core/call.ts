@@ -91,11 +91,11 @@ export function contentsOf({ system, messages }: NeutralRequest, { parts, finish
 
 function written(value: unknown): string {
   const text = JSON.stringify(value)
-  return text.length <= longest ? text : text.slice(0, longest).toWellFormed()
+  return text.length <= maxLength ? text : text.slice(0, maxLength).toWellFormed()
 }
 
 /** Maximum length of a text, above what collectors accept. Characters. */
-const longest = 64 * 1_024
+const maxLength = 64 * 1_024
 
 /** Media are named, not repeated: they may be large. */
 function partOf(part: Part): { type: string; [member: string]: unknown } {

@@ -7,7 +7,7 @@ export class Quotes {
   /** A citation that quotes the reply without a position gets the position of the quoted text. */
   locate(citation: Citation, text: string): Citation {
     const { cited_text, start } = citation
-    if (!cited_text || start !== undefined || this.#searched > mostSearched) return citation
+    if (!cited_text || start !== undefined || this.#searched > maxSearched) return citation
     this.#searched += text.length
     const found = text.indexOf(cited_text)
     if (found < 0) return citation
@@ -17,7 +17,7 @@ export class Quotes {
 }
 
 /** Upper bound for the quotes of a long reply, enough for hundreds of them. Characters. */
-const mostSearched = 64 * 1024 * 1024
+const maxSearched = 64 * 1024 * 1024
 
 /** The Unicode code points of a text, or of its beginning. */
 export function codePoints(text: string, end = text.length): number {

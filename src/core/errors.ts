@@ -119,7 +119,7 @@ export class RouterError extends Error {
   get passesSoon(): boolean {
     if (this.code === 'stopping' || this.code === 'internal') return true
     const isWait = (this.status === 429 && !this.concernsSize) || this.status === 503
-    return isWait && (this.retryAfterMs ?? 0) <= longestSoonMs
+    return isWait && (this.retryAfterMs ?? 0) <= maxSoonMs
   }
 }
 
@@ -138,7 +138,7 @@ export function withoutStack<Made extends Error>(make: () => Made): Made {
 }
 
 /** Maximum wait that counts as soon: clients that would wait longer get the error instead. */
-const longestSoonMs = 60_000
+const maxSoonMs = 60_000
 
 /** Any thrown value as a RouterError; an unexpected one becomes `internal`, without its details. */
 export function asRouterError(thrown: unknown): RouterError {

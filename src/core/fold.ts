@@ -3,12 +3,12 @@ import type { ProviderEvent, StreamEvent } from './events.ts'
 import { isObject, type Json, type JsonObject } from './json.ts'
 import type { Citation, Part, ReasoningPart, SearchPart, TextPart, ToolCallPart } from './parts.ts'
 import type { Finish, Reply } from './reply.ts'
-import { restOfPart } from './reply-events.ts'
+import { remainderOfPart } from './reply-events.ts'
 import { callId, completeCall, setInput } from './tool-arguments.ts'
 import { mergeUsage, type Usage } from './usage.ts'
 
 /** The author of signed parts (their `by`), and where an id and a time come from when the provider sends none. */
-export type FoldFacts = { maker: string; newId: () => string; now: () => number }
+export type FoldFacts = { signer: string; newId: () => string; now: () => number }
 
 /** A part of the reply so far: the id that the provider gave a call, the JSON text of the input of a tool that it runs. */
 type PartState = { part: Part; opened: boolean; closed: boolean; callId?: string; input?: string }
@@ -26,7 +26,7 @@ export class Fold {
   #open = -1
   #started = false
   #finish: { finish: Finish; raw?: string; stop_sequence?: string } | undefined
-  #said: Omit<Reply, 'parts' | 'finish'> = { id: '', created: 0, usage: {} }
+  #head: Omit<Reply, 'parts' | 'finish'> = { id: '', created: 0, usage: {} }
   #size = 0
 
   constructor(facts: FoldFacts) {
@@ -42,7 +42,7 @@ export class Fold {
     copy.#open = this.#open
     copy.#started = this.#started
     copy.#finish = this.#finish
-    copy.#said = structuredClone(this.#said)
+    copy.#head = structuredClone(this.#head)
     copy.#size = this.#size
     return copy
   }
@@ -59,7 +59,7 @@ export class Fold {
 
   /** The counts reported so far. */
   get usage(): Usage {
-    return this.#said.usage
+    return this.#head.usage
   }
 
   /** Takes one provider event and returns what it changed. */
@@ -82,10 +82,10 @@ export class Fold {
     if (event.citation) this.#takeCitation(event.citation, at, out)
     if (event.search) this.#takeSearch(event.search, at, out)
     if (event.media) this.#addPart(event.media as Part, at, out)
-    if (event.opaque) this.#addPart({ type: 'opaque', by: this.#facts.maker, body: event.opaque.body }, at, out)
+    if (event.opaque) this.#addPart({ type: 'opaque', by: this.#facts.signer, body: event.opaque.body }, at, out)
     if (event.whole) this.#takeWhole(event.whole, at, out)
     if (event.logprobs) {
-      this.#said.logprobs = joinLogprobs(this.#said.logprobs, event.logprobs)
+      this.#head.logprobs = joinLogprobs(this.#head.logprobs, event.logprobs)
       out.push({ type: 'logprobs', logprobs: event.logprobs })
     }
   }
@@ -94,7 +94,7 @@ export class Fold {
   #takeWhole(whole: Part, at: ProviderEvent['at'], out: StreamEvent[]): void {
     const key = whole.type === 'search' ? (whole.id ?? at) : at
     const come = this.#parts[this.#byKey.get(`${whole.type} ${key}`) ?? -1]?.part
-    for (const rest of restOfPart(whole, come, at)) this.#takeContent(rest, out)
+    for (const rest of remainderOfPart(whole, come, at)) this.#takeContent(rest, out)
   }
 
   /** Ends the reply: closes its parts, and returns why it ended and its counts. */
@@ -106,7 +106,7 @@ export class Fold {
       this.#close(index, out)
     }
     if (this.#finish) out.push({ type: 'finish', ...this.#finish, finish: this.#inferredFinish(this.#finish.finish) })
-    out.push({ type: 'usage', usage: this.#said.usage })
+    out.push({ type: 'usage', usage: this.#head.usage })
     return this.#withStart(out)
   }
 
@@ -114,25 +114,25 @@ export class Fold {
   reply(): Reply {
     const { finish = 'error', raw, stop_sequence } = this.#finish ?? {}
     return {
-      id: this.#said.id || this.#facts.newId(),
-      ...(this.#said.model !== undefined && { model: this.#said.model }),
-      created: this.#said.created || this.#facts.now(),
+      id: this.#head.id || this.#facts.newId(),
+      ...(this.#head.model !== undefined && { model: this.#head.model }),
+      created: this.#head.created || this.#facts.now(),
       parts: this.#parts.map(({ part }) => part),
       finish: this.#inferredFinish(finish),
       ...(raw !== undefined && { finish_raw: raw }),
       ...(stop_sequence !== undefined && { stop_sequence }),
-      usage: this.#said.usage,
-      ...(this.#said.logprobs !== undefined && { logprobs: this.#said.logprobs }),
-      ...(this.#said.extensions && { extensions: this.#said.extensions }),
+      usage: this.#head.usage,
+      ...(this.#head.logprobs !== undefined && { logprobs: this.#head.logprobs }),
+      ...(this.#head.extensions && { extensions: this.#head.extensions }),
     }
   }
 
   #takeMetadata(event: ProviderEvent): void {
-    if (event.id && !this.#said.id) this.#said.id = String(event.id)
-    if (event.model) this.#said.model = event.model
-    if (event.created && !this.#said.created) this.#said.created = event.created
-    if (event.usage) this.#said.usage = mergeUsage(this.#said.usage, event.usage)
-    if (event.extensions) this.#said.extensions = Object.assign(this.#said.extensions ?? {}, event.extensions)
+    if (event.id && !this.#head.id) this.#head.id = String(event.id)
+    if (event.model) this.#head.model = event.model
+    if (event.created && !this.#head.created) this.#head.created = event.created
+    if (event.usage) this.#head.usage = mergeUsage(this.#head.usage, event.usage)
+    if (event.extensions) this.#head.extensions = Object.assign(this.#head.extensions ?? {}, event.extensions)
     if (event.finish) {
       this.#finish = { finish: event.finish }
       if (event.raw !== undefined) this.#finish.raw = event.raw
@@ -144,7 +144,7 @@ export class Fold {
     const index = this.#locate('text', at, () => ({ type: 'text', text: '' }), out)
     const part = this.#parts[index]?.part as TextPart
     part.text += text
-    if (signature) Object.assign(part, { signature, by: this.#facts.maker })
+    if (signature) Object.assign(part, { signature, by: this.#facts.signer })
     if (text) out.push({ type: 'delta', index, part: 'text', text })
   }
 
@@ -163,7 +163,7 @@ export class Fold {
     const { text, summary, ...others } = reasoning
     const signatures = Object.entries(others).filter(([, value]) => value)
     if (!text && !summary && signatures.length === 0) return
-    const index = this.#locate('reasoning', at, () => ({ type: 'reasoning', by: this.#facts.maker }), out)
+    const index = this.#locate('reasoning', at, () => ({ type: 'reasoning', by: this.#facts.signer }), out)
     const part = this.#parts[index]?.part as ReasoningPart
     if (text) part.text = (part.text ?? '') + text
     if (summary) part.summary = (part.summary ?? '') + summary
@@ -183,7 +183,7 @@ export class Fold {
     if (tool.id && !state.opened) part.id = String(tool.id)
     if (tool.name && !state.opened) part.name = tool.name
     if (tool.kind) part.kind = tool.kind
-    if (tool.signature) Object.assign(part, { signature: tool.signature, by: this.#facts.maker })
+    if (tool.signature) Object.assign(part, { signature: tool.signature, by: this.#facts.signer })
     const whole = tool.arguments !== undefined && typeof tool.arguments !== 'string'
     const text = whole ? JSON.stringify(tool.arguments) : ((tool.arguments ?? '') as string)
     part.arguments = whole ? text : part.arguments + text
@@ -230,7 +230,7 @@ export class Fold {
   }
 
   #takeSearch(search: NonNullable<ProviderEvent['search']>, at: ProviderEvent['at'], out: StreamEvent[]): void {
-    const create = (): SearchPart => ({ type: 'search', by: this.#facts.maker, ...search })
+    const create = (): SearchPart => ({ type: 'search', by: this.#facts.signer, ...search })
     const index = this.#locate('search', search.id ?? at, create, out)
     if (at !== undefined) this.#byKey.set(`searching ${at}`, index)
     const part = this.#parts[index]?.part as SearchPart
@@ -290,10 +290,10 @@ export class Fold {
   #withStart(out: StreamEvent[]): StreamEvent[] {
     if (this.#started || out.length === 0) return out
     this.#started = true
-    this.#said.id ||= this.#facts.newId()
-    this.#said.created ||= this.#facts.now()
-    const model = this.#said.model === undefined ? {} : { model: this.#said.model }
-    return [{ type: 'start', id: this.#said.id, ...model, created: this.#said.created }, ...out]
+    this.#head.id ||= this.#facts.newId()
+    this.#head.created ||= this.#facts.now()
+    const model = this.#head.model === undefined ? {} : { model: this.#head.model }
+    return [{ type: 'start', id: this.#head.id, ...model, created: this.#head.created }, ...out]
   }
 }
 

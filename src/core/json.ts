@@ -25,7 +25,7 @@ export function parseJson(text: string): Json | undefined {
 export type JsonBounds = { values: number; depth: number; members: number }
 
 /** Maximum number of members of an object, more than any real one has; a list has no such bound. */
-export const mostMembers = 10_000
+export const maxMembers = 10_000
 
 /** Maximum depth: real documents stay below 50 levels; readers and writers recurse once per level. */
 export const deepest = 200
@@ -104,7 +104,7 @@ function scan(
  * searched for, whatever escapes are between them: each is examined once, and so is each backslash before one.
  */
 function endOfString(text: string, from: number): number {
-  const short = Math.min(from + longestShort, text.length)
+  const short = Math.min(from + maxShortLength, text.length)
   let at = from
   for (; at < short; at++) {
     const code = text.charCodeAt(at)
@@ -121,7 +121,7 @@ function endOfString(text: string, from: number): number {
 }
 
 /** Characters after which searching for the quote is faster. */
-const longestShort = 24
+const maxShortLength = 24
 
 const [space, quote, comma] = [32, 34, 44]
 

@@ -27,7 +27,7 @@ export type DataRules = {
 export const policyPrefix = 'policy/'
 
 /** Maximum length of a name: where unknown models are allowed, their names go into headers, rows and URLs. Characters. */
-export const longestName = 256
+export const maxNameLength = 256
 
 /** The name of an alias or a policy, without the prefix. */
 export function bareName(name: string): string {
@@ -42,14 +42,14 @@ export function aliasNameProblem(name: string): string | undefined {
   if (name.startsWith(policyPrefix))
     return `must not begin with \`${policyPrefix}\`: every alias is known with it as well`
   // A name that ends in `/*` means all models of a provider.
-  if (name.length <= longestName && /^[A-Za-z0-9][\w.:@+~/-]*$/.test(name) && !name.endsWith('/')) return undefined
-  return `must have at most ${longestName} letters, digits and . _ : @ + - ~ /, and begin with a letter or digit`
+  if (name.length <= maxNameLength && /^[A-Za-z0-9][\w.:@+~/-]*$/.test(name) && !name.endsWith('/')) return undefined
+  return `must have at most ${maxNameLength} letters, digits and . _ : @ + - ~ /, and begin with a letter or digit`
 }
 
 /** Returns why a text cannot be the id of a policy, to follow that id in a message; undefined when it can. */
 export function policyIdProblem(id: string): string | undefined {
-  if (id.length <= longestName && /^[A-Za-z0-9][\w.:@+-]*$/.test(id)) return undefined
-  return `must have at most ${longestName} letters, digits and . _ : @ + -, begin with a letter or digit, and be without \`${policyPrefix}\``
+  if (id.length <= maxNameLength && /^[A-Za-z0-9][\w.:@+-]*$/.test(id)) return undefined
+  return `must have at most ${maxNameLength} letters, digits and . _ : @ + -, begin with a letter or digit, and be without \`${policyPrefix}\``
 }
 
 /** Checks whether a name guarantees that only targets in the EU serve it. */
@@ -58,7 +58,7 @@ export function isEuropean(name: string): boolean {
 }
 
 /** The models of a list that are hosted outside the EU, or in an unknown place. */
-export function outsideEurope(
+export function outsideEu(
   targets: readonly string[],
   findModel: (provider: string, model: string) => ModelEntry | undefined,
 ): { index: number; target: string; where: string }[] {

@@ -50,7 +50,7 @@ export type OperationRequest = {
 /**
  * Length of a sound, in seconds: `exact` if its file contains it, else an estimate by its size; `most` is an upper bound.
  */
-export type AudioLength = { seconds: number; most: number; exact: boolean }
+export type AudioLength = { seconds: number; maxSeconds: number; exact: boolean }
 
 /** One file of a form, kept until the call ends. */
 export type UploadedFile = {

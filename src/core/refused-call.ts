@@ -40,7 +40,7 @@ export function refusedCall(call: Omit<RefusedCall, 'status' | 'error' | 'messag
     api,
     operation,
     // Clients write keys where a model belongs.
-    requested: withoutSecrets(requested).slice(0, longestName),
+    requested: withoutSecrets(requested).slice(0, maxNameLength),
     stream,
     status: error.status,
     ...(code !== undefined && { error: code }),
@@ -49,7 +49,7 @@ export function refusedCall(call: Omit<RefusedCall, 'status' | 'error' | 'messag
 }
 
 /** Characters. */
-const longestName = 200
+const maxNameLength = 200
 
 /**
  * Returns what the ledger stores of an error: never content. Messages of most codes may repeat a part of the request or of the reply, and
@@ -59,7 +59,7 @@ export function recordedError(error: RouterError): Pick<CallRecord, 'error' | 'm
   const { code, message, providerCode, quotes } = error
   return {
     error: code,
-    ...(!quotes && plainlyWorded.has(code) && { message: withoutSecrets(message).slice(0, longestMessage) }),
+    ...(!quotes && plainlyWorded.has(code) && { message: withoutSecrets(message).slice(0, maxMessageLength) }),
     ...(providerCode !== undefined && isCode.test(providerCode) && { providerCode }),
   }
 }
@@ -81,4 +81,4 @@ const plainlyWorded: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 ])
 const isCode = /^[\w.:/-]{1,64}$/
 /** Characters. */
-const longestMessage = 500
+const maxMessageLength = 500

@@ -38,4 +38,4 @@ export function durationMs(text: string): number | undefined {
 }
 
 /** The longest time that a call, or a part of it, may be given. */
-export const longestMs = 24 * unitsMs.h
+export const maxMs = 24 * unitsMs.h

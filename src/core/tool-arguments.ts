@@ -1,5 +1,5 @@
 import type { StreamEvent } from './events.ts'
-import { deepest, exceededTogether, isObject, type JsonBounds, mostMembers, parseJson } from './json.ts'
+import { deepest, exceededTogether, isObject, type JsonBounds, maxMembers, parseJson } from './json.ts'
 import type { Part, ToolCallPart } from './parts.ts'
 
 /**
@@ -22,7 +22,7 @@ export function exceededByCalls(
   for (const { parts } of messages) {
     for (const part of parts) if (part.type === 'tool_call' && part.kind !== 'custom') texts.push(part.arguments)
   }
-  return exceededTogether(texts, { values, depth: deepest, members: mostMembers })
+  return exceededTogether(texts, { values, depth: deepest, members: maxMembers })
 }
 
 /** Sets the input of a tool that the provider ran, which came as fragments of JSON text, on its part. */

@@ -28,7 +28,7 @@ export function traceOf(
   // The last byte is left for the attempts.
   const spanId = `${hex.slice(16, 30)}00`
   const [, traceId, parentId, flags] = (typeof traceparent === 'string' && parent.exec(traceparent)) || []
-  const passed = typeof baggage === 'string' && baggage.length <= mostBaggage ? { baggage } : undefined
+  const passed = typeof baggage === 'string' && baggage.length <= maxBaggage ? { baggage } : undefined
   if (traceId === undefined || parentId === undefined || isZero(traceId) || isZero(parentId)) {
     const isSampled = isTaken(hex, sampling.share)
     return { traceId: hex, spanId, isSampled, ...passed, ...contentsIf(isSampled, sampling) }
@@ -36,7 +36,7 @@ export function traceOf(
   const isSampled = sampling.followsParent
     ? (Number.parseInt(flags ?? '', 16) & 1) === 1
     : isTaken(traceId, sampling.share)
-  const state = typeof tracestate === 'string' && tracestate.length <= mostState ? { state: tracestate } : undefined
+  const state = typeof tracestate === 'string' && tracestate.length <= maxState ? { state: tracestate } : undefined
   return { traceId, spanId, parentId, isSampled, ...state, ...passed, ...contentsIf(isSampled, sampling) }
 }
 
@@ -53,8 +53,8 @@ export function recordedTrace({ traceId, spanId, parentId, isSampled }: TraceCon
 
 /** Version 00, and later ones as far as they are like it; `ff` is not a version. */
 const parent = /^(?!ff)[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(?:-.*)?$/
-const mostBaggage = 8_192
-const mostState = 512
+const maxBaggage = 8_192
+const maxState = 512
 
 function isZero(hex: string): boolean {
   return /^0+$/.test(hex)

@@ -66,7 +66,7 @@ export function mergeUsage(earlier: Usage, reported: ReportedUsage): Usage {
   const served = Array.isArray(modes) ? modes.filter(isModeName) : none
   if (served.length > 0) {
     const special = [...new Set(served)].filter((mode) => !plainModes.has(mode))
-    if (special.length > 0) merged.modes = special.slice(0, mostModes)
+    if (special.length > 0) merged.modes = special.slice(0, maxModes)
     else delete merged.modes
   }
   return merged
@@ -142,11 +142,11 @@ export function isPlainMode(mode: string): boolean {
 }
 
 /** A call is served in one tier, at one speed, in one region: these bounds are generous. */
-const mostModes = 8
-const longestMode = 64
+const maxModes = 8
+const maxModeLength = 64
 
 function isModeName(mode: unknown): mode is string {
-  return typeof mode === 'string' && mode.length > 0 && mode.length <= longestMode
+  return typeof mode === 'string' && mode.length > 0 && mode.length <= maxModeLength
 }
 
 /** Checks whether there is anything to bill. */

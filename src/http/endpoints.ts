@@ -13,7 +13,7 @@ import { chatKind } from '../call/kinds/chat.ts'
 import { compactKind } from '../call/kinds/compact.ts'
 import { countKind } from '../call/kinds/count.ts'
 import { operationKind } from '../call/kinds/operation.ts'
-import type { Trouble } from '../routing/health/health.ts'
+import type { TargetOutage } from '../routing/health/health.ts'
 import type { CallRoute } from './calls.ts'
 import type { JsonRequest, JsonRoute } from './types.ts'
 
@@ -43,7 +43,7 @@ export type Readiness = {
   reasons: string[]
   problems: string[]
   /** Parts of the providers that take no calls, or not all. */
-  troubled: readonly Trouble[]
+  degraded: readonly TargetOutage[]
 }
 
 /**
@@ -59,11 +59,11 @@ export function healthRoutes(
     {
       path: '/ready',
       answer: (request) => {
-        const { ready, problems, troubled, ...facts } = readiness()
-        const count = troubled.length
+        const { ready, problems, degraded, ...facts } = readiness()
+        const count = degraded.length
         // What is degraded has its former name as well, for one release.
         const counts = { problem_count: problems.length, degraded_count: count, troubled_count: count }
-        const details = mayReadProblems(request) && { problems, degraded: troubled, troubled }
+        const details = mayReadProblems(request) && { problems, degraded, troubled: degraded }
         const text = JSON.stringify({ status: ready ? 'ready' : 'not ready', ...facts, ...counts, ...details })
         return { status: ready ? 200 : 503, text }
       },

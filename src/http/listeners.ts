@@ -28,7 +28,7 @@ export type Listeners = {
 }
 
 /** Address to listen on; `reusePort` shares the port of the calls with other threads, which answer once all are `opened`. */
-type Where = {
+type ListenAddress = {
   host: string
   port: number
   managePort: number | null
@@ -43,7 +43,7 @@ type Where = {
 export async function openListeners(
   context: ServerContext,
   routes: Routes,
-  { host, port, managePort, reusePort = false, opened }: Where,
+  { host, port, managePort, reusePort = false, opened }: ListenAddress,
   started: AsyncDisposableStack,
 ): Promise<Listeners> {
   const { common, open, manage } = routes
@@ -129,7 +129,7 @@ async function listen(
     if (opened) void opened.then(handle)
     else handle()
   })
-  await listening(server, { host, port, reusePort, backlog: mostUnaccepted })
+  await listening(server, { host, port, reusePort, backlog: maxUnaccepted })
   // Longer than the minute after which load balancers reuse a connection, so that none is closed under a request.
   server.keepAliveTimeout = 65_000
   // Uploads may take long, and the provider's timeouts limit the rest.
@@ -153,7 +153,7 @@ async function listen(
  * Connections that wait to be accepted: Linux drops those beyond, and their clients try again after a second, then after three. Node
  * asks for 511; the system may allow fewer (`net.core.somaxconn`).
  */
-const mostUnaccepted = 4_096
+const maxUnaccepted = 4_096
 
 /**
  * Rejects as listening does where another process listens: a port that is shared could be shared with it. `shared` is one that may
@@ -195,22 +195,22 @@ function reachable(host: string): string {
  */
 async function quiet(server: NetServer): Promise<void> {
   let last = performance.now()
-  const until = last + mostLoudMs
+  const until = last + maxLoudMs
   let turns = 0
   const onConnection = () => {
     turns = 0
     last = performance.now()
   }
   server.on('connection', onConnection)
-  while (turns < quietTurns && last < until) {
+  while (turns < quietTicks && last < until) {
     turns++
     await new Promise(setImmediate)
   }
   server.off('connection', onConnection)
 }
 
-const quietTurns = 3
-const mostLoudMs = 1_000
+const quietTicks = 3
+const maxLoudMs = 1_000
 
 async function listening(server: NetServer, options: ListenOptions): Promise<void> {
   await new Promise<void>((resolve, reject) => {

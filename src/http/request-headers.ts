@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { RouterError } from '../core/errors.ts'
-import { durationMs, longestMs } from '../core/time.ts'
+import { durationMs, maxMs } from '../core/time.ts'
 
 /** Checks whether a request asks to be refused rather than to lose a field. Throws RouterError 400. */
 export function isStrict({ 'x-router-strict': value }: IncomingHttpHeaders): boolean {
@@ -29,7 +29,7 @@ const values: ReadonlyMap<string, boolean> = new Map([
 export function timeoutOf({ 'x-router-timeout': value }: IncomingHttpHeaders): number | undefined {
   if (value === undefined) return undefined
   const ms = durationMs(String(value).trim())
-  if (ms !== undefined && ms > 0 && ms <= longestMs) return ms
+  if (ms !== undefined && ms > 0 && ms <= maxMs) return ms
   const message = 'The header x-router-timeout must be a time such as 500ms, 30s or 1m, more than 0 and at most 24h.'
   throw new RouterError('invalid_request', message, { param: 'x-router-timeout' })
 }

@@ -33,12 +33,12 @@ export function addHeaders(response: Response, headers: Readonly<Headers>): void
 }
 
 /** Maximum length of a header: more than any needs; Node limits all headers together to 16 KiB. Characters. */
-const longestHeader = 2_000
+const maxHeaderLength = 2_000
 const isSendable = /^[\x20-\x7e]*$/
 
 function headerText(text: string): string {
   const sendable = isSendable.test(text) ? text : text.toWellFormed().replace(/[^\x20-\x7e]/gu, encodeURIComponent)
-  return sendable.length > longestHeader ? `${sendable.slice(0, longestHeader)}...` : sendable
+  return sendable.length > maxHeaderLength ? `${sendable.slice(0, maxHeaderLength)}...` : sendable
 }
 
 /** Returns an answer that is not sent again to a client that has it already. */

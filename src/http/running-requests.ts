@@ -1,10 +1,10 @@
 import type { ServerResponse } from 'node:http'
 import { RouterError } from '../core/errors.ts'
-import { type Listed, Roster } from '../runtime/unordered-set.ts'
+import { type Listed, UnorderedSet } from '../runtime/unordered-set.ts'
 
 /** The requests that are being answered, to wait for them or to end them. One timer looks after the uploads of all. */
 export class RunningRequests {
-  readonly #running = new Roster<RunningRequest>()
+  readonly #running = new UnorderedSet<RunningRequest>()
   #timer: NodeJS.Timeout | undefined
   #mustEnd = false
   #endlessEnd = false

@@ -107,7 +107,7 @@ function refusedUnread(
   { services }: Pick<ServerContext, 'services'>,
 ): RouterError | undefined {
   const { gate, authenticate } = services()
-  if (gate.hasRoom) return undefined
+  if (gate.hasCapacity) return undefined
   try {
     return gate.refusal(callerOf(authenticate(secretOf(headers))))
   } catch {

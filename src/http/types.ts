@@ -17,7 +17,7 @@ export type JsonRoute = {
   /** The client API whose error format this request gets; by default that of the path. */
   clientApiOf?: (request: Pick<JsonRequest, 'headers'>) => ClientApi | undefined
   /** Set where the worker that receives the request answers it, not the main thread: it needs facts that only that worker has. */
-  isForLines?: boolean
+  isForWorkers?: boolean
   answer(request: JsonRequest): JsonAnswer | Promise<JsonAnswer>
 }
 

@@ -4,7 +4,7 @@ import { audited } from '../store/audit.ts'
 import type { Alias } from '../store/names.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 import { json, type ManagementContext, type ManageRoute, missing, noContent, pathPart, rulesOf } from './manage.ts'
-import { type ModelDirectory, modelsBehind, refuseOutsideEurope, targetCheck } from './names.ts'
+import { type ModelDirectory, modelsBehind, refuseOutsideEu, targetCheck } from './names.ts'
 import { pageOf } from './page.ts'
 import { aliasName, invalid, membersOf } from './read.ts'
 
@@ -83,5 +83,5 @@ export function aliasRoutes({ store, directory }: ManagementContext): ManageRout
 function refuseWrongTarget({ name, target }: Alias, directory: ModelDirectory, rules: OrganizationRules): void {
   if (name === target) throw invalid("'target' is the alias itself; name a model or a policy.", 'target')
   targetCheck(directory, rules)(target, 'target')
-  refuseOutsideEurope(name, modelsBehind(target, directory, rules), { path: 'target', directory })
+  refuseOutsideEu(name, modelsBehind(target, directory, rules), { path: 'target', directory })
 }

@@ -12,13 +12,13 @@ import { json, type ManagementContext, type ManageRequest, type ManageRoute, mis
 import { invalid } from './read.ts'
 
 /** Serves `/v1/manage/policy/{id}/explain`: where a call by the name of a policy would go, and why, without making it. */
-export function explainRoutes({ explaining, troubled }: ManagementContext): ManageRoute[] {
+export function explainRoutes({ explaining, degraded }: ManagementContext): ManageRoute[] {
   return [
     {
       path: '/v1/manage/policy/:id/explain',
       method: 'post',
       reads: true,
-      isForLines: true,
+      isForWorkers: true,
       async handle({ key, organization, headers, params, body: sent }) {
         const id = pathPart({ params }, 'id')
         const services = explaining()
@@ -26,7 +26,7 @@ export function explainRoutes({ explaining, troubled }: ManagementContext): Mana
         if (!policies.has(id) && !services.directory.managed.has(id)) missing('policy', id)
         const { kind, body } = requestFrom(sent, id)
         const ways = { strict: isStrict(headers), timeoutMs: timeoutOf(headers), session: sessionIn(headers) }
-        const call = { key, kind, body, ...ways, troubled: troubled() }
+        const call = { key, kind, body, ...ways, troubled: degraded() }
         // Who manages an organization has written its policies, but not those of the configuration.
         const ownName = policies.has(id) ? { ownName: String(body.model) } : {}
         return json({ policy: id, ...(await explainCall({ ...call, ...ownName }, withoutAlias(id, services))) })

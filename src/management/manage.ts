@@ -7,7 +7,7 @@ import type { JsonAnswer, JsonRequest, JsonRoute } from '../http/types.ts'
 import type { LiveWatch } from '../observe/live-counts.ts'
 import type { RefusedCalls } from '../observe/refused-calls.ts'
 import type { CallsUnderWay } from '../observe/worker-metrics.ts'
-import type { Trouble } from '../routing/health/health.ts'
+import type { TargetOutage } from '../routing/health/health.ts'
 import type { Watch } from '../snapshot/reload.ts'
 import type { Level, Permissions } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
@@ -23,7 +23,7 @@ export type ManagementContext = {
   /** Returns why nothing may be changed: the database is damaged. */
   damage(): string | undefined
   /** Returns the circuits that take no calls, or not all. */
-  troubled(): readonly Trouble[]
+  degraded(): readonly TargetOutage[]
   /** The files in use, and the problems of those that are not. */
   watch: Pick<Watch, 'current' | 'problems'>
   /**
@@ -54,7 +54,7 @@ export type ManageRequest = {
 }
 
 /** A route of the management API: GET needs the permission manage: read, every other method manage: write. */
-export type ManageRoute = Pick<JsonRoute, 'path' | 'method' | 'isForLines'> & {
+export type ManageRoute = Pick<JsonRoute, 'path' | 'method' | 'isForWorkers'> & {
   /** Changes nothing, whatever its method: manage: read is sufficient. */
   reads?: boolean
   /** Changes need operate: write instead, and operate: read is sufficient to read. */
@@ -95,7 +95,7 @@ export function requireNoMore(key: Key, { permissions }: { permissions: Permissi
 
 /** Returns a route for the server that checks the key before it reads the body. */
 export function manageRoute(
-  { path, method = 'get', isForLines, reads = method === 'get', handle, ...needs }: ManageRoute,
+  { path, method = 'get', isForWorkers, reads = method === 'get', handle, ...needs }: ManageRoute,
   { access, damage }: Pick<ManagementContext, 'access' | 'damage'>,
 ): JsonRoute {
   const needed = { ...needs, level: reads ? 'read' : 'write' } as const
@@ -103,7 +103,7 @@ export function manageRoute(
   return {
     path,
     method,
-    ...(isForLines && { isForLines }),
+    ...(isForWorkers && { isForWorkers }),
     async answer(request) {
       const { headers, params, query } = request
       const caller = callerOf(access, request, needed)

@@ -2,8 +2,8 @@ import type { ModelEntry } from '../core/models/model.ts'
 import {
   bareName,
   isEuropean,
-  longestName,
-  outsideEurope,
+  maxNameLength,
+  outsideEu,
   type Policy,
   policyPrefix,
   splitModel,
@@ -55,13 +55,13 @@ export function grantCheck(directory: ModelDirectory, rules: OrganizationRules):
  * Rejects a name whose suffix `@eu` promises the EU when no target is hosted there: it could never be served. `path` is
  * the field of the targets. Throws RouterError 400.
  */
-export function refuseOutsideEurope(
+export function refuseOutsideEu(
   name: string,
   targets: readonly string[],
   { path, directory }: { path: string; directory: ModelDirectory },
 ): void {
   if (!isEuropean(name)) return
-  const elsewhere = outsideEurope(targets, directory.findModel)
+  const elsewhere = outsideEu(targets, directory.findModel)
   if (elsewhere.length < targets.length) return
   const locations = elsewhere.slice(0, 5).map(({ target, where }) => `'${target}': ${where}`)
   const message = `'${path}' has no model that is hosted in the EU, which the suffix '@eu' of '${name}' requires`
@@ -125,7 +125,7 @@ function check(directory: ModelDirectory, kinds: string, others: readonly string
   return (name, path) => {
     if (known.has(name) || isModel(name, directory)) return
     // Overlong names take long to compare, and none is a misspelling.
-    const hint = name.length > longestName ? '' : didYouMean(name, [...known, ...directory.modelIds()])
+    const hint = name.length > maxNameLength ? '' : didYouMean(name, [...known, ...directory.modelIds()])
     throw invalid(`'${path}' names an unknown ${kinds}: '${name.slice(0, 100)}'${hint || '.'}`, path)
   }
 }
@@ -133,6 +133,6 @@ function check(directory: ModelDirectory, kinds: string, others: readonly string
 function isModel(name: string, { providers, findModel }: ModelDirectory): boolean {
   const { provider: slug = '', model = '' } = splitModel(name) ?? {}
   const provider = providers.get(slug)
-  if (!provider || model === '*' || name.length > longestName || !name.isWellFormed()) return false
+  if (!provider || model === '*' || name.length > maxNameLength || !name.isWellFormed()) return false
   return provider.unknownModels === 'pass' || findModel(slug, model) !== undefined
 }

@@ -64,7 +64,7 @@ function organizationEntry({ name, creditNano, spendNano }: Organization): JsonO
  */
 function madeOnce(
   { headers, organization }: ManageRequest,
-  { store, asked }: { store: Store; asked: string },
+  { store, asked: requested }: { store: Store; asked: string },
   change: () => string,
 ): string {
   const key = headers['idempotency-key']
@@ -72,11 +72,11 @@ function madeOnce(
   if (typeof key !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(key)) throw invalid(wrongKey, 'Idempotency-Key')
   return store.atomically(() => {
     const earlier = store.idempotency.find(organization, key)
-    if (earlier && earlier.request !== asked)
+    if (earlier && earlier.request !== requested)
       throw new RouterError('idempotency_conflict', usedKey, { param: 'Idempotency-Key' })
     if (earlier) return earlier.answer
     const answer = change()
-    store.idempotency.keep(organization, key, { request: asked, answer })
+    store.idempotency.keep(organization, key, { request: requested, answer })
     return answer
   })
 }

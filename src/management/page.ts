@@ -45,12 +45,12 @@ export function isRecordId(text: string): boolean {
   return /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/.test(text)
 }
 
-const mostAtOnce = 1_000
+const maxAtOnce = 1_000
 
 /** Returns the number of records of a page: `usual` where the query does not set it. Throws RouterError 400. */
-export function limitFrom(text: string | undefined, usual = mostAtOnce): number {
+export function limitFrom(text: string | undefined, usual = maxAtOnce): number {
   if (text === undefined) return usual
   const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0
-  if (limit >= 1 && limit <= mostAtOnce) return limit
-  throw invalid(`'limit' must be a whole number from 1 to ${mostAtOnce}, not '${text.slice(0, 40)}'.`, 'limit')
+  if (limit >= 1 && limit <= maxAtOnce) return limit
+  throw invalid(`'limit' must be a whole number from 1 to ${maxAtOnce}, not '${text.slice(0, 40)}'.`, 'limit')
 }

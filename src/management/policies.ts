@@ -15,7 +15,7 @@ import {
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import { policyIdProblem } from '../core/names.ts'
 import { hasNoWeight, policyOf, type RoutingFile, type TargetFile, targetName } from '../core/routing/policy-file.ts'
-import { afterBlocks, afterCuts, largestWeight, mostRetries, sorts, stickiness } from '../core/routing/rules.ts'
+import { afterBlocks, afterCuts, maxRetries, maxWeight, sorts, stickiness } from '../core/routing/rules.ts'
 import { audited } from '../store/audit.ts'
 import type { NamedPolicy } from '../store/names.ts'
 import {
@@ -28,7 +28,7 @@ import {
   pathPart,
   rulesOf,
 } from './manage.ts'
-import { type ModelDirectory, modelCheck, refuseMixedApis, refuseOutsideEurope } from './names.ts'
+import { type ModelDirectory, modelCheck, refuseMixedApis, refuseOutsideEu } from './names.ts'
 import { pageOf } from './page.ts'
 import { duration, invalid, membersOf, onlyMembers, policyId, remark } from './read.ts'
 
@@ -131,14 +131,14 @@ function policyFrom(body: unknown, pathId: string | undefined, directory: ModelD
   )
   const models = targets.map(targetName)
   refuseMixedApis(models, 'targets', directory)
-  refuseOutsideEurope(id, models, { path: 'targets', directory })
+  refuseOutsideEu(id, models, { path: 'targets', directory })
   return { id, description, targets, ...rulesFrom(members) }
 }
 
 function targetsFrom(value: Json, path: string, directory: ModelDirectory): TargetFile[] {
   const count = list(value, path).length
-  if (count < 1 || count > mostTargets)
-    throw invalid(`'${path}' has ${count} models; it must have 1 to ${mostTargets}.`, path)
+  if (count < 1 || count > maxTargets)
+    throw invalid(`'${path}' has ${count} models; it must have 1 to ${maxTargets}.`, path)
   const targets = listOf(weightedTarget)(value, path)
   const models = targets.map(targetName)
   const checkName = modelCheck(directory)
@@ -151,7 +151,7 @@ function targetsFrom(value: Json, path: string, directory: ModelDirectory): Targ
   return targets
 }
 
-const mostTargets = 64
+const maxTargets = 64
 
 /** Refuses to delete a policy that an alias points to. */
 function refuseAliased(id: string, aliases: ReadonlyMap<string, string>): void {
@@ -162,7 +162,7 @@ function refuseAliased(id: string, aliases: ReadonlyMap<string, string>): void {
 const checks: { readonly [name in keyof Required<RoutingFile>]: Check<NonNullable<RoutingFile[name]>> } = {
   sort: oneOf(sorts),
   sticky: oneOf(stickiness),
-  retries: integer(0, mostRetries),
+  retries: integer(0, maxRetries),
   first_event: duration(1),
   total: duration(1),
   retry_after: duration(0),
@@ -184,5 +184,5 @@ const weightedTarget: Check<TargetFile> = (value, path) => {
   if (!isObject(value)) refuse(path, 'the id of a model, or an object of a `target` and its `weight`', value)
   onlyMembers(value, ['target', 'weight'], `${path}.`)
   const target = required(value.target, `${path}.target`, 'the id of a model', filledText)
-  return { target, ...defined({ weight: optional(value.weight, `${path}.weight`, number(0, largestWeight)) }) }
+  return { target, ...defined({ weight: optional(value.weight, `${path}.weight`, number(0, maxWeight)) }) }
 }

@@ -15,7 +15,7 @@ import type { Problem } from '../manifest/check/problem.ts'
 import { endpointFor } from '../manifest/operation.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { servedBy, type Target } from '../manifest/target.ts'
-import type { Trouble } from '../routing/health/health.ts'
+import type { TargetOutage } from '../routing/health/health.ts'
 import { shortPath } from '../snapshot/config.ts'
 import type { Snapshot } from '../snapshot/snapshot.ts'
 import { redact } from '../upstream/auth/secrets.ts'
@@ -33,7 +33,7 @@ import { invalid, membersOf, parametersOf } from './read.ts'
 
 /** Serves `/v1/manage/providers`: the providers, the requirements and the state of each, and the request that it would be sent. */
 export function providerRoutes(context: ManagementContext): ManageRoute[] {
-  const { watch, troubled, explaining, store } = context
+  const { watch, degraded: troubled, explaining, store } = context
   const read = ({ organization }: ManageRequest) => {
     const snapshot = watch.current()
     return { snapshot, ...knownProviders(snapshot, watch.problems(), concerning(organization, troubled())) }
@@ -97,13 +97,13 @@ function triedIn(sent: ManageRequest['body']) {
 function targetOf(
   { slug, provider: named }: KnownProvider,
   model: string,
-  { snapshot, asked }: { snapshot: Snapshot; asked: NeutralRequest },
+  { snapshot, asked: requested }: { snapshot: Snapshot; asked: NeutralRequest },
 ): Target {
   if (!named) throw invalid(`The provider '${slug}' is not in use: it is switched off, or its files have problems.`)
   const identified = snapshot.catalog.identify(slug, model)
   if (!identified && named.unknownModels === 'refuse')
     throw invalid(`The provider '${slug}' has no model '${model.slice(0, 100)}'.`, 'model')
-  const provider = servedBy(named, identified?.is ?? model, { request: asked, entry: identified?.entry })
+  const provider = servedBy(named, identified?.is ?? model, { request: requested, entry: identified?.entry })
   if (!provider.chat)
     throw invalid(`'${slug}/${model.slice(0, 100)}' is not a chat model: only those can be tried.`, 'model')
   if (!identified) return { provider, model }
@@ -145,7 +145,7 @@ type KnownProvider = {
   /** Path of its manifest. */
   file: string
   models: readonly CatalogedModel[]
-  health: readonly Trouble[]
+  health: readonly TargetOutage[]
   /** Problems of its manifest and its catalog file. */
   problems: readonly Problem[]
 }
@@ -154,7 +154,7 @@ type KnownProvider = {
 export function knownProviders(
   snapshot: Snapshot,
   problems: readonly Problem[],
-  troubled: readonly Trouble[],
+  troubled: readonly TargetOutage[],
 ): { providers: KnownProvider[]; others: Problem[] } {
   const { config, providers, sources, catalog } = snapshot
   const { folders } = config
@@ -200,7 +200,7 @@ export function providerEntry(
     models: models.length,
     operations: provider ? operationsOf(provider, models, catalog) : [],
     ...(provider?.dialect !== undefined && { dialect: provider.dialect }),
-    health: health.map(troubleEntry),
+    health: health.map(outageEntry),
     problems: problems.map((problem) => problemEntry(problem, config.path)),
     origin: shortPath(file, config.path),
   }
@@ -233,12 +233,12 @@ function findOperations(provider: Provider, models: readonly CatalogedModel[]): 
 }
 
 /** Serves `/v1/manage/health`: the addresses, credentials and targets of providers that take no calls, or only some. */
-export function providerHealthRoutes({ troubled }: ManagementContext): ManageRoute[] {
+export function providerHealthRoutes({ degraded: troubled }: ManagementContext): ManageRoute[] {
   return [
     {
       path: '/v1/manage/health',
       handle({ organization }) {
-        const degraded = concerning(organization, troubled()).map(troubleEntry)
+        const degraded = concerning(organization, troubled()).map(outageEntry)
         // Under its former name as well, for one release.
         return json({ degraded, troubled: degraded })
       },
@@ -247,11 +247,11 @@ export function providerHealthRoutes({ troubled }: ManagementContext): ManageRou
 }
 
 /** Filters the circuits that concern the calls of an organization: failures that only another one has met do not. */
-export function concerning(organization: string, troubled: readonly Trouble[]): Trouble[] {
+export function concerning(organization: string, troubled: readonly TargetOutage[]): TargetOutage[] {
   return troubled.filter((one) => one.organization === undefined || one.organization === organization)
 }
 
 /** Writes a circuit as the API has it: times as text, null where nothing is known. */
-export function troubleEntry({ until, reason, ...known }: Trouble): JsonObject {
+export function outageEntry({ until, reason, ...known }: TargetOutage): JsonObject {
   return { ...known, until: until === undefined ? null : timeText(until), reason: reason ?? null }
 }

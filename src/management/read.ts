@@ -2,7 +2,7 @@ import { type Check, filledText, integer, list, listOf, mapOf, refuse, text } fr
 import { RouterError } from '../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import { aliasNameProblem, policyIdProblem } from '../core/names.ts'
-import { dayMs, durationMs, longestMs, parseTime } from '../core/time.ts'
+import { dayMs, durationMs, maxMs, parseTime } from '../core/time.ts'
 import { didYouMean } from '../manifest/check/did-you-mean.ts'
 
 /** Reads the members of a body that may have only the `known` ones. Throws RouterError 400. */
@@ -53,8 +53,8 @@ export function invalid(message: string, param?: string): RouterError {
 
 /** An amount of USD, converted to nano-USD. */
 export const usd: Check<bigint> = (value, path) => {
-  const fits = typeof value === 'number' && Math.abs(value) <= largestUsd
-  if (!fits) refuse(path, `a number of USD, at most ${largestUsd}`, value)
+  const fits = typeof value === 'number' && Math.abs(value) <= maxUsd
+  if (!fits) refuse(path, `a number of USD, at most ${maxUsd}`, value)
   const nano = Math.round(value * 1e9)
   if (nano === 0 && value !== 0) refuse(path, 'a number of USD with at most nine decimals', value)
   return BigInt(nano)
@@ -68,28 +68,28 @@ export const usdLimit: Check<bigint | null> = (value, path) => {
 }
 
 /** A limit on a count; 0 is unlimited and becomes null. */
-export const countLimit: Check<number | null> = (value, path) => integer(0, largestCount)(value, path) || null
+export const countLimit: Check<number | null> = (value, path) => integer(0, maxCount)(value, path) || null
 
 /** A display name: one line of text, trimmed. */
 export const title: Check<string> = (value, path) => {
   const name = filledText(value, path).trim()
-  const fits = name !== '' && name.length <= longestTitle && !/\p{Cc}/u.test(name) && name.isWellFormed()
-  return fits ? name : refuse(path, `a single line of at most ${longestTitle} characters`, value)
+  const fits = name !== '' && name.length <= maxTitleLength && !/\p{Cc}/u.test(name) && name.isWellFormed()
+  return fits ? name : refuse(path, `a single line of at most ${maxTitleLength} characters`, value)
 }
 
 /** Text of bounded length. */
 export const remark: Check<string> = (value, path) => {
   const content = text(value, path)
-  const fits = content.length <= longestRemark && content.isWellFormed()
-  return fits ? content : refuse(path, `text of at most ${longestRemark} characters`, value)
+  const fits = content.length <= maxRemarkLength && content.isWellFormed()
+  return fits ? content : refuse(path, `text of at most ${maxRemarkLength} characters`, value)
 }
 
 /** Labels: an object of strings. */
 export const labels: Check<Record<string, string>> = (value, path) => {
   const members = mapOf(remark)(value, path)
   const names = Object.keys(members)
-  if (names.length > mostLabels)
-    throw invalid(`'${path}' has ${names.length} labels; at most ${mostLabels} are allowed.`, path)
+  if (names.length > maxLabels)
+    throw invalid(`'${path}' has ${names.length} labels; at most ${maxLabels} are allowed.`, path)
   for (const name of names) title(name, `${path}: the name of a label`)
   return members as Record<string, string>
 }
@@ -121,7 +121,7 @@ export function rangeTime(text: string, name: 'start' | 'end'): number {
 export function duration(leastMs: number): Check<string> {
   return (value, path) => {
     const ms = typeof value === 'string' ? durationMs(value) : undefined
-    const fits = ms !== undefined && ms >= leastMs && ms <= longestMs
+    const fits = ms !== undefined && ms >= leastMs && ms <= maxMs
     const bounds = leastMs > 0 ? 'more than 0 and at most 24h' : 'at most 24h'
     return fits ? (value as string) : refuse(path, `a time such as 500ms, 10s or 5m, ${bounds}`, value)
   }
@@ -135,7 +135,7 @@ export const policyId: Check<string> = nameWithout(policyIdProblem)
 
 /** Names of models without repetitions. */
 export const namesOfModels: Check<string[]> = (value, path) => {
-  if (list(value, path).length > mostNames) throw invalid(`'${path}' has more than ${mostNames} names.`, path)
+  if (list(value, path).length > maxNames) throw invalid(`'${path}' has more than ${maxNames} names.`, path)
   return [...new Set(listOf(filledText)(value, path))]
 }
 
@@ -166,9 +166,9 @@ function refuseUnknown(
 }
 
 /** The largest amount of USD that a JSON number holds exactly to the nano-dollar. */
-const largestUsd = 9_000_000
-const largestCount = 1_000_000_000_000
-const longestTitle = 200
-const longestRemark = 1_000
-const mostLabels = 64
-const mostNames = 10_000
+const maxUsd = 9_000_000
+const maxCount = 1_000_000_000_000
+const maxTitleLength = 200
+const maxRemarkLength = 1_000
+const maxLabels = 64
+const maxNames = 10_000

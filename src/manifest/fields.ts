@@ -125,7 +125,7 @@ function unknownMember(field: string, member: string): string | undefined {
 export const labels: ReadonlySet<string> = new Set(['response_format.name'])
 
 /** Returns why `field` is not the name of an unsupported field; undefined when it is one. */
-export function unknownLoss(field: string, groups: readonly string[]): string | undefined {
+export function unsupportedNameProblem(field: string, groups: readonly string[]): string | undefined {
   const [first = '', second = ''] = field.split('.')
   if (first !== 'parts') {
     if (Object.hasOwn(neutralFields, first)) return unknownMember(first, second)
@@ -161,7 +161,7 @@ export function undeclarable(field: string): string | undefined {
 }
 
 /** Every field that can be declared unsupported, except for other kinds of tools and members of unknown fields. */
-export const declarableLosses: readonly string[] = [
+export const declarableUnsupported: readonly string[] = [
   ...Object.keys(neutralFields),
   ...Object.entries(fieldMembers).flatMap(([field, members]) => members.map((member) => `${field}.${member}`)),
   ...toolMembers.map((member) => `tools.${member}`),

@@ -2,7 +2,7 @@ import type { ModelEntry } from '../core/models/model.ts'
 import { type Operation, operations } from '../core/operation.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import type { StreamFormat } from '../wire/frames.ts'
-import type { Loss } from './types.ts'
+import type { UnsupportedField } from './types.ts'
 
 /**
  * Form in which a body is sent: JSON, a form with files, such a form where files are its members and else JSON, a form of texts, or the
@@ -35,7 +35,7 @@ export type OperationEndpoint = {
   /** Streamed answers, where the provider has them. */
   stream?: OperationStream
   /** Fields of the client's request that the provider does not take. */
-  losses: readonly Loss[]
+  unsupported: readonly UnsupportedField[]
   /** A list among the fields that is sent in batches of at most `size` items, or a number of answers that is requested in parts. */
   batch?: { field: string; size: number }
   /** The answer is only a job, which is asked for until it is done. */

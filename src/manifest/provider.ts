@@ -1,4 +1,4 @@
-import type { GovernedField } from '../api/restricted-fields.ts'
+import type { RestrictedField } from '../api/restricted-fields.ts'
 import type { ModelIds } from '../catalog/model-ids.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import type { Json } from '../core/json.ts'
@@ -11,14 +11,14 @@ import type { PathTree } from '../mapping/mentions.ts'
 import type { StreamFormat } from '../wire/frames.ts'
 import type { OperationEndpoints } from './operation.ts'
 import type { HistoryRules } from './run/repair-history.ts'
-import type { Loss, Pattern, VariantNeed } from './types.ts'
+import type { Pattern, UnsupportedField, VariantNeed } from './types.ts'
 
 /** A manifest made ready to serve: dialect merged in, secrets resolved, mappings read. */
 export type Provider = {
   slug: string
   name: string
   /** Signer whose signatures and encrypted reasoning it accepts: itself, unless the manifest names another provider. */
-  maker: string
+  signer: string
   baseUrl: string
   auth: Auth
   headers: Record<string, string>
@@ -49,7 +49,7 @@ export type Provider = {
   /** Figures in its replies that take precedence over the router's own: the model that served, the cost that it charges. */
   reports?: ReadonlySet<'model' | 'cost'>
   /** Fields of requests that change who serves, what it costs or what is stored, in addition to those of the client APIs. */
-  governed?: readonly GovernedField[]
+  restricted?: readonly RestrictedField[]
   /** Models or requests that are served by another format or address under the same slug; the first that fits wins. */
   variants?: Variant[]
   /** Environment variables that are named but not set: the provider is unconfigured. */
@@ -152,7 +152,7 @@ export type ChatEndpoint = {
   failure?: Mapping
   /** Provider JSON in and out; `$target` holds the facts about the model. */
   patch: { request?: Mapping; reply?: Mapping; event?: Mapping }
-  losses: Loss[]
+  unsupported: UnsupportedField[]
   history: HistoryRules
 }
 

@@ -2,7 +2,7 @@ import type { ModelEntry } from '../core/models/model.ts'
 import type { TargetFacts } from '../core/request.ts'
 import type { Provider } from './provider.ts'
 import { lackedFields } from './run/abilities.ts'
-import { type Asked, servesNeed } from './run/variant-needs.ts'
+import { type RequestFacts, servesNeed } from './run/variant-needs.ts'
 
 /**
  * Destination of a call: a provider and its own id of the model; no entry means the catalog does not know the model. `is` is the id that
@@ -14,12 +14,12 @@ export type Target = { provider: Provider; model: string; entry?: ModelEntry; is
 export type NamedTarget = { provider: Pick<Provider, 'slug'>; model: string }
 
 /** The provider as it serves this model: the first variant that fits, else itself. */
-export function servedBy(provider: Provider, model: string, asked?: Asked): Provider {
+export function servedBy(provider: Provider, model: string, asked?: RequestFacts): Provider {
   return provider.variants?.[variantOf(provider, model, asked)]?.provider ?? provider
 }
 
 /** The place of the first variant that fits a model, and what it is asked for; without a request those for requests do not. */
-export function variantOf({ variants = [] }: Provider, model: string, asked?: Asked): number {
+export function variantOf({ variants = [] }: Provider, model: string, asked?: RequestFacts): number {
   return variants.findIndex(({ match, when, provider }) => {
     if (match && !match.test(model)) return false
     return !when || (asked !== undefined && when.some((need) => servesNeed(need, asked, provider)))
@@ -56,8 +56,8 @@ function factsOf(provider: Provider, entry: ModelEntry | undefined, model: strin
   const lacks = entry ? lackedFields(entry) : []
   const matching = provider.traits.filter(({ match }) => match.test(model))
   return {
-    signer: provider.maker,
-    maker: provider.maker,
+    signer: provider.signer,
+    maker: provider.signer,
     ...(max_output_tokens !== undefined && { max_output_tokens }),
     ...(context_window !== undefined && { context_window }),
     ...(lacks.length > 0 && { lacks }),

@@ -2,7 +2,7 @@ import type { Mapping } from '../mapping/mapping.ts'
 import type { Path } from './read/position.ts'
 
 /** A neutral field that never reaches the mapping, or an edited body: always, or when the mapping over the request is true. */
-export type Loss = { field: string; path: Path; when?: Mapping }
+export type UnsupportedField = { field: string; path: Path; when?: Mapping }
 
 /** Values for `when` of a variant: neutral fields of requests, and tools that only one client API defines. */
 export const variantNeeds = [

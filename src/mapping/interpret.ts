@@ -106,12 +106,12 @@ const shortEval = frozen(
       return await ofLibrary.get('eval')?.implementation.apply(this, args)
     } catch (thrown) {
       const { code, value } = thrown as { code?: string; value?: unknown }
-      throw typeof value === 'string' ? { code, value: value.slice(0, longestQuoted) } : thrown
+      throw typeof value === 'string' ? { code, value: value.slice(0, maxQuotedLength) } : thrown
     }
   }, '<sx?:x>'),
 )
 
-const longestQuoted = 200
+const maxQuotedLength = 200
 
 /** The router's functions, and library functions whose running time the library does not bound. */
 const boundedFunctions: Readonly<Record<string, Definition>> = Object.fromEntries(

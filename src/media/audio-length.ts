@@ -21,24 +21,24 @@ type MeasuredFile = Pick<UploadedFile, 'head' | 'size' | 'read'>
 export async function audioLength(file: MeasuredFile, signal?: AbortSignal): Promise<AudioLength> {
   const format = audioFormatOf(file.head)
   const seconds = format && (await secondsOf(format, file, signal))
-  if (seconds !== undefined && isPlausible(seconds, file.size)) return { seconds, most: seconds, exact: true }
-  return { seconds: file.size / usualBytes, most: file.size / fewestBytes, exact: false }
+  if (seconds !== undefined && isPlausible(seconds, file.size)) return { seconds, maxSeconds: seconds, exact: true }
+  return { seconds: file.size / usualBytes, maxSeconds: file.size / minBytes, exact: false }
 }
 
 /** Bytes per second of speech: at 64 kbit/s, and at 6 kbit/s, the minimum at which speech is intelligible. */
 const usualBytes = 8_000
-const fewestBytes = 750
+const minBytes = 750
 
 /**
  * Checks whether a length is plausible, since a header may contain anything: nothing has more bytes per second than a film, and nothing
  * fewer than silence.
  */
 function isPlausible(seconds: number, size: number): boolean {
-  return seconds > 0 && seconds * mostBytes >= size && seconds * silentBytes <= size
+  return seconds > 0 && seconds * maxBytes >= size && seconds * silentBytes <= size
 }
 
 const pieceBytes = 32 * 1024
-const mostBytes = 6_000_000
+const maxBytes = 6_000_000
 const silentBytes = 25
 
 /** The most bytes that are read of the first packet of a stream, which identifies it. */

@@ -26,9 +26,9 @@ export function mpegParser(): AudioParser {
       // Bytes that are not a frame are skipped; frames of another kind are not believed.
       const length = nextSync(bytes, at + 1) - at
       lost += length
-      return lost > mostLost ? finished : length
+      return lost > maxSkippedBytes ? finished : length
     },
-    seconds: () => (lost > mostLost ? 0 : seconds),
+    seconds: () => (lost > maxSkippedBytes ? 0 : seconds),
   }
 }
 
@@ -39,7 +39,7 @@ export function mpegRate(beginning: Uint8Array): number | undefined {
 }
 
 /** Maximum number of bytes of a file that are not frames, such as an image at its end. */
-const mostLost = 4 * 1024 * 1024
+const maxSkippedBytes = 4 * 1024 * 1024
 
 function nextSync(bytes: Uint8Array, from: number): number {
   const at = bytes.indexOf(0xff, from)

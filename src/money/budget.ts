@@ -4,7 +4,7 @@ import { monthOf, type Spend } from '../store/ledger/sums.ts'
 import { usdText } from './usd.ts'
 
 /** The accounts that pay for a call. Limits and credit in nano-USD; null is no limit. */
-export type Payers = {
+export type PayingAccounts = {
   /** Unix milliseconds; the call counts toward the month of this time. */
   at: number
   key: { id: string; monthlyLimitNano: bigint | null }
@@ -13,7 +13,7 @@ export type Payers = {
 }
 
 /** The accounts that pay for a call, and its maximum cost in nano-USD. */
-export type BudgetRequest = Payers & {
+export type BudgetRequest = PayingAccounts & {
   nanoUsd: bigint
   /** The output tokens that the cost assumes when the call sets no limit. */
   assumedTokens?: number | undefined
@@ -33,7 +33,7 @@ export type Reservation = {
    */
   settle(nanoUsd: bigint): void
   /** The most that has been reserved, in nano-USD. */
-  mostNano(): bigint
+  maxNano(): bigint
   /** The settled cost is now in the spend tables. Not called while that is uncertain. */
   written(): void
 }
@@ -41,7 +41,7 @@ export type Reservation = {
 /** Enforces limits and balances. Reservations are in memory only: a crash releases them. */
 export type Budget = {
   /** Returns what the accounts can still pay, in nano-USD: the lowest of their balances, not below 0; undefined where none has a limit. */
-  left(payers: Payers): bigint | undefined
+  left(payers: PayingAccounts): bigint | undefined
   /**
    * Reserves money of the key, its group and the organization, of all or none. A call that costs nothing is always admitted.
    * Throws RouterError `budget_exhausted`, and the errors of the tables when they cannot be read.
@@ -81,7 +81,7 @@ export function openBudget(tables: SpendTables, { mostIdle = 10_000 } = {}): Bud
   }
 
   /** The accounts with their limits, the key's first. */
-  const accountsOf = ({ at, key, group, organization }: Payers): Limited[] => {
+  const accountsOf = ({ at, key, group, organization }: PayingAccounts): Limited[] => {
     if (accounts.size >= sweepAt) sweep()
     if (at < month.from || at >= month.until) month = monthAround(at)
     const ofKey = accountFor(`key ${key.id} ${month.name}`, () => tables.ofKey(key.id, at))
@@ -113,11 +113,11 @@ export function openBudget(tables: SpendTables, { mostIdle = 10_000 } = {}): Bud
     reserve(request) {
       const { nanoUsd, assumedTokens, assumedUses } = request
       const limited = accountsOf(request)
-      const room = (mostNano: bigint, moreNano: bigint) =>
-        requireRoom(limited, { nanoUsd: mostNano, moreNano, assumedTokens, assumedUses })
-      room(nanoUsd, nanoUsd)
+      const headroom = (mostNano: bigint, moreNano: bigint) =>
+        requireHeadroom(limited, { nanoUsd: mostNano, moreNano, assumedTokens, assumedUses })
+      headroom(nanoUsd, nanoUsd)
       const accounts = limited.map(({ account }) => account)
-      return reserveOn(accounts, { nanoUsd, room })
+      return reserveOn(accounts, { nanoUsd, headroom })
     },
     totals: () => ({
       accounts: accounts.size,
@@ -133,7 +133,7 @@ export type Account = { spent: bigint; reserved: bigint; open: number; used: boo
 export type Limited = { account: Account; limitNano: bigint | null; owner?: string; month?: Month }
 
 /** The maximum cost of a call, and what the accounts have to hold of it beyond what they hold already. */
-export type Asked = {
+export type RequestedFunds = {
   nanoUsd: bigint
   moreNano: bigint
   assumedTokens: number | undefined
@@ -148,12 +148,12 @@ export function monthAround(at: number): Month {
 }
 
 /** Checks whether any of the accounts has a limit. */
-export function isLimited({ key, group, organization }: Payers): boolean {
+export function isLimited({ key, group, organization }: PayingAccounts): boolean {
   return key.monthlyLimitNano !== null || (group?.limitNano ?? null) !== null || organization.enforcesBalance
 }
 
 /** A call that costs nothing needs no room. */
-function requireRoom(limited: readonly Limited[], asked: Asked): undefined {
+function requireHeadroom(limited: readonly Limited[], asked: RequestedFunds): undefined {
   if (asked.moreNano <= 0n) return
   for (const one of limited) {
     const { account, limitNano } = one
@@ -168,13 +168,13 @@ function requireRoom(limited: readonly Limited[], asked: Asked): undefined {
  */
 export type Reserving = {
   nanoUsd: bigint
-  room(mostNano: bigint, moreNano: bigint): Promise<() => void> | undefined
+  headroom(mostNano: bigint, moreNano: bigint): Promise<() => void> | undefined
   /** Called when the accounts have spent. */
   onSpent?(): void
 }
 
 /** Reserves on accounts that have room for it. */
-export function reserveOn(accounts: readonly Account[], { nanoUsd, room, onSpent }: Reserving): Reservation {
+export function reserveOn(accounts: readonly Account[], { nanoUsd, headroom, onSpent }: Reserving): Reservation {
   let reserved = nanoUsd
   let mostNano = nanoUsd
   for (const account of accounts) {
@@ -204,14 +204,14 @@ export function reserveOn(accounts: readonly Account[], { nanoUsd, room, onSpent
   return {
     raise(most) {
       if (state !== 'running' || most <= reserved) return
-      const waiting = room(most, most - reserved)
+      const waiting = headroom(most, most - reserved)
       if (!waiting) return raiseTo(most)
       return waiting.then((free) => {
         free()
         raiseTo(most)
       })
     },
-    mostNano: () => mostNano,
+    maxNano: () => mostNano,
     charge(costNano) {
       charged = true
       spend(costNano, costNano < reserved ? costNano : reserved)
@@ -233,7 +233,7 @@ export function reserveOn(accounts: readonly Account[], { nanoUsd, room, onSpent
 export function exhausted(
   { account, owner, month }: Omit<Limited, 'account' | 'limitNano'> & { account: Pick<Account, 'spent' | 'reserved'> },
   limitNano: bigint,
-  asked: Asked,
+  asked: RequestedFunds,
 ): RouterError {
   const summary = spendingSummary(account, asked)
   const message =
@@ -246,7 +246,7 @@ export function exhausted(
 /** A call that is raised holds something already: it is not counted among the others. */
 function spendingSummary(
   { spent, reserved }: Pick<Account, 'spent' | 'reserved'>,
-  { nanoUsd, moreNano, assumedTokens, assumedUses }: Asked,
+  { nanoUsd, moreNano, assumedTokens, assumedUses }: RequestedFunds,
 ): string {
   const assumptions = [
     assumedTokens !== undefined &&

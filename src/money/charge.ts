@@ -29,18 +29,18 @@ export function chargeOf(usage: Usage, { entry, served, byReport }: Charged, at:
  * Returns the highest figure of a provider's own that is believed of a call, in USD, given the maximum cost of the call at the prices of
  * the catalog (nano-USD; 0 where it has none).
  */
-export function mostReported(mostNano: bigint): number {
+export function maxReportedUsd(mostNano: bigint): number {
   const mostUsd = Number(mostNano) * 1e-9
   return mostNano === 0n
-    ? mostUnlisted
-    : Math.min(Math.max(mostUsd * mostTimes, least), Math.max(mostUsd, mostUnlisted))
+    ? maxUnlistedUsd
+    : Math.min(Math.max(mostUsd * maxFactor, minUsd), Math.max(mostUsd, maxUnlistedUsd))
 }
 
 /** Factor by which a provider's prices may exceed those of the catalog, and the amount that is allowed for a small call. */
-const mostTimes = 10
-const least = 1
+const maxFactor = 10
+const minUsd = 1
 /** Maximum cost that is believed unless the catalog's prices lead to a higher one. USD. */
-const mostUnlisted = 100
+const maxUnlistedUsd = 100
 
 /** The cost, raised to the provider's figure in nano-USD: the difference is a part of its own. */
 function atLeast({ unpriced, ...cost }: Cost, reported: number): Cost {

@@ -61,12 +61,12 @@ function walk(size: Walk, request: NeutralRequest): number {
   if (extensions) takeJson(size, extensions)
   if (cache?.options || cache?.retention) takeHint(size, lifetimeOf(cache))
   const tokens = tokensIn(size)
-  takeRest(size, request)
+  takeRemaining(size, request)
   return tokens
 }
 
 /** Adds what is too small or too rare to be estimated, but may become a part of the prompt. */
-function takeRest(size: Walk, { web_search, prediction, unread, origin }: NeutralRequest): void {
+function takeRemaining(size: Walk, { web_search, prediction, unread, origin }: NeutralRequest): void {
   if (web_search) takeJson(size, web_search as JsonObject)
   if (prediction) takeJson(size, prediction)
   // Members that only an edited body keeps: which ones a provider reads is not known.
@@ -211,7 +211,7 @@ const surrogateMask = 0xf800
 const surrogate = 0xd800
 
 /** `-1.2345678901234567e+123`. */
-const longestNumber = 24
+const maxNumberLength = 24
 
 /** A schema counts about as its text does. */
 function takeJson(size: Walk, value: Json | undefined): void {
@@ -226,7 +226,7 @@ function takeJson(size: Walk, value: Json | undefined): void {
     takeText(size, value)
   } else if (value === null || typeof value !== 'object') {
     size.ascii += charactersPerToken
-    size.bytes += longestNumber
+    size.bytes += maxNumberLength
   } else if (Array.isArray(value)) {
     size.ascii += 2
     size.bytes += 4

@@ -28,14 +28,14 @@ export type Entry = {
 }
 
 /** Rows per commit: a transaction of this many takes about 20 ms. A text is not divided, and should not have more. */
-export const largestBatch = 1_000
+export const maxBatch = 1_000
 
 /** Returns the number of these entries that make up the next batch. */
 export function batchLength(entries: readonly Entry[]): number {
   let rows = 0
   const end = entries.findIndex((entry) => {
     rows += rowsIn(entry)
-    return rows > largestBatch
+    return rows > maxBatch
   })
   return end < 0 ? entries.length : Math.max(end, 1)
 }

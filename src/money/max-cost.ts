@@ -28,20 +28,20 @@ export function boundedCall(request: NeutralRequest, at: number, counted?: numbe
 }
 
 /** Returns the maximum length of a model's reply, in tokens; the longest of any model where the catalog does not state it. */
-export function longestOutput({ entry }: PricedTarget): number {
-  return entry?.max_output_tokens ?? entry?.context_window ?? mostOutput
+export function maxOutputTokens({ entry }: PricedTarget): number {
+  return entry?.max_output_tokens ?? entry?.context_window ?? tokenCap
 }
 
 /** The most tokens of all choices of a reply whose length is limited to `length`. */
 export function outputBound({ request }: BoundedCall, target: PricedTarget, length: number): number {
   const { reasoning } = request
-  let bound = target.provider?.sameAs === 'responses' ? Math.max(length, leastOfResponses) : length
+  let bound = target.provider?.sameAs === 'responses' ? Math.max(length, minOfResponses) : length
   const thinks = reasoning && reasoning.effort !== 'none' && reasoning.budget !== 0
   if (thinks) {
-    const thinking = Math.max(reasoning.budget ?? 0, leastThinking)
+    const thinking = Math.max(reasoning.budget ?? 0, minThinking)
     if (bound <= thinking) bound += thinking
   }
-  return Math.min(bound, longestOutput(target)) * choicesOf(request)
+  return Math.min(bound, maxOutputTokens(target)) * choicesOf(request)
 }
 
 /** Returns the number of replies that a request asks for at once. */
@@ -60,7 +60,7 @@ export function promptBound(call: BoundedCall, target: PricedTarget): number {
 
 function promptWith(call: BoundedCall, target: PricedTarget, uses: RemoteUses): number {
   const { request, size } = call
-  const context = target.entry?.context_window ?? mostContext
+  const context = target.entry?.context_window ?? maxContext
   const images = size.images === 0 ? 0 : size.images * imageTokens(target)
   const media =
     size.boundless || continues(request, target) ? Math.max(context, size.media + images) : size.media + images
@@ -130,13 +130,13 @@ export function costBound(call: BoundedCall, target: PricedTarget, output: numbe
   if (!priced) return 0n
   const { entry } = priced
   const inputs = isCached ? cachedClasses : inputClasses(call.request, call.size, entry)
-  const tariff = priced.tariff.marginal ? withDearestInput(inputs, priced) : priced.tariff
+  const tariff = priced.tariff.marginal ? withMostExpensiveInput(inputs, priced) : priced.tariff
   const uses = usesAt(call, target)
   const longest = promptWith(call, target, uses)
   let most = 0n
   for (let place = reachedTier(tariff, longest); place >= 0; place--) {
     // A prompt with fewer tokens stays in a lower tier.
-    const prompt = Math.min(longest, mostInside(tariff, place))
+    const prompt = Math.min(longest, maxInside(tariff, place))
     const cost = costAt(usageBound(call, { entry, tariff, place, inputs, uses, prompt, output }), tariff, place)
     if (cost > most) most = cost
   }
@@ -151,10 +151,10 @@ function lengthFor(call: BoundedCall, target: PricedTarget, nanoUsd: bigint): nu
   const classes = outputClasses(call.request, entry)
   let [dearest, unit] = [0n, 1_000n]
   for (const rates of tariff.tiers) {
-    const price = rates.pico[dearestOf(classes, rates)]
+    const price = rates.pico[mostExpensiveOf(classes, rates)]
     if (price > dearest) dearest = price
   }
-  for (const mode of dearestModes(call.request, tariff)) {
+  for (const mode of mostExpensiveModes(call.request, tariff)) {
     const multiplier = tariff.multipliers.get(mode)
     if (multiplier === undefined) continue
     dearest *= multiplier
@@ -165,12 +165,12 @@ function lengthFor(call: BoundedCall, target: PricedTarget, nanoUsd: bigint): nu
 }
 
 /** The smallest output limit of the Responses API. Tokens. */
-const leastOfResponses = 16
+const minOfResponses = 16
 /** The smallest thinking budget of providers; it is added to a smaller output limit. Tokens. */
-const leastThinking = 1_024
+const minThinking = 1_024
 /** Larger bounds are capped: no model writes or reads more. Tokens. */
-const mostOutput = 1_000_000_000
-const mostContext = 1_000_000
+const tokenCap = 1_000_000_000
+const maxContext = 1_000_000
 /** Size of what providers put before a prompt themselves: their own instructions, and how tools are called. Tokens. */
 const bytesOfTemplate = 1_024
 /** Maximum number of tokens of an image where the manifest does not state it: those of a model with dynamic resolution. */
@@ -195,7 +195,7 @@ function pricedAt({ at }: BoundedCall, target: PricedTarget): { entry: ModelEntr
 }
 
 /** Maximum use of a call at a tier of a tariff. */
-type MostUsed = {
+type MaxUsage = {
   entry: ModelEntry
   tariff: Tariff
   place: number
@@ -206,7 +206,7 @@ type MostUsed = {
 }
 
 /** The longest prompt that reaches no higher tier. */
-function mostInside({ tiers, inclusive }: Tariff, place: number): number {
+function maxInside({ tiers, inclusive }: Tariff, place: number): number {
   const next = tiers[place + 1]
   return next ? next.threshold - (inclusive ? 1 : 0) : Infinity
 }
@@ -214,28 +214,28 @@ function mostInside({ tiers, inclusive }: Tariff, place: number): number {
 /**
  * Returns the tariff with the price of its most expensive input class in each tier: with marginal tiers each slice may be of that class.
  */
-function withDearestInput(inputs: Classes, { tariff }: Pick<MostUsed, 'tariff'>): Tariff {
+function withMostExpensiveInput(inputs: Classes, { tariff }: Pick<MaxUsage, 'tariff'>): Tariff {
   const tiers = tariff.tiers.map((rates) => ({
     ...rates,
-    pico: { ...rates.pico, input: rates.pico[dearestOf(inputs, rates)] },
+    pico: { ...rates.pico, input: rates.pico[mostExpensiveOf(inputs, rates)] },
   }))
   return { ...tariff, tiers }
 }
 
-function dearestOf(names: Classes, { pico }: Rates): UsageClass {
+function mostExpensiveOf(names: Classes, { pico }: Rates): UsageClass {
   let [dearest] = names
   for (const other of names) if (pico[other] > pico[dearest]) dearest = other
   return dearest
 }
 
-function usageBound({ request }: BoundedCall, most: MostUsed): Usage {
+function usageBound({ request }: BoundedCall, most: MaxUsage): Usage {
   const { entry, tariff, place, inputs, uses, prompt, output } = most
   const rates = tariff.tiers[place] as Rates
   const usage: Usage = {}
-  usage[dearestOf(inputs, rates)] = prompt
-  usage[dearestOf(outputClasses(request, entry), rates)] = output
+  usage[mostExpensiveOf(inputs, rates)] = prompt
+  usage[mostExpensiveOf(outputClasses(request, entry), rates)] = output
   if (uses !== noUses) addUses(usage, uses)
-  const modes = dearestModes(request, tariff)
+  const modes = mostExpensiveModes(request, tariff)
   if (modes.length > 0) usage.modes = modes
   return usage
 }
@@ -283,7 +283,10 @@ function outputClasses({ modalities, audio }: NeutralRequest, entry: ModelEntry)
  * The requested modes that cost more; a request for a cheaper mode may be served without it. A tier that the entry does not price by its
  * name may be billed as the most expensive that it has: OpenAI serves `fast` as `priority`.
  */
-function dearestModes({ service_tier: tier, extensions, web_search: search }: NeutralRequest, { multipliers }: Tariff) {
+function mostExpensiveModes(
+  { service_tier: tier, extensions, web_search: search }: NeutralRequest,
+  { multipliers }: Tariff,
+) {
   const dearer: string[] = []
   for (const asked of [tier, extensions?.speed, extensions?.inference_geo]) {
     if (typeof asked !== 'string') continue
@@ -313,13 +316,13 @@ export type Allowance = {
 }
 
 /** The length that a call asks for at a target, in tokens. */
-export type AskedLength = {
+export type RequestedLength = {
   /** The output limit to be sent; undefined where the request stays as it is. */
   length?: number
   /** The output of all choices that is held. */
   output: number
   /** The most output of all choices that can come. */
-  most: number
+  maxTokens: number
   /** The output that rate limits count in advance. */
   expected: number
 }
@@ -328,23 +331,23 @@ export type AskedLength = {
  * The length of a reply: the client's own, at most the model's; else, for a caller with a limit, the longest that costs at
  * most an eighth of what is left. What cannot be sent shorter than the default is asked for at that length.
  */
-export function askedLength(call: BoundedCall, target: PricedTarget, allowance: Allowance): AskedLength {
-  const most = longestOutput(target)
+export function requestedLength(call: BoundedCall, target: PricedTarget, allowance: Allowance): RequestedLength {
+  const most = maxOutputTokens(target)
   const stated = call.request.max_output_tokens
   if (stated !== undefined) {
     const length = Math.min(stated, most)
     const output = outputBound(call, target, length)
-    return { ...(length < stated && { length }), output, most: output, expected: output }
+    return { ...(length < stated && { length }), output, maxTokens: output, expected: output }
   }
   const expected = outputBound(call, target, Math.min(allowance.defaultLength, most))
   const all = outputBound(call, target, most)
-  if (allowance.leftNano === undefined) return { output: expected, most: all, expected }
+  if (allowance.leftNano === undefined) return { output: expected, maxTokens: all, expected }
   const affordable = affordableLength(call, target, allowance.leftNano)
-  if (affordable === undefined) return { output: all, most: all, expected }
+  if (affordable === undefined) return { output: all, maxTokens: all, expected }
   const length = Math.min(Math.max(affordable, allowance.defaultLength), most)
   const isBelow = length < most || target.entry?.max_output_tokens === undefined
   const output = outputBound(call, target, length)
-  return { ...(isBelow && { length }), output, most: output, expected }
+  return { ...(isBelow && { length }), output, maxTokens: output, expected }
 }
 
 /** A caller that leaves the length open must be able to make other calls. */

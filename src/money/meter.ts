@@ -21,7 +21,7 @@ type Measured = {
   /** Number of its choices; the parts of a reply are those of the first one. */
   choices: number
   /** Upper bounds of its tokens. */
-  most: TokenBounds
+  bounds: TokenBounds
 }
 
 /**
@@ -32,7 +32,7 @@ export type TokenBounds = { prompt: number; output: number; units?: Usage; repor
 
 /** The usage of a call: the provider's counts where it reported them and they can be, else an estimate. */
 export function measuredUsage(reply: Reply, call: Measured): { usage: Usage; estimated: boolean } {
-  const { usage, bounded } = boundedUsage(reply.usage, call.most)
+  const { usage, bounded } = boundedUsage(reply.usage, call.bounds)
   const measured: Usage = { ...usage }
   const promptCounted = promptTokens(usage) > 0
   if (!promptCounted) measured.input = call.promptTokens
@@ -45,8 +45,8 @@ export function measuredUsage(reply: Reply, call: Measured): { usage: Usage; est
   return { usage: measured, estimated: bounded || !promptCounted || outputEstimated }
 }
 
-function estimatedOutput({ parts }: Reply, { choices, most }: Measured): number {
-  return Math.min(estimateOutputTokens(parts) * choices, most.output)
+function estimatedOutput({ parts }: Reply, { choices, bounds }: Measured): number {
+  return Math.min(estimateOutputTokens(parts) * choices, bounds.output)
 }
 
 /** Counts within their bounds; those beyond are shrunk alike. */
@@ -86,7 +86,7 @@ export type CountedOperation = {
   /** The answer came to its end. */
   complete: boolean
   entry: ModelEntry | undefined
-  most: TokenBounds
+  bounds: TokenBounds
 }
 
 /**
@@ -96,18 +96,18 @@ export type CountedOperation = {
 export function measuredOperation(reported: Usage, call: CountedOperation): { usage: Usage; estimated: boolean } {
   const { usage, estimated } = unboundedOperation(reported, call)
   // What was counted or estimated by the answer itself can be too much as well.
-  const all = boundedUsage(usage, call.most)
+  const all = boundedUsage(usage, call.bounds)
   return { usage: all.usage, estimated: estimated || all.bounded }
 }
 
 function unboundedOperation(
   reported: Usage,
-  { counted, estimate, complete, entry, most }: CountedOperation,
+  { counted, estimate, complete, entry, bounds }: CountedOperation,
 ): { usage: Usage; estimated: boolean } {
-  const { usage, bounded } = boundedUsage(reported, most)
-  const known: Usage = withLeast({ ...counted, ...usage }, entry)
+  const { usage, bounded } = boundedUsage(reported, bounds)
+  const known: Usage = withMinimum({ ...counted, ...usage }, entry)
   if (known.seconds === undefined && estimate.seconds !== undefined && isBySecond(entry)) {
-    return { usage: withLeast({ ...known, seconds: estimate.seconds }, entry), estimated: true }
+    return { usage: withMinimum({ ...known, seconds: estimate.seconds }, entry), estimated: true }
   }
   if (known.megapixels === undefined && estimate.megapixels !== undefined && isByMegapixel(entry)) {
     return { usage: { ...known, megapixels: estimate.megapixels }, estimated: true }
@@ -128,7 +128,7 @@ function isBySecond(entry: ModelEntry | undefined): boolean {
 }
 
 /** The seconds that a call is billed for: at least as many as the model's price is for. */
-function withLeast(usage: Usage, entry: ModelEntry | undefined): Usage {
+function withMinimum(usage: Usage, entry: ModelEntry | undefined): Usage {
   const { min_seconds: least = 0 } = entry ?? {}
   return usage.seconds === undefined || usage.seconds >= least ? usage : { ...usage, seconds: least }
 }
@@ -155,7 +155,7 @@ export class PricedTokenBounds implements TokenBounds {
  * the accounts has a limit, nothing is charged that is not reserved; elsewhere a provider is believed that counts more.
  */
 export function operationBounds(most: Usage, isLimited: boolean): TokenBounds {
-  const least = isLimited ? 0 : leastTokens
+  const least = isLimited ? 0 : minTokens
   return {
     prompt: Math.max(promptTokens(most), least),
     output: Math.max(completionTokens(most), least),
@@ -164,7 +164,7 @@ export function operationBounds(most: Usage, isLimited: boolean): TokenBounds {
 }
 
 /** Number of tokens up to which a provider's counts are believed, regardless of what was expected. */
-const leastTokens = 1_000_000
+const minTokens = 1_000_000
 
 function unitsOf(most: Usage, bound: (count: number) => number): Usage {
   const classes = unitClasses.filter((name) => most[name] !== undefined)

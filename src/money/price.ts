@@ -3,7 +3,7 @@ import type { ModelEntry } from '../core/models/model.ts'
 import { entryAt } from '../core/models/price-times.ts'
 import { promptClasses, promptTokens, type Usage, usageClasses } from '../core/usage.ts'
 import {
-  dearestImageModes,
+  mostExpensiveImageModes,
   multiplierUnit,
   type Priced,
   pricedModes,
@@ -60,16 +60,16 @@ function plainCost(usage: Usage, { tariff, reached, modes }: Bill): Costs | unde
     if (count === undefined || !(count > 0)) continue
     const part = count * plain[name]
     if (part === 0) continue
-    if (!Number.isInteger(count) || !(part <= mostPlain)) return undefined
+    if (!Number.isInteger(count) || !(part <= maxPlain)) return undefined
     parts[name] = part / picoPerNano
     total += part
   }
-  return total <= mostPlain ? { nano: Math.floor((total + picoPerNano / 2) / picoPerNano), parts } : undefined
+  return total <= maxPlain ? { nano: Math.floor((total + picoPerNano / 2) / picoPerNano), parts } : undefined
 }
 
 const picoPerNano = 1_000
 /** Pico-USD: some thousand dollars, less a margin for the rounding. */
-const mostPlain = Number.MAX_SAFE_INTEGER - picoPerNano
+const maxPlain = Number.MAX_SAFE_INTEGER - picoPerNano
 
 /** The sum and its parts; `scale` is how many units of the sum are a nano-USD. */
 function sumOf(usage: Usage, bill: Bill): { total: bigint; scale: bigint; parts: Cost['parts'] } {
@@ -142,11 +142,11 @@ function microCount(count: number): bigint {
  * where no price is known. A shorter prompt stays in a lower tier, which may be the more expensive one; images are of the most expensive
  * quality and size.
  */
-export function mostCost(most: Usage, entry: ModelEntry | undefined, at: number): bigint {
+export function highestCost(most: Usage, entry: ModelEntry | undefined, at: number): bigint {
   const current = entry && entryAt(entry, at)
   const tariff = current && tariffOf(current)
   if (!tariff) return 0n
-  const usage = most.images === undefined || most.modes ? most : { ...most, modes: dearestImageModes(current) }
+  const usage = most.images === undefined || most.modes ? most : { ...most, modes: mostExpensiveImageModes(current) }
   let dearest = 0n
   for (let place = reachedTier(tariff, promptTokens(most)); place >= 0; place--) {
     const cost = costAt(usage, tariff, place)

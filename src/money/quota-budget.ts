@@ -1,29 +1,29 @@
 import type { Need, Standing } from '../lending/account.ts'
 import { Borrowing, freeIn, type Purse, type PurseAccount } from '../lending/purse.ts'
 import {
-  type Asked,
   type Budget,
   exhausted,
   isLimited,
   type Month,
   monthAround,
-  type Payers,
+  type PayingAccounts,
+  type RequestedFunds,
   reserveOn,
 } from './budget.ts'
 
 /** An account that pays, and its limit. */
-type Payer = Named & { owner?: string; month?: Month }
+type PayingAccount = Named & { owner?: string; month?: Month }
 type Named = { account: string; kind: 'money'; limit: bigint | null }
 
 /**
  * Opens the budget of one event loop of several: the share of the accounts that is allocated to its local quota. It throws Borrowing
  * where that is too little.
  */
-export function openLentBudget(purse: Purse): Budget {
+export function openQuotaBudget(purse: Purse): Budget {
   let month: Month = { from: 0, until: 0, name: '' }
 
   /** The accounts with their limits, the key's first. */
-  const payersOf = ({ at, key, group, organization }: Payers): Payer[] => {
+  const payersOf = ({ at, key, group, organization }: PayingAccounts): PayingAccount[] => {
     if (at < month.from || at >= month.until) month = monthAround(at)
     const { name } = month
     const { creditNano, enforcesBalance } = organization
@@ -36,7 +36,7 @@ export function openLentBudget(purse: Purse): Budget {
     return [ofKey, { ...monthly, account: `group ${group.id} ${name}`, limit: group.limitNano, owner }, balance]
   }
 
-  const borrowing = (payers: readonly Payer[], asked: Asked): Borrowing => {
+  const borrowing = (payers: readonly PayingAccount[], asked: RequestedFunds): Borrowing => {
     const needs: Need[] = payers.map(({ account, kind, limit }) => {
       const least = limit === null ? 0n : asked.moreNano
       return { account, kind, limit, least, wish: least }
@@ -45,7 +45,7 @@ export function openLentBudget(purse: Purse): Budget {
   }
 
   /** Returns the accounts, if the local quota has an allocation from each of them. */
-  const found = (payers: readonly Payer[]): PurseAccount[] | undefined => {
+  const found = (payers: readonly PayingAccount[]): PurseAccount[] | undefined => {
     const accounts = payers.flatMap((payer) => purse.find(payer) ?? [])
     return accounts.length === payers.length ? accounts : undefined
   }
@@ -55,7 +55,7 @@ export function openLentBudget(purse: Purse): Budget {
       if (!isLimited(given)) return undefined
       const payers = payersOf(given)
       const accounts = found(payers)
-      if (!accounts) throw borrowing(payers, nothingAsked)
+      if (!accounts) throw borrowing(payers, nothingRequested)
       const lefts = accounts.flatMap((account) => (account.limit === null ? [] : leftFor(account)))
       return lefts.reduce((least, left) => (left < least ? left : least))
     },
@@ -64,11 +64,11 @@ export function openLentBudget(purse: Purse): Budget {
       const payers = payersOf(request)
       const asked = { nanoUsd, moreNano: nanoUsd, assumedTokens, assumedUses }
       const accounts = found(payers)
-      if (!accounts?.every((account) => holds(account, nanoUsd))) throw borrowing(payers, asked)
+      if (!accounts?.every((account) => covers(account, nanoUsd))) throw borrowing(payers, asked)
       const reservation = reserveOn(accounts, {
         nanoUsd,
-        room(mostNano, moreNano) {
-          if (accounts.every((account) => holds(account, moreNano))) return undefined
+        headroom(mostNano, moreNano) {
+          if (accounts.every((account) => covers(account, moreNano))) return undefined
           return borrowed(borrowing(payers, { ...asked, nanoUsd: mostNano, moreNano }))
         },
         onSpent() {
@@ -85,10 +85,10 @@ export function openLentBudget(purse: Purse): Budget {
   }
 }
 
-const nothingAsked: Asked = { nanoUsd: 0n, moreNano: 0n, assumedTokens: undefined, assumedUses: undefined }
+const nothingRequested: RequestedFunds = { nanoUsd: 0n, moreNano: 0n, assumedTokens: undefined, assumedUses: undefined }
 
 /** A call that costs nothing needs no room. */
-function holds(account: PurseAccount, nano: bigint): boolean {
+function covers(account: PurseAccount, nano: bigint): boolean {
   return account.limit === null || nano <= 0n || nano <= freeIn(account)
 }
 
@@ -103,8 +103,11 @@ async function borrowed(borrowing: Borrowing): Promise<() => void> {
   return () => use(() => {})
 }
 
-function refusalOf(payers: readonly Payer[], { standings, asked }: { standings: readonly Standing[]; asked: Asked }) {
+function refusalOf(
+  payers: readonly PayingAccount[],
+  { standings, asked: requested }: { standings: readonly Standing[]; asked: RequestedFunds },
+) {
   const short = standings.find(({ isShort }) => isShort) as Standing
-  const payer = payers.find(({ account }) => account === short.account) as Payer
-  return exhausted({ ...payer, account: { spent: short.spent, reserved: short.lent } }, short.limit ?? 0n, asked)
+  const payer = payers.find(({ account }) => account === short.account) as PayingAccount
+  return exhausted({ ...payer, account: { spent: short.spent, reserved: short.lent } }, short.limit ?? 0n, requested)
 }

@@ -125,7 +125,7 @@ function readTariff({ pricing, other_prices = {}, multipliers = {}, ...entry }: 
   if (tiers.length === 0 && isPriced) tiers.push(notByToken)
   if (tiers.length === 0) return null
   const byMode = new Map([...pricesByMode(other_prices), ...imagesByMode(image_prices)])
-  const prices = { ...other_prices, per_image: other_prices.per_image ?? dearestOf(image_prices) }
+  const prices = { ...other_prices, per_image: other_prices.per_image ?? highestOf(image_prices) }
   return {
     tiers: tiers.map((tier) => {
       const pico = inPico(classPrices(billedTier(tier), prices))
@@ -246,19 +246,19 @@ function imageModeOf(imageModes: readonly string[], modes: readonly string[]): s
 }
 
 /** The modes of a usage with which an image costs most: for a bound, where its quality and size are not known. */
-export function dearestImageModes({ image_prices = {}, other_prices }: ModelEntry): string[] {
-  const price = dearestOf(image_prices)
+export function mostExpensiveImageModes({ image_prices = {}, other_prices }: ModelEntry): string[] {
+  const price = highestOf(image_prices)
   const mode = Object.keys(image_prices).find((name) => image_prices[name] === price)
   return mode === undefined || price < (other_prices?.per_image ?? 0) ? [] : [mode]
 }
 
 /** Returns the maximum price of an image of a model, in USD, regardless of its quality and size. */
-export function dearestImagePrice({ image_prices = {}, other_prices }: ModelEntry): number {
-  return Math.max(dearestOf(image_prices), other_prices?.per_image ?? 0)
+export function highestImagePrice({ image_prices = {}, other_prices }: ModelEntry): number {
+  return Math.max(highestOf(image_prices), other_prices?.per_image ?? 0)
 }
 
 /** Returns the highest of these prices; 0 where there is none. */
-function dearestOf(prices: ImagePrices): number {
+function highestOf(prices: ImagePrices): number {
   return Math.max(0, ...Object.values(prices))
 }
 

@@ -11,7 +11,7 @@ export type Recount = {
   unbilled: number
   /** Billed at today's prices, and the same to the nano-dollar: here and below rows of calls and of attempts. */
   agreeing: number
-  /** Billed at today's prices, but not the same: something is wrong. At most `mostListed` of them are listed. */
+  /** Billed at today's prices, but not the same: something is wrong. At most `maxListed` of them are listed. */
   wrong: { calls: number; difference: bigint; listed: WrongCall[] }
   /** Calls by model that were billed at other prices than the current ones, also where there were none or are none now. */
   repriced: Map<string, { calls: number; ledger: bigint; today: bigint }>
@@ -83,12 +83,12 @@ export function recount(
 }
 
 /** The most wrong calls that are listed. */
-export const mostListed = 100
+export const maxListed = 100
 
 function addWrong(wrong: Recount['wrong'], call: CallRecord, ledger: bigint, today: bigint): void {
   wrong.calls++
   wrong.difference += today - ledger
-  if (wrong.listed.length === mostListed) return
+  if (wrong.listed.length === maxListed) return
   const { id, at, organization, key, provider, model } = call
   wrong.listed.push({ id, at, organization, key, model: `${provider}/${model}`, ledger, today })
 }

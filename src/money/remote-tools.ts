@@ -89,9 +89,9 @@ function takesSearchBound(provider: Provider | undefined): boolean {
   if (!provider?.chat) return true
   let takes = takers.get(provider)
   if (takes === undefined) {
-    const { request, losses } = provider.chat
+    const { request, unsupported } = provider.chat
     const members = request.support.members('web_search')
-    const isLost = losses.some(({ field }) => field === 'web_search.max_uses')
+    const isLost = unsupported.some(({ field }) => field === 'web_search.max_uses')
     takes = !isLost && (members === 'whole' || members.has('max_uses'))
     takers.set(provider, takes)
   }

@@ -37,7 +37,7 @@ export class CallMetrics {
   countText(text: string): void {
     this.#texts.push(text)
     this.#uncounted += text.length
-    if (this.#uncounted >= mostUncounted) this.#countTexts()
+    if (this.#uncounted >= maxUncounted) this.#countTexts()
   }
 
   #countTexts(): void {
@@ -146,7 +146,7 @@ export class CallMetrics {
 }
 
 /** Maximum characters that are not counted yet: about a millisecond of work, however much clients write into their rows. */
-const mostUncounted = 128 * 1024
+const maxUncounted = 128 * 1024
 
 /** Returns the label sets of calls, without their extra labels, as one text. */
 function callKey(row: CallRecord): string {
@@ -168,13 +168,13 @@ type CallCounts = { calls: number }
 
 /** Objects by label set, so many at most: later ones are counted together. */
 class Series<Counts> {
-  readonly #most: number
+  readonly #max: number
   readonly #make: () => Counts
   readonly #known = new Map<string, { labels: Labels; counts: Counts }>()
   readonly #others = new Map<string, { labels: Labels; counts: Counts }>()
 
   constructor(most: number, make: () => Counts) {
-    this.#most = most
+    this.#max = most
     this.#make = make
   }
 
@@ -182,7 +182,7 @@ class Series<Counts> {
   of(key: string, labels: (isOther: boolean) => Labels, rest: string): Counts {
     const known = this.#known.get(key)
     if (known) return known.counts
-    const isOther = this.#known.size >= this.#most
+    const isOther = this.#known.size >= this.#max
     const [series, name] = isOther ? [this.#others, rest] : [this.#known, key]
     let found = series.get(name)
     if (!found) {
@@ -277,7 +277,7 @@ const perTokenBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.1
 const tokenBounds = [1, 4, 16, 64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304]
 
 /** Metrics that are counted where rows are written: calls, and the time that the disk takes. */
-export class BookMetrics {
+export class LedgerMetrics {
   readonly calls: CallMetrics
   readonly #commits = new Histogram(commitBounds)
   /** Counts a row of the ledger; without metrics it does nothing. */

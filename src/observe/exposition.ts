@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
 import type { Metric } from 'prom-client'
-import { nextTurn } from '../runtime/event-loop.ts'
+import { yieldToEventLoop } from '../runtime/event-loop.ts'
 import type { Family } from './families.ts'
 
 const require = createRequire(import.meta.url)
@@ -26,7 +26,7 @@ export async function writeMetrics(families: readonly Family[], accept = ''): Pr
       const lines = (await registry.metrics()).split('\n').filter((line) => line !== '' && line !== end)
       // Help and type are written once.
       text += `${lines.slice(at === 0 ? 0 : 2).join('\n')}\n`
-      await nextTurn()
+      await yieldToEventLoop()
     }
   }
   return { text: isOpen ? `${text}${end}\n` : text, mediaType }

@@ -15,7 +15,7 @@ export type LiveTotals = {
 export type LiveWatch = { totals(): LiveTotals; close(): void }
 
 /** Maximum number of watchers of one organization. */
-export const mostWatches = 20
+export const maxWatches = 20
 
 /** Counts the rows of organizations that somebody looks at. */
 export class LiveCounts {
@@ -42,7 +42,7 @@ export class LiveCounts {
   /** Counts from now on; undefined where as many look on as may. */
   watch(organization: string): LiveWatch | undefined {
     const found = this.#watched.get(organization) ?? { totals: noTotals(), watches: 0 }
-    if (found.watches >= mostWatches) return undefined
+    if (found.watches >= maxWatches) return undefined
     this.#watched.set(organization, found)
     found.watches++
     const before = { ...found.totals }

@@ -15,7 +15,7 @@ export type LogFormat = 'json' | 'pretty'
 export function openLog({ levels = logLevels(''), format = 'json', file = 2 }: LogOptions = {}): Log {
   const destination = pino.destination({ dest: file, sync: true })
   const formatted = format === 'pretty' ? prettyWriter(file) : undefined
-  const lines = new HeldLines((text) => void destination.write(text), formatted)
+  const lines = new BufferedLines((text) => void destination.write(text), formatted)
   process.on('exit', () => lines.flush())
   return openLogOn(lines, levels)
 }
@@ -40,8 +40,8 @@ const knownLevels = Symbol('levels of the log')
 export type WriteLines = (lines: string) => void
 
 /** Opens the log of another thread, whose lines this process's log writes. `flush` passes on those that are held back. */
-export function openFarLog(levels: LogLevels, write: WriteLines): { log: Log; flush(): void } {
-  const lines = new HeldLines(write)
+export function openRemoteLog(levels: LogLevels, write: WriteLines): { log: Log; flush(): void } {
+  const lines = new BufferedLines(write)
   return { log: openLogOn(lines, levels), flush: () => lines.flush() }
 }
 
@@ -50,11 +50,11 @@ export function linesWriter(log: Log): WriteLines {
   const destination = (log as unknown as { [symbols.streamSym]: DestinationStream })[symbols.streamSym]
   return (lines) => {
     destination.write(lines)
-    if (destination instanceof HeldLines) destination.flush()
+    if (destination instanceof BufferedLines) destination.flush()
   }
 }
 
-function openLogOn(lines: HeldLines, levels: LogLevels): Log {
+function openLogOn(lines: BufferedLines, levels: LogLevels): Log {
   const log = pino(
     {
       level: levels.level,
@@ -109,7 +109,7 @@ function openClock(now: () => number): () => string {
  * Holder of lines that report nothing wrong: they are held back for a moment, then made and written together, as writing each at the end of
  * its call would take several times as long.
  */
-class HeldLines implements DestinationStream {
+class BufferedLines implements DestinationStream {
   /** Unix milliseconds of the line that is being made. */
   at = 0
   readonly #writeOut: WriteLines
@@ -126,7 +126,7 @@ class HeldLines implements DestinationStream {
   /** Holds what `make` writes, unless it reports something wrong. */
   add(level: number, make: () => void): void {
     this.#held.push({ at: Date.now(), make })
-    if (level > info || this.#held.length === mostHeld) this.flush()
+    if (level > info || this.#held.length === maxBuffered) this.flush()
     else this.#timer ??= setTimeout(() => this.flush(), heldMs).unref()
   }
 
@@ -152,7 +152,7 @@ class HeldLines implements DestinationStream {
 
 const info = pino.levels.values.info ?? 0
 /** Maximum number of held lines: as many as take about half a millisecond. */
-const mostHeld = 200
+const maxBuffered = 200
 const heldMs = 100
 
 /** The components of the log that may have levels of their own. */

@@ -1,8 +1,8 @@
 import type { RefusedCall } from '../core/refused-call.ts'
 
 /** Maximum number of calls of one organization that are remembered, and of organizations: those that had one last. */
-export const mostRefused = 200
-const mostOrganizations = 100
+export const maxRefused = 200
+const maxOrganizations = 100
 
 /** The calls that were refused last, in memory: a client that is refused all the time must not fill the disk. */
 export class RefusedCalls {
@@ -17,8 +17,8 @@ export class RefusedCalls {
     this.#byOrganization.set(organization, calls)
     calls.push(call)
     // Moving them for each call would cost more than to keep some more for a while.
-    if (calls.length >= 2 * mostRefused) calls.splice(0, calls.length - mostRefused)
-    if (this.#byOrganization.size <= mostOrganizations) return
+    if (calls.length >= 2 * maxRefused) calls.splice(0, calls.length - maxRefused)
+    if (this.#byOrganization.size <= maxOrganizations) return
     for (const oldest of this.#byOrganization.keys()) {
       this.#byOrganization.delete(oldest)
       return
@@ -27,19 +27,19 @@ export class RefusedCalls {
 
   /** Returns those of an organization, the latest first, though several threads may have reported them in another order. */
   of(organization: string): RefusedCall[] {
-    const newest = (this.#byOrganization.get(organization) ?? []).slice(-mostRefused)
+    const newest = (this.#byOrganization.get(organization) ?? []).slice(-maxRefused)
     return newest.reverse().sort((one, other) => other.at - one.at)
   }
 }
 
 /** Passes on at most so many in a second: to report every call of a flood would cost more than to refuse it. */
-export function atMostPerSecond<Told>(most: number, tell: (told: Told) => void, now = Date.now): (told: Told) => void {
+export function limitPerSecond<Item>(max: number, pass: (told: Item) => void, now = Date.now): (told: Item) => void {
   let second = 0
   let count = 0
   return (told) => {
     const present = Math.floor(now() / 1_000)
     if (present !== second) count = 0
     second = present
-    if (++count <= most) tell(told)
+    if (++count <= max) pass(told)
   }
 }

@@ -45,11 +45,11 @@ export class Spans {
     if (known) known.push(event)
     else this.#earlier.set(call, [event])
     // A call whose row never comes is not remembered for ever.
-    if (this.#earlier.size > mostRemembered) this.#earlier.delete(this.#earlier.keys().next().value ?? '')
+    if (this.#earlier.size > maxRemembered) this.#earlier.delete(this.#earlier.keys().next().value ?? '')
   }
 }
 
-const mostRemembered = 10_000
+const maxRemembered = 10_000
 
 function callSpan(record: CallRecord, earlier: readonly SpanEvent[]): SpanFacts {
   const { at, durationMs, firstEventMs, trace, requested, outcome } = record

@@ -4,7 +4,7 @@ import { isRefusal } from '../core/refused-call.ts'
 import type { Family, Sample } from './families.ts'
 
 /** Facts that one event loop knows about itself. Times are in seconds, money in US dollars. */
-export type LineFacts = {
+export type WorkerFacts = {
   /** Requests and, of them, streams that are being answered. */
   running: number
   streams: number
@@ -13,7 +13,7 @@ export type LineFacts = {
   /** Amount that running calls have reserved. */
   reservedUsd: number
   /** Calls at once, where they are limited: `server`, or a target. */
-  gates: readonly GateFacts[]
+  limiters: readonly LimiterFacts[]
   /** Calls that no provider was asked for, by code, since the start. */
   refused: { [code: string]: number }
   /** Faults of the hooks of plugins. */
@@ -28,12 +28,12 @@ export type CallsUnderWay = { calls: number; streams: number }
 /** Number of faults of one kind of a plugin's hook. */
 export type PluginFault = { plugin: string; hook: string; fault: string; count: number }
 
-export type GateFacts = { name: string; running: number; waiting: number; most: number }
+export type LimiterFacts = { name: string; running: number; waiting: number; max: number }
 
 type LoopDelay = ReturnType<typeof monitorEventLoopDelay>
 
 /** Counter of facts that no row of the ledger records. */
-export class LineMetrics {
+export class WorkerMetrics {
   readonly #refused: { [code: string]: number } = Object.create(null)
   #delay: LoopDelay | undefined
 
@@ -51,7 +51,7 @@ export class LineMetrics {
     this.#delay.enable()
   }
 
-  facts(): Pick<LineFacts, 'refused' | 'delay'> {
+  facts(): Pick<WorkerFacts, 'refused' | 'delay'> {
     const delay = this.#delay
     const measured = delay && delay.count > 0 && delayOf(delay)
     delay?.reset()
@@ -63,18 +63,18 @@ export class LineMetrics {
   }
 }
 
-function delayOf(delay: LoopDelay): NonNullable<LineFacts['delay']> {
+function delayOf(delay: LoopDelay): NonNullable<WorkerFacts['delay']> {
   return { mean: delay.mean / 1e9, p99: delay.percentile(99) / 1e9, max: delay.max / 1e9 }
 }
 
 /** Returns the metrics of all workers: counts are added up, delays are kept apart. `ended` are the counts of workers that have ended. */
-export function lineFamilies(lines: readonly LineFacts[], ended: LineFacts['refused'] = {}): Family[] {
-  const sum = (of: (line: LineFacts) => number) => lines.reduce((all, line) => all + of(line), 0)
+export function workerFamilies(lines: readonly WorkerFacts[], ended: WorkerFacts['refused'] = {}): Family[] {
+  const sum = (of: (line: WorkerFacts) => number) => lines.reduce((all, line) => all + of(line), 0)
   const gauge = (name: string, help: string, samples: Sample[]): Family => ({ name, help, type: 'gauge', samples })
   const one = (value: number): Sample[] => [{ labels: {}, value }]
   const refused = merged([ended, ...lines.map((line) => line.refused)])
-  const gates = gatesOf(lines)
-  const gateSamples = (of: (gate: GateFacts) => number) =>
+  const gates = limitersOf(lines)
+  const gateSamples = (of: (gate: LimiterFacts) => number) =>
     gates.map((gate) => ({ labels: { limit: gate.name }, value: of(gate) }))
   return [
     {
@@ -109,7 +109,7 @@ export function lineFamilies(lines: readonly LineFacts[], ended: LineFacts['refu
     gauge(
       'inference_router_limit_calls',
       'Limit of concurrent calls.',
-      gateSamples(({ most }) => most),
+      gateSamples(({ max }) => max),
     ),
     gauge(
       'inference_router_event_loop_delay_seconds',
@@ -131,24 +131,24 @@ function faultSamples(faults: readonly PluginFault[]): Sample[] {
   })
 }
 
-function merged(counts: readonly LineFacts['refused'][]): LineFacts['refused'] {
-  const all: LineFacts['refused'] = {}
+function merged(counts: readonly WorkerFacts['refused'][]): WorkerFacts['refused'] {
+  const all: WorkerFacts['refused'] = {}
   for (const one of counts) for (const [code, count] of Object.entries(one)) all[code] = (all[code] ?? 0) + count
   return all
 }
 
-function gatesOf(lines: readonly LineFacts[]): GateFacts[] {
+function limitersOf(lines: readonly WorkerFacts[]): LimiterFacts[] {
   const named = Map.groupBy(
-    lines.flatMap(({ gates }) => gates),
+    lines.flatMap(({ limiters }) => limiters),
     ({ name }) => name,
   )
   return [...named].map(([name, gates]) => {
-    const sum = (of: (gate: GateFacts) => number) => gates.reduce((all, gate) => all + of(gate), 0)
+    const sum = (of: (gate: LimiterFacts) => number) => gates.reduce((all, gate) => all + of(gate), 0)
     return {
       name,
       running: sum((gate) => gate.running),
       waiting: sum((gate) => gate.waiting),
-      most: sum((gate) => gate.most),
+      max: sum((gate) => gate.max),
     }
   })
 }

@@ -3,7 +3,7 @@ import { andThen } from '../manifest/run/run-mapping.ts'
 import { type CallFacts, freezeData } from './call-view.ts'
 import type { MaybePromise, PluginLog, PluginReply, PluginRequest, PluginTarget, RequestResult } from './contract.ts'
 import { EventHooks } from './event-hooks.ts'
-import { countStrays, PluginFaults } from './faults.ts'
+import { countUncaughtErrors, PluginFaults } from './faults.ts'
 import type { LoadedPlugin } from './loaded.ts'
 import { WrongResult } from './members.ts'
 import { PluginRecords } from './records.ts'
@@ -16,14 +16,14 @@ export type PluginServices = { faults: PluginFaults; records: PluginRecords }
 /** Opens them; they end with the stack. */
 export function openPluginServices(log: Pick<PluginLog, 'warn'>, started: AsyncDisposableStack): PluginServices {
   const faults = new PluginFaults(log)
-  started.defer(countStrays(faults))
+  started.defer(countUncaughtErrors(faults))
   return { faults, records: new PluginRecords(faults) }
 }
 
 /**
  * Result of the `request` hooks: another request, or the reply of a plugin, with headers that are sent only with that reply.
  */
-export type AskedPlugins = {
+export type RequestOutcome = {
   request: PluginRequest
   answer?: { plugin: string; reply: PluginReply; headers?: Readonly<Record<string, string>> | undefined }
 }
@@ -32,7 +32,7 @@ export type AskedPlugins = {
 export type Accept = { request?(request: PluginRequest): void; reply?(reply: PluginReply): void }
 
 /** A hook of plugin after plugin: the input of the next one, and what happens to the result of each, which may be the last. */
-type Turns<Given, Result> = HookRun<Result> & {
+type HookSequence<Given, Result> = HookRun<Result> & {
   given: Given
   take(result: Result, plugin: RunningPlugin): boolean | undefined
 }
@@ -69,9 +69,9 @@ export class CallPlugins {
     return this.have(this.#facts.stream ? 'event' : 'reply')
   }
 
-  request(asked: PluginRequest, accept: Accept = {}): MaybePromise<AskedPlugins> {
-    let answer: AskedPlugins['answer']
-    const turns: Turns<PluginRequest, RequestResult> = {
+  request(asked: PluginRequest, accept: Accept = {}): MaybePromise<RequestOutcome> {
+    let answer: RequestOutcome['answer']
+    const turns: HookSequence<PluginRequest, RequestResult> = {
       given: freezeData(asked),
       check(returned) {
         const result = requestResult(returned, turns.given)
@@ -96,7 +96,7 @@ export class CallPlugins {
 
   /** Returns some of the targets, in the order in which they are to be tried. */
   targets<Target extends PluginTarget>(targets: readonly Target[]): MaybePromise<readonly Target[]> {
-    const turns: Turns<readonly Target[], readonly Target[]> = {
+    const turns: HookSequence<readonly Target[], readonly Target[]> = {
       given: freezeData(targets),
       check: (result) => targetsResult(result, turns.given),
       take(chosen) {
@@ -109,7 +109,7 @@ export class CallPlugins {
   /** Returns headers for the provider, by lower-case name. */
   send(target: PluginTarget): MaybePromise<Record<string, string>> {
     const headers: Record<string, string> = {}
-    const turns: Turns<PluginTarget, Record<string, string>> = {
+    const turns: HookSequence<PluginTarget, Record<string, string>> = {
       given: freezeData(target),
       check: sentHeaders,
       take: (own) => void Object.assign(headers, own),
@@ -125,7 +125,7 @@ export class CallPlugins {
 
   /** Returns a whole answer as the client gets it. */
   reply(answer: PluginReply, accept?: Accept['reply']): MaybePromise<PluginReply> {
-    const turns: Turns<PluginReply, ReturnType<typeof replyResult>> = {
+    const turns: HookSequence<PluginReply, ReturnType<typeof replyResult>> = {
       given: freezeData(answer),
       check(returned) {
         const result = replyResult(returned, answer.operation)
@@ -142,7 +142,7 @@ export class CallPlugins {
 
   /** Shows each plugin the answer of a stream that has ended, as it reached it. Nobody waits for them. */
   streamed(answerAt: (plugin: RunningPlugin) => PluginReply): void {
-    for (const plugin of this.#inside('reply')) void quietly(plugin, 'reply', unheeded(answerAt(plugin)))
+    for (const plugin of this.#inside('reply')) void quietly(plugin, 'reply', ignored(answerAt(plugin)))
   }
 
   /** Passes on that the call has ended, in whatever way: the first report counts. Nobody waits for the plugins. */
@@ -152,7 +152,7 @@ export class CallPlugins {
     const recording = this.#plugins.filter(({ hooks }) => hooks.record)
     if (recording.length === 0) return
     this.#services.records.add({ call: record.id, plugins: recording }, () => {
-      const run = unheeded(record)
+      const run = ignored(record)
       const running: Promise<unknown>[] = []
       for (const plugin of recording) {
         const one = quietly(plugin, 'record', run)
@@ -166,7 +166,7 @@ export class CallPlugins {
   #each<Given, Result>(
     plugins: readonly RunningPlugin[],
     hook: HookName,
-    turns: Turns<Given, Result>,
+    turns: HookSequence<Given, Result>,
     from = 0,
   ): MaybePromise<unknown> {
     for (let index = from; index < plugins.length; index++) {
@@ -201,7 +201,7 @@ function accepted<Value>(value: Value, accept: ((value: Value) => void) | undefi
 }
 
 /** Returns a run of hooks whose results are not used, and whose call has ended. */
-function unheeded(given: PluginReply | CallRecord): HookRun<undefined> {
+function ignored(given: PluginReply | CallRecord): HookRun<undefined> {
   return { given: freezeData(given), check: () => undefined, goesOn: true }
 }
 

@@ -49,7 +49,7 @@ export class PluginFaults {
 const reminderMs = 60_000
 
 const running = new AsyncLocalStorage<string>()
-const told = new Set<Pick<PluginFaults, 'saw'>>()
+const notified = new Set<Pick<PluginFaults, 'saw'>>()
 let isCatching = false
 
 const contexts = new Map<string, AsyncResource>()
@@ -76,19 +76,19 @@ export function inPlugin<Result>(name: string, run: () => Result): Result {
  * Catches, from now on, uncaught errors of work that a plugin has left behind, so that they end nothing. All others end the process, as
  * ever.
  */
-export function catchStrays(): void {
+export function catchUncaughtErrors(): void {
   if (isCatching) return
   isCatching = true
   process.on('uncaughtException', (err) => {
     const plugin = running.getStore()
-    if (plugin !== undefined) for (const faults of told) faults.saw(plugin, 'background', 'threw', { err })
+    if (plugin !== undefined) for (const faults of notified) faults.saw(plugin, 'background', 'threw', { err })
     // Where another listener exists, that one decides what happens to it.
     else if (process.listenerCount('uncaughtException') === 1) throw err
   })
 }
 
 /** Counts such errors, until the function that is returned is called. */
-export function countStrays(faults: Pick<PluginFaults, 'saw'>): () => void {
-  told.add(faults)
-  return () => void told.delete(faults)
+export function countUncaughtErrors(faults: Pick<PluginFaults, 'saw'>): () => void {
+  notified.add(faults)
+  return () => void notified.delete(faults)
 }

@@ -4,7 +4,7 @@ import type { Log } from '../observe/log.ts'
 import type { Kit, PluginBudget, PluginLog } from './contract.ts'
 
 /** Services that the router provides to all plugins. */
-export type Lent = {
+export type KitServices = {
   log: Pick<Log, keyof PluginLog>
   env: Environment
   /** The variables that hold credentials of providers: no plugin gets them. */
@@ -18,7 +18,11 @@ export type Lent = {
 type GuardedFetch = { fetch: Kit['fetch']; close(): Promise<void> }
 
 /** Opens the kit of one plugin, which ends with it. */
-export function openKit(plugin: string, hosts: readonly string[], lent: Lent): { kit: Kit; close(): Promise<void> } {
+export function openKit(
+  plugin: string,
+  hosts: readonly string[],
+  lent: KitServices,
+): { kit: Kit; close(): Promise<void> } {
   const { fetch, close } = lent.openFetch(hosts)
   const { values } = lent
   const kit: Kit = {
@@ -39,7 +43,7 @@ export function openKit(plugin: string, hosts: readonly string[], lent: Lent): {
   return { kit: Object.freeze(kit), close }
 }
 
-function pluginLog(plugin: string, log: Lent['log']): PluginLog {
+function pluginLog(plugin: string, log: KitServices['log']): PluginLog {
   return {
     debug: (facts, message) => log.debug({ ...facts, plugin }, message),
     info: (facts, message) => log.info({ ...facts, plugin }, message),
@@ -48,7 +52,7 @@ function pluginLog(plugin: string, log: Lent['log']): PluginLog {
   }
 }
 
-function secretOf(reference: string, { env, credentials }: Pick<Lent, 'env' | 'credentials'>): string {
+function secretOf(reference: string, { env, credentials }: Pick<KitServices, 'env' | 'credentials'>): string {
   const name = /^\$([A-Za-z_][A-Za-z0-9_]*)$/.exec(reference)?.[1]
   if (name === undefined) throw new Error('Name a secret by the variable that contains it: $NAME.')
   if (credentials.has(name)) throw new Error(`${name} is a credential of a provider, which plugins do not get.`)
@@ -95,25 +99,25 @@ export function valuesInMemory(): ValueStore {
 export function valueText(value: Json): string {
   const text = JSON.stringify(value)
   if (text === undefined) throw new Error('A value must be JSON.')
-  if (Buffer.byteLength(text) > mostBytes) throw new Error(`A value may have at most ${mostBytes} bytes of JSON.`)
+  if (Buffer.byteLength(text) > maxBytes) throw new Error(`A value may have at most ${maxBytes} bytes of JSON.`)
   return text
 }
 
 /** Throws an Error for a key that is too long. */
 export function requireKey(key: string): string {
-  if (typeof key === 'string' && key !== '' && key.length <= longestKey) return key
-  throw new Error(`The key of a value must have 1 to ${longestKey} characters.`)
+  if (typeof key === 'string' && key !== '' && key.length <= maxKeyLength) return key
+  throw new Error(`The key of a value must have 1 to ${maxKeyLength} characters.`)
 }
 
 /** Returns the time at which a value ends. Unix milliseconds. */
-export function endOf(ttlMs = longestMs): number {
-  if (ttlMs > 0) return Date.now() + Math.min(ttlMs, longestMs)
+export function endOf(ttlMs = maxMs): number {
+  if (ttlMs > 0) return Date.now() + Math.min(ttlMs, maxMs)
   throw new Error('The time for which a value is kept must be above 0 ms.')
 }
 
-const mostBytes = 64 * 1024
-const longestKey = 512
-const longestMs = 90 * 86_400_000
+const maxBytes = 64 * 1024
+const maxKeyLength = 512
+const maxMs = 90 * 86_400_000
 
 /** Returns the values of a database that is opened later: earlier requests wait. */
 export function valuesLater(): { values: ValueStore; open(store: ValueStore): void } {

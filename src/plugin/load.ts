@@ -7,9 +7,9 @@ import type { Texts } from '../manifest/read/folder.ts'
 import type { Place } from '../manifest/read/position.ts'
 import { memberOf, type Source } from '../manifest/read/source.ts'
 import type { Hooks, Plugin } from './contract.ts'
-import { catchStrays, inPlugin } from './faults.ts'
+import { catchUncaughtErrors, inPlugin } from './faults.ts'
 import { entryOf, isUnchanged, type PluginInstance } from './instances.ts'
-import { type Lent, openKit } from './kit.ts'
+import { type KitServices, openKit } from './kit.ts'
 import { ImportError, openModules, pluginFile } from './modules.ts'
 import { checkOptions, type PluginSettings } from './settings.ts'
 import { hooksProblem, pluginProblem } from './shape.ts'
@@ -21,11 +21,11 @@ export type LoadOptions = {
   folders: readonly string[]
   /** The configuration file, in which wrong options stand. */
   source: Source
-  lent: Lent
+  services: KitServices
   previous?: readonly PluginInstance[]
   texts?: Texts | undefined
   /** Maximum time of loading, setting up and ending a plugin, each. Milliseconds. */
-  mostMs?: number
+  maxMs?: number
 }
 
 /** Sets up all plugins, one after the other. */
@@ -50,7 +50,7 @@ async function loadPlugin(
   settings: PluginSettings,
   index: number,
   all: readonly PluginSettings[],
-  { folders, source, lent, previous = [], texts, mostMs = usualMostMs }: LoadOptions,
+  { folders, source, services, previous = [], texts, maxMs = usualMaxMs }: LoadOptions,
 ): Promise<Loaded> {
   const { name, options, fetch } = settings
   const refused = (message: string) => ({ problems: [source.problem(['plugins', index, 'name'], message)] })
@@ -67,8 +67,8 @@ async function loadPlugin(
   try {
     const { default: exported } = await within(
       inPlugin(name, () => modules.load(entry)),
-      mostMs,
-      `it was not loaded within ${mostMs} ms`,
+      maxMs,
+      `it was not loaded within ${maxMs} ms`,
     )
     const wrong = pluginProblem(exported)
     if (wrong) return { problems: [problemAt(entry, files.get(entry) ?? '', wrong.at, wrong.message)] }
@@ -79,41 +79,41 @@ async function loadPlugin(
   const place = memberOf(source, ['plugins', index, 'options'])
   const blame = (message: string) => problemAt(entry, files.get(entry) ?? '', /\boptions\b/, message)
   const { renamedOptions: renamed, options: schema } = plugin
-  const checked = checkOptions(options, { schema, renamed, source: place, name, blame })
+  const checked = checkOptions(options, { schema, renamed, source: place, name, problemOf: blame })
   if (hasErrors(checked.problems)) return { problems: checked.problems }
-  const made = await setUp(plugin, { name, entry, files, about, fetch, options: checked.options, lent, mostMs })
+  const made = await setUp(plugin, { name, entry, files, about, fetch, options: checked.options, services, maxMs })
   return { problems: [...checked.problems, ...made.problems], ...(made.instance && { instance: made.instance }) }
 }
 
 type SetUp = Pick<PluginInstance, 'name' | 'entry' | 'files' | 'about'> & {
   fetch: readonly string[]
   options: JsonObject
-  lent: Lent
-  mostMs: number
+  services: KitServices
+  maxMs: number
 }
 
 async function setUp(plugin: Plugin<JsonObject>, own: SetUp): Promise<Loaded> {
-  const { name, entry, files, about, fetch, options, lent, mostMs } = own
-  const { kit, close: closeKit } = openKit(name, fetch, lent)
+  const { name, entry, files, about, fetch, options, services, maxMs } = own
+  const { kit, close: closeKit } = openKit(name, fetch, services)
   const end = async (hooks?: Hooks) => {
     try {
       const dispose = hooks?.[Symbol.asyncDispose]
       if (dispose)
         await within(
           inPlugin(name, () => dispose.call(hooks)),
-          mostMs,
-          `it did not end within ${mostMs} ms`,
+          maxMs,
+          `it did not end within ${maxMs} ms`,
         )
     } catch (err) {
       kit.log.error({ err }, 'the plugin failed to end')
     }
     await closeKit()
   }
-  catchStrays()
+  catchUncaughtErrors()
   const setting = inPlugin(name, async () => await plugin.setup(options, kit))
   let hooks: Hooks
   try {
-    hooks = (await within(setting, mostMs, `it was not set up within ${mostMs} ms`)) ?? {}
+    hooks = (await within(setting, maxMs, `it was not set up within ${maxMs} ms`)) ?? {}
     const wrong = hooksProblem(hooks)
     if (wrong) {
       await end()
@@ -133,7 +133,7 @@ async function setUp(plugin: Plugin<JsonObject>, own: SetUp): Promise<Loaded> {
   return { instance: { name, hooks, timeoutMs, onError, entry, files, about, close }, problems: [] }
 }
 
-const usualMostMs = 5_000
+const usualMaxMs = 5_000
 const usualTimeoutMs = 1_000
 
 function absent(name: string, folders: readonly string[]): string {
@@ -171,11 +171,11 @@ function problemAt(file: string, text: string, pattern: RegExp, message: string)
 }
 
 const start: Place = { line: 1, column: 1 }
-const longest = 300
+const maxLength = 300
 
 function firstLine(message: string): string {
   const line = message.split('\n', 1)[0] ?? ''
-  return line.length > longest ? `${line.slice(0, longest)}…` : line
+  return line.length > maxLength ? `${line.slice(0, maxLength)}…` : line
 }
 
 /** Finds the place at which Node could not parse the text: the first line of the stack is the place, and a caret points to the column. */

@@ -26,10 +26,10 @@ export function pluginsFor(plugins: readonly LoadedPlugin[], caller: PluginCalle
 
 function isOn({ name, enabled, organizations }: LoadedPlugin, caller: PluginCaller): boolean {
   if (organizations !== 'all' && !organizations.has(caller.organization)) return false
-  return said(caller.keyRules, name) ?? said(caller.rules, name) ?? enabled
+  return ruleFor(caller.keyRules, name) ?? ruleFor(caller.rules, name) ?? enabled
 }
 
 /** Finds the rule about a plugin. Any name may be that of a plugin, also that of a member which every object has. */
-function said(rules: PluginRules, name: string): boolean | undefined {
+function ruleFor(rules: PluginRules, name: string): boolean | undefined {
   return Object.hasOwn(rules, name) ? rules[name] : undefined
 }

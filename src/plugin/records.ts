@@ -19,8 +19,8 @@ export class PluginRecords {
     { call, plugins }: { call: string; plugins: readonly { name: string }[] },
     run: () => MaybePromise<unknown>,
   ): void {
-    if (this.#waiting.length >= mostWaiting) {
-      const err = new Error(`the records of ${mostWaiting} calls are waiting already`)
+    if (this.#waiting.length >= maxWaiting) {
+      const err = new Error(`the records of ${maxWaiting} calls are waiting already`)
       for (const { name } of plugins) this.#faults.saw(name, 'record', 'left_out', { call, err })
       return
     }
@@ -46,7 +46,7 @@ export class PluginRecords {
   }
 
   #runWaiting(): void {
-    for (const run of this.#waiting.splice(0, mostAtOnce - this.#running)) {
+    for (const run of this.#waiting.splice(0, maxAtOnce - this.#running)) {
       this.#running++
       const running = run()
       if (running instanceof Promise) void running.then(() => this.#ended())
@@ -61,5 +61,5 @@ export class PluginRecords {
   }
 }
 
-const mostAtOnce = 100
-const mostWaiting = 10_000
+const maxAtOnce = 100
+const maxWaiting = 10_000

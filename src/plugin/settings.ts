@@ -41,7 +41,7 @@ export function pluginSettings(file: PluginFile): PluginSettings {
 }
 
 /** The most that a hook may be given. */
-export const longestTimeoutMs = 600_000
+export const maxTimeoutMs = 600_000
 
 /**
  * Options and their owner: `name` is for messages, `renamed` has new names by former ones; `source` is the place of the options, `blame`
@@ -52,14 +52,14 @@ type OptionsOf = {
   schema: JsonObject | undefined
   renamed?: Readonly<Record<string, string>> | undefined
   source: Source
-  blame(message: string): Problem
+  problemOf(message: string): Problem
 }
 
 const require = createRequire(import.meta.url)
 
 /** Returns a copy of the options with the defaults of their schema, which names all options. Former names are warnings. */
 export function checkOptions(given: JsonObject, about: OptionsOf): { options: JsonObject; problems: Problem[] } {
-  const { name, schema, renamed = {}, blame } = about
+  const { name, schema, renamed = {}, problemOf } = about
   const keys = Object.entries(renamed).map(([from, to]) => ({ in: [], from, to }))
   const { value, found } = withNewNames(given, keys)
   const source = withOldNames(about.source, found)
@@ -78,7 +78,7 @@ export function checkOptions(given: JsonObject, about: OptionsOf): { options: Js
     const wrong = accepts(options) ? [] : schemaProblems(source, accepts.errors, '`options`')
     return { options, problems: [...warnings, ...wrong] }
   } catch (thrown) {
-    return { options, problems: [blame(`\`options\` is not a valid JSON schema: ${(thrown as Error).message}`)] }
+    return { options, problems: [problemOf(`\`options\` is not a valid JSON schema: ${(thrown as Error).message}`)] }
   }
 }
 

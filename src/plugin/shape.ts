@@ -2,7 +2,7 @@ import { isObject } from '../core/json.ts'
 import { didYouMean } from '../manifest/check/did-you-mean.ts'
 import { schemeNames } from '../manifest/read/auth.ts'
 import { functionNames } from '../mapping/mapping.ts'
-import { longestTimeoutMs } from './settings.ts'
+import { maxTimeoutMs } from './settings.ts'
 
 /** Problem of a plugin's exports or results, and a pattern to look for in its text. */
 export type ShapeProblem = { message: string; at: RegExp }
@@ -27,8 +27,8 @@ export function pluginProblem(plugin: unknown): ShapeProblem | undefined {
   if (!areNames) return wrong('renamedOptions', 'an object of names')
   if (onError !== undefined && onError !== 'open' && onError !== 'closed') return wrong('onError', "'open' or 'closed'")
   const isTime =
-    timeoutMs === undefined || (typeof timeoutMs === 'number' && timeoutMs > 0 && timeoutMs <= longestTimeoutMs)
-  return isTime ? undefined : wrong('timeoutMs', `a number above 0 and at most ${longestTimeoutMs}`)
+    timeoutMs === undefined || (typeof timeoutMs === 'number' && timeoutMs > 0 && timeoutMs <= maxTimeoutMs)
+  return isTime ? undefined : wrong('timeoutMs', `a number above 0 and at most ${maxTimeoutMs}`)
 }
 
 /** Returns the problem of the hooks that a plugin returns; undefined when there is none. */

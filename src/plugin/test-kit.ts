@@ -85,8 +85,14 @@ function checkedOptions(
   given: JsonObject,
 ): JsonObject {
   const source = readSource('options', JSON.stringify(given))
-  const blame = (message: string) => source.problem([], message)
-  const { options, problems } = checkOptions(given, { name: 'tested', schema, renamed: renamedOptions, source, blame })
+  const problemOf = (message: string) => source.problem([], message)
+  const { options, problems } = checkOptions(given, {
+    name: 'tested',
+    schema,
+    renamed: renamedOptions,
+    source,
+    problemOf,
+  })
   if (hasErrors(problems)) throw new Error(problems.map(formatProblem).join('\n'))
   return options
 }
@@ -179,9 +185,9 @@ async function route(hooks: Hooks, { targets = usualTargets }: TestCall, call: P
   return { targets: left, sent: sent === undefined ? {} : sentHeaders(sent) }
 }
 
-type Asked = { request: PluginRequest; call: PluginCall; isStream: boolean; headers: TestedCall['headers'] }
+type RequestedCall = { request: PluginRequest; call: PluginCall; isStream: boolean; headers: TestedCall['headers'] }
 
-async function answer(hooks: Hooks, given: TestCall, { request, call, isStream, headers }: Asked) {
+async function answer(hooks: Hooks, given: TestCall, { request, call, isStream, headers }: RequestedCall) {
   const whole = freezeData(replyOf(request, given.answer))
   if (!isStream) {
     const returned = await hooks.reply?.(whole, call)
@@ -205,7 +211,7 @@ async function answer(hooks: Hooks, given: TestCall, { request, call, isStream, 
 }
 
 function folded(events: readonly StreamedEvent[]): Reply {
-  const fold = new Fold({ maker: 'tested', newId: () => 'tested', now: () => 0 })
+  const fold = new Fold({ signer: 'tested', newId: () => 'tested', now: () => 0 })
   for (const event of [...events, { done: true as const }]) if (!('json' in event)) fold.take(event)
   return fold.reply()
 }

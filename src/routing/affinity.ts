@@ -11,7 +11,7 @@ type AffinityOptions = {
   onFound?: (finding: KeptFinding) => void
 }
 
-type Kept = { target: string; until: number; changedAt: number; toldUntil: number }
+type Kept = { target: string; until: number; changedAt: number; sharedUntil: number }
 
 /** The target that each conversation, session or user is kept at. One for each event loop; it survives reloads. */
 export class Affinity {
@@ -36,20 +36,20 @@ export class Affinity {
     const now = this.#now()
     const until = now + idleMs
     const known = this.#kept?.peek(key)
-    if (known?.target === target && known.toldUntil > now + idleMs / 2) {
+    if (known?.target === target && known.sharedUntil > now + idleMs / 2) {
       this.#set(key, { ...known, until })
     } else {
       const at = timeAfter(known?.changedAt ?? 0, now)
-      this.#set(key, { target, until, changedAt: at, toldUntil: until })
+      this.#set(key, { target, until, changedAt: at, sharedUntil: until })
       this.#onFound({ kind: 'kept', at, key, target, until })
     }
   }
 
   /** Adopts a finding of another event loop; the later of two findings counts. */
-  adopt({ at, key, target, until }: KeptFinding): void {
+  merge({ at, key, target, until }: KeptFinding): void {
     const known = this.#kept?.peek(key)
     if (known && at <= known.changedAt) return
-    this.#set(key, { target, until, changedAt: at, toldUntil: until })
+    this.#set(key, { target, until, changedAt: at, sharedUntil: until })
   }
 
   /** Returns the bindings that were used last, for an event loop that knows nothing yet. */
@@ -58,20 +58,20 @@ export class Affinity {
     const found: KeptFinding[] = []
     for (const [key, { target, until, changedAt: at }] of this.#kept?.entries() ?? []) {
       if (until > now) found.push({ kind: 'kept', at, key, target, until })
-      if (found.length === mostTold) break
+      if (found.length === maxShared) break
     }
     return found
   }
 
   #set(key: string, kept: Kept): void {
-    this.#kept ??= new LRUCache({ max: mostKept })
+    this.#kept ??= new LRUCache({ max: maxKept })
     this.#kept.set(key, kept)
   }
 }
 
 /** Maximum number of kept keys, of some megabytes; the ones that were idle longest are forgotten. */
-const mostKept = 50_000
-const mostTold = 10_000
+const maxKept = 50_000
+const maxShared = 10_000
 
 /**
  * Returns the time for which a provider keeps the prompt of a conversation in its cache after the last call, in milliseconds: the trait

@@ -1,25 +1,25 @@
 import { asRouterError, type RouterError } from '../core/errors.ts'
 import type { Target } from '../manifest/target.ts'
 import type { AttemptTimes } from './explanation.ts'
-import type { Gate, Leave } from './health/concurrency-limiter.ts'
+import type { ConcurrencyLimiter, Release } from './health/concurrency-limiter.ts'
 import { failureClass } from './health/failure-class.ts'
 import { closedTarget, Failures, passOver } from './health/failures.ts'
-import type { ClosedFor, Passage } from './health/health.ts'
+import type { AttemptHandle, ClosedFor } from './health/health.ts'
 import { backoffMs, pause, spreadMs } from './health/retries.ts'
 import type { Attempted, AttemptLimits, Outcome, RoutingState, Trial, Tried } from './types.ts'
 
 /** The most attempts of one call. */
-const mostAttempts = 6
+const maxAttempts = 6
 /** An attempt with less time than this is not begun. */
-const leastMs = 5
+const minMs = 5
 
 /** Checks whether a call that has made so many attempts, and has so many milliseconds left, may make another one. */
 export function mayTryAgain(attempts: number, leftMs: number): boolean {
-  return attempts < mostAttempts && leftMs > leastMs
+  return attempts < maxAttempts && leftMs > minMs
 }
 
 /** Maximum number of calls that wait for one busy target. */
-const mostWaiting = 100
+const maxWaiting = 100
 
 /**
  * Tries the targets as their health and the classes of failures say, and returns the first result without an error; else
@@ -68,15 +68,15 @@ class Attempts<Result extends Outcome> {
       if (!signal.aborted) throw thrown
       // The call ended while it waited.
       this.#failures.add(targets[0], asRouterError(thrown))
-      return this.#failures.told(this.#count) as Tried<Result>
+      return this.#failures.toReport(this.#count) as Tried<Result>
     }
   }
 
   async #tryAll(): Promise<Tried<Result>> {
     let next = this.#firstOpen() ?? (await this.#firstToOpen())
     while (next && this.#mayBegin()) {
-      const gate = this.#state.gates.of(next.target)
-      const leave = gate ? await this.#letIn(next, gate) : undefined
+      const gate = this.#state.limiters.of(next.target)
+      const leave = gate ? await this.#acquire(next, gate) : undefined
       const passage = gate && !leave ? undefined : this.#enter(next.target, leave)
       if (passage) {
         const succeeded = await this.#attempt(next, passage)
@@ -86,11 +86,11 @@ class Attempts<Result extends Outcome> {
         ? undefined
         : ((await this.#sameAgain(next)) ?? this.#firstOpen() ?? (await this.#firstToOpen()))
     }
-    return this.#failures.told(this.#count) as Tried<Result>
+    return this.#failures.toReport(this.#count) as Tried<Result>
   }
 
   /** Waits until a target may be asked by one call more; undefined when that is too long. */
-  async #letIn(candidate: Candidate, gate: Gate): Promise<Leave | undefined> {
+  async #acquire(candidate: Candidate, gate: ConcurrencyLimiter): Promise<Release | undefined> {
     const { caller, signal } = this.#trial
     try {
       return await gate.enter(caller, signal, Math.max(0, this.#leftMs))
@@ -103,7 +103,7 @@ class Attempts<Result extends Outcome> {
   }
 
   /** Begins an attempt; undefined where another call tries this target already, and it takes only one at a time. */
-  #enter(target: Target, leave: Leave | undefined): Passage | undefined {
+  #enter(target: Target, leave: Release | undefined): AttemptHandle | undefined {
     const { health, measurements } = this.#state
     const passage = health.enter(target, this.#trial.caller.organization)
     if (!passage) {
@@ -112,14 +112,14 @@ class Attempts<Result extends Outcome> {
       return undefined
     }
     const { kind, rules } = this.#trial
-    const left = leave ? leaving(passage, leave) : passage
+    const left = leave ? releasing(passage, leave) : passage
     if (!kind) return left
     const limitMs = kind.streams ? rules.firstEventMs : target.provider.timeouts.wholeMs
     return measurements.begin(target, { kind, limitMs }, left)
   }
 
   /** Makes one attempt; undefined when it failed. */
-  async #attempt(candidate: Candidate, passage: Passage) {
+  async #attempt(candidate: Candidate, passage: AttemptHandle) {
     const { target } = candidate
     this.#failures.goOn()
     if (!candidate.isTried) this.#state.retries.earn(target, this.#trial.caller.organization)
@@ -137,7 +137,7 @@ class Attempts<Result extends Outcome> {
           target,
           attempts,
           times,
-          passage: this.#following({ target, times }, this.#timed(passage)),
+          handle: this.#following({ target, times }, this.#timed(passage)),
           untried: this.#untried().map((one) => one.target),
           ...result,
         } as Tried<Result>
@@ -154,13 +154,13 @@ class Attempts<Result extends Outcome> {
   }
 
   /** Records an answer that has begun; its attempt handle reports how it ends. */
-  #following({ target, times }: { target: Target; times: AttemptTimes }, passage: Passage): Passage {
+  #following({ target, times }: { target: Target; times: AttemptTimes }, passage: AttemptHandle): AttemptHandle {
     return this.#trial.explanation?.answered(target, times, passage) ?? passage
   }
 
   /** Returns the limits of an attempt: the last target that is left may take all the time that is left. */
   #limits(candidate: Candidate): AttemptLimits {
-    const isLast = this.#count >= mostAttempts || !this.#untried(candidate).some((one) => this.#isOpen(one, true))
+    const isLast = this.#count >= maxAttempts || !this.#untried(candidate).some((one) => this.#isOpen(one, true))
     const leftMs = this.#leftMs
     return {
       ...(!isLast && { firstEventMs: this.#trial.rules.firstEventMs }),
@@ -179,7 +179,7 @@ class Attempts<Result extends Outcome> {
   }
 
   /** Excludes failures that happen later because the time of the call is up: they are not counted either. */
-  #timed(passage: Passage): Passage {
+  #timed(passage: AttemptHandle): AttemptHandle {
     return this.#endBy === Infinity ? passage : counting(passage, (error) => !this.#endedByCaller(error))
   }
 
@@ -187,7 +187,7 @@ class Attempts<Result extends Outcome> {
    * Checks whether the time of the call was up. Its caller may have made it as short as it liked, so that it says nothing about the target.
    */
   #endedByCaller({ code }: RouterError): boolean {
-    return code === 'provider_timeout' && this.#leftMs <= leastMs
+    return code === 'provider_timeout' && this.#leftMs <= minMs
   }
 
   /** Leaves out the targets that cannot do what this one refused. */
@@ -217,8 +217,8 @@ class Attempts<Result extends Outcome> {
     const waitMs = backoffMs(candidate.retries, this.#random)
     const isAllowed =
       candidate.retries < this.#trial.rules.retries &&
-      this.#count < mostAttempts &&
-      this.#leftMs > waitMs + leastMs &&
+      this.#count < maxAttempts &&
+      this.#leftMs > waitMs + minMs &&
       this.#closedFor(candidate.target) === undefined &&
       retries.take(candidate.target, this.#trial.caller.organization)
     if (!isAllowed) {
@@ -256,12 +256,12 @@ class Attempts<Result extends Outcome> {
     for (const { candidate, closed } of left) {
       const { ms, isBusy } = closed
       const waitMs = spreadMs(ms, this.#random)
-      if (!isBusy || ms > rules.retryAfterMs || this.#leftMs < waitMs + leastMs) continue
+      if (!isBusy || ms > rules.retryAfterMs || this.#leftMs < waitMs + minMs) continue
       const { target } = candidate
       if (candidate.isTried && (candidate.retries >= rules.retries || !retries.take(target, caller.organization)))
         continue
       if (candidate.isTried) candidate.retries++
-      if (await retries.wait(target, mostWaiting, () => pause(waitMs, signal))) return candidate
+      if (await retries.wait(target, maxWaiting, () => pause(waitMs, signal))) return candidate
     }
     return left.find(({ candidate }) => !candidate.isTried)?.candidate
   }
@@ -271,8 +271,8 @@ class Attempts<Result extends Outcome> {
   }
 
   #isOpen({ target }: Candidate, hasOthers: boolean): boolean {
-    const { health, gates } = this.#state
-    return gates.of(target)?.isOpen !== false && health.isOpen(target, hasOthers, this.#trial.caller.organization)
+    const { health, limiters } = this.#state
+    return limiters.of(target)?.isOpen !== false && health.isOpen(target, hasOthers, this.#trial.caller.organization)
   }
 
   #closedFor(target: Target): ClosedFor | undefined {
@@ -300,7 +300,7 @@ const notAfter = {
 const shortMs = 1_000
 
 /** Wraps an attempt handle so that its end admits another call. */
-function leaving(passage: Passage, leave: Leave): Passage {
+function releasing(passage: AttemptHandle, leave: Release): AttemptHandle {
   const ended = () => {
     leave()
     passage.ended()
@@ -309,7 +309,7 @@ function leaving(passage: Passage, leave: Leave): Passage {
 }
 
 /** Wraps an attempt handle so that only some failures count. */
-function counting(passage: Passage, counts: (error: RouterError) => boolean): Passage {
+function counting(passage: AttemptHandle, counts: (error: RouterError) => boolean): AttemptHandle {
   return {
     succeeded: () => passage.succeeded(),
     produced: (tokens) => passage.produced?.(tokens),

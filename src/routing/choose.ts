@@ -144,14 +144,14 @@ function smallerOf(one: Measured, other: Measured, random: () => number): Measur
 }
 
 function isMeasured({ gauge }: Measured): boolean {
-  return gauge.count >= leastMeasurements
+  return gauge.count >= minMeasurements
 }
 
 function mayBeTried({ gauge, underWay }: Measured): boolean {
-  return gauge.count + underWay < leastMeasurements
+  return gauge.count + underWay < minMeasurements
 }
 
-const leastMeasurements = 5
+const minMeasurements = 5
 
 /** Returns the target that a call is kept at, unless it takes no calls, or the savings of a warm cache are not worth the load there. */
 function keptTarget(targets: readonly Target[], choosing: Known, state: State): Target | undefined {
@@ -163,18 +163,23 @@ function keptTarget(targets: readonly Target[], choosing: Known, state: State): 
   if (earlier === undefined || (rules.sticky === 'cache' && rules.sort === 'price')) return undefined
   const target = targets.find((one) => targetId(one) === earlier)
   if (!target || !isOpen(target)) return undefined
-  return rules.sticky !== 'cache' || hasRoom(target, targets, choosing, state) ? target : undefined
+  return rules.sticky !== 'cache' || hasCapacity(target, targets, choosing, state) ? target : undefined
 }
 
 /** Checks whether a target has less than its share of the calls in flight, and a quarter more. */
-function hasRoom(target: Target, targets: readonly Target[], { weights }: Choosing, { measurements }: State): boolean {
+function hasCapacity(
+  target: Target,
+  targets: readonly Target[],
+  { weights }: Choosing,
+  { measurements }: State,
+): boolean {
   let [calls, all] = [1, 0]
   for (const one of targets) {
     calls += measurements.of(one).underWay
     all += weightOf(one, weights)
   }
   const fair = (calls * weightOf(target, weights)) / all
-  return measurements.of(target).underWay + 1 <= Math.ceil(mostOfFairShare * fair)
+  return measurements.of(target).underWay + 1 <= Math.ceil(maxOverFairShare * fair)
 }
 
-const mostOfFairShare = 1.25
+const maxOverFairShare = 1.25

@@ -4,7 +4,7 @@ import type { RoutingRules } from '../core/routing/rules.ts'
 import { withoutSecrets } from '../core/secrets.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import { failureClass } from './health/failure-class.ts'
-import type { Passage } from './health/health.ts'
+import type { AttemptHandle } from './health/health.ts'
 import { type Weights, weightOf } from './weights.ts'
 
 /** The step at which a target, or a name, was left out. */
@@ -80,7 +80,7 @@ export class Explanation {
     const name = nameOf(model)
     const known = this.#skipped.find((one) => one.model === name && one.step === step)
     if (known) known.reason = shown(reason)
-    else if (this.#skipped.length < mostSkipped) this.#skipped.push({ model: name, step, reason: shown(reason) })
+    else if (this.#skipped.length < maxSkipped) this.#skipped.push({ model: name, step, reason: shown(reason) })
   }
 
   ordered(targets: readonly Target[], order: Ordered): void {
@@ -96,7 +96,7 @@ export class Explanation {
   }
 
   /** Records that an attempt has its first content, or its whole answer; its attempt handle reports how it ends. */
-  answered(target: Target, times: AttemptTimes, passage: Passage): Passage {
+  answered(target: Target, times: AttemptTimes, passage: AttemptHandle): AttemptHandle {
     const attempt: Attempt = { target, times, contentAt: this.#now() }
     this.#attempts.push(attempt)
     return {
@@ -205,12 +205,12 @@ function nameOf(model: Target | string): string {
 }
 
 function shown(reason: string): string {
-  return withoutSecrets(reason).slice(0, longestReason).toWellFormed()
+  return withoutSecrets(reason).slice(0, maxReasonLength).toWellFormed()
 }
 
-const mostSkipped = 100
+const maxSkipped = 100
 /** Characters. */
-const longestReason = 300
+const maxReasonLength = 300
 
 /** Beginning and end of an attempt, in milliseconds of the monotonic clock. */
 export type AttemptTimes = { began: number; ended?: number }

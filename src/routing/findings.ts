@@ -29,10 +29,10 @@ export type Finding = CircuitFinding | KeptFinding | SpeedFinding
 
 /** Returns the time of a finding, which is later than the one it follows, also where the clock shows the same. */
 export function timeAfter(before: number, now: number): number {
-  return Math.max(now, before + leastMs)
+  return Math.max(now, before + minMs)
 }
 
-const leastMs = 0.001
+const minMs = 0.001
 
 /** `performance.now()` begins with the thread, the system's monotonic clock does not. */
 const clockOffset = Number(process.hrtime.bigint()) / 1e6 - performance.now()

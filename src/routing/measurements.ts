@@ -3,7 +3,7 @@ import type { RouterError } from '../core/errors.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import type { SpeedFinding } from './findings.ts'
 import { failureClass } from './health/failure-class.ts'
-import type { Passage } from './health/health.ts'
+import type { AttemptHandle } from './health/health.ts'
 
 /** Calls whose times can be compared, by the names of the gauges for the time to the first content and that for each token. */
 export type CallClass = { toContent: string; perToken: string; streams: boolean }
@@ -21,15 +21,15 @@ function kindOf(operation: string, streams: boolean, size: number): CallClass {
 }
 
 /** Largest numbers of tokens of the classes: each has four times those of the one before. */
-const largestOfClasses = [1_000, 4_000, 16_000, 64_000, Infinity]
+const maxOfClasses = [1_000, 4_000, 16_000, 64_000, Infinity]
 
 function sizeOf(promptTokens: number): number {
-  return largestOfClasses.findIndex((most) => promptTokens <= most)
+  return maxOfClasses.findIndex((most) => promptTokens <= most)
 }
 
 const chatKinds = {
-  streamed: largestOfClasses.map((_, size) => kindOf('chat', true, size)),
-  whole: largestOfClasses.map((_, size) => kindOf('chat', false, size)),
+  streamed: maxOfClasses.map((_, size) => kindOf('chat', true, size)),
+  whole: maxOfClasses.map((_, size) => kindOf('chat', false, size)),
 }
 
 /** Measurements of one target. */
@@ -72,7 +72,7 @@ type MeasurementsOptions = {
 /** Speed of targets, and the number of calls to them that are in flight. One for each event loop; it survives reloads. */
 export class Measurements {
   readonly now: () => number
-  readonly #speeds = new LRUCache<string, Speed>({ max: mostTargets })
+  readonly #speeds = new LRUCache<string, Speed>({ max: maxTargets })
   readonly #fresh: Map<Gauge, SpeedFinding> | undefined
 
   constructor({ now = () => performance.now(), isShared = false }: MeasurementsOptions = {}) {
@@ -108,7 +108,7 @@ export class Measurements {
   }
 
   /** Adds the measurements of another event loop. */
-  adopt({ target, gauge, ...measured }: SpeedFinding): void {
+  merge({ target, gauge, ...measured }: SpeedFinding): void {
     this.#speedOf(target).gauge(gauge).addSeveral(measured)
   }
 
@@ -123,9 +123,13 @@ export class Measurements {
   }
 
   /** Measures an attempt, from now until its attempt handle ends; one that fails counts as if it had taken until its time limit. */
-  begin(target: Target, { kind, limitMs }: { kind: CallClass; limitMs: number }, passage: Passage): Passage {
+  begin(
+    target: Target,
+    { kind, limitMs }: { kind: CallClass; limitMs: number },
+    passage: AttemptHandle,
+  ): AttemptHandle {
     const id = targetId(target)
-    return new MeasuredPassage(passage, { target: id, measurements: this, kind, limitMs }, this.#speedOf(id))
+    return new MeasuredAttempt(passage, { target: id, measurements: this, kind, limitMs }, this.#speedOf(id))
   }
 
   #speedOf(target: string): Speed {
@@ -139,20 +143,20 @@ export class Measurements {
 }
 
 /** Maximum number of targets: where unknown models are allowed, clients may invent names. */
-const mostTargets = 2_000
+const maxTargets = 2_000
 
 type Attempt = { target: string; measurements: Measurements; kind: CallClass; limitMs: number }
 
-class MeasuredPassage implements Passage {
-  readonly #passage: Passage
+class MeasuredAttempt implements AttemptHandle {
+  readonly #handle: AttemptHandle
   readonly #attempt: Attempt
   readonly #speed: Speed
   readonly #beganAt: number
   #answeredAt: number | undefined
   #isOver = false
 
-  constructor(passage: Passage, attempt: Attempt, speed: Speed) {
-    this.#passage = passage
+  constructor(passage: AttemptHandle, attempt: Attempt, speed: Speed) {
+    this.#handle = passage
     this.#attempt = attempt
     this.#speed = speed
     this.#beganAt = attempt.measurements.now()
@@ -160,7 +164,7 @@ class MeasuredPassage implements Passage {
   }
 
   succeeded(): void {
-    this.#passage.succeeded()
+    this.#handle.succeeded()
     const { measurements, kind } = this.#attempt
     this.#answeredAt = measurements.now()
     this.#add(kind.toContent, this.#answeredAt - this.#beganAt, this.#answeredAt)
@@ -171,11 +175,11 @@ class MeasuredPassage implements Passage {
     const { measurements, kind } = this.#attempt
     const at = measurements.now()
     const ms = at - (kind.streams ? this.#answeredAt : this.#beganAt)
-    this.#add(kind.perToken, Math.max(ms, leastMs) / tokens, at)
+    this.#add(kind.perToken, Math.max(ms, minMs) / tokens, at)
   }
 
   failed(error: RouterError): void {
-    this.#passage.failed(error)
+    this.#handle.failed(error)
     const { measurements, kind, limitMs } = this.#attempt
     const at = measurements.now()
     const elapsed = at - this.#beganAt
@@ -191,7 +195,7 @@ class MeasuredPassage implements Passage {
   }
 
   ended(): void {
-    this.#passage.ended()
+    this.#handle.ended()
     if (!this.#isOver) this.#speed.underWay--
     this.#isOver = true
   }
@@ -203,7 +207,7 @@ class MeasuredPassage implements Passage {
 }
 
 /** Minimum time, for an answer that arrived at once. */
-const leastMs = 1
+const minMs = 1
 
 /** Summary of several measurements: the time of the last one, their number, the largest and the mean. */
 type Measured = { at: number; count: number; most: number; mean: number }

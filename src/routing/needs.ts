@@ -1,6 +1,6 @@
 import type { ModelEntry } from '../core/models/model.ts'
 import { type Api, isProviderTool, type NeutralRequest, type ProviderTool } from '../core/request.ts'
-import { inferredLosses } from '../manifest/run/inferred-support.ts'
+import { inferredUnsupported } from '../manifest/run/inferred-support.ts'
 import { demanding, distinctNames, usesField } from '../manifest/run/unsupported.ts'
 import { lacksField, lacksTool } from '../manifest/run/variant-needs.ts'
 import type { Target } from '../manifest/target.ts'
@@ -91,14 +91,14 @@ function providerToolNeed(tool: ProviderTool): Need {
   return {
     field,
     ...flag,
-    lack: `does not support the tool '${kind.slice(0, longestKind)}'`,
+    lack: `does not support the tool '${kind.slice(0, maxKindLength)}'`,
     isCertain: false,
     isLacked,
   }
 }
 
 /** Characters. */
-const longestKind = 100
+const maxKindLength = 100
 
 function formatNeed(type: 'json' | 'json_schema', api: Api): Need {
   const flag = type === 'json' ? 'supports_output_json_object' : 'supports_output_json_schema'
@@ -117,15 +117,15 @@ export function contextNeed(tokens: number): Need {
 }
 
 /** Returns the need that nothing is dropped, as far as that is known before a body is made. */
-export function lossNeed(request: NeutralRequest): Need {
+export function nothingDroppedNeed(request: NeutralRequest): Need {
   return {
     field: '',
     lack: 'does not support all fields of the request',
     isCertain: false,
     isLacked: ({ provider: { chat, sameAs } }) => {
       if (!chat) return false
-      const declared = chat.losses.filter(({ field, when }) => !when && usesField(field, request))
-      const inferred = sameAs === request.origin.api ? [] : inferredLosses(request, chat.request.support)
+      const declared = chat.unsupported.filter(({ field, when }) => !when && usesField(field, request))
+      const inferred = sameAs === request.origin.api ? [] : inferredUnsupported(request, chat.request.support)
       return demanding(distinctNames([...declared.map(({ field }) => field), ...inferred]), request).length > 0
     },
   }

@@ -18,7 +18,7 @@ export function servedModel(
   if (typeof reported !== 'string' || reported === '' || reported === model || reported === is) return undefined
   const known = identify(provider.slug, reported)
   if (known) return isSame(known.entry, entry) ? undefined : { model: known.model, entry: known.entry }
-  return provider.reports?.has('model') && !saysTheSame(reported, is) ? { model: reported } : undefined
+  return provider.reports?.has('model') && !isSameName(reported, is) ? { model: reported } : undefined
 }
 
 function isSame(one: ModelEntry, other: ModelEntry | undefined): boolean {
@@ -26,7 +26,7 @@ function isSame(one: ModelEntry, other: ModelEntry | undefined): boolean {
 }
 
 /** Checks whether two names mean the same model: in another order, or with the date of a version. */
-function saysTheSame(one: string, other: string): boolean {
+function isSameName(one: string, other: string): boolean {
   return wordsOf(one) === wordsOf(other)
 }
 

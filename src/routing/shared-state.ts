@@ -1,7 +1,7 @@
 import type { HealthSettings } from '../core/routing/rules.ts'
 import { Affinity } from './affinity.ts'
 import { type Finding, sharedClock } from './findings.ts'
-import { Gates } from './health/concurrency-limiter.ts'
+import { ConcurrencyLimiters } from './health/concurrency-limiter.ts'
 import { Health, type HealthOptions } from './health/health.ts'
 import { RetryBudget } from './health/retries.ts'
 import { Measurements } from './measurements.ts'
@@ -10,7 +10,7 @@ import type { RoutingState } from './types.ts'
 /** The routing state of an event loop. Several of them know the same when each adopts the findings of the others. */
 export type SharedState = RoutingState & {
   /** Adopts findings of other event loops. */
-  adopt(findings: readonly Finding[]): void
+  merge(findings: readonly Finding[]): void
   /** Returns everything that is known, for an event loop that knows nothing yet. */
   findings(): Finding[]
 }
@@ -18,7 +18,7 @@ export type SharedState = RoutingState & {
 export type SharedStateOptions = {
   settings(): HealthSettings
   /** Number of event loops that share the limits of concurrent calls. */
-  lines?: number
+  workers?: number
   onRefused?: HealthOptions['onRefused']
   /** Called immediately with circuits and kept keys; measurements are polled. Without it nothing is shared. */
   onFound?: ((finding: Finding) => void) | undefined
@@ -29,7 +29,7 @@ export type SharedStateOptions = {
 /** Opens the state of an event loop that has seen no call. */
 export function openSharedState({
   settings,
-  lines = 1,
+  workers = 1,
   onRefused,
   onFound,
   now = sharedClock,
@@ -40,17 +40,17 @@ export function openSharedState({
   const affinity = new Affinity(own)
   const measurements = new Measurements({ now, isShared: onFound !== undefined })
   const adoptOne = (finding: Finding) => {
-    if (finding.kind === 'circuit') health.adopt(finding)
-    else if (finding.kind === 'kept') affinity.adopt(finding)
-    else measurements.adopt(finding)
+    if (finding.kind === 'circuit') health.merge(finding)
+    else if (finding.kind === 'kept') affinity.merge(finding)
+    else measurements.merge(finding)
   }
   return {
     health,
     affinity,
     measurements,
     retries: new RetryBudget(),
-    gates: new Gates(lines),
-    adopt: (findings) => findings.forEach(adoptOne),
+    limiters: new ConcurrencyLimiters(workers),
+    merge: (findings) => findings.forEach(adoptOne),
     findings: () => [...health.findings(), ...affinity.findings(), ...measurements.findings()],
   }
 }

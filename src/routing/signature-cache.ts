@@ -17,7 +17,7 @@ export type SignatureCache = {
    */
   restore(caller: Caller, request: NeutralRequest): NeutralRequest
   /** Adopts the entries of another cache. */
-  adopt(remembered: RememberedSignatures): void
+  merge(remembered: RememberedSignatures): void
 }
 
 /** The API key of a call: replies to one key are never used for another, even of the same organization. */
@@ -41,7 +41,7 @@ export function openSignatureCache(onRemember: (remembered: RememberedSignatures
   const families = new Families()
   const dispose = (_: Entry, key: string) => families.remove(key)
   const known = new LRUCache<string, Entry>({ maxSize: rememberedSize, ttl: rememberedMs, dispose })
-  const adopt = ({ key, entry }: RememberedSignatures) => {
+  const merge = ({ key, entry }: RememberedSignatures) => {
     if (familyOf(key) === undefined) return
     known.delete(key)
     if (!entry) return
@@ -49,7 +49,7 @@ export function openSignatureCache(onRemember: (remembered: RememberedSignatures
     if (known.has(key)) families.add(key)
   }
   return {
-    adopt,
+    merge,
     remember({ id }, { messages }, { parts }) {
       const calls = callsIn(parts)
       if (calls.length === 0) return
@@ -60,7 +60,7 @@ export function openSignatureCache(onRemember: (remembered: RememberedSignatures
       const key = keys.key(messages.length, calls)
       if (key === undefined || (!entry && !known.has(key))) return
       const remembered = { key, ...(entry && { entry }) }
-      adopt(remembered)
+      merge(remembered)
       onRemember(remembered)
     },
     restore({ id }, request) {

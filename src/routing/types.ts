@@ -3,8 +3,8 @@ import type { RoutingRules } from '../core/routing/rules.ts'
 import type { Target } from '../manifest/target.ts'
 import type { Affinity } from './affinity.ts'
 import type { AttemptTimes, Explanation } from './explanation.ts'
-import type { Caller, Gates } from './health/concurrency-limiter.ts'
-import type { Health, Passage } from './health/health.ts'
+import type { Caller, ConcurrencyLimiters } from './health/concurrency-limiter.ts'
+import type { AttemptHandle, Health } from './health/health.ts'
 import type { RetryBudget } from './health/retries.ts'
 import type { CallClass, Measurements } from './measurements.ts'
 import type { Targets } from './names/resolve.ts'
@@ -21,7 +21,7 @@ export type RoutingState = {
   retries: RetryBudget
   measurements: Measurements
   affinity: Affinity
-  gates: Gates
+  limiters: ConcurrencyLimiters
   random?: () => number
   now?: () => number
 }
@@ -69,4 +69,4 @@ export type Failure = { dropped: string[]; error: RouterError; sent: boolean; ha
 export type Tried<Result> = ((Extract<Result, { error?: undefined }> & Passed) | Failure) & Attempted
 
 /** `untried`: the targets that have not been asked. */
-export type Passed = { passage: Passage; untried: Target[] }
+export type Passed = { handle: AttemptHandle; untried: Target[] }

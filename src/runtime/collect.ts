@@ -10,12 +10,12 @@ let passed = 0
  */
 export function collectPassed(bytes: number): void {
   passed += bytes
-  if (passed < passedAtMost) return
+  if (passed < maxPassed) return
   passed = 0
   collector()?.({ type: 'minor' })
 }
 
-const passedAtMost = 4 * 1_024 * 1_024
+const maxPassed = 4 * 1_024 * 1_024
 
 /**
  * Collects all that this thread no longer uses, and gives its memory back, as soon as no request has run for a second: it takes

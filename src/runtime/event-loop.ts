@@ -6,28 +6,28 @@ export function isLong(size: number): boolean {
 }
 
 /** Yields to the event loop, so that other calls run. */
-export function nextTurn(): Promise<void> {
+export function yieldToEventLoop(): Promise<void> {
   return setImmediate()
 }
 
 /** Function for long work in steps: called between them, it yields to the event loop when others may have waited for a few milliseconds. */
-export type GiveTurn = () => Promise<void>
+export type YieldToOthers = () => Promise<void>
 
 /** Function for work that nobody waits behind: it yields nothing. */
-export const noTurns: GiveTurn = async () => {}
+export const neverYield: YieldToOthers = async () => {}
 
 /** Counts from now, and from each turn that was given. */
-export function turnsBetween(): GiveTurn {
+export function yieldBetween(): YieldToOthers {
   let since = performance.now()
   return async () => {
-    if (performance.now() - since < longestMs) return
-    await nextTurn()
+    if (performance.now() - since < maxMs) return
+    await yieldToEventLoop()
     since = performance.now()
   }
 }
 
 const long = 256 * 1024
-const longestMs = 3
+const maxMs = 3
 
 /**
  * Yields the values one by one, as a stream of them. A generator that a function makes anew has tables of its own for each call, which V8

@@ -5,7 +5,7 @@ export type Listed = { place: number }
  * Set of running work, in no order: items come and go all the time. In a Set of them, V8 would link each table that it outgrows to the next
  * one: once a table is old, all that is in the later ones grows old with it, though it has long been deleted.
  */
-export class Roster<Item extends Listed> {
+export class UnorderedSet<Item extends Listed> {
   readonly #items: Item[] = []
 
   get size(): number {

@@ -31,7 +31,7 @@ type Running = { readonly begun: number; readonly size: number; readonly bodyByt
  * so it does with a few long conversations. Requests that take seconds, as long streams do, outlive any. Returns a function to call many
  * times a second while requests run, and again and again while many begin, since V8 may double what it is allowed to between two calls.
  */
-export function holdYoungGeneration(running: Running, mb: number): () => void {
+export function limitYoungGeneration(running: Running, mb: number): () => void {
   const rates = new Rates(running)
   return () => {
     rates.look(performance.now())

@@ -18,7 +18,7 @@ export function spoken(body: unknown): Spoken {
   if (model !== speechModel) {
     throw new SimulatedError(404, `The model \`${model}\` does not exist.`, { param: 'model', code: 'model_not_found' })
   }
-  if (typeof input === 'string') requireLength(input.length, mostOfSpeech)
+  if (typeof input === 'string') requireLength(input.length, maxSpeechLength)
   if (typeof input !== 'string' || input === '') {
     throw new SimulatedError(400, "Missing required parameter: 'input'.", { param: 'input' })
   }
@@ -42,7 +42,7 @@ export function* piecesOf({ samples, format }: Spoken): Generator<Buffer> {
 const sampleRate = 24_000
 const lettersPerSecond = 15
 /** Maximum length of a text, the same as OpenAI's. Letters. */
-const mostOfSpeech = 4_096
+const maxSpeechLength = 4_096
 const tokensPerSecond = 20
 const pieceBytes = (sampleRate * 2) / 5
 
@@ -76,10 +76,10 @@ function headerOf(length: number): Buffer {
 }
 
 /** The model of the simulator that listens. */
-export const hearingModel = 'ear'
+export const transcriptionModel = 'ear'
 
 /** Text recognized in a sound, in the form of a transcription with times. */
-type Heard = {
+type SimulatedTranscript = {
   task: 'transcribe'
   language: string
   duration: number
@@ -93,9 +93,9 @@ type Heard = {
  * Transcribes a sound as a sentence that states its length: of WAV files by their header, of others by their size. Throws SimulatedError
  * for an empty file or another model.
  */
-export function heard(bytes: Buffer, asked: URLSearchParams): Heard {
+export function transcribed(bytes: Buffer, asked: URLSearchParams): SimulatedTranscript {
   const model = asked.get('model')
-  if (model !== hearingModel) {
+  if (model !== transcriptionModel) {
     throw new SimulatedError(404, `The model \`${model}\` does not exist.`, { param: 'model', code: 'model_not_found' })
   }
   if (bytes.length === 0) throw new SimulatedError(400, 'The file is empty.', { param: 'file' })

@@ -25,7 +25,7 @@ export function imagesOf(body: unknown, { created, files = 0 }: { created: numbe
   const [, width, height] = /^(\d{2,4})x(\d{2,4})$/.exec(size === 'auto' ? '1024x1024' : String(size)) ?? []
   if (width === undefined) throw invalid('size')
   const sides = { width: Number(width), height: Number(height) }
-  if (Math.max(sides.width, sides.height) > longestSide) throw invalid('size')
+  if (Math.max(sides.width, sides.height) > maxSide) throw invalid('size')
   const data = Array.from({ length: n as number }, (_, index) => ({
     b64_json: picture(sides, `${prompt} ${index}`).toString('base64'),
   }))
@@ -51,7 +51,7 @@ export function imagesOf(body: unknown, { created, files = 0 }: { created: numbe
 }
 
 /** Pixels. */
-const longestSide = 4_096
+const maxSide = 4_096
 
 /** A PNG of one colour: one entry in its palette, and one bit for each pixel. */
 function picture({ width, height }: { width: number; height: number }, seed: string): Buffer {

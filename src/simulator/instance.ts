@@ -1,10 +1,10 @@
 import { SimulatedError } from './request.ts'
 
 /** Remaining size of all instances of one reply. Characters; each value counts as a hundred. */
-export type InstanceRoom = { left: number }
+export type InstanceBudget = { left: number }
 
 /** Returns room for far more than an example needs, made in little time. */
-export function roomForInstances(): InstanceRoom {
+export function instanceBudget(): InstanceBudget {
   return { left: 500_000 }
 }
 
@@ -12,23 +12,23 @@ export function roomForInstances(): InstanceRoom {
  * A minimal value that a JSON schema accepts, the same one each time: with required members only. Throws SimulatedError where there is
  * no room for it.
  */
-export function instanceOf(schema: unknown, room = roomForInstances()): unknown {
-  return isRecord(schema) ? make({ schema, root: schema, name: 'value', depth: 0, room }) : {}
+export function instanceOf(schema: unknown, budget = instanceBudget()): unknown {
+  return isRecord(schema) ? make({ schema, root: schema, name: 'value', depth: 0, budget }) : {}
 }
 
-function take(room: InstanceRoom, characters: number): void {
+function take(room: InstanceBudget, characters: number): void {
   room.left -= characters
   if (room.left >= 0) return
   throw new SimulatedError(400, 'The smallest value that this schema accepts is too large.', { code: 'invalid_schema' })
 }
 
 /** A value that the schema itself has. */
-function taken(room: InstanceRoom, value: unknown): unknown {
+function taken(room: InstanceBudget, value: unknown): unknown {
   take(room, JSON.stringify(value)?.length ?? 0)
   return value
 }
 
-type Place = { schema: Schema; root: Schema; name: string; depth: number; room: InstanceRoom }
+type Place = { schema: Schema; root: Schema; name: string; depth: number; budget: InstanceBudget }
 type Schema = Readonly<Record<string, unknown>>
 
 /** Schemas may be recursive: below this depth values are null. */
@@ -36,23 +36,23 @@ const maxDepth = 12
 const perValue = 100
 
 function make(place: Place): unknown {
-  const { schema, root, depth, room } = place
-  take(room, perValue)
+  const { schema, root, depth, budget } = place
+  take(budget, perValue)
   if (depth > maxDepth) return null
   if (typeof schema.$ref === 'string') return make({ ...place, schema: referred(root, schema.$ref), depth: depth + 1 })
-  if (schema.const !== undefined) return taken(room, schema.const)
-  if (Array.isArray(schema.enum)) return taken(room, schema.enum[0])
-  if (schema.default !== undefined) return taken(room, schema.default)
-  if (Array.isArray(schema.examples) && schema.examples.length > 0) return taken(room, schema.examples[0])
+  if (schema.const !== undefined) return taken(budget, schema.const)
+  if (Array.isArray(schema.enum)) return taken(budget, schema.enum[0])
+  if (schema.default !== undefined) return taken(budget, schema.default)
+  if (Array.isArray(schema.examples) && schema.examples.length > 0) return taken(budget, schema.examples[0])
   for (const choices of [schema.anyOf, schema.oneOf]) {
     if (Array.isArray(choices))
       return make({ ...place, schema: { ...without(schema), ...record(simplest(choices)) }, depth: depth + 1 })
   }
   if (Array.isArray(schema.allOf)) return make({ ...place, schema: merged(place, schema.allOf), depth: depth + 1 })
-  return makers[typeOf(schema)]?.(place) ?? null
+  return generators[typeOf(schema)]?.(place) ?? null
 }
 
-const makers: { [type: string]: (place: Place) => unknown } = {
+const generators: { [type: string]: (place: Place) => unknown } = {
   object: objectOf,
   array: arrayOf,
   string: stringOf,
@@ -68,21 +68,21 @@ function typeOf({ type, properties, items, required }: Schema): string {
   return items ? 'array' : 'string'
 }
 
-function objectOf({ schema, root, depth, room }: Place): unknown {
+function objectOf({ schema, root, depth, budget }: Place): unknown {
   const properties = record(schema.properties)
   const required = Array.isArray(schema.required) ? schema.required.map(String) : []
-  const member = (name: string) => make({ schema: record(properties[name]), root, name, depth: depth + 1, room })
-  for (const name of required) take(room, name.length)
+  const member = (name: string) => make({ schema: record(properties[name]), root, name, depth: depth + 1, budget })
+  for (const name of required) take(budget, name.length)
   return Object.fromEntries(required.map((name) => [name, member(name)]))
 }
 
-function arrayOf({ schema, root, name, depth, room }: Place): unknown {
+function arrayOf({ schema, root, name, depth, budget }: Place): unknown {
   const listed = Array.isArray(schema.prefixItems) ? schema.prefixItems : []
   const [least, most] = [bound(schema.minItems, 1), bound(schema.maxItems, Number.POSITIVE_INFINITY)]
   // One item, or none where a recursive schema has to end.
   const length = depth > maxDepth / 2 ? bound(schema.minItems, 0) : Math.min(Math.max(least, listed.length), most)
   return Array.from({ length }, (_, index) => {
-    const item = make({ schema: record(listed[index] ?? schema.items), root, name, depth: depth + 1, room })
+    const item = make({ schema: record(listed[index] ?? schema.items), root, name, depth: depth + 1, budget })
     return schema.uniqueItems === true && index > 0 ? distinct(item, index) : item
   })
 }
@@ -106,10 +106,10 @@ const formats: { [format: string]: string } = {
 }
 
 /** A string is the name of its member, or an example of its format; patterns are not supported. */
-function stringOf({ schema, name, room }: Place): string {
+function stringOf({ schema, name, budget }: Place): string {
   const text = formats[String(schema.format)] ?? name
   const [least, most] = [bound(schema.minLength, 0), bound(schema.maxLength, Number.POSITIVE_INFINITY)]
-  take(room, Math.max(least, Math.min(text.length, most)))
+  take(budget, Math.max(least, Math.min(text.length, most)))
   return text.padEnd(least, 'x').slice(0, most)
 }
 

@@ -3,8 +3,8 @@ import { readRequest, SimulatedError } from './request.ts'
 import {
   bodyFor,
   hashOf,
+  maxAnswers,
   otherModels as models,
-  mostAnswers,
   overlap,
   requireCount,
   tokensOf,
@@ -15,8 +15,8 @@ import {
 /** Vectors of length 1, the sum of those of the words: texts with the same words are near. Throws SimulatedError. */
 export function embeddingsOf(body: unknown): object {
   const { input, dimensions = usualDimensions, encoding_format: format } = bodyFor(models.embed, body)
-  if (!Number.isInteger(dimensions) || Number(dimensions) < 1 || Number(dimensions) > mostDimensions)
-    throw wrong('dimensions', `a whole number from 1 to ${mostDimensions}`)
+  if (!Number.isInteger(dimensions) || Number(dimensions) < 1 || Number(dimensions) > maxDimensions)
+    throw wrong('dimensions', `a whole number from 1 to ${maxDimensions}`)
   const texts = textsIn(input)
   const data = texts.map((text, index) => {
     const vector = vectorOf(wordsOf(text), Number(dimensions))
@@ -27,14 +27,14 @@ export function embeddingsOf(body: unknown): object {
 }
 
 const usualDimensions = 256
-const mostDimensions = 1_024
+const maxDimensions = 1_024
 
 /** Returns each input as a text; ids of tokens are its words. */
 function textsIn(input: unknown): string[] {
   if (typeof input === 'string') return [input]
   if (!Array.isArray(input) || input.length === 0) throw wrong('input', 'a string or an array that is not empty')
   if (typeof input[0] === 'number') return [input.join(' ')]
-  requireCount(input.length, mostAnswers, 'input')
+  requireCount(input.length, maxAnswers, 'input')
   return input.map((one) => (Array.isArray(one) ? one.join(' ') : String(one)))
 }
 
@@ -139,7 +139,7 @@ export function rankingOf(body: unknown): object {
   const texts = documents.map((one) =>
     typeof one === 'string' ? one : String(Object(one).text ?? JSON.stringify(one)),
   )
-  requireCount(documents.length, mostAnswers, 'documents')
+  requireCount(documents.length, maxAnswers, 'documents')
   const words = new Set(wordsOf(query))
   const found = texts.map((text, index) => ({
     index,
@@ -178,13 +178,13 @@ export function moderationsOf(body: unknown): object {
 }
 
 /** Maximum number of texts: each has a verdict in every category. */
-const mostTexts = 256
+const maxTexts = 256
 
 /** Texts are judged one by one, parts of one input together. */
 function inputsIn(input: unknown): string[] {
   if (typeof input === 'string') return [input]
   if (!Array.isArray(input) || input.length === 0) throw wrong('input', 'a string or an array that is not empty')
-  requireCount(input.length, mostTexts, 'input')
+  requireCount(input.length, maxTexts, 'input')
   if (input.every((one) => typeof one === 'string')) return input
   return [input.map((part) => String(Object(part).text ?? '')).join('\n')]
 }
@@ -207,7 +207,7 @@ export function completionsOf(body: unknown, created: number): { whole: object }
   if (model !== models.complete && model !== 'echo') {
     throw new SimulatedError(404, `The model \`${model}\` does not exist.`, { param: 'model', code: 'model_not_found' })
   }
-  requireCount((Array.isArray(prompt) ? prompt.length : 1) * n, mostAnswers, 'n')
+  requireCount((Array.isArray(prompt) ? prompt.length : 1) * n, maxAnswers, 'n')
   const replies = repliesTo(Object(body))
   const choices = replies.flatMap(({ text, finish }, place) =>
     Array.from({ length: n }, (_, index) => ({ index: place * n + index, text, finish_reason: finish })),

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
-import { instanceOf, roomForInstances } from './instance.ts'
+import { instanceBudget, instanceOf } from './instance.ts'
 import type { SimulatedMessage, SimulatedRequest, SimulatedTool } from './request.ts'
-import { mostOfConversation, requireLength, tokensOf } from './words.ts'
+import { maxConversationLength, requireLength, tokensOf } from './words.ts'
 
 /** A reply of the simulator: text or calls, token by token, and its usage. */
 export type SimulatedReply = {
@@ -21,11 +21,11 @@ export type SimulatedReply = {
  * message is a tool's result; a requested JSON format is filled in; otherwise the last message is echoed. Throws SimulatedError.
  */
 export function replyTo(request: SimulatedRequest): SimulatedReply {
-  requireLength(lengthOf(request), mostOfConversation)
+  requireLength(lengthOf(request), maxConversationLength)
   const last = request.messages.at(-1) as SimulatedMessage
   const fault = request.model === 'trouble' ? faultIn(last.text) : undefined
   const id = digest(JSON.stringify(request))
-  const room = roomForInstances()
+  const room = instanceBudget()
   const calls = callsFor(request, last).map((tool, index) => ({
     id: `call_${digest(`${id} ${index}`)}`,
     kind: tool.kind,

@@ -1,9 +1,9 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { heard, hearingModel, piecesOf, speechModel, spoken } from './audio.ts'
+import { piecesOf, speechModel, spoken, transcribed, transcriptionModel } from './audio.ts'
 import { type Fault, failWith, replyTo } from './reply.ts'
 import { modelNames, readRequest, SimulatedError } from './request.ts'
-import { mostOfBody, mostOfConversation, otherModels, requireLength } from './words.ts'
+import { maxBodyLength, maxConversationLength, otherModels, requireLength } from './words.ts'
 import { chunksOf, completionOf, errorOf } from './write.ts'
 
 // An import would evaluate all exports of the module, a second HTTP client among them: 12 MB and 30 ms.
@@ -36,7 +36,7 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
   const other = others[path]
   if (request.method === 'POST' && other) {
     const text = await textOf(request)
-    requireLength(text.length, path === '/v1/completions' ? 2 * mostOfConversation : mostOfBody)
+    requireLength(text.length, path === '/v1/completions' ? 2 * maxConversationLength : maxBodyLength)
     const answered = await other(parse(text))
     if ('whole' in answered) return writeJson(response, 200, answered.whole)
     return await writeStream(response, answered.chunks, undefined)
@@ -68,7 +68,7 @@ async function speak(request: IncomingMessage, response: ServerResponse): Promis
 
 async function listen(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { searchParams } = new URL(request.url ?? '', 'http://localhost')
-  writeJson(response, 200, heard(await bytesOf(request), searchParams))
+  writeJson(response, 200, transcribed(await bytesOf(request), searchParams))
 }
 
 async function repaint(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -141,7 +141,7 @@ function writeJson(response: ServerResponse, status: number, body: object): void
 }
 
 function modelList(): object {
-  const data = [...modelNames, speechModel, hearingModel, ...Object.values(otherModels)].map((id) => ({
+  const data = [...modelNames, speechModel, transcriptionModel, ...Object.values(otherModels)].map((id) => ({
     id,
     object: 'model',
     created: 0,

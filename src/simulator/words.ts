@@ -43,11 +43,11 @@ export function wrong(param: string, expected: string): SimulatedError {
 }
 
 /** Maximum that the models read in all messages or prompts of a conversation. Characters. */
-export const mostOfConversation = 512_000
+export const maxConversationLength = 512_000
 /** Maximum that all other models read in a body. Characters. */
-export const mostOfBody = 64 * 1_024
+export const maxBodyLength = 64 * 1_024
 /** Inputs, documents or choices in one body: each has an answer of its own. */
-export const mostAnswers = 2_048
+export const maxAnswers = 2_048
 
 /** Throws SimulatedError for a request that is too long: it runs in the process of the router, which must not be blocked. */
 export function requireLength(length: number, most: number): void {

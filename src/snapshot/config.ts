@@ -321,8 +321,8 @@ function healthOf(file: HealthFile): HealthSettings {
     of: min_calls ?? base.of,
     windowMs: ms(window) ?? base.windowMs,
     openMs: ms(open_for) ?? base.openMs,
-    openMostMs: ms(max_open) ?? base.openMostMs,
-    rampMs: ms(ramp_up) ?? base.rampMs,
+    maxOpenMs: ms(max_open) ?? base.maxOpenMs,
+    rampUpMs: ms(ramp_up) ?? base.rampUpMs,
   }
 }
 

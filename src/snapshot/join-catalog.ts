@@ -8,7 +8,7 @@ import { type Refusals, refusals } from '../manifest/check/refused-flags.ts'
 import type { FileCache } from '../manifest/read/file-cache.ts'
 import type { KeptProvider } from '../manifest/read/manifest.ts'
 import type { Source } from '../manifest/read/source.ts'
-import type { GiveTurn } from '../runtime/event-loop.ts'
+import type { YieldToOthers } from '../runtime/event-loop.ts'
 import type { Config } from './config.ts'
 
 /** Lists for providers that offer another one's models: from its catalog, its manifest and the settings for it. */
@@ -28,7 +28,7 @@ export function sharedLists(
   return [...shared, ...lists]
 }
 
-type Build = { cache: FileCache; giveTurn: GiveTurn }
+type Build = { cache: FileCache; yieldToOthers: YieldToOthers }
 
 /**
  * Joins catalog files, then manifests, then the operator's settings: the later ones win. No flag promises an ability that is not served.
@@ -84,16 +84,16 @@ function isEmpty(models: ModelList['models']): boolean {
 async function refusedLists(
   catalog: Catalog,
   providers: readonly KeptProvider[],
-  { cache, giveTurn }: Build,
+  { cache, yieldToOthers }: Build,
 ): Promise<ModelList[]> {
   const bySlug = new Map<string, Refusals>()
   for (const loaded of providers) {
-    await giveTurn()
+    await yieldToOthers()
     bySlug.set(loaded.provider.slug, refusals(loaded, cache))
   }
   const lists: ModelList[] = []
   for (const { provider: slug, model, entry } of catalog.list()) {
-    await giveTurn()
+    await yieldToOthers()
     const refused = entry.api === 'chat' ? await bySlug.get(slug)?.of(entry.is ?? model, entry) : undefined
     if (!refused || refused.length === 0) continue
     lists.push({
@@ -102,7 +102,7 @@ async function refusedLists(
     })
   }
   for (const known of bySlug.values()) {
-    await giveTurn()
+    await yieldToOthers()
     known.keep()
   }
   return lists

@@ -16,7 +16,7 @@ import type { Path } from '../manifest/read/position.ts'
 import type { Surroundings } from '../manifest/read/references.ts'
 import type { Source } from '../manifest/read/source.ts'
 import { extensionsOf, type PluginInstance } from '../plugin/instances.ts'
-import { type GiveTurn, noTurns } from '../runtime/event-loop.ts'
+import { neverYield, type YieldToOthers } from '../runtime/event-loop.ts'
 import type { Config } from './config.ts'
 import { joinCatalog, sharedLists } from './join-catalog.ts'
 import { type PluginServices, pluginsOf } from './load-plugins.ts'
@@ -49,7 +49,7 @@ type Reading = {
   everything?: boolean
   running?: readonly PluginInstance[]
   services?: PluginServices | undefined
-  giveTurn?: GiveTurn
+  yieldToOthers?: YieldToOthers
 }
 
 /** The files that a configuration leads to, by their kind. */
@@ -85,7 +85,7 @@ export async function readSources({
 
 /** Makes of files what serves, and collects all their problems. */
 export async function loadFiles(reading: Reading, sources: Sources): Promise<Files> {
-  const { config, source, known = new Map(), cache = noCache, everything = false, giveTurn = noTurns } = reading
+  const { config, source, known = new Map(), cache = noCache, everything = false, yieldToOthers = neverYield } = reading
   // A copy: that of the process loses its credentials when plugins are set up.
   const env = { ...reading.env }
   const ofKind = (kind: FileKind): Earlier => ({ known, cache, kind })
@@ -106,7 +106,7 @@ export async function loadFiles(reading: Reading, sources: Sources): Promise<Fil
   problems.push(...settingsProblems(config, source, slugs))
   const used = sources.manifests.filter((one) => everything || config.providers[nameOf(one)]?.enabled !== false)
   const { providers, problems: ofManifests } = await loadProviders(used, {
-    giveTurn,
+    giveTurn: yieldToOthers,
     around: (one) => ({ ...surroundings(one, config, source, dialects, env), manifests, extensions }),
     onSound(one) {
       // With the extensions of plugins a file may be valid that is not without them.
@@ -120,7 +120,7 @@ export async function loadFiles(reading: Reading, sources: Sources): Promise<Fil
     providers,
     config,
     source,
-    { cache, giveTurn },
+    { cache, yieldToOthers },
     problems,
   )
   const served = new Map(
@@ -192,8 +192,8 @@ function surroundings(
   const slug = nameOf(manifest)
   const value = config.providers[slug]
   if (!value) return { dialects, env }
-  const blame = (path: Path, message: string) => source.problem(['providers', slug, ...path], message)
-  return { dialects, env, settings: { value, blame } }
+  const problemAt = (path: Path, message: string) => source.problem(['providers', slug, ...path], message)
+  return { dialects, env, settings: { value, problemAt } }
 }
 
 type CatalogRead = { list?: ModelList; problems: Problem[] }

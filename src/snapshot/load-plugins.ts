@@ -3,9 +3,9 @@ import type { Problem } from '../manifest/check/problem.ts'
 import type { Environment } from '../manifest/read/environment.ts'
 import type { Source } from '../manifest/read/source.ts'
 import type { PluginInstance } from '../plugin/instances.ts'
-import { type Lent, noBudgets, valuesInMemory } from '../plugin/kit.ts'
+import { type KitServices, noBudgets, valuesInMemory } from '../plugin/kit.ts'
 import type { LoadOptions } from '../plugin/load.ts'
-import { longestTimeoutMs } from '../plugin/settings.ts'
+import { maxTimeoutMs } from '../plugin/settings.ts'
 import { openGuardedFetch } from '../upstream/files/guarded-fetch.ts'
 import type { Config } from './config.ts'
 
@@ -18,7 +18,7 @@ export function pluginFolders({ plugins }: Config['folders']): string[] {
 }
 
 /** Services of the router that plugins are given; a command has neither a log nor values that last, nor budgets. */
-export type PluginServices = Pick<Lent, 'log' | 'values' | 'budgets'>
+export type PluginServices = Pick<KitServices, 'log' | 'values' | 'budgets'>
 
 /**
  * Inputs with which plugins are set up, besides the configuration. `credentials` are the variables of the environment that they do not get.
@@ -40,14 +40,14 @@ export async function pluginsOf(
   const lent = { ...services, env, credentials, openFetch: openGuardedFetch }
   // Loaded on demand: most routers have no plugins.
   const { loadPlugins } = await import('../plugin/load.ts')
-  const loaded = await loadPlugins(plugins, { ...around, folders: pluginFolders(folders), lent })
+  const loaded = await loadPlugins(plugins, { ...around, folders: pluginFolders(folders), services: lent })
   return { instances: loaded.instances, problems: [...problems, ...loaded.problems] }
 }
 
 /** Finds times that no hook could keep, or no timer. */
 function timeProblems(plugins: Config['plugins'], source: Source): Problem[] {
   return plugins.flatMap(({ timeoutMs = 1 }, index) => {
-    if (timeoutMs > 0 && timeoutMs <= longestTimeoutMs) return []
+    if (timeoutMs > 0 && timeoutMs <= maxTimeoutMs) return []
     return [source.problem(['plugins', index, 'timeout'], '`timeout` must be more than 0 and at most 10m')]
   })
 }

@@ -4,7 +4,7 @@ import type { Dialect } from '../manifest/read/dialect.ts'
 import { type KeptProvider, loadManifest } from '../manifest/read/manifest.ts'
 import type { Names, Surroundings } from '../manifest/read/references.ts'
 import type { Source } from '../manifest/read/source.ts'
-import type { GiveTurn } from '../runtime/event-loop.ts'
+import type { YieldToOthers } from '../runtime/event-loop.ts'
 
 /**
  * Reads manifests, each with its surroundings, and calls `onSound` for those without problems. One that was read before is not read again
@@ -15,13 +15,13 @@ export async function loadProviders(
   {
     around,
     onSound,
-    giveTurn,
-  }: { around(manifest: Source): Surroundings; onSound(manifest: Source): void; giveTurn: GiveTurn },
+    giveTurn: yieldToOthers,
+  }: { around(manifest: Source): Surroundings; onSound(manifest: Source): void; giveTurn: YieldToOthers },
 ): Promise<{ providers: KeptProvider[]; problems: Problem[] }> {
   const providers: KeptProvider[] = []
   const problems: Problem[] = []
   for (const manifest of manifests) {
-    await giveTurn()
+    await yieldToOthers()
     const surroundings = around(manifest)
     const known = keptOf(manifest, surroundings)
     const { loaded = known, problems: found } = known ? { problems: [] } : read(manifest, surroundings)

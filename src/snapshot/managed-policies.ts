@@ -1,8 +1,8 @@
 import type { Catalog } from '../catalog/catalog.ts'
-import { isEuropean, outsideEurope, type Policy, policyIdProblem, splitModel, withoutCommonApi } from '../core/names.ts'
+import { isEuropean, outsideEu, type Policy, policyIdProblem, splitModel, withoutCommonApi } from '../core/names.ts'
 import { hasNoWeight } from '../core/routing/policy-file.ts'
 import type { RoutingRules } from '../core/routing/rules.ts'
-import { longestMs } from '../core/time.ts'
+import { maxMs } from '../core/time.ts'
 import { didYouMean } from '../manifest/check/did-you-mean.ts'
 import type { Problem } from '../manifest/check/problem.ts'
 import type { Provider } from '../manifest/provider.ts'
@@ -69,7 +69,7 @@ function apiProblems({ id, targets }: Policy, source: Source, { catalog }: Known
 function regionProblems({ id, targets }: Policy, source: Source, { providers, catalog }: Known): Problem[] {
   if (!isEuropean(id)) return []
   const isHere = (target: string) => providers.has(splitModel(target)?.provider ?? '')
-  const elsewhere = outsideEurope(targets, catalog.find).filter(({ target }) => isHere(target))
+  const elsewhere = outsideEu(targets, catalog.find).filter(({ target }) => isHere(target))
   if (elsewhere.length === targets.length) {
     const message = `\`${id}\` ends in \`@eu\`, and no target has geolocation eu`
     return [source.problem(['policies', id], message, 'name')]
@@ -87,11 +87,11 @@ function timeProblems(
   at: Path,
 ): Problem[] {
   const wrong = (name: string, bounds: string) => source.problem([...at, name], `\`${name}\` must be ${bounds}`)
-  const isWrong = (ms = longestMs) => ms <= 0 || ms > longestMs
+  const isWrong = (ms = maxMs) => ms <= 0 || ms > maxMs
   return [
     ...(isWrong(firstEventMs) ? [wrong('first_event', 'more than 0 and at most 24h')] : []),
     ...(isWrong(totalMs) ? [wrong('total', 'more than 0 and at most 24h')] : []),
-    ...(retryAfterMs > longestMs ? [wrong('retry_after', 'at most 24h')] : []),
+    ...(retryAfterMs > maxMs ? [wrong('retry_after', 'at most 24h')] : []),
   ]
 }
 

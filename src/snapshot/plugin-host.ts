@@ -34,7 +34,7 @@ export class PluginHost {
   #end(instances: readonly PluginInstance[], unused: () => Promise<void>): void {
     if (instances.length === 0) return
     // A call that goes on for longer finds plugins that have ended.
-    const ending = within(unused(), mostMs, 'calls go on')
+    const ending = within(unused(), maxMs, 'calls go on')
       .catch(() => {})
       .then(() => closeAll(instances))
       .finally(() => this.#ending.delete(ending))
@@ -42,7 +42,7 @@ export class PluginHost {
   }
 }
 
-const mostMs = 10 * 60_000
+const maxMs = 10 * 60_000
 
 function onlyIn({ instances }: WithPlugins, other: WithPlugins): PluginInstance[] {
   return instances.filter((instance) => !other.instances.includes(instance))

@@ -9,7 +9,7 @@ import { type FileCache, noCache } from '../manifest/read/file-cache.ts'
 import type { KnownSources, Texts } from '../manifest/read/folder.ts'
 import { areUnchanged, closeAll, configured, type PluginInstance } from '../plugin/instances.ts'
 import type { LoadedPlugin } from '../plugin/loaded.ts'
-import { type GiveTurn, noTurns, turnsBetween } from '../runtime/event-loop.ts'
+import { neverYield, type YieldToOthers, yieldBetween } from '../runtime/event-loop.ts'
 import { type Config, findConfig, loadConfig } from './config.ts'
 import { byPath, type Files, loadFiles, readSources } from './load-files.ts'
 import { type PluginServices, pluginFolders } from './load-plugins.ts'
@@ -63,15 +63,15 @@ export async function buildSnapshot(
   if (!config) return { problems }
   const running = previous?.instances ?? []
   // At the start there are no calls, and each turn would go to the writing of the cache.
-  const giveTurn = previous ? turnsBetween() : noTurns
-  const reading = { config, source, env, known, cache, texts, running, services, giveTurn }
+  const yieldToOthers = previous ? yieldBetween() : neverYield
+  const reading = { config, source, env, known, cache, texts, running, services, yieldToOthers }
   const read = await readSources(reading)
   const isSameRead = read.problems.length === 0 && isSame(previous?.sources, byPath(read).set(path, source))
   if (previous && isSameRead && (await areUnchanged(running, { folders: pluginFolders(config.folders), texts })))
     return { snapshot: previous, problems: [] }
   const files = await loadFiles(reading, read)
   const found = [...problems, ...files.problems]
-  if (previous && !hasErrors(found)) found.push(...(await proveFiles(files, known, giveTurn)))
+  if (previous && !hasErrors(found)) found.push(...(await proveFiles(files, known, yieldToOthers)))
   if (hasErrors(found)) {
     await closeAll(files.plugins.filter((instance) => !running.includes(instance)))
     return { problems: found }
@@ -105,7 +105,7 @@ export function textsOf({ sources, instances }: Pick<Snapshot, 'sources' | 'inst
 export async function proveFiles(
   { dialects, providers }: Files,
   known: KnownSources = new Map(),
-  giveTurn: GiveTurn = noTurns,
+  giveTurn: YieldToOthers = neverYield,
 ): Promise<Problem[]> {
   const problems: Problem[] = []
   for (const dialect of dialects) {

@@ -13,7 +13,7 @@ export type { OrganizationRules, Retention } from './rules.ts'
 export type Organization = { id: string; name: string; createdAt: number; creditNano: bigint; spendNano: bigint }
 
 /** The longest retention of responses, in days. */
-export const longestRetentionDays = 3_650
+export const maxRetentionDays = 3_650
 
 type Row = { id: string; name: string; created_at: bigint; credit_nano: bigint; spend_nano: bigint }
 

@@ -9,7 +9,7 @@ export type Tokenizer = {
 }
 
 /** Longer texts are not counted. Characters. */
-const longest = 4_000_000
+const maxLength = 4_000_000
 /** Maximum duration of a count, the start of the thread included. Milliseconds. */
 const patienceMs = 5_000
 
@@ -37,7 +37,7 @@ export function openTokenizer(): Tokenizer {
 
   return {
     async count(texts) {
-      if (texts.reduce((sum, text) => sum + text.length, 0) > longest) return undefined
+      if (texts.reduce((sum, text) => sum + text.length, 0) > maxLength) return undefined
       worker ??= start()
       const id = ++last
       const { promise, resolve } = Promise.withResolvers<number | undefined>()

@@ -1,5 +1,5 @@
 import { RouterError } from '../core/errors.ts'
-import { deepest, exceeded, isObject, type Json, type JsonBounds, type JsonObject, mostMembers } from '../core/json.ts'
+import { deepest, exceeded, isObject, type Json, type JsonBounds, type JsonObject, maxMembers } from '../core/json.ts'
 import { countsAnything, type Usage } from '../core/usage.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { usageIn } from '../manifest/run/read-reply.ts'
@@ -63,13 +63,13 @@ export const defaultAnswerBounds: AnswerBounds = { bytes: 32 * 1024 * 1024, even
 
 /** Returns why a JSON text of a provider exceeds a bound; undefined when it does not. */
 export function excessOf(text: string, bounds: Pick<AnswerBounds, 'values'>): string | undefined {
-  const bound = exceeded(text, { values: bounds.values, depth: deepest, members: mostMembers })
+  const bound = exceeded(text, { values: bounds.values, depth: deepest, members: maxMembers })
   return bound && describeExcess(bound, bounds)
 }
 
 /** Describes the fault of a provider that sent JSON beyond a bound. */
 export function describeExcess(bound: keyof JsonBounds, { values }: Pick<AnswerBounds, 'values'>): string {
   if (bound === 'depth') return `sent JSON that is nested deeper than ${deepest} levels`
-  if (bound === 'members') return `sent JSON with an object of more than ${mostMembers} members`
+  if (bound === 'members') return `sent JSON with an object of more than ${maxMembers} members`
   return `sent JSON of more than ${values} values, the answers.max_values of this server`
 }

@@ -43,18 +43,18 @@ export async function resultOf(
       if (done) return done
     }
   } catch (thrown) {
-    if (signal.aborted || isLate(thrown) || failures >= mostFailures) cancel(target, job, id, options.httpClient)
+    if (signal.aborted || isLate(thrown) || failures >= maxFailures) cancel(target, job, id, options.httpClient)
     throw thrown
   }
 }
 
 /** The failures in a row after which a job is given up; others pass, for the job goes on meanwhile. */
-const mostFailures = 5
+const maxFailures = 5
 
 /** Returns a failure after which the job is asked for again. Throws a failure that another request cannot cure. */
 function forgiven(thrown: unknown, failures: number, signal: AbortSignal): RouterError {
   const error = asRouterError(thrown)
-  if (signal.aborted || failures >= mostFailures || !passing.has(error.code)) throw error
+  if (signal.aborted || failures >= maxFailures || !passing.has(error.code)) throw error
   return error
 }
 

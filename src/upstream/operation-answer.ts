@@ -12,7 +12,7 @@ import {
   type WrittenOperation,
 } from '../manifest/run/translate-operation.ts'
 import type { Target } from '../manifest/target.ts'
-import { isLong, nextTurn } from '../runtime/event-loop.ts'
+import { isLong, yieldToEventLoop } from '../runtime/event-loop.ts'
 import type { Frame } from '../wire/frame.ts'
 import { streamFormats } from '../wire/frames.ts'
 import { type AnswerBounds, cut, parseObject, unreadable, withBilled } from './answer-body.ts'
@@ -113,7 +113,7 @@ async function readJson(
 ): Promise<OperationAnswer> {
   const { provider, endpoint } = context
   const text = await textOf(provider, response, bounds.bytes)
-  if (isLong(text.length)) await nextTurn()
+  if (isLong(text.length)) await yieldToEventLoop()
   const first = parseObject(provider, text, bounds)
   const answer = endpoint.job ? await resultOf(target, endpoint.job, first, { bounds, ...options }) : first
   return await wholeOf(context, answer, headersOf(response))

@@ -5,7 +5,7 @@ import { exceededByCalls } from '../core/tool-arguments.ts'
 import { readMetered, readReply } from '../manifest/run/read-reply.ts'
 import { chatEndpoint } from '../manifest/run/run-mapping.ts'
 import { type Target, targetFacts } from '../manifest/target.ts'
-import { isLong, nextTurn } from '../runtime/event-loop.ts'
+import { isLong, yieldToEventLoop } from '../runtime/event-loop.ts'
 import { streamFormats } from '../wire/frames.ts'
 import {
   type AnswerBounds,
@@ -97,9 +97,9 @@ async function readWhole(
 ): Promise<WholeAnswer> {
   const { provider } = target
   const text = await textOf(provider, response, bounds.bytes)
-  if (isLong(text.length)) await nextTurn()
+  if (isLong(text.length)) await yieldToEventLoop()
   const answer = parseObject(provider, text, bounds)
-  if (isLong(text.length)) await nextTurn()
+  if (isLong(text.length)) await yieldToEventLoop()
   try {
     const { body, reply, whole, error } = await read(
       provider,
@@ -112,7 +112,7 @@ async function readWhole(
       throw withBilled(unreadable(provider, endedInError(reply, excerpt(provider, text))), reply.usage)
     const excess = exceededByCalls([reply], bounds.values)
     if (excess) throw withBilled(unreadable(provider, describeExcess(excess, bounds)), reply.usage)
-    if (isLong(text.length)) await nextTurn()
+    if (isLong(text.length)) await yieldToEventLoop()
     return whole ? { kind: 'whole', body, reply, whole } : { kind: 'whole', body, reply }
   } catch (thrown) {
     throw await billedAnyway(provider, asRouterError(thrown), answer)

@@ -32,7 +32,7 @@ export function errorFor(provider: Provider, answer: ErrorResponse, mapped?: Pro
   const status = mapped?.status ?? answer.status
   const code = classify(provider, status, codes, message)
   const wait = comesBack.has(code) ? retryAfter(answer.headers, body) : undefined
-  const retryAfterMs = wait === undefined ? undefined : Math.min(wait, longestWaitMs)
+  const retryAfterMs = wait === undefined ? undefined : Math.min(wait, maxWaitMs)
   return failure(provider, { code, status }, message, codes[0], retryAfterMs)
 }
 
@@ -92,11 +92,11 @@ function isModelGone(status: number, codes: string[], message: string): boolean 
   if (status !== 404 && status !== 410) return false
   if (codes.some((code) => speaksOfModel.test(code))) return true
   const unquoted = message.replace(/(["'`])[^"'`]*\1|“[^”]*”/g, '')
-  return speaksOfModel.test(unquoted) && !speaksOfOthers.test(unquoted)
+  return speaksOfModel.test(unquoted) && !concernsOthers.test(unquoted)
 }
 
 const speaksOfModel = /models?\b|model_|deployment/i
-const speaksOfOthers =
+const concernsOthers =
   /\b(files?|images?|audio|videos?|documents?|containers?|vector stores?|assistants?|threads?|batch(es)?|conversations?|items?|tools?|voices?|url)\b/i
 
 /** Status codes of an overload. 529 is not registered, but common. */
@@ -106,7 +106,7 @@ const overloadStatuses: ReadonlySet<number> = new Set([503, 529])
 function namedCode({ errors }: Provider, codes: string[], message: string): ErrorCode | undefined {
   const named = codes.filter((code) => !isStatus.test(code)).map((code) => errors[code])
   const byCode = named.find((code) => code !== undefined)
-  if (byCode && !saysLittle.has(byCode)) return byCode
+  if (byCode && !vagueCodes.has(byCode)) return byCode
   const text = message.toLowerCase()
   const phrase = Object.keys(errors).find(
     (key) => !isStatus.test(key) && key.includes(' ') && text.includes(key.toLowerCase()),
@@ -116,7 +116,7 @@ function namedCode({ errors }: Provider, codes: string[], message: string): Erro
 
 const isStatus = /^\d{3}$/
 /** Providers use these codes for what concerns all calls, and for what concerns one. */
-const saysLittle: ReadonlySet<ErrorCode> = new Set(['rate_limited', 'provider_refused'])
+const vagueCodes: ReadonlySet<ErrorCode> = new Set(['rate_limited', 'provider_refused'])
 
 function codeByStatus(status: number): ErrorCode {
   if (status === 429) return 'rate_limited'
@@ -164,7 +164,7 @@ function codeInHeaders(headers: Record<string, string | string[] | undefined>): 
 }
 
 /** A longer wait is of no use to the caller. */
-const longestWaitMs = 24 * 60 * 60 * 1_000
+const maxWaitMs = 24 * 60 * 60 * 1_000
 
 /** Reads the time to wait from the headers or Google's RetryInfo. Milliseconds. */
 function retryAfter(
@@ -195,7 +195,7 @@ function parse(text: string): Json | undefined {
 type Headers = { readonly [name: string]: string | string[] | undefined }
 
 /** Headers in which providers report limits: the limit, what is left of it, and when there is more again. */
-const told: readonly { limit: string; remaining: string; reset: string }[] = [
+const limitHeaders: readonly { limit: string; remaining: string; reset: string }[] = [
   ...['requests', 'tokens'].map((kind) => ({
     limit: `x-ratelimit-limit-${kind}`,
     remaining: `x-ratelimit-remaining-${kind}`,
@@ -211,11 +211,11 @@ const told: readonly { limit: string; remaining: string; reset: string }[] = [
 /** Returns the time for which nothing is left, in milliseconds; undefined where something is. `now` is Unix milliseconds. */
 export function exhaustedMs(headers: Headers, now: () => number = Date.now): number | undefined {
   let longest: number | undefined
-  for (const { limit, remaining, reset } of told) {
+  for (const { limit, remaining, reset } of limitHeaders) {
     // A provider without a limit sends 0 of 0.
     if (headers[remaining] !== '0' || headers[limit] === '0') continue
     const ms = waitIn(headers[reset], now)
-    if (ms !== undefined && ms > 0) longest = Math.min(mostMs, Math.max(ms, longest ?? 0))
+    if (ms !== undefined && ms > 0) longest = Math.min(maxMs, Math.max(ms, longest ?? 0))
   }
   return longest
 }
@@ -223,7 +223,7 @@ export function exhaustedMs(headers: Headers, now: () => number = Date.now): num
 /** Reads a wait such as `2m59.5s`, seconds, or a time. Milliseconds. */
 function waitIn(text: string | string[] | undefined, now: () => number): number | undefined {
   if (typeof text !== 'string') return undefined
-  if (/^\d+(\.\d+)?$/.test(text)) return Number(text) < mostSeconds ? Number(text) * 1_000 : undefined
+  if (/^\d+(\.\d+)?$/.test(text)) return Number(text) < maxSeconds ? Number(text) * 1_000 : undefined
   if (/^(\d+(\.\d+)?(ms|d|h|m|s))+$/.test(text)) {
     const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|d|h|m|s)/g)]
     return parts.reduce((sum, [, count, unit = '']) => sum + Number(count) * (unitMs[unit] ?? 0), 0)
@@ -234,7 +234,7 @@ function waitIn(text: string | string[] | undefined, now: () => number): number 
 
 const unitMs: { readonly [unit: string]: number } = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
-const mostMs = 86_400_000
+const maxMs = 86_400_000
 
 /** Maximum wait: larger numbers are not waits, but times of one kind or another. Seconds. */
-const mostSeconds = 10_000_000
+const maxSeconds = 10_000_000

@@ -3,7 +3,7 @@ import { RouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { Provider, Timeouts } from '../manifest/provider.ts'
 import type { Target } from '../manifest/target.ts'
-import { isLong, nextTurn } from '../runtime/event-loop.ts'
+import { isLong, yieldToEventLoop } from '../runtime/event-loop.ts'
 import { authorize } from './auth/authorize.ts'
 import type { HttpClient, HttpMethod, HttpResponse } from './http/types.ts'
 import { type BodyBytes, jsonText, type OutgoingBody } from './outgoing-body.ts'
@@ -79,7 +79,7 @@ export async function sendRequest(
     provider,
     outgoing,
   )
-  if (typeof body === 'string' && isLong(body.length)) await nextTurn()
+  if (typeof body === 'string' && isLong(body.length)) await yieldToEventLoop()
   const request = body === undefined ? { method, url, headers } : { method, url, headers, body }
   const authorizing = authorize(provider, request, { httpClient, signal })
   const authorized = authorizing instanceof Promise ? await authorizing : authorizing
@@ -159,7 +159,7 @@ export async function textOf(provider: Provider, response: HttpResponse, mostByt
 
 /** Reads the text of an unsuccessful response: its beginning where it is long. Throws RouterError. */
 async function errorText(response: HttpResponse): Promise<string> {
-  return (await textUpTo(response, mostErrorBytes)).text
+  return (await textUpTo(response, maxErrorBytes)).text
 }
 
 async function textUpTo({ bytes }: HttpResponse, most: number): Promise<{ text: string; isWhole: boolean }> {
@@ -215,7 +215,7 @@ type Headers = Readonly<Record<string, string>>
 const declaredHeaders = new WeakMap<Headers, Headers>()
 
 /** Maximum size of an error body: more than any error needs. */
-const mostErrorBytes = 256 * 1024
+const maxErrorBytes = 256 * 1024
 
 /**
  * Returns an address that a provider named, where the next request goes with its credentials: of its own origin, or HTTPS on one of these

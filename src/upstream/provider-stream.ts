@@ -144,6 +144,6 @@ function startingWith<T>(first: T, rest: AsyncGenerator<T, void>): AsyncIterable
 }
 
 /** Returns the facts for folding an answer of this provider. */
-export function foldFacts({ maker }: Provider): FoldFacts {
-  return { maker, newId: randomUUID, now: () => Math.floor(Date.now() / 1_000) }
+export function foldFacts({ signer }: Provider): FoldFacts {
+  return { signer, newId: randomUUID, now: () => Math.floor(Date.now() / 1_000) }
 }

@@ -39,12 +39,12 @@ export type Reading = {
 }
 
 /** Number of frames that are read before the event loop is yielded: most chunks have fewer, but one may have thousands. */
-const framesPerTurn = 256
+const framesPerYield = 256
 
 function slices(frames: readonly Frame[]): readonly (readonly Frame[])[] {
-  if (frames.length <= framesPerTurn) return [frames]
-  const count = Math.ceil(frames.length / framesPerTurn)
-  return Array.from({ length: count }, (_, at) => frames.slice(at * framesPerTurn, (at + 1) * framesPerTurn))
+  if (frames.length <= framesPerYield) return [frames]
+  const count = Math.ceil(frames.length / framesPerYield)
+  return Array.from({ length: count }, (_, at) => frames.slice(at * framesPerYield, (at + 1) * framesPerYield))
 }
 
 /**
@@ -63,7 +63,7 @@ export async function* readBatches(reading: Reading, response: HttpResponse): As
     for (let next = await bytes.next(); ; next = await bytes.next()) {
       for (const some of slices(next.done ? frames.end() : frames.take(next.value))) {
         sinceTurn += some.length
-        if (sinceTurn > framesPerTurn) {
+        if (sinceTurn > framesPerYield) {
           sinceTurn = 0
           await setImmediate()
         }
@@ -119,7 +119,7 @@ class Progress {
 
   /** Throws RouterError when more is held back than an answer may have; `length` is that of the frame. */
   take({ events, payload }: StreamFrame, length: number): void {
-    if (!this.#hasAnswered) this.#hold(events, length)
+    if (!this.#hasAnswered) this.#buffer(events, length)
     if (this.#reading.choices > 1) this.#takeChoices(payload)
     else this.#takeEvents(events)
   }
@@ -135,7 +135,7 @@ class Progress {
     clearTimeout(this.#ending)
   }
 
-  #hold(events: readonly ProviderEvent[], length: number): void {
+  #buffer(events: readonly ProviderEvent[], length: number): void {
     const { provider, bounds } = this.#reading
     this.#hasAnswered = events.some(isAnswer)
     this.#held += frameBytes + length

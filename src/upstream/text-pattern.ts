@@ -18,7 +18,7 @@ export type TextPattern = ReadFrame & {
 export class TextPatterns {
   readonly #path: readonly string[]
   #pattern: TextPattern | undefined
-  #triesLeft = mostTries
+  #triesLeft = maxTries
 
   constructor(path: readonly string[]) {
     this.#path = path
@@ -34,7 +34,7 @@ export class TextPatterns {
     if (end <= before.length || data.slice(0, before.length) !== before || data.slice(end) !== after) return undefined
     const text = data.slice(before.length, end)
     if (!isPlain(text)) return undefined
-    this.#triesLeft = mostTries
+    this.#triesLeft = maxTries
     return new RepeatedFrame(pattern, text)
   }
 
@@ -93,7 +93,7 @@ function copied(text: string): string {
   return Buffer.from(text).toString()
 }
 
-const mostTries = 4
+const maxTries = 4
 
 /** The members of an event that is one piece of text: all but the text are the same when it is repeated. */
 const repeatedMembers: ReadonlySet<string> = new Set<keyof ProviderEvent>(['id', 'model', 'created', 'at', 'text'])

@@ -31,7 +31,7 @@ type Expected = 'array' | 'item' | 'comma' | 'nothing'
 
 /** Counts brackets to find the end of each item, and skips strings. */
 class Items {
-  readonly #longest: number
+  readonly #maxLength: number
   #expected: Expected = 'array'
   #inArray = false
   #depth = 0
@@ -41,7 +41,7 @@ class Items {
   #length = 0
 
   constructor(longest: number) {
-    this.#longest = longest
+    this.#maxLength = longest
   }
 
   /** Adds the items that this piece of text completes to a batch. Throws FrameError after those before the error. */
@@ -111,11 +111,11 @@ class Items {
   #buffer(piece: string): void {
     this.#pieces.push(piece)
     this.#length += piece.length
-    if (this.#length > this.#longest) throw tooLong('an item', this.#longest)
+    if (this.#length > this.#maxLength) throw tooLong('an item', this.#maxLength)
   }
 
   #finish(piece: string): string {
-    if (this.#length + piece.length > this.#longest) throw tooLong('an item', this.#longest)
+    if (this.#length + piece.length > this.#maxLength) throw tooLong('an item', this.#maxLength)
     const item = this.#pieces.length > 0 ? [...this.#pieces, piece].join('') : piece
     this.#pieces = []
     this.#length = 0

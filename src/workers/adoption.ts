@@ -1,4 +1,4 @@
-import type { Books } from '../app/accounting.ts'
+import type { Accounting } from '../app/accounting.ts'
 import type { SharedState } from '../routing/shared-state.ts'
 import type { Handover } from './handover.ts'
 import { AdoptedLines, type Handed } from './threads/adopted-lines.ts'
@@ -6,13 +6,13 @@ import type { FromOld } from './threads/handover-messages.ts'
 import type { Lines } from './threads/lines.ts'
 import type { Adoption } from './types.ts'
 
-type AdoptionParts = { books: Books; routing: SharedState; handover(): Handover; lines(): Lines }
+type AdoptionParts = { books: Accounting; routing: SharedState; handover(): Handover; lines(): Lines }
 
 export function openAdoption({ books, routing, handover, lines }: AdoptionParts): Adoption {
   const processes = new Set<AdoptedLines>()
   let lastPurse = 0
   const onSaid = (said: FromOld) => {
-    if (said.kind === 'found') routing.adopt(said.findings)
+    if (said.kind === 'found') routing.merge(said.findings)
     if (said.kind === 'key' || said.kind === 'organization' || said.kind === 'signatures' || said.kind === 'found')
       lines().tell(said)
   }

@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import type { Books } from '../app/accounting.ts'
+import type { Accounting } from '../app/accounting.ts'
 import type { Bank } from '../lending/bank.ts'
 import type { Log } from '../observe/log.ts'
 import type { Finding } from '../routing/findings.ts'
@@ -45,7 +45,7 @@ export async function takeBooks(storeUrl: string): Promise<Handed | undefined> {
 export type HandoverParts = {
   storeUrl: string
   port: number
-  books: Books
+  books: Accounting
   log: Log
   openBank(): Bank
   /** The lines of this process, and those of the one that has handed over to it. */

@@ -1,5 +1,5 @@
-import type { Books } from '../app/accounting.ts'
-import { explainingBooks } from '../app/explain-services.ts'
+import type { Accounting } from '../app/accounting.ts'
+import { explainServicesOf } from '../app/explain-services.ts'
 import { processMetrics } from '../app/metrics.ts'
 import { storedValues, valuesRoute } from '../app/plugin-services.ts'
 import { jsonRoutes } from '../app/routes.ts'
@@ -21,7 +21,7 @@ import type { CallsUnderWay } from '../observe/worker-metrics.ts'
 import { sharedClock } from '../routing/findings.ts'
 import { openSharedState, type SharedState } from '../routing/shared-state.ts'
 import { collectWhenIdle } from '../runtime/collect.ts'
-import { holdYoungGeneration } from '../runtime/young-generation.ts'
+import { limitYoungGeneration } from '../runtime/young-generation.ts'
 import { textsOf } from '../snapshot/snapshot.ts'
 import { unavailable } from '../store/store-error.ts'
 import { openAdoption } from './adoption.ts'
@@ -56,7 +56,7 @@ export async function serveInThreads(
   { count, holder, handed, mayHandOver }: SeveralOptions,
   started: AsyncDisposableStack,
 ): Promise<Serving> {
-  const { watch, books } = served
+  const { watch, accounting } = served
   const { server, manage } = watch.current().config
   const routing = openSharedState({ settings: () => watch.current().config.health })
   const routes = routesOf(served, { holder, routing })
@@ -67,7 +67,7 @@ export async function serveInThreads(
     context.running.endEndless()
     await Promise.all([lines.retire(), own?.retire()])
   }
-  const adoption = openAdoption({ books, routing, handover: () => handover, lines: () => lines })
+  const adoption = openAdoption({ books: accounting, routing, handover: () => handover, lines: () => lines })
   holder.adopted = adoption
   const handover = openHandover(served, { port, holder, retire, routing, adopt: adoption.later })
   started.defer(() => handover.close())
@@ -82,8 +82,8 @@ export async function serveInThreads(
     lines.tell(told)
     tellOthers({ holder, handover }, told)
   }
-  books.store.keys.onChange((hash) => tellAll({ kind: 'key', hash }))
-  books.store.organizations.onChange((id) => tellAll({ kind: 'organization', id }))
+  accounting.store.keys.onChange((hash) => tellAll({ kind: 'key', hash }))
+  accounting.store.organizations.onChange((id) => tellAll({ kind: 'organization', id }))
   const url = await lines.started()
   release()
   const context = managementContext(served)
@@ -106,8 +106,8 @@ export async function serveInThreads(
       adoption.tell({ kind: 'retire' })
       if (mayHandOver) void handover.offer()
     },
-    holdMemory() {
-      const look = setInterval(holdYoungGeneration(context.running, youngMb), lookMs).unref()
+    limitMemory() {
+      const look = setInterval(limitYoungGeneration(context.running, youngMb), lookMs).unref()
       started.defer(() => clearInterval(look))
     },
     settle() {
@@ -129,7 +129,7 @@ type OpenLines = { port: number; holder: LinesHolder; handover: Handover; routin
 
 /** The books of this process, which another one may take over. */
 function openHandover(
-  { watch, books, log }: Served,
+  { watch, accounting, log }: Served,
   own: Omit<OpenLines, 'handover'> & Pick<HandoverParts, 'retire' | 'adopt'>,
 ): Handover {
   const { port, holder, retire, routing, adopt } = own
@@ -140,9 +140,9 @@ function openHandover(
   return new Handover({
     storeUrl: watch.current().config.store.url,
     port,
-    books,
+    books: accounting,
     log: logOf(log, 'worker'),
-    openBank: () => openBank({ readSpent: (account) => spentIn(books, account), recall, now: sharedClock }),
+    openBank: () => openBank({ readSpent: (account) => spentIn(accounting, account), recall, now: sharedClock }),
     holder,
     recall,
     retire,
@@ -152,12 +152,12 @@ function openHandover(
 }
 
 function linesOptions(served: Served, own: OpenLines & { count: number; routes: Routes }): LinesOptions {
-  const { watch, books, log, environment: env, sampling, patienceMs, keepAliveMs } = served
+  const { watch, accounting, log, environment: env, sampling, patienceMs, keepAliveMs } = served
   const { count, port, routes, handover, routing } = own
   const { path: configPath, server, manage, store: stored } = watch.current().config
   const cacheFolder = watch.current().cache.folder
   const logs = { logLevels: levelsOf(log), storeUrl: stored.url, cacheFolder }
-  const ways = { configPath, env: { ...env }, sampling, patienceMs, keepAliveMs, lines: count, ...logs }
+  const ways = { configPath, env: { ...env }, sampling, patienceMs, keepAliveMs, workers: count, ...logs }
   return {
     count,
     setup: { ...ways, host: server.host, port, servesManagement: manage.port === null },
@@ -165,7 +165,7 @@ function linesOptions(served: Served, own: OpenLines & { count: number; routes: 
     books: {
       money: handover.money,
       routes: new Map(
-        [...routes.manage, ...routes.open, valuesRoute(storedValues(books.store))].map((route) => [
+        [...routes.manage, ...routes.open, valuesRoute(storedValues(accounting.store))].map((route) => [
           routeName(route),
           route,
         ]),
@@ -174,11 +174,11 @@ function linesOptions(served: Served, own: OpenLines & { count: number; routes: 
     },
     log: logOf(log, 'worker'),
     writeLog: linesWriter(log),
-    onRefused: books.refused.add,
-    onDamage: (message) => books.damage.report({ message }),
+    onRefused: accounting.refused.add,
+    onDamage: (message) => accounting.damage.report({ message }),
     onSignatures: (said) => tellOthers(own, said),
     onFound(said) {
-      routing.adopt(said.findings)
+      routing.merge(said.findings)
       tellOthers(own, said)
     },
     onStart(line) {
@@ -213,24 +213,25 @@ async function sharedPort(host: string, port: number, handed: number | undefined
 
 /** The routes of this thread. */
 function routesOf(
-  { watch, books, access, rulesOf }: Served,
+  { watch, accounting, access, rulesOf }: Served,
   { holder, routing }: Pick<OpenLines, 'holder' | 'routing'>,
 ): Routes {
-  const { store, writeFailure, damage } = books
+  const { store, writeFailure, damage } = accounting
   const stopping = () => false
-  const troubled = () => routing.health.troubled()
-  const lines = () => holder.lines?.facts() ?? { facts: [] }
+  const degraded = () => routing.health.degraded()
+  const workers = () => holder.lines?.facts() ?? { facts: [] }
   const metrics = () => {
     holder.lines?.tell({ kind: 'watchLoop' })
-    return processMetrics({ books, watch, troubled, lines })
+    return processMetrics({ accounting, watch, degraded, workers })
   }
-  const explaining = explainingBooks({ watch, store, rulesOf, routing })
+  const explaining = explainServicesOf({ watch, store, rulesOf, routing })
   const own = { watch, store, access, rulesOf, stopping, writeFailure, damage: damage.failure }
   const live = {
-    watch: (organization: string) => books.live.watch(organization),
-    underWay: (organization: string) => together(lines().facts.flatMap(({ underWay }) => underWay[organization] ?? [])),
+    watch: (organization: string) => accounting.live.watch(organization),
+    underWay: (organization: string) =>
+      together(workers().facts.flatMap(({ underWay }) => underWay[organization] ?? [])),
   }
-  return jsonRoutes({ ...own, troubled, metrics, explaining, live, refused: books.refused })
+  return jsonRoutes({ ...own, degraded, metrics, explaining, live, refused: accounting.refused })
 }
 
 function together(parts: readonly CallsUnderWay[]): CallsUnderWay {
@@ -239,7 +240,7 @@ function together(parts: readonly CallsUnderWay[]): CallsUnderWay {
 }
 
 /** The address of the management API serves no calls. */
-function managementContext({ watch, books, log, sampling, patienceMs, keepAliveMs }: Served): ServerContext {
+function managementContext({ watch, accounting, log, sampling, patienceMs, keepAliveMs }: Served): ServerContext {
   const server = () => watch.current().config.server
   return {
     services() {
@@ -249,7 +250,7 @@ function managementContext({ watch, books, log, sampling, patienceMs, keepAliveM
     sampling,
     corsOrigins: () => server().cors,
     log,
-    onThrown: books.damage.saw,
+    onThrown: accounting.damage.saw,
     stopping: () => false,
     running: new RunningRequests(),
     patienceMs,
@@ -259,7 +260,7 @@ function managementContext({ watch, books, log, sampling, patienceMs, keepAliveM
 }
 
 /** The spend of an account of money by the name that purses use: `key <id> <month>`, `group <id> <month>`, `organization <id>`. */
-function spentIn({ store }: Books, account: string): bigint {
+function spentIn({ store }: Accounting, account: string): bigint {
   const [owner, id = '', month] = account.split(' ')
   if (owner === 'organization') return store.spend.totalOfOrganization(id)
   const at = Date.parse(`${month}-01T00:00:00Z`)
@@ -267,8 +268,8 @@ function spentIn({ store }: Books, account: string): bigint {
 }
 
 /** What clients are told of an error of a route. */
-function explained(thrown: unknown, { books, log }: Served): RouterError {
-  books.damage.saw(thrown)
+function explained(thrown: unknown, { accounting, log }: Served): RouterError {
+  accounting.damage.saw(thrown)
   const fault = unavailable(thrown)
   if (fault) log.warn({ err: thrown }, 'the database could not be used')
   return fault ?? asRouterError(thrown)

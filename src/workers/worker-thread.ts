@@ -1,18 +1,18 @@
 import { resourceLimits, workerData } from 'node:worker_threads'
 import { type Access, openAccess } from '../access/keys.ts'
 import { openOrganizations } from '../access/organizations.ts'
-import { openLentLimits } from '../access/quota-limits.ts'
-import { type Line, openLine } from '../app/call-server.ts'
-import { farValues, storedBudgets, valuesRoute } from '../app/plugin-services.ts'
-import { isForBooks, jsonRoutes } from '../app/routes.ts'
+import { openQuotaLimits } from '../access/quota-limits.ts'
+import { type CallServer, openCallServer } from '../app/call-server.ts'
+import { remoteValues, storedBudgets, valuesRoute } from '../app/plugin-services.ts'
+import { isForMainThread, jsonRoutes } from '../app/routes.ts'
 import type { RefusedCall } from '../core/refused-call.ts'
 import { homePage } from '../http/console.ts'
 import { openListeners, type Routes } from '../http/listeners.ts'
 import type { JsonRoute } from '../http/types.ts'
 import type { Problem } from '../manifest/check/problem.ts'
 import { noCache, openFileCache } from '../manifest/read/file-cache.ts'
-import { openLentBudget } from '../money/quota-budget.ts'
-import { type LogLevels, logOf, openFarLog, type WriteLines } from '../observe/log.ts'
+import { openQuotaBudget } from '../money/quota-budget.ts'
+import { type LogLevels, logOf, openRemoteLog, type WriteLines } from '../observe/log.ts'
 import { budgetsLater, valuesLater } from '../plugin/kit.ts'
 import { type Finding, sharedClock } from '../routing/findings.ts'
 import { openSignatureCache } from '../routing/signature-cache.ts'
@@ -51,8 +51,8 @@ async function serve(setup: LineSetup): Promise<void> {
     if (told.kind === 'failure') failure = told.failure
     else if (told.kind === 'key') store.announce.key(told.hash && Buffer.from(told.hash))
     else if (told.kind === 'organization') store.announce.organization(told.id)
-    else if (told.kind === 'signatures') signatures.adopt(told.remembered)
-    else if (told.kind === 'found') line.adopt(told.findings)
+    else if (told.kind === 'signatures') signatures.merge(told.remembered)
+    else if (told.kind === 'found') line.merge(told.findings)
     else if (told.kind === 'open') open()
     else if (told.kind === 'watchLoop') line.watchLoop()
     else if (told.kind === 'settle') collectWhenIdle(line.context.running)
@@ -72,12 +72,12 @@ async function serve(setup: LineSetup): Promise<void> {
   }
   connect(books, store)
   started.defer(() => plugins.close(files.current()))
-  const budget = openLentBudget(books.purse)
-  const limits = openLentLimits(books.purse, { now: sharedClock })
+  const budget = openQuotaBudget(books.purse)
+  const limits = openQuotaLimits(books.purse, { now: sharedClock })
   const onRefused = (call: RefusedCall) => books.port.say({ kind: 'refused', call })
   const own = { watch, store, access, rulesOf, ledger: books.ledger, signatures, log, plugins, onThrown, onRefused }
   const onFound = (finding: Finding) => books.found(finding)
-  const line = openLine({ ...own, ...ways, onFound, admission: { budget, limits, writeFailure } }, started)
+  const line = openCallServer({ ...own, ...ways, onFound, admission: { budget, limits, writeFailure } }, started)
   const { context } = line
   context.running.onLook = growYoungGeneration(semiSpaceMb)
   const { stopping } = context
@@ -106,7 +106,7 @@ async function serve(setup: LineSetup): Promise<void> {
 function openLent(levels: LogLevels, started: AsyncDisposableStack) {
   let held: string[] = []
   let write: WriteLines = (lines) => void held.push(lines)
-  const { log, flush } = openFarLog(levels, (lines) => write(lines))
+  const { log, flush } = openRemoteLog(levels, (lines) => write(lines))
   started.defer(flush)
   const { values, open } = valuesLater()
   const { budgets, open: openBudgets } = budgetsLater()
@@ -119,14 +119,14 @@ function openLent(levels: LogLevels, started: AsyncDisposableStack) {
       flush()
       books.port.flush()
     })
-    open(farValues(store, books.far(valuesRoute(values)).answer))
+    open(remoteValues(store, books.far(valuesRoute(values)).answer))
     openBudgets(storedBudgets(store))
   }
   return { log, plugins: new PluginHost({ log: logOf(log, 'plugin'), values, budgets }), connect }
 }
 
 /** Tells what the line has measured of providers, and of itself when that has changed. Returns what ends that. */
-function watchLine({ takeMeasured, facts }: Line, tell: (said: Said) => void): () => void {
+function watchLine({ takeMeasured, facts }: CallServer, tell: (said: Said) => void): () => void {
   let told = ''
   const timer = setInterval(() => {
     const measured = takeMeasured()
@@ -141,10 +141,10 @@ function watchLine({ takeMeasured, facts }: Line, tell: (said: Said) => void): (
 }
 
 /** What the routes of this thread tell. Damage, counts and what happens now are known to the books. */
-function knownHere({ troubled, context }: Line) {
+function knownHere({ degraded, context }: CallServer) {
   return {
     damage: () => undefined,
-    troubled,
+    degraded,
     metrics: () => [],
     explaining: context.services,
     live: { watch: () => undefined, underWay: () => ({ calls: 0, streams: 0 }) },
@@ -154,7 +154,7 @@ function knownHere({ troubled, context }: Line) {
 
 /** What changes the database is left to the books. */
 function servedHere({ common, open, manage, console }: Routes, servesManagement: boolean, books: FarBooks): Routes {
-  const placed = (route: JsonRoute) => (isForBooks(route) ? books.far(route) : route)
+  const placed = (route: JsonRoute) => (isForMainThread(route) ? books.far(route) : route)
   const managed = servesManagement ? { console, manage: manage.map(placed) } : { console: homePage(), manage: [] }
   return { common, open: open.map(placed), ...managed }
 }

@@ -98,7 +98,7 @@ describe('a key that is known', () => {
     expect(access.authenticate(secret).groupId).toBeNull()
     const next = newSecret()
     store.keys.rotate(id, storedSecret(next))
-    expect(() => access.authenticate(secret)).toThrow('not known')
+    expect(() => access.authenticate(secret)).toThrow('unknown')
     expect(access.authenticate(next).id).toBe(id)
     store.keys.remove(id)
     expect(() => access.authenticate(next)).toThrow('revoked')

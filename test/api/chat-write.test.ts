@@ -15,7 +15,7 @@ import { schemaMissing, violations } from './chatSchema.ts'
 const model = 'maker/model'
 const question = { role: 'user', content: 'hello' }
 const facts = { model, usage: { input: 10, output: 5 }, costUsd: 0.25 }
-const foldFacts: FoldFacts = { maker: 'maker', newId: () => '0b1c', now: () => 1_700_000_000 }
+const foldFacts: FoldFacts = { signer: 'maker', newId: () => '0b1c', now: () => 1_700_000_000 }
 
 function replyOf(parts: Part[], members: Partial<Reply> = {}): Reply {
   return { id: 'msg_1', created: 1_700_000_000, parts, finish: 'stop', usage: {}, ...members }

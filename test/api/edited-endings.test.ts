@@ -109,7 +109,7 @@ describe.each([
 ])('a translated stream that its provider ended with an error', (api, body, ending) => {
   test(`does not look complete in the ${api.api} API`, () => {
     const writer = api.openStream(api.read({ model, ...body }), streamFacts)
-    const folding = new Fold({ maker: 'm', newId: () => 'id-1', now: () => 1 })
+    const folding = new Fold({ signer: 'm', newId: () => 'id-1', now: () => 1 })
     const events = [{ text: 'a' }, { finish: 'error' as const }].flatMap((event) => folding.take(event))
     const text = writer.events(events) + writer.events(folding.end()) + writer.end(facts)
     expect(text).toContain(ending)

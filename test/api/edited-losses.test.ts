@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from 'vitest'
 import { chat } from '../../src/api/chat/api.ts'
 import { messages } from '../../src/api/messages/api.ts'
-import { lostChoice } from '../../src/api/remove-fields.ts'
+import { droppedChoice } from '../../src/api/remove-fields.ts'
 import { responses } from '../../src/api/responses/api.ts'
 import { namesInBody } from '../../src/api/wire-fields.ts'
 import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
@@ -411,7 +411,7 @@ test.each(choices)('the choice among the tools that are left: %#', (api, tools, 
   const body = { tools, tool_choice }
   const edited = api.editRequest(body, { ...facts, dropped: [loss] })
   expect(edited.tool_choice).toEqual(left)
-  expect(lostChoice(body, edited, [loss])).toEqual(isLost ? ['tool_choice'] : [])
+  expect(droppedChoice(body, edited, [loss])).toEqual(isLost ? ['tool_choice'] : [])
 })
 
 test('the choice of a deprecated function goes with the functions', () => {
@@ -419,5 +419,5 @@ test('the choice of a deprecated function goes with the functions', () => {
   const body = { tools, functions: [{ name: 'g' }], function_call: { name: 'g' }, tool_choice: 'auto' }
   const edited = chat.editRequest(body, { ...facts, dropped: ['tools.function'] })
   expect(edited).toEqual({ model: 'm', tools, tool_choice: 'auto' })
-  expect(lostChoice(body, edited, [])).toEqual(['tool_choice'])
+  expect(droppedChoice(body, edited, [])).toEqual(['tool_choice'])
 })

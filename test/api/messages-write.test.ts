@@ -19,7 +19,7 @@ const model = 'maker/model'
 const question = { role: 'user', content: 'hello' }
 const requested = { model, max_tokens: 100, messages: [question] }
 const facts = { model, usage: { input: 10, output: 5 }, costUsd: 0.25 }
-const foldFacts: FoldFacts = { maker: 'maker', newId: () => '0b1c', now: () => 1_700_000_000 }
+const foldFacts: FoldFacts = { signer: 'maker', newId: () => '0b1c', now: () => 1_700_000_000 }
 const by = 'maker'
 
 function replyOf(parts: Part[], members: Partial<Reply> = {}): Reply {

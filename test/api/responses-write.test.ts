@@ -11,7 +11,7 @@ import { eventsIn, follow } from './responses-order.ts'
 
 const model = 'maker/model'
 const id = '0198f7a2-0000-7000-8000-000000000001'
-const foldFacts: FoldFacts = { maker: 'maker', newId: () => '0b1c', now: () => 1_795_219_200 }
+const foldFacts: FoldFacts = { signer: 'maker', newId: () => '0b1c', now: () => 1_795_219_200 }
 const schemaOf = schemaMissing ? undefined : choicesOf('ResponseStreamEvent')
 
 // biome-ignore lint/suspicious/noExplicitAny: written JSON of all shapes.

@@ -116,7 +116,7 @@ test('members of other routers are known: what is met, what is no more than a wi
   expect(readRouting({ provider: nothing })).toEqual({})
   expect(readRouting({ provider: { zdr: true } })).toEqual({ zeroRetention: true })
   expect(readRouting({ provider: { preferred_max_latency: { p90: 3 }, preferred_min_throughput: 50 } })).toEqual({
-    unheeded: ['provider.preferred_min_throughput', 'provider.preferred_max_latency'],
+    ignored: ['provider.preferred_min_throughput', 'provider.preferred_max_latency'],
   })
   expect(readRouting({ provider: { sort: { by: 'price' } } })).toEqual({ sort: 'price', partition: 'model' })
   expect(readRouting({ provider: { sort: { by: 'latency', partition: 'none' } } })).toEqual({

@@ -48,7 +48,7 @@ const bodies = {
 
 /** Writes all texts of a stream of so many steps. */
 function write(shape: string, writer: StreamWriter, steps: number): void {
-  const fold = new Fold({ maker: 'm', newId: () => 'id', now: () => 1 })
+  const fold = new Fold({ signer: 'm', newId: () => 'id', now: () => 1 })
   for (let i = 0; i < steps; i++) for (const event of shapes[shape]?.(i, steps) ?? []) writer.events(fold.take(event))
   fold.take({ finish: 'stop' })
   writer.events(fold.end())
@@ -69,7 +69,7 @@ describe.each(Object.entries(bodies))('a stream of %s', (_, { api, body }) => {
 
   test('of 50,000 calls is written whole', slow, () => {
     const writer = open()
-    const fold = new Fold({ maker: 'm', newId: () => 'id', now: () => 1 })
+    const fold = new Fold({ signer: 'm', newId: () => 'id', now: () => 1 })
     let text = ''
     const first: ProviderEvent = { tool: { id: 'first', name: 'f', arguments: '{"a":' }, at: -1 }
     text += writer.events(fold.take(first))

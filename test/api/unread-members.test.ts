@@ -3,7 +3,7 @@ import { chat } from '../../src/api/chat/api.ts'
 import type { ClientApi } from '../../src/api/client-api.ts'
 import { messages } from '../../src/api/messages/api.ts'
 import { responses } from '../../src/api/responses/api.ts'
-import { mostUnread } from '../../src/api/unread-members.ts'
+import { maxUnread } from '../../src/api/unread-members.ts'
 import { namesInBody } from '../../src/api/wire-fields.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 import { writeRequest } from '../../src/manifest/run/translate.ts'
@@ -253,7 +253,7 @@ describe.each(cases)('members that the $api.api reader does not understand', ({ 
 
   it('are bounded in number', () => {
     const many = Object.fromEntries(Array.from({ length: 200 }, (_, index) => [`odd${index}`, index]))
-    expect(api.read(bodyWith(many)).unread).toHaveLength(mostUnread)
+    expect(api.read(bodyWith(many)).unread).toHaveLength(maxUnread)
   })
 
   it('are reported in these words when the request is translated', async () => {

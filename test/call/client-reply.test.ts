@@ -22,7 +22,7 @@ const entry: ModelEntry = {
   api: 'chat',
   pricing: [{ prompt_tokens_threshold: 0, input_price: 1e-6, output_price: 2e-6 }],
 }
-const target = { provider: { slug: 'maker', maker: 'maker' } as Provider, model: 'm1', entry }
+const target = { provider: { slug: 'maker', signer: 'maker' } as Provider, model: 'm1', entry }
 const request: NeutralRequest = { model: 'maker/m1', messages: [], origin: { api: 'chat', body: {} } }
 const reply: Reply = { id: 'r', created: 1, parts: [], finish: 'stop', usage: { input: 5, output: 10 } }
 
@@ -39,7 +39,7 @@ function answeredWith(translation: Partial<Translation>) {
     cover() {},
     grow() {},
     mostAt: () => ({ prompt: Infinity, output: Infinity }),
-    mostNano: () => 0n,
+    maxNano: () => 0n,
     charge() {},
     costAt: () => undefined,
     caches: undefined,

@@ -8,7 +8,7 @@ import { translationOf } from '../../src/call/attempt/choose-translation.ts'
 import type { PreparedCall } from '../../src/call/attempt/types.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
-import { declarableLosses, undeclarable } from '../../src/manifest/fields.ts'
+import { declarableUnsupported, undeclarable } from '../../src/manifest/fields.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { demanding, usesField } from '../../src/manifest/run/unsupported.ts'
 import type { Target } from '../../src/manifest/target.ts'
@@ -278,7 +278,7 @@ async function sent(api: ClientApi, slug: string, body: JsonObject, losses: read
 const readable = (api: ClientApi, body: JsonObject) => (api === messages ? { max_tokens: 0, ...body } : body)
 
 /** What a request uses of all that can be lost, as its API reads it. */
-const usedIn = (request: NeutralRequest) => declarableLosses.filter((name) => usesField(name, request))
+const usedIn = (request: NeutralRequest) => declarableUnsupported.filter((name) => usesField(name, request))
 
 /** Whether one name speaks of what the other speaks of. */
 function overlap(one: string, other: string): boolean {
@@ -331,7 +331,7 @@ describe.each(apis)('a declared loss of a body that is edited: %s', (_, api, slu
 
 test('every name that can be declared stands in the body of some API', () => {
   const used = new Set(apis.flatMap(([, api, , body]) => usedIn(api.read({ model: 'm', ...body }))))
-  expect(declarableLosses.filter((name) => !used.has(name))).toEqual([
+  expect(declarableUnsupported.filter((name) => !used.has(name))).toEqual([
     // Formats of another kind than the one in the bodies.
     'response_format.text',
     'response_format.json',
@@ -362,5 +362,5 @@ test('what cannot be declared is refused with the reason', () => {
   ]) {
     expect(undeclarable(name)).toMatch(/^`[a-z_.]+` /)
   }
-  for (const name of declarableLosses) expect(undeclarable(name)).toBeUndefined()
+  for (const name of declarableUnsupported) expect(undeclarable(name)).toBeUndefined()
 })

@@ -4,7 +4,7 @@ import { handleCall } from '../../src/call/handle-call.ts'
 import { chatKind } from '../../src/call/kinds/chat.ts'
 import type { Call, Services } from '../../src/call/types.ts'
 import { RouterError } from '../../src/core/errors.ts'
-import { Gate } from '../../src/routing/health/concurrency-limiter.ts'
+import { ConcurrencyLimiter } from '../../src/routing/health/concurrency-limiter.ts'
 
 /** Handles a call, with these results of the checks before admission; returns their names in order. */
 async function handled(answers: { revalidate?: () => never; writeFailure?: () => string | undefined }) {
@@ -17,7 +17,7 @@ async function handled(answers: { revalidate?: () => never; writeFailure?: () =>
     }
   const key = { organization: 'o', labels: {} }
   const services = {
-    gate: new Gate(() => ({ concurrent: 1, queue: 0 })),
+    gate: new ConcurrencyLimiter(() => ({ concurrent: 1, queue: 0 })),
     authenticate: asking('authenticate', () => key),
     revalidate: asking('revalidate', answers.revalidate ?? (() => key)),
     admission: { writeFailure: asking('writeFailure', answers.writeFailure ?? (() => undefined)) },

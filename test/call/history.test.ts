@@ -88,7 +88,7 @@ const histories: readonly [ClientApi, JsonObject][] = [
 ]
 
 const isDeclared = ({ target }: Sent, field: string) => {
-  return target.provider.chat?.losses.some((loss) => loss.field === field && !loss.when)
+  return target.provider.chat?.unsupported.some((loss) => loss.field === field && !loss.when)
 }
 
 describe('every result in a history has its call, also of custom tools', () => {

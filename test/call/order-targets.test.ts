@@ -11,7 +11,7 @@ import { defaultHealth, defaultRouting, type RoutingRules } from '../../src/core
 import type { Provider, Trait } from '../../src/manifest/provider.ts'
 import type { Target } from '../../src/manifest/target.ts'
 import { Affinity } from '../../src/routing/affinity.ts'
-import { Gates } from '../../src/routing/health/concurrency-limiter.ts'
+import { ConcurrencyLimiters } from '../../src/routing/health/concurrency-limiter.ts'
 import { Health } from '../../src/routing/health/health.ts'
 import { RetryBudget } from '../../src/routing/health/retries.ts'
 import { Measurements } from '../../src/routing/measurements.ts'
@@ -43,7 +43,7 @@ function world() {
     health: new Health({ settings: () => defaultHealth, now }),
     retries: new RetryBudget(),
     measurements: new Measurements({ now }),
-    gates: new Gates(),
+    limiters: new ConcurrencyLimiters(),
     affinity: new Affinity({ now }),
   }
 }

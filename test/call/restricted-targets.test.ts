@@ -6,7 +6,7 @@ import type { ClientApi } from '../../src/api/client-api.ts'
 import { writeForeignSignature } from '../../src/api/foreign-signature.ts'
 import { messages } from '../../src/api/messages/api.ts'
 import { responses } from '../../src/api/responses/api.ts'
-import { type GovernedField, governedFields, governedSearch } from '../../src/api/restricted-fields.ts'
+import { type RestrictedField, restrictedFields, restrictedSearch } from '../../src/api/restricted-fields.ts'
 import { editedRequest } from '../../src/call/attempt/same-format.ts'
 import { openHeldState } from '../../src/call/targets/held-state.ts'
 import { type RestrictedCall, restrictedTargets } from '../../src/call/targets/restricted-targets.ts'
@@ -14,7 +14,7 @@ import type { HeldState } from '../../src/call/types.ts'
 import { RouterError } from '../../src/core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
-import { usedLosses, writeRequest } from '../../src/manifest/run/translate.ts'
+import { unsupportedInRequest, writeRequest } from '../../src/manifest/run/translate.ts'
 import type { Target } from '../../src/manifest/target.ts'
 import { openStore } from '../../src/store/open.ts'
 import { shippedFiles } from '../helpers/shipped.ts'
@@ -66,13 +66,13 @@ const values: { readonly [name: string]: Json } = {
   deferred: true,
 }
 
-function demandFor({ name }: GovernedField): Json {
+function demandFor({ name }: RestrictedField): Json {
   if (Object.hasOwn(values, name)) return values[name] as Json
   return /^(max|n_|num_)/.test(name) ? 7_077 : mark
 }
 
 /** A body that uses a field at its path. */
-function using(api: ClientApi['api'], { name }: GovernedField, value: Json): JsonObject {
+function using(api: ClientApi['api'], { name }: RestrictedField, value: Json): JsonObject {
   const [first = '', ...rest] = name.split('.')
   const inner = rest.reduceRight<Json>((made, step) => ({ [step]: made }), value)
   const container = { type: 'code_interpreter', ...(isObject(inner) && inner) }
@@ -100,18 +100,18 @@ async function sent(clientApi: ClientApi, body: JsonObject, target: Target): Pro
   const { provider } = target
   const request = clientApi.read(body)
   if (provider.sameAs !== clientApi.api) return (await writeRequest(provider, request, target)).body
-  const losses = await usedLosses(provider, request, target)
+  const losses = await unsupportedInRequest(provider, request, target)
   return (await editedRequest(target, clientApi, { body, stream: false, losses })).body
 }
 
 describeEach(apis, { slowIf: ({ api }) => api !== 'chat' })('$api', (clientApi) => {
   const { api } = clientApi
-  const own = governedFields.filter((field) => field.apis?.includes(api) ?? true)
+  const own = restrictedFields.filter((field) => field.apis?.includes(api) ?? true)
   const acting = own.filter(({ rule }) => rule !== 'read')
 
   test('no provider is sent a governed field that the router does not read', async () => {
     for (const provider of providers) {
-      for (const field of [...acting, ...(provider.governed ?? [])]) {
+      for (const field of [...acting, ...(provider.restricted ?? [])]) {
         if (field.rule === 'inside') continue
         const body = using(api, field, demandFor(field))
         const target = targetOf(provider)
@@ -139,7 +139,7 @@ describeEach(apis, { slowIf: ({ api }) => api !== 'chat' })('$api', (clientApi) 
   test('no governed field is passed on inside of another one', () => {
     const wrappers = ['extra_body', 'extensions', 'provider_options', 'providerOptions']
     for (const provider of providers) {
-      const inside = (provider.governed ?? []).flatMap(({ name, rule }) => (rule === 'inside' ? [name] : []))
+      const inside = (provider.restricted ?? []).flatMap(({ name, rule }) => (rule === 'inside' ? [name] : []))
       for (const wrapper of [...wrappers, ...inside, provider.slug]) {
         for (const field of own.filter(({ name }) => !name.includes('.'))) {
           const body = { ...bodies[api], [wrapper]: { deeper: [{ [field.name]: demandFor(field) }], harmless: 1 } }
@@ -284,12 +284,12 @@ test('no client can refer to an item that a provider holds by what it sends back
 
 test('the manual has every field of the table', () => {
   const manual = readFileSync(join(import.meta.dirname, '../../docs/api.md'), 'utf8')
-  for (const { name, rule } of governedFields)
+  for (const { name, rule } of restrictedFields)
     if (rule !== 'read') expect(manual, name).toMatch(new RegExp(`^\\|.*\`${name.replaceAll('.', '\\.')}\``, 'm'))
 })
 
 test('a search costs next to nothing', () => {
-  const search = governedSearch('chat', 'openai', [])
+  const search = restrictedSearch('chat', 'openai', [])
   const tools = Array.from({ length: 20 }, (_, n) => ({ type: 'function', function: { name: `f${n}` } }))
   expect(search({ ...bodies.chat, tools })).toEqual([])
 })

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { help, run } from '../../src/cli/ledger/ledger.ts'
 import type { CallRecord } from '../../src/core/call.ts'
 import { priceOf } from '../../src/money/price.ts'
-import { mostListed } from '../../src/money/recount.ts'
+import { maxListed } from '../../src/money/recount.ts'
 import { openStore } from '../../src/store/open.ts'
 import { damage, pagesWithContent } from '../helpers/damage.ts'
 import { acme, folderOf, plainDialect } from '../manifest/files.ts'
@@ -119,7 +119,7 @@ describe('ledger recount', () => {
     )
     const { result } = await json('recount', ...november)
     expect(result).toMatchObject({ calls: 2_500, wrong: { calls: 2_500, difference: -0.0000025 } })
-    expect(result.wrong.listed).toHaveLength(mostListed)
+    expect(result.wrong.listed).toHaveLength(maxListed)
   })
 
   test('sums up the costs at other prices, and prices that were added or removed', async () => {

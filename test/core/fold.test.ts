@@ -6,7 +6,7 @@ import type { Citation, Part } from '../../src/core/parts.ts'
 import type { Reply } from '../../src/core/reply.ts'
 import { eventsOf } from '../../src/core/reply-events.ts'
 
-const facts: FoldFacts = { maker: 'acme', newId: () => 'new-id-0123456789', now: () => 1_700_000_000 }
+const facts: FoldFacts = { signer: 'acme', newId: () => 'new-id-0123456789', now: () => 1_700_000_000 }
 
 function foldEvents(events: ProviderEvent[]): StreamEvent[] {
   const folding = new Fold(facts)

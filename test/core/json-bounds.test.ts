@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { valuesIn as counted, deepest, exceeded, mostMembers } from '../../src/core/json.ts'
+import { valuesIn as counted, deepest, exceeded, maxMembers } from '../../src/core/json.ts'
 
 /** The values of a document, counted after parsing. */
 function valuesIn(value: unknown): number {
@@ -58,10 +58,10 @@ describe('what a JSON text holds is counted without parsing it', () => {
       fc.property(fc.nat(400), fc.nat(400), (one, other) => {
         const list = `[${Array.from({ length: one }, () => 1).join(',')}]`
         const nested = '['.repeat(other + 1) + ']'.repeat(other + 1)
-        expect(exceeded(list, { values: 200, depth: deepest, members: mostMembers })).toBe(
+        expect(exceeded(list, { values: 200, depth: deepest, members: maxMembers })).toBe(
           one + 1 > 200 ? 'values' : undefined,
         )
-        expect(exceeded(nested, { values: 1_000, depth: 200, members: mostMembers })).toBe(
+        expect(exceeded(nested, { values: 1_000, depth: 200, members: maxMembers })).toBe(
           other + 1 > 200 ? 'depth' : undefined,
         )
       }),

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { Roster } from '../../src/runtime/unordered-set.ts'
+import { UnorderedSet } from '../../src/runtime/unordered-set.ts'
 
 const item = (name: string) => ({ name, place: -1 })
 
 describe('a roster', () => {
   test('has what was added and not deleted, whatever the order', () => {
-    const roster = new Roster<ReturnType<typeof item>>()
+    const roster = new UnorderedSet<ReturnType<typeof item>>()
     const [a, b, c, d] = ['a', 'b', 'c', 'd'].map(item) as [ReturnType<typeof item>, ...ReturnType<typeof item>[]]
     for (const each of [a, b, c, d]) if (each) roster.add(each)
     roster.delete(a)
@@ -19,7 +19,7 @@ describe('a roster', () => {
   })
 
   test('has each item once, and does without one that it has not', () => {
-    const roster = new Roster<ReturnType<typeof item>>()
+    const roster = new UnorderedSet<ReturnType<typeof item>>()
     const [a, b] = [item('a'), item('b')]
     roster.add(a)
     roster.add(a)
@@ -30,7 +30,7 @@ describe('a roster', () => {
   })
 
   test('can be changed while it is gone through', () => {
-    const roster = new Roster<ReturnType<typeof item>>()
+    const roster = new UnorderedSet<ReturnType<typeof item>>()
     const items = Array.from({ length: 5 }, (_, index) => item(`${index}`))
     for (const each of items) roster.add(each)
     const seen: string[] = []

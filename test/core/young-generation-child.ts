@@ -4,7 +4,11 @@
  */
 import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8'
 import { isMainThread, resourceLimits, Worker } from 'node:worker_threads'
-import { growYoungGeneration, holdYoungGeneration, leaveThreadsTheirSizes } from '../../src/runtime/young-generation.ts'
+import {
+  growYoungGeneration,
+  leaveThreadsTheirSizes,
+  limitYoungGeneration,
+} from '../../src/runtime/young-generation.ts'
 
 const running = { begun: 0, size: 0, bodyBytes: 0 }
 const kept: unknown[] = []
@@ -46,14 +50,14 @@ function main(name: string): void {
   for (const flag of process.argv.slice(3)) setFlagsFromString(flag)
   if (name === 'another thread') {
     // The main thread has come to its size, and wants no growth.
-    work(holdYoungGeneration(running, 16))
+    work(limitYoungGeneration(running, 16))
     new Worker(new URL(import.meta.url), { resourceLimits: { maxYoungGenerationSizeMb: 24 } })
     return
   }
   const kind = kinds[name]
   if (!kind) throw new Error(`no kind ${name}`)
   let tick = 0
-  const look = holdYoungGeneration(running, 16)
+  const look = limitYoungGeneration(running, 16)
   performance.now = () => tick * 50
   work(() => {
     kind(tick++)

@@ -6,7 +6,7 @@ import type { Part } from '../../src/core/parts.ts'
 import { isProviderTool, type Message, type NeutralRequest } from '../../src/core/request.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { bareProvider } from '../../src/manifest/read/dialect.ts'
-import { type ProviderRequest, usedLosses, writeRequest } from '../../src/manifest/run/translate.ts'
+import { type ProviderRequest, unsupportedInRequest, writeRequest } from '../../src/manifest/run/translate.ts'
 import { type ModelTarget, servedBy, targetFacts } from '../../src/manifest/target.ts'
 import { schemaMissing, violations } from '../api/chatSchema.ts'
 import { shippedFiles } from '../helpers/shipped.ts'
@@ -87,11 +87,11 @@ describe.each(spoken.map(({ name }) => name))('any conversation in %s', (name) =
     async (numRuns) => {
       if (!profile) throw new Error(`the table of this test does not know the dialect ${name}`)
       const arbitrary = fc.constantFrom(...targets).chain((target) => {
-        const { maker } = target.provider
+        const { signer } = target.provider
         const { reasoning_replay } = targetFacts(target.provider, target.target).traits
         const signatures =
           reasoning_replay === 'reasoning_details' ? (['signature', 'encrypted'] as const) : profile.signatures
-        const samples = conversations({ ...profile, signatures: [...signatures], name: maker })
+        const samples = conversations({ ...profile, signatures: [...signatures], name: signer })
         return fc.tuple(fc.constant(target), samples, fc.nat())
       })
       await fc.assert(
@@ -100,7 +100,10 @@ describe.each(spoken.map(({ name }) => name))('any conversation in %s', (name) =
           const faults = [
             ...(await restless(provider, target, talk.request, written)),
             ...lostMarks(talk, written, exceptions(provider, target)),
-            ...turnFaults(name, profile, talk, { written, declared: await usedLosses(provider, talk.request, target) }),
+            ...turnFaults(name, profile, talk, {
+              written,
+              declared: await unsupportedInRequest(provider, talk.request, target),
+            }),
             ...(await idleField(provider, target, talk, written, choice)),
             ...(profile.published?.includes(provider.slug) ? (profile.violations?.(written.body) ?? []) : []),
           ]

@@ -9,7 +9,7 @@ import { bareProvider, type Dialect, type Dialects, loadDialect } from '../../sr
 import { type LoadedProvider, loadManifest } from '../../src/manifest/read/manifest.ts'
 import { readSource } from '../../src/manifest/read/source.ts'
 import { readReply } from '../../src/manifest/run/read-reply.ts'
-import { patchRequest, readFrame, usedLosses, writeRequest } from '../../src/manifest/run/translate.ts'
+import { patchRequest, readFrame, unsupportedInRequest, writeRequest } from '../../src/manifest/run/translate.ts'
 import { targetFacts } from '../../src/manifest/target.ts'
 import { recordedEvents, recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { foldFacts } from './replay.ts'
@@ -94,7 +94,7 @@ async function edited(slug: string, body: JsonObject): Promise<JsonObject> {
 
 async function losses(slug: string, model: string, requested: Partial<NeutralRequest>): Promise<string[]> {
   const request = { model, messages: [user], origin: { api: 'chat' as const, body: {} }, ...requested }
-  return (await usedLosses(provider(slug), request, { model })).toSorted()
+  return (await unsupportedInRequest(provider(slug), request, { model })).toSorted()
 }
 
 describe('a body that is edited', () => {

@@ -13,7 +13,7 @@ import { countExamples } from '../../src/manifest/read/layer.ts'
 import { loadManifest } from '../../src/manifest/read/manifest.ts'
 import { readSource } from '../../src/manifest/read/source.ts'
 import { readReply } from '../../src/manifest/run/read-reply.ts'
-import { patchRequest, usedLosses, writeRequest } from '../../src/manifest/run/translate.ts'
+import { patchRequest, unsupportedInRequest, writeRequest } from '../../src/manifest/run/translate.ts'
 import { servedBy, targetFacts } from '../../src/manifest/target.ts'
 import { errorFor } from '../../src/upstream/provider-error.ts'
 import { type Recording, recordedEvents, recordings, recordingsMissing } from '../helpers/recordings.ts'
@@ -350,7 +350,7 @@ test('the fields that azure drops depend on the model', async () => {
       reasoning: { effort: 'low' as const },
     }
     const request = { model, messages: [], origin: { api: 'messages' as const, body: {} }, ...requested }
-    return (await usedLosses(serving('azure', model), request, { model })).toSorted()
+    return (await unsupportedInRequest(serving('azure', model), request, { model })).toSorted()
   }
   expect(await losses('gpt-4.1')).toEqual(['reasoning', 'top_k', 'verbosity', 'web_search'])
   expect(await losses('gpt-5.2')).toEqual(['temperature', 'top_k', 'web_search'])

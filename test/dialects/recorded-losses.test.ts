@@ -9,7 +9,7 @@ import type { Part } from '../../src/core/parts.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
 import { undemanding } from '../../src/manifest/fields.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
-import { patchRequest, usedLosses, writeRequest } from '../../src/manifest/run/translate.ts'
+import { patchRequest, unsupportedInRequest, writeRequest } from '../../src/manifest/run/translate.ts'
 import { servedBy, targetFacts } from '../../src/manifest/target.ts'
 import { type Recording, recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { shippedFiles } from '../helpers/shipped.ts'
@@ -159,7 +159,7 @@ async function checkEdited(
 ): Promise<void> {
   const edit = async (given: JsonObject) => {
     const request = client.read(given)
-    const dropped = await usedLosses(provider, request, { model })
+    const dropped = await unsupportedInRequest(provider, request, { model })
     const edited = client.editRequest(given, { model, stream: request.stream === true, dropped })
     return { body: await patchRequest(provider, edited, targetFacts(provider, { model })), dropped }
   }

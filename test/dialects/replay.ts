@@ -41,7 +41,7 @@ export type Bench = {
 export type Frame = { event?: string; data: string | JsonObject }
 
 /** Facts for folding that make replies comparable. */
-export const foldFacts: FoldFacts = { maker: 'maker', newId: () => 'made-up-id', now: () => 1 }
+export const foldFacts: FoldFacts = { signer: 'maker', newId: () => 'made-up-id', now: () => 1 }
 
 /** Loads `providers/dialects/<name>.yaml`. Throws when something is wrong with it. */
 export function benchDialect(name: string): Bench {
@@ -87,7 +87,7 @@ function pathOf(file: string): string {
 }
 
 function factsOf(target: Partial<TargetFacts> = {}): TargetFacts {
-  return { signer: foldFacts.maker, ...target, traits: target.traits ?? {} }
+  return { signer: foldFacts.signer, ...target, traits: target.traits ?? {} }
 }
 
 async function readWhole(provider: Provider, answer: JsonObject): Promise<Replayed> {

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { RunningRequests } from '../../src/http/running-requests.ts'
 import type { Target } from '../../src/manifest/target.ts'
 import { Circuit } from '../../src/routing/health/circuit.ts'
-import { Gate } from '../../src/routing/health/concurrency-limiter.ts'
+import { ConcurrencyLimiter } from '../../src/routing/health/concurrency-limiter.ts'
 import { RetryBudget } from '../../src/routing/health/retries.ts'
 import { Measurements } from '../../src/routing/measurements.ts'
 import { Deadlines, type Limited } from '../../src/upstream/http/deadlines.ts'
@@ -88,7 +88,7 @@ const models: { [path: string]: string | undefined } = { '/v1/embeddings': 'e1',
 
 /** What is seen of the insides of a router in this thread. */
 const seen = {
-  gates: new Set<Gate>(),
+  gates: new Set<ConcurrencyLimiter>(),
   circuits: new Set<Circuit>(),
   speeds: new Map<Measurements, Set<Target>>(),
   waiting: 0,
@@ -97,8 +97,8 @@ const seen = {
 }
 
 function watchInsides(): void {
-  const { enter } = Gate.prototype
-  vi.spyOn(Gate.prototype, 'enter').mockImplementation(function (this: Gate, ...args) {
+  const { enter } = ConcurrencyLimiter.prototype
+  vi.spyOn(ConcurrencyLimiter.prototype, 'enter').mockImplementation(function (this: ConcurrencyLimiter, ...args) {
     seen.gates.add(this)
     return enter.apply(this, args)
   })

@@ -5,8 +5,8 @@ import type { Answer, Standing } from '../../src/lending/account.ts'
 import { openBank } from '../../src/lending/bank.ts'
 import { idleIn, Purse, type PurseAccount } from '../../src/lending/purse.ts'
 import { withLoans } from '../../src/lending/with-loans.ts'
-import type { Budget, Payers, Reservation } from '../../src/money/budget.ts'
-import { openLentBudget } from '../../src/money/quota-budget.ts'
+import type { Budget, PayingAccounts, Reservation } from '../../src/money/budget.ts'
+import { openQuotaBudget } from '../../src/money/quota-budget.ts'
 import { testInRuns } from '../helpers/slow.ts'
 import { manySteps, openWires, patienceMs, Refusals, settleDown } from './wires.ts'
 
@@ -52,7 +52,7 @@ function openWorld(count: number, limits: MoneyLimits, mostIdle?: number) {
         }),
   })
   const budgets = new Map<Purse, Budget>()
-  const payers = (key = 0): Payers => ({
+  const payers = (key = 0): PayingAccounts => ({
     at: 0,
     key: { id: `${key}`, monthlyLimitNano: world.keys?.[key] ?? null },
     organization: { id: 'o', creditNano: world.organization ?? 0n, enforcesBalance: world.organization !== null },
@@ -66,7 +66,7 @@ function openWorld(count: number, limits: MoneyLimits, mostIdle?: number) {
     granted,
     payers,
     budgetOf(purse: Purse) {
-      const budget = budgets.get(purse) ?? openLentBudget(purse)
+      const budget = budgets.get(purse) ?? openQuotaBudget(purse)
       budgets.set(purse, budget)
       return budget
     },

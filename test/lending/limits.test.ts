@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { LimitReservation, Limits } from '../../src/access/limits.ts'
-import { openLentLimits } from '../../src/access/quota-limits.ts'
+import { openQuotaLimits } from '../../src/access/quota-limits.ts'
 import type { RouterError } from '../../src/core/errors.ts'
 import { idleIn, type Purse } from '../../src/lending/purse.ts'
 import { slotEnd } from '../../src/lending/window.ts'
@@ -49,7 +49,7 @@ function openWorld(count: number, limits: RateLimits, mostIdle?: number) {
   })
   const known = new Map<Purse, Limits>()
   const limitsOf = (purse: Purse) => {
-    const opened = known.get(purse) ?? openLentLimits(purse, { now })
+    const opened = known.get(purse) ?? openQuotaLimits(purse, { now })
     known.set(purse, opened)
     return opened
   }

@@ -3,7 +3,7 @@ import { openBank } from '../../src/lending/bank.ts'
 import { Purse } from '../../src/lending/purse.ts'
 import { withLoans } from '../../src/lending/with-loans.ts'
 import type { Reservation } from '../../src/money/budget.ts'
-import { openLentBudget } from '../../src/money/quota-budget.ts'
+import { openQuotaBudget } from '../../src/money/quota-budget.ts'
 import { settleDown } from './wires.ts'
 
 /** A bank and two purses; what the bank answers arrives at once, or where that is `held`, when a test delivers it. */
@@ -25,7 +25,7 @@ function openWorld({ mostIdle = 10_000 } = {}) {
     purses.set(id, new Purse(link, { mostIdle }))
     bank.join(id)
   }
-  const budgets = new Map([...purses].map(([id, purse]) => [id, openLentBudget(purse)]))
+  const budgets = new Map([...purses].map(([id, purse]) => [id, openQuotaBudget(purse)]))
   const namesOf = (key: string) => [`key ${key} 1970-01`, 'organization o']
   return {
     world,

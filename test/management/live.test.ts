@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { LiveCounts, mostWatches } from '../../src/observe/live-counts.ts'
+import { LiveCounts, maxWatches } from '../../src/observe/live-counts.ts'
 import { schemaOf, validator } from '../helpers/openapi.ts'
 import { beginStream, type LoopbackProvider, loopbackProvider } from '../helpers/provider.ts'
 import { simulatorOnly, type TestRouter, testKey, testRouter } from '../helpers/router.ts'
@@ -117,7 +117,7 @@ describeEach([1, 2], { slowIf: (threads) => threads > 1 })('what happens now (%i
   })
 
   test('is for so many, and a place is free when one has left', async () => {
-    const open = await Promise.all(Array.from({ length: mostWatches }, () => watching(router)))
+    const open = await Promise.all(Array.from({ length: maxWatches }, () => watching(router)))
     expect(open.map(({ response }) => response.status)).toEqual(open.map(() => 200))
     const refused = await manage.get('/live?events=1')
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '1'])

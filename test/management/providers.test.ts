@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { newSecret, storedSecret } from '../../src/access/secrets.ts'
 import type { JsonObject } from '../../src/core/json.ts'
-import { concerning, troubleEntry } from '../../src/management/providers.ts'
+import { concerning, outageEntry } from '../../src/management/providers.ts'
 import { openStore } from '../../src/store/open.ts'
 import { schemaOf, validator } from '../helpers/openapi.ts'
 import { simulatorOnly, testRouter } from '../helpers/router.ts'
@@ -108,7 +108,7 @@ describe('a provider', () => {
     const others = { ...trouble, name: 'own/m2', organization: 'other' }
     const ours = { ...trouble, name: 'own/m3', organization: 'ours' }
     expect(concerning('ours', [trouble, others, ours])).toEqual([trouble, ours])
-    expect(troubleEntry({ ...ours, until: 0 })).toEqual({ ...ours, until: '1970-01-01T00:00:00.000Z', reason: null })
+    expect(outageEntry({ ...ours, until: 0 })).toEqual({ ...ours, until: '1970-01-01T00:00:00.000Z', reason: null })
   })
 
   test('that does not exist is a 404', async () => {

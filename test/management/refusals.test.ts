@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { RefusedCall } from '../../src/core/refused-call.ts'
-import { atMostPerSecond, mostRefused, RefusedCalls } from '../../src/observe/refused-calls.ts'
+import { limitPerSecond, maxRefused, RefusedCalls } from '../../src/observe/refused-calls.ts'
 import { schemaOf, validator } from '../helpers/openapi.ts'
 import { simulatorOnly, type TestRouter, testRouter } from '../helpers/router.ts'
 import { describeEach } from '../helpers/slow.ts'
@@ -108,11 +108,11 @@ const refused = (facts: Partial<RefusedCall> = {}): RefusedCall => ({
 
 test('only the latest are remembered, and each organization sees its own', () => {
   const calls = new RefusedCalls()
-  for (let at = 0; at < 5 * mostRefused; at++) calls.add(refused({ at }))
+  for (let at = 0; at < 5 * maxRefused; at++) calls.add(refused({ at }))
   calls.add(refused({ organization: 'org-2', id: 'theirs' }))
   const found = calls.of('org-1')
-  expect(found).toHaveLength(mostRefused)
-  expect([found[0]?.at, found.at(-1)?.at]).toEqual([5 * mostRefused - 1, 4 * mostRefused])
+  expect(found).toHaveLength(maxRefused)
+  expect([found[0]?.at, found.at(-1)?.at]).toEqual([5 * maxRefused - 1, 4 * maxRefused])
   expect(calls.of('org-2').map(({ id }) => id)).toEqual(['theirs'])
   expect(calls.of('org-3')).toEqual([])
   for (let index = 0; index < 1_000; index++) calls.add(refused({ organization: `other ${index}` }))
@@ -129,7 +129,7 @@ test('they are listed by their times, in whatever order the threads have told of
 test('of a flood only so many a second are passed on', () => {
   let now = 5_000
   const told: number[] = []
-  const tell = atMostPerSecond(
+  const tell = limitPerSecond(
     3,
     (value: number) => void told.push(value),
     () => now,

@@ -19,7 +19,7 @@ describe('a manifest on a dialect', () => {
     const made = provider(acme)
     expect(made).toMatchObject({
       slug: 'acme',
-      maker: 'acme',
+      signer: 'acme',
       baseUrl: 'http://127.0.0.1:9/v1',
       auth: { scheme: 'none' },
       timeouts: {
@@ -78,7 +78,7 @@ endpoints:
     })
     expect(loaded?.provider.traits.map(({ facts }) => facts.x)).toEqual([1, 2])
     expect(loaded?.provider.chat?.events.get('piece')?.text).toContain('changed')
-    expect(loaded?.provider.chat?.losses.map(({ field }) => field)).toEqual(['top_k', 'messages.name'])
+    expect(loaded?.provider.chat?.unsupported.map(({ field }) => field)).toEqual(['top_k', 'messages.name'])
   })
 
   test('an unknown dialect is reported with the closest name', () => {
@@ -144,7 +144,7 @@ describe('secrets and addresses', () => {
 
   test('settings override the manifest, and their problems are reported at their positions', () => {
     const dialects = new Map([['plain', loadedDialect()]])
-    const blame = (path: readonly (string | number)[], message: string) => ({
+    const problemAt = (path: readonly (string | number)[], message: string) => ({
       file: 'config.yaml',
       line: 1,
       column: 1,
@@ -152,7 +152,7 @@ describe('secrets and addresses', () => {
       severity: 'error' as const,
     })
     const load = (value: object, text = bearer) =>
-      loadManifest(readSource('acme.yaml', text), { dialects, env: { MINE: 'm' }, settings: { value, blame } })
+      loadManifest(readSource('acme.yaml', text), { dialects, env: { MINE: 'm' }, settings: { value, problemAt } })
     const value = {
       base_url: 'http://localhost:1/',
       secret: '${MINE}',

@@ -160,7 +160,10 @@ examples:
   ])
   if (!dialect) throw new Error('no dialect')
   const { loaded } = loadManifest(readSource('acme.yaml', acme), { dialects: new Map([['plain', dialect]]), env: {} })
-  expect(loaded?.provider).toMatchObject({ governed: [{ name: 'boost' }], chat: { losses: [{ field: 'top_k' }] } })
+  expect(loaded?.provider).toMatchObject({
+    restricted: [{ name: 'boost' }],
+    chat: { unsupported: [{ field: 'top_k' }] },
+  })
   expect(loaded && (await proveExamples(loaded.provider, loaded.layers))).toEqual([])
 })
 

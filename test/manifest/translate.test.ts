@@ -3,7 +3,13 @@ import { RouterError } from '../../src/core/errors.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { readReply } from '../../src/manifest/run/read-reply.ts'
-import { patchRequest, readEvent, readFrame, usedLosses, writeRequest } from '../../src/manifest/run/translate.ts'
+import {
+  patchRequest,
+  readEvent,
+  readFrame,
+  unsupportedInRequest,
+  writeRequest,
+} from '../../src/manifest/run/translate.ts'
 import { targetFacts } from '../../src/manifest/target.ts'
 import { acme, formatted, loadAcme } from './files.ts'
 
@@ -22,7 +28,7 @@ const request = (more: Partial<NeutralRequest> = {}): NeutralRequest => ({
   origin: { api: 'chat', body: {} },
 })
 
-const facts = { maker: 'acme', newId: () => 'id', now: () => 1 }
+const facts = { signer: 'acme', newId: () => 'id', now: () => 1 }
 const about = { signer: 'acme', traits: {} }
 const target = { model: 'm1' }
 
@@ -85,7 +91,7 @@ endpoints:
     const requested = request({ max_output_tokens: 20 })
     expect((await writeRequest(made, requested, { model: 'small' })).dropped).toEqual(['max_output_tokens'])
     expect((await writeRequest(made, requested, { model: 'big-1' })).dropped).toEqual([])
-    expect(await usedLosses(made, requested, { model: 'small' })).toEqual(['max_output_tokens'])
+    expect(await unsupportedInRequest(made, requested, { model: 'small' })).toEqual(['max_output_tokens'])
   })
 
   test('loses parts that only another provider understands', async () => {

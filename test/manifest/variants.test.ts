@@ -44,8 +44,12 @@ variants:
 `
 
 function load(text: string, env: { [name: string]: string } = {}, settings: object = {}) {
-  const blame = () => ({ file: 'c', line: 1, column: 1, message: '', severity: 'error' as const })
-  return loadManifest(readSource('providers/acme.yaml', text), { dialects, env, settings: { value: settings, blame } })
+  const problemAt = () => ({ file: 'c', line: 1, column: 1, message: '', severity: 'error' as const })
+  return loadManifest(readSource('providers/acme.yaml', text), {
+    dialects,
+    env,
+    settings: { value: settings, problemAt },
+  })
 }
 
 function loaded(text = acme + variants, settings: object = {}): Provider {
@@ -63,7 +67,7 @@ describe('a variant', () => {
     const served = servedBy(provider, 'claude-1')
     expect(served).toMatchObject({
       slug: 'acme',
-      maker: 'claudia',
+      signer: 'claudia',
       dialect: 'other',
       sameAs: 'messages',
       baseUrl: 'http://127.0.0.1:8/other',

@@ -44,7 +44,7 @@ describe('the length of sounds', () => {
       const length = await lengthOf(bytes, piece)
       expect(length.exact).toBe(true)
       expect(length.seconds).toBeCloseTo(seconds, 5)
-      expect(length.most).toBe(length.seconds)
+      expect(length.maxSeconds).toBe(length.seconds)
       expect(length.closed).toBe(true)
     }
   })
@@ -57,10 +57,10 @@ describe('the length of sounds', () => {
     ['a film of MPEG', Buffer.concat([Buffer.from([0, 0, 1, 0xba]), Buffer.alloc(8_000)])],
     ['nothing', Buffer.from('OggS')],
   ])('is estimated by the size: %s', async (_, bytes) => {
-    const { seconds, most, exact } = await lengthOf(bytes)
+    const { seconds, maxSeconds, exact } = await lengthOf(bytes)
     expect(exact).toBe(false)
     expect(seconds).toBe(bytes.length / 8_000)
-    expect(most).toBe(bytes.length / 750)
+    expect(maxSeconds).toBe(bytes.length / 750)
   })
   test('any bytes after a beginning are read to their end, or given up', async () => {
     const random = Buffer.alloc(3_000)

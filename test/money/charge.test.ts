@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
 import type { ModelEntry } from '../../src/core/models/model.ts'
-import { chargeOf, mostReported } from '../../src/money/charge.ts'
+import { chargeOf, maxReportedUsd } from '../../src/money/charge.ts'
 import { priceOf } from '../../src/money/price.ts'
 import { recount } from '../../src/money/recount.ts'
 
@@ -101,5 +101,5 @@ test.each([
   ['no more than the prices lead to, where that is more than 100 dollars', 250, 250],
   ['100 dollars where there are no prices', 0, 100],
 ])('the highest figure that is believed: %s', (_, mostUsd, believed) => {
-  expect(mostReported(BigInt(Math.round(mostUsd * 1e9)))).toBeCloseTo(believed, 9)
+  expect(maxReportedUsd(BigInt(Math.round(mostUsd * 1e9)))).toBeCloseTo(believed, 9)
 })

@@ -1,5 +1,5 @@
 import type { NeutralRequest } from '../../src/core/request.ts'
-import { askedLength, boundedCall, costBound, type PricedTarget, promptBound } from '../../src/money/max-cost.ts'
+import { boundedCall, costBound, type PricedTarget, promptBound, requestedLength } from '../../src/money/max-cost.ts'
 
 /**
  * What a call at these targets holds, and of what; `leftNano` is what a caller with a limit can still pay, `counted` the tokens of the
@@ -17,7 +17,7 @@ export function maxCost(
 ) {
   const call = boundedCall(request, at, counted)
   const holds = targets.map((target) => {
-    const asked = askedLength(call, target, { leftNano, defaultLength: defaultOutputTokens })
+    const asked = requestedLength(call, target, { leftNano, defaultLength: defaultOutputTokens })
     return { ...asked, nanoUsd: costBound(call, target, asked.output), promptTokens: promptBound(call, target) }
   })
   return {

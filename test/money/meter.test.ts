@@ -5,7 +5,7 @@ import type { Usage } from '../../src/core/usage.ts'
 import { boundedUsage, measuredUsage } from '../../src/money/meter.ts'
 
 const most = { prompt: 1_000, output: 1_000 }
-const whole = { promptTokens: 103, complete: true, choices: 1, most }
+const whole = { promptTokens: 103, complete: true, choices: 1, bounds: most }
 const cut = { ...whole, complete: false }
 
 function replied(parts: Part[], usage: Usage = {}): Reply {
@@ -77,7 +77,7 @@ describe('the usage of a call', () => {
 
   test('of a stream that broke counts every choice, and no more than there can be', () => {
     expect(measuredUsage(replied([words(20)], { input: 9 }), { ...cut, choices: 3 }).usage.output).toBe(60)
-    const short = { ...cut, choices: 3, most: { prompt: 1_000, output: 50 } }
+    const short = { ...cut, choices: 3, bounds: { prompt: 1_000, output: 50 } }
     expect(measuredUsage(replied([words(20)], { input: 9 }), short).usage.output).toBe(50)
   })
 
@@ -92,7 +92,7 @@ describe('the usage of a call', () => {
       usage: { input: 1, output: 1_000, corrected: true },
       estimated: true,
     })
-    const reported = { ...whole, most: { ...most, reportedUsd: 2 } }
+    const reported = { ...whole, bounds: { ...most, reportedUsd: 2 } }
     const dear = { input: 1, output: 1, reported_cost: 2 }
     expect(measuredUsage(replied([], dear), reported)).toEqual({ usage: dear, estimated: false })
   })
@@ -114,9 +114,11 @@ describe('the usage of a call', () => {
     expect(measuredUsage(replied([words(5)], { input: 9, output: 4, corrected: true }), whole).estimated).toBe(true)
     const dear = { input: 9, output: 4, reported_cost: 3 }
     expect(measuredUsage(replied([words(5)], dear), whole).usage).toEqual(dear)
-    expect(measuredUsage(replied([words(5)], dear), { ...whole, most: { ...whole.most, reportedUsd: 2 } })).toEqual({
-      usage: { ...dear, reported_cost: 2, corrected: true },
-      estimated: true,
-    })
+    expect(measuredUsage(replied([words(5)], dear), { ...whole, bounds: { ...whole.bounds, reportedUsd: 2 } })).toEqual(
+      {
+        usage: { ...dear, reported_cost: 2, corrected: true },
+        estimated: true,
+      },
+    )
   })
 })

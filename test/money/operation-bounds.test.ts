@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { ModelEntry } from '../../src/core/models/model.ts'
 import { type CountedOperation, measuredOperation, operationBounds } from '../../src/money/meter.ts'
-import { mostCost } from '../../src/money/price.ts'
+import { highestCost } from '../../src/money/price.ts'
 
 describe('the most that a call for an operation can cost', () => {
   const tier = (prompt_tokens_threshold: number, input_price: number) => {
@@ -17,12 +17,12 @@ describe('the most that a call for an operation can cost', () => {
     ['is that of a tier in between, where that is the most expensive', [1e-6, 4e-6, 2e-6], 250, 250 * 4_000],
     ['is that of no tier that it does not reach', [1e-6, 4e-6], 100, 100 * 1_000],
   ])('%s', (_, prices, input, nano) => {
-    expect(mostCost({ input }, tiered(...prices), 0)).toBe(BigInt(nano))
+    expect(highestCost({ input }, tiered(...prices), 0)).toBe(BigInt(nano))
   })
 
   test('is nothing where no price is known', () => {
-    expect(mostCost({ input: 5 }, { api: 'embedding' }, 0)).toBe(0n)
-    expect(mostCost({ input: 5 }, undefined, 0)).toBe(0n)
+    expect(highestCost({ input: 5 }, { api: 'embedding' }, 0)).toBe(0n)
+    expect(highestCost({ input: 5 }, undefined, 0)).toBe(0n)
   })
 
   const drawing: ModelEntry = {
@@ -32,13 +32,13 @@ describe('the most that a call for an operation can cost', () => {
   }
 
   test('of images is that of the most expensive kind, or of the one that is asked for', () => {
-    expect(mostCost({ images: 2 }, drawing, 0)).toBe(80_000_000n)
-    expect(mostCost({ images: 2, modes: ['low'] }, drawing, 0)).toBe(20_000_000n)
-    expect(mostCost({ images: 2, modes: [] }, drawing, 0)).toBe(40_000_000n)
+    expect(highestCost({ images: 2 }, drawing, 0)).toBe(80_000_000n)
+    expect(highestCost({ images: 2, modes: ['low'] }, drawing, 0)).toBe(20_000_000n)
+    expect(highestCost({ images: 2, modes: [] }, drawing, 0)).toBe(40_000_000n)
   })
 
   test('of images is the plain price, where no kind costs as much', () => {
-    expect(mostCost({ images: 2 }, { ...drawing, other_prices: { per_image: 0.05 } }, 0)).toBe(100_000_000n)
+    expect(highestCost({ images: 2 }, { ...drawing, other_prices: { per_image: 0.05 } }, 0)).toBe(100_000_000n)
   })
 })
 
@@ -65,7 +65,7 @@ describe('the usage of an operation', () => {
   const most = { prompt: 1_000, output: 1_000, units: { seconds: 500 } }
   const byToken: ModelEntry = { api: 'a', pricing: [{ prompt_tokens_threshold: 0, input_price: 1, output_price: 1 }] }
   const bySecond: ModelEntry = { api: 'a', other_prices: { per_second: 1 }, min_seconds: 10 }
-  const whole = { counted: {}, estimate: { input: 8, output: 4 }, complete: true, entry: byToken, most }
+  const whole = { counted: {}, estimate: { input: 8, output: 4 }, complete: true, entry: byToken, bounds: most }
   const measured = (reported: CountedOperation['counted'], call: Partial<CountedOperation> = {}) =>
     measuredOperation(reported, { ...whole, ...call })
 

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { ModelEntry, PricingTier } from '../../src/core/models/model.ts'
 import { promptTokens, type Usage, type UsageClass, usageClasses } from '../../src/core/usage.ts'
 import { priceOf } from '../../src/money/price.ts'
-import { dearestImageModes, dearestImagePrice } from '../../src/money/rates.ts'
+import { highestImagePrice, mostExpensiveImageModes } from '../../src/money/rates.ts'
 import { testInRuns } from '../helpers/slow.ts'
 
 /** The prices of these tests do not depend on when a call comes. */
@@ -86,11 +86,11 @@ testInRuns(
 
 testInRuns('no image costs more than the bound of images of its model', { fast: 150, slow: 1_000 }, (numRuns) => {
   const bounded = fc.property(entry, fc.nat(100), modes, (model, images, how) => {
-    const [actual, most] = [how, dearestImageModes(model as ModelEntry)].map(
+    const [actual, most] = [how, mostExpensiveImageModes(model as ModelEntry)].map(
       (served) => priceOf({ images, modes: served.filter(isOfImage) }, model as ModelEntry, at).parts.images ?? 0,
     )
     expect(actual).toBeLessThanOrEqual((most as number) * (1 + 1e-12))
-    expect(most).toBeCloseTo(images * dearestImagePrice(model as ModelEntry) * 1e9, 3)
+    expect(most).toBeCloseTo(images * highestImagePrice(model as ModelEntry) * 1e9, 3)
   })
   fc.assert(bounded, { numRuns })
 })

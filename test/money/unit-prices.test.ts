@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { ModelEntry } from '../../src/core/models/model.ts'
 import { mergeUsage, type Usage } from '../../src/core/usage.ts'
 import { priceOf } from '../../src/money/price.ts'
-import { dearestImageModes, dearestImagePrice } from '../../src/money/rates.ts'
+import { highestImagePrice, mostExpensiveImageModes } from '../../src/money/rates.ts'
 
 const at = Date.UTC(2026, 10, 22)
 const unit = (other_prices: ModelEntry['other_prices']): ModelEntry => ({
@@ -114,12 +114,12 @@ test('megapixels keep their fractions, queries and images that are read are whol
 })
 
 test('the dearest image is known, and the modes in which it is that', () => {
-  expect(dearestImagePrice(painter)).toBe(0.12)
-  expect(dearestImageModes(painter)).toEqual(['hd 1024x1792'])
-  expect(dearestImagePrice({ ...painter, other_prices: { per_image: 0.2 } })).toBe(0.2)
-  expect(dearestImageModes({ ...painter, other_prices: { per_image: 0.2 } })).toEqual([])
-  expect(dearestImagePrice(unit({ per_image: 0.04 }))).toBe(0.04)
-  expect(dearestImagePrice(unit({}))).toBe(0)
+  expect(highestImagePrice(painter)).toBe(0.12)
+  expect(mostExpensiveImageModes(painter)).toEqual(['hd 1024x1792'])
+  expect(highestImagePrice({ ...painter, other_prices: { per_image: 0.2 } })).toBe(0.2)
+  expect(mostExpensiveImageModes({ ...painter, other_prices: { per_image: 0.2 } })).toEqual([])
+  expect(highestImagePrice(unit({ per_image: 0.04 }))).toBe(0.04)
+  expect(highestImagePrice(unit({}))).toBe(0)
 })
 
 test('the price version distinguishes images by their prices', () => {

@@ -11,8 +11,8 @@ import {
   logFormat,
   logLevels,
   logOf,
-  openFarLog,
   openLog,
+  openRemoteLog,
 } from '../../src/observe/log.ts'
 
 // Each log writes its last lines when the process exits.
@@ -156,7 +156,7 @@ test('lines for people are one line each, without secrets', () => {
 
 test('lines of another thread are held back there, and written where it asks for that', async () => {
   const written: string[] = []
-  const { log, flush } = openFarLog(logLevels('info'), (lines) => written.push(lines))
+  const { log, flush } = openRemoteLog(logLevels('info'), (lines) => written.push(lines))
   const messages = () => written.map((lines) => [...lines.matchAll(/"msg":"(.*?)"/g)].map(([, msg]) => msg))
   log.info('one')
   log.info('two')
@@ -173,7 +173,7 @@ test('lines of another thread are held back there, and written where it asks for
 
 test('what another thread has held back is written at once', () => {
   const { log, lines } = opened()
-  const far = openFarLog(logLevels('info'), linesWriter(log))
+  const far = openRemoteLog(logLevels('info'), linesWriter(log))
   log.info('own')
   far.log.info('of the thread')
   expect(lines()).toEqual([])
@@ -186,7 +186,7 @@ test.each(['json', 'pretty'] as const)(
   (format) => {
     const paths = [join(folder, `${files++}`), join(folder, `${files++}`)] as const
     const [own, mixed] = paths.map((file) => openLog({ file, format })) as [Log, Log]
-    const far = openFarLog(logLevels('info'), linesWriter(mixed)).log
+    const far = openRemoteLog(logLevels('info'), linesWriter(mixed)).log
     for (const log of [own, far]) {
       log.info('one')
       log.info({ id: 'c1' }, 'two')

@@ -501,7 +501,7 @@ describe('what is refused before anything is sent', () => {
 describe('money', () => {
   /** What is reserved for the call: at most one token for each byte of the body, and of each answer what it can be at most. */
   const reserved = () => {
-    const most = decisions.most(decisions.read({ json: body }), undefined)
+    const most = decisions.maxUsage(decisions.read({ json: body }), undefined)
     return 100n * BigInt(most.input ?? 0) + 500n * BigInt(most.output ?? 0)
   }
 

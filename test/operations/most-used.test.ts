@@ -14,7 +14,7 @@ describe('queries of a rerank', () => {
   /** A text has at most eight tokens more than bytes; a query and a document that have 500 together are one document. */
   const queries = (query: number, documents: number[], more: JsonObject = {}) => {
     const json = { model: 'a/b', query: bytes(query), documents: documents.map(bytes), ...more }
-    return rerank.most(rerank.read({ json }), undefined).queries
+    return rerank.maxUsage(rerank.read({ json }), undefined).queries
   }
 
   test.each([
@@ -40,7 +40,7 @@ describe('queries of a rerank', () => {
 
 describe('pixels of an image', () => {
   const megapixels = (fields: JsonObject, entry: Partial<ModelEntry> = {}) =>
-    images.most(images.read({ json: { model: 'a/b', prompt: 'A cat', ...fields } }), { api: 'image', ...entry })
+    images.maxUsage(images.read({ json: { model: 'a/b', prompt: 'A cat', ...fields } }), { api: 'image', ...entry })
       .megapixels
 
   test.each([
@@ -59,8 +59,8 @@ describe('pixels of an image', () => {
 describe('a transcription', () => {
   const most = (seconds: number, entry: Partial<ModelEntry>) => {
     const request = { operation: 'transcribe' as const, model: 'a/b', fields: {}, files: [], unread: {}, stream: false }
-    const audio = { seconds, most: seconds, exact: true }
-    return transcriptions.most({ ...request, audio } as Parameters<typeof transcriptions.most>[0], {
+    const audio = { seconds, maxSeconds: seconds, exact: true }
+    return transcriptions.maxUsage({ ...request, audio } as Parameters<typeof transcriptions.maxUsage>[0], {
       ...{ api: 'transcription', ...entry },
     })
   }
@@ -84,7 +84,7 @@ describe('a transcription', () => {
 
 describe('seconds of speech', () => {
   const seconds = (fields: JsonObject) =>
-    speech.most(speech.read({ json: { model: 'a/b', input: bytes(100), voice: 'alloy', ...fields } }), undefined)
+    speech.maxUsage(speech.read({ json: { model: 'a/b', input: bytes(100), voice: 'alloy', ...fields } }), undefined)
       .seconds
 
   test.each([
@@ -105,5 +105,5 @@ test.each([
 ])('speech has as many tokens as %s', (_, max_output_tokens, expected) => {
   const entry: ModelEntry = { api: 'speech', ...(max_output_tokens !== undefined && { max_output_tokens }) }
   const request = speech.read({ json: { model: 'a/b', input: bytes(100), voice: 'alloy' } })
-  expect(speech.most(request, entry).output_audio).toBe(expected)
+  expect(speech.maxUsage(request, entry).output_audio).toBe(expected)
 })

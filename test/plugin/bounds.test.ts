@@ -10,7 +10,7 @@ import { folderOf } from '../manifest/files.ts'
 
 const logged: unknown[] = []
 const write = (facts: object, message: string) => void logged.push({ ...facts, message })
-const lent = {
+const services = {
   log: { debug: write, info: write, warn: write, error: write } as never,
   env: {},
   credentials: new Set<string>(),
@@ -23,7 +23,7 @@ async function load(files: Record<string, string>, folders = ['plugins'], name =
   const folder = folderOf(files)
   const source = readSource(join(folder, 'config.yaml'), `plugins: [{ name: ${name} }]`)
   const places = folders.map((one) => join(folder, one))
-  const loaded = await loadPlugins([pluginSettings({ name })], { folders: places, source, lent, mostMs: 50 })
+  const loaded = await loadPlugins([pluginSettings({ name })], { folders: places, source, services, maxMs: 50 })
   return { ...loaded, told: loaded.problems.map(formatProblem).map((line) => line.replaceAll(`${folder}/`, '')) }
 }
 

@@ -23,7 +23,7 @@ async function load(options: string, text = plugin) {
   const [settings] = (source.value as { plugins: Parameters<typeof pluginSettings>[0][] }).plugins.map(pluginSettings)
   if (!settings) throw new Error('no plugin')
   const silent = () => {}
-  const lent = {
+  const services = {
     log: { debug: silent, info: silent, warn: silent, error: silent } as never,
     env: {},
     credentials: new Set<string>(),
@@ -31,7 +31,7 @@ async function load(options: string, text = plugin) {
     budgets: async () => [],
     openFetch: () => ({ fetch: async () => new Response(), close: async () => {} }),
   }
-  const { instances, problems } = await loadPlugins([settings], { folders: [folder], source, lent })
+  const { instances, problems } = await loadPlugins([settings], { folders: [folder], source, services })
   return { isLoaded: instances.length === 1, problems: problems.map((one) => one.severity), told: formatted(problems) }
 }
 

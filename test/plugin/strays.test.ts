@@ -7,9 +7,9 @@ const strays = join(import.meta.dirname, '../../src/plugin/faults.ts')
 /** A process that runs this, with its exit code and what it says. */
 function run(script: string) {
   const text = `
-    import { catchStrays, countStrays, inPlugin } from ${JSON.stringify(strays)}
-    catchStrays()
-    countStrays({ saw: (plugin, hook, fault, { err }) => console.log(plugin, hook, fault, err.message) })
+    import { catchUncaughtErrors, countUncaughtErrors, inPlugin } from ${JSON.stringify(strays)}
+    catchUncaughtErrors()
+    countUncaughtErrors({ saw: (plugin, hook, fault, { err }) => console.log(plugin, hook, fault, err.message) })
     setTimeout(() => console.log('goes on'), 200)
     ${script}`
   const { status, stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', text], { encoding: 'utf8' })

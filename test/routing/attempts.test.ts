@@ -5,7 +5,7 @@ import type { Provider } from '../../src/manifest/provider.ts'
 import type { Target } from '../../src/manifest/target.ts'
 import { Affinity } from '../../src/routing/affinity.ts'
 import { tryTargets } from '../../src/routing/attempts.ts'
-import { Gates } from '../../src/routing/health/concurrency-limiter.ts'
+import { ConcurrencyLimiters } from '../../src/routing/health/concurrency-limiter.ts'
 import { Health } from '../../src/routing/health/health.ts'
 import { RetryBudget } from '../../src/routing/health/retries.ts'
 import { Measurements } from '../../src/routing/measurements.ts'
@@ -21,7 +21,7 @@ const [a, b, c] = [named('a'), named('b'), named('c')]
 function fresh(): RoutingState & { at: number } {
   const state = { at: 0, random: () => 0, now: () => state.at } as RoutingState & { at: number }
   state.retries = new RetryBudget()
-  state.gates = new Gates()
+  state.limiters = new ConcurrencyLimiters()
   state.measurements = new Measurements({ now: () => state.at })
   state.affinity = new Affinity({ now: () => state.at })
   state.health = new Health({ settings: () => defaultHealth, now: () => state.at, random: () => 0.5 })
@@ -275,7 +275,7 @@ test('a call whose own time is up says nothing of its target', async () => {
     )
     expect(result.attempts).toBe(1)
   }
-  expect(state.health.troubled()).toEqual([])
+  expect(state.health.degraded()).toEqual([])
 })
 
 describe('health', () => {

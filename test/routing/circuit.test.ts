@@ -49,7 +49,7 @@ describe.each(all)('a target that %s', (how) => {
   test('is closed to the organization that has met it, and to no other', () => {
     meets('one', how)
     expect([isOpen('one'), isOpen('other')]).toEqual([false, true])
-    expect(health.troubled()).toMatchObject([{ organization: 'one' }])
+    expect(health.degraded()).toMatchObject([{ organization: 'one' }])
     // Any number of calls of the others go through at once.
     const passages = [health.enter(target, 'other'), health.enter(target, 'other')]
     expect(passages).not.toContain(undefined)
@@ -60,7 +60,7 @@ describe.each(all)('a target that %s', (how) => {
     meets('one', how)
     meets('other', how, 1)
     expect([isOpen('one'), isOpen('other'), isOpen('third')]).toEqual([false, false, false])
-    expect(health.troubled()[0]).not.toHaveProperty('organization')
+    expect(health.degraded()[0]).not.toHaveProperty('organization')
   })
 
   test('is not closed to all when calls of others go well in between', () => {
@@ -80,7 +80,7 @@ describe.each(all)('a target that %s', (how) => {
     expect(open).not.toContain(false)
     at += 60_000
     expect(isOpen('one')).toBe(true)
-    expect(health.troubled()).toEqual([])
+    expect(health.degraded()).toEqual([])
   })
 })
 
@@ -118,7 +118,7 @@ test('names that a client invents do not pile up', () => {
     passage?.failed(errors.is_gone)
     passage?.ended()
   }
-  expect(health.troubled().length).toBeLessThanOrEqual(10_000)
+  expect(health.degraded().length).toBeLessThanOrEqual(10_000)
   expect(isOpen('other')).toBe(true)
 })
 
@@ -160,7 +160,7 @@ describe('a circuit over a long time', () => {
     }
     expect(times.slice(0, 3)).toEqual([5_000, 6_500, 8_450])
     expect(times).toEqual(times.toSorted((one, other) => one - other))
-    expect(times.at(-1)).toBe(defaultHealth.openMostMs)
+    expect(times.at(-1)).toBe(defaultHealth.maxOpenMs)
   })
 
   test('begins anew once it has closed: old failures do not count, and the first open time is the shortest', () => {
@@ -177,8 +177,8 @@ describe('a circuit over a long time', () => {
       meets('a', 'fails', 4)
       expect(health.closedFor(target)).toBeUndefined()
       succeeds('a')
-      at += defaultHealth.rampMs
-      expect(health.troubled()).toEqual([])
+      at += defaultHealth.rampUpMs
+      expect(health.degraded()).toEqual([])
     }
   })
 
@@ -189,9 +189,9 @@ describe('a circuit over a long time', () => {
       succeeds('a')
       succeeds('b')
       meets('a', 'fails', 4)
-      expect(health.troubled()).toMatchObject([{ state: 'recovering' }])
+      expect(health.degraded()).toMatchObject([{ state: 'recovering' }])
       succeeds('a')
-      at += defaultHealth.rampMs
+      at += defaultHealth.rampUpMs
     }
   })
 
@@ -200,15 +200,15 @@ describe('a circuit over a long time', () => {
     for (let round = 0; round < 3; round++) {
       at += health.closedFor(target)?.ms ?? 0
       succeeds('a')
-      expect(health.troubled()).toMatchObject([{ state: 'half_open' }])
+      expect(health.degraded()).toMatchObject([{ state: 'half_open' }])
       meets('b', 'fails', 1)
-      expect(health.troubled()).toMatchObject([{ state: 'open' }])
+      expect(health.degraded()).toMatchObject([{ state: 'open' }])
     }
     at += health.closedFor(target)?.ms ?? 0
     succeeds('a')
-    expect(health.troubled()).toMatchObject([{ state: 'half_open' }])
+    expect(health.degraded()).toMatchObject([{ state: 'half_open' }])
     succeeds('b')
-    expect(health.troubled()).toMatchObject([{ state: 'recovering' }])
+    expect(health.degraded()).toMatchObject([{ state: 'recovering' }])
   })
 
   test('takes a growing share of calls while it recovers, and all of them from then on', () => {
@@ -225,15 +225,15 @@ describe('a circuit over a long time', () => {
     }
     for (const [passed, share] of [
       [0, 0.1],
-      [defaultHealth.rampMs / 3, 0.4],
-      [(defaultHealth.rampMs * 2) / 3, 0.7],
+      [defaultHealth.rampUpMs / 3, 0.4],
+      [(defaultHealth.rampUpMs * 2) / 3, 0.7],
     ] as const) {
       at = began + passed
       expect([takes(share - 0.01), takes(share + 0.01)]).toEqual([true, false])
       // A call without another target is not held back.
       expect(health.isOpen(target, false)).toBe(true)
     }
-    at = began + defaultHealth.rampMs
+    at = began + defaultHealth.rampUpMs
     expect(takes(0.999)).toBe(true)
   })
 

@@ -5,9 +5,9 @@ import { defaultHealth } from '../../src/core/routing/rules.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import type { Target } from '../../src/manifest/target.ts'
 import { Explanation } from '../../src/routing/explanation.ts'
-import { Gates } from '../../src/routing/health/concurrency-limiter.ts'
-import { passOver, skipClosed, skipTroubled } from '../../src/routing/health/failures.ts'
-import { Health, type Passage, type Trouble } from '../../src/routing/health/health.ts'
+import { ConcurrencyLimiters } from '../../src/routing/health/concurrency-limiter.ts'
+import { passOver, skipClosed, skipDegraded } from '../../src/routing/health/failures.ts'
+import { type AttemptHandle, Health, type TargetOutage } from '../../src/routing/health/health.ts'
 
 const named = (slug: string): Target => ({
   provider: { slug, baseUrl: `https://${slug}.example`, auth: { scheme: 'none' } } as Provider,
@@ -27,7 +27,7 @@ function begun() {
 /** A passage that notes what it hears. */
 function noting() {
   const heard: string[] = []
-  const passage: Passage = {
+  const passage: AttemptHandle = {
     succeeded: () => heard.push('succeeded'),
     produced: (tokens) => heard.push(`produced ${tokens}`),
     failed: ({ code }) => heard.push(code),
@@ -128,7 +128,7 @@ test('an error has the explanation once targets were looked for, and keeps the o
 })
 
 describe('a target that takes no calls', () => {
-  const state = () => ({ gates: new Gates(), health: new Health({ settings: () => defaultHealth }) })
+  const state = () => ({ limiters: new ConcurrencyLimiters(), health: new Health({ settings: () => defaultHealth }) })
   const reasons = ({ explanation }: { explanation: Explanation }) =>
     (explanation.plan() as { skipped: { model: string; reason: string }[] }).skipped.map(({ model, reason }) => [
       model,
@@ -151,17 +151,17 @@ describe('a target that takes no calls', () => {
 
   test('is known from the reports of all event loops, but not from those about another organization', () => {
     const until = Date.now() + 4_500
-    const troubled: Trouble[] = [
+    const troubled: TargetOutage[] = [
       { scope: 'target', name: 'a/other', state: 'open', until },
       { scope: 'target', name: 'a/m', state: 'open', until, organization: 'theirs' },
       { scope: 'credential', name: 'b', state: 'half_open' },
     ]
     const call = begun()
-    for (const target of [a, b]) skipTroubled(call.explanation, target, { organization: 'ours', troubled })
+    for (const target of [a, b]) skipDegraded(call.explanation, target, { organization: 'ours', troubled })
     expect(reasons(call)).toEqual([
       ['b/m', 'failed recently, and takes only some calls until more of them have succeeded'],
     ])
-    skipTroubled(call.explanation, a, { organization: 'theirs', troubled })
+    skipDegraded(call.explanation, a, { organization: 'theirs', troubled })
     expect(reasons(call)[1]).toEqual(['a/m', 'takes no calls for 5 s, after failures'])
   })
 })

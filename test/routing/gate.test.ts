@@ -1,18 +1,18 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test, vi } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
-import { type Caller, Gate, type Leave } from '../../src/routing/health/concurrency-limiter.ts'
+import { type Caller, ConcurrencyLimiter, type Release } from '../../src/routing/health/concurrency-limiter.ts'
 
 const { signal } = new AbortController()
 const of = (organization: string, isLow = false): Caller => ({ organization, isLow })
 
 /** A gate, and the names of those that were let in or refused, in that order. */
 function watched(concurrent: number, queue: number) {
-  const gate = new Gate(() => ({ concurrent, queue }))
+  const gate = new ConcurrencyLimiter(() => ({ concurrent, queue }))
   const seen: string[] = []
-  const leaves: Leave[] = []
+  const leaves: Release[] = []
   const enter = (name: string, caller: Caller, aborted = signal) => {
-    const letIn = (leave: Leave) => {
+    const letIn = (leave: Release) => {
       seen.push(name)
       leaves.push(leave)
     }
@@ -129,8 +129,8 @@ describe('a gate', () => {
   })
 
   test('leaving twice lets in one', async () => {
-    const gate = new Gate(() => ({ concurrent: 1, queue: 5 }))
-    const leave = gate.enter(of('a'), signal) as Leave
+    const gate = new ConcurrencyLimiter(() => ({ concurrent: 1, queue: 5 }))
+    const leave = gate.enter(of('a'), signal) as Release
     leave()
     leave()
     gate.enter(of('a'), signal)
@@ -139,14 +139,14 @@ describe('a gate', () => {
 })
 
 test('a gate that is full says at once whom it would refuse', () => {
-  const gate = new Gate(() => ({ concurrent: 1, queue: 2 }))
+  const gate = new ConcurrencyLimiter(() => ({ concurrent: 1, queue: 2 }))
   const { signal } = new AbortController()
   const wait = (caller: Caller) => void Promise.resolve(gate.enter(caller, signal)).catch(() => {})
   wait(of('a'))
   wait(of('a'))
   expect(gate.refusal(of('a'))).toBeUndefined()
   wait(of('a'))
-  expect([gate.hasRoom, gate.refusal(of('a'))?.code, gate.refusal(of('b', true))?.code]).toEqual([
+  expect([gate.hasCapacity, gate.refusal(of('a'))?.code, gate.refusal(of('b', true))?.code]).toEqual([
     false,
     'rate_limited',
     'rate_limited',

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type ErrorCode, RouterError } from '../../src/core/errors.ts'
 import type { Target } from '../../src/manifest/target.ts'
-import type { Passage } from '../../src/routing/health/health.ts'
+import type { AttemptHandle } from '../../src/routing/health/health.ts'
 import { callClass, Gauge, Measurements } from '../../src/routing/measurements.ts'
 
 const target = { provider: { slug: 'maker' }, model: 'm' } as unknown as Target
@@ -14,7 +14,7 @@ function underClock() {
   const clock = { at: 0 }
   const measurements = new Measurements({ now: () => clock.at, isShared: true })
   const heard: string[] = []
-  const passage: Passage = {
+  const passage: AttemptHandle = {
     succeeded: () => void heard.push('succeeded'),
     failed: ({ code }) => void heard.push(code),
     ended: () => void heard.push('ended'),

@@ -36,12 +36,12 @@ function someLoops(count: number) {
     for (const { said, state } of loops) {
       const findings = [...said.splice(0), ...state.measurements.takeFindings()]
       world.told += findings.length
-      for (const one of loops) if (one.state !== state) one.state.adopt(findings)
+      for (const one of loops) if (one.state !== state) one.state.merge(findings)
     }
   }
   const newcomer = (of: SharedState) => {
     const state = openSharedState({ settings: () => defaultHealth, now: () => world.at })
-    state.adopt(structuredClone(of.findings()))
+    state.merge(structuredClone(of.findings()))
     return state
   }
   return { world, states: loops.map(({ state }) => state), deliver, newcomer }
@@ -69,7 +69,7 @@ function succeed({ health }: SharedState, caller = 'one'): void {
 const callers = ['one', 'other']
 const standing = ({ health }: SharedState) => ({
   troubled: health
-    .troubled()
+    .degraded()
     .map(({ until, ...trouble }) => JSON.stringify(Object.entries(trouble).sort()))
     .sort(),
   closed: [target, other].flatMap((one) => callers.map((caller) => health.closedFor(one, caller))),
@@ -81,14 +81,14 @@ describe('circuits', () => {
     fail(one, defaultHealth.inARow)
     deliver()
     expect(two.health.isOpen(target, true, 'one')).toBe(false)
-    expect(two.health.troubled()).toMatchObject([{ name: 'maker/m1', state: 'open', reason: 'provider_failed' }])
+    expect(two.health.degraded()).toMatchObject([{ name: 'maker/m1', state: 'open', reason: 'provider_failed' }])
     world.at += defaultHealth.openMs
-    expect(two.health.troubled()).toMatchObject([{ name: 'maker/m1', state: 'half_open' }])
+    expect(two.health.degraded()).toMatchObject([{ name: 'maker/m1', state: 'half_open' }])
     succeed(two)
     deliver()
     succeed(one)
     deliver()
-    expect([one, two].map(({ health }) => health.troubled())).toMatchObject([
+    expect([one, two].map(({ health }) => health.degraded())).toMatchObject([
       [{ state: 'recovering' }],
       [{ state: 'recovering' }],
     ])
@@ -104,10 +104,10 @@ describe('circuits', () => {
       deliver()
       succeed(two)
       deliver()
-      expect(one.health.troubled()).toMatchObject([{ state: 'recovering' }])
+      expect(one.health.degraded()).toMatchObject([{ state: 'recovering' }])
       // Neither as many in a row as open it, nor a share of enough calls.
       fail(one, defaultHealth.inARow - 1)
-      expect(one.health.troubled()).toMatchObject([{ state: 'recovering' }])
+      expect(one.health.degraded()).toMatchObject([{ state: 'recovering' }])
       succeed(one)
       world.at += defaultHealth.windowMs * 2
     }
@@ -121,8 +121,8 @@ describe('circuits', () => {
     expect(callers.map((caller) => two.health.isOpen(target, true, caller))).toEqual([false, true])
     fail(two, 1, { error: gone, caller: 'other' })
     deliver()
-    expect(one.health.troubled()).toMatchObject([{ scope: 'target', state: 'open' }])
-    expect(one.health.troubled()[0]).not.toHaveProperty('organization')
+    expect(one.health.degraded()).toMatchObject([{ scope: 'target', state: 'open' }])
+    expect(one.health.degraded()[0]).not.toHaveProperty('organization')
   })
 
   test('single failures, and calls that go well, are told nobody', () => {

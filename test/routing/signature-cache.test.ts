@@ -78,7 +78,7 @@ test('replies without signatures are not cached', () => {
 
 test('what one cache remembers or forgets, another one adopts', () => {
   const [one, another] = [
-    openSignatureCache((remembered) => another.adopt(structuredClone(remembered))),
+    openSignatureCache((remembered) => another.merge(structuredClone(remembered))),
     openSignatureCache(),
   ]
   one.remember(key, asked, reply)
@@ -91,7 +91,7 @@ test('what one cache remembers or forgets, another one adopts', () => {
 
 test('signatures in the form of another version are not adopted', () => {
   const cache = openSignatureCache()
-  cache.adopt({ key: 'organization a', entry: { reasoning: [thought], calls: new Map([['a', {}]]) } })
+  cache.merge({ key: 'organization a', entry: { reasoning: [thought], calls: new Map([['a', {}]]) } })
   const sent = request([bareCall])
   expect(cache.restore({ id: 'organization' }, sent)).toBe(sent)
 })

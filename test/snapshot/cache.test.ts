@@ -55,8 +55,8 @@ test('old names of keys are warnings at every start, whatever the cache keeps', 
   expect(first.problems.map(({ severity }) => severity)).toEqual(['warning', 'warning', 'warning'])
   for (const again of [await build(), await build()]) {
     expect(again.problems).toEqual(first.problems)
-    expect(again.snapshot?.config.health.rampMs).toBe(1_000)
-    expect(again.snapshot?.providers.get('acme')?.governed).toMatchObject([{ name: 'boost' }])
+    expect(again.snapshot?.config.health.rampUpMs).toBe(1_000)
+    expect(again.snapshot?.providers.get('acme')?.restricted).toMatchObject([{ name: 'boost' }])
   }
 })
 

@@ -9,7 +9,7 @@ import { QueryTooLarge } from '../../src/store/queries/query.ts'
 import { queries } from '../../src/store/queries/query-thread.ts'
 import {
   isUsageGroup,
-  mostUsageRows,
+  maxUsageRows,
   type UsageQuery,
   type UsageRow,
   usageReporter,
@@ -345,7 +345,7 @@ describeEach(['memory', 'file'], { slowIf: (where) => where === 'memory' })('usa
 })
 
 test('has a bound', async () => {
-  expect(mostUsageRows).toBe(100_000)
+  expect(maxUsageRows).toBe(100_000)
   const db = connect(inMemory)
   onTestFinished(() => void db.close())
   migrate(db, migrations)

@@ -132,7 +132,7 @@ function decoded(bytes: Uint8Array): string {
 
 /** Returns the delimiter of the line that has the most columns: some exports begin with lines about the invoice. */
 function delimiterOf(text: string): string {
-  const lines = text.split(/[\r\n]+/, mostLinesBeforeHead)
+  const lines = text.split(/[\r\n]+/, maxLinesBeforeHead)
   const counts = [',', ';', '\t'].map((mark) => ({
     mark,
     count: Math.max(...lines.map((line) => line.split(mark).length)),
@@ -140,7 +140,7 @@ function delimiterOf(text: string): string {
   return counts.reduce((best, one) => (one.count > best.count ? one : best)).mark
 }
 
-const mostLinesBeforeHead = 30
+const maxLinesBeforeHead = 30
 
 /** Layout of a bill: indexes of columns, -1 for none. */
 type Layout = {
@@ -157,7 +157,7 @@ type Layout = {
 function headIn(records: readonly BillRecord[], columns: BillColumns, file: string) {
   const [first] = records
   if (!first) throw new UnreadableBill(`${file} is empty; a bill begins with a line that names its columns`)
-  const candidates = records.slice(0, mostLinesBeforeHead)
+  const candidates = records.slice(0, maxLinesBeforeHead)
   const index = Math.max(
     candidates.findIndex(({ cells }) => typeof layoutOf(cells, columns) !== 'string'),
     0,

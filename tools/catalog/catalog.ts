@@ -113,7 +113,7 @@ async function download(url: string): Promise<string> {
     let size = 0
     for await (const chunk of bytes) {
       size += chunk.length
-      if (size > largestList) throw new Error(`the answer has more than ${largestList / 1e6} MB`)
+      if (size > maxListBytes) throw new Error(`the answer has more than ${maxListBytes / 1e6} MB`)
       chunks.push(chunk)
     }
     return Buffer.concat(chunks).toString()
@@ -123,7 +123,7 @@ async function download(url: string): Promise<string> {
 }
 
 /** Bytes of a list; the largest known has 5 MB. */
-const largestList = 50e6
+const maxListBytes = 50e6
 
 const timeouts = { connectMs: 10_000, firstEventMs: 30_000, betweenEventsMs: 30_000, totalMs: 60_000, wholeMs: 60_000 }
 

@@ -53,13 +53,13 @@ function differencesOf(
 ): Difference[] {
   return comparedFields.flatMap((field) => {
     const theirs = listed[field]
-    const ours = saidOf(entry, field)
+    const ours = listedValueOf(entry, field)
     if (theirs === undefined || isSame(ours, theirs) || (ours === undefined && theirs === 0)) return []
     return [{ ...of, field, theirs, ...(ours !== undefined && { ours }) }]
   })
 }
 
-function saidOf(entry: ModelEntry, field: ComparedField): number | undefined {
+function listedValueOf(entry: ModelEntry, field: ComparedField): number | undefined {
   if (field === 'context_window' || field === 'max_output_tokens') return entry[field]
   return entry.pricing?.[0]?.[field] ?? undefined
 }

@@ -124,7 +124,7 @@ function numbers(said: { [field in ComparedField]: Json | undefined }): Partial<
   const read = Object.entries(said).map(([name, value]) => [name, numberOf(value)] as const)
   return Object.fromEntries(
     read.filter(([name, value]) =>
-      isPrice(name) ? value >= 0 && value < dearest : Number.isInteger(value) && value > 0,
+      isPrice(name) ? value >= 0 && value < maxTokenPrice : Number.isInteger(value) && value > 0,
     ),
   )
 }
@@ -141,4 +141,4 @@ export function isPrice(field: string): boolean {
 }
 
 /** Price that no token costs, in dollars: one that is as high is in another unit. */
-const dearest = 1
+const maxTokenPrice = 1

@@ -62,7 +62,7 @@ export function run(args: string[], out: Out): Promise<number> {
 async function ask(provider: Parameters<typeof listModels>[0]): Promise<string[]> {
   const client = openHttpClient()
   try {
-    return await listModels(provider, client, AbortSignal.timeout(longestMs))
+    return await listModels(provider, client, AbortSignal.timeout(maxMs))
   } catch (thrown) {
     throw new CommandError(`${provider.slug}: ${asRouterError(thrown).message}`)
   } finally {
@@ -81,7 +81,7 @@ function printable(name: string): string {
   )
 }
 
-const longestMs = 60_000
+const maxMs = 60_000
 
 type Found = { provider: string; listed: number; new: string[]; unlisted: string[] }
 

@@ -15,7 +15,7 @@ export async function listModels(provider: Provider, httpClient: HttpClient, sig
   const { path, prefix = '' } = listing
   const all = new Set<string>()
   let query: { [parameter: string]: string } = {}
-  for (let page = 1; page <= mostPages; page++) {
+  for (let page = 1; page <= maxPages; page++) {
     const request = { method: 'GET' as const, path, query, accept: 'application/json', signal }
     const response = await sendRequest({ provider, model: '' }, request, httpClient)
     const answer = parseAnswer(provider, await textOf(provider, response, bounds.bytes), bounds)
@@ -26,10 +26,10 @@ export async function listModels(provider: Provider, httpClient: HttpClient, sig
     if (!next || all.size === before) return [...all].toSorted()
     query = next
   }
-  throw new RouterError('provider_unreadable', `The list has more than ${mostPages} pages.`, { provider: slug })
+  throw new RouterError('provider_unreadable', `The list has more than ${maxPages} pages.`, { provider: slug })
 }
 
-const mostPages = 100
+const maxPages = 100
 const bounds = defaultAnswerBounds
 
 /** Reads the ids of models: a list is a member of the answer, or all of it. */

@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { Part } from '../../core/parts.ts'
 import type { NeutralRequest } from '../../core/request.ts'
-import type { ProviderWords } from '../client-api.ts'
+import type { ProviderFields } from '../client-api.ts'
 import { wireFields } from './fields.ts'
 
 /** The two names of a cache hint. */
@@ -11,7 +11,7 @@ export const cacheMarks = ['cache_control', 'prompt_cache_breakpoint']
 const spokenFields = [...(wireFields.reasoning ?? []), 'cache_control']
 
 /** Checks whether a request asks for reasoning, or to cache its content: every server of this format has its own names for that. */
-export function hasOtherWords({ origin, messages, system = [], cache }: NeutralRequest): boolean {
+export function hasAlternativeNames({ origin, messages, system = [], cache }: NeutralRequest): boolean {
   if (spokenFields.some((name) => (origin.body[name] ?? null) !== null)) return true
   return cache?.options?.type === 'ephemeral' || hasHint(system) || messages.some(({ parts }) => hasHint(parts))
 }
@@ -23,7 +23,7 @@ function hasHint(parts: readonly Part[]): boolean {
 }
 
 /** A body that asks for reasoning and caching in the provider's words. */
-export function withProviderWords(body: JsonObject, { members }: ProviderWords): JsonObject {
+export function withProviderFields(body: JsonObject, { members }: ProviderFields): JsonObject {
   const others = Object.entries(body).filter(([name]) => !spokenFields.includes(name))
   return { ...Object.fromEntries(others), ...members }
 }
@@ -33,11 +33,11 @@ export function withMark(node: JsonObject, mark: JsonObject | undefined): JsonOb
   if (!mark || !(isMarked(node) || hasMarkedCall(node))) return node
   if (node.role === undefined) return { ...unmarked(node), ...formOf(node, mark) }
   const bare = { ...unmarked(node), ...(hasMarkedCall(node) && { tool_calls: callsOf(node).map(unmarked) }) }
-  return losesMark(node) ? bare : { ...bare, ...withLastPart(node.content, formOf(node, mark)) }
+  return cannotCarryMark(node) ? bare : { ...bare, ...withLastPart(node.content, formOf(node, mark)) }
 }
 
 /** Checks whether a message has a hint that no content part can carry. */
-export function losesMark(message: JsonObject): boolean {
+export function cannotCarryMark(message: JsonObject): boolean {
   const isSpoken = message.role === 'assistant' || message.role === 'tool' || message.role === 'function'
   return (isSpoken && isMarked(message)) || hasMarkedCall(message)
 }

@@ -1,7 +1,7 @@
 import { errorBody } from '../../core/errors.ts'
 import type { ClientApi } from '../client-api.ts'
-import { hasOtherWords } from './alternative-names.ts'
-import { editLosses, editReply, editRequest } from './edit.ts'
+import { hasAlternativeNames } from './alternative-names.ts'
+import { droppedByEdit, editReply, editRequest } from './edit.ts'
 import { wireNames } from './fields.ts'
 import { readRequest } from './read.ts'
 import { openStream } from './stream.ts'
@@ -13,8 +13,8 @@ export const chat: ClientApi = {
   read: readRequest,
   wireNames,
   editRequest,
-  editLosses,
-  hasOtherWords,
+  droppedByEdit,
+  hasAlternativeNames,
   writeReply,
   editReply,
   openStream,

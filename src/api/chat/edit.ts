@@ -6,7 +6,7 @@ import { mapItems, withEditedNodes, withoutNulls } from '../edit-nodes.ts'
 import { type FetchedFiles, fileDataUrl, linkOrData } from '../media-address.ts'
 import { bodyWithoutFields } from '../remove-fields.ts'
 import { withoutRouterFields } from '../router-fields.ts'
-import { losesMark, withMark, withProviderWords } from './alternative-names.ts'
+import { cannotCarryMark, withMark, withProviderFields } from './alternative-names.ts'
 import { ownFields, ownMembers } from './fields.ts'
 import { isForeignDetail } from './foreign-parts.ts'
 import { removals } from './removals.ts'
@@ -17,11 +17,11 @@ import { editEnding, readsReasoning, shownUsage, withReasoningNames, writeUsage 
  * provider, usage in streams, and without the dropped fields.
  */
 export function editRequest(body: JsonObject, facts: EditFacts): JsonObject {
-  const { model, stream, dropped, words, length } = facts
+  const { model, stream, dropped, providerFields, length } = facts
   const own = withoutNulls(withoutRouterFields(body, ownFields), ownMembers)
-  const left = bodyWithoutFields(inOwnWords(own, facts), dropped, removals)
+  const left = bodyWithoutFields(inProviderNames(own, facts), dropped, removals)
   const edited: JsonObject = {
-    ...(words ? withProviderWords(left, words) : left),
+    ...(providerFields ? withProviderFields(left, providerFields) : left),
     model,
     ...lengthFields(body, length),
   }
@@ -32,10 +32,10 @@ export function editRequest(body: JsonObject, facts: EditFacts): JsonObject {
 }
 
 /** Files, cache hints and refusals in the words that the provider knows. */
-function inOwnWords(body: JsonObject, { files, words, textRefusals = false }: EditFacts): JsonObject {
+function inProviderNames(body: JsonObject, { files, providerFields, textRefusals = false }: EditFacts): JsonObject {
   return withEditedNodes(body, removals.lists, (node) => {
     const standard = standardPart(node, files)
-    const marked = words ? withMark(standard, words.mark) : standard
+    const marked = providerFields ? withMark(standard, providerFields.mark) : standard
     return textRefusals ? withTextRefusals(marked) : marked
   })
 }
@@ -88,13 +88,13 @@ function withoutForeignParts(message: JsonObject): JsonObject {
  * Returns the dropped fields of an edited body: reasoning of other providers that is not repeated as text, and cache hints where there is
  * no content part for them.
  */
-export function editLosses({ messages }: JsonObject): string[] {
+export function droppedByEdit({ messages }: JsonObject): string[] {
   if (!Array.isArray(messages)) return []
   const loses = (what: (message: JsonObject) => boolean) => messages.some((item) => isObject(item) && what(item))
-  return [...(loses(losesReasoning) ? ['parts.reasoning'] : []), ...(loses(losesMark) ? ['parts.cache'] : [])]
+  return [...(loses(dropsReasoning) ? ['parts.reasoning'] : []), ...(loses(cannotCarryMark) ? ['parts.cache'] : [])]
 }
 
-function losesReasoning(message: JsonObject): boolean {
+function dropsReasoning(message: JsonObject): boolean {
   const left = withoutForeignParts(message)
   if (left === message || !Array.isArray(message.reasoning_details)) return false
   return ![left.reasoning_details, message.reasoning_content, message.reasoning].some(Boolean)

@@ -1,5 +1,5 @@
 import type { ClientApi } from '../client-api.ts'
-import { editLosses, editReply, editRequest } from './edit.ts'
+import { droppedByEdit, editReply, editRequest } from './edit.ts'
 import { wireNames } from './fields.ts'
 import { readRequest } from './read.ts'
 import { heldIds } from './reply-members.ts'
@@ -12,7 +12,7 @@ export const messages: ClientApi = {
   read: readRequest,
   wireNames,
   editRequest,
-  editLosses,
+  droppedByEdit,
   writeReply,
   editReply,
   openStream,

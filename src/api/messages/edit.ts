@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { ClientApi, ReplyFacts } from '../client-api.ts'
 import { withEditedNodes, withoutNulls } from '../edit-nodes.ts'
-import { isForeignSignature, lossWith } from '../foreign-signature.ts'
+import { droppedWith, isForeignSignature } from '../foreign-signature.ts'
 import type { FetchedFiles } from '../media-address.ts'
 import { bodyWithoutFields } from '../remove-fields.ts'
 import { wantsCache, wholePrompt, withoutRouterFields } from '../router-fields.ts'
@@ -40,13 +40,13 @@ export function editReply(body: JsonObject, { model, usage: counts, costUsd, fin
 }
 
 /** Reasoning, searches and blocks of other providers. */
-export function editLosses({ messages }: JsonObject): string[] {
+export function droppedByEdit({ messages }: JsonObject): string[] {
   const contents = (Array.isArray(messages) ? messages : []).flatMap((one) => {
     return isObject(one) && Array.isArray(one.content) ? one.content : []
   })
   return contents.flatMap((block) => {
     if (!isForeign(block)) return []
-    return isSearch(block) ? ['parts.search'] : lossWith(block.signature ?? block.data)
+    return isSearch(block) ? ['parts.search'] : droppedWith(block.signature ?? block.data)
   })
 }
 

@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import { isNoSearch, parallelWish, type Removals } from '../remove-fields.ts'
+import { isNoSearch, parallelSetting, type Removals } from '../remove-fields.ts'
 import { fieldNames } from './fields.ts'
 import { isOpaque } from './parts.ts'
 
@@ -17,22 +17,22 @@ export const removals: Removals = {
     system: { paths: ['system'] },
     'parts.cache': { parts: ['cache_control'] },
     'parts.citations': { edit: withoutCitations },
-    'parts.reasoning': { lost: isType('thinking', 'redacted_thinking') },
+    'parts.reasoning': { isDropped: isType('thinking', 'redacted_thinking') },
     'parts.signature': { parts: ['signature'] },
     'parts.filename': { edit: withoutTitle },
-    'parts.file': { lost: isFile },
-    'parts.image': { lost: isType('image') },
-    'parts.file_id': { lost: (block) => isMedia(block) && sourceType(block) === 'file' },
-    'parts.url': { lost: (block) => isMedia(block) && sourceType(block) === 'url' },
+    'parts.file': { isDropped: isFile },
+    'parts.image': { isDropped: isType('image') },
+    'parts.file_id': { isDropped: (block) => isMedia(block) && sourceType(block) === 'file' },
+    'parts.url': { isDropped: (block) => isMedia(block) && sourceType(block) === 'url' },
     'parts.is_error': { parts: ['is_error'] },
-    'parts.tool_call': { lost: isType('tool_use') },
-    'parts.tool_result': { lost: isType('tool_result') },
+    'parts.tool_call': { isDropped: isType('tool_use') },
+    'parts.tool_result': { isDropped: isType('tool_result') },
     'parts.search': {
-      lost: (block) =>
+      isDropped: (block) =>
         block.type === 'web_search_tool_result' || (block.type === 'server_tool_use' && block.name === 'web_search'),
     },
-    'parts.opaque': { lost: (node) => node.role === undefined && isOpaque(node) },
-    'parts.text': { lost: isType('text') },
+    'parts.opaque': { isDropped: (node) => node.role === undefined && isOpaque(node) },
+    'parts.text': { isDropped: isType('text') },
     'parts.audio': {},
     'parts.video': {},
     'parts.refusal': {},
@@ -71,7 +71,7 @@ function withoutTitle(block: JsonObject): JsonObject {
 /** Removes the tool choice except for what it decides about parallel calls. */
 function withoutChoice(body: JsonObject): JsonObject {
   const { tool_choice: choice, ...rest } = body
-  const left = parallelWish(choice)
+  const left = parallelSetting(choice)
   return left === undefined ? rest : { ...rest, tool_choice: left }
 }
 

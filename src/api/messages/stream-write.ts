@@ -211,7 +211,7 @@ class OpenBlock {
 
   /** A call whose fragments end like an object again and again counts as unfinished once that has cost enough. */
   #hasWholeArguments(): boolean {
-    if (this.#parsed > mostParsed || !this.#lastFragment.endsWith('}')) return false
+    if (this.#parsed > maxParsed || !this.#lastFragment.endsWith('}')) return false
     this.#parsed += this.#arguments.length
     return parseJson(this.#arguments) !== undefined
   }
@@ -272,4 +272,4 @@ class OpenBlock {
 }
 
 /** Maximum length of the parsed arguments of one call, all pieces together. Characters. */
-const mostParsed = 16 * 1024 * 1024
+const maxParsed = 16 * 1024 * 1024

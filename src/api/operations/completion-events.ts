@@ -13,7 +13,7 @@ export const completionEvents: OperationEvents = {
     choicesIn(choices).map((choice, index) => ({ ...reply, choices: [choiceOf(choice, index)] })),
   collect(known, { choices }, request) {
     const collected = known as Collected
-    collected.asked ??= choicesAsked(request)
+    collected.asked ??= requestedChoices(request)
     collected.texts ??= {}
     collected.finished ??= []
     for (const { index = 0, text, finish_reason: reason } of choicesIn(choices)) {
@@ -47,7 +47,7 @@ export const completionEvents: OperationEvents = {
 type Collected = { asked?: number; texts?: { [index: string]: string }; finished?: string[] }
 
 /** Returns the number of choices that a request gets. */
-export function choicesAsked({ fields: { n = 1, prompt } }: OperationRequest): number {
+export function requestedChoices({ fields: { n = 1, prompt } }: OperationRequest): number {
   return Number(n) * inputsIn(prompt)
 }
 

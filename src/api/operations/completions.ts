@@ -4,8 +4,8 @@ import type { ModelEntry } from '../../core/models/model.ts'
 import type { OperationRequest } from '../../core/operation.ts'
 import { type Check, fieldsOf, flag, integer, list, listOf, number, object, refuse, required, text } from '../check.ts'
 import type { OperationApi, OperationFacts } from '../operation-api.ts'
-import { choiceOf, choicesAsked, completionEvents, completionUsage, textsIn } from './completion-events.ts'
-import { inputsIn, isTokens, mostTokensIn, textsIn as textsOf, tokensIn } from './embedding-input.ts'
+import { choiceOf, completionEvents, completionUsage, requestedChoices, textsIn } from './completion-events.ts'
+import { inputsIn, isTokens, maxTokensIn, textsIn as textsOf, tokensIn } from './embedding-input.ts'
 import { jsonOf, readFields, tokensOfText, unreadableReply } from './shared.ts'
 
 /** Legacy completions: a text goes on, or what is missing in its middle is filled in. */
@@ -21,8 +21,8 @@ export const completions: OperationApi = {
     return readFields('complete', json, { fields, stream: fields.stream === true })
   },
   wants: ({ stream }) => (stream ? 'events' : 'json'),
-  most: (request, entry) => ({
-    input: mostTokensIn(request.fields.prompt) + mostTokensIn(request.fields.suffix),
+  maxUsage: (request, entry) => ({
+    input: maxTokensIn(request.fields.prompt) + maxTokensIn(request.fields.suffix),
     output: lengthOf(request, entry) * choicesMade(request),
   }),
   texts: ({ fields }) => [...textsOf(fields.prompt), ...textsOf(fields.suffix)],
@@ -55,14 +55,14 @@ const optionalFields = [
 ] as const
 
 /** The most prompts of one request. */
-const mostPrompts = 2_048
+const maxPrompts = 2_048
 
 const readPrompt: Check<Json> = (value, path) => {
   if (typeof value === 'string') return value
   const prompts = list(value, path)
   if (prompts.length === 0) return refuse(path, 'a list that is not empty', value)
   if (isTokens(prompts)) return prompts
-  if (prompts.length > mostPrompts) refuse(path, `a list of at most ${mostPrompts} prompts`, value)
+  if (prompts.length > maxPrompts) refuse(path, `a list of at most ${maxPrompts} prompts`, value)
   return prompts.map((prompt, index) => {
     if (Array.isArray(prompt) && prompt.length > 0 && isTokens(prompt)) return prompt
     return text(prompt, `${path}[${index}]`)
@@ -91,7 +91,7 @@ const unknownLength = 16_384
 /** Returns the number of choices that a provider generates, of which it may return only the best. */
 function choicesMade(request: OperationRequest): number {
   const { best_of: best, prompt } = request.fields
-  return Math.max(choicesAsked(request), typeof best === 'number' ? best * inputsIn(prompt) : 0)
+  return Math.max(requestedChoices(request), typeof best === 'number' ? best * inputsIn(prompt) : 0)
 }
 
 function write(reply: JsonObject, facts: OperationFacts): JsonObject {

@@ -3,7 +3,7 @@ import { type Check, filledText, list, object, oneOf, refuse, required } from '.
 import { tokensOfText } from './shared.ts'
 
 /** Maximum number of inputs in one request, the same as OpenAI's. */
-const mostInputs = 2_048
+const maxInputs = 2_048
 
 /** A text, tokens, or a list of texts, lists of tokens, and contents of texts and images. */
 export const embeddingInput: Check<Json> = (value, path) => {
@@ -11,7 +11,7 @@ export const embeddingInput: Check<Json> = (value, path) => {
   const items = list(value, path)
   if (items.length === 0) return refuse(path, 'a list that is not empty', value)
   if (isTokens(items)) return items
-  if (items.length > mostInputs) refuse(path, `a list of at most ${mostInputs} inputs`, value)
+  if (items.length > maxInputs) refuse(path, `a list of at most ${maxInputs} inputs`, value)
   return items.map((item, index) => readItem(item, `${path}[${index}]`))
 }
 
@@ -50,7 +50,7 @@ export function imagesIn(input: Json | undefined): number {
 }
 
 /** The most tokens of the texts of an input: no text has more of them than bytes. Servers put a few around each. */
-export function mostTokensIn(input: Json | undefined): number {
+export function maxTokensIn(input: Json | undefined): number {
   return sumOver(input, (text) => Buffer.byteLength(text) + 8)
 }
 

@@ -4,7 +4,7 @@ import type { ModelEntry } from '../../core/models/model.ts'
 import type { OperationRequest } from '../../core/operation.ts'
 import { fieldsOf, integer, oneOf, required, text } from '../check.ts'
 import type { OperationApi, OperationFacts } from '../operation-api.ts'
-import { embeddingInput, imagesIn, inputsIn, mostTokensIn, textsIn, tokensIn } from './embedding-input.ts'
+import { embeddingInput, imagesIn, inputsIn, maxTokensIn, textsIn, tokensIn } from './embedding-input.ts'
 import { jsonOf, promptCounts, readFields, unreadableReply, usageBlock } from './shared.ts'
 
 /** Embeddings: texts, tokens or images in, vectors out. */
@@ -20,9 +20,9 @@ export const embeddings: OperationApi = {
   },
   wants: () => 'json',
   checkModel: checkDimensions,
-  most({ fields: { input } }, entry) {
+  maxUsage({ fields: { input } }, entry) {
     const images = imagesIn(input)
-    const tokens = mostTokensIn(input) + images * (entry?.context_window ?? mostTokensOfImage)
+    const tokens = maxTokensIn(input) + images * (entry?.context_window ?? maxTokensOfImage)
     return { input: tokens, ...(images > 0 && { input_images: images }) }
   },
   texts: ({ fields: { input } }) => textsIn(input),
@@ -48,7 +48,7 @@ const optionalFields = [
 ] as const
 
 /** Limit for models that do not state how much they can read. */
-const mostTokensOfImage = 128_000
+const maxTokensOfImage = 128_000
 
 function checkDimensions({ fields }: OperationRequest, entry: ModelEntry): void {
   const { dimensions } = fields

@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import { type Check, filledText, list, refuse, required } from '../check.ts'
 import type { OperationApi, OperationFacts } from '../operation-api.ts'
-import { contentPart, imagesIn, mostTokensIn, textsIn, tokensIn } from './embedding-input.ts'
+import { contentPart, imagesIn, maxTokensIn, textsIn, tokensIn } from './embedding-input.ts'
 import { jsonOf, promptCounts, readFields, unreadableReply, usageBlock } from './shared.ts'
 
 /** Moderations: texts or images in, categories of harm out. */
@@ -15,9 +15,9 @@ export const moderations: OperationApi = {
     return readFields('moderate', json, { fields: { input }, stream: false })
   },
   wants: () => 'json',
-  most({ fields }, entry) {
+  maxUsage({ fields }, entry) {
     const contents = contentsOf(fields.input)
-    return { input: mostTokensIn(contents) + imagesIn(contents) * (entry?.context_window ?? mostTokensOfImage) }
+    return { input: maxTokensIn(contents) + imagesIn(contents) * (entry?.context_window ?? maxTokensOfImage) }
   },
   texts: ({ fields }) => textsIn(contentsOf(fields.input)),
   count: () => ({}),
@@ -27,7 +27,7 @@ export const moderations: OperationApi = {
 }
 
 /** Limit for models that do not state how much they can read. */
-const mostTokensOfImage = 32_768
+const maxTokensOfImage = 32_768
 
 const readInput: Check<Json> = (value, path) => {
   if (typeof value === 'string') return filledText(value, path)

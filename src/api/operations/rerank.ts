@@ -40,7 +40,7 @@ export const rerank: OperationApi = {
     const message = `'documents' must be at most ${most} for this model, not ${length}.`
     throw new RouterError('invalid_request', message, { param: 'documents' })
   },
-  most: (request) => ({ input: tokensBy(request, mostTokensOf), queries: mostQueries(request) }),
+  maxUsage: (request) => ({ input: tokensBy(request, maxTokensOf), queries: maxQueries(request) }),
   texts: textsRead,
   count: ({ fields }) => ({ queries: queriesFor(textsOf(fields.documents).length) }),
   estimate: (request) => ({ input: tokensBy(request, tokensOfText) }),
@@ -73,7 +73,7 @@ function textsOf(documents: Json | undefined): string[] {
   return documents.map((document) => String(isObject(document) ? document.text : document))
 }
 
-function mostTokensOf(text: string): number {
+function maxTokensOf(text: string): number {
   return Buffer.byteLength(text) + 8
 }
 
@@ -95,11 +95,11 @@ function queriesFor(documents: number): number {
  * Returns the maximum number of queries billed. A document longer than 500 tokens together with the query counts as several; the rest of
  * a very long one is not read.
  */
-function mostQueries({ fields }: OperationRequest): number {
+function maxQueries({ fields }: OperationRequest): number {
   const { query, documents, max_tokens_per_doc: read } = fields
   const longest = typeof read === 'number' ? read : 4_096
-  const room = 500 - Math.min(mostTokensOf(String(query)), 250)
-  const pieces = textsOf(documents).map((text) => Math.ceil(Math.min(mostTokensOf(text), longest) / room))
+  const room = 500 - Math.min(maxTokensOf(String(query)), 250)
+  const pieces = textsOf(documents).map((text) => Math.ceil(Math.min(maxTokensOf(text), longest) / room))
   return queriesFor(pieces.reduce((sum, count) => sum + count, 0))
 }
 

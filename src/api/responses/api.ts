@@ -1,6 +1,6 @@
 import { errorBody } from '../../core/errors.ts'
 import type { ClientApi } from '../client-api.ts'
-import { countedBody, editLosses, editReply, editRequest } from './edit.ts'
+import { countedBody, droppedByEdit, editReply, editRequest } from './edit.ts'
 import { wireNames } from './fields.ts'
 import { readRequest } from './read.ts'
 import { heldIds } from './reply-members.ts'
@@ -13,7 +13,7 @@ export const responses: ClientApi = {
   read: readRequest,
   wireNames,
   editRequest,
-  editLosses,
+  droppedByEdit,
   writeReply,
   editReply,
   openStream,

@@ -2,7 +2,7 @@ import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import { onlyString } from '../check.ts'
 import type { ClientApi, ReplyFacts } from '../client-api.ts'
 import { withEditedNodes, withoutNulls } from '../edit-nodes.ts'
-import { isForeignSignature, lossWith } from '../foreign-signature.ts'
+import { droppedWith, isForeignSignature } from '../foreign-signature.ts'
 import { type FetchedFiles, fileDataUrl, isAddress, linkOrData } from '../media-address.ts'
 import { bodyWithoutFields } from '../remove-fields.ts'
 import { withoutRouterFields } from '../router-fields.ts'
@@ -21,7 +21,7 @@ export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dro
   })
   const edited: JsonObject = { ...bodyWithoutFields(standard, dropped, removals), model }
   const limit = length ?? edited.max_output_tokens
-  if (typeof limit === 'number') edited.max_output_tokens = Math.max(limit, leastLimit)
+  if (typeof limit === 'number') edited.max_output_tokens = Math.max(limit, minLimit)
   if (stream) edited.stream = true
   if (Array.isArray(edited.input)) edited.input = edited.input.filter((item) => !isForeign(item))
   return edited
@@ -36,14 +36,14 @@ export function editReply(body: JsonObject, { model, usage, costUsd, finishOf, r
 }
 
 /** Minimum output limit that servers of this format accept, although the API counts from one. */
-const leastLimit = 16
+const minLimit = 16
 
 /** Reasoning and blocks of other providers, and a limit that is raised. */
-export function editLosses({ input, max_output_tokens: limit }: JsonObject): string[] {
+export function droppedByEdit({ input, max_output_tokens: limit }: JsonObject): string[] {
   const foreign = (Array.isArray(input) ? input : []).filter(isForeign)
   return [
-    ...foreign.flatMap((item) => lossWith(item.encrypted_content)),
-    ...(typeof limit === 'number' && limit < leastLimit ? ['max_output_tokens'] : []),
+    ...foreign.flatMap((item) => droppedWith(item.encrypted_content)),
+    ...(typeof limit === 'number' && limit < minLimit ? ['max_output_tokens'] : []),
   ]
 }
 

@@ -52,7 +52,7 @@ class Turns {
     else this.#messages.splice(at, 0, { role: 'user', parts: [result] })
   }
 
-  say(role: 'user' | 'system', parts: Part[]): void {
+  add(role: 'user' | 'system', parts: Part[]): void {
     if (role === 'system' && this.#messages.length === 0) this.#system.push(...parts)
     else this.#messages.push({ role, parts })
   }
@@ -126,8 +126,8 @@ function takesPlain(item: Json, turns: Turns): boolean {
   if (type !== 'message') return false
   const part: Part = { type: 'text', text: content }
   if (role === 'assistant') turns.assistant(part)
-  else if (role === 'user') turns.say(role, [part])
-  else if (role === 'system' || role === 'developer') turns.say('system', [part])
+  else if (role === 'user') turns.add(role, [part])
+  else if (role === 'system' || role === 'developer') turns.add('system', [part])
   else return false
   return true
 }
@@ -138,7 +138,7 @@ function readMessage(item: JsonObject, path: string, turns: Turns): void {
   const role = required(item.role, `${path}.role`, "'user', 'assistant', 'system' or 'developer'", roles)
   const parts = readContent(item.content, `${path}.content`)
   if (role === 'assistant') turns.assistant(...parts)
-  else turns.say(role === 'user' ? 'user' : 'system', parts)
+  else turns.add(role === 'user' ? 'user' : 'system', parts)
 }
 
 function readCall(item: JsonObject, path: string, kind: 'function' | 'custom'): ToolCallPart {

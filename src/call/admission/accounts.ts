@@ -1,7 +1,7 @@
 import type { Key } from '../../access/keys.ts'
 import type { Limited, LimitReservation } from '../../access/limits.ts'
 import { RouterError } from '../../core/errors.ts'
-import type { Budget, Payers, Reservation } from '../../money/budget.ts'
+import type { Budget, PayingAccounts, Reservation } from '../../money/budget.ts'
 import type { OrganizationRules } from '../../store/rules.ts'
 
 /** The accounts that pay for a call. `at` is its arrival in Unix milliseconds: it decides the prices, and the month it counts toward. */
@@ -20,14 +20,14 @@ export function limitScopes({ key, rules }: Pick<PayingCall, 'key' | 'rules'>): 
 }
 
 /** Returns the accounts whose budgets a call is charged to. */
-export function payersOf({ key, rules, at }: PayingCall): Payers {
+export function payersOf({ key, rules, at }: PayingCall): PayingAccounts {
   const { groupId } = key
   const group = groupId === null ? undefined : { id: groupId, limitNano: null, ...rules.groupLimits.get(groupId) }
   return { at, key, group, organization: rules }
 }
 
 /** Returns the least that any account has left, in nano-USD; undefined where nothing limits it. Throws RouterError `unavailable`. */
-export function leftOf(payers: Payers, budget: Budget): bigint | undefined {
+export function leftOf(payers: PayingAccounts, budget: Budget): bigint | undefined {
   try {
     return budget.left(payers)
   } catch (thrown) {

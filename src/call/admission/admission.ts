@@ -6,12 +6,10 @@ import { completionTokens, promptClasses, type Usage } from '../../core/usage.ts
 import { sentLength } from '../../manifest/run/translate.ts'
 import type { Target } from '../../manifest/target.ts'
 import { isLimited } from '../../money/budget.ts'
-import { mostReported } from '../../money/charge.ts'
+import { maxReportedUsd } from '../../money/charge.ts'
 import { promptTexts, sizeOfTexts } from '../../money/estimate-tokens.ts'
 import {
   type Allowance,
-  type AskedLength,
-  askedLength,
   type BoundedCall,
   boundedCall,
   choicesOf,
@@ -19,6 +17,8 @@ import {
   isPriced,
   leavesUsesOpen,
   promptBound,
+  type RequestedLength,
+  requestedLength,
 } from '../../money/max-cost.ts'
 import { operationBounds, PricedTokenBounds, type TokenBounds } from '../../money/meter.ts'
 import { usesUnstated } from '../../money/remote-tools.ts'
@@ -69,7 +69,7 @@ export function admit(
       if (output <= hold.output) return budgetReservation.raise(hold.nanoUsd)
       const raised = budgetReservation.raise(costBound(bounded, target, output))
       const allow = () => {
-        hold.most = output
+        hold.maxTokens = output
       }
       return raised ? raised.then(allow) : allow()
     },
@@ -85,7 +85,7 @@ export function admit(
     mostAt: (target, remote) => mostAt(target, { bounded, hold: holdOf(target), remote }),
     costAt: (target, isCached) => costAt(target, isCached, { bounded, hold: holdOf(target) }),
     caches: bounded.size.caches,
-    mostNano: budgetReservation.mostNano,
+    maxNano: budgetReservation.maxNano,
     charge: budgetReservation.charge,
     settle(nanoUsd, tokens) {
       budgetReservation.settle(nanoUsd)
@@ -167,11 +167,11 @@ export function admitOperation(
     cover: (target) => budgetReservation.raise(most[targets.indexOf(target)]?.nanoUsd ?? 0n),
     mostAt(target) {
       const { usage = {}, nanoUsd: cost = 0n } = most[targets.indexOf(target)] ?? {}
-      return { ...operationBounds(usage, isStrict), reportedUsd: mostReported(cost) }
+      return { ...operationBounds(usage, isStrict), reportedUsd: maxReportedUsd(cost) }
     },
     costAt: (target) => (isPriced(call, target) ? most[targets.indexOf(target)]?.nanoUsd : undefined),
     caches: undefined,
-    mostNano: budgetReservation.mostNano,
+    maxNano: budgetReservation.maxNano,
     charge: budgetReservation.charge,
     settle(cost, tokens) {
       budgetReservation.settle(cost)
@@ -267,7 +267,7 @@ export function admitFree(
     mostAt: () => operationBounds({}, false),
     costAt: () => undefined,
     caches: undefined,
-    mostNano: () => 0n,
+    maxNano: () => 0n,
     charge() {},
     settle: () => settle(0),
     recorded() {},
@@ -284,10 +284,10 @@ export function payer(key: Key, { rulesOf }: Pick<Services, 'rulesOf'>): Pick<Pa
 }
 
 /** Reservation of a call to one target. */
-type Hold = AskedLength & { nanoUsd: bigint }
+type Hold = RequestedLength & { nanoUsd: bigint }
 
 function holdAt(target: Target, bounded: BoundedCall, allowance: Allowance): Hold {
-  const asked = askedLength(bounded, target, allowance)
+  const asked = requestedLength(bounded, target, allowance)
   return { ...asked, nanoUsd: costBound(bounded, target, asked.output) }
 }
 
@@ -322,7 +322,7 @@ function mostAt(
   const context = target.entry?.context_window ?? Infinity
   return new PricedTokenBounds(
     Math.max(promptBound(bounded, target), context * (remote ? 1 + usesUnstated : 1)),
-    Math.max(hold?.most ?? 0, context * choicesOf(bounded.request)),
-    () => mostReported(costBound(bounded, target, hold?.most ?? 0)),
+    Math.max(hold?.maxTokens ?? 0, context * choicesOf(bounded.request)),
+    () => maxReportedUsd(costBound(bounded, target, hold?.maxTokens ?? 0)),
   )
 }

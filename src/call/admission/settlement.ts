@@ -156,7 +156,7 @@ export class Settlement {
     this.#admission.settle(costNano(record), promptTokens(usage) + completionTokens(usage))
     const shown = this.#plugins && { ...record }
     const row: CallRecord = record
-    row.reservedNano = Number(this.#admission.mostNano())
+    row.reservedNano = Number(this.#admission.maxNano())
     if (this.#explanation) row.explanation = this.#explanation.told()
     try {
       await this.#ledger.settle(row, end.response, end.error?.forLog)

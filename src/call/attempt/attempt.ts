@@ -19,7 +19,7 @@ export function attemptOf<Answer extends object>(
 ): Trial<AttemptResult<Answer>>['attempt'] {
   const { call, route, strict, admission, plugins, nextClient } = admitted
   const { id: idempotencyKey, signal } = call
-  const { unheeded: ignoredPreferences = [] } = route
+  const { ignored: ignoredPreferences = [] } = route
   return async (target, limits) => {
     let lost: readonly string[] = []
     let sent = false

@@ -15,7 +15,7 @@ export function measuredReply(
   complete: boolean,
 ): MeasuredUsage {
   try {
-    return measuredUsage(reply, { promptTokens, complete, choices, most: mostAt(target, hasRemoteParts(reply)) })
+    return measuredUsage(reply, { promptTokens, complete, choices, bounds: mostAt(target, hasRemoteParts(reply)) })
   } catch {
     // Providers may send anything: a call whose reply cannot be counted must still be settled.
     return { usage: reply.usage, estimated: true }
@@ -37,14 +37,14 @@ export function measureOperation(
   usage: Usage,
   { target, api, request, admission, reply, complete }: MeasuredAnswer,
 ): MeasuredUsage {
-  const most = admission.mostAt(target, false)
+  const bounds = admission.mostAt(target, false)
   try {
     const counted = api.count(request, reply)
     const estimate = api.estimate(request, reply)
-    return measuredOperation(usage, { counted, estimate, complete, entry: target.entry, most })
+    return measuredOperation(usage, { counted, estimate, complete, entry: target.entry, bounds })
   } catch {
     // Providers may send anything: a call whose answer cannot be counted must still be settled.
-    return { usage: boundedUsage(usage, most).usage, estimated: true }
+    return { usage: boundedUsage(usage, bounds).usage, estimated: true }
   }
 }
 

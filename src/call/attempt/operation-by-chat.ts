@@ -6,8 +6,8 @@ import type { Usage } from '../../core/usage.ts'
 import { endpointFor } from '../../manifest/operation.ts'
 import type { Target } from '../../manifest/target.ts'
 import { sizeOfTexts } from '../../money/estimate-tokens.ts'
-import { boundedCall, costBound, longestOutput, outputBound, promptBound, textBound } from '../../money/max-cost.ts'
-import { mostCost } from '../../money/price.ts'
+import { boundedCall, costBound, maxOutputTokens, outputBound, promptBound, textBound } from '../../money/max-cost.ts'
+import { highestCost } from '../../money/price.ts'
 import type { CallMedia } from '../../upstream/files/inline.ts'
 import type { OperationAnswer } from '../../upstream/operation-answer.ts'
 import { requestAnswer } from '../../upstream/provider-answer.ts'
@@ -44,8 +44,8 @@ export type BoundedOperation = {
 export function mostAt(target: Target, operation: BoundedOperation): MostUsed {
   const { api, request, at, counted } = operation
   if (!api.byChat || !isAskedByChat(target, api)) {
-    const usage = countedUsage(api.most(request, target.entry), target, operation)
-    return { usage, nanoUsd: mostCost(usage, target.entry, at) }
+    const usage = countedUsage(api.maxUsage(request, target.entry), target, operation)
+    return { usage, nanoUsd: highestCost(usage, target.entry, at) }
   }
   const asked = conversationFor(target, api.byChat, request)
   const call = boundedCall(asked, at, counted)
@@ -65,7 +65,7 @@ function countedUsage(usage: Usage, target: Target, { api, request, counted }: B
 /** Returns the conversation, no longer than the model can write. */
 function conversationFor(target: Target, byChat: OperationByChat, request: OperationRequest) {
   const asked = byChat.request(request)
-  return { ...asked, max_output_tokens: Math.min(asked.max_output_tokens, longestOutput(target)) }
+  return { ...asked, max_output_tokens: Math.min(asked.max_output_tokens, maxOutputTokens(target)) }
 }
 
 /** Asks a target for an operation as a conversation. Throws RouterError. */

@@ -1,11 +1,11 @@
 import type { ClientApi, EditFacts } from '../../api/client-api.ts'
-import { lostChoice } from '../../api/remove-fields.ts'
+import { droppedChoice } from '../../api/remove-fields.ts'
 import { isObject, type JsonObject } from '../../core/json.ts'
 import { takesPart } from '../../manifest/run/inferred-support.ts'
-import { type OwnWords, ownWords } from '../../manifest/run/own-names.ts'
+import { type OwnFormatFields, ownFormatFields } from '../../manifest/run/own-names.ts'
 import { finishOf } from '../../manifest/run/read-reply.ts'
 import { andThen, chatEndpoint } from '../../manifest/run/run-mapping.ts'
-import { type ProviderRequest, patchRequest, usedLosses } from '../../manifest/run/translate.ts'
+import { type ProviderRequest, patchRequest, unsupportedInRequest } from '../../manifest/run/translate.ts'
 import { demanding, distinctNames, hasLinks } from '../../manifest/run/unsupported.ts'
 import { type Target, targetFacts } from '../../manifest/target.ts'
 import { fetchMedia } from '../../upstream/files/inline.ts'
@@ -65,8 +65,9 @@ export function sameFormatTranslation(target: Target, prepared: TargetedCall): T
 /** Returns the provider's body: at once, where nothing has to be fetched or translated for it. */
 function requestOf(target: Target, prepared: TargetedCall): ProviderRequest | Promise<ProviderRequest> {
   const { call, request } = prepared
-  const losses = usedLosses(target.provider, request, target)
-  if (hasLinks(request) || call.clientApi.hasOtherWords?.(request)) return requestWithFound(target, prepared, losses)
+  const losses = unsupportedInRequest(target.provider, request, target)
+  if (hasLinks(request) || call.clientApi.hasAlternativeNames?.(request))
+    return requestWithFound(target, prepared, losses)
   return andThen(losses, (known) => writtenRequest(target, prepared, { losses: known }))
 }
 
@@ -81,12 +82,14 @@ async function requestWithFound(
   const takes = (type: string) => takesPart(chat, type)
   const losses = await using
   const files = hasLinks(request) ? await fetchMedia(request, chat.history.inline_media, media, takes) : undefined
-  const words = call.clientApi.hasOtherWords?.(request) ? await ownWords(provider, request, target) : undefined
+  const words = call.clientApi.hasAlternativeNames?.(request)
+    ? await ownFormatFields(provider, request, target)
+    : undefined
   return await writtenRequest(target, prepared, { losses, files, words })
 }
 
 /** Losses of a body, and the files and wire names that were found for it. */
-type Found = { losses: readonly string[]; files?: EditFacts['files']; words?: OwnWords | undefined }
+type Found = { losses: readonly string[]; files?: EditFacts['files']; words?: OwnFormatFields | undefined }
 
 function writtenRequest(
   target: Target,
@@ -100,7 +103,7 @@ function writtenRequest(
     losses: distinctNames(words ? [...losses, ...words.dropped] : losses),
     textRefusals: chatEndpoint(provider).history.refusals === 'text',
     files,
-    words,
+    providerFields: words,
     length,
   }
   return andThen(editedRequest(target, call.clientApi, asked), ({ body, dropped }) => {
@@ -116,9 +119,17 @@ export function editedRequest(
   asked: { body: JsonObject; losses: readonly string[] } & Omit<EditFacts, 'model' | 'dropped'>,
 ): ProviderRequest | Promise<ProviderRequest> {
   const { provider, model } = target
-  const { body, losses, stream, files, words, textRefusals = false, length } = asked
-  const edited = clientApi.editRequest(body, { model, stream, dropped: losses, files, words, textRefusals, length })
-  const dropped = distinctNames([...losses, ...clientApi.editLosses(body), ...lostChoice(body, edited, losses)])
+  const { body, losses, stream, files, providerFields, textRefusals = false, length } = asked
+  const edited = clientApi.editRequest(body, {
+    model,
+    stream,
+    dropped: losses,
+    files,
+    providerFields,
+    textRefusals,
+    length,
+  })
+  const dropped = distinctNames([...losses, ...clientApi.droppedByEdit(body), ...droppedChoice(body, edited, losses)])
   return andThen(patchRequest(provider, edited, targetFacts(provider, target)), (patched) => ({
     body: patched,
     dropped,

@@ -6,7 +6,7 @@ import { mergeUsage, type Usage } from '../../core/usage.ts'
 import { readUsage } from '../../manifest/run/read-reply.ts'
 import { type Target, targetId } from '../../manifest/target.ts'
 import { promptTexts } from '../../money/estimate-tokens.ts'
-import { type BoundedCall, boundedCall, costBound, longestOutput, promptBound } from '../../money/max-cost.ts'
+import { type BoundedCall, boundedCall, costBound, maxOutputTokens, promptBound } from '../../money/max-cost.ts'
 import { estimatePromptTokens, measuredOperation } from '../../money/meter.ts'
 import type { Explanation } from '../../routing/explanation.ts'
 import type { Directory, Targets } from '../../routing/names/resolve.ts'
@@ -66,8 +66,8 @@ export function compactKind(clientApi: ClientApi): ConversationKind<Compacted> {
         async reply(answered) {
           const { answer, target, settlement, headers } = answered
           const estimate = { input: estimatePromptTokens(read.request) }
-          const most = admission.mostAt(target, false)
-          const known = { counted: {}, estimate, complete: true, entry: target.entry, most }
+          const bounds = admission.mostAt(target, false)
+          const known = { counted: {}, estimate, complete: true, entry: target.entry, bounds }
           const measured = measuredOperation(answer.usage, known)
           const { cost } = await settlement.complete({ ...answered, measured })
           const reply = withCost(answer.body, cost.unpriced ? undefined : cost.nanoUsd / 1e9)
@@ -101,7 +101,7 @@ function compacting(
 
 /** Returns the most a call can use: only the model limits the length of the output. */
 function mostAt(call: BoundedCall, target: Target): MostUsed {
-  const output = longestOutput(target)
+  const output = maxOutputTokens(target)
   return { usage: { input: promptBound(call, target), output }, nanoUsd: costBound(call, target, output) }
 }
 

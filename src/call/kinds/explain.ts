@@ -2,8 +2,8 @@ import type { Key } from '../../access/keys.ts'
 import type { JsonObject } from '../../core/json.ts'
 import { withLoans } from '../../lending/with-loans.ts'
 import { Explanation } from '../../routing/explanation.ts'
-import { skipClosed, skipTroubled } from '../../routing/health/failures.ts'
-import type { Trouble } from '../../routing/health/health.ts'
+import { skipClosed, skipDegraded } from '../../routing/health/failures.ts'
+import type { TargetOutage } from '../../routing/health/health.ts'
 import { foreseen, requireBudget } from '../admission/admission.ts'
 import type { CallKind } from '../call-kind.ts'
 import { explained, readRequest } from '../handle-call.ts'
@@ -29,7 +29,7 @@ export type SupposedCall = {
   /** A name whose targets the asker may know of, also those that the key may not use. */
   ownName?: string
   /** The targets that take no calls, or not all. */
-  troubled: readonly Trouble[]
+  troubled: readonly TargetOutage[]
 }
 
 /**
@@ -66,7 +66,7 @@ function planned(
   orderTargets({ ...found, call, read, admission: expected, explanation, looksOnly: true }, kind, routing)
   for (const target of found.targets) {
     const isClosed = skipClosed(explanation, target, { ...routing, organization })
-    if (!isClosed) skipTroubled(explanation, target, { organization, troubled })
+    if (!isClosed) skipDegraded(explanation, target, { organization, troubled })
   }
   return explanation.plan()
 }

@@ -1,6 +1,6 @@
 import type { Key } from '../../access/keys.ts'
 import type { OperationBody } from '../../api/operation-api.ts'
-import type { Caller, Gate } from '../../routing/health/concurrency-limiter.ts'
+import type { Caller, ConcurrencyLimiter } from '../../routing/health/concurrency-limiter.ts'
 import type { BodyProgress, Call } from '../types.ts'
 
 /**
@@ -10,7 +10,7 @@ import type { BodyProgress, Call } from '../types.ts'
 export async function readAfterAdmission(
   key: Pick<Key, 'organization' | 'labels'>,
   { signal, atEnd, readBody }: Pick<Call, 'signal' | 'atEnd' | 'readBody'>,
-  { gate, onField }: { gate: Gate } & Pick<BodyProgress, 'onField'>,
+  { gate, onField }: { gate: ConcurrencyLimiter } & Pick<BodyProgress, 'onField'>,
 ): Promise<OperationBody> {
   const caller = callerOf(key)
   const entering = gate.enter(caller, signal)

@@ -1,6 +1,6 @@
 import type { ClientApi } from '../../api/client-api.ts'
 import { RouterError } from '../../core/errors.ts'
-import { deepest, exceededTogether, isObject, type Json, type JsonBounds, mostMembers } from '../../core/json.ts'
+import { deepest, exceededTogether, isObject, type Json, type JsonBounds, maxMembers } from '../../core/json.ts'
 import type { OperationRequest } from '../../core/operation.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import { exceededByCalls } from '../../core/tool-arguments.ts'
@@ -29,7 +29,7 @@ export function refuseLargeArguments(
 export function refuseLargeTexts({ fields, files }: OperationRequest, max: number): void {
   for (const [param, value] of Object.entries(fields)) {
     const texts = files.length > 0 && typeof value === 'object' ? [JSON.stringify(value)] : argumentsIn(value)
-    const bound = exceededTogether(texts, { values: max, depth: deepest, members: mostMembers })
+    const bound = exceededTogether(texts, { values: max, depth: deepest, members: maxMembers })
     if (bound !== undefined) throw tooLarge(`The JSON in '${param}'`, { bound, max, param })
   }
 }
@@ -50,5 +50,5 @@ function tooLarge(
 const excesses: Readonly<Record<keyof JsonBounds, (max: number) => string>> = {
   values: (max) => `have more than ${max} values, the max_values of this server: send less at once`,
   depth: () => `are nested deeper than ${deepest} levels`,
-  members: () => `have an object of more than ${mostMembers} members`,
+  members: () => `have an object of more than ${maxMembers} members`,
 }

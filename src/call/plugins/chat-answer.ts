@@ -65,7 +65,7 @@ class ChatAnswer {
   async *events(chat: Reply): AsyncGenerator<string, void> {
     const { plugins, call, request, turn } = this.#answered
     const stream = neutralStream({ call, request }, targetId(pluginAsTarget(this.#plugin)))
-    const facts = { maker: 'plugin', newId: () => chat.id, now: () => chat.created }
+    const facts = { signer: 'plugin', newId: () => chat.id, now: () => chat.created }
     const [arrived, shown] = [new Fold(facts), new Fold(facts)]
     const hooks = plugins.events()
     const text = (events: readonly StreamedEvent[]) => stream.translate({ events: events as never }, shown)

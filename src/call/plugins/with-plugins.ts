@@ -7,7 +7,7 @@ import { type NamedTarget, targetId } from '../../manifest/target.ts'
 import { CallPlugins } from '../../plugin/call-plugins.ts'
 import type { MaybePromise, PluginRequest } from '../../plugin/contract.ts'
 import { pluginsFor as loadedFor } from '../../plugin/loaded.ts'
-import { promisesEurope } from '../../routing/names/resolve.ts'
+import { isEuOnly } from '../../routing/names/resolve.ts'
 import { admitUncharged, payer } from '../admission/admission.ts'
 import type { AnswerEnd, CallKind, PluginAnswer, SeenCall } from '../call-kind.ts'
 import { routeOf } from '../targets/find-targets.ts'
@@ -90,7 +90,7 @@ function changed<Read extends ReadCall>(
   const call = { ...opened, read, isRewritten: true }
   if (read.model === before) return call
   const { models: _, ...routing } = read.routing ?? {}
-  const inEurope = promisesEurope(before, services.rulesOf(opened.key.organization))
+  const inEurope = isEuOnly(before, services.rulesOf(opened.key.organization))
   return { ...call, read: { ...read, routing: read.routing && routing }, inEurope }
 }
 

@@ -34,7 +34,7 @@ export function otherTargets<Result>(
 export async function giveUp(
   received: ReceivedReply,
   thrown: unknown,
-  { settlement, passage, others }: { settlement: Settlement; passage: Passed['passage']; others: OtherTargets },
+  { settlement, passage, others }: { settlement: Settlement; passage: Passed['handle']; others: OtherTargets },
 ): Promise<GoOn> {
   // The provider has answered and must be paid, even if the client cannot get the answer.
   const error = asRouterError(thrown)

@@ -1,6 +1,6 @@
 import type { ProviderEvent } from '../../core/events.ts'
 import type { ReasoningPart, TextPart } from '../../core/parts.ts'
-import { restOfPart } from '../../core/reply-events.ts'
+import { remainderOfPart } from '../../core/reply-events.ts'
 
 /**
  * The texts and the reasoning of one answer, by the provider's keys. An answer that goes on from another one repeats itself at its
@@ -13,7 +13,7 @@ export class OwnRepetition {
   fresh(event: ProviderEvent): ProviderEvent[] {
     const { whole, at } = event
     if (whole?.type === 'text' || whole?.type === 'reasoning')
-      return restOfPart(whole, this.#parts.get(`${whole.type} ${at}`), at)
+      return remainderOfPart(whole, this.#parts.get(`${whole.type} ${at}`), at)
     if (event.text !== undefined || event.citation) this.#noteText(event)
     if (event.reasoning) this.#noteReasoning(event.reasoning, at)
     return [event]

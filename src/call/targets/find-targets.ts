@@ -44,17 +44,13 @@ export function findTargets<Read extends ReadCall>(
 /** Resolves the names of a call, whatever it costs and says. Throws RouterError 400, 403, 404. */
 export function routeOf<Read extends ReadCall>(
   key: Key,
-  { read, explanation, inEurope, start: { at } }: FindingCall<Read>,
+  { read, explanation, inEurope: euOnly, start: { at } }: FindingCall<Read>,
   kind: CallKind<Read>,
   services: FindingServices,
 ): Route {
   const promptTokens = () => kind.promptTokens(read)
   const purpose = kind.purpose(read, explanation)
-  return resolveNames(
-    key,
-    { ...read, promptTokens, purpose: inEurope ? { ...purpose, inEurope } : purpose, at },
-    services,
-  )
+  return resolveNames(key, { ...read, promptTokens, purpose: euOnly ? { ...purpose, euOnly } : purpose, at }, services)
 }
 
 /** Resolves a model that a form names before all of it has arrived. Throws RouterError 400, 402, 403, 404. */

@@ -96,7 +96,7 @@ export function continuing(
     return (target) => (isThere ? targetId(target) === madeBy.model : target.provider.slug === madeBy.provider)
   }
   const maker = sealedBy(request)
-  return maker === undefined ? undefined : (target) => target.provider.maker === maker
+  return maker === undefined ? undefined : (target) => target.provider.signer === maker
 }
 
 /** Returns the signer of the last part that only its signer can read. */

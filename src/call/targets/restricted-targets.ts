@@ -1,4 +1,4 @@
-import { type GovernedSearch, type GovernedUse, governedSearch } from '../../api/restricted-fields.ts'
+import { type RestrictedSearch, type RestrictedUse, restrictedSearch } from '../../api/restricted-fields.ts'
 import { RouterError } from '../../core/errors.ts'
 import { isObject, type Json } from '../../core/json.ts'
 import { entryAt } from '../../core/models/price-times.ts'
@@ -40,9 +40,9 @@ function refusalOf(target: Target, call: RestrictedCall): RouterError | undefine
   return undefined
 }
 
-type Judge = (use: GovernedUse, target: Target, call: RestrictedCall) => RouterError | undefined
+type Judge = (use: RestrictedUse, target: Target, call: RestrictedCall) => RouterError | undefined
 
-const judges: { readonly [rule in GovernedUse['field']['rule']]: Judge } = {
+const judges: { readonly [rule in RestrictedUse['field']['rule']]: Judge } = {
   read: () => undefined,
   // Fields inside were found on their own.
   inside: () => undefined,
@@ -52,22 +52,22 @@ const judges: { readonly [rule in GovernedUse['field']['rule']]: Judge } = {
 }
 
 /** Search tables by provider, each made once. */
-const searches = new WeakMap<Provider, { [api in Api]?: GovernedSearch }>()
+const searches = new WeakMap<Provider, { [api in Api]?: RestrictedSearch }>()
 
-function searchFor(provider: Provider, api: Api): GovernedSearch {
+function searchFor(provider: Provider, api: Api): RestrictedSearch {
   const known = searches.get(provider) ?? {}
-  known[api] ??= governedSearch(api, provider.slug, provider.governed ?? [])
+  known[api] ??= restrictedSearch(api, provider.slug, provider.restricted ?? [])
   searches.set(provider, known)
   return known[api]
 }
 
-function refused({ field: { instead }, path }: GovernedUse): RouterError {
+function refused({ field: { instead }, path }: RestrictedUse): RouterError {
   const message = `'${path}' is not supported by this router${instead === undefined ? '.' : `: ${instead}.`}`
   return new RouterError('invalid_request', message, { param: path })
 }
 
 /** Returns the error for a tier or speed that may cost more than the catalog states. */
-function ofUnknownPrice({ path, value }: GovernedUse, target: Target, call: RestrictedCall): RouterError | undefined {
+function ofUnknownPrice({ path, value }: RestrictedUse, target: Target, call: RestrictedCall): RouterError | undefined {
   const { provider, entry } = target
   const tariff = entry && tariffOf(entryAt(entry, call.at))
   if (!tariff || typeof value !== 'string' || isPlainMode(value) || neverDearer.has(value)) return undefined
@@ -82,11 +82,11 @@ const neverDearer: ReadonlySet<string> = new Set(['flex', 'batch', 'standard_onl
 /** Checks whether a field can reach a provider: in an edited body, unless it is always taken out, else by a mapping that reads it. */
 function reaches({ chat, sameAs, operations }: Provider, field: string, { api, operation }: RestrictedCall): boolean {
   if (operation) return operations?.[operation]?.request === undefined
-  if (chat?.losses.some((loss) => loss.field === field && !loss.when)) return false
+  if (chat?.unsupported.some((loss) => loss.field === field && !loss.when)) return false
   return sameAs === api || chat?.request.support.has(field) === true
 }
 
-function ofContainer(use: GovernedUse, { provider }: Target, call: RestrictedCall): RouterError | undefined {
+function ofContainer(use: RestrictedUse, { provider }: Target, call: RestrictedCall): RouterError | undefined {
   const { path, value, field } = use
   const id = isObject(value) ? value.id : value
   if (typeof id !== 'string' || id === '') return undefined
@@ -96,7 +96,7 @@ function ofContainer(use: GovernedUse, { provider }: Target, call: RestrictedCal
 }
 
 /** Returns the error for a thread. Anthropic's SDKs depend on these details: they go on without a thread, or begin a new one. */
-function ofThread({ value, field }: GovernedUse, target: Target, call: RestrictedCall): RouterError | undefined {
+function ofThread({ value, field }: RestrictedUse, target: Target, call: RestrictedCall): RouterError | undefined {
   const { provider } = target
   if (provider.sameAs !== field.format || !call.mayStore) {
     const reason = call.mayStore

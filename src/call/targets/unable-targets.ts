@@ -5,7 +5,7 @@ import type { NeutralRequest } from '../../core/request.ts'
 import { type Target, targetId } from '../../manifest/target.ts'
 import { estimatePromptTokens } from '../../money/meter.ts'
 import type { Targets } from '../../routing/names/resolve.ts'
-import { contextNeed, declaresAll, lossNeed, type Need, needsOf } from '../../routing/needs.ts'
+import { contextNeed, declaresAll, type Need, needsOf, nothingDroppedNeed } from '../../routing/needs.ts'
 import type { Trial } from '../../routing/types.ts'
 
 /** A conversation, by what it needs of its targets. */
@@ -26,7 +26,7 @@ const none: readonly Skipped[] = []
 export function withoutUnable(targets: Targets, call: NeedyCall): AbleTargets {
   if (targets.length === 1) return { targets, skipped: none }
   const { request, strict } = call
-  const needs = [...needsOf(request), ...roomNeeds(targets, request), ...(strict ? [lossNeed(request)] : [])]
+  const needs = [...needsOf(request), ...roomNeeds(targets, request), ...(strict ? [nothingDroppedNeed(request)] : [])]
   if (needs.length === 0) return { targets, skipped: none }
   const lacking = targets.map((target) => ({ target, lacks: needs.filter((need) => need.isLacked(target)) }))
   if (lacking.every(({ lacks }) => lacks.length === 0)) return { targets, skipped: none }
@@ -66,7 +66,7 @@ export function comparing(request: NeutralRequest, promptTokens: number): NonNul
   return (other, refusedBy, how) => {
     const { max_output_tokens: output = 0 } = request
     if (how === 'larger') return isLarger(other, refusedBy, promptTokens + output)
-    const needs = [...needsOf(request), lossNeed(request)]
+    const needs = [...needsOf(request), nothingDroppedNeed(request)]
     return declaresAll(other, needs) && !declaresAll(refusedBy, needs)
   }
 }

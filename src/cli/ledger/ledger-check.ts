@@ -12,13 +12,13 @@ export function prepare(): (source: LedgerSource) => Finding {
     const damage = store.integrity.checkAll()
     // The sums of a damaged file would be wrong as well, or cannot be read.
     if (damage.length > 0) return { json: { damage }, text: damageText(damage), ok: false }
-    const checked = store.verifySums(mostListed)
+    const checked = store.verifySums(maxListed)
     return { json: { damage, ...asJson(checked) }, text: asText(checked), ok: checked.wrong === 0 }
   }
 }
 
 /** The most wrong sums that are listed: further ones have the same cause. */
-const mostListed = 100
+const maxListed = 100
 
 function damageText(damage: Damage): string {
   return `The database file is damaged; restore it from a backup:\n${damage.map((line) => `  ${line}\n`).join('')}`
@@ -34,7 +34,7 @@ function asJson({ checked, wrong, listed }: CheckedSums) {
 
 function asText({ checked, wrong, listed }: CheckedSums): string {
   if (wrong === 0) return `The database file is sound; ${checked} sums equal the totals of the ledger's rows\n`
-  const extent = wrong > mostListed ? ` (the first ${mostListed})` : ''
+  const extent = wrong > maxListed ? ` (the first ${maxListed})` : ''
   const rows = listed.map(({ table, owner, period, figure, stored, rows }) =>
     figure === 'nano'
       ? [table, owner, period, 'USD', usdText(stored), usdText(rows)]

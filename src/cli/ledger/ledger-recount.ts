@@ -1,5 +1,5 @@
 import { formatTime, monthStart } from '../../core/time.ts'
-import { mostListed, type Recount, recount } from '../../money/recount.ts'
+import { maxListed, type Recount, recount } from '../../money/recount.ts'
 import { usdOf, usdText } from '../../money/usd.ts'
 import { organizationOf } from '../admin.ts'
 import { type Args, table } from '../command.ts'
@@ -64,7 +64,7 @@ function asText(
     `${calls} calls${also} from ${range.from} to ${range.to}: ${agreeing} are correct, ${wrong.calls} are wrong, ${other} were billed at prices other than today's, ${unbilled} failed without charge\n`,
   ]
   if (wrong.calls > 0) {
-    const extent = wrong.calls > mostListed ? ` (the first ${mostListed})` : ''
+    const extent = wrong.calls > maxListed ? ` (the first ${maxListed})` : ''
     const rows = wrong.listed.map(({ at, id, model, ledger, today }) => [
       formatTime(at),
       id,

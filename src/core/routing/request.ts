@@ -20,7 +20,7 @@ export type RoutingRequest = {
   /** True if only targets whose providers store no data are allowed. */
   zeroRetention?: boolean
   /** Names of the fields with preferences that were recognized, but ignored. */
-  unheeded?: readonly string[]
+  ignored?: readonly string[]
   sessionId?: string
   /** The time for the whole call, in milliseconds. */
   totalMs?: number

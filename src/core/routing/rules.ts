@@ -27,10 +27,10 @@ export type RoutingRules = {
 }
 
 /** The most times that one target is asked again. */
-export const mostRetries = 5
+export const maxRetries = 5
 
 /** The largest weight of a target. */
-export const largestWeight = 1_000_000
+export const maxWeight = 1_000_000
 
 /** The default rules of a name. */
 export const defaultRouting: RoutingRules = {
@@ -53,9 +53,9 @@ export type HealthSettings = {
   windowMs: number
   /** Time for which calls are stopped at first; it doubles each time the target fails again, up to `openMostMs`. */
   openMs: number
-  openMostMs: number
+  maxOpenMs: number
   /** Time until a target that has recovered gets all its calls again. */
-  rampMs: number
+  rampUpMs: number
 }
 
 export const defaultHealth: HealthSettings = {
@@ -64,6 +64,6 @@ export const defaultHealth: HealthSettings = {
   of: 10,
   windowMs: 30_000,
   openMs: 5_000,
-  openMostMs: 60_000,
-  rampMs: 30_000,
+  maxOpenMs: 60_000,
+  rampUpMs: 30_000,
 }

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module'
 import type { Dicer } from '@fastify/busboy'
 import { asRouterError, RouterError } from '../../core/errors.ts'
 import type { UploadedFile } from '../../core/operation.ts'
-import { Spool } from './temp-file.ts'
+import { TempFile } from './temp-file.ts'
 
 /** Loader of the parser, which is loaded with the first form. */
 const require = createRequire(import.meta.url)
@@ -55,13 +55,13 @@ export class FormParser {
     const headless = this.#headless
     try {
       this.#dicer.write(chunk)
-      if (headless === undefined || headless !== this.#headless) return this.#hasRoom
+      if (headless === undefined || headless !== this.#headless) return this.#hasCapacity
       this.#headless += chunk.length
-      if (this.#headless > longestHead) throw malformed(`The headers of a part exceed ${longestHead} bytes.`)
+      if (this.#headless > maxHeadBytes) throw malformed(`The headers of a part exceed ${maxHeadBytes} bytes.`)
     } catch (thrown) {
       this.#fail(asRouterError(thrown))
     }
-    return this.#hasRoom
+    return this.#hasCapacity
   }
 
   /** Takes the end of the body. */
@@ -74,15 +74,15 @@ export class FormParser {
   /** Removes the files. */
   async dispose(): Promise<void> {
     this.#isOver = true
-    await Promise.all(this.#files.map(({ spool }) => spool.close()))
+    await Promise.all(this.#files.map(({ tempFile }) => tempFile.close()))
   }
 
   get #waiting(): number {
-    return this.#files.reduce((sum, { spool }) => sum + spool.waiting, 0)
+    return this.#files.reduce((sum, { tempFile }) => sum + tempFile.waiting, 0)
   }
 
-  get #hasRoom(): boolean {
-    return this.#waiting < mostWaiting && !this.#dicer.writableNeedDrain
+  get #hasCapacity(): boolean {
+    return this.#waiting < maxWaiting && !this.#dicer.writableNeedDrain
   }
 
   /** Reports the form if it is complete, or that there is room again. */
@@ -94,7 +94,7 @@ export class FormParser {
         this.#fields,
         this.#files.map((file) => file.uploaded()),
       )
-    } else if (this.#hasRoom) this.onReady()
+    } else if (this.#hasCapacity) this.onReady()
   }
 
   #fail(error: RouterError): void {
@@ -132,7 +132,7 @@ export class FormParser {
     if (head.filename !== undefined) {
       if (this.#files.length >= files) throw tooMany(files, 'files')
       const wrote = (error?: RouterError) => (error ? this.#fail(error) : this.#look())
-      const file = new FilePart(head, new Spool(folder, wrote), fileBytes)
+      const file = new FilePart(head, new TempFile(folder, wrote), fileBytes)
       this.#files.push(file)
       return file
     }
@@ -145,9 +145,9 @@ export class FormParser {
 }
 
 /** Bytes that wait for the disk before the client must. */
-const mostWaiting = 128 * 1024
+const maxWaiting = 128 * 1024
 /** Maximum size of the headers of a part: more than any needs. Bytes. */
-const longestHead = 16 * 1024
+const maxHeadBytes = 16 * 1024
 
 type Part = {
   take(chunk: Buffer): void
@@ -155,32 +155,33 @@ type Part = {
 }
 
 class FilePart implements Part {
-  readonly spool: Spool
+  readonly tempFile: TempFile
   readonly #head: PartHead
-  readonly #mostBytes: number
+  readonly #maxBytes: number
   #begin = Buffer.alloc(0)
 
-  constructor(head: PartHead, spool: Spool, mostBytes: number) {
+  constructor(head: PartHead, spool: TempFile, mostBytes: number) {
     this.#head = head
-    this.spool = spool
-    this.#mostBytes = mostBytes
+    this.tempFile = spool
+    this.#maxBytes = mostBytes
   }
 
   take(chunk: Buffer): void {
-    const { spool } = this
-    if (spool.size + chunk.length > this.#mostBytes) {
-      throw overlong(this.#head, `The file of ${fieldOf(this.#head.name)} is larger than ${this.#mostBytes} bytes.`)
+    const { tempFile } = this
+    if (tempFile.size + chunk.length > this.#maxBytes) {
+      throw overlong(this.#head, `The file of ${fieldOf(this.#head.name)} is larger than ${this.#maxBytes} bytes.`)
     }
-    if (spool.size < headBytes) this.#begin = Buffer.concat([this.#begin, chunk.subarray(0, headBytes - spool.size)])
-    spool.write(chunk)
+    if (tempFile.size < headBytes)
+      this.#begin = Buffer.concat([this.#begin, chunk.subarray(0, headBytes - tempFile.size)])
+    tempFile.write(chunk)
   }
 
   end(): void {}
 
   uploaded(): UploadedFile {
     const { name: field, filename = '', mediaType } = this.#head
-    const { spool } = this
-    return { field, filename, mediaType, size: spool.size, head: this.#begin, read: (into) => spool.read(into) }
+    const { tempFile } = this
+    return { field, filename, mediaType, size: tempFile.size, head: this.#begin, read: (into) => tempFile.read(into) }
   }
 }
 
@@ -188,21 +189,21 @@ const headBytes = 4 * 1024
 
 class FieldPart implements Part {
   readonly #head: PartHead
-  readonly #mostBytes: number
+  readonly #maxBytes: number
   readonly #done: (value: string) => void
   #bytes = Buffer.alloc(0)
   #length = 0
 
   constructor(head: PartHead, mostBytes: number, done: (value: string) => void) {
     this.#head = head
-    this.#mostBytes = mostBytes
+    this.#maxBytes = mostBytes
     this.#done = done
   }
 
   take(chunk: Buffer): void {
     const length = this.#length + chunk.length
-    if (length > this.#mostBytes) {
-      throw overlong(this.#head, `The value of ${fieldOf(this.#head.name)} is larger than ${this.#mostBytes} bytes.`)
+    if (length > this.#maxBytes) {
+      throw overlong(this.#head, `The value of ${fieldOf(this.#head.name)} is larger than ${this.#maxBytes} bytes.`)
     }
     if (length > this.#bytes.length) this.#bytes = Buffer.concat([this.#bytes], length * 2)
     chunk.copy(this.#bytes, this.#length)
@@ -275,10 +276,10 @@ function fieldOf(name: string): string {
 
 /** Returns the beginning of a client's text. */
 function shown(text: string): string {
-  return text.slice(0, longestShown)
+  return text.slice(0, maxShownLength)
 }
 
-const longestShown = 80
+const maxShownLength = 80
 
 /** Returns the value before the first semicolon, in lower case, and the parameters after it. */
 function readHeader(value: string): { kind: string; parameters: ReadonlyMap<string, string> } {

@@ -2,8 +2,8 @@ import { constants } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import type { Request as ExpressRequest, Response as ExpressResponse, RequestHandler } from 'express'
 import { RouterError } from '../../core/errors.ts'
-import { deepest, exceeded, mostMembers } from '../../core/json.ts'
-import { isLong, nextTurn } from '../../runtime/event-loop.ts'
+import { deepest, exceeded, maxMembers } from '../../core/json.ts'
+import { isLong, yieldToEventLoop } from '../../runtime/event-loop.ts'
 import { type Response, wholeExpress } from '../app.ts'
 import { headersOf } from '../respond.ts'
 import type { RunningRequest } from '../running-requests.ts'
@@ -33,9 +33,9 @@ export async function readJson(request: IncomingMessage, response: Response, lim
   if (coding === undefined && length === undefined) return undefined
   if (Number(length) !== 0) requireJson(type)
   try {
-    const size = { ...limits.size, bytes: Math.min(limits.size.bytes, longestText) }
+    const size = { ...limits.size, bytes: Math.min(limits.size.bytes, maxTextLength) }
     const text = await receive(request, readerOf(request, response, size.bytes), { ...limits, size })
-    return isLong(text.length) ? await parseInTurns(text, limits.size) : parseBody(text, limits.size)
+    return isLong(text.length) ? await parseYielding(text, limits.size) : parseBody(text, limits.size)
   } finally {
     // The rest of a body that is not read must not keep the connection open.
     if (!request.complete) closeAfterAnswer(request, response)
@@ -43,12 +43,12 @@ export async function readJson(request: IncomingMessage, response: Response, lim
 }
 
 /** V8 has no longer ones, whatever the limit of the server. */
-const longestText = constants.MAX_STRING_LENGTH
+const maxTextLength = constants.MAX_STRING_LENGTH
 
 /** Throws RouterError 415 for a body that is not declared as JSON. */
 function requireJson(type: string | undefined): void {
   if (type !== undefined && isJsonType.test(type)) return
-  const is = type === undefined ? 'this one has no Content-Type' : `not ${type.slice(0, longestShown)}`
+  const is = type === undefined ? 'this one has no Content-Type' : `not ${type.slice(0, maxShownLength)}`
   const message = `The body must be JSON and have the header Content-Type: application/json; ${is}.`
   throw new RouterError('unsupported_media_type', message, { param: 'content-type' })
 }
@@ -56,7 +56,7 @@ function requireJson(type: string | undefined): void {
 /** `application/json`, and the media types with the suffix of JSON; parameters do not matter. */
 const isJsonType = /^\s*application\/(?:[\w!#$&^.+-]+\+)?json\s*(?:;|$)/i
 /** Characters of a wrong content type that a message repeats. */
-const longestShown = 80
+const maxShownLength = 80
 
 /** Makes a text of a body: of its bytes as they come, or by reading the request itself. */
 type BodyReader = {
@@ -88,8 +88,8 @@ function plainReader(request: IncomingMessage, limitBytes: number): BodyReader {
         return
       }
       chunks.push(chunk)
-      if (++apart < mostApart) return
-      chunks.push(Buffer.concat(chunks.splice(-mostApart)))
+      if (++apart < maxApart) return
+      chunks.push(Buffer.concat(chunks.splice(-maxApart)))
       apart = 0
     },
     whenRead(done, fail) {
@@ -107,7 +107,7 @@ function plainReader(request: IncomingMessage, limitBytes: number): BodyReader {
 }
 
 /** Maximum number of separate pieces, which are then joined: a body that comes byte by byte would take hundreds of times its length. */
-const mostApart = 256
+const maxApart = 256
 const noBytes = Buffer.alloc(0)
 
 function withoutByteOrderMark(text: string): string {
@@ -181,14 +181,14 @@ const atOnceMs = 100
 const toleratedExcess = 4
 
 /** Parses like `parseBody`, but yields to the event loop before each step and after the last one. */
-async function parseInTurns(text: string, limits: BodyLimits): Promise<unknown> {
-  await nextTurn()
+async function parseYielding(text: string, limits: BodyLimits): Promise<unknown> {
+  await yieldToEventLoop()
   requireBounds(text, limits)
-  await nextTurn()
+  await yieldToEventLoop()
   try {
     return parsed(text)
   } finally {
-    await nextTurn()
+    await yieldToEventLoop()
   }
 }
 
@@ -199,9 +199,9 @@ function parseBody(text: string, limits: BodyLimits): unknown {
 }
 
 function requireBounds(text: string, { values }: BodyLimits): void {
-  const bound = exceeded(text, { values, depth: deepest, members: mostMembers })
+  const bound = exceeded(text, { values, depth: deepest, members: maxMembers })
   if (bound === 'depth') throw invalidBody(`The body is nested deeper than ${deepest} levels.`)
-  if (bound === 'members') throw invalidBody(`The body has an object of more than ${mostMembers} members.`)
+  if (bound === 'members') throw invalidBody(`The body has an object of more than ${maxMembers} members.`)
   if (bound === 'values') {
     throw invalidBody(`The body has more than ${values} values, the max_values of this server: send less at once.`)
   }
@@ -231,7 +231,7 @@ function bodyError(error: unknown, limitBytes: number): RouterError {
 /** Returns the error for a body above the limit. */
 function tooLarge(limitBytes: number, cause?: unknown): RouterError {
   const limit =
-    limitBytes === longestText ? 'the longest JSON text that this server reads' : 'the body_limit of this server'
+    limitBytes === maxTextLength ? 'the longest JSON text that this server reads' : 'the body_limit of this server'
   const message = `The body is larger than ${limitBytes} bytes, ${limit}.`
   return new RouterError('too_large', message, { cause })
 }
@@ -252,8 +252,8 @@ export function closeAfterAnswer(request: IncomingMessage, response: Response): 
     const close = () => socket.destroy()
     request.on('end', close)
     request.resume()
-    setTimeout(close, longestIgnored).unref()
+    setTimeout(close, maxIgnoredLength).unref()
   }
 }
 
-const longestIgnored = 1_000
+const maxIgnoredLength = 1_000

@@ -8,7 +8,7 @@ import { collectPassed } from '../../runtime/collect.ts'
  * Bytes that are written once and read from the beginning any number of times: in memory as long as they are few, then in a
  * temporary file that has no name.
  */
-export class Spool {
+export class TempFile {
   readonly #folder: string
   readonly #wrote: (error?: RouterError) => void
   /** Chunks that are not in the file. */
@@ -38,8 +38,8 @@ export class Spool {
   write(chunk: Uint8Array): void {
     this.#chunks.push(chunk)
     this.#size += chunk.length
-    if (this.#chunks.length > mostChunks) this.#chunks = [Buffer.concat(this.#chunks)]
-    if (this.#size > mostInMemory) this.#writing ??= this.#flush()
+    if (this.#chunks.length > maxChunks) this.#chunks = [Buffer.concat(this.#chunks)]
+    if (this.#size > maxInMemory) this.#writing ??= this.#flush()
   }
 
   async *read(into?: Uint8Array): AsyncGenerator<Uint8Array> {
@@ -98,9 +98,9 @@ export class Spool {
   }
 }
 
-const mostInMemory = 64 * 1024
+const maxInMemory = 64 * 1024
 /** Maximum number of chunks: each of a few bytes has an object of a hundred. */
-const mostChunks = 256
+const maxChunks = 256
 const pieceBytes = 64 * 1024
 
 type TemporaryFile = { handle: FileHandle; close(): Promise<void> }

@@ -40,7 +40,7 @@ export function filteredCalls<More extends string>(
 const equal = ['key', 'group', 'model', 'provider', 'asked', 'operation', 'outcome', 'code', 'user'] as const
 /** Time after all calls that there can be. */
 const latest = 253_402_300_800_000
-const mostMembers = 8
+const maxMembers = 8
 
 const outcomes: readonly Outcome[] = ['complete', 'partial', 'failed']
 const outcomeOf = oneOf(outcomes)
@@ -75,7 +75,7 @@ function memberFilters(query: ManageRequest['query']): Pick<CallFilters, 'labels
       throw invalid(`'${name.slice(0, 60)}' needs a name of at most 128 characters behind '${kind}.'.`, name)
     return { kind, member: [rest.join('.'), value] as const }
   })
-  if (members.length > mostMembers) throw invalid(`You can filter by at most ${mostMembers} labels and fields.`)
+  if (members.length > maxMembers) throw invalid(`You can filter by at most ${maxMembers} labels and fields.`)
   const of = (kind: string) => members.flatMap((one) => (one.kind === kind ? [one.member] : []))
   return { labels: of('label'), extra: of('extra') }
 }

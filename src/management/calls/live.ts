@@ -12,10 +12,10 @@ export function liveRoutes({ live }: Pick<ManagementContext, 'live'>): ManageRou
     {
       path: '/v1/manage/live',
       handle(request) {
-        const most = eventsIn(request.query)
+        const max = eventsIn(request.query)
         const watch = live.watch(request.organization)
         if (!watch) throw tooMany()
-        return { body: new LiveEvents({ ...request, watch, most }, live.underWay), endless: true }
+        return { body: new LiveEvents({ ...request, watch, max }, live.underWay), endless: true }
       },
     },
   ]
@@ -23,7 +23,7 @@ export function liveRoutes({ live }: Pick<ManagementContext, 'live'>): ManageRou
 
 const everyMs = 1_000
 
-type Watching = Pick<ManageRequest, 'organization' | 'recheck'> & { watch: LiveWatch; most: number }
+type Watching = Pick<ManageRequest, 'organization' | 'recheck'> & { watch: LiveWatch; max: number }
 
 /** Events for one watcher: the first one immediately, until the key may no longer watch. */
 class LiveEvents implements AsyncIterator<string, void> {
@@ -39,8 +39,8 @@ class LiveEvents implements AsyncIterator<string, void> {
   }
 
   async next(): Promise<IteratorResult<string, void>> {
-    const { watch, most, recheck } = this.#watching
-    if (this.#sent === most) return await this.return()
+    const { watch, max, recheck } = this.#watching
+    if (this.#sent === max) return await this.return()
     const waitMs = this.#nextAt - performance.now()
     // A client that reads slowly misses events; it never gets several at once.
     this.#nextAt = Math.max(this.#nextAt, performance.now() - everyMs) + everyMs
@@ -51,7 +51,7 @@ class LiveEvents implements AsyncIterator<string, void> {
       recheck()
       return { done: false, value: `data: ${JSON.stringify(this.#event(watch))}\n\n` }
     } catch (thrown) {
-      this.#sent = most
+      this.#sent = max
       return { done: false, value: `event: error\ndata: ${JSON.stringify(errorBody(asRouterError(thrown)))}\n\n` }
     }
   }

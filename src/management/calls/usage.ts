@@ -88,9 +88,9 @@ const linesAtOnce = 500
 /** Number of groups that are written at once, which takes about ten milliseconds. */
 const groupsAtOnce = 1_000
 const resolutions: readonly Resolution[] = ['hour', 'day', 'month']
-const mostDays = 100
+const maxDays = 100
 /** Maximum number of groups: each further one multiplies the rows. */
-const mostGroups = 5
+const maxGroups = 5
 
 type Parameters = Pick<UsageQuery, 'from' | 'to' | 'resolution' | 'groupBy'>
 
@@ -102,8 +102,8 @@ function parametersIn({ group_by, ...others }: ManageRequest['query'], now = Dat
   const to = end === undefined ? Math.ceil((now + 1) / hourMs) * hourMs : rangeTime(end, 'end')
   const from = start === undefined ? monthStart(to - 1) : rangeTime(start, 'start')
   if (from >= to) throw invalid("'end' must be later than 'start'.", 'end')
-  if (to - from > mostDays * dayMs)
-    throw invalid(`'start' and 'end' are more than ${mostDays} days apart; ask for fewer days at once.`, 'start')
+  if (to - from > maxDays * dayMs)
+    throw invalid(`'start' and 'end' are more than ${maxDays} days apart; ask for fewer days at once.`, 'start')
   return { from, to, resolution, groupBy: groupsIn([group_by ?? []].flat()) }
 }
 
@@ -119,7 +119,7 @@ function groupsIn(names: readonly string[]): string[] {
       'group_by',
     )
   const groups = [...new Set(names)]
-  if (groups.length > mostGroups) throw invalid(`'group_by' may be given at most ${mostGroups} times.`, 'group_by')
+  if (groups.length > maxGroups) throw invalid(`'group_by' may be given at most ${maxGroups} times.`, 'group_by')
   return groups
 }
 

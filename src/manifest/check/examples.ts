@@ -214,7 +214,7 @@ function meaningDifference(means: JsonObject, reply: JsonObject): Difference | u
 
 /** Facts that make replies comparable. */
 function foldFacts(provider: Provider, { target }: Example): FoldFacts {
-  return { maker: target?.signer ?? provider.maker, newId: () => 'made-up-id', now: () => 0 }
+  return { signer: target?.signer ?? provider.signer, newId: () => 'made-up-id', now: () => 0 }
 }
 
 /** Runs one check of an example: a difference is reported at the expectation, a failure at its mapping. */

@@ -28,7 +28,7 @@ export function refusals({ provider, files }: KeptProvider, cache: FileCache): R
     if (!served.chat) return Promise.resolve(false)
     const variant = provider.variants?.findIndex((one) => one.provider === served)
     const key = `${flag} ${variant} ${JSON.stringify(targetFacts(served, { model: family }))}`
-    const refused = found.get(key) ?? loses(served, request, flag)
+    const refused = found.get(key) ?? drops(served, request, flag)
     found.set(key, refused)
     return refused
   }
@@ -51,7 +51,7 @@ export function refusals({ provider, files }: KeptProvider, cache: FileCache): R
 }
 
 /** Checks whether an ability is dropped from a request that uses it, or the request cannot be made at all. */
-async function loses(provider: Provider, request: NeutralRequest, flag: AbilityFlag): Promise<boolean> {
+async function drops(provider: Provider, request: NeutralRequest, flag: AbilityFlag): Promise<boolean> {
   const { fields } = abilities[flag]
   const { model } = request
   try {

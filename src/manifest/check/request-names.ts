@@ -2,7 +2,7 @@ import { fieldNames } from '../../api/operations/field-names.ts'
 import type { Operation } from '../../core/operation.ts'
 import type { Mapping } from '../../mapping/mapping.ts'
 import { membersOf, type Node } from '../../mapping/mentions.ts'
-import { unknownLoss } from '../fields.ts'
+import { unsupportedNameProblem } from '../fields.ts'
 import type { Path } from '../read/position.ts'
 import type { Source } from '../read/source.ts'
 import type { OperationFile } from '../read/types.ts'
@@ -17,7 +17,7 @@ export function nameProblems(mapping: Mapping, source: Source, path: Path): Prob
   const expressions = (tree as Node).type === 'block' ? ((tree as Node).expressions as Node[]) : [tree as Node]
   const sections = membersOf(expressions.at(-1) as Node)
   const dropped = sections.get('dropped')
-  const losses = (dropped ? textsIn(dropped) : []).flatMap((name) => unknownLoss(name, []) ?? [])
+  const losses = (dropped ? textsIn(dropped) : []).flatMap((name) => unsupportedNameProblem(name, []) ?? [])
   return [
     ...losses.map((message) => source.problem([...path, 'dropped'], message)),
     ...targetProblems(mapping, source, path),

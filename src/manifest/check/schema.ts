@@ -118,14 +118,14 @@ function isFromEnvironment(source: Source, { instancePath }: ErrorObject): boole
 const secretPlace = /(?:^|\/)(?:auth|headers|secret)(?:\/|$)/
 
 /** Characters of a wrong value that a message repeats. */
-const longestShown = 60
+const maxShownLength = 60
 
 function shown(data: unknown): string {
   if (data === null || data === undefined) return 'nothing'
   if (Array.isArray(data)) return 'a list'
   if (typeof data === 'object') return 'an object'
   const text = JSON.stringify(data)
-  return text.length > longestShown ? `${text.slice(0, longestShown)}…"` : text
+  return text.length > maxShownLength ? `${text.slice(0, maxShownLength)}…"` : text
 }
 
 function pathOf(pointer: string): Path {

@@ -6,7 +6,7 @@ import { nameProblems, targetProblems } from '../check/request-names.ts'
 import type { ChatEndpoint, RequestMapping, StreamForm, Support } from '../provider.ts'
 import { supportOf } from '../run/inferred-support.ts'
 import type { HistoryRules } from '../run/repair-history.ts'
-import type { Loss } from '../types.ts'
+import type { UnsupportedField } from '../types.ts'
 import type { MappingReader } from './mapping-reader.ts'
 import { readPattern } from './pattern.ts'
 import type { Path } from './position.ts'
@@ -16,7 +16,7 @@ import type { Fragment } from './program.ts'
 export type PartialChat = Partial<Pick<ChatEndpoint, 'path' | 'request' | 'reply' | 'outputLimits'>> &
   Pick<ChatEndpoint, 'events' | 'patch' | 'history'> & {
     stream: Partial<StreamForm>
-    losses: Loss[]
+    unsupported: UnsupportedField[]
     /** Mappings that the file has, but with problems. */
     broken: readonly string[]
   }
@@ -62,7 +62,7 @@ export function readChat(reader: MappingReader, chat: ChatFile): PartialChat {
     stream: readStream(chat.stream ?? {}),
     events,
     patch: readPatch(reader, chat.patch ?? {}),
-    losses: readLosses(reader, chat.unsupported ?? []),
+    unsupported: readUnsupported(reader, chat.unsupported ?? []),
     history: readHistory(reader, chat.history ?? {}),
     broken: Object.entries({ request, reply, events: events.size > 0 || undefined }).flatMap(([name, made]) =>
       Object.keys(chat[name as 'request' | 'reply' | 'events'] ?? {}).length > 0 && made === undefined ? [name] : [],
@@ -147,7 +147,7 @@ function readStream({ event_field, text, ...stream }: NonNullable<ChatFile['stre
   }
 }
 
-function readLosses(reader: MappingReader, losses: NonNullable<ChatFile['unsupported']>): Loss[] {
+function readUnsupported(reader: MappingReader, losses: NonNullable<ChatFile['unsupported']>): UnsupportedField[] {
   return losses.map((loss, index) => {
     const path: Path = [...at, 'unsupported', index]
     const { field, when } = typeof loss === 'string' ? { field: loss } : loss

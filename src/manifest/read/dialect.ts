@@ -38,7 +38,7 @@ export function bareProvider({ name, layer }: Dialect): Provider {
   return {
     slug: name,
     name,
-    maker: 'maker',
+    signer: 'maker',
     baseUrl: '',
     auth: { scheme: 'none' },
     headers: {},

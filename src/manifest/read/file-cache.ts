@@ -20,7 +20,7 @@ export type FileCache = {
 export const noCache: FileCache = { read: () => undefined, write: () => {}, written: () => Promise.resolve() }
 
 /** Entries that no start has read for so long are deleted. Days. */
-const mostIdleDays = 30
+const maxIdleDays = 30
 const dayMs = 86_400_000
 
 /** Files that are written at the same time: the disk's work, beside which this thread does its own. */
@@ -96,7 +96,7 @@ async function openFolder(folder: string): Promise<void> {
     await mkdir(folder, { recursive: true, mode: 0o700 })
     for (const name of await readdir(folder)) {
       const path = join(folder, name)
-      if ((await lstat(path)).mtimeMs < Date.now() - mostIdleDays * dayMs) await rm(path, { force: true })
+      if ((await lstat(path)).mtimeMs < Date.now() - maxIdleDays * dayMs) await rm(path, { force: true })
     }
   } catch {}
 }

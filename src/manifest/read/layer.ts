@@ -1,7 +1,7 @@
-import type { GovernedField } from '../../api/restricted-fields.ts'
+import type { RestrictedField } from '../../api/restricted-fields.ts'
 import type { ErrorCode } from '../../core/errors.ts'
 import { isObject, type JsonObject } from '../../core/json.ts'
-import { longestName } from '../../core/names.ts'
+import { maxNameLength } from '../../core/names.ts'
 import type { Operation } from '../../core/operation.ts'
 import type { Finish } from '../../core/reply.ts'
 import type { Api, NeutralRequest, TargetFacts } from '../../core/request.ts'
@@ -42,7 +42,7 @@ export type Layer = {
   /** False where the provider lists no models although its dialect defines how. */
   listing?: ModelListing | false
   /** Fields of requests that change who serves, what it costs or what is kept. */
-  governed: readonly GovernedField[]
+  restricted: readonly RestrictedField[]
   errors: { [name: string]: ErrorCode }
   traits: Trait[]
   examples: Example[]
@@ -93,7 +93,7 @@ export type LayerFile = {
     [operation in Operation]?: OperationFile | boolean
   }
   errors?: { [name: string]: ErrorCode }
-  restricted?: { [name: string]: Omit<GovernedField, 'name' | 'rule'> & { rule?: 'refuse' | 'inside' } }
+  restricted?: { [name: string]: Omit<RestrictedField, 'name' | 'rule'> & { rule?: 'refuse' | 'inside' } }
   traits?: { match: string; facts: Trait['facts'] }[]
   examples?: Example[]
 }
@@ -115,7 +115,7 @@ export function readLayer(source: Source, around: Around = {}): { layer: Layer; 
     headers: file.headers ?? {},
     errors: file.errors ?? {},
     groups: file.groups ?? {},
-    governed: Object.entries(file.restricted ?? {}).map(([name, field]) => ({ name, rule: 'refuse', ...field })),
+    restricted: Object.entries(file.restricted ?? {}).map(([name, field]) => ({ name, rule: 'refuse', ...field })),
     traits: readTraits(reader, file.traits ?? []),
     examples: file.examples ?? [],
     places: reader.places,
@@ -152,7 +152,7 @@ export function sharedTraits(source: Source): Layer {
     headers: {},
     errors: {},
     groups: {},
-    governed: [],
+    restricted: [],
     traits,
     examples: [],
     places: new Map(),
@@ -179,7 +179,7 @@ type Reading = Pick<MappingReader, 'source' | 'problems'>
 
 function readTraits(reading: Reading, traits: NonNullable<LayerFile['traits']>): Trait[] {
   return traits.flatMap(({ match, facts }, index) => {
-    const pattern = readPattern(reading, ['traits', index, 'match'], match, { longest: longestName })
+    const pattern = readPattern(reading, ['traits', index, 'match'], match, { maxLength: maxNameLength })
     return pattern ? [{ match: pattern, facts }] : []
   })
 }

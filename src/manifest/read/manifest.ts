@@ -55,7 +55,7 @@ export function loadManifest(source: Source, around: Surroundings): { loaded?: L
   const resolved = resolveReferences(source, file, layers, around)
   problems.push(...resolved.problems)
   if (hasErrors(problems)) return { problems }
-  const { errors, traits, governed } = merge(layers)
+  const { errors, traits, restricted } = merge(layers)
   const sameAs = layers.findLast((one) => one.sameAs)?.sameAs
   const others = besideChat(layers)
   problems.push(...formatProblems(source, others, sameAs))
@@ -63,7 +63,7 @@ export function loadManifest(source: Source, around: Surroundings): { loaded?: L
   const provider: Provider = {
     slug: file.slug,
     name: file.name,
-    maker: file.signer ?? file.slug,
+    signer: file.signer ?? file.slug,
     ...resolved.values,
     timeouts: timeoutsOf(file.timeouts, around.settings?.value.timeouts),
     ...limitsOf(around.settings?.value.limits),
@@ -73,7 +73,7 @@ export function loadManifest(source: Source, around: Surroundings): { loaded?: L
     ...others,
     errors,
     traits,
-    ...(governed.length > 0 && { governed }),
+    ...(restricted.length > 0 && { restricted }),
     unknownModels: around.settings?.value.unknown_models ?? file.unknown_models ?? 'refuse',
     ...(modelIds && { modelIds }),
     ...(file.idempotency !== undefined && { idempotency: file.idempotency.toLowerCase() }),

@@ -1,9 +1,9 @@
 import { type Operation, operations } from '../../core/operation.ts'
 import type { Problem } from '../check/problem.ts'
-import { undeclarable, unknownLoss } from '../fields.ts'
+import { undeclarable, unsupportedNameProblem } from '../fields.ts'
 import type { Job, OperationEndpoint, OperationEndpoints } from '../operation.ts'
 import type { ChatEndpoint, Provider, StreamForm, Timeouts } from '../provider.ts'
-import type { Loss } from '../types.ts'
+import type { UnsupportedField } from '../types.ts'
 import type { PartialChat } from './chat-layer.ts'
 import type { Layer } from './layer.ts'
 import type { PartialOperation } from './operation-layer.ts'
@@ -21,10 +21,10 @@ export const defaultTimeouts: Timeouts = {
 /** Merges what all kinds of layers have, the later ones over the earlier ones: tables join by name, lists add up. */
 export function merge(
   layers: readonly Layer[],
-): Pick<Provider, 'errors' | 'traits'> & Pick<Layer, 'headers' | 'governed'> {
-  const governed = new Map(layers.flatMap((layer) => layer.governed.map((field) => [field.name, field] as const)))
+): Pick<Provider, 'errors' | 'traits'> & Pick<Layer, 'headers' | 'restricted'> {
+  const governed = new Map(layers.flatMap((layer) => layer.restricted.map((field) => [field.name, field] as const)))
   return {
-    governed: [...governed.values()],
+    restricted: [...governed.values()],
     headers: Object.assign({}, ...layers.map(({ headers }) => headers)),
     // Codes come from providers: a name that every object has must not be found in the table.
     errors: Object.assign(Object.create(null), ...layers.map(({ errors }) => errors)),
@@ -54,11 +54,12 @@ export function chatOf(layers: readonly Layer[], source: Source): { chat?: ChatE
     .filter(([, declared]) => declared === undefined)
     .map(([name]) => name)
   // A provider may have operations alone.
-  if (parts.length === 0 && layers.some(({ offers }) => offers.length > 0)) return { problems: lossProblems(layers) }
+  if (parts.length === 0 && layers.some(({ offers }) => offers.length > 0))
+    return { problems: unsupportedProblems(layers) }
   if (path === undefined || !request || !reply || absent.length > 0) {
     const broken = new Set(parts.flatMap((part) => part.broken))
     const gaps = absent.filter((name) => !broken.has(name)).map((name) => missing(source, name, layers.length > 1))
-    return { problems: [...gaps, ...lossProblems(layers)] }
+    return { problems: [...gaps, ...unsupportedProblems(layers)] }
   }
   const tables = layers.flatMap(({ finish }) => (finish ? [finish] : []))
   const usage = layers.findLast((layer) => layer.usage)?.usage
@@ -74,10 +75,10 @@ export function chatOf(layers: readonly Layer[], source: Source): { chat?: ChatE
     ...(usage && { usage }),
     ...(failure && { failure }),
     patch: Object.assign({}, ...parts.map(({ patch }) => patch)),
-    losses: lossesOf(layers),
+    unsupported: unsupportedOf(layers),
     history: Object.assign({}, ...parts.map(({ history }) => history)),
   }
-  return { chat, problems: lossProblems(layers) }
+  return { chat, problems: unsupportedProblems(layers) }
 }
 
 /** Merges the stream form of all layers. The place of the text is given by the last one that defines how events are read. */
@@ -88,24 +89,26 @@ function streamOf(parts: readonly PartialChat[]): Partial<StreamForm> {
 }
 
 /** Returns the unsupported fields of all layers; the name of a group stands for those in it. */
-function lossesOf(layers: readonly Layer[]): Loss[] {
+function unsupportedOf(layers: readonly Layer[]): UnsupportedField[] {
   const groups = groupsOf(layers)
   return layers.flatMap(({ chat }) =>
-    (chat?.losses ?? []).flatMap((loss) => (groups[loss.field] ?? [loss.field]).map((field) => ({ ...loss, field }))),
+    (chat?.unsupported ?? []).flatMap((loss) =>
+      (groups[loss.field] ?? [loss.field]).map((field) => ({ ...loss, field })),
+    ),
   )
 }
 
 /** Finds names of unsupported fields in the last layer that mean nothing; those of the others are reported with their own files. */
-function lossProblems(layers: readonly Layer[]): Problem[] {
+function unsupportedProblems(layers: readonly Layer[]): Problem[] {
   const layer = layers.at(-1)
   if (!layer) return []
   const names = Object.keys(groupsOf(layers))
   const inGroups = Object.entries(layer.groups).flatMap(([name, fields]) =>
     fields.map((field, index) => ({ field, path: ['groups', name, index] })),
   )
-  const losses = (layer.chat?.losses ?? []).filter(({ field }) => !names.includes(field))
+  const losses = (layer.chat?.unsupported ?? []).filter(({ field }) => !names.includes(field))
   return [...inGroups, ...losses].flatMap(({ field, path }) => {
-    const wrong = unknownLoss(field, names) ?? undeclarable(field)
+    const wrong = unsupportedNameProblem(field, names) ?? undeclarable(field)
     return wrong === undefined ? [] : [layer.source.problem(path, wrong)]
   })
 }
@@ -167,7 +170,7 @@ export function hasAny(endpoints: OperationEndpoints): boolean {
 
 function join(parts: readonly PartialOperation[]): { endpoint?: Described; missing?: string } {
   const all: PartialOperation = Object.assign({}, ...parts)
-  const { path, patch: _, losses: __, stream: ___, job: ____, ...rest } = all
+  const { path, patch: _, unsupported: __, stream: ___, job: ____, ...rest } = all
   if (path === undefined) return { missing: 'path' }
   const stream = Object.assign({}, ...parts.map((part) => part.stream))
   const job: Partial<Job> = Object.assign({}, ...parts.map((part) => part.job))
@@ -180,7 +183,7 @@ function join(parts: readonly PartialOperation[]): { endpoint?: Described; missi
     ...rest,
     path,
     patch: Object.assign({}, ...parts.map(({ patch }) => patch)),
-    losses: parts.flatMap(({ losses }) => losses),
+    unsupported: parts.flatMap(({ unsupported }) => unsupported),
     ...((rest.answer === 'events' || parts.some((part) => part.stream)) && {
       stream: { path, format: 'sse', ...stream },
     }),

@@ -4,16 +4,18 @@ import type { Mapping } from '../../mapping/mapping.ts'
 import { membersOf, mentionsOf } from '../../mapping/mentions.ts'
 import { operationNameProblems, targetProblems } from '../check/request-names.ts'
 import type { Job, OperationEndpoint, OperationRequestMapping, OperationStream } from '../operation.ts'
-import type { Loss } from '../types.ts'
+import type { UnsupportedField } from '../types.ts'
 import type { MappingReader } from './mapping-reader.ts'
 import type { Path } from './position.ts'
 import type { Fragment } from './program.ts'
 import type { OperationFile } from './types.ts'
 
 /** An endpoint as far as one file describes it. */
-export type PartialOperation = Partial<Omit<OperationEndpoint, 'offered' | 'stream' | 'losses' | 'patch' | 'job'>> & {
+export type PartialOperation = Partial<
+  Omit<OperationEndpoint, 'offered' | 'stream' | 'unsupported' | 'patch' | 'job'>
+> & {
   patch: OperationEndpoint['patch']
-  losses: readonly Loss[]
+  unsupported: readonly UnsupportedField[]
   stream?: Partial<OperationStream>
   job?: Partial<Job>
 }
@@ -61,7 +63,7 @@ function readOperation(reader: MappingReader, at: Path, file: OperationFile): Pa
     ...(usage && { usage }),
     patch: readPatch(reader, [...at, 'patch'], file.patch ?? {}),
     ...(file.stream && { stream: readStream(reader, [...at, 'stream'], file.stream) }),
-    losses: readLosses(reader, [...at, 'unsupported'], file.unsupported ?? []),
+    unsupported: readUnsupported(reader, [...at, 'unsupported'], file.unsupported ?? []),
     ...(batch && { batch }),
     ...(file.job && { job: readJob(reader, [...at, 'job'], file.job) }),
   }
@@ -134,7 +136,11 @@ function readStream(
   }
 }
 
-function readLosses(reader: MappingReader, at: Path, losses: NonNullable<OperationFile['unsupported']>): Loss[] {
+function readUnsupported(
+  reader: MappingReader,
+  at: Path,
+  losses: NonNullable<OperationFile['unsupported']>,
+): UnsupportedField[] {
   return losses.map((loss, index) => {
     const path = [...at, index]
     const { field, when } = typeof loss === 'string' ? { field: loss } : loss

@@ -5,7 +5,7 @@ import type { Path } from './position.ts'
 import type { Source } from './source.ts'
 
 /** Use of a pattern: on texts of at most `longest` characters (default: of any length), on whole texts, case-insensitively. */
-type Use = { longest?: number; whole?: boolean; anyCase?: boolean }
+type Use = { maxLength?: number; whole?: boolean; anyCase?: boolean }
 
 /**
  * Reads a regular expression of a file. Returns undefined, with a problem, when it is not one, or when its time is not bounded: clients'
@@ -15,12 +15,12 @@ export function readPattern(
   { source, problems }: { source: Source; problems: Problem[] },
   path: Path,
   pattern: string,
-  { longest = Number.POSITIVE_INFINITY, whole = false, anyCase = false }: Use = {},
+  { maxLength = Number.POSITIVE_INFINITY, whole = false, anyCase = false }: Use = {},
 ): Pattern | undefined {
   try {
     const letters = anyCase && new RegExp(pattern) ? ofAnyCase(pattern) : pattern
     const bounded = bound(new RegExp(whole ? `^(?:${letters})$` : letters))
-    if (bounded && bounded.longest >= longest) return bounded.expression
+    if (bounded && bounded.longest >= maxLength) return bounded.expression
     problems.push(source.problem(path, unbounded))
   } catch (error) {
     problems.push(source.problem(path, `not a regular expression: ${(error as Error).message}`))

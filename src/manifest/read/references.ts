@@ -69,7 +69,7 @@ export type Surroundings = {
   env: Environment
   /** All manifests by slug, for those that share models or traits; without it what they share is not known. */
   manifests?: Names<Source>
-  settings?: { value: ProviderSettings; blame(path: Path, message: string): Problem }
+  settings?: { value: ProviderSettings; problemAt(path: Path, message: string): Problem }
   /** Additions of plugins. */
   extensions?: Extensions
 }
@@ -86,7 +86,7 @@ export function resolveReferences(
 ): Resolution {
   const problems: Problem[] = []
   const missing = new Set<string>()
-  const { value: over = {}, blame: blameSettings } = around.settings ?? {}
+  const { value: over = {}, problemAt: blameSettings } = around.settings ?? {}
   const blameFile = (path: Path, message: string) => source.problem(path, message)
   const blamer = (isOver: boolean) => (isOver && blameSettings ? blameSettings : blameFile)
 

@@ -1,4 +1,4 @@
-import { longestName } from '../../core/names.ts'
+import { maxNameLength } from '../../core/names.ts'
 import { hasErrors, type Problem } from '../check/problem.ts'
 import type { Provider, Variant } from '../provider.ts'
 import { exportsOf, foundation } from './base-layers.ts'
@@ -43,7 +43,7 @@ function loadVariant(manifest: Manifest, said: VariantFile, source: Source) {
   if (said.match === undefined && said.when === undefined) {
     return { problems: [source.problem([], 'a variant needs `match` or `when`, to say what is different')] }
   }
-  const match = said.match && readPattern({ source, problems }, ['match'], said.match, { longest: longestName })
+  const match = said.match && readPattern({ source, problems }, ['match'], said.match, { maxLength: maxNameLength })
   const below = foundation(source, said, around)
   problems.push(...below.problems)
   const layers = [...under(said, manifest.layers, below.layers), layer]
@@ -61,7 +61,7 @@ function loadVariant(manifest: Manifest, said: VariantFile, source: Source) {
     ...resolved.values,
     // The same credential object: state that belongs to its identity, such as a token, is shared.
     auth: base.auth,
-    maker: said.signer ?? base.maker,
+    signer: said.signer ?? base.signer,
     ...mergedTables(layers),
     ...(sameAs && { sameAs }),
     ...besideChat(layers),
@@ -107,7 +107,7 @@ function addressOf({ base_url }: VariantFile): Pick<VariantFile, 'base_url'> {
   return base_url === undefined ? {} : { base_url }
 }
 
-function mergedTables(layers: readonly Layer[]): Pick<Provider, 'errors' | 'traits' | 'governed'> {
-  const { errors, traits, governed } = merge(layers)
-  return { errors, traits, ...(governed.length > 0 && { governed }) }
+function mergedTables(layers: readonly Layer[]): Pick<Provider, 'errors' | 'traits' | 'restricted'> {
+  const { errors, traits, restricted } = merge(layers)
+  return { errors, traits, ...(restricted.length > 0 && { restricted }) }
 }

@@ -73,25 +73,25 @@ function withOwnTools(support: Support, sameAs: Api): Support {
 }
 
 /** The names of what a request uses and a mapping does not support. */
-export function inferredLosses(request: NeutralRequest, support: Support): string[] {
+export function inferredUnsupported(request: NeutralRequest, support: Support): string[] {
   const lost: string[] = []
   for (const field of Object.keys(request)) {
-    const found = lostIn(field, request[field as keyof NeutralRequest] as Json | undefined, support)
+    const found = unsupportedIn(field, request[field as keyof NeutralRequest] as Json | undefined, support)
     if (found.length > 0) lost.push(...found)
   }
-  if (choosesLostTool(request, support)) lost.push('tool_choice')
+  if (choosesUnsupportedTool(request, support)) lost.push('tool_choice')
   return lost
 }
 
 /** Returns the features that never reach an endpoint: unsupported by its mapping, or declared unsupported without a condition. */
-export function unsupportedByEndpoint({ request, losses }: ChatEndpoint): string[] {
-  const declared = losses.filter(({ when }) => !when).map(({ field }) => field)
+export function unsupportedByEndpoint({ request, unsupported }: ChatEndpoint): string[] {
+  const declared = unsupported.filter(({ when }) => !when).map(({ field }) => field)
   return distinctNames([...unsupportedByMapping(request.support), ...declared])
 }
 
 /** Checks whether parts of a type may reach an endpoint. */
-export function takesPart({ request, losses }: ChatEndpoint, type: string): boolean {
-  return request.support.part(type) && !losses.some(({ field, when }) => !when && field === `parts.${type}`)
+export function takesPart({ request, unsupported }: ChatEndpoint, type: string): boolean {
+  return request.support.part(type) && !unsupported.some(({ field, when }) => !when && field === `parts.${type}`)
 }
 
 /** The fields, types of parts and kinds of tools that a mapping does not support. */
@@ -109,23 +109,23 @@ export function unsupportedByMapping(support: Support): string[] {
 
 const none: readonly string[] = []
 
-function lostIn(field: string, value: Json | undefined, support: Support): readonly string[] {
+function unsupportedIn(field: string, value: Json | undefined, support: Support): readonly string[] {
   if (value === undefined || value === null || (Array.isArray(value) && value.length === 0)) return none
   switch (neutralFields[field as keyof typeof neutralFields]) {
     case 'parts':
-      return lostInMessages(value as JsonObject[], support)
+      return unsupportedInMessages(value as JsonObject[], support)
     case 'kinds':
-      return lostTools(value as unknown as Tool[], support)
+      return unsupportedTools(value as unknown as Tool[], support)
     case 'paths':
-      return lostMembers('extensions', value as JsonObject, support.members(field)).flatMap((name) => {
+      return unsupportedMembers('extensions', value as JsonObject, support.members(field)).flatMap((name) => {
         return name === 'extensions.reasoning' ? namesBelow(name, (value as JsonObject).reasoning) : [name]
       })
     case 'members':
-      if (support.has(field)) return lostMembers(field, value as JsonObject, support.members(field))
+      if (support.has(field)) return unsupportedMembers(field, value as JsonObject, support.members(field))
       return [field]
     case 'texts':
       if (!support.has(field)) return [field]
-      return lostMembersOfTexts(value as JsonObject[], support)
+      return unsupportedMembersOfTexts(value as JsonObject[], support)
     case 'whole':
       return support.has(field) ? none : [field]
     default:
@@ -138,34 +138,34 @@ function namesBelow(name: string, value: Json | undefined): string[] {
   return isObject(value) ? Object.keys(value).map((member) => `${name}.${member}`) : [name]
 }
 
-function lostMembersOfTexts(parts: readonly JsonObject[], support: Support): string[] {
+function unsupportedMembersOfTexts(parts: readonly JsonObject[], support: Support): string[] {
   const lost: string[] = []
-  for (const part of parts) collectLostMembersOfPart(part, support, lost)
+  for (const part of parts) collectUnsupportedMembersOfPart(part, support, lost)
   return lost
 }
 
-function lostInMessages(messages: readonly JsonObject[], support: Support): string[] {
+function unsupportedInMessages(messages: readonly JsonObject[], support: Support): string[] {
   const lost: string[] = []
   for (const { parts, name } of messages) {
-    collectLostParts(parts as JsonObject[], support, lost)
+    collectUnsupportedParts(parts as JsonObject[], support, lost)
     if (name !== undefined && !support.named('name')) lost.push('messages.name')
   }
   return lost
 }
 
-function collectLostParts(parts: readonly JsonObject[], support: Support, lost: string[]): void {
+function collectUnsupportedParts(parts: readonly JsonObject[], support: Support, lost: string[]): void {
   for (const part of parts) {
     if (!support.part(part.type as string)) {
       lost.push(`parts.${part.type}`)
       continue
     }
-    if (part.type === 'tool_result') collectLostParts(part.parts as JsonObject[], support, lost)
-    collectLostMembersOfPart(part, support, lost)
+    if (part.type === 'tool_result') collectUnsupportedParts(part.parts as JsonObject[], support, lost)
+    collectUnsupportedMembersOfPart(part, support, lost)
   }
 }
 
 /** Optional members of a part that reach the provider only if the mapping names them. */
-function collectLostMembersOfPart(part: JsonObject, support: Support, lost: string[]): void {
+function collectUnsupportedMembersOfPart(part: JsonObject, support: Support, lost: string[]): void {
   if (part.cache !== undefined && !support.named('cache')) lost.push('parts.cache')
   if (part.detail !== undefined && part.detail !== 'auto' && !support.named('detail')) lost.push('parts.detail')
   if (part.file_id !== undefined && !support.named('file_id')) lost.push('parts.file_id')
@@ -173,7 +173,7 @@ function collectLostMembersOfPart(part: JsonObject, support: Support, lost: stri
   if (part.is_error === true && !support.named('is_error')) lost.push('parts.is_error')
 }
 
-function lostTools(tools: readonly Tool[], support: Support): string[] {
+function unsupportedTools(tools: readonly Tool[], support: Support): string[] {
   return tools.flatMap((tool) => {
     const { kind, cache } = tool
     if (!support.has('tools')) return ['tools']
@@ -187,14 +187,14 @@ function lostTools(tools: readonly Tool[], support: Support): string[] {
 }
 
 /** Members that are not in the tree, by their full path. */
-function lostMembers(path: string, value: JsonObject, tree: PathTree): string[] {
+function unsupportedMembers(path: string, value: JsonObject, tree: PathTree): string[] {
   if (tree === whole) return []
   return Object.entries(value).flatMap(([name, member]) => {
     if (member === undefined || member === null) return []
     const inner = tree.get(name)
     if (inner === undefined) return labels.has(`${path}.${name}`) ? [] : [`${path}.${name}`]
     const items = [member].flat().filter(isObject)
-    return items.flatMap((item) => lostMembers(`${path}.${name}`, item, inner))
+    return items.flatMap((item) => unsupportedMembers(`${path}.${name}`, item, inner))
   })
 }
 
@@ -205,7 +205,7 @@ function lostMembers(path: string, value: JsonObject, tree: PathTree): string[] 
 export function supportedOnly(request: NeutralRequest, support: Support): NeutralRequest {
   const { messages, tools } = request
   const partsFit = messages.every(({ parts }) => parts.every((part) => fits(part, support)))
-  const toolsFit = (!tools || tools.every((tool) => support.tool(tool))) && !choosesLostTool(request, support)
+  const toolsFit = (!tools || tools.every((tool) => support.tool(tool))) && !choosesUnsupportedTool(request, support)
   if (partsFit && toolsFit) return request
   const supported = partsFit ? messages : messages.map((message) => withSupportedParts(message, support))
   const fitting = { ...request, messages: supported }
@@ -243,7 +243,7 @@ function supportedParts(parts: readonly Part[], support: Support): Part[] {
 function withTools(request: NeutralRequest, remaining: readonly Tool[], support: Support): NeutralRequest {
   const { tools: _tools, tool_choice: choice, parallel_tool_calls: parallel, ...rest } = request
   if (remaining.length === 0) return rest
-  const keptChoice = choosesLostTool(request, support) ? undefined : narrowed(choice, request, remaining)
+  const keptChoice = choosesUnsupportedTool(request, support) ? undefined : narrowed(choice, request, remaining)
   return {
     ...rest,
     tools: [...remaining],
@@ -274,7 +274,7 @@ export function withoutIdleChoice(request: NeutralRequest, support: Support): Ne
 }
 
 /** Checks whether the choice demands a tool that is dropped, or is one that only another client API defines. */
-function choosesLostTool({ tool_choice: choice, tools = [] }: NeutralRequest, support: Support): boolean {
+function choosesUnsupportedTool({ tool_choice: choice, tools = [] }: NeutralRequest, support: Support): boolean {
   if (choice === undefined || choice === 'auto' || choice === 'none') return false
   if (typeof choice === 'object' && 'definition' in choice) return support.has('tool_choice') && !support.tool(choice)
   const noneLeft = tools.length > 0 && !tools.some((tool) => support.tool(tool))

@@ -6,7 +6,7 @@ import { type ModelTarget, targetFacts } from '../target.ts'
 import { mapRequest } from './translate.ts'
 
 /** Request members under a provider's own names, where it speaks the client's format and clients have several names for the same. */
-export type OwnWords = {
+export type OwnFormatFields = {
   /** The members of the body that ask for reasoning, and to cache the whole prompt. */
   members: JsonObject
   /** The members of a content part that ask to cache the prompt up to it; undefined where no part can. */
@@ -16,31 +16,35 @@ export type OwnWords = {
 }
 
 /** Limits of a cache: there are few different values, and most calls repeat one of them. */
-const mostKnown = 1_000
-const longestKey = 4_000
-const known = new WeakMap<Provider, Map<string, Promise<OwnWords>>>()
+const maxKnown = 1_000
+const maxKeyLength = 4_000
+const known = new WeakMap<Provider, Map<string, Promise<OwnFormatFields>>>()
 
 /** Returns the result of the request mapping for the reasoning and the cache hints of a request whose body is otherwise only edited. */
-export async function ownWords(provider: Provider, request: NeutralRequest, target: ModelTarget): Promise<OwnWords> {
+export async function ownFormatFields(
+  provider: Provider,
+  request: NeutralRequest,
+  target: ModelTarget,
+): Promise<OwnFormatFields> {
   const facts = targetFacts(provider, target)
-  const wish = wishOf(request)
-  const words = known.get(provider) ?? new Map<string, Promise<OwnWords>>()
+  const wish = preferencesOf(request)
+  const words = known.get(provider) ?? new Map<string, Promise<OwnFormatFields>>()
   known.set(provider, words)
   const key = JSON.stringify([target.model, facts, wish])
   const found = words.get(key)
   if (found) return await found
-  const made = wordsFor(provider, wish, target.model, facts)
-  if (key.length > longestKey) return await made
-  if (words.size >= mostKnown) words.clear()
+  const made = fieldsFor(provider, wish, target.model, facts)
+  if (key.length > maxKeyLength) return await made
+  if (words.size >= maxKnown) words.clear()
   words.set(key, made)
   // A mapping may fail for reasons that pass, such as its limit of time.
   made.catch(() => words.delete(key))
   return await made
 }
 
-type Wish = Pick<NeutralRequest, 'reasoning' | 'cache' | 'extensions'>
+type Preferences = Pick<NeutralRequest, 'reasoning' | 'cache' | 'extensions'>
 
-function wishOf({ reasoning, cache, extensions = {} }: NeutralRequest): Wish {
+function preferencesOf({ reasoning, cache, extensions = {} }: NeutralRequest): Preferences {
   const { reasoning: others, reasoning_effort: level } = extensions
   return {
     ...(reasoning && { reasoning }),
@@ -52,7 +56,12 @@ function wishOf({ reasoning, cache, extensions = {} }: NeutralRequest): Wish {
   }
 }
 
-async function wordsFor(provider: Provider, wish: Wish, model: string, facts: TargetFacts): Promise<OwnWords> {
+async function fieldsFor(
+  provider: Provider,
+  wish: Preferences,
+  model: string,
+  facts: TargetFacts,
+): Promise<OwnFormatFields> {
   const hinted: NeutralRequest = {
     model,
     messages: [{ role: 'user', parts: [{ type: 'text', text: '-', cache: {} }] }],

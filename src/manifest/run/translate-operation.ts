@@ -37,7 +37,7 @@ export function operationContext(
 /** A request as the provider gets it: translated, or the client's own fields with the provider's id of the model. */
 export async function writeOperation(context: OperationContext, model: string): Promise<WrittenOperation> {
   const { provider, endpoint, request, facts } = context
-  const lost = await declaredLosses(context, model)
+  const lost = await declaredUnsupported(context, model)
   const fields = without(request.fields, lost)
   const input = { ...fields, model, target: facts }
   const query = endpoint.query
@@ -143,10 +143,10 @@ const routerFields: ReadonlySet<string> = new Set([
   'return_documents',
 ])
 
-async function declaredLosses({ provider, endpoint, request, facts }: OperationContext, model: string) {
+async function declaredUnsupported({ provider, endpoint, request, facts }: OperationContext, model: string) {
   const lost: string[] = []
   const input = { ...request.fields, model, target: facts }
-  for (const { field, when } of endpoint.losses) {
+  for (const { field, when } of endpoint.unsupported) {
     const isUsed = request.fields[field] !== undefined || request.unread[field] !== undefined
     if (!isUsed) continue
     if (!when || (await runMapping(provider, `unsupported.${field}`, when, input)) === true) lost.push(field)

@@ -5,18 +5,18 @@ import { withoutRestoredReasoning, withReasoningFor } from '../../core/restored-
 import type { Mapping } from '../../mapping/mapping.ts'
 import type { ChatEndpoint, Provider } from '../provider.ts'
 import { type ModelTarget, type Target, targetFacts } from '../target.ts'
-import { demandsTool, inferredLosses, supportedOnly, supportFor, withoutIdleChoice } from './inferred-support.ts'
+import { demandsTool, inferredUnsupported, supportedOnly, supportFor, withoutIdleChoice } from './inferred-support.ts'
 import { isPresent, readFinish, readUsage, reportedFailureOf } from './read-reply.ts'
 import { repairHistory } from './repair-history.ts'
 import { andThen, chatEndpoint, requireObject, runMapping, unreadable } from './run-mapping.ts'
 import {
-  type DeclaredLoss,
-  declaredLosses,
+  declaredUnsupported,
   demanding,
   distinctNames,
   foreignOpaque,
   namesInRequest,
   requestWithoutFields,
+  type UnsupportedRule,
 } from './unsupported.ts'
 
 /** A provider's JSON for a request, and the neutral names of the dropped fields. */
@@ -73,7 +73,7 @@ export async function mapRequest(
   const result = requireObject(provider, 'request', running instanceof Promise ? await running : running)
   const lost = [
     ...declared,
-    ...inferredLosses(request, support),
+    ...inferredUnsupported(request, support),
     ...foreignOpaque(request, facts.signer),
     ...(demandsTool(request) && !demandsTool(supported) ? ['tool_choice'] : []),
   ]
@@ -85,7 +85,7 @@ export async function mapRequest(
 }
 
 /** Returns the dropped fields of a request whose body is edited instead of translated: only declared ones, everything else survives. */
-export function usedLosses(
+export function unsupportedInRequest(
   provider: Provider,
   request: NeutralRequest,
   target?: ModelTarget,
@@ -107,22 +107,22 @@ function declaredFor(
   input: () => unknown,
 ): string[] | Promise<string[]> {
   let made: unknown
-  return declaredLosses(lossesFor(chatEndpoint(provider), lacks), request, (when, field) => {
+  return declaredUnsupported(unsupportedFor(chatEndpoint(provider), lacks), request, (when, field) => {
     made ??= input()
     return runMapping(provider, `unsupported.${field}`, when, made)
   })
 }
 
 /** The unsupported fields of an endpoint for models that lack the same, made once: the list of what a model lacks belongs to its entry. */
-const lossesByModel = new WeakMap<ChatEndpoint, WeakMap<readonly string[], readonly DeclaredLoss[]>>()
+const unsupportedByModel = new WeakMap<ChatEndpoint, WeakMap<readonly string[], readonly UnsupportedRule[]>>()
 
-function lossesFor(chat: ChatEndpoint, lacks: readonly string[] | undefined): readonly DeclaredLoss[] {
-  if (!lacks) return chat.losses
-  const known = lossesByModel.get(chat) ?? new WeakMap<readonly string[], readonly DeclaredLoss[]>()
-  lossesByModel.set(chat, known)
+function unsupportedFor(chat: ChatEndpoint, lacks: readonly string[] | undefined): readonly UnsupportedRule[] {
+  if (!lacks) return chat.unsupported
+  const known = unsupportedByModel.get(chat) ?? new WeakMap<readonly string[], readonly UnsupportedRule[]>()
+  unsupportedByModel.set(chat, known)
   let losses = known.get(lacks)
   if (!losses) {
-    losses = [...chat.losses, ...lacks.map((field) => ({ field }))]
+    losses = [...chat.unsupported, ...lacks.map((field) => ({ field }))]
     known.set(lacks, losses)
   }
   return losses

@@ -3,30 +3,30 @@ import type { Part } from '../../core/parts.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import type { Mapping } from '../../mapping/mapping.ts'
 import { partTypes, undemanding } from '../fields.ts'
-import type { Loss } from '../types.ts'
+import type { UnsupportedField } from '../types.ts'
 
 /** Function that runs the condition of an unsupported field over the request and the facts about its target. */
 export type Evaluate = (when: Mapping, field: string) => unknown
 
 /** An unsupported field without its place in a file. */
-export type DeclaredLoss = Pick<Loss, 'field' | 'when'>
+export type UnsupportedRule = Pick<UnsupportedField, 'field' | 'when'>
 
 /**
  * Returns the fields declared unsupported that this request uses, and whose `when` is true. A promise only where a condition is
  * interpreted.
  */
-export function declaredLosses(
-  losses: readonly DeclaredLoss[],
+export function declaredUnsupported(
+  losses: readonly UnsupportedRule[],
   request: NeutralRequest,
   evaluate: Evaluate,
 ): string[] | Promise<string[]> {
   const contents = contentsOf(request)
   const used = withUses(losses).filter(({ use }) => use(request, contents))
-  return used.length === 0 ? [] : lossesMet(used, request, evaluate)
+  return used.length === 0 ? [] : matchedUnsupported(used, request, evaluate)
 }
 
-function lossesMet(
-  used: readonly DeclaredLoss[],
+function matchedUnsupported(
+  used: readonly UnsupportedRule[],
   request: NeutralRequest,
   evaluate: Evaluate,
   met = new Set<string>(),
@@ -37,7 +37,7 @@ function lossesMet(
     if (result instanceof Promise) {
       return result.then((known) => {
         if (isTrue(known)) met.add(field)
-        return lossesMet(used.slice(index + 1), request, evaluate, met)
+        return matchedUnsupported(used.slice(index + 1), request, evaluate, met)
       })
     }
     if (isTrue(result)) met.add(field)
@@ -46,9 +46,9 @@ function lossesMet(
 }
 
 /** The lists belong to providers and models: each is prepared once. */
-const prepared = new WeakMap<readonly DeclaredLoss[], readonly (DeclaredLoss & { use: Use })[]>()
+const prepared = new WeakMap<readonly UnsupportedRule[], readonly (UnsupportedRule & { use: Use })[]>()
 
-function withUses(losses: readonly DeclaredLoss[]): readonly (DeclaredLoss & { use: Use })[] {
+function withUses(losses: readonly UnsupportedRule[]): readonly (UnsupportedRule & { use: Use })[] {
   let made = prepared.get(losses)
   if (!made) {
     made = losses.map((loss) => ({ ...loss, use: useFor(loss.field) }))
@@ -94,7 +94,7 @@ export function demanding(names: readonly string[], request: NeutralRequest): st
   return names.flatMap((name) => {
     if (undemanding[name]?.(request[name as keyof NeutralRequest])) return []
     // An earlier call of a custom tool is sent as a function call.
-    if (name === 'tools.custom' && !holds(request.tools, ['custom'])) return []
+    if (name === 'tools.custom' && !matches(request.tools, ['custom'])) return []
     if (name === 'tools.strict' && !request.tools?.some((tool) => 'strict' in tool && tool.strict)) return []
     const { cache } = request
     if (name !== 'cache' || cache?.key === undefined) return [name]
@@ -179,14 +179,14 @@ function useFor(field: string): Use {
 /** `seed`, `tools.strict`, `tools.custom` (a kind), `parts.video` (a type), `parts.cache` (a member). */
 function useOf(field: string): Use {
   const [first = '', ...rest] = field.split('.')
-  if (field === 'tools.custom') return (request, contents) => holds(request.tools, rest) || hasCustomCall(contents)
+  if (field === 'tools.custom') return (request, contents) => matches(request.tools, rest) || hasCustomCall(contents)
   if (first !== 'parts') {
     const name = first as keyof NeutralRequest
-    return (request) => request[name] !== undefined && holds(request[name], rest)
+    return (request) => request[name] !== undefined && matches(request[name], rest)
   }
   const [second = '', ...deeper] = rest
   const isType = Object.hasOwn(partTypes, second)
-  const usesPart = (part: Part) => (isType ? part.type === second && holds(part, deeper) : holds(part, rest))
+  const usesPart = (part: Part) => (isType ? part.type === second && matches(part, deeper) : matches(part, rest))
   return (_, { parts, names }) => names.has(second) && parts.some(usesPart)
 }
 
@@ -198,13 +198,13 @@ function isCustomCall(part: Part): boolean {
   return part.type === 'tool_call' && part.kind === 'custom'
 }
 
-function holds(value: unknown, path: readonly string[]): boolean {
+function matches(value: unknown, path: readonly string[]): boolean {
   if (value === undefined || value === null) return false
-  if (Array.isArray(value)) return value.some((item) => holds(item, path))
+  if (Array.isArray(value)) return value.some((item) => matches(item, path))
   const [step, ...rest] = path
   if (step === undefined) return true
   if (!isObject(value)) return false
-  return value.kind === step || value.type === step ? holds(value, rest) : holds(value[step], rest)
+  return value.kind === step || value.type === step ? matches(value, rest) : matches(value[step], rest)
 }
 
 /** The parts of a request, those inside results among them; and the types, kinds and members that there are, by name. */

@@ -6,10 +6,10 @@ import { lackedFields } from './abilities.ts'
 import { usesField } from './unsupported.ts'
 
 /** A request, as far as it decides how a model is asked; `entry` is that of the model. */
-export type Asked = { request: NeutralRequest; entry?: ModelEntry | undefined }
+export type RequestFacts = { request: NeutralRequest; entry?: ModelEntry | undefined }
 
 /** Checks whether a request needs something that the model has and the endpoint of this provider is not known to lack. */
-export function servesNeed(need: VariantNeed, { request, entry }: Asked, provider: Provider): boolean {
+export function servesNeed(need: VariantNeed, { request, entry }: RequestFacts, provider: Provider): boolean {
   const { tools = [] } = request
   if (need === 'provider_tools') return tools.some((tool) => isProviderTool(tool) && !lacksTool(provider, tool))
   const isNeeded = need === 'tools' ? tools.some((tool) => !isProviderTool(tool)) : usesField(need, request)
@@ -36,8 +36,10 @@ export function lacksTool({ chat, sameAs }: Pick<Provider, 'chat' | 'sameAs'>, t
   return isDeclared(chat, `tools.${tool.kind}`) || (sameAs !== tool.by && !chat.request.support.tool(tool))
 }
 
-function isDeclared({ losses }: ChatEndpoint, field: string): boolean {
-  return losses.some((loss) => !loss.when && (loss.field === field || (field === 'tools' && loss.field === functions)))
+function isDeclared({ unsupported }: ChatEndpoint, field: string): boolean {
+  return unsupported.some(
+    (loss) => !loss.when && (loss.field === field || (field === 'tools' && loss.field === functions)),
+  )
 }
 
 const functions = 'tools.function'

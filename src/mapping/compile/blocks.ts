@@ -96,8 +96,8 @@ function declareVariable(generator: Generator, name: string): void {
   const variable = generator.frame.variables.get(name)
   if (!variable) return
   const isOutermost = generator.outermost.has(variable.name)
-  if (!isOutermost) statement(generator, `let ${variable.name}${variable.asked ? ' = $.unbound' : ''}`)
-  else if (variable.asked) statement(generator, `${variable.name} = $.unbound`)
+  if (!isOutermost) statement(generator, `let ${variable.name}${variable.needsCheck ? ' = $.unbound' : ''}`)
+  else if (variable.needsCheck) statement(generator, `${variable.name} = $.unbound`)
 }
 
 /** `$name := value` elsewhere than as a statement of a block. */

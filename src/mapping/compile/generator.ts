@@ -49,7 +49,7 @@ export type Variable = {
   /** True if the variable is certainly bound at the current place. */
   bound: boolean
   /** True if some use has to check at run time that the variable is bound. */
-  asked: boolean
+  needsCheck: boolean
   kind: Kind
   present: boolean
   /** True if it may hold an uncollapsed sequence. */

@@ -23,7 +23,7 @@ function resolve(generator: Generator, start: Frame | undefined, name: string): 
     if (found.bound) return codeOf(found.name, { kind, present, simple: true, raw })
     const outer = resolve(generator, frame.outer, name)
     if (outer.text === 'undefined') return codeOf(found.name, { simple: true })
-    found.asked = true
+    found.needsCheck = true
     return codeOf(`(${found.name} === $.unbound ? ${outer.text} : ${found.name})`, { simple: true })
   }
   if (generator.bindings.has(name)) return codeOf(`$.ownMember(bindings, ${JSON.stringify(name)})`, { simple: true })
@@ -67,7 +67,7 @@ export function inFrame<T>(generator: Generator, emit: () => T, outer: Frame | u
 /** Declares a variable in the current scope. */
 export function declare(generator: Generator, name: string, bound: boolean): Variable {
   const jsName = uniqueName(generator, name)
-  const variable: Variable = { name: jsName, bound, asked: false, kind: 'any', present: false }
+  const variable: Variable = { name: jsName, bound, needsCheck: false, kind: 'any', present: false }
   generator.frame.variables.set(name, variable)
   return variable
 }

@@ -15,9 +15,9 @@ const closed: CircuitState = { kind: 'closed' }
 
 /** Facts that one event loop has found out, as they are sent to others; a missing member does not apply. */
 export type CircuitFacts = {
-  failing: ClosingFacts | undefined
-  refusing: ClosingFacts | undefined
-  paused: ClosingFacts | undefined
+  failing: ClosureFacts | undefined
+  refusing: ClosureFacts | undefined
+  paused: ClosureFacts | undefined
   openings: number
   recovering: Recovery | undefined
 }
@@ -34,17 +34,17 @@ export class Circuit {
   #inARow = 0
   readonly #recent = new RecentFailures()
   /** Reason: it failed too often. */
-  readonly #failing = new Closing()
+  readonly #failing = new Closure()
   /** Reason: it refused a call, and the cause stays. */
-  readonly #refusing = new Closing()
+  readonly #refusing = new Closure()
   /** Reason: it is busy, which is not a failure. */
-  readonly #paused = new Closing()
+  readonly #paused = new Closure()
   #openings = 0
   #trials = 0
   /** Set while calls come back little by little. */
   #recovering: Recovery | undefined
 
-  state(now: number, { rampMs }: HealthSettings, caller?: string): CircuitState {
+  state(now: number, { rampUpMs }: HealthSettings, caller?: string): CircuitState {
     const isFailing = this.#failing.concerns(caller)
     const isRefusing = this.#refusing.concerns(caller)
     const openUntil = Math.max(isFailing ? this.#failing.until : 0, isRefusing ? this.#refusing.until : 0)
@@ -53,7 +53,7 @@ export class Circuit {
     if (isFailing || isRefusing) return { kind: 'half_open' }
     if (this.#recovering === undefined) return closed
     const { since, only } = this.#recovering
-    const share = firstShare + (1 - firstShare) * ((now - since) / Math.max(1, rampMs))
+    const share = firstShare + (1 - firstShare) * ((now - since) / Math.max(1, rampUpMs))
     if (share >= 1) this.#recovering = undefined
     else if (only === undefined || caller === undefined || caller === only) return { kind: 'recovering', share }
     return closed
@@ -80,11 +80,11 @@ export class Circuit {
   }
 
   /** Takes over the state that another event loop has sent. */
-  adopt(facts: CircuitFacts | undefined): void {
+  merge(facts: CircuitFacts | undefined): void {
     const stood = this.#failing.stands
-    this.#failing.adopt(facts?.failing)
-    this.#refusing.adopt(facts?.refusing)
-    this.#paused.adopt(facts?.paused)
+    this.#failing.merge(facts?.failing)
+    this.#refusing.merge(facts?.refusing)
+    this.#paused.merge(facts?.paused)
     this.#openings = facts?.openings ?? 0
     this.#recovering = facts?.recovering
     if (!stood || this.#failing.stands) return
@@ -143,8 +143,8 @@ export class Circuit {
     this.#refusing.add(now + ms, now, caller)
   }
 
-  #open(now: number, { openMs, openMostMs }: HealthSettings, random: () => number, only: string | undefined): void {
-    const ms = Math.min(openMostMs, openMs * growth ** Math.min(this.#openings, mostGrowth))
+  #open(now: number, { openMs, maxOpenMs }: HealthSettings, random: () => number, only: string | undefined): void {
+    const ms = Math.min(maxOpenMs, openMs * growth ** Math.min(this.#openings, maxGrowth))
     this.#openings++
     this.#recovering = undefined
     this.#failing.begin(now + ms * (1 + (2 * random() - 1) * spread), only)
@@ -163,7 +163,7 @@ const firstShare = 0.1
 const spread = 0.2
 /** Factor by which each open time grows: a target that is back after a minute gets calls again within half a minute. */
 const growth = 1.3
-const mostGrowth = 20
+const maxGrowth = 20
 
 /** Counts calls and their failures within about a window of time, in slots: nothing is kept of single calls. */
 export class RecentFailures {
@@ -211,10 +211,10 @@ type Slot = { at: number; calls: number; failures: Map<string, number> }
 const slots = 10
 
 /** A circuit reason that applies, as one event loop sends it to others. */
-type ClosingFacts = { until: number; only: string | undefined; successes: number; isDoubted: boolean }
+type ClosureFacts = { until: number; only: string | undefined; successes: number; isDoubted: boolean }
 
 /** A time in which a circuit is closed to calls: those of all organizations, or of the only one that it concerns. */
-class Closing {
+class Closure {
   /** Grows with every change. */
   revision = 0
   #until: number | undefined
@@ -238,13 +238,13 @@ class Closing {
   }
 
   /** Facts to share; undefined where it does not apply. */
-  get facts(): ClosingFacts | undefined {
+  get facts(): ClosureFacts | undefined {
     if (!this.stands) return undefined
     return { until: this.until, only: this.#only, successes: this.#successes, isDoubted: this.#isDoubted }
   }
 
   /** Takes over the state that another event loop has sent. */
-  adopt(facts: ClosingFacts | undefined): void {
+  merge(facts: ClosureFacts | undefined): void {
     if (facts) this.begin(facts.until, facts.only)
     else this.end()
     this.#successes = facts?.successes ?? 0
@@ -320,7 +320,7 @@ export class Circuits {
     this.#makeRoom(now, settings)
     const { provider, model } = target
     let models = this.#byTarget.get(provider)
-    if (!models || models.size >= mostModels) {
+    if (!models || models.size >= maxModels) {
       models = new Map()
       this.#byTarget.set(provider, models)
     }
@@ -352,11 +352,11 @@ export class Circuits {
   }
 
   #makeRoom(now: number, settings: HealthSettings): void {
-    if (this.#known.size < mostCircuits) return
+    if (this.#known.size < maxCircuits) return
     const targets = [...this.#known].filter(([, { scope }]) => scope === 'target')
     const closed = targets.filter(([, { circuit }]) => circuit.state(now, settings).kind === 'closed')
     const others = targets.filter(([, { circuit }]) => circuit.state(now, settings).kind !== 'closed')
-    const surplus = Math.max(0, others.length - mostCircuits / 2)
+    const surplus = Math.max(0, others.length - maxCircuits / 2)
     for (const [key] of [...closed, ...others.slice(0, surplus)]) this.#known.delete(key)
     // An organization that has been forgotten begins anew.
     this.#byTarget = new WeakMap()
@@ -374,5 +374,5 @@ export class Circuits {
   }
 }
 
-const mostModels = 1_000
-const mostCircuits = 10_000
+const maxModels = 1_000
+const maxCircuits = 10_000

@@ -2,32 +2,32 @@ import { RouterError, withoutStack } from '../../core/errors.ts'
 import { type Target, targetId } from '../../manifest/target.ts'
 
 /** Number of calls that may run at once, and of those that may wait. */
-export type GateLimits = { concurrent: number; queue: number }
+export type ConcurrencyLimits = { concurrent: number; queue: number }
 
 /** Caller of a call: organizations take turns, and calls of low priority are refused first. */
 export type Caller = { organization: string; isLow: boolean }
 
 /** Ends an admitted call; later calls have no effect. */
-export type Leave = () => void
+export type Release = () => void
 
 /** Maximum time for which calls wait. Milliseconds. */
-const longestWaitMs = 1_000
+const maxWaitMs = 1_000
 
 /**
  * Limiter of concurrent calls. Waiting calls are admitted newest first, as the oldest are the nearest to being given up, with organizations
  * in turn. A call that waits too long, or does not fit in, is refused while it is still worth trying again: immediately, unless it takes
  * the place of a call of low priority, or of the organization that has the most.
  */
-export class Gate {
-  readonly #limits: () => GateLimits
+export class ConcurrencyLimiter {
+  readonly #limits: () => ConcurrencyLimits
   #running = 0
   #waiting = 0
   /** Number of calls of low priority among them. */
   #lowWaiting = 0
   /** Waiting calls by organization, the newest last; the organization whose turn is next comes first. */
-  readonly #queues = new Map<string, Waiting[]>()
+  readonly #queues = new Map<string, PendingCaller[]>()
 
-  constructor(limits: () => GateLimits) {
+  constructor(limits: () => ConcurrencyLimits) {
     this.#limits = limits
   }
 
@@ -37,7 +37,7 @@ export class Gate {
   }
 
   /** Checks whether one more may at least wait. */
-  get hasRoom(): boolean {
+  get hasCapacity(): boolean {
     const { concurrent, queue } = this.#limits()
     return this.#running < concurrent || this.#waiting < queue
   }
@@ -52,21 +52,21 @@ export class Gate {
 
   /** Returns why a call would be refused immediately; undefined for one that would be admitted, or may wait. */
   refusal(caller: Caller): RouterError | undefined {
-    if (this.hasRoom) return undefined
+    if (this.hasCapacity) return undefined
     return this.#placeFor(caller) ? undefined : full()
   }
 
   /** Admits a call immediately, or after a wait. Rejects with RouterError `rate_limited`, or with the reason of the signal. */
-  enter(caller: Caller, signal: AbortSignal, mostMs = longestWaitMs): Leave | Promise<Leave> {
-    if (this.isOpen) return this.#letIn()
+  enter(caller: Caller, signal: AbortSignal, mostMs = maxWaitMs): Release | Promise<Release> {
+    if (this.isOpen) return this.#acquire()
     signal.throwIfAborted()
     if (this.#waiting >= this.#limits().queue && !this.#makeRoom(caller)) throw full()
-    return this.#wait(caller, signal, Math.min(mostMs, longestWaitMs))
+    return this.#wait(caller, signal, Math.min(mostMs, maxWaitMs))
   }
 
-  async #wait(caller: Caller, signal: AbortSignal, mostMs: number): Promise<Leave> {
-    const { promise, resolve, reject } = Promise.withResolvers<Leave>()
-    const waiting: Waiting = { ...caller, resolve, reject }
+  async #wait(caller: Caller, signal: AbortSignal, mostMs: number): Promise<Release> {
+    const { promise, resolve, reject } = Promise.withResolvers<Release>()
+    const waiting: PendingCaller = { ...caller, resolve, reject }
     this.#add(waiting)
     const giveUp = (reason: unknown) => {
       if (this.#remove(waiting)) reject(reason)
@@ -82,18 +82,18 @@ export class Gate {
     }
   }
 
-  #letIn(): Leave {
+  #acquire(): Release {
     this.#running++
     let isIn = true
     return () => {
       if (!isIn) return
       isIn = false
       this.#running--
-      this.#letNextIn()
+      this.#acquireNext()
     }
   }
 
-  #letNextIn(): void {
+  #acquireNext(): void {
     while (this.isOpen) {
       const next = this.#next()
       if (!next) return
@@ -104,13 +104,13 @@ export class Gate {
         this.#queues.delete(next.organization)
         this.#queues.set(next.organization, others)
       }
-      next.resolve(this.#letIn())
+      next.resolve(this.#acquire())
     }
   }
 
   /** Returns the newest call of the organization whose turn it is; one of low priority only when there is no other. */
-  #next(): Waiting | undefined {
-    let low: Waiting | undefined
+  #next(): PendingCaller | undefined {
+    let low: PendingCaller | undefined
     for (const queue of this.#queues.values()) {
       const usual = queue.findLast(({ isLow }) => !isLow)
       if (usual) return usual
@@ -132,7 +132,7 @@ export class Gate {
    * Returns the call whose place another one may take: the oldest one of low priority, else the oldest of the organization that has the
    * most.
    */
-  #placeFor({ organization, isLow }: Caller): Waiting | undefined {
+  #placeFor({ organization, isLow }: Caller): PendingCaller | undefined {
     if (isLow) return undefined
     const queues = [...this.#queues.values()]
     if (this.#lowWaiting > 0) return queues.flat().find((waiting) => waiting.isLow)
@@ -140,7 +140,7 @@ export class Gate {
     return most?.[0]?.organization === organization ? undefined : most?.[0]
   }
 
-  #add(waiting: Waiting): void {
+  #add(waiting: PendingCaller): void {
     const queue = this.#queues.get(waiting.organization)
     if (queue) queue.push(waiting)
     else this.#queues.set(waiting.organization, [waiting])
@@ -148,7 +148,7 @@ export class Gate {
     if (waiting.isLow) this.#lowWaiting++
   }
 
-  #remove(waiting: Waiting): boolean {
+  #remove(waiting: PendingCaller): boolean {
     const queue = this.#queues.get(waiting.organization)
     const index = queue?.indexOf(waiting) ?? -1
     if (!queue || index < 0) return false
@@ -160,10 +160,10 @@ export class Gate {
   }
 }
 
-type Waiting = Caller & { resolve(leave: Leave): void; reject(reason: unknown): void }
+type PendingCaller = Caller & { resolve(leave: Release): void; reject(reason: unknown): void }
 
-function longest(queues: readonly Waiting[][]): Waiting[] | undefined {
-  return queues.reduce<Waiting[] | undefined>(
+function longest(queues: readonly PendingCaller[][]): PendingCaller[] | undefined {
+  return queues.reduce<PendingCaller[] | undefined>(
     (most, one) => (most && most.length >= one.length ? most : one),
     undefined,
   )
@@ -171,67 +171,72 @@ function longest(queues: readonly Waiting[][]): Waiting[] | undefined {
 
 function full(): RouterError {
   const message = 'Too many calls are running. Send this one again in a moment.'
-  return withoutStack(() => new RouterError('rate_limited', message, { retryAfterMs: longestWaitMs }))
+  return withoutStack(() => new RouterError('rate_limited', message, { retryAfterMs: maxWaitMs }))
 }
 
 /** Concurrency limiters of targets whose provider accepts only a limited number of concurrent calls. */
-export class Gates {
-  readonly #gates = new Map<string, KnownGate>()
-  readonly #lines: number
+export class ConcurrencyLimiters {
+  readonly #limiters = new Map<string, KnownLimiter>()
+  readonly #workers: number
 
   /** `lines` is the number of event loops that share each limit. */
   constructor(lines = 1) {
-    this.#lines = lines
+    this.#workers = lines
   }
 
   /** Returns the limiter of a target; undefined for one without limits. */
-  of(target: Target): Gate | undefined {
+  of(target: Target): ConcurrencyLimiter | undefined {
     const { limits } = target.provider
     if (!limits) return undefined
     const id = targetId(target)
-    let known = this.#gates.get(id)
+    let known = this.#limiters.get(id)
     if (!known) {
-      if (this.#gates.size >= mostGates) this.#forgetEmpty()
-      known = new KnownGate(limits, this.#lines)
-      this.#gates.set(id, known)
+      if (this.#limiters.size >= maxLimiters) this.#forgetEmpty()
+      known = new KnownLimiter(limits, this.#workers)
+      this.#limiters.set(id, known)
     }
     // They may have been read again.
     known.limits = limits
-    return known.gate
+    return known.limiter
   }
 
   /** Returns the limiters that have calls at present, by the id of their target. */
-  standings(): GateStanding[] {
-    const used = [...this.#gates].filter(([, { gate }]) => gate.running + gate.waiting > 0)
-    return used.map(([id, { gate, limits }]) => standingOf(id, gate, shared(limits, this.#lines)))
+  standings(): LimiterStatus[] {
+    const used = [...this.#limiters].filter(([, { limiter }]) => limiter.running + limiter.waiting > 0)
+    return used.map(([id, { limiter, limits }]) => limiterStatus(id, limiter, shared(limits, this.#workers)))
   }
 
   #forgetEmpty(): void {
-    for (const [id, { gate }] of this.#gates) if (gate.running + gate.waiting === 0) this.#gates.delete(id)
+    for (const [id, { limiter }] of this.#limiters)
+      if (limiter.running + limiter.waiting === 0) this.#limiters.delete(id)
   }
 }
 
 /** Numbers of running and waiting calls, and the maximum that may run. */
-type GateStanding = { name: string; running: number; waiting: number; most: number }
+type LimiterStatus = { name: string; running: number; waiting: number; max: number }
 
-export function standingOf(name: string, { running, waiting }: Gate, { concurrent }: GateLimits): GateStanding {
-  return { name, running, waiting, most: concurrent }
+export function limiterStatus(
+  name: string,
+  { running, waiting }: ConcurrencyLimiter,
+  { concurrent }: ConcurrencyLimits,
+): LimiterStatus {
+  return { name, running, waiting, max: concurrent }
 }
 
-class KnownGate {
-  limits: GateLimits
-  readonly gate: Gate
+class KnownLimiter {
+  limits: ConcurrencyLimits
+  readonly limiter: ConcurrencyLimiter
 
-  constructor(limits: GateLimits, lines: number) {
+  constructor(limits: ConcurrencyLimits, lines: number) {
     this.limits = limits
-    this.gate = new Gate(() => shared(this.limits, lines))
+    this.limiter = new ConcurrencyLimiter(() => shared(this.limits, lines))
   }
 }
 
 /** Returns the share of the limits that one of several event loops has. */
-export function shared({ concurrent, queue }: GateLimits, lines: number): GateLimits {
+export function shared({ concurrent, queue }: ConcurrencyLimits, lines: number): ConcurrencyLimits {
   return { concurrent: Math.ceil(concurrent / lines), queue: Math.ceil(queue / lines) }
 }
 
 /** Maximum number of limiters: where unknown models are allowed, clients may invent names. */
-const mostGates = 10_000
+const maxLimiters = 10_000

@@ -57,7 +57,7 @@ const tooMuch: FailureClass = { name: 'too_large', same: 'never', next: 'any' }
 const blocked: FailureClass = { name: 'blocked', same: 'never', next: 'if_blocked' }
 const refused: FailureClass = { name: 'refused', ...aboutRequest }
 /** Class of a refusal because of losses: another target finds out by itself whether it loses anything, before it is asked. */
-const lost: FailureClass = { name: 'refused', same: 'never', next: 'any' }
+const unsupported: FailureClass = { name: 'refused', same: 'never', next: 'any' }
 const own: FailureClass = { name: 'own', ...ours }
 
 /** The classes of failures that a provider, or the router's request to it, can have. */
@@ -76,7 +76,7 @@ const classes: { readonly [code in ErrorCode]?: FailureClass } = {
   too_large: tooLarge,
   content_blocked: blocked,
   invalid_request: refused,
-  loss_refused: lost,
+  loss_refused: unsupported,
   previous_response_not_found: refused,
   not_found: refused,
 }
@@ -85,6 +85,6 @@ const classes: { readonly [code in ErrorCode]?: FailureClass } = {
 export function failureClass({ code, provider, concernsModel, concernsSize }: RouterError): FailureClass {
   const known = concernsSize ? tooMuch : concernsModel ? forbidden : (classes[code] ?? own)
   // Without a provider nobody was asked.
-  if (provider === undefined && known !== refused && known !== lost) return known === gone ? refused : own
+  if (provider === undefined && known !== refused && known !== unsupported) return known === gone ? refused : own
   return known
 }

@@ -2,13 +2,13 @@ import { type ErrorCode, RouterError } from '../../core/errors.ts'
 import { type Target, targetId } from '../../manifest/target.ts'
 import type { Explanation, SkipStep } from '../explanation.ts'
 import type { Attempted, Failure, Outcome, RoutingState, Trial } from '../types.ts'
-import type { ClosedFor, Trouble } from './health.ts'
+import type { ClosedFor, TargetOutage } from './health.ts'
 
 /** An attempt that failed. */
 type Failed<Result> = Result & Attempted & { error: RouterError }
 
 /** Receiver of failures. */
-type Heard<Result> = Pick<Trial<Result>, 'onFailed' | 'explanation'>
+type FailureListeners<Result> = Pick<Trial<Result>, 'onFailed' | 'explanation'>
 
 /** Steps of the explanation for targets that are not asked, by error code. */
 const steps: { readonly [code in ErrorCode]?: SkipStep } = { unavailable: 'health', rate_limited: 'capacity' }
@@ -16,11 +16,11 @@ const steps: { readonly [code in ErrorCode]?: SkipStep } = { unavailable: 'healt
 /** The failures of one call: those of its attempts, and of targets that were not asked. */
 export class Failures<Result extends Outcome> {
   readonly #all: (FailedAttempt & { attempt?: Failed<Result> })[] = []
-  readonly #trial: Heard<Result>
+  readonly #trial: FailureListeners<Result>
   /** The attempt that failed last, until another one follows. */
   #last: Failed<Result> | undefined
 
-  constructor(trial: Heard<Result>) {
+  constructor(trial: FailureListeners<Result>) {
     this.#trial = trial
   }
 
@@ -45,10 +45,10 @@ export class Failures<Result extends Outcome> {
   }
 
   /** Returns the failure to report after so many attempts: the target and the error are those of one failure. */
-  told(attempts: number): Failure & Attempted {
+  toReport(attempts: number): Failure & Attempted {
     const [first, ...others] = this.#all
     if (!first) throw new Error('a call without targets')
-    const { target, error, attempt } = toldFailure([first, ...others])
+    const { target, error, attempt } = failureToReport([first, ...others])
     const isLast = attempt !== undefined && attempt === this.#last
     if (!isLast) this.goOn()
     const told = withAttempts({ target, error }, this.#all)
@@ -72,7 +72,7 @@ type FailedAttempt = { target: Target; error: RouterError }
  * Picks the failure to report for a call whose attempts all failed: the one that will pass first, which is that of the target that takes
  * calls again soonest, else that of the first target.
  */
-function toldFailure<Failed extends FailedAttempt>(failures: readonly [Failed, ...Failed[]]): Failed {
+function failureToReport<Failed extends FailedAttempt>(failures: readonly [Failed, ...Failed[]]): Failed {
   const waiting = failures.filter(({ error }) => passes.has(error.code) && !error.concernsSize)
   const [first] = failures
   const last = failures.at(-1) ?? first
@@ -114,7 +114,7 @@ export function closedTarget(target: Target, ms: number): RouterError {
 }
 
 /** State of targets; `organization` is the one that makes the call. */
-type State = Pick<RoutingState, 'health' | 'gates'> & { organization?: string }
+type State = Pick<RoutingState, 'health' | 'limiters'> & { organization?: string }
 
 /** Explains why a target that is passed over is not asked now. */
 export function passOver(explanation: Explanation, target: Target, state: State): void {
@@ -123,25 +123,29 @@ export function passOver(explanation: Explanation, target: Target, state: State)
 }
 
 /** Notes a target that takes no calls now, and why. Returns whether it takes none. */
-export function skipClosed(explanation: Explanation, target: Target, { health, gates, organization }: State): boolean {
+export function skipClosed(
+  explanation: Explanation,
+  target: Target,
+  { health, limiters, organization }: State,
+): boolean {
   const closed = health.closedFor(target, organization)
   if (closed) {
     explanation.skip(target, 'health', noCalls(closed))
     return true
   }
-  if (gates.of(target)?.isOpen !== false) return false
+  if (limiters.of(target)?.isOpen !== false) return false
   explanation.skip(target, 'capacity', 'is at its limit of concurrent calls')
   return true
 }
 
 /** Notes a target that takes no calls of an organization, or not all, by what all event loops report. */
-export function skipTroubled(
+export function skipDegraded(
   explanation: Explanation,
   target: Target,
-  { organization, troubled }: { organization: string; troubled: readonly Trouble[] },
+  { organization, troubled: degraded }: { organization: string; troubled: readonly TargetOutage[] },
 ): void {
   const names = { target: targetId(target), credential: target.provider.slug, address: target.provider.slug }
-  for (const { scope, name, state, until, organization: only = organization } of troubled) {
+  for (const { scope, name, state, until, organization: only = organization } of degraded) {
     if (name !== names[scope] || only !== organization) continue
     const isClosed = until !== undefined
     explanation.skip(

@@ -6,7 +6,7 @@ import { type Circuit, type CircuitState, Circuits, type KnownCircuit, type Targ
 import { failureClass, type HealthScope } from './failure-class.ts'
 
 /** One attempt that was let through. */
-export type Passage = {
+export type AttemptHandle = {
   /** Called when its answer has begun. */
   succeeded(): void
   /** Counts a failure, where its class counts: before the answer, or one that breaks off. */
@@ -21,7 +21,7 @@ export type Passage = {
 export type ClosedFor = { ms: number; isBusy: boolean }
 
 /** An address, credential or target that is not closed; `until` is Unix milliseconds, `organization` the only one that it concerns. */
-export type Trouble = {
+export type TargetOutage = {
   scope: HealthScope
   name: string
   state: CircuitState['kind']
@@ -101,7 +101,7 @@ export class Health {
    * Begins an attempt, even at a target that is not open, but at such a one only one at a time: undefined while another attempt
    * tries it.
    */
-  enter(target: Target, caller?: string): Passage | undefined {
+  enter(target: Target, caller?: string): AttemptHandle | undefined {
     const now = this.#now()
     const settings = this.#settings()
     const circuits = this.#circuits.of(target, now, settings)
@@ -113,7 +113,7 @@ export class Health {
       trials = [...(trials ?? []), circuit]
     }
     for (const circuit of trials ?? []) circuit.beginTrial()
-    return this.#passage(circuits, trials, caller)
+    return this.#handle(circuits, trials, caller)
   }
 
   /** Records that a target says it takes no calls for so many milliseconds, from anybody. */
@@ -123,14 +123,14 @@ export class Health {
     const before = standOf(known)
     known.circuit.pause(ms, now)
     known.reason = 'rate_limited'
-    this.#tellChange(known, before, now)
+    this.#notifyChange(known, before, now)
   }
 
   /** Adopts a finding of another event loop; the later of two findings counts. */
-  adopt(finding: CircuitFinding): void {
+  merge(finding: CircuitFinding): void {
     const known = this.#circuits.named(finding, this.#now(), this.#settings())
     if (finding.at <= known.changedAt) return
-    known.circuit.adopt(finding.facts)
+    known.circuit.merge(finding.facts)
     known.reason = finding.reason
     known.changedAt = finding.at
   }
@@ -141,10 +141,10 @@ export class Health {
   }
 
   /** Returns everything that does not take all calls, for operators. */
-  troubled(): Trouble[] {
+  degraded(): TargetOutage[] {
     const now = this.#now()
     const settings = this.#settings()
-    const found: Trouble[] = []
+    const found: TargetOutage[] = []
     for (const { scope, name, circuit, reason } of this.#circuits.all()) {
       const state = circuit.state(now, settings)
       if (state.kind === 'closed') continue
@@ -156,7 +156,7 @@ export class Health {
     return found
   }
 
-  #passage(circuits: TargetCircuits, trials: Circuit[] | undefined, caller: string | undefined): Passage {
+  #handle(circuits: TargetCircuits, trials: Circuit[] | undefined, caller: string | undefined): AttemptHandle {
     let isOver = false
     const ended = () => {
       if (!isOver) for (const circuit of trials ?? []) circuit.endTrial()
@@ -171,7 +171,7 @@ export class Health {
           const before = standOf(known)
           known.circuit.succeeded(now, settings, caller)
           if (known.circuit.only === undefined) known.reason = undefined
-          this.#tellChange(known, before, now)
+          this.#notifyChange(known, before, now)
         }
       },
       failed: (error) => this.#count(circuits, error, caller),
@@ -193,11 +193,11 @@ export class Health {
       else circuit.failed(now, settings, this.#random, caller)
       if (health.scope === 'credential' && reason === undefined) this.#onRefused(name, error)
       known.reason = error.code
-      this.#tellChange(known, before, now)
+      this.#notifyChange(known, before, now)
     }
   }
 
-  #tellChange(known: KnownCircuit, before: Stand, now: number): void {
+  #notifyChange(known: KnownCircuit, before: Stand, now: number): void {
     const { revision, reason } = standOf(known)
     if (revision === before.revision && (reason === before.reason || known.circuit.facts === undefined)) return
     known.changedAt = timeAfter(known.changedAt, now)

@@ -24,9 +24,9 @@ export class RetryBudget {
   take(target: Target, caller: string): boolean {
     const id = `${targetId(target)} ${caller}`
     const spent = this.#spent.get(id) ?? 0
-    if (spent + attemptsPerRetry > mostSaved) return false
+    if (spent + attemptsPerRetry > maxSaved) return false
     // Where unknown models are allowed, clients may invent names.
-    if (this.#spent.size >= mostTargets) this.#spent.clear()
+    if (this.#spent.size >= maxTargets) this.#spent.clear()
     this.#spent.set(id, spent + attemptsPerRetry)
     return true
   }
@@ -51,12 +51,12 @@ export class RetryBudget {
 /** Number of first attempts that earn one retry. Each earns 1 and a retry costs this many: fractions would not add up to a whole one. */
 const attemptsPerRetry = 5
 /** The cost of ten retries. */
-const mostSaved = 10 * attemptsPerRetry
-const mostTargets = 10_000
+const maxSaved = 10 * attemptsPerRetry
+const maxTargets = 10_000
 
 /** Returns the wait before the retry of this number, counted from 0: anything up to a bound that doubles. Milliseconds. */
 export function backoffMs(retry: number, random: () => number): number {
-  return random() * Math.min(longestBackoffMs, firstBackoffMs * 2 ** retry)
+  return random() * Math.min(maxBackoffMs, firstBackoffMs * 2 ** retry)
 }
 
 /** Returns the wait for a target that named a time: that time, and up to a fifth more, so that not all come back at once. */
@@ -74,5 +74,5 @@ export async function pause(ms: number, signal: AbortSignal): Promise<void> {
 }
 
 const firstBackoffMs = 250
-const longestBackoffMs = 4_000
+const maxBackoffMs = 4_000
 const waitSpread = 0.2

@@ -93,7 +93,7 @@ function targetsOf(name: string, directory: Directory, scope: Scope | undefined)
 export function commonEntry(entries: readonly ModelEntry[]): ModelEntry {
   const all = <Name extends keyof ModelEntry>(name: Name) => entries.map((entry) => entry[name])
   const comments = [...new Set(all('privacy_comments').filter((text) => text !== undefined))]
-  const pricing = dearestTiers(entries)
+  const pricing = highestTiers(entries)
   return {
     api: entries[0]?.api ?? 'chat',
     ...known({
@@ -110,10 +110,10 @@ export function commonEntry(entries: readonly ModelEntry[]): ModelEntry {
       open_weights: everyOne(all('open_weights')),
       model_lab: shared(all('model_lab')),
       model_canonical_name: shared(all('model_canonical_name')),
-      other_prices: dearestOfAll(all('other_prices')),
-      image_prices: dearestOfAll(all('image_prices')),
+      other_prices: highestOfAll(all('other_prices')),
+      image_prices: highestOfAll(all('image_prices')),
       ...Object.fromEntries(modalFacts.map((name) => [name, sharedValue(all(name))])),
-      ...Object.fromEntries(largest.map((name) => [name, lowest(all(name))])),
+      ...Object.fromEntries(upperLimits.map((name) => [name, lowest(all(name))])),
       ...Object.fromEntries(choices.map((name) => [name, inAll<string>(all(name))])),
       min_seconds: highest(all('min_seconds')),
       streams: all('streams').includes(false) ? false : shared(all('streams')),
@@ -123,7 +123,7 @@ export function commonEntry(entries: readonly ModelEntry[]): ModelEntry {
 }
 
 /** Limits of what models of other APIs take. */
-const largest = ['max_inputs', 'max_characters', 'granularities_at_once'] as const
+const upperLimits = ['max_inputs', 'max_characters', 'granularities_at_once'] as const
 /** Lists of supported values, where not every value can be asked for. */
 const choices = ['sizes', 'qualities', 'voices', 'formats', 'granularities'] as const
 
@@ -171,7 +171,7 @@ function sharedValue<Value>(values: readonly Value[]): Value | undefined {
 }
 
 /** Returns every price that one of them has, at its highest. */
-function dearestOfAll(
+function highestOfAll(
   all: readonly ({ [name: string]: number } | undefined)[],
 ): { [name: string]: number } | undefined {
   const names = new Set(all.flatMap((prices) => Object.keys(prices ?? {})))
@@ -180,7 +180,7 @@ function dearestOfAll(
 }
 
 /** Returns a tier for every threshold of any of them, with the highest price of each kind that a prompt of that size can have. */
-function dearestTiers(entries: readonly ModelEntry[]): PricingTier[] {
+function highestTiers(entries: readonly ModelEntry[]): PricingTier[] {
   const priced = entries.map(({ pricing }) => ascending(pricing).map(billedTier)).filter(({ length }) => length > 0)
   const thresholds = new Set(priced.flatMap((tiers) => tiers.map((tier) => tier.prompt_tokens_threshold)))
   return [...thresholds]

@@ -1,14 +1,14 @@
 import type { KnownModel } from '../../catalog/catalog.ts'
 import { RouterError } from '../../core/errors.ts'
 import { isShutDown, shutdownMessage } from '../../core/models/model.ts'
-import { bareName, isEuropean, longestName, type Policy, policyPrefix, splitModel } from '../../core/names.ts'
+import { bareName, isEuropean, maxNameLength, type Policy, policyPrefix, splitModel } from '../../core/names.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import type { RoutingRules } from '../../core/routing/rules.ts'
 import type { Provider } from '../../manifest/provider.ts'
 import { servedBy, type Target, targetId } from '../../manifest/target.ts'
 import type { Explanation } from '../explanation.ts'
 import type { Weights } from '../weights.ts'
-import { type Exclusion, exclusionByApi, exclusionInEurope, exclusionOf, type Scope } from './scope.ts'
+import { type Exclusion, exclusionByApi, exclusionForEu, exclusionOf, type Scope } from './scope.ts'
 
 /** The providers, models and managed policies of one snapshot, against which names are resolved. */
 export type Directory = {
@@ -25,7 +25,7 @@ export type Purpose = {
   serves(target: Pick<Target, 'provider' | 'entry'>): boolean
   name: string
   /** True for only the models that are hosted in the EU. */
-  inEurope?: boolean
+  euOnly?: boolean
   /** Receives the targets of a name that are left out. */
   explanation?: Explanation | undefined
   /** The conversation that they are wanted for: providers may have another endpoint for it. */
@@ -65,7 +65,7 @@ export type Route = {
   strict?: true
   sessionId?: string
   /** Preferences of the request that are ignored. */
-  unheeded?: readonly string[]
+  ignored?: readonly string[]
 }
 
 /**
@@ -78,7 +78,7 @@ export function resolve(
   model: string,
   directory: Directory,
   scope?: Scope,
-  { apis, serves, name, inEurope: isWanted = false, explanation, request }: Purpose = forAnything,
+  { apis, serves, name, euOnly: isWanted = false, explanation, request }: Purpose = forAnything,
 ): Route {
   refuseInvalid(model)
   const named = lookUp(model, directory, scope)
@@ -94,8 +94,7 @@ export function resolve(
       continue
     }
     const candidate = { id: targetId(found), entry: found.entry, identify: directory.identify }
-    const ruledOut =
-      (inEurope ? exclusionInEurope(candidate) : undefined) ?? exclusionOf(candidate, scope, named.through)
+    const ruledOut = (inEurope ? exclusionForEu(candidate) : undefined) ?? exclusionOf(candidate, scope, named.through)
     notAllowed ??= ruledOut
     const exclusion =
       ruledOut ?? exclusionByApi(candidate, apis) ?? (serves(found) ? undefined : unable(found.provider, name))
@@ -115,7 +114,7 @@ export function resolve(
 }
 
 /** Checks whether a name promises that only targets in the EU serve it, by itself or by what an alias stands for. */
-export function promisesEurope(model: string, { aliases }: Scope['rules']): boolean {
+export function isEuOnly(model: string, { aliases }: Scope['rules']): boolean {
   return isEuropean(model) || isEuropean(aliases.get(bareName(model)) ?? '')
 }
 
@@ -187,7 +186,7 @@ const policyTotalMs = 300_000
 const maxReasons = 5
 
 function refuseInvalid(model: string): void {
-  if (model.length > longestName) throw notFound(`No model has a name of more than ${longestName} characters.`)
+  if (model.length > maxNameLength) throw notFound(`No model has a name of more than ${maxNameLength} characters.`)
   if (!model.isWellFormed()) throw notFound('No model has a name that is cut in the middle of a character.')
 }
 

@@ -5,7 +5,7 @@ import { type MaxPrice, type PriceKind, priceKinds, type RoutingRequest } from '
 import type { RoutingRules } from '../../core/routing/rules.ts'
 import { type Target, targetId } from '../../manifest/target.ts'
 import type { Explanation } from '../explanation.ts'
-import { type Directory, type Purpose, promisesEurope, type Route, resolve, type Targets } from './resolve.ts'
+import { type Directory, isEuOnly, type Purpose, type Route, resolve, type Targets } from './resolve.ts'
 import type { Scope } from './scope.ts'
 
 /** Facts that a route depends on besides the request. */
@@ -22,7 +22,7 @@ export function routeForRequest(model: string, asked: RoutingRequest | undefined
   const route = asked.models
     ? joinedRoute([model, ...asked.models], context)
     : resolve(model, directory, scope, purpose)
-  const wished = wishedTargets(route.targets, asked, context, purpose.explanation)
+  const wished = preferredTargets(route.targets, asked, context, purpose.explanation)
   const { rank, ...named } = route
   return {
     ...named,
@@ -33,19 +33,19 @@ export function routeForRequest(model: string, asked: RoutingRequest | undefined
     ...(asked.allowFallbacks === false && { onlyFirst: true as const }),
     ...(asked.requireParameters && { strict: true as const }),
     ...(asked.sessionId !== undefined && { sessionId: asked.sessionId }),
-    ...(asked.unheeded && { unheeded: asked.unheeded }),
+    ...(asked.ignored && { ignored: asked.ignored }),
   }
 }
 
 /** Returns the targets of several names, each once. The promises of the first one hold for all. */
 function joinedRoute(names: readonly string[], { directory, scope, purpose }: RouteContext): Route {
   const [model = ''] = names
-  const inEurope = promisesEurope(model, scope.rules)
+  const euOnly = isEuOnly(model, scope.rules)
   const found: Route[] = []
   let refusal: RouterError | undefined
   for (const [index, name] of [...new Set(names)].entries()) {
     try {
-      found.push(resolve(name, directory, scope, index > 0 && inEurope ? { ...purpose, inEurope } : purpose))
+      found.push(resolve(name, directory, scope, index > 0 && euOnly ? { ...purpose, euOnly } : purpose))
     } catch (thrown) {
       if (!(thrown instanceof RouterError)) throw thrown
       purpose.explanation?.skip(name, 'allowed', thrown.message)
@@ -102,7 +102,12 @@ function rulesFor(rules: RoutingRules, { order, sort, sessionId, totalMs }: Rout
 type PricedCall = { at: number; promptTokens(): number }
 
 /** Returns the targets that a request lets serve it. Throws RouterError 404 with a reason for each, when there are none. */
-function wishedTargets(targets: Targets, asked: RoutingRequest, call: PricedCall, explanation?: Explanation): Targets {
+function preferredTargets(
+  targets: Targets,
+  asked: RoutingRequest,
+  call: PricedCall,
+  explanation?: Explanation,
+): Targets {
   const reasons: Reason[] = []
   const left = targets.filter((target) => {
     const reason = reasonAgainst(target, asked, call)
@@ -173,9 +178,9 @@ const prices: {
     const { reasoning_token: reasoning = 0 } = entry.other_prices ?? {}
     return perMillion(tiers.map((tier) => Math.max(tier.output_price, reasoning)))
   },
-  request: ({ other_prices = {} }) => dearest(other_prices, /^per_request/),
+  request: ({ other_prices = {} }) => highestPrice(other_prices, /^per_request/),
   image: ({ other_prices = {}, image_prices = {} }) =>
-    Math.max(dearest(other_prices, /^per_(input_)?image$/), dearest(image_prices, /./)),
+    Math.max(highestPrice(other_prices, /^per_(input_)?image$/), highestPrice(image_prices, /./)),
 }
 
 /** Returns the tiers that a prompt may be billed by. */
@@ -190,7 +195,7 @@ function perMillion(ofTokens: readonly number[]): number | undefined {
   return ofTokens.length === 0 ? undefined : Math.max(...ofTokens) * 1e6
 }
 
-function dearest(listed: { readonly [name: string]: number | undefined }, names: RegExp): number {
+function highestPrice(listed: { readonly [name: string]: number | undefined }, names: RegExp): number {
   return Math.max(0, ...Object.entries(listed).map(([name, price = 0]) => (names.test(name) ? price : 0)))
 }
 

@@ -43,7 +43,7 @@ export function exclusionOf(
 }
 
 /** Returns why a model is not available to ids that end in `@eu`; undefined when it is. */
-export function exclusionInEurope({ id, entry }: Candidate): Exclusion | undefined {
+export function exclusionForEu({ id, entry }: Candidate): Exclusion | undefined {
   if (entry?.geolocation === 'eu') return undefined
   return notFound(`${hosted(id, entry)}, and an id that ends in '@eu' is served in the EU only.`)
 }

@@ -19,7 +19,7 @@ export const filledColumns: readonly Column[] = [
   ['key', ({ key }) => key],
   ['api', ({ api }) => api],
   ['operation', ({ operation }) => operation],
-  ['requested', ({ requested }) => withoutSecrets(requested).slice(0, longestName)],
+  ['requested', ({ requested }) => withoutSecrets(requested).slice(0, maxNameLength)],
   ['provider', ({ provider }) => provider],
   ['model', ({ model }) => model],
   ['stream', ({ stream }) => (stream ? 1 : 0)],
@@ -41,7 +41,7 @@ export const otherColumns: readonly Column[] = [
   ['first_event_ms', ({ firstEventMs }) => whole(firstEventMs)],
   ['reported_nano', ({ usage }) => whole(usage.reported_cost === undefined ? undefined : usage.reported_cost * 1e9)],
   ...usageClasses.map((name): Column => [name, ({ usage }) => count(name, usage)]),
-  ['user', ({ user }) => (user === undefined ? null : withoutSecrets(user).slice(0, longestName))],
+  ['user', ({ user }) => (user === undefined ? null : withoutSecrets(user).slice(0, maxNameLength))],
   ['metadata', ({ metadata }) => (metadata === undefined ? null : withoutSecrets(JSON.stringify(metadata)))],
   ['group_id', ({ group }) => group ?? null],
   ['modes', ({ usage }) => (usage.modes === undefined ? null : JSON.stringify(usage.modes))],
@@ -59,7 +59,7 @@ export const otherColumns: readonly Column[] = [
   ['reserved_nano', ({ reservedNano }) => whole(reservedNano)],
   // Without a client that began one, the id of the trace is that of the call.
   ['trace_id', ({ trace }) => (trace?.parentId === undefined ? null : trace.traceId)],
-  ['served', ({ served }) => (served === undefined ? null : withoutSecrets(served).slice(0, longestName))],
+  ['served', ({ served }) => (served === undefined ? null : withoutSecrets(served).slice(0, maxNameLength))],
 ]
 
 /** The record that a row was made from. */
@@ -131,7 +131,7 @@ export function tokensOf({ usage }: CallRecord): { input: number; output: number
 }
 
 /** The length at which names that clients choose are cut off. Characters. */
-const longestName = 1_024
+const maxNameLength = 1_024
 
 function usageOf(row: LedgerRow): Usage {
   const usage: Usage = {}

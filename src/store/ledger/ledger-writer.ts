@@ -69,8 +69,8 @@ export function ledgerWriter(db: Connection): WriteBatch {
  * and binding a value takes time: each set of columns that occurs has its own statement.
  */
 function rowWriter(db: Connection): (record: CallRecord) => boolean {
-  if (otherColumns.length > mostColumns)
-    throw new RangeError(`a set of more than ${mostColumns} columns does not fit in a number`)
+  if (otherColumns.length > maxColumns)
+    throw new RangeError(`a set of more than ${maxColumns} columns does not fit in a number`)
   const prepare = (columns: typeof otherColumns) => {
     const names = [...filledColumns, ...columns].map(([name]) => name)
     return db.prepare(`INSERT INTO ledger (${names}) VALUES (${names.map(() => '?')}) ON CONFLICT (id) DO NOTHING`)
@@ -88,7 +88,7 @@ function rowWriter(db: Connection): (record: CallRecord) => boolean {
     let insert = statements.get(shape)
     if (!insert) {
       insert = prepare(otherColumns.filter(([, of]) => of(record) !== null))
-      if (statements.size === mostShapes) statements.clear()
+      if (statements.size === maxShapes) statements.clear()
       statements.set(shape, insert)
     }
     return insert.run(filled).changes === 1
@@ -96,6 +96,6 @@ function rowWriter(db: Connection): (record: CallRecord) => boolean {
 }
 
 /** A set of columns is a number with a bit for each: a number holds this many bits exactly. */
-const mostColumns = 53
+const maxColumns = 53
 /** Statements are some kilobytes each. */
-const mostShapes = 200
+const maxShapes = 200

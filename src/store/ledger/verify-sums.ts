@@ -61,7 +61,7 @@ type Joined = { owner: string; period: string | bigint } & { [figure: string]: b
 
 function checkTable(
   db: Connection,
-  { table, checked, mostListed }: { table: Table; checked: CheckedSums; mostListed: number },
+  { table, checked, mostListed: maxListed }: { table: Table; checked: CheckedSums; mostListed: number },
 ): void {
   for (const row of db.prepare<[], Joined>(joined(table)).safeIntegers().iterate()) {
     checked.checked++
@@ -69,7 +69,7 @@ function checkTable(
       const [stored, rows] = [bigintOf(row[`stored_${figure}`]), bigintOf(row[`rows_${figure}`])]
       if (stored === rows) continue
       checked.wrong++
-      if (checked.listed.length === mostListed) continue
+      if (checked.listed.length === maxListed) continue
       checked.listed.push({ table: table.name, owner: row.owner, period: periodText(row.period), figure, stored, rows })
     }
   }

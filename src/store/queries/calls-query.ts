@@ -18,12 +18,12 @@ export type CallsQuery = Span & {
 export type CallsPage = { calls: ListedCall[]; next?: string }
 
 /** Rows that are examined in the first step, and at most in a later one: few calls pass some filters, and nearly all pass most. */
-const [firstRows, mostRows] = [200, 1_000]
+const [firstRows, maxRows] = [200, 1_000]
 /** Maximum duration of a page, however few calls it has. Milliseconds. */
-const longestMs = 70
+const maxMs = 70
 
 /** A function that reads pages of calls, by the index of organizations and times. Throws the engine's errors. */
-export function callsReader(db: Connection, patienceMs = longestMs): (query: CallsQuery) => [CallsPage] {
+export function callsReader(db: Connection, patienceMs = maxMs): (query: CallsQuery) => [CallsPage] {
   const listed = listing(db)
   return (query) => {
     const { organization, limit, after, filters } = query
@@ -50,7 +50,7 @@ export function callsReader(db: Connection, patienceMs = longestMs): (query: Cal
         }
         more = end !== undefined
         place = end ?? place
-        rows = Math.min(rows * 2, mostRows)
+        rows = Math.min(rows * 2, maxRows)
       }
     }
     return page()

@@ -22,11 +22,11 @@ export type Figures = { calls: number; firstEventMs?: Quantiles; durationMs?: Qu
 export type Latency = Figures & { isWhole: boolean; groups: (Figures & { value: string | null })[] }
 
 /** Maximum number of calls examined: the newest ones are representative. */
-const mostCalls = 20_000
+const maxCalls = 20_000
 const rowsAtOnce = 2_000
 /** Milliseconds. */
-const longestMs = 100
-const mostGroups = 100
+const maxMs = 100
+const maxGroups = 100
 
 type Row = { took: bigint; first: bigint | null; tokens: bigint; value: string | null }
 
@@ -43,7 +43,7 @@ const groupColumns: { readonly [name in LatencyGroup]: string } = {
 export function latencyReader(db: Connection): (query: LatencyQuery) => [Latency] {
   return (query) => {
     const { organization, filters, groupBy } = query
-    const deadline = performance.now() + longestMs
+    const deadline = performance.now() + maxMs
     const tokens = outputColumns.map((name) => `coalesce(${name}, 0)`).join(' + ')
     const value = groupBy === undefined ? 'NULL' : groupColumns[groupBy]
     const columns = `duration_ms AS took, first_event_ms AS first, ${tokens} AS tokens, ${value} AS value`
@@ -55,8 +55,8 @@ export function latencyReader(db: Connection): (query: LatencyQuery) => [Latency
       let place = startOf(span.to)
       for (let more = true; more; ) {
         const end = places.further(organization, place, { span, rows: rowsAtOnce })
-        found.push(...rowsIn(place, end ?? startOf(span.from), mostCalls + 1 - found.length))
-        if (found.length > mostCalls || performance.now() > deadline) return [latencyOf(found, false, groupBy)]
+        found.push(...rowsIn(place, end ?? startOf(span.from), maxCalls + 1 - found.length))
+        if (found.length > maxCalls || performance.now() > deadline) return [latencyOf(found, false, groupBy)]
         more = end !== undefined
         place = end ?? place
       }
@@ -66,11 +66,11 @@ export function latencyReader(db: Connection): (query: LatencyQuery) => [Latency
 }
 
 function latencyOf(found: readonly Row[], isWhole: boolean, groupBy: LatencyGroup | undefined): Latency {
-  const rows = found.slice(0, mostCalls)
+  const rows = found.slice(0, maxCalls)
   const byValue = groupBy === undefined ? [] : [...Map.groupBy(rows, ({ value }) => value)]
   const groups = byValue
     .sort(([, one], [, other]) => other.length - one.length)
-    .slice(0, mostGroups)
+    .slice(0, maxGroups)
     .map(([value, of]) => ({ value, ...figuresOf(of) }))
   return { ...figuresOf(rows), isWhole, groups }
 }

@@ -36,7 +36,7 @@ function inThisThread<Query, Row>(
   }
 }
 
-type Waiting<Query, Row> = {
+type PendingQuery<Query, Row> = {
   query: Query
   rows: Row[]
   resolve(rows: Row[]): void
@@ -46,7 +46,7 @@ type Waiting<Query, Row> = {
 /** The thread starts with the first query, and restarts after it died; it runs one query at a time and does not keep the process alive. */
 function queryThread<Query, Row>(workerData: QueryWorker): Queries<Query, Row> {
   const { path } = workerData
-  const waiting: Waiting<Query, Row>[] = []
+  const waiting: PendingQuery<Query, Row>[] = []
   let running: Worker | undefined
   const runNext = () => {
     const [next] = waiting
@@ -95,7 +95,7 @@ function queryThread<Query, Row>(workerData: QueryWorker): Queries<Query, Row> {
   }
 }
 
-function settle<Row>(waiting: Waiting<unknown, Row> | undefined, answer: QueryAnswer<Row>): void {
+function settle<Row>(waiting: PendingQuery<unknown, Row> | undefined, answer: QueryAnswer<Row>): void {
   if ('rows' in answer) waiting?.resolve(waiting.rows)
   else if ('tooLarge' in answer) waiting?.reject(new QueryTooLarge(answer.tooLarge))
   else waiting?.reject(new StoreError(answer.failure, undefined, answer.reason))

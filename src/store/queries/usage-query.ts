@@ -35,12 +35,12 @@ export function isUsageGroup(name: string): boolean {
 }
 
 /** The default maximum of rows in a report. */
-export const mostUsageRows = 100_000
+export const maxUsageRows = 100_000
 /** The longest time of a query; one that reads the ledger itself reads about 300,000 rows per second. */
-const longestMs = 30_000
+const maxMs = 30_000
 
 /** A function that runs usage queries; the rows are in the order of their periods. Throws QueryTooLarge and the engine's errors. */
-export function usageReporter(db: Connection, mostRows = mostUsageRows): (query: UsageQuery) => UsageRow[] {
+export function usageReporter(db: Connection, mostRows = maxUsageRows): (query: UsageQuery) => UsageRow[] {
   const labels = db.prepare<[string], string>('SELECT labels FROM api_keys WHERE id = ?').pluck()
   const groupName = db.prepare<[string], string>('SELECT name FROM groups WHERE id = ?').pluck()
   return (query) => {
@@ -53,7 +53,7 @@ export function usageReporter(db: Connection, mostRows = mostUsageRows): (query:
       db.prepare<[Record<string, string | bigint>], RawRow>(source.sql(query)).raw().safeIntegers(),
     )
     const rows = new Map<string, UsageRow>()
-    const deadline = performance.now() + longestMs
+    const deadline = performance.now() + maxMs
     for (const { source, from, to } of partsOf(query)) {
       if (performance.now() > deadline) throw new QueryTooLarge(tooLong)
       const bound = { ...boundParameters(query), from: BigInt(from / source.unitMs), to: BigInt(to / source.unitMs) }
@@ -74,23 +74,23 @@ type RawRow = [period: bigint, operation: string, ...(bigint | string | null)[]]
 
 const tooMany = (most: number) =>
   `The report would have more than ${most} rows: ask for fewer days, a coarser resolution or fewer groups.`
-const tooLong = `The report takes longer than ${longestMs / 1_000} s: ask for fewer days, or without groups that are counted call by call, such as user and extra.`
+const tooLong = `The report takes longer than ${maxMs / 1_000} s: ask for fewer days, or without groups that are counted call by call, such as user and extra.`
 
 function rowOf(
   rows: Map<string, UsageRow>,
-  { start, values, mostRows }: Pick<UsageRow, 'start' | 'values'> & { mostRows: number },
+  { start, values, mostRows: maxRows }: Pick<UsageRow, 'start' | 'values'> & { mostRows: number },
 ): UsageRow {
   const key = JSON.stringify([start, ...values])
   const known = rows.get(key)
   if (known) return known
-  if (rows.size === mostRows) throw new QueryTooLarge(tooMany(mostRows))
+  if (rows.size === maxRows) throw new QueryTooLarge(tooMany(maxRows))
   const row = { start, values, byOperation: {}, figures: noFigures() }
   rows.set(key, row)
   return row
 }
 
 /** A table to count in: its query, the unit of its times in milliseconds, and the longest range of one execution. */
-type Source = { sql(query: UsageQuery): string; unitMs: number; longest(query: UsageQuery): 'day' | 'month' | 'all' }
+type Source = { sql(query: UsageQuery): string; unitMs: number; maxRange(query: UsageQuery): 'day' | 'month' | 'all' }
 
 /** Calls one by one. They are read day by day, as long reads make the write-ahead log grow. */
 const ledgerRows: Source = {
@@ -102,7 +102,7 @@ const ledgerRows: Source = {
       query,
     ),
   unitMs: 1,
-  longest: () => 'day',
+  maxRange: () => 'day',
 }
 
 /** Sums by hour, from the smallest table that has what the query asks for. */
@@ -115,7 +115,7 @@ const hourlySums: Source = {
       query,
     ),
   unitMs: hourMs,
-  longest: ({ resolution }) => (resolution === 'month' ? 'month' : 'all'),
+  maxRange: ({ resolution }) => (resolution === 'month' ? 'month' : 'all'),
 }
 
 type Part = { source: Source; from: number; to: number }
@@ -136,7 +136,7 @@ function* partsOf(query: UsageQuery): Generator<Part> {
 
 /** A part split at days or months, as its source needs it. */
 function* split({ source, from, to }: Part, query: UsageQuery): Generator<Part> {
-  const longest = source.longest(query)
+  const longest = source.maxRange(query)
   let start = from
   while (start < to) {
     const next = { day: Math.floor(start / dayMs) * dayMs + dayMs, month: monthStart(start, 1), all: to }[longest]

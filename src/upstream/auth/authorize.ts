@@ -75,14 +75,14 @@ const schemes: { [Name in Auth['scheme']]: Scheme<Extract<Auth, { scheme: Name }
 /** Returns the bytes that are signed. Throws RouterError for more than fits into memory. */
 async function signedBytes({ body = '' }: UnauthorizedRequest, provider: string): Promise<string | Uint8Array> {
   if (typeof body === 'string') return body
-  const bytes = await wholeBytes(body(), mostSigned)
+  const bytes = await wholeBytes(body(), maxSigned)
   if (bytes !== undefined) return bytes
-  const message = `Requests to this provider are signed, which is possible up to ${mostSigned} bytes.`
+  const message = `Requests to this provider are signed, which is possible up to ${maxSigned} bytes.`
   throw new RouterError('too_large', message, { provider })
 }
 
 /** Bytes. */
-const mostSigned = 64 * 1024 * 1024
+const maxSigned = 64 * 1024 * 1024
 
 function withHeaders({ url, headers }: UnauthorizedRequest, added: Record<string, string>): Authorized {
   return { url, headers: { ...headers, ...added } }
@@ -147,14 +147,14 @@ async function pluginHeaders(
     const message = `The request to ${provider} cannot be authenticated: the scheme ${scheme.name} ${what}.`
     return new RouterError('provider_refused', message, { provider, ...(cause !== undefined && { cause }) })
   }
-  const time = AbortSignal.timeout(mostMs)
+  const time = AbortSignal.timeout(maxMs)
   let made: unknown
   try {
     const making = (async () => await scheme.headersOf(Object.freeze(request), scheme.values))()
     made = await unlessAborted(making, AbortSignal.any([signal, time]))
   } catch (thrown) {
     if (signal.aborted) throw signal.reason
-    throw refuse(time.aborted ? `took longer than ${mostMs} ms` : 'failed', thrown)
+    throw refuse(time.aborted ? `took longer than ${maxMs} ms` : 'failed', thrown)
   }
   const wrong = wrongHeaders(made)
   if (wrong !== undefined) throw refuse(wrong)
@@ -163,7 +163,7 @@ async function pluginHeaders(
   return Object.fromEntries(added)
 }
 
-const mostMs = 10_000
+const maxMs = 10_000
 
 /** Headers that only the connection itself can set. */
 const ofConnection: ReadonlySet<string> = new Set(

@@ -8,11 +8,11 @@ type Secretive = Pick<Provider, 'auth' | 'headers' | 'baseUrl'>
 
 /**
  * Replaces the secrets of a provider in a human-readable text: whole and cut, plain, as URLs, JSON, base64 and hexadecimal digits write
- * them. A piece that is shorter than `pieceLength` characters stays. Longer texts than `longestText` are cut.
+ * them. A piece that is shorter than `pieceLength` characters stays. Longer texts than `maxTextLength` are cut.
  */
 export function redact(provider: Secretive, text: string): string {
   const { pieces, short } = secretsIn(provider)
-  const cut = text.slice(0, longestText)
+  const cut = text.slice(0, maxTextLength)
   const isPiece = (at: number) => pieces.has(cut.slice(at, at + pieceLength))
   let left = ''
   let from = 0
@@ -69,7 +69,7 @@ const hidden = '[secret]'
 const hiddenAddress = '[address]'
 /** Length below which the rest of a secret reveals no more than an operator needs to recognize it. */
 const pieceLength = 10
-const longestText = 4_000
+const maxTextLength = 4_000
 
 type Known = Omit<Secretive, 'auth'> & { pieces: ReadonlySet<string>; short: readonly string[] }
 

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import { type Listed, Roster } from '../../runtime/unordered-set.ts'
+import { type Listed, UnorderedSet } from '../../runtime/unordered-set.ts'
 
 /** A request that has time limits. */
 export type Limited = Listed & {
@@ -10,7 +10,7 @@ export type Limited = Listed & {
 /** Time limits of all requests, kept with one timer: a limit ends a request at most `everyMs` late, and never early. */
 export class Deadlines {
   readonly #stalls: LoopStalls
-  readonly #open = new Roster<Limited>()
+  readonly #open = new UnorderedSet<Limited>()
   #timer: NodeJS.Timeout | undefined
 
   constructor(stalls: LoopStalls) {
@@ -82,7 +82,7 @@ export class LoopStalls {
     if (lateMs < shortMs) return
     this.#last = now
     this.#totalMs += lateMs
-    const caughtUp = turns().then(() => {
+    const caughtUp = twoTicks().then(() => {
       if (this.#caughtUp === caughtUp) this.#caughtUp = undefined
     })
     this.#caughtUp = caughtUp
@@ -90,7 +90,7 @@ export class LoopStalls {
 }
 
 /** Waits for two turns of the event loop: between them every socket is read once; the first may come before. */
-async function turns(): Promise<void> {
+async function twoTicks(): Promise<void> {
   await setImmediate()
   await setImmediate()
 }

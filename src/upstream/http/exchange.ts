@@ -58,9 +58,9 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
   async *sending(body: Uint8Array | AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
     this.#isSending = true
     for await (const chunk of body instanceof Uint8Array ? [body] : body) {
-      for (let at = 0; at < chunk.length; at += mostOffered) {
+      for (let at = 0; at < chunk.length; at += maxOffered) {
         this.#offeredAt = this.#deadlines.now
-        yield chunk.subarray(at, at + mostOffered)
+        yield chunk.subarray(at, at + maxOffered)
         this.#offeredAt = undefined
       }
     }
@@ -107,7 +107,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
     if (!this.#request.untilContent) this.#hasBegun = true
     this.#chunks.push(chunk)
     this.#length += chunk.length
-    if (this.#length >= mostUnread) controller.pause()
+    if (this.#length >= maxUnread) controller.pause()
     this.#wakeReader()
   }
 
@@ -210,7 +210,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
     const chunks = this.#chunks.splice(0, isLarge ? 1 : this.#chunks.length)
     const taken = chunks.length === 1 ? (chunks[0] as Uint8Array) : Buffer.concat(chunks)
     this.#length -= taken.length
-    if (this.#controller?.paused && this.#length < mostUnread) this.#controller.resume()
+    if (this.#controller?.paused && this.#length < maxUnread) this.#controller.resume()
     return taken
   }
 
@@ -237,6 +237,6 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
 const largeChunk = 16 * 1024
 
 /** Bytes that are taken before the provider must wait for the reader. */
-const mostUnread = 64 * 1024
+const maxUnread = 64 * 1024
 /** Bytes of a body that a provider must take without a pause; large ones would look like one. */
-const mostOffered = 64 * 1024
+const maxOffered = 64 * 1024

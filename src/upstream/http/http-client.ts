@@ -85,14 +85,14 @@ function addressOf(url: string): Address {
     const parsed = URL.parse(url)
     // One that is no URL is refused by undici, as an error of the exchange.
     address = parsed ? { origin: parsed.origin, path: parsed.pathname + parsed.search } : { origin: url, path: '/' }
-    if (addresses.size >= mostAddresses) addresses.clear()
+    if (addresses.size >= maxAddresses) addresses.clear()
     addresses.set(url, address)
   }
   return address
 }
 
 const addresses = new Map<string, Address>()
-const mostAddresses = 1_000
+const maxAddresses = 1_000
 
 const load = createRequire(import.meta.url)
 

@@ -5,7 +5,7 @@ import { asRouterError, RouterError } from '../../core/errors.ts'
 import type { JsonAnswer, JsonRequest, JsonRoute } from '../../http/types.ts'
 import type { Answer } from '../../lending/account.ts'
 import { Purse } from '../../lending/purse.ts'
-import { largestBatch } from '../../money/ledger-entries.ts'
+import { maxBatch } from '../../money/ledger-entries.ts'
 import type { Finding } from '../../routing/findings.ts'
 import { type SentResponse, sentResponse } from '../../store/responses.ts'
 import { receivedError, routeName, type Said, type SentError, sentError, type Told } from './messages.ts'
@@ -176,7 +176,7 @@ export class FarBooks {
 
   /** The message with the unsent rows from there on, as far as they fit. */
   #rows(from: number): Said {
-    const rows = this.#unsent.slice(from, from + largestBatch)
+    const rows = this.#unsent.slice(from, from + maxBatch)
     const id = ++this.#lastId
     this.#sent.set(
       id,
@@ -188,7 +188,7 @@ export class FarBooks {
   #unsaid(): Said[] {
     const said: Said[] = []
     if (this.#unsent.length > 0) {
-      for (let from = 0; from < this.#unsent.length; from += largestBatch) said.push(this.#rows(from))
+      for (let from = 0; from < this.#unsent.length; from += maxBatch) said.push(this.#rows(from))
       this.#gathers = this.#unsent.length > 1
       this.#sentAt = performance.now()
       this.#unsent = []

@@ -3,7 +3,7 @@ import type { RefusedCall } from '../../core/refused-call.ts'
 import type { Problem } from '../../manifest/check/problem.ts'
 import type { Texts } from '../../manifest/read/folder.ts'
 import type { Log, WriteLines } from '../../observe/log.ts'
-import type { LineFacts } from '../../observe/worker-metrics.ts'
+import type { WorkerFacts } from '../../observe/worker-metrics.ts'
 import type { Finding } from '../../routing/findings.ts'
 import type { LineSetup, Said, Told } from './messages.ts'
 import { type NearBooks, NearLine } from './near-line.ts'
@@ -30,7 +30,7 @@ export type Lines = {
   /** Ends all threads. */
   close(): Promise<void>
   /** What the lines said last of themselves, and what those counted that have ended. */
-  facts(): { facts: readonly LineFacts[]; ended: LineFacts['refused'] }
+  facts(): { facts: readonly WorkerFacts[]; ended: WorkerFacts['refused'] }
   /** The threads, for tests that end one. */
   threads(): readonly { terminate(): Promise<number> }[]
 }
@@ -67,8 +67,8 @@ class ThreadLines implements Lines {
   readonly #options: LinesOptions
   readonly #lines = new Map<number, NearLine>()
   readonly #listening = new Set<number>()
-  readonly #facts = new Map<number, LineFacts>()
-  readonly #ended: LineFacts['refused'] = {}
+  readonly #facts = new Map<number, WorkerFacts>()
+  readonly #ended: WorkerFacts['refused'] = {}
   readonly #waiting = new Map<
     number,
     { onListening(url: string): void; onPrepared(prepared?: Prepared): void; onStopped(): void }

@@ -6,7 +6,7 @@ import type { Answer, Held, Need, Use } from '../../lending/account.ts'
 import type { Problem } from '../../manifest/check/problem.ts'
 import type { Texts } from '../../manifest/read/folder.ts'
 import type { LogLevels } from '../../observe/log.ts'
-import type { LineFacts } from '../../observe/worker-metrics.ts'
+import type { WorkerFacts } from '../../observe/worker-metrics.ts'
 import type { Finding } from '../../routing/findings.ts'
 import type { RememberedSignatures } from '../../routing/signature-cache.ts'
 import type { SentRows } from './sent-rows.ts'
@@ -26,7 +26,7 @@ export type Said =
   | { kind: 'damaged'; message: string }
   | { kind: 'refused'; call: RefusedCall }
   | { kind: 'found'; findings: readonly Finding[] }
-  | { kind: 'facts'; facts: LineFacts }
+  | { kind: 'facts'; facts: WorkerFacts }
   | { kind: 'ask'; id: number; route: string; request: Omit<JsonRequest, 'readBody'> }
   | { kind: 'body'; id: number; body?: unknown; error?: SentError }
   | { kind: 'pull'; id: number }
@@ -76,7 +76,7 @@ export type LineSetup = {
   patienceMs: number
   keepAliveMs: number
   /** How many lines share the limits of calls at once. */
-  lines: number
+  workers: number
 }
 
 /** The form of an error for another thread. */

@@ -6,17 +6,17 @@ import type { Usage } from '../../../core/usage.ts'
 import { type Check, fieldsOf, filledText, number, oneOf, refuse, required, text } from '../../check.ts'
 import type { OperationApi } from '../../operation-api.ts'
 import { jsonOf, readFields, tokensOfText } from '../shared.ts'
-import { audioFormats, knownAudio, secondsOf, speechBytes, speechEvents } from './spoken-audio.ts'
+import { audioFacts, audioFormats, secondsOf, speechBytes, speechEvents } from './spoken-audio.ts'
 
 /** Maximum length of a text where the model's entry does not state it, the same as OpenAI's. Code points. */
 const usualLength = 4_096
 
 /** Tokens of a second of audio: OpenAI's, and those of the models that have the most, Gemini's. */
 const tokensPerSecond = 1_250 / 60
-const mostTokensPerSecond = 25
+const maxTokensPerSecond = 25
 
 /** A word alone may be drawn out. Seconds. */
-const leastSeconds = 10
+const minSeconds = 10
 
 /** First code point of the scripts of China, Japan and Korea; all later ones are counted with them. */
 const firstSign = 0x2e80
@@ -39,7 +39,7 @@ export const speech: OperationApi = {
   },
   wants: ({ stream }) => (stream ? 'events' : 'bytes'),
   checkModel: checkLength,
-  most,
+  maxUsage,
   count: ({ fields }, reply) => ({ characters: charactersOf(String(fields.input)), ...exactSeconds(reply) }),
   estimate,
   bytes: speechBytes,
@@ -68,27 +68,27 @@ function checkLength({ fields }: OperationRequest, { max_characters: most = usua
   throw new RouterError('invalid_request', message, { param: 'input' })
 }
 
-function most({ fields }: OperationRequest, entry: ModelEntry | undefined): Usage {
-  const seconds = mostSeconds(fields)
+function maxUsage({ fields }: OperationRequest, entry: ModelEntry | undefined): Usage {
+  const seconds = maxSeconds(fields)
   const longest = entry?.max_output_tokens ?? Number.POSITIVE_INFINITY
   const words = String(fields.input) + String(fields.instructions ?? '')
   return {
     // No text has more tokens than bytes.
     input: Buffer.byteLength(words) + 64,
-    output_audio: Math.min(Math.ceil(seconds * mostTokensPerSecond), longest),
+    output_audio: Math.min(Math.ceil(seconds * maxTokensPerSecond), longest),
     characters: charactersOf(String(fields.input)),
     seconds,
   }
 }
 
 function estimate({ fields }: OperationRequest, reply?: JsonObject): Usage {
-  const seconds = (reply && secondsOf(knownAudio(reply))) ?? estimatedSeconds(fields)
+  const seconds = (reply && secondsOf(audioFacts(reply))) ?? estimatedSeconds(fields)
   const words = String(fields.input) + String(fields.instructions ?? '')
   return { input: tokensOfText(words), output_audio: Math.ceil(seconds * tokensPerSecond), seconds }
 }
 
 function exactSeconds(reply: JsonObject | undefined): Usage {
-  const audio = reply && knownAudio(reply)
+  const audio = reply && audioFacts(reply)
   const seconds = audio?.exactly === true ? secondsOf(audio) : undefined
   return seconds === undefined ? {} : { seconds }
 }
@@ -106,10 +106,10 @@ function estimatedSeconds({ input, speed }: JsonObject): number {
 }
 
 /** The longest that it can take, in seconds: numbers are long words, and instructions may ask for pauses. */
-function mostSeconds({ input, speed, instructions }: JsonObject): number {
+function maxSeconds({ input, speed, instructions }: JsonObject): number {
   const slowness = typeof speed === 'number' && speed < 1 ? 1 / speed : 1
   const spoken = sumOf(String(input), { letter: 0.2, digit: 1, sign: 0.5 })
-  return (leastSeconds + spoken) * slowness * (instructions === undefined ? 1 : 2)
+  return (minSeconds + spoken) * slowness * (instructions === undefined ? 1 : 2)
 }
 
 /** Seconds of a letter of an alphabet, of a digit, and of a sign that is a syllable or a word. */

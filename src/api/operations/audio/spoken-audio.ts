@@ -6,13 +6,13 @@ import type { OperationBytes, OperationEvents } from '../../operation-api.ts'
 import { unreadableReply, usageBlock } from '../shared.ts'
 
 /** Returns what is known about the audio of a whole reply, as `heard` collects it; any other reply is returned as it is. */
-export function knownAudio(reply: JsonObject): JsonObject {
+export function audioFacts(reply: JsonObject): JsonObject {
   const { audio, media_type: mediaType } = reply
   if (typeof audio !== 'string') return reply
   const beginning = Buffer.from(audio.slice(0, 4_096), encodingOf(reply))
   const format = formatOf(beginning, typeof mediaType === 'string' ? mediaType : undefined) ?? ''
   const rate = typeof mediaType === 'string' ? /rate=(\d+)/.exec(mediaType)?.[1] : undefined
-  const all = { ...heard({}, beginning, format), bytes: Buffer.byteLength(audio, encodingOf(reply)) }
+  const all = { ...observedAudio({}, beginning, format), bytes: Buffer.byteLength(audio, encodingOf(reply)) }
   return format === 'pcm' && rate ? { ...all, bytes_per_second: Number(rate) * 2 } : all
 }
 
@@ -20,7 +20,7 @@ function encodingOf({ encoding }: JsonObject): 'hex' | 'base64' {
   return encoding === 'hex' ? 'hex' : 'base64'
 }
 
-function askedFormat({ fields }: OperationRequest): string {
+function requestedFormat({ fields }: OperationRequest): string {
   return String(fields.response_format ?? 'mp3')
 }
 
@@ -32,7 +32,7 @@ export const speechBytes: OperationBytes = {
     if (!decoded?.length) throw unreadableReply('an answer without audio')
     const mediaType = typeof type === 'string' ? type : undefined
     // Raw samples cannot be recognized by their bytes.
-    const isRaw = formatOf(decoded, mediaType) === 'pcm' && askedFormat(request) !== 'pcm'
+    const isRaw = formatOf(decoded, mediaType) === 'pcm' && requestedFormat(request) !== 'pcm'
     return isRaw ? { bytes: wavOf(decoded, mediaType), mediaType: 'audio/wav' } : { bytes: decoded, mediaType }
   },
   ofEvent(event) {
@@ -41,9 +41,9 @@ export const speechBytes: OperationBytes = {
   },
   headers(beginning, mediaType, request) {
     const format = formatOf(beginning, mediaType)
-    return format === undefined || format === askedFormat(request) ? {} : { 'x-router-audio-format': format }
+    return format === undefined || format === requestedFormat(request) ? {} : { 'x-router-audio-format': format }
   },
-  collect: (all, piece, request) => heard(all, piece, askedFormat(request)),
+  collect: (all, piece, request) => observedAudio(all, piece, requestedFormat(request)),
 }
 
 const delta = 'speech.audio.delta'
@@ -69,7 +69,7 @@ export const speechEvents: OperationEvents = {
   fail: (error) => ({ type: 'error', ...errorBody(error) }),
   collect(all, event, request) {
     if (event.type !== delta) return all
-    return heard(all, Buffer.from(audioOf(event), 'base64'), askedFormat(request))
+    return observedAudio(all, Buffer.from(audioOf(event), 'base64'), requestedFormat(request))
   },
 }
 
@@ -127,7 +127,7 @@ const formatsByType: { readonly [mediaType: string]: AudioFormat } = {
  * Adds a piece to the facts about audio: `bytes` so far, and, where its beginning reveals them, `bytes_per_second`, the bytes of its
  * `header`, and whether its length follows from them `exactly`.
  */
-function heard(known: JsonObject, piece: Uint8Array, format: string): JsonObject {
+function observedAudio(known: JsonObject, piece: Uint8Array, format: string): JsonObject {
   const before = typeof known.bytes === 'number' ? known.bytes : 0
   return { ...(before === 0 ? rateOf(piece, format) : known), bytes: before + piece.length }
 }

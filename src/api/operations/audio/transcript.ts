@@ -184,8 +184,8 @@ function sentencesOf(words: readonly JsonObject[]): Sentence[] {
   for (const { word, speaker, ...times } of words) {
     const { start, end } = timesOf(times)
     const text = String(word)
-    const goesOn = open && speaker === open.speaker && start - open.end <= longestPause
-    if (open && goesOn && open.text.length + text.length <= longestLine) {
+    const goesOn = open && speaker === open.speaker && start - open.end <= maxPause
+    if (open && goesOn && open.text.length + text.length <= maxLineLength) {
       Object.assign(open, { end, text: `${open.text} ${text}` })
     } else {
       open = { start, end, text, ...(speaker !== undefined && { speaker }) }
@@ -197,8 +197,8 @@ function sentencesOf(words: readonly JsonObject[]): Sentence[] {
 }
 
 /** Seconds, characters. */
-const longestPause = 1
-const longestLine = 84
+const maxPause = 1
+const maxLineLength = 84
 
 /** Created on first use: it reads a part of the Unicode data that nothing else needs. */
 let names: Intl.DisplayNames | undefined

@@ -30,13 +30,13 @@ const events: OperationEvents = {
 const done = 'transcript.text.done'
 
 /** Maximum number of tokens that models count for a second; the shortest sound counts as if it lasted half a minute. */
-const mostHeardTokens = 32
-const leastHeardSeconds = 30
+const maxAudioTokensPerSecond = 32
+const minAudioSeconds = 30
 /** Maximum number of tokens spoken in a second, with the marks of who speaks. */
-const mostSpokenTokens = 48
+const maxSpokenTokensPerSecond = 48
 
 /** Tokens of audio per second, for models whose tokens are not counted. */
-const heardTokens = 10
+const audioTokensPerSecond = 10
 
 /** The forms of a transcript that a client can ask for. */
 const transcriptFormats = ['json', 'text', 'srt', 'verbose_json', 'vtt', 'diarized_json'] as const
@@ -92,7 +92,7 @@ export const transcriptions: OperationApi = {
   },
   wants: ({ stream }) => (stream ? 'events' : 'json'),
   checkModel: checkTranscriptionModel,
-  most,
+  maxUsage,
   count: ({ audio }) => (audio?.exact ? { seconds: audio.seconds } : {}),
   estimate,
   check: (reply) => void textOf(reply),
@@ -100,12 +100,12 @@ export const transcriptions: OperationApi = {
   events,
 }
 
-function most(request: OperationRequest, entry: ModelEntry | undefined): Usage {
-  const longest = request.audio?.most ?? 0
-  const output = Math.ceil(longest * mostSpokenTokens) + 256
+function maxUsage(request: OperationRequest, entry: ModelEntry | undefined): Usage {
+  const longest = request.audio?.maxSeconds ?? 0
+  const output = Math.ceil(longest * maxSpokenTokensPerSecond) + 256
   return {
     input: Buffer.byteLength(hintsOf(request)) + 64,
-    input_audio: Math.ceil((longest + leastHeardSeconds) * mostHeardTokens),
+    input_audio: Math.ceil((longest + minAudioSeconds) * maxAudioTokensPerSecond),
     output: Math.min(output, entry?.max_output_tokens ?? output),
     seconds: Math.max(Math.ceil(longest), entry?.min_seconds ?? 0),
   }
@@ -115,7 +115,7 @@ function estimate(request: OperationRequest, reply: JsonObject = {}): Usage {
   const seconds = request.audio?.seconds ?? 0
   return {
     input: tokensOfText(hintsOf(request)),
-    input_audio: Math.ceil(seconds * heardTokens),
+    input_audio: Math.ceil(seconds * audioTokensPerSecond),
     output: tokensOfText(onlyString(reply.text) ?? ''),
     seconds,
   }

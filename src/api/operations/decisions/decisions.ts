@@ -36,7 +36,7 @@ export const decisions: OperationApi = {
     return readFields('decide', json, { fields: { input, questions, ...others }, stream: false })
   },
   wants: () => 'json',
-  most: ({ fields }) => ({ input: bytesOf(fields), output: mostOutput(questionsOf(fields)) }),
+  maxUsage: ({ fields }) => ({ input: bytesOf(fields), output: maxOutput(questionsOf(fields)) }),
   texts: ({ fields }) => [textOf(fields)],
   count: () => ({}),
   estimate: ({ fields }, reply) => ({
@@ -62,7 +62,7 @@ function bytesOf(fields: JsonObject): number {
 const bytesOfTemplate = 512
 
 /** Answers are numbers, one for each value. */
-function mostOutput(questions: readonly Question[]): number {
+function maxOutput(questions: readonly Question[]): number {
   return questions.reduce((sum, question) => sum + tokensOfAnswer + labelsOf(question).length * tokensOfValue, 0)
 }
 

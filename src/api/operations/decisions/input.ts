@@ -110,8 +110,8 @@ export function hasState(body: JsonObject): boolean {
 export function readState({ state, questions }: JsonObject): { input: Json; questions: JsonObject[] } {
   const expected = 'an object of questions by name when `state` is given'
   const named = Object.entries(required(questions, 'questions', expected, object))
-  if (named.length === 0 || named.length > mostQuestions)
-    refuse('questions', `an object of 1 to ${mostQuestions} questions`, questions)
+  if (named.length === 0 || named.length > maxQuestions)
+    refuse('questions', `an object of 1 to ${maxQuestions} questions`, questions)
   return {
     input: inputOf(required(state, 'state', 'the state to judge: a string, an object or an array', content)),
     questions: named.map(([name, question]) => readQuestion(name, object(question as Json, `questions.${name}`))),
@@ -151,8 +151,8 @@ function readQuestion(name: string, question: JsonObject): JsonObject {
 
 function readChoices(value: Json | undefined, path: string): Choice[] {
   const criteria = Object.entries(required(value, path, 'an object of the options, each with what it means', object))
-  if (criteria.length < 2 || criteria.length > mostChoices)
-    refuse(path, `an object of 2 to ${mostChoices} options`, value)
+  if (criteria.length < 2 || criteria.length > maxChoices)
+    refuse(path, `an object of 2 to ${maxChoices} options`, value)
   return criteria.map(([option, meaning]) => {
     return { value: filledText(option, path), ...(meaning !== null && { description: textOf(meaning as Json) }) }
   })
@@ -160,14 +160,14 @@ function readChoices(value: Json | undefined, path: string): Choice[] {
 
 function readLevels(value: Json | undefined, path: string): Level[] {
   const levels = required(value, path, 'a list of levels, the lowest first', list)
-  if (levels.length < 2 || levels.length > mostLevels) refuse(path, `a list of 2 to ${mostLevels} levels`, value)
+  if (levels.length < 2 || levels.length > maxLevels) refuse(path, `a list of 2 to ${maxLevels} levels`, value)
   const labels = levels.map((level, index) => textOf(content(level, `${path}[${index}]`)))
   const repeated = labels.findIndex((label, index) => labels.indexOf(label) < index)
   if (repeated >= 0) refuse(`${path}[${repeated}]`, 'different from the others', levels[repeated])
   return labels.map((label) => ({ label }))
 }
 
-const mostLevels = 10
+const maxLevels = 10
 
 function textOf(value: Json): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
@@ -220,16 +220,16 @@ type Choice = { value: string | boolean; description?: string }
 type Level = { label: string; description?: string }
 
 /** The most questions of one request. */
-const mostQuestions = 400
+const maxQuestions = 400
 /** The most choices of one question. */
-const mostChoices = 255
+const maxChoices = 255
 
 /** The questions of a request, checked. */
 export const questionList: Check<Json> = (value, path) => {
   if (!Array.isArray(value)) refuse(path, 'an array of questions when `input` is given', value)
   const questions = list(value, path)
-  if (questions.length === 0 || questions.length > mostQuestions)
-    refuse(path, `a list of 1 to ${mostQuestions} questions`, value)
+  if (questions.length === 0 || questions.length > maxQuestions)
+    refuse(path, `a list of 1 to ${maxQuestions} questions`, value)
   for (const [index, question] of questions.entries()) checkQuestion(question, `${path}[${index}]`)
   return questions
 }
@@ -245,14 +245,18 @@ function checkQuestion(value: Json, path: string): void {
   const type = required(question.type, `${path}.type`, "'predicate', 'choice' or 'score'", oneOf(types))
   optional(question.name, `${path}.name`, text)
   required(question.instructions, `${path}.instructions`, 'the question', instructions)
-  if (type === 'choice') checkAnswers(question.choices, `${path}.choices`, { name: 'value', most: mostChoices })
-  if (type === 'score') checkAnswers(question.levels, `${path}.levels`, { name: 'label', most: mostChoices })
+  if (type === 'choice') checkAnswers(question.choices, `${path}.choices`, { name: 'value', most: maxChoices })
+  if (type === 'score') checkAnswers(question.levels, `${path}.levels`, { name: 'label', most: maxChoices })
 }
 
 /** Checks the possible answers: at least two, each with a `name` of its own. */
-function checkAnswers(value: Json | undefined, path: string, { name, most }: { name: string; most: number }): void {
-  const answers = required(value, path, `a list of 2 to ${most}`, list)
-  if (answers.length < 2 || answers.length > most) refuse(path, `a list of 2 to ${most}`, value)
+function checkAnswers(
+  value: Json | undefined,
+  path: string,
+  { name, most: max }: { name: string; most: number },
+): void {
+  const answers = required(value, path, `a list of 2 to ${max}`, list)
+  if (answers.length < 2 || answers.length > max) refuse(path, `a list of 2 to ${max}`, value)
   const seen = new Set<Json>()
   for (const [index, answer] of answers.entries()) {
     const at = `${path}[${index}].${name}`

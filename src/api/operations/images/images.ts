@@ -11,7 +11,7 @@ import {
   imagesIn,
   itemsOf,
   linksIn,
-  mostOfImages,
+  maxUsageOfImages,
   withFetched,
   writeImages,
 } from './reply.ts'
@@ -22,8 +22,8 @@ import {
   imageNumbers,
   inputsOfForm,
   inputsOfJson,
-  largestImage,
-  mostImages,
+  maxImageBytes,
+  maxImages,
   readImageFields,
 } from './request.ts'
 
@@ -32,7 +32,7 @@ const imageApi: Omit<OperationApi, 'operation' | 'read' | 'events'> = {
   json: true,
   wants: ({ stream }) => (stream ? 'events' : 'json'),
   checkModel: checkImageModel,
-  most: mostOfImages,
+  maxUsage: maxUsageOfImages,
   count: countImages,
   estimate: estimateImages,
   check: (reply) => void imagesIn(reply),
@@ -61,7 +61,7 @@ export const images: OperationApi = {
 export const imageEdits: OperationApi = {
   ...imageApi,
   operation: 'image_edit',
-  form: { fileBytes: largestImage, files: mostImages + 1, bytes: 4 * largestImage },
+  form: { fileBytes: maxImageBytes, files: maxImages + 1, bytes: 4 * maxImageBytes },
   needs: ['images'],
   read(body) {
     if (!('fields' in body)) {

@@ -73,25 +73,25 @@ export function imageEvents(name: 'image_generation' | 'image_edit'): OperationE
 
 /** Size that is assumed where none is known. Pixels. */
 const usualPixels = 1024 * 1024
-const largestPixels = 1536 * 1024
+const maxPixels = 1536 * 1024
 
 /** Maximum number of tokens of an image that is read, or of a preview of one that is drawn. */
-const mostReadTokens = 8_192
-const mostPreviewTokens = 256
+const maxReadTokens = 8_192
+const maxPreviewTokens = 256
 /** Tokens that a model may write besides the image: its reasoning and its text. */
-const mostWrittenTokens = 1_024
+const maxWrittenTokens = 1_024
 /** The finest images have a token for this many pixels, and some have more. */
-const fewestPixelsPerToken = 160
+const minPixelsPerToken = 160
 
 /** Returns the maximum that a call can use, regardless of the quality of its images. */
-export function mostOfImages(request: OperationRequest, entry: ModelEntry | undefined): Usage {
-  const { n, read, pixels } = wishOf(request, largestOf(entry))
-  const previews = (onlyNumber(request.fields.partial_images) ?? 0) * mostPreviewTokens
+export function maxUsageOfImages(request: OperationRequest, entry: ModelEntry | undefined): Usage {
+  const { n, read, pixels } = requestedImages(request, maxPixelsOf(entry))
+  const previews = (onlyNumber(request.fields.partial_images) ?? 0) * maxPreviewTokens
   return {
     input: Buffer.byteLength(String(request.fields.prompt)) + 2_048,
-    ...(read > 0 && { input_image: read * mostReadTokens, input_images: read }),
-    output: n * mostWrittenTokens,
-    output_image: n * (Math.ceil(pixels / fewestPixelsPerToken) + previews),
+    ...(read > 0 && { input_image: read * maxReadTokens, input_images: read }),
+    output: n * maxWrittenTokens,
+    output_image: n * (Math.ceil(pixels / minPixelsPerToken) + previews),
     images: n,
     megapixels: (n * pixels) / 1e6,
   }
@@ -99,7 +99,7 @@ export function mostOfImages(request: OperationRequest, entry: ModelEntry | unde
 
 /** Counts the units that the router measures itself: images by their size and quality. */
 export function countImages(request: OperationRequest, reply?: JsonObject): Usage {
-  const { read } = wishOf(request)
+  const { read } = requestedImages(request)
   const counted: Usage = read > 0 ? { input_images: read } : {}
   if (!reply) return counted
   const images = itemsOf(reply)
@@ -117,7 +117,7 @@ export function countImages(request: OperationRequest, reply?: JsonObject): Usag
 
 /** The tokens, and the megapixels, of a call whose provider counted none. */
 export function estimateImages(request: OperationRequest, reply?: JsonObject): Usage {
-  const { n, read, pixels, quality } = wishOf(request)
+  const { n, read, pixels, quality } = requestedImages(request)
   const drawn = reply ? itemsOf(reply).length || Number(reply.begun === true) : n
   const perToken = pixelsPerToken[onlyString(reply?.quality) ?? quality] ?? pixelsPerToken.high
   return {
@@ -137,7 +137,7 @@ export function itemsOf({ data }: JsonObject): JsonObject[] {
 }
 
 /** Reads the number and quality of the images that a request asks for; `pixels` of each image. */
-function wishOf({ fields }: OperationRequest, otherwise = usualPixels) {
+function requestedImages({ fields }: OperationRequest, otherwise = usualPixels) {
   const { n = 1, images, mask, size, quality = 'high' } = fields
   const sides = sidesOf(size)
   return {
@@ -154,12 +154,12 @@ function pixelsByName(size: Json | undefined): number | undefined {
   return thousands === undefined ? undefined : (Number(thousands) * 1024) ** 2
 }
 
-function largestOf(entry: ModelEntry | undefined): number {
+function maxPixelsOf(entry: ModelEntry | undefined): number {
   const sizes = (entry?.sizes ?? []).map((size) => {
     const sides = sidesOf(size)
     return sides ? sides.width * sides.height : (pixelsByName(size) ?? 0)
   })
-  return Math.max(...sizes, sizes.some(Boolean) ? 0 : largestPixels)
+  return Math.max(...sizes, sizes.some(Boolean) ? 0 : maxPixels)
 }
 
 /** Returns the size of an image of a reply: the one that the provider reports, else the one in its header. */

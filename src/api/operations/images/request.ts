@@ -8,12 +8,12 @@ import { dataOf, isAddress } from '../../media-address.ts'
 import { fileField } from '../form-fields.ts'
 
 /** Maximum length of a text that describes an image. Characters. */
-const longestPrompt = 32_000
+const maxPromptLength = 32_000
 
 const prompt: Check<string> = (value, path) => {
   const text = filledText(value, path)
-  if (text.length <= longestPrompt) return text
-  const message = `'${path}' has ${text.length} characters: it must have at most ${longestPrompt}.`
+  if (text.length <= maxPromptLength) return text
+  const message = `'${path}' has ${text.length} characters: it must have at most ${maxPromptLength}.`
   throw new RouterError('invalid_request', message, { param: path })
 }
 
@@ -80,9 +80,9 @@ function refuseOther(param: string, value: unknown, known: readonly string[]): v
 }
 
 /** Maximum size of one image, the same as OpenAI's. Bytes. */
-export const largestImage = 50 * 1024 * 1024
+export const maxImageBytes = 50 * 1024 * 1024
 /** Maximum number of images in one edit, besides its mask. */
-export const mostImages = 16
+export const maxImages = 16
 
 /**
  * The images of an edit, as its fields have them: each a file `{"$file": …}`, `{"image_url": <address>}` or `{"file_id": …}`; and the
@@ -172,8 +172,8 @@ function takeFile(file: UploadedFile, path: string, files: UploadedFile[]): Json
 
 /** Returns a file with the type of its first bytes, and a matching name. */
 function checkedFile(file: UploadedFile, path: string): UploadedFile {
-  if (file.size > largestImage) {
-    throw new RouterError('too_large', `'${path}' is larger than ${largestImage} bytes.`, { param: path })
+  if (file.size > maxImageBytes) {
+    throw new RouterError('too_large', `'${path}' is larger than ${maxImageBytes} bytes.`, { param: path })
   }
   const format = imageFormatOf(file.head)
   if (!format) {
@@ -184,12 +184,12 @@ function checkedFile(file: UploadedFile, path: string): UploadedFile {
 }
 
 function checkCount(images: readonly JsonObject[], path: string): void {
-  if (images.length > 0 && images.length <= mostImages) return
-  throw refused(path, `'${path}' must have from 1 to ${mostImages} images, not ${images.length}.`)
+  if (images.length > 0 && images.length <= maxImages) return
+  throw refused(path, `'${path}' must have from 1 to ${maxImages} images, not ${images.length}.`)
 }
 
 function missing(path: string): RouterError {
-  return refused(path, `'${path}' is missing: an edit needs from 1 to ${mostImages} images.`)
+  return refused(path, `'${path}' is missing: an edit needs from 1 to ${maxImages} images.`)
 }
 
 function refused(param: string, message: string): RouterError {
