@@ -80,8 +80,7 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   const { values, open: openValues } = valuesLater()
   const { budgets, open: openBudgets } = budgetsLater()
   const plugins = new PluginHost({ log: logOf(log, 'plugin'), values, budgets })
-  const { services } = plugins
-  const { snapshot, problems } = await buildSnapshot(configPath, environment, { ...earlier, services })
+  const { snapshot, problems } = await buildSnapshot(configPath, environment, { ...earlier, services: plugins.services })
   if (!snapshot) throw new StartRefused(problems)
   logWarnings(problems, logOf(log, 'files'))
   const { server, store: stored } = snapshot.config
