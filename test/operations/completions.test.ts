@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { newKey } from '../e2e/budget-world.ts'
+import { newKey } from '../e2e/money/budget-world.ts'
 import { answerJson, beginStream, type Received, within } from '../helpers/provider.ts'
 import { recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { type JsonStage, type JsonWorld, jsonStage, jsonWorld, testMoney } from './json-world.ts'

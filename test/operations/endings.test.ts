@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
 import type { Store } from '../../src/store/open.ts'
-import { newKey, storeIn } from '../e2e/budget-world.ts'
+import { newKey, storeIn } from '../e2e/money/budget-world.ts'
 import {
   answerJson,
   beginStream,

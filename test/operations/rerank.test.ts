@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { newKey } from '../e2e/budget-world.ts'
+import { newKey } from '../e2e/money/budget-world.ts'
 import { answerJson } from '../helpers/provider.ts'
 import { recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { type JsonWorld, jsonWorld, testMoney } from './json-world.ts'

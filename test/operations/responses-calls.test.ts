@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Store } from '../../src/store/open.ts'
-import { newKey, storeIn } from '../e2e/budget-world.ts'
+import { newKey, storeIn } from '../e2e/money/budget-world.ts'
 import { answerJson, type LoopbackProvider, loopbackProvider, pause, type Received } from '../helpers/provider.ts'
 import { type TestRouter, testRouter } from '../helpers/router.ts'
 

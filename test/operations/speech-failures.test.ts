@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
 import { afterEach, describe, expect, test } from 'vitest'
-import { newKey } from '../e2e/budget-world.ts'
+import { newKey } from '../e2e/money/budget-world.ts'
 import { pause, within } from '../helpers/provider.ts'
 import { testEach } from '../helpers/slow.ts'
 import {

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { CallRecord } from '../../src/core/call.ts'
-import { newKey, storeIn } from '../e2e/budget-world.ts'
+import { newKey, storeIn } from '../e2e/money/budget-world.ts'
 import {
   answerJson,
   type LoopbackProvider,

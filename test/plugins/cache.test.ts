@@ -4,7 +4,7 @@ import type { PluginCall, PluginReply, PluginRequest } from 'inference-router/pl
 import { openPlugin, type TestCall, type TestedPlugin } from 'inference-router/plugin/test'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import cache from '../../plugins/cache/index.ts'
-import { chunk, type PluginWorld, pluginWorld, says } from '../e2e/plugin-world.ts'
+import { chunk, type PluginWorld, pluginWorld, says } from '../e2e/plugins/plugin-world.ts'
 import { beginStream } from '../helpers/provider.ts'
 import { testKey } from '../helpers/router.ts'
 import { describeEach, testEach } from '../helpers/slow.ts'

@@ -4,7 +4,7 @@ import healJson from '../../plugins/heal-json/index.ts'
 import { repairJson } from '../../plugins/heal-json/repair.ts'
 import type { PluginRequest } from '../../src/plugin/contract.ts'
 import { openPlugin } from '../../src/plugin/test-kit.ts'
-import { says } from '../e2e/plugin-world.ts'
+import { says } from '../e2e/plugins/plugin-world.ts'
 import { expectLinear } from '../helpers/time.ts'
 import { type ShippedWorld, shippedWorld } from './shipped-world.ts'
 

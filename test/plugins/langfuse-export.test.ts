@@ -2,7 +2,7 @@ import { openPlugin, type TestCall } from 'inference-router/plugin/test'
 import { afterAll, describe, expect, test } from 'vitest'
 import { Batches } from '../../plugins/langfuse-export/batches.ts'
 import langfuseExport from '../../plugins/langfuse-export/index.ts'
-import { type PluginWorld, pluginWorld } from '../e2e/plugin-world.ts'
+import { type PluginWorld, pluginWorld } from '../e2e/plugins/plugin-world.ts'
 import { answerJson, loopbackProvider } from '../helpers/provider.ts'
 
 const secrets = { LANGFUSE_PUBLIC_KEY: 'pk-lf-1', LANGFUSE_SECRET_KEY: 'sk-lf-1' }

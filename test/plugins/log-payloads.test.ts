@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { openPlugin } from 'inference-router/plugin/test'
 import { afterAll, expect, test } from 'vitest'
 import logPayloads from '../../plugins/log-payloads/index.ts'
-import { type PluginWorld, pluginWorld } from '../e2e/plugin-world.ts'
+import { type PluginWorld, pluginWorld } from '../e2e/plugins/plugin-world.ts'
 import { folderOf } from '../manifest/files.ts'
 
 const newFolder = () => join(folderOf({}), 'payloads')

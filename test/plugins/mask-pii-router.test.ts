@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from 'vitest'
-import { says } from '../e2e/plugin-world.ts'
+import { says } from '../e2e/plugins/plugin-world.ts'
 import { type ShippedWorld, shippedWorld } from './shipped-world.ts'
 
 let world: ShippedWorld | undefined

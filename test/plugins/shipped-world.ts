@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import type { Step } from '../e2e/plugin-world.ts'
-import { says } from '../e2e/plugin-world.ts'
+import type { Step } from '../e2e/plugins/plugin-world.ts'
+import { says } from '../e2e/plugins/plugin-world.ts'
 import { loopbackProvider, type Received } from '../helpers/provider.ts'
 import { type TestRouter, testRouter } from '../helpers/router.ts'
 

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Alarms } from '../../plugins/spend-alerts/alarms.ts'
 import spendAlerts from '../../plugins/spend-alerts/index.ts'
 import { type Alert, crossedBy, type State } from '../../plugins/spend-alerts/thresholds.ts'
-import { type PluginWorld, pluginWorld } from '../e2e/plugin-world.ts'
+import { type PluginWorld, pluginWorld } from '../e2e/plugins/plugin-world.ts'
 import { answerJson, type LoopbackProvider, loopbackProvider, type Received } from '../helpers/provider.ts'
 import { describeEach } from '../helpers/slow.ts'
 

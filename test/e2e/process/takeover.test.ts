@@ -1,0 +1,440 @@
+import { existsSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { Agent, fetch as fetchBy } from 'undici'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { type Router, startRouter } from '../../../src/app/router.ts'
+import type { AccountState, Need } from '../../../src/lending/account.ts'
+import { openFileCache } from '../../../src/manifest/read/file-cache.ts'
+import type { Store } from '../../../src/store/open.ts'
+import type { ChannelToOld } from '../../../src/workers/threads/adopted-lines.ts'
+import { connectToPredecessor, listenForSuccessor } from '../../../src/workers/threads/control-socket.ts'
+import { handoverVersion } from '../../../src/workers/threads/handover-messages.ts'
+import { type RouterProcess, routerProcess } from '../../helpers/process.ts'
+import { type LoopbackProvider, pause, within } from '../../helpers/provider.ts'
+import { routerFolder, testKey, usualThreads } from '../../helpers/router.ts'
+import { slow } from '../../helpers/slow.ts'
+import {
+  byStatus,
+  callNano,
+  callOnce,
+  type Ended,
+  newKey,
+  pricedManifest,
+  pricedProvider,
+  storeIn,
+  tenTokens,
+} from '../money/budget-world.ts'
+
+// A process takes over from another one that runs with the same database: no call fails, and the money stays exact.
+
+let provider: LoopbackProvider
+let made: ReturnType<typeof routerFolder>
+let store: Store
+/** What is not to be answered before it resolves: calls of this many tokens are long. */
+let held: PromiseWithResolvers<void>
+const release = () => held.resolve()
+const longTokens = { ...tenTokens, max_tokens: 20, stream: true }
+const running: Router[] = []
+/** What any router of this run found out about files. */
+const cache = openFileCache(join(process.env.INFERENCE_ROUTER_CACHE ?? tmpdir(), 'files'))
+
+beforeEach(async () => {
+  held = Promise.withResolvers()
+  let calls = 0
+  provider = await pricedProvider({
+    wait: async () => {
+      const { body } = provider.received[calls++] as { body: { max_tokens: number } }
+      await (body.max_tokens === 20 ? held.promise : pause(10))
+    },
+  })
+  made = routerFolder({
+    files: { 'providers/priced.yaml': pricedManifest(provider.url) },
+  })
+})
+
+afterEach(async () => {
+  release()
+  store.close()
+  for (const router of running.splice(0)) await router.stop(1_000)
+  await provider.close()
+  rmSync(made.folder, { recursive: true, force: true })
+})
+
+async function start(port = 0): Promise<Router> {
+  const env = { INFERENCE_ROUTER_ADMIN_KEY: testKey }
+  const log = pino({ level: 'silent' })
+  const router = await startRouter({ configPath: made.configPath, port, takeOver: true, env, log, earlier: { cache } })
+  running.push(router)
+  return router
+}
+
+const portOf = ({ url }: { url: string }) => Number(new URL(url).port)
+const startProcess = (port = 0): Promise<RouterProcess> =>
+  routerProcess(made.configPath, { args: ['--takeover', '--port', String(port)] })
+
+/** The rows of a key add up to what it has spent. */
+function spentBy(id: string): bigint {
+  const rows = [...store.ledger.each({ key: id })]
+  const sum = rows.reduce((sum, { cost }) => sum + BigInt(cost.nanoUsd), 0n)
+  expect(store.spend.ofKey(id, Date.now())).toBe(sum)
+  return sum
+}
+
+/** Linux resets a connection that arrives in the moment in which a process closes its port, unless it is told to move it. */
+const resetsArrivals = contentOf('/proc/sys/net/ipv4/tcp_migrate_req') !== '1'
+
+function isResetBySystem(failure: Ended | Error | undefined): boolean {
+  const cause = failure instanceof Error ? (failure.cause as NodeJS.ErrnoException | undefined) : undefined
+  return resetsArrivals && cause?.code === 'ECONNRESET'
+}
+
+/** A call of ten tokens on a connection of its own. It is made again where the system has reset that. */
+async function callShort(url: string, secret: string, how: { stream?: true } = {}): Promise<Ended> {
+  const body = { ...tenTokens, ...how }
+  const ended = await callOnce(url, secret, body)
+  return isResetBySystem(ended.failure) ? await callOnce(url, secret, body) : ended
+}
+
+function contentOf(path: string): string | undefined {
+  return existsSync(path) ? readFileSync(path, 'utf8').trim() : undefined
+}
+
+/** Makes calls one after the other until it is stopped. */
+function looping(url: string, secret: string, how: { stream?: boolean; fresh?: boolean }) {
+  const ended: (Ended | Error)[] = []
+  let goesOn = true
+  const dispatcher = new Agent({ connections: 1 })
+  const headers = {
+    authorization: `Bearer ${secret}`,
+    'content-type': 'application/json',
+    ...(how.fresh && { connection: 'close' }),
+  }
+  const body = JSON.stringify({ ...tenTokens, ...(how.stream && { stream: true }) })
+  const once = async () => {
+    const response = await fetchBy(`${url}/v1/chat/completions`, { method: 'POST', headers, body, dispatcher })
+    const text = await response.text()
+    const whole = response.status === 200 && (how.stream ? text.includes('[DONE]') : text.endsWith('}'))
+    return { status: response.status, text, whole }
+  }
+  const done = (async () => {
+    while (goesOn) {
+      ended.push(await once().catch((thrown: Error) => thrown))
+      await pause(10)
+    }
+  })()
+  return {
+    fresh: how.fresh === true,
+    async stop() {
+      goesOn = false
+      await done
+      await dispatcher.close()
+      return ended
+    },
+  }
+}
+
+test('during takeovers no call fails, and the rows are what was spent', slow, async () => {
+  let router = await start()
+  const port = portOf(router)
+  store = storeIn(made.folder)
+  const key = newKey(store, { monthlyLimitNano: 1_000_000n * callNano })
+  const clients = [{}, {}, { stream: true }, { stream: true }, { fresh: true }, { fresh: true, stream: true }].map(
+    (how) => looping(router.url, key.secret, how),
+  )
+  for (let n = 0; n < 2; n++) {
+    const next = await start(port)
+    await pause(50)
+    await within(10_000, 'the calls of the earlier one', router.retired)
+    await router.stop(1_000)
+    running.shift()
+    router = next
+  }
+  const ended = await Promise.all(clients.map(async (client) => ({ ...client, ended: await client.stop() })))
+  const ends = ended.flatMap(({ fresh, ended }) => ended.filter((one) => !(fresh && isResetBySystem(one))))
+  expect(ends.filter((one) => one instanceof Error || !one.whole)).toEqual([])
+  expect(ended.flatMap((client) => client.ended).length - ends.length).toBeLessThan(2)
+  expect(ends.length).toBeGreaterThan(100)
+  expect(spentBy(key.id)).toBe(BigInt(ends.length) * callNano)
+})
+
+test('of 200 calls around a takeover a key that pays 20 makes exactly 20', async () => {
+  const old = await start()
+  store = storeIn(made.folder)
+  const key = newKey(store, { monthlyLimitNano: 20n * callNano })
+  const calls: Promise<Ended>[] = []
+  const made200 = (async () => {
+    for (let n = 0; n < 200; n++) {
+      calls.push(callShort(old.url, key.secret, n % 2 ? {} : { stream: true }))
+      await pause(n < 190 ? 3 : 60)
+    }
+  })()
+  await start(portOf(old))
+  await made200
+  expect(byStatus(await Promise.all(calls))).toEqual({ 200: 20, 402: 180 })
+  expect(spentBy(key.id)).toBe(20n * callNano)
+})
+
+/** A key that pays so many calls, and a call of two of them that runs. */
+async function withLongCall({ url }: { url: string }, calls: bigint) {
+  store = storeIn(made.folder)
+  const key = newKey(store, { monthlyLimitNano: calls * callNano })
+  const long = callOnce(url, key.secret, longTokens)
+  await expect.poll(() => provider.received.length, { interval: 5 }).toBe(1)
+  return { key, long }
+}
+
+test('a long stream goes on in the old process, and its money is held in the new one', slow, async () => {
+  const old = await start()
+  const { key, long } = await withLongCall(old, 5n)
+  const next = await start(portOf(old))
+  const others = await Promise.all(Array.from({ length: 6 }, () => callShort(next.url, key.secret)))
+  expect(byStatus(others)).toEqual({ 200: 3, 402: 3 })
+  release()
+  expect(await long).toMatchObject({ status: 200, whole: true })
+  expect(spentBy(key.id)).toBe(5n * callNano)
+})
+
+test('a chain of takeovers waits for the first process', slow, async () => {
+  const first = await start()
+  const { key, long } = await withLongCall(first, 5n)
+  await start(portOf(first))
+  const third = await start(portOf(first))
+  const others = await Promise.all(Array.from({ length: 6 }, () => callUntilReady(third.url, key.secret)))
+  expect(byStatus(others)).toEqual({ 200: 3, 402: 3 })
+  release()
+  expect(await long).toMatchObject({ status: 200, whole: true })
+  expect(spentBy(key.id)).toBe(5n * callNano)
+})
+
+test('a process that cannot start gives the books back', slow, async () => {
+  const old = await start()
+  const { key, long } = await withLongCall(old, 5n)
+  const blocker = createServer().listen(0, '127.0.0.1')
+  const taken = await new Promise<number>((resolve) =>
+    blocker.once('listening', () => resolve((blocker.address() as { port: number }).port)),
+  )
+  await expect(start(taken)).rejects.toThrow('EADDRINUSE')
+  const others = await Promise.all(Array.from({ length: 6 }, () => callShort(old.url, key.secret)))
+  expect(byStatus(others)).toEqual({ 200: 3, 402: 3 })
+  release()
+  expect(await long).toMatchObject({ status: 200, whole: true })
+  expect(spentBy(key.id)).toBe(5n * callNano)
+  blocker.close()
+  const next = await start(portOf(old))
+  expect(await callShort(next.url, key.secret)).toMatchObject({ status: 402 })
+})
+
+test('after kill -9 of the old process its calls hold nothing any more', slow, async () => {
+  const old = await startProcess()
+  const { key, long } = await withLongCall(old, 5n)
+  const next = await startProcess(portOf(old))
+  await old.end('SIGKILL')
+  expect((await long).whole).toBe(false)
+  const others = await Promise.all(Array.from({ length: 8 }, () => callShort(next.url, key.secret)))
+  expect(byStatus(others)).toEqual({ 200: 5, 402: 3 })
+  expect(spentBy(key.id)).toBe(5n * callNano)
+})
+
+test('after kill -9 of the new process the old one finishes its calls, and a third one goes on', slow, async () => {
+  const old = await startProcess()
+  const { key, long } = await withLongCall(old, 5n)
+  const next = await startProcess(portOf(old))
+  expect(await callShort(next.url, key.secret)).toMatchObject({ status: 200 })
+  await next.end('SIGKILL')
+  const third = await startProcess(portOf(old))
+  const others = await Promise.all(Array.from({ length: 6 }, () => callShort(third.url, key.secret)))
+  expect(byStatus(others)).toEqual({ 200: 2, 402: 4 })
+  release()
+  expect(await long).toMatchObject({ status: 200, whole: true })
+  expect(spentBy(key.id)).toBe(5n * callNano)
+  // It has been taken over from: it ends by itself, and a signal that comes meanwhile would kill it.
+  expect(await old.end()).toBe(0)
+})
+
+test.each(['SIGKILL', 'SIGTERM'] as const)(
+  'after %s of the one in the middle the calls of the first go on with the third, which holds their money',
+  slow,
+  async (signal) => {
+    const first = await startProcess()
+    const { key, long } = await withLongCall(first, 5n)
+    const second = await startProcess(portOf(first))
+    const third = await startProcess(portOf(first))
+    await second.end(signal)
+    const others = await Promise.all(Array.from({ length: 6 }, () => callShort(third.url, key.secret)))
+    expect(byStatus(others)).toEqual({ 200: 3, 402: 3 })
+    release()
+    expect(await long).toMatchObject({ status: 200, whole: true })
+    expect(spentBy(key.id)).toBe(5n * callNano)
+    expect(await first.end()).toBe(0)
+    expect(await callShort(third.url, key.secret)).toMatchObject({ status: 402 })
+  },
+)
+
+/** How many sockets listen at a port of this machine. */
+function listenersAt(port: number): number {
+  const [, ...sockets] = contentOf('/proc/net/tcp')?.split('\n') ?? []
+  const address = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
+  return sockets.filter((line) => {
+    const [, local = '', , state] = line.trim().split(/\s+/)
+    return local.endsWith(address) && state === '0A'
+  }).length
+}
+
+test('in a chain of four the calls of the first go on with the last, beside those of the third', slow, async () => {
+  const first = await startProcess()
+  const { key, long } = await withLongCall(first, 8n)
+  const second = await startProcess(portOf(first))
+  const third = await startProcess(portOf(first))
+  // Until then the call may arrive at the second.
+  await expect.poll(() => listenersAt(portOf(first)), { interval: 5 }).toBe(usualThreads)
+  const other = callOnce(third.url, key.secret, longTokens)
+  await expect.poll(() => provider.received.length, { interval: 5 }).toBe(2)
+  const fourth = await startProcess(portOf(first))
+  await second.end('SIGKILL')
+  const others = await Promise.all(Array.from({ length: 6 }, () => callShort(fourth.url, key.secret)))
+  expect(byStatus(others)).toEqual({ 200: 4, 402: 2 })
+  release()
+  for (const ended of await Promise.all([long, other])) expect(ended).toMatchObject({ status: 200, whole: true })
+  expect(spentBy(key.id)).toBe(8n * callNano)
+  for (const process of [first, third]) expect(await process.end()).toBe(0)
+})
+
+/** A call that is made again where the books were on their way from one process to another. */
+async function callUntilReady(url: string, secret: string): Promise<Ended> {
+  for (let tries = 1; ; tries++) {
+    const ended = await callShort(url, secret)
+    if (ended.status !== 503 || tries === 5) return ended
+    await pause(50)
+  }
+}
+
+const deaths: [string, (channel: ChannelToOld) => Promise<unknown>][] = [
+  ['before it asks', async () => {}],
+  ['when it has asked', async (channel) => channel.send({ kind: 'takeOver', version: handoverVersion })],
+  ['when it knows what calls hold', async (channel) => ask(channel, 'books')],
+  ['when it may lock the database', async (channel) => ask(channel, 'released')],
+  [
+    'when it has told the old one to close its port',
+    async (channel) => {
+      await ask(channel, 'released')
+      channel.send({ kind: 'retire' })
+    },
+  ],
+]
+
+async function ask(channel: ChannelToOld, until: 'books' | 'released') {
+  channel.send({ kind: 'takeOver', version: handoverVersion })
+  expect(await channel.take(until)).toBeDefined()
+}
+
+test('a new process that dies leaves everything to the old one, whenever it dies', slow, async () => {
+  const old = await start()
+  store = storeIn(made.folder)
+  for (const [when, act] of deaths) await dieBeside(old, when, act)
+})
+
+async function dieBeside(old: Router, when: string, act: (channel: ChannelToOld) => Promise<unknown>) {
+  const key = newKey(store, { monthlyLimitNano: 5n * callNano })
+  const before = provider.received.length
+  held = Promise.withResolvers()
+  expect(await callShort(old.url, key.secret)).toMatchObject({ status: 200 })
+  const long = callOnce(old.url, key.secret, longTokens)
+  await expect.poll(() => provider.received.length, { interval: 5 }).toBe(before + 2)
+  const channel = await connectToPredecessor(join(made.folder, 'data/router.sqlite-control'))
+  if (!channel) throw new Error('no router can be asked')
+  await act(channel)
+  // On the connection that the first call has left open, and on new ones as far as the port is open.
+  const calls = Array.from({ length: 4 }, () => callShort(old.url, key.secret))
+  await pause(20)
+  channel.close()
+  const answered = (await Promise.all(calls)).filter(({ status }) => status !== 0)
+  const paid = answered.filter(({ status }) => status === 200).length
+  expect(paid, when).toBe(Math.min(2, answered.length))
+  release()
+  expect(await long).toMatchObject({ status: 200, whole: true })
+  expect(spentBy(key.id)).toBe(BigInt(3 + paid) * callNano)
+}
+
+test('an old process that dies before it has released the database leaves it to the new one', slow, async () => {
+  const first = await start()
+  store = storeIn(made.folder)
+  const key = newKey(store, { monthlyLimitNano: 2n * callNano })
+  await first.stop(1_000)
+  const dying = await listenForSuccessor(join(made.folder, 'data/router.sqlite-control'), async (channel) => {
+    await channel.take('takeOver')
+    const name = `key ${key.id} ${new Date().toISOString().slice(0, 7)}`
+    const lent: AccountState = { account: name, kind: 'money', limit: 2n * callNano, uses: [], lent: [[1, callNano]] }
+    channel.send({ kind: 'books', accounts: [lent], purses: [1], port: 1 })
+    channel.close()
+  })
+  const next = await start()
+  dying.close()
+  const calls = await Promise.all(Array.from({ length: 3 }, () => callShort(next.url, key.secret)))
+  expect(byStatus(calls)).toEqual({ 200: 2, 402: 1 })
+})
+
+test(
+  'a call that waits for money while the books change hands gets what lies idle in its own process',
+  slow,
+  async () => {
+    const first = await start()
+    store = storeIn(made.folder)
+    const key = newKey(store, { monthlyLimitNano: 2n * callNano })
+    await first.stop(1_000)
+    const named = { account: `key ${key.id} ${new Date().toISOString().slice(0, 7)}`, limit: 2n * callNano } as const
+    const answer = Promise.withResolvers<unknown>()
+    const old = await listenForSuccessor(join(made.folder, 'data/router.sqlite-control'), async (channel) => {
+      await channel.take('takeOver')
+      const lent: AccountState = { ...named, kind: 'money', uses: [], lent: [[1, 2n * callNano]] }
+      channel.send({ kind: 'books', accounts: [lent], purses: [1], port: 1 })
+      const need: Need = { ...named, kind: 'money', least: callNano, wish: callNano }
+      channel.send({ kind: 'lend', id: 1, purse: 1, needs: [need] })
+      channel.send({ kind: 'released' })
+      channel.listen((told) => {
+        if (told.kind === 'recall')
+          channel.send({ kind: 'held', id: told.id, held: [{ account: named.account, held: 0n }] })
+        else if (told.kind === 'lent') answer.resolve(told.answer)
+      })
+    })
+    await start()
+    old.close()
+    expect(await within(5_000, 'the answer', answer.promise)).toMatchObject({ isGranted: true })
+  },
+)
+
+test(
+  'a router that was not started for it keeps its database, and one of another version is refused',
+  slow,
+  async () => {
+    const old = await start()
+    store = storeIn(made.folder)
+    const channel = await connectToPredecessor(join(made.folder, 'data/router.sqlite-control'))
+    channel?.send({ kind: 'takeOver', version: handoverVersion + 1 })
+    expect(await channel?.take('refused')).toMatchObject({ reason: expect.stringContaining('versions') })
+    await old.stop(1_000)
+    running.pop()
+    const env = { INFERENCE_ROUTER_ADMIN_KEY: testKey }
+    running.push(await startRouter({ configPath: made.configPath, env, log: pino({ level: 'silent' }) }))
+    await expect(start()).rejects.toThrow('another router uses this database')
+  },
+)
+
+test('only its user may use the socket', async () => {
+  await start()
+  store = storeIn(made.folder)
+  expect(statSync(join(made.folder, 'data/router.sqlite-control')).mode & 0o777).toBe(0o600)
+})
+
+test('who looks on at the process that served is sent on: it does not keep that process alive', slow, async () => {
+  const first = await start()
+  store = storeIn(made.folder)
+  const headers = { authorization: `Bearer ${testKey}` }
+  const watched = await fetch(`${first.url}/v1/manage/live`, { headers })
+  const text = watched.text()
+  await start(portOf(first))
+  await within(10_000, 'the first process to be done', first.retired)
+  expect(await within(1_000, 'the end of the stream', text)).toContain('data: {"at"')
+})
