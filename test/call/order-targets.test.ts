@@ -19,7 +19,7 @@ import { Measurements } from '../../src/routing/measurements.ts'
 const named = (slug: string, maker = slug, traits: Trait[] = []): Target => ({
   provider: {
     slug,
-    maker,
+    signer: maker,
     baseUrl: `https://${slug}.example`,
     auth: { scheme: 'none' },
     traits,

@@ -20,7 +20,7 @@ function target(slug: string, entry: Partial<ModelEntry> | undefined, format: Fo
     tool: ({ by }: { by?: Api }) => by === undefined,
     named: () => false,
   }
-  const endpoint = { request: { support }, losses: losses.map((field) => ({ field })) }
+  const endpoint = { request: { support }, unsupported: losses.map((field) => ({ field })) }
   const provider = { slug, ...(sameAs && { sameAs }), chat: endpoint } as unknown as Provider
   return { provider, model: 'm', ...(entry && { entry: { api: 'chat', ...entry } }) }
 }

@@ -303,7 +303,7 @@ describe('self', () => {
     const refused = await manage.delete('/apikey/self')
     expect(refused.status).toBe(400)
     expect((refused.body.error as { message: string }).message).toMatch(
-      /last active key that may manage .*create another one first/,
+      /last active key with the permission to manage .*create another one first/,
     )
     expect((await call(testKey)).status).toBe(200)
   })

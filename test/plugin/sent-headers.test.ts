@@ -47,9 +47,9 @@ test.each(allowed)('a plugin may send %s', (name) => {
 })
 
 test.each([
-  ['a name of two words', { 'x y': '1' }, `'x y' is no name of a header`],
-  ['a second header in a value', { 'x-a': '1\r\nhost: b' }, `the header 'x-a' is no plain text`],
-  ['a value that is no text', { 'x-a': 1 }, `the header 'x-a' is no plain text`],
+  ['a name of two words', { 'x y': '1' }, `'x y' is not the name of a header`],
+  ['a second header in a value', { 'x-a': '1\r\nhost: b' }, `the header 'x-a' is not plain text`],
+  ['a value that is no text', { 'x-a': 1 }, `the header 'x-a' is not plain text`],
 ])('%s is refused', (_, headers, message) => {
   expect(() => sentHeaders(headers)).toThrow(message)
 })

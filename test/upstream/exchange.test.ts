@@ -206,6 +206,6 @@ describe('a provider', () => {
       if (piece < 2) pass(90)
     }
     pass(100)
-    await expect(head).rejects.toEqual(tooLate('The provider took nothing of the request for 100 ms.'))
+    await expect(head).rejects.toEqual(tooLate('The provider accepted no part of the request for 100 ms.'))
   })
 })
