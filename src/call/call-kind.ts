@@ -107,7 +107,7 @@ export type AttemptResult<Answer> = { dropped: string[] } & (
 /** A call that a target has answered. */
 export type AnsweredCall<Answer extends object = object> = AttemptSummary & {
   answer: Answer
-  passage: AttemptHandle
+  handle: AttemptHandle
   /** The targets that have not been asked. */
   untried: readonly Target[]
   /** Model that served, where the provider's answer names another one than the target's. */

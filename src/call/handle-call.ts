@@ -280,10 +280,10 @@ async function reply<Answer extends object>(
     const { target, attempts, dropped, times, handle, untried } = tried
     const others = otherTargets(trial, { attempts, untried }, { begunMs, respond })
     response = await serving.reply({
-      ...{ target, attempts, dropped, times, passage: handle, untried, served, headers, settlement, trial, begunMs },
+      ...{ target, attempts, dropped, times, handle, untried, served, headers, settlement, trial, begunMs },
       answer: tried as Answer,
       servedBy: (target, reported) => servedModel(target, reported, services.directory),
-      giveUp: (received, thrown) => giveUp(received, thrown, { settlement, passage: handle, others }),
+      giveUp: (received, thrown) => giveUp(received, thrown, { settlement, handle, others }),
     })
   } catch (thrown) {
     const error = asRouterError(thrown).withHeaders(headers)

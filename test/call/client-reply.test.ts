@@ -59,13 +59,13 @@ function answeredWith(translation: Partial<Translation>) {
   }
   const ledger = { settle: async (record: CallRecord) => void rows.push(record) }
   const settlement = new Settlement(start, { ledger, admission })
-  const passage = { succeeded() {}, failed() {}, ended() {} }
+  const handle = { succeeded() {}, failed() {}, ended() {} }
   const answered: AnsweredAttempt = {
     target,
     attempts: 1,
     dropped: [],
     untried: [],
-    passage,
+    handle,
     translation: translation as Translation,
     prepared: {
       answerBounds: { bytes: 1_000_000, eventBytes: 1_000_000, values: 1_000_000 },
@@ -78,7 +78,7 @@ function answeredWith(translation: Partial<Translation>) {
     served: undefined,
     servedBy: () => undefined,
     begunMs: 0,
-    giveUp: (received, thrown) => giveUp(received, thrown, { settlement, passage, others: () => undefined }),
+    giveUp: (received, thrown) => giveUp(received, thrown, { settlement, handle, others: () => undefined }),
     remember() {},
   }
   return { answered, settled, rows }

@@ -257,7 +257,11 @@ async function losing(slug: string, fields: readonly string[]): Promise<Provider
   if (!provider?.chat) throw new Error(`there is no ${slug}`)
   const losses = fields.map((field) => ({ field, path: [] }))
   const traits = [{ match: /./, facts: { reasoning_form: 'object', cache_marks: 'cache_control' } }]
-  return { ...provider, traits, chat: { ...provider.chat, unsupported: losses, patch: {}, history: {} } } as unknown as Provider
+  return {
+    ...provider,
+    traits,
+    chat: { ...provider.chat, unsupported: losses, patch: {}, history: {} },
+  } as unknown as Provider
 }
 
 async function sent(api: ClientApi, slug: string, body: JsonObject, losses: readonly string[]) {

@@ -11,7 +11,7 @@ import { type AnsweredAttempt, measured, replyFacts } from './answered-attempt.t
 
 /** Returns the client's JSON text of a whole answer, once the ledger row is on disk; or, where it cannot be read, what goes on. */
 export async function wholeReply(answer: WholeAnswer, answered: AnsweredAttempt): Promise<string | GoOn> {
-  const { translation, settlement, remember, prepared, passage } = answered
+  const { translation, settlement, remember, prepared, handle } = answered
   const { reply } = answer
   let text = ''
   try {
@@ -26,7 +26,7 @@ export async function wholeReply(answer: WholeAnswer, answered: AnsweredAttempt)
       text = router ? JSON.stringify({ ...written, router }) : own
       return writing.responseToStore(written, own)
     })
-    passage.produced?.(completionTokens(usage))
+    handle.produced?.(completionTokens(usage))
     return text
   } catch (thrown) {
     return await answered.giveUp(received(answered, reply, false), thrown)

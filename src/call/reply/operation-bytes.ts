@@ -46,14 +46,14 @@ async function* byteStream(
     yield Uint8Array.of(held)
   } catch (thrown) {
     const error = withoutSecretsOf(target.provider, asRouterError(thrown))
-    answered.passage.failed(error)
+    answered.handle.failed(error)
     if (error.billed) state.usage = mergeUsage(state.usage, error.billed)
     if (!state.isSettled) await settlement.partial(received(answered, state, false), error)
     state.isSettled = true
     // The client sees that the response breaks off.
     throw error
   } finally {
-    answered.passage.ended()
+    answered.handle.ended()
     if (!state.isSettled) {
       const error = new RouterError('client_gone', 'The client disconnected.')
       await settlement.partial(received(answered, state, false), error)

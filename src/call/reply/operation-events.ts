@@ -94,13 +94,13 @@ export async function* eventStream(
     yield heldBack + last.map(text).join('') + (events.terminator ?? '')
   } catch (thrown) {
     const error = withoutSecretsOf(target.provider, asRouterError(thrown))
-    answered.passage.failed(error)
+    answered.handle.failed(error)
     if (error.billed) usage = mergeUsage(usage, error.billed)
     await settlement.partial(received(false), error)
     isSettled = true
     if (error.code !== 'client_gone') yield text(events.fail(prepared.explanation?.addedTo(error) ?? error))
   } finally {
-    answered.passage.ended()
+    answered.handle.ended()
     if (!isSettled)
       await settlement.partial(received(false), new RouterError('client_gone', 'The client disconnected.'))
   }

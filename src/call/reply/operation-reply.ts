@@ -101,7 +101,7 @@ async function wholeBytes(answer: Whole, answered: AnsweredOperation, api: Opera
   const { request } = answered.prepared
   const settled = await settleWhole(answer, answered, () => api.ofWhole(answer.reply, request))
   const { bytes, mediaType } = settled.made
-  answered.passage.ended()
+  answered.handle.ended()
   const told = api.headers(bytes, mediaType, request)
   const headers = { ...answered.headers, ...costHeader(settled), ...told }
   return { headers, mediaType: bytesType, body: yieldEach([bytes]) }

@@ -34,7 +34,7 @@ export function otherTargets<Result>(
 export async function giveUp(
   received: ReceivedReply,
   thrown: unknown,
-  { settlement, passage, others }: { settlement: Settlement; passage: Passed['handle']; others: OtherTargets },
+  { settlement, handle, others }: { settlement: Settlement; handle: Passed['handle']; others: OtherTargets },
 ): Promise<GoOn> {
   // The provider has answered and must be paid, even if the client cannot get the answer.
   const error = asRouterError(thrown)
@@ -43,7 +43,7 @@ export async function giveUp(
     await settlement.partial(received, error)
     throw thrown
   }
-  passage.failed(error)
+  handle.failed(error)
   error.billed = received.measured.usage
   settlement.failAttempt(received, error)
   return next

@@ -83,18 +83,18 @@ class StreamedReply {
         return whole ? answered.translation.responseToStore(whole, JSON.stringify(whole)) : undefined
       })
       this.#isSettled = true
-      answered.passage.produced?.(completionTokens(settled.usage))
+      answered.handle.produced?.(completionTokens(settled.usage))
       this.#tellPlugins(settled)
       yield last + this.#stream.end(this.#explained(this.#facts(settled)))
     } catch (thrown) {
-      const { target, passage } = this.#serving.answered
+      const { target, handle } = this.#serving.answered
       const error = withoutSecretsOf(target.provider, asRouterError(thrown))
       // An answer that no other target could continue has been counted.
-      if (!this.#isSettled) passage.failed(error)
+      if (!this.#isSettled) handle.failed(error)
       await this.#settlePartial(error)
       if (error.code !== 'client_gone') yield this.#stream.fail(prepared.explanation?.addedTo(error) ?? error)
     } finally {
-      this.#serving.answered.passage.ended()
+      this.#serving.answered.handle.ended()
       // A client that disconnects ends this generator at a yield: the part that was received is still paid.
       if (!this.#isSettled) await this.#settlePartial(new RouterError('client_gone', 'The client disconnected.'))
     }
@@ -154,11 +154,11 @@ class StreamedReply {
   /** Resumes the answer at another target, where the rules of the name allow it and one can. */
   async #resume(error: RouterError): Promise<boolean> {
     const { answered } = this.#serving
-    const { passage, settlement } = answered
+    const { handle, settlement } = answered
     const recovery = this.#recovery
     if (!recovery?.canFollow(answered, error, this.#said.reply())) return false
-    passage.failed(error)
-    passage.ended()
+    handle.failed(error)
+    handle.ended()
     const charged = settlement.cutAttempt(this.#received(false, error.billed), error)
     this.#isSettled = true
     let attempts = answered.attempts
