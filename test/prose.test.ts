@@ -6,12 +6,12 @@ import { describeFinding, type Finding, proseFiles, proseOf, type Rule } from '.
  * lists what is left. The goal is 0 names and fewer than 60 doc comments that start wrongly.
  */
 const bounds: Readonly<Record<Rule, number>> = {
-  name: 113,
-  'comment start': 829,
-  'comment start, other': 327,
-  phrase: 174,
-  'word in a page': 62,
-  'word in code': 241,
+  name: 10,
+  'comment start': 1,
+  'comment start, other': 0,
+  phrase: 3,
+  'word in a page': 4,
+  'word in code': 7,
 }
 
 const findings = Map.groupBy(proseFiles().flatMap(proseOf), ({ rule }) => rule)
