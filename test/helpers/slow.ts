@@ -1,7 +1,10 @@
 import { describe, test } from 'vitest'
 
-/** The options of a test or suite that only the slow suite runs. */
-export const slow = { tags: 'slow' }
+/**
+ * The options of a test or suite that only the slow suite runs. `test.concurrent` writes its flag into the options it is given: pass it a
+ * copy, or every later slow test of the worker would run concurrently.
+ */
+export const slow = Object.freeze({ tags: 'slow' })
 
 type Each<T> = (name: string, run: (...one: T extends readonly unknown[] ? T : [T]) => void | Promise<void>) => void
 

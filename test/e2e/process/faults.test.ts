@@ -164,7 +164,7 @@ const faults: { [name: string]: Fault } = {
 
 test.concurrent(
   'when it stops while rows cannot be written, the router leaves them to the next start',
-  slow,
+  { ...slow },
   async (context) => {
     const world = await newWorld(context)
     const router = await world.start()
@@ -277,7 +277,7 @@ describe.concurrent.each(Object.entries(faults))('%s', (name, { reason, begin })
 
 test.concurrent(
   'kill -9 while rows cannot be written loses none of them: the next start writes them',
-  slow,
+  { ...slow },
   async (context) => {
     const world = await newWorld(context)
     const router = await world.start()
@@ -302,7 +302,7 @@ test.concurrent(
 
 test.concurrent(
   'under load of four threads, through faults that come and go and a kill -9 within one, each reply that was delivered has one row',
-  slow,
+  { ...slow },
   async (context) => {
     const world = await newWorld(context, 4)
     const router = await world.start({ LOG_LEVEL: 'silent' })
