@@ -179,6 +179,7 @@ function factsOf(own: {
   }
 }
 
+/** Maximum number of refused calls of one organization that are reported in a second. */
 const maxRefusedPerSecond = 100
 
 /** Maximum time for which a worker that stops waits for plugins to record calls. Milliseconds. */

@@ -32,14 +32,23 @@ export class RefusedCalls {
   }
 }
 
-/** Passes on at most so many in a second: to report every call of a flood would cost more than to refuse it. */
-export function limitPerSecond<Item>(max: number, pass: (told: Item) => void, now = Date.now): (told: Item) => void {
+/**
+ * Passes on at most `max` refused calls of an organization in a second: to report every call of a flood would cost more than to refuse it,
+ * and the flood of one organization must not hide what the others are refused.
+ */
+export function limitPerSecond<Call extends Pick<RefusedCall, 'organization'>>(
+  max: number,
+  pass: (call: Call) => void,
+  now = Date.now,
+): (call: Call) => void {
   let second = 0
-  let count = 0
-  return (told) => {
+  const counts = new Map<string, number>()
+  return (call) => {
     const present = Math.floor(now() / 1_000)
-    if (present !== second) count = 0
+    if (present !== second) counts.clear()
     second = present
-    if (++count <= max) pass(told)
+    const count = (counts.get(call.organization) ?? 0) + 1
+    counts.set(call.organization, count)
+    if (count <= max) pass(call)
   }
 }

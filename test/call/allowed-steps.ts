@@ -25,7 +25,7 @@ const allowed: readonly Step[] = [
   {
     fact: 'a model that is not in the access list of the key is a 403 and among the refusals',
     check: (route, world) => {
-      const key = world.key({ accessList: [idOf(route, 'two')] })
+      const key = world.keyOfOwn({ accessList: [idOf(route, 'two')] })
       return expectListedRefusal(route, world, { key }, [403, 'forbidden'])
     },
   },

@@ -84,7 +84,7 @@ const limits: readonly Step[] = [
   {
     fact: 'a prompt beyond the tokens per minute of its key is a 429',
     async check(route, world) {
-      const key = world.key({ limits: { ...none, tokensPerMinute: 10 } })
+      const key = world.keyOfOwn({ limits: { ...none, tokensPerMinute: 10 } })
       // A call that is larger than the limit is admitted when nothing else is in the window.
       expect((await world.ask(route, { secret: key.secret })).status).toBe(200)
       await expectListed(route, world, key, { expected: [429, 'rate_limited'] })
@@ -133,7 +133,7 @@ const money: readonly Step[] = [
   {
     fact: 'a model without a price is a 402 for a key with a limit in money',
     async check(route, world) {
-      const key = world.key({ monthlyLimitNano: amount })
+      const key = world.keyOfOwn({ monthlyLimitNano: amount })
       await expectListed(route, world, key, {
         model: idOf(route, 'one', '-unpriced'),
         expected: [402, 'unpriced_model'],

@@ -126,16 +126,17 @@ test('they are listed by their times, in whatever order the threads have told of
   expect(calls.of('org-1').map(({ at }) => at)).toEqual([3, 2, 1])
 })
 
-test('of a flood only so many a second are passed on', () => {
+test('of a flood only so many a second are passed on, and those of other organizations as well', () => {
   let now = 5_000
-  const told: number[] = []
-  const tell = limitPerSecond(
+  const passed: (string | number)[] = []
+  const pass = limitPerSecond(
     3,
-    (value: number) => void told.push(value),
+    ({ organization, at }: { organization: string; at: number }) => void passed.push(organization, at),
     () => now,
   )
-  for (let value = 0; value < 10; value++) tell(value)
+  for (let at = 0; at < 10; at++) pass({ organization: 'flood', at })
+  pass({ organization: 'other', at: 10 })
   now = 6_000
-  tell(10)
-  expect(told).toEqual([0, 1, 2, 10])
+  pass({ organization: 'flood', at: 11 })
+  expect(passed).toEqual(['flood', 0, 'flood', 1, 'flood', 2, 'other', 10, 'flood', 11])
 })
