@@ -80,10 +80,11 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   const { values, open: openValues } = valuesLater()
   const { budgets, open: openBudgets } = budgetsLater()
   const plugins = new PluginHost({ log: logOf(log, 'plugin'), values, budgets })
-  const { snapshot, problems } = await buildSnapshot(configPath, environment, { ...earlier, services: plugins.services })
+  const parts = { ...earlier, services: plugins.services }
+  const { snapshot, problems } = await buildSnapshot(configPath, environment, parts)
   if (!snapshot) throw new StartRefused(problems)
   logWarnings(problems, logOf(log, 'files'))
-  const { server, store: stored } = snapshot.config
+  const { server, store: stored, metrics } = snapshot.config
   const { takeOver: mayHandOver = false } = options
   const count = threadCount(snapshot.config, mayHandOver)
   const holder: LinesHolder = {}
@@ -92,11 +93,6 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
     await open.close()
     await plugins.close(open.current())
   })
-  const tellFailure = () => {
-    const told = { kind: 'failure', failure: accounting.writeFailure() } as const
-    holder.lines?.tell(told)
-    holder.adopted?.tell(told)
-  }
   const handed = mayHandOver ? await takeBooks(stored.url) : undefined
   // Closed last: then the other process may take its accounting over again.
   if (handed) started.adopt(handed.channel, (channel) => channel.close())
@@ -105,7 +101,7 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   const tracing = isSent ? started.adopt(await openTracing(log, env), (open) => open.close()) : undefined
   const accounting: Accounting = openAccounting(
     stored.url,
-    { log: logOf(log, 'ledger'), onFailure: tellFailure, metrics: snapshot.config.metrics, tracing },
+    { log: logOf(log, 'ledger'), onFailure: () => notifyFailure(holder, accounting), metrics, tracing },
     started,
   )
   openValues(storedValues(accounting.store))
@@ -124,8 +120,10 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   const firstKey = createFirstKey(accounting.store, env)
   serving.open()
   accounting.store.waitAtMost(eventLoopPatienceMs)
-  const { url, manageUrl } = serving
-  log.info({ url, manageUrl, threads: count, generation: snapshot.generation }, 'serving')
+  log.info(
+    { url: serving.url, manageUrl: serving.manageUrl, threads: count, generation: snapshot.generation },
+    'serving',
+  )
   return {
     ...serving,
     ...(firstKey && { firstKey }),
@@ -136,6 +134,13 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
       await started.disposeAsync()
     },
   }
+}
+
+/** Tells workers and a successor whether rows can be written. */
+function notifyFailure({ lines, adopted }: LinesHolder, accounting: Accounting): void {
+  const message = { kind: 'failure', failure: accounting.writeFailure() } as const
+  lines?.tell(message)
+  adopted?.tell(message)
 }
 
 /** Serves in several threads. Loaded on demand: one thread needs none of it. */

@@ -162,24 +162,22 @@ const faults: { [name: string]: Fault } = {
   },
 }
 
-test.concurrent(
-  'when it stops while rows cannot be written, the router leaves them to the next start',
-  { ...slow },
-  async (context) => {
-    const world = await newWorld(context)
-    const router = await world.start()
-    const running = chat(router, 'whole', 'held')
-    await eventually(() => expect(world.provider.received).toHaveLength(1))
-    const end = injected('read-only')(world.database)
-    world.release()
-    expect((await running).status).toBe(200)
-    expect(await router.end('SIGTERM')).toBe(0)
-    expect(router.output()).toContain('1 settled calls are in the spill file; the next start writes them')
-    end()
-    expect(recovered(world)).toBe(1)
-    expect(rows(world)).toEqual(['whole'])
-  },
-)
+test.concurrent('when it stops while rows cannot be written, the router leaves them to the next start', {
+  ...slow,
+}, async (context) => {
+  const world = await newWorld(context)
+  const router = await world.start()
+  const running = chat(router, 'whole', 'held')
+  await eventually(() => expect(world.provider.received).toHaveLength(1))
+  const end = injected('read-only')(world.database)
+  world.release()
+  expect((await running).status).toBe(200)
+  expect(await router.end('SIGTERM')).toBe(0)
+  expect(router.output()).toContain('1 settled calls are in the spill file; the next start writes them')
+  end()
+  expect(recovered(world)).toBe(1)
+  expect(rows(world)).toEqual(['whole'])
+})
 
 describe.concurrent('a start', () => {
   test('on a database that another process has locked fails with the remedy', slow, async (context) => {
@@ -275,80 +273,76 @@ describe.concurrent.each(Object.entries(faults))('%s', (name, { reason, begin })
   )
 })
 
-test.concurrent(
-  'kill -9 while rows cannot be written loses none of them: the next start writes them',
-  { ...slow },
-  async (context) => {
-    const world = await newWorld(context)
-    const router = await world.start()
-    expect((await chat(router, 'before', 'now')).status).toBe(200)
-    const running = chat(router, 'whole', 'held')
-    await eventually(() => expect(world.provider.received).toHaveLength(2))
-    const end = injected('full')(world.database)
-    world.release()
-    expect((await running).status).toBe(200)
-    await router.end('SIGKILL')
-    end()
-    expect(rows(world)).toEqual(['before'])
-    const second = await world.start()
-    expect(second.output()).toContain('"recovered":1')
-    expect((await chat(second, 'after', 'now')).status).toBe(200)
-    expect(rows(world)).toEqual(['after', 'before', 'whole'])
-    await second.end('SIGTERM')
-    expect(recovered(world)).toBe(0)
-    expect(rows(world)).toEqual(['after', 'before', 'whole'])
-  },
-)
+test.concurrent('kill -9 while rows cannot be written loses none of them: the next start writes them', {
+  ...slow,
+}, async (context) => {
+  const world = await newWorld(context)
+  const router = await world.start()
+  expect((await chat(router, 'before', 'now')).status).toBe(200)
+  const running = chat(router, 'whole', 'held')
+  await eventually(() => expect(world.provider.received).toHaveLength(2))
+  const end = injected('full')(world.database)
+  world.release()
+  expect((await running).status).toBe(200)
+  await router.end('SIGKILL')
+  end()
+  expect(rows(world)).toEqual(['before'])
+  const second = await world.start()
+  expect(second.output()).toContain('"recovered":1')
+  expect((await chat(second, 'after', 'now')).status).toBe(200)
+  expect(rows(world)).toEqual(['after', 'before', 'whole'])
+  await second.end('SIGTERM')
+  expect(recovered(world)).toBe(0)
+  expect(rows(world)).toEqual(['after', 'before', 'whole'])
+})
 
-test.concurrent(
-  'under load of four threads, through faults that come and go and a kill -9 within one, each reply that was delivered has one row',
-  { ...slow },
-  async (context) => {
-    const world = await newWorld(context, 4)
-    const router = await world.start({ LOG_LEVEL: 'silent' })
-    const delivered: string[] = []
-    const refused = new Set<number>()
-    let number = 0
-    let isOver = false
-    const caller = async () => {
-      while (!isOver) {
-        const user = `call ${++number}`
-        const stream = number % 2 === 0
-        try {
-          const response = await chat(router, user, 'now', { stream, metadata: { note: 'short' } })
-          const text = await response.text()
-          if (response.status !== 200) refused.add(response.status)
-          else if (!stream || text.includes('[DONE]')) delivered.push(user)
-        } catch {
-          // The router was killed under this call.
-        }
-        // Many calls are always under way, and the processor is still there for the other tests.
-        await pause(60)
+test.concurrent('under load of four threads, through faults that come and go and a kill -9 within one, each reply that was delivered has one row', {
+  ...slow,
+}, async (context) => {
+  const world = await newWorld(context, 4)
+  const router = await world.start({ LOG_LEVEL: 'silent' })
+  const delivered: string[] = []
+  const refused = new Set<number>()
+  let number = 0
+  let isOver = false
+  const caller = async () => {
+    while (!isOver) {
+      const user = `call ${++number}`
+      const stream = number % 2 === 0
+      try {
+        const response = await chat(router, user, 'now', { stream, metadata: { note: 'short' } })
+        const text = await response.text()
+        if (response.status !== 200) refused.add(response.status)
+        else if (!stream || text.includes('[DONE]')) delivered.push(user)
+      } catch {
+        // The router was killed under this call.
       }
+      // Many calls are always under way, and the processor is still there for the other tests.
+      await pause(60)
     }
-    const callers = Promise.all(Array.from({ length: 20 }, caller))
-    for (const name of ['a file that is read-only', 'a lock of another process', 'a file that was moved away']) {
-      await eventually(() => expect(delivered.length).toBeGreaterThan(0))
-      const end = faults[name]?.begin(world.database)
-      await eventually(() => expect(refused.size).toBe(1))
-      end?.()
-      await untilReady(router)
-      refused.clear()
-      await pause(100)
-    }
-    const end = injected('read-only')(world.database)
+  }
+  const callers = Promise.all(Array.from({ length: 20 }, caller))
+  for (const name of ['a file that is read-only', 'a lock of another process', 'a file that was moved away']) {
+    await eventually(() => expect(delivered.length).toBeGreaterThan(0))
+    const end = faults[name]?.begin(world.database)
     await eventually(() => expect(refused.size).toBe(1))
-    expect([...refused]).toEqual([503])
-    await router.end('SIGKILL')
-    isOver = true
-    await callers
-    end()
-    recovered(world)
-    const written = rows(world)
-    expect(new Set(written).size).toBe(written.length)
-    expect(delivered.filter((user) => !written.includes(user))).toEqual([])
-  },
-)
+    end?.()
+    await untilReady(router)
+    refused.clear()
+    await pause(100)
+  }
+  const end = injected('read-only')(world.database)
+  await eventually(() => expect(refused.size).toBe(1))
+  expect([...refused]).toEqual([503])
+  await router.end('SIGKILL')
+  isOver = true
+  await callers
+  end()
+  recovered(world)
+  const written = rows(world)
+  expect(new Set(written).size).toBe(written.length)
+  expect(delivered.filter((user) => !written.includes(user))).toEqual([])
+})
 
 test.concurrent('a database that cannot be read is 503, not a key that is not known', async (context) => {
   const world = await newWorld(context)
