@@ -73,21 +73,20 @@ function modelsOf(slot: Slot): JsonObject {
       },
     ),
   )
-  const own = Object.entries(ownVariants).flatMap(([path, variant]) => {
-    const { models: api } = routes.find((route) => route.path === path) as Route
+  const own = routes.flatMap((route) => {
     const pricing = [{ prompt_tokens_threshold: 0, input_price: prices[slot], output_price: prices[slot] }]
-    const entry = { api, max_output_tokens: 100, context_window: 100_000, pricing }
-    return ['', '.again'].map((more) => [`${api}${variant}${more}`, entry])
+    const entry = { api: route.models, max_output_tokens: 100, context_window: 100_000, pricing }
+    return ['', '.again'].map((more) => [`${route.models}${ownVariant(route)}${more}`, entry])
   })
   return Object.fromEntries([...entries, ...own])
 }
 
-/** Models that one route alone is asked for: what is known of their health is about the calls of that route. */
-const ownVariants = Object.fromEntries(routes.map(({ path }) => [path, path.replaceAll('/', '.')]))
-
-/** The variant of a model that one route alone is asked for; with `.again` after it there is another one. */
+/**
+ * The variant of a model that one route alone is asked for; with `.again` after it there is another one. What is known of the health of
+ * such a model is about the calls of that route.
+ */
 export function ownVariant({ path }: Route): string {
-  return ownVariants[path] ?? ''
+  return path.replaceAll('/', '.')
 }
 
 function manifest(slot: Slot, format: Format, url: string): string {
