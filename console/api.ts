@@ -14,7 +14,7 @@ export class ApiError extends Error {
   }
 }
 
-export type Asked = {
+export type RequestOptions = {
   method?: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** Body of the request, sent as JSON. */
   body?: unknown
@@ -30,7 +30,7 @@ export type Query = { readonly [name: string]: string | number | readonly string
 /** Sends a request and returns the answer, whatever its status. `path` begins behind the address of the router: `v1/manage/org`. */
 export async function ask(
   path: string,
-  { method = 'GET', body, query = {}, headers = {}, signal, as }: Asked = {},
+  { method = 'GET', body, query = {}, headers = {}, signal, as }: RequestOptions = {},
 ): Promise<Response> {
   return await fetch(`${root}${path}${queryText(query)}`, {
     method,
@@ -46,7 +46,7 @@ export async function ask(
 }
 
 /** Sends a request and returns the JSON of a successful answer; undefined where it has none. Throws ApiError. */
-export async function api<Answer>(path: string, asked: Asked = {}): Promise<Answer> {
+export async function api<Answer>(path: string, asked: RequestOptions = {}): Promise<Answer> {
   const response = await ask(path, asked)
   if (!response.ok) throw await errorIn(response, asked.as === undefined)
   const text = await response.text()

@@ -6,12 +6,12 @@ import { describeFinding, type Finding, proseFiles, proseOf, type Rule } from '.
  * lists what is left. The goal is 0 names and fewer than 60 doc comments that start wrongly.
  */
 const bounds: Readonly<Record<Rule, number>> = {
-  name: 10,
-  'comment start': 1,
+  name: 4,
+  'comment start': 0,
   'comment start, other': 0,
-  phrase: 3,
-  'word in a page': 4,
-  'word in code': 7,
+  phrase: 0,
+  'word in a page': 0,
+  'word in code': 3,
 }
 
 const findings = Map.groupBy(proseFiles().flatMap(proseOf), ({ rule }) => rule)

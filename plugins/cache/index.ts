@@ -4,7 +4,7 @@ import { Flights } from './flights.ts'
 import { openKept } from './kept.ts'
 import { isCacheable, keyOf, type Share } from './key.ts'
 import { isWhole } from './whole.ts'
-import { wishesOf } from './wishes.ts'
+import { preferencesOf } from './preferences.ts'
 
 type Options = {
   ttl: string
@@ -49,18 +49,18 @@ export default definePlugin<Options>({
     const usualTtlMs = duration(options.ttl)
     return {
       request(request, call: Call) {
-        const wishes = wishesOf(call.headers)
-        if (wishes.bypass || !isCacheable(request, call, options)) return told('BYPASS')
+        const preferences = preferencesOf(call.headers)
+        if (preferences.bypass || !isCacheable(request, call, options)) return withState('BYPASS')
         const key = keyOf(request, call, options)
-        const ttlMs = wishes.ttlMs ?? usualTtlMs
+        const ttlMs = preferences.ttlMs ?? usualTtlMs
         const asks = (leads: boolean) => {
           call.state.asking = { key, ttlMs, leads }
-          return told('MISS')
+          return withState('MISS')
         }
-        if (wishes.refresh) return asks(flights.begin(key))
-        const sought = seek(key, wishes.ttlMs)
+        if (preferences.refresh) return asks(flights.begin(key))
+        const sought = seek(key, preferences.ttlMs)
         if (!sought)
-          return waitedFor(key, wishes.ttlMs, call.signal).then((one) => answered(one) ?? asks(one === 'leads'))
+          return waitedFor(key, preferences.ttlMs, call.signal).then((one) => answered(one) ?? asks(one === 'leads'))
         return answered(sought) ?? asks(true)
       },
       reply(reply, { state: { asking } }: Call) {
@@ -103,9 +103,9 @@ export default definePlugin<Options>({
 type Sought = { reply: PluginReply } | 'leads'
 
 function answered(sought: Sought | 'failed') {
-  return typeof sought === 'object' ? { ...told('HIT'), reply: sought.reply } : undefined
+  return typeof sought === 'object' ? { ...withState('HIT'), reply: sought.reply } : undefined
 }
 
-function told(state: 'HIT' | 'MISS' | 'BYPASS'): { headers: Record<string, string>; reply?: PluginReply } {
+function withState(state: 'HIT' | 'MISS' | 'BYPASS'): { headers: Record<string, string>; reply?: PluginReply } {
   return { headers: { 'x-router-cache': state } }
 }

@@ -25,9 +25,9 @@ export function keyOf(
   { share, headers: more }: { share: Share; headers: readonly string[] },
 ): string {
   const sharing = { organization: '', group: `g ${group ?? key}`, key: `k ${key}` }[share]
-  const told = [...changing, ...more].map((name) => headers[name] ?? null)
+  const relevant = [...changing, ...more].map((name) => headers[name] ?? null)
   const asked = 'chat' in request ? chatOf(request, api, body) : [request, without(body, unimportant)]
-  return hash('sha256', JSON.stringify([organization, sharing, told, asked]), 'base64url')
+  return hash('sha256', JSON.stringify([organization, sharing, relevant, asked]), 'base64url')
 }
 
 /** Headers that change the answer. */

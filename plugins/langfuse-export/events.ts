@@ -2,15 +2,15 @@ import { randomUUID } from 'node:crypto'
 import type { CallRecord, Json, JsonObject } from 'inference-router/plugin'
 
 /** Contents of a call, where they are exported. */
-export type Said = { system?: unknown; input?: unknown; output?: unknown }
+export type CallContents = { system?: unknown; input?: unknown; output?: unknown }
 
 /** Returns a trace and the generation in it, as Langfuse's ingestion takes them. */
-export function eventsOf(record: CallRecord, said: Said, mostCharacters: number): JsonObject[] {
+export function eventsOf(record: CallRecord, contents: CallContents, mostCharacters: number): JsonObject[] {
   const { id, at, trace, requested, operation, user, metadata, organization, key, group } = record
   const traceId = trace?.traceId ?? id
   const timestamp = timeOf(at)
   const session = metadata?.session_id
-  const shown = shownOf(said, mostCharacters)
+  const shown = shownOf(contents, mostCharacters)
   const owner = { organization, key, ...(group !== undefined && { group }) }
   return [
     event('trace-create', timestamp, {
@@ -43,7 +43,7 @@ function generationOf(record: CallRecord): JsonObject {
   }
 }
 
-function shownOf({ system, input, output }: Said, mostCharacters: number): { input?: Json; output?: Json } {
+function shownOf({ system, input, output }: CallContents, mostCharacters: number): { input?: Json; output?: Json } {
   const bounded = (value: unknown): Json => {
     const text = JSON.stringify(value)
     return text.length <= mostCharacters ? (value as Json) : `[${text.length} characters]`

@@ -1,6 +1,6 @@
 import { type CallRecord, definePlugin, type JsonObject, type PluginCall } from 'inference-router/plugin'
 import { Batches } from './batches.ts'
-import { eventsOf, type Said } from './events.ts'
+import { eventsOf, type CallContents } from './events.ts'
 
 type Options = {
   url: string
@@ -13,7 +13,7 @@ type Options = {
   max_waiting: number
 }
 
-type Call = PluginCall & { state: Said }
+type Call = PluginCall & { state: CallContents }
 
 const variable = '^\\$[A-Za-z_][A-Za-z0-9_]*$'
 

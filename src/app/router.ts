@@ -136,7 +136,7 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   }
 }
 
-/** Tells workers and a successor whether rows can be written. */
+/** Reports to the workers and to a predecessor's workers whether rows can be written. */
 function notifyFailure({ lines, adopted }: LinesHolder, accounting: Accounting): void {
   const message = { kind: 'failure', failure: accounting.writeFailure() } as const
   lines?.tell(message)

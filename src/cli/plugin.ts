@@ -102,7 +102,7 @@ function hasTypes(folder: string): boolean {
 export function pluginText(name: string): string {
   return `import { definePlugin, Refusal } from 'inference-router/plugin'
 
-/** What \`options\` below describes. */
+/** The options described below. */
 type Options = { word: string }
 
 export default definePlugin<Options>({

@@ -31,7 +31,7 @@ export function logFormat(text: string | undefined, isTerminal = process.stderr.
 export function logOf(log: Log, component: Component): Log {
   const known = log as Log & { [knownLevels]?: LogLevels }
   const level = known[knownLevels] ? { level: levelOf(known[knownLevels], component) } : {}
-  return log.child({ component, room: roomOf(component) }, level)
+  return log.child({ component, room: formerNameOf(component) }, level)
 }
 
 const knownLevels = Symbol('levels of the log')
@@ -196,7 +196,7 @@ export function levelOf({ level, components }: LogLevels, component: Component):
 }
 
 /** Returns the name that a component has in the field `room`. */
-export function roomOf(component: Component): string {
+export function formerNameOf(component: Component): string {
   return formerNames[component] ?? component
 }
 
