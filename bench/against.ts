@@ -1,6 +1,7 @@
 /**
  * This state of the project beside another one: pairs of fresh processes that take turns, the routers on one core, the load and
- * the upstream on another. `npm run bench -- against <git ref> [pairs]`.
+ * the upstream on another. `npm run bench -- against <git ref> [pairs]`; with `BENCH_ONLY=embeddings;streams` only the measurements
+ * whose name contains one of these texts.
  */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
@@ -10,7 +11,7 @@ import { median, percentile, sorted } from './load.ts'
 import { pin, startMeasured } from './measured.ts'
 import { here, startRouter } from './subjects.ts'
 import type { Subject } from './types.ts'
-import { measure, scenarios, ways } from './ways.ts'
+import { embeddings, measure, type Scenario, scenarios, type Way, ways } from './ways.ts'
 
 const [ref, pairs = '5'] = process.argv.slice(3)
 if (!ref) throw new Error('Name the commit to compare with: npm run bench -- against <git ref> [pairs]')
@@ -28,6 +29,7 @@ const upstream = await startMeasured('upstream.ts', {}, { cpus: loadCpu })
 type State = 'here' | 'there'
 const folders: Record<State, string> = { here, there: other }
 const states = Object.keys(folders) as State[]
+const only = (process.env.BENCH_ONLY ?? '').split(';')
 /** Alternating slices of one pair; the quietest quarter of them counts, so that other work on the machine does not. */
 const slices = 10
 
@@ -57,13 +59,18 @@ console.table(rows)
 await upstream.stop()
 process.exit(0)
 
+function isMeasured(way: Way, { slow, stream, thinking, long }: Scenario): boolean {
+  return !slow && (way !== embeddings || !(stream || thinking || long))
+}
+
 /** One process of each state, every way in alternating slices. */
 async function measurePair(): Promise<void> {
   const routers = new Map<State, Subject>()
   for (const state of states) routers.set(state, await startRouter(folders[state], upstream.url, { cpus: routerCpu }))
   for (const scenario of scenarios) {
-    if (scenario.slow) continue
-    for (const way of ways) {
+    for (const way of [...ways, embeddings]) {
+      const name = `${way.name}, ${scenario.name}`
+      if (!isMeasured(way, scenario) || !only.some((text) => name.includes(text))) continue
       const measured: Record<State, number[]> = { here: [], there: [] }
       for (const state of states) await measure(routers.get(state) as Subject, way, { ...scenario, calls: 1 })
       const slice = { ...scenario, warm: 0, calls: Math.ceil(scenario.calls / slices) }
@@ -72,7 +79,6 @@ async function measurePair(): Promise<void> {
         const { cpuUs } = await measure(routers.get(state) as Subject, way, slice)
         measured[state].push(cpuUs)
       }
-      const name = `${way.name}, ${scenario.name}`
       const pair = { here: quiet(measured.here), there: quiet(measured.there) }
       figures.set(name, [...(figures.get(name) ?? []), pair])
     }

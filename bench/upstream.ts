@@ -93,11 +93,22 @@ const image = JSON.stringify({
   },
 })
 
+const embedding = JSON.stringify({
+  object: 'list',
+  model: 'text-embedding-3-small',
+  data: [{ object: 'embedding', index: 0, embedding: Buffer.alloc(6_144, 85).toString('base64') }],
+  usage: { prompt_tokens: 12, total_tokens: 12 },
+})
+
 const server = createServer(async (request, response) => {
   let body = ''
   for await (const bytes of request) body += bytes
   if (request.url?.endsWith('/images/edits')) {
     response.writeHead(200, { 'content-type': 'application/json' }).end(image)
+    return
+  }
+  if (request.url?.endsWith('/embeddings')) {
+    response.writeHead(200, { 'content-type': 'application/json' }).end(embedding)
     return
   }
   if (request.url?.endsWith('/audio/speech')) return await speak(response, body.includes(longSpeech) ? 800 : 2)

@@ -91,6 +91,14 @@ export const ways: Way[] = [
   { name: 'Responses API, mapped (OpenAI)', path: '/v1/responses', model: sameFormat, body: responsesBody },
 ]
 
+/** An operation: an endpoint for anything but conversations. */
+export const embeddings: Way = {
+  name: 'operation (embeddings)',
+  path: '/v1/embeddings',
+  model: 'openai/text-embedding-3-small',
+  body: ({ question }) => ({ input: question, encoding_format: 'base64' }),
+}
+
 /** The bodies of a first call, and of a stream that takes ten seconds. */
 export const firstCall = { model: sameFormat, ...chatBody({ question, stream: false, long: false }) }
 export const steadyStream = streamOf(tenASecond)
