@@ -113,12 +113,7 @@ export async function openStage(slugs: readonly string[] = everybody): Promise<S
   const tokens = await tokenEndpoint()
   const router = await testRouter({
     media: files.media,
-    providers: Object.fromEntries(
-      [...providers].map(([slug, { url }]) => [
-        slug,
-        { base_url: url, unknown_models: 'pass', models: stillServed(slug), ...plainKey(slug) },
-      ]),
-    ),
+    providers: Object.fromEntries([...providers].map(([slug, { url }]) => [slug, providerSettings(slug, url)])),
     env: { ...environment, GOOGLE_APPLICATION_CREDENTIALS: serviceAccount(tokens.url) },
   })
   const store = openStore(`sqlite:${join(router.folder, 'data/router.sqlite')}`)
@@ -162,7 +157,16 @@ function plainKey(slug: string): object {
     : { secret: '${UPSTREAM_KEY}' }
 }
 
-const environment = {
+/** The settings of a shipped provider that is served at this URL. */
+export function providerSettings(
+  slug: string,
+  url: string,
+): { models: Record<string, object>; [name: string]: unknown } {
+  return { base_url: url, unknown_models: 'pass', models: stillServed(slug), ...plainKey(slug) }
+}
+
+/** The variables of the shipped providers. */
+export const environment = {
   UPSTREAM_KEY: 'sk-upstream',
   AWS_ACCESS_KEY_ID: 'AKIDEXAMPLE',
   AWS_SECRET_ACCESS_KEY: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY',
