@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, test } from 'vitest'
-import { type Route, routes } from './examples.ts'
+import { slow } from '../helpers/slow.ts'
+import { type Route, routes, slowPaths } from './examples.ts'
 import type { World } from './world.ts'
 
 // The table: a row for each route, a column for each step of a call. A cell is a test, or has the reason why there is none.
@@ -76,7 +77,7 @@ export function tests(scenarios: readonly Scenario[], rows: readonly Route[] = r
         const cells = rows.flatMap((route) => cellOf(step, route) ?? [])
         if (cells.length === 0) continue
         describe(step.fact, () => {
-          for (const { name, check } of cells) test(name, () => check(world))
+          for (const { name, path, check } of cells) test(name, slowPaths.has(path) ? slow : {}, () => check(world))
         })
       }
     })
@@ -85,10 +86,11 @@ export function tests(scenarios: readonly Scenario[], rows: readonly Route[] = r
 
 /** The test of a cell; undefined where there is none. */
 function cellOf({ check, except = [] }: Step, route: Route) {
+  const { path } = route
   const exception = except.find(({ at }) => at(route))
-  if (!exception) return { name: route.path, check: (world: World) => check(route, world) }
+  if (!exception) return { name: path, path, check: (world: World) => check(route, world) }
   const { instead, because } = exception
-  return instead && { name: `${route.path}: ${because}`, check: (world: World) => instead(route, world) }
+  return instead && { name: `${path}: ${because}`, path, check: (world: World) => instead(route, world) }
 }
 
 /** The exceptions that are about no route, by the step that has them: they must go. */
