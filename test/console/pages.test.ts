@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { noBrowser, type Tab } from '../helpers/browser.ts'
+import { testEach } from '../helpers/slow.ts'
 import {
   expectAccessible,
   expectFaultless,
@@ -65,11 +66,14 @@ describe.skipIf(noBrowser)('every page of the console', () => {
     'playground',
   ]
 
-  test.each([
-    { colorScheme: 'light', width: 1280 },
-    { colorScheme: 'dark', width: 1280 },
-    { colorScheme: 'light', width: 360 },
-  ] as const)(
+  testEach(
+    [
+      { colorScheme: 'light', width: 1280 },
+      { colorScheme: 'dark', width: 1280 },
+      { colorScheme: 'light', width: 360 },
+    ] as const,
+    { slowIf: (_, index) => index > 0 },
+  )(
     'is accessible, breaks nothing and shows texts as text: $colorScheme, $width px',
     async ({ colorScheme, width }) => {
       const tab = await world.open('overview')
