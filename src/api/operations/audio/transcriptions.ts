@@ -4,7 +4,7 @@ import type { ModelEntry } from '../../../core/models/model.ts'
 import type { OperationRequest, UploadedFile } from '../../../core/operation.ts'
 import type { Usage } from '../../../core/usage.ts'
 import { type AudioFormat, audioFormatOf, mediaTypes } from '../../../media/audio-format.ts'
-import { audioLength } from '../../../media/audio-length.ts'
+import { audioLength, maxSecondsOf } from '../../../media/audio-length.ts'
 import { type Check, fieldsOf, listOf, oneOf, onlyString, refuse, text } from '../../check.ts'
 import type { OperationApi, OperationBody, OperationEvents } from '../../operation-api.ts'
 import { fileField, formFields, formFlag, formNumber, parsedJson, routingOfForm } from '../form-fields.ts'
@@ -93,6 +93,7 @@ export const transcriptions: OperationApi = {
   wants: ({ stream }) => (stream ? 'events' : 'json'),
   checkModel: checkTranscriptionModel,
   maxUsage,
+  plausible: ({ files: [file] }) => (file ? { seconds: maxSecondsOf(file) } : {}),
   count: ({ audio }) => (audio?.exact ? { seconds: audio.seconds } : {}),
   estimate,
   check: (reply) => void textOf(reply),
