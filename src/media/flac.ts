@@ -37,7 +37,11 @@ export const flacHeaderBytes = 16
 /**
  * Reads the header of the frame that begins at a place: how long it sounds. Undefined where there is none, as its checksum shows. `rate` is that of the file, which a frame may leave out.
  */
-export function flacFrame(bytes: Buffer, at: number, rate: number): { seconds: number; headerBytes: number } | undefined {
+export function flacFrame(
+  bytes: Buffer,
+  at: number,
+  rate: number,
+): { seconds: number; headerBytes: number } | undefined {
   if (bytes[at] !== 0xff || ((bytes[at + 1] ?? 0) & 0xfe) !== 0xf8) return undefined
   const [sizes = 0, channels = 0] = [bytes[at + 2], bytes[at + 3]]
   const [block, hertz] = [sizes >> 4, sizes & 15]

@@ -103,8 +103,12 @@ function vorbisModes(setup: Uint8Array): boolean[] | undefined {
 
 /** Returns the codec of AAC by its configuration, whose frames have 1,024 samples, and those of newer kinds more. */
 export function aac(config: Uint8Array, statedRate: number): Codec | undefined {
-  const bits = config.reduce((sum, byte, index) => (index < 8 ? sum | (BigInt(byte) << BigInt(56 - 8 * index)) : sum), 0n)
-  const take = (from: number, count: number) => Number((bits >> BigInt(64 - from - count)) & ((1n << BigInt(count)) - 1n))
+  const bits = config.reduce(
+    (sum, byte, index) => (index < 8 ? sum | (BigInt(byte) << BigInt(56 - 8 * index)) : sum),
+    0n,
+  )
+  const take = (from: number, count: number) =>
+    Number((bits >> BigInt(64 - from - count)) & ((1n << BigInt(count)) - 1n))
   const isLong = config.length > 0 && take(0, 5) === 31
   const kind = isLong ? 32 + take(5, 6) : take(0, 5)
   const at = isLong ? 11 : 5

@@ -62,7 +62,8 @@ export function webmParser({ head, size }: ParserFile): AudioParser {
         return bodyAt - at
       }
       const read = idBytes <= 4 && sizeBytes <= 8 ? readers.get(id) : undefined
-      const isTooLong = position + (bodyAt - at) + length > size || (read !== undefined && length > (read.maxLength ?? size))
+      const isTooLong =
+        position + (bodyAt - at) + length > size || (read !== undefined && length > (read.maxLength ?? size))
       const end = bodyAt + Math.min(length, read?.bytes ?? 0)
       if (idBytes > 4 || sizeBytes > 8 || isTooLong) {
         file.unread = size - position
@@ -108,43 +109,36 @@ type Reader = {
   take(file: Recording, bytes: Buffer, value: Value): void
 }
 
-function numberReader(set: (file: Recording, number: number) => void): Reader {
-  const take: Reader['take'] = (file, bytes, { from, to }) => set(file, unsigned(bytes, from, to))
+/** Returns a reader of a number, or another short value, about the file. */
+function ofFile(set: (value: Buffer, file: Recording) => Partial<Recording>): Reader {
+  const take: Reader['take'] = (file, bytes, { from, to }) => Object.assign(file, set(bytes.subarray(from, to), file))
   return { bytes: maxValueBytes, maxLength: maxValueBytes, take }
 }
 
-function ofTrack(bytes: number, set: (track: Track, value: Buffer) => void): Reader {
-  return {
-    bytes,
-    maxLength: bytes,
-    take({ tracks }, all, { from, to }) {
-      const track = tracks.at(-1)
-      if (track) set(track, all.subarray(from, to))
-    },
+/** Returns a reader of a value about the track that is described. */
+function ofTrack(set: (value: Buffer) => Partial<Track>, bytes = maxValueBytes): Reader {
+  const take: Reader['take'] = ({ tracks }, all, { from, to }) => {
+    const track = tracks.at(-1)
+    if (track) Object.assign(track, set(all.subarray(from, to)))
   }
+  return { bytes, maxLength: bytes, take }
 }
 
+const packed: Reader = { ...ofTrack(() => ({ isPacked: true })), bytes: 0, maxLength: maxSetupBytes }
 const block: Reader = { bytes: maxValueBytes + packetBytes, take: takeBlock }
 
 const readers: ReadonlyMap<number, Reader> = new Map([
   [0xa3, block],
   [0xa1, block],
-  [0x2a_d7_b1, numberReader((file, number) => void (file.scale = number))],
-  [0xe7, numberReader((file, number) => void (file.cluster = number))],
-  [
-    0x44_89,
-    {
-      bytes: maxValueBytes,
-      maxLength: maxValueBytes,
-      take: (file, bytes, { from, length }) => void (file.stated = Math.max(file.stated, floating(bytes, from, length))),
-    },
-  ],
-  [0xd7, ofTrack(maxValueBytes, (track, value) => void (track.number = unsigned(value, 0, value.length)))],
-  [0x83, ofTrack(maxValueBytes, (track, value) => void (track.isSound = unsigned(value, 0, value.length) === 2))],
-  [0x86, ofTrack(256, (track, value) => void (track.name = value.toString('latin1').replace(/\0+$/, '')))],
-  [0xb5, ofTrack(maxValueBytes, (track, value) => void (track.rate = floating(value, 0, value.length)))],
-  [0x63_a2, ofTrack(maxSetupBytes, (track, value) => void (track.setup = Buffer.from(value)))],
-  [0x6d_80, { bytes: 0, take: ({ tracks }) => void (tracks.at(-1) && ((tracks.at(-1) as Track).isPacked = true)) }],
+  [0x2a_d7_b1, ofFile((value) => ({ scale: numberIn(value) }))],
+  [0xe7, ofFile((value) => ({ cluster: numberIn(value) }))],
+  [0x44_89, ofFile((value, { stated }) => ({ stated: Math.max(stated, floating(value)) }))],
+  [0xd7, ofTrack((value) => ({ number: numberIn(value) }))],
+  [0x83, ofTrack((value) => ({ isSound: numberIn(value) === 2 }))],
+  [0x86, ofTrack((value) => ({ name: value.toString('latin1').replace(/\0+$/, '') }), 256)],
+  [0xb5, ofTrack((value) => ({ rate: floating(value) }))],
+  [0x63_a2, ofTrack((value) => ({ setup: Buffer.from(value) }), maxSetupBytes)],
+  [0x6d_80, packed],
 ])
 
 /** Measures what a block adds: it has one packet, or several in a lace, of which only the number is read. */
@@ -211,7 +205,11 @@ function unsigned(bytes: Buffer, from: number, to: number, before = 0): number {
   return sum
 }
 
-function floating(bytes: Buffer, at: number, length: number): number {
-  const value = length === 8 ? bytes.readDoubleBE(at) : length === 4 ? bytes.readFloatBE(at) : 0
-  return Number.isFinite(value) ? value : 0
+function numberIn(value: Buffer): number {
+  return unsigned(value, 0, value.length)
+}
+
+function floating(value: Buffer): number {
+  const number = value.length === 8 ? value.readDoubleBE() : value.length === 4 ? value.readFloatBE() : 0
+  return Number.isFinite(number) ? number : 0
 }

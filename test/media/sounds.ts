@@ -201,7 +201,12 @@ function soundTrack(samples: number, codec: string): Buffer {
   const sampled = Buffer.alloc(28)
   sampled.writeUInt16BE(16_000, 24)
   const entry = box(codec, sampled, box('esds', words(0), config))
-  const table = box('stbl', box('stsd', words(0, 1), entry), box('stts', words(0, 1, samples, 1)), box('stsz', words(0, 0, samples)))
+  const table = box(
+    'stbl',
+    box('stsd', words(0, 1), entry),
+    box('stts', words(0, 1, samples, 1)),
+    box('stsz', words(0, 0, samples)),
+  )
   const media = box('mdia', box('hdlr', words(0, 0), Buffer.from('soun'), Buffer.alloc(12)), box('minf', table))
   return box('trak', box('tkhd', words(0, 0, 0, 1, 0, 0)), media)
 }
@@ -221,14 +226,21 @@ function element(id: number[], body: Buffer, unknown = false): Buffer {
 type Webm = { live?: boolean; stated?: number; scale?: number; codec?: string }
 
 /** The beginning of a WebM before its clusters: with its length, or as a browser records it, without any length. */
-export function webmHead(seconds: number, { live = false, stated = seconds, scale = 1e6, codec = 'A_OPUS' }: Webm = {}) {
+export function webmHead(
+  seconds: number,
+  { live = false, stated = seconds, scale = 1e6, codec = 'A_OPUS' }: Webm = {},
+) {
   const number = Buffer.alloc(8)
   number.writeDoubleBE(stated * 1_000)
   const info = element(
     [0x15, 0x49, 0xa9, 0x66],
     Buffer.concat([element([0x2a, 0xd7, 0xb1], words(scale)), ...(live ? [] : [element([0x44, 0x89], number)])]),
   )
-  const track = [element([0xd7], Buffer.from([1])), element([0x83], Buffer.from([2])), element([0x86], Buffer.from(codec))]
+  const track = [
+    element([0xd7], Buffer.from([1])),
+    element([0x83], Buffer.from([2])),
+    element([0x86], Buffer.from(codec)),
+  ]
   const tracks = element([0x16, 0x54, 0xae, 0x6b], element([0xae], Buffer.concat(track)))
   const segment = element([0x18, 0x53, 0x80, 0x67], Buffer.alloc(0), true)
   return Buffer.concat([element([0x1a, 0x45, 0xdf, 0xa3], Buffer.alloc(20)), segment, info, tracks])

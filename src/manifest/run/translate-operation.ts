@@ -108,7 +108,7 @@ export async function readOperationEvent(
 }
 
 async function bodyOf(
-  { provider, endpoint, request }: OperationContext,
+  { provider, endpoint }: OperationContext,
   input: JsonObject | object,
   { fields, unread, model }: { fields: JsonObject; unread: JsonObject; model: string },
 ): Promise<{ body: JsonObject; dropped: string[] }> {
@@ -154,7 +154,15 @@ export function requestWithin(endpoint: OperationEndpoint, request: OperationReq
     return !bounding.has(name) || !endpoint.request || endpoint.request.names.has(name) || isFree(name, endpoint)
   }
   const names = Object.keys(request.fields)
-  return names.every(isTaken) ? request : { ...request, fields: without(request.fields, names.filter((name) => !isTaken(name))) }
+  return names.every(isTaken)
+    ? request
+    : {
+        ...request,
+        fields: without(
+          request.fields,
+          names.filter((name) => !isTaken(name)),
+        ),
+      }
 }
 
 /** Fields that make a call cheaper where they are heeded. */
