@@ -12,16 +12,18 @@ import { webmParser } from './webm.ts'
 type MeasuredFile = Pick<UploadedFile, 'head' | 'size' | 'read'>
 
 /**
- * Measures how long the sound of a file is, piece by piece: by what a decoder makes of it, since a header may state anything. What cannot
- * be measured, or has more elements than a recording, is as long as its bytes can last. Rejects with the reason of an aborted signal.
+ * Measures how long the sound of a file is, piece by piece: by what a decoder makes of it, since a header may state anything. Estimates it
+ * by the size where it cannot be measured, or has more elements than a recording. Rejects with the reason of an aborted signal.
  */
 export async function audioLength(file: MeasuredFile, signal?: AbortSignal): Promise<AudioLength> {
   const format = audioFormatOf(file.head)
   const seconds = format && (await secondsOf(format, file, signal))
-  const longest = maxSecondsOf(file)
   if (seconds !== undefined && seconds > 0) return { seconds, maxSeconds: seconds, exact: true }
-  return { seconds: longest, maxSeconds: longest, exact: false }
+  return { seconds: file.size / usualBytesPerSecond, maxSeconds: maxSecondsOf(file), exact: false }
 }
+
+/** Speech at 64 kbit/s. */
+const usualBytesPerSecond = 8_000
 
 /** The longest that the speech in a file can last, by its size. */
 export function maxSecondsOf({ size }: Pick<UploadedFile, 'size'>): number {
