@@ -92,6 +92,22 @@ function joined(rest: Buffer, piece: Uint8Array): Buffer {
   return rest.length > 0 ? Buffer.concat([rest, piece]) : Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength)
 }
 
+/** Elements that contain others, by where they end: what is in one ends with it, whatever it states. */
+export class Containers {
+  readonly #ends: number[] = []
+
+  /** Returns the bytes left at a place in the innermost element that contains it; all for one that is in none. */
+  leftAt(position: number): number {
+    while (this.#ends.length > 0 && (this.#ends.at(-1) as number) <= position) this.#ends.pop()
+    return (this.#ends.at(-1) ?? Infinity) - position
+  }
+
+  /** Enters an element whose contents end there. */
+  enter(end: number): void {
+    this.#ends.push(end)
+  }
+}
+
 /** Checks that these bytes are at a place, one for each character. */
 export function hasBytes(bytes: Buffer, at: number, latin1: string): boolean {
   for (let index = 0; index < latin1.length; index++) {

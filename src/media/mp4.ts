@@ -1,6 +1,7 @@
 import { id3Length } from './audio-format.ts'
 import {
   type AudioParser,
+  Containers,
   finished,
   hasBytes,
   largerOf,
@@ -42,6 +43,7 @@ type Movie = {
  */
 export function mp4Parser({ head, size }: ParserFile): AudioParser {
   const tag = id3Length(head)
+  const around = new Containers()
   const movie: Movie = { tracks: [], scale: 0, stated: 0, track: undefined, unread: 0, isHidden: false }
   return {
     maxElements: maxBoxes,
@@ -49,7 +51,8 @@ export function mp4Parser({ head, size }: ParserFile): AudioParser {
       if (position === 0 && tag > 0) return tag
       const box = boxAt(bytes, at)
       if (box === undefined) return needsMore
-      const { bodyAt, length } = box
+      const { bodyAt } = box
+      const length = Math.min(box.length, around.leftAt(position) - (bodyAt - at))
       if (length < 0) {
         movie.unread = size - position
         return finished
@@ -58,7 +61,10 @@ export function mp4Parser({ head, size }: ParserFile): AudioParser {
       if (hiding.has(name)) movie.isHidden = true
       if (name === 'trak') beginTrack(movie)
       // What they contain follows at once.
-      if (containers.has(name)) return bodyAt - at
+      if (containers.has(name)) {
+        around.enter(position + bodyAt - at + length)
+        return bodyAt - at
+      }
       const read = readers[name]
       if (read) {
         const end = bodyAt + Math.min(length, maxBodyBytes)

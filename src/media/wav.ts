@@ -32,6 +32,17 @@ export function wavParser({ head, size }: ParserFile): AudioParser {
   }
 }
 
+/** Returns the bytes of a second of a WAV file by its beginning; 0 where another coding, or nothing, is described there. */
+export function wavRate(head: Buffer): number {
+  let at = 12
+  while (head.length >= at + 34) {
+    const length = head.readUInt32LE(at + 4)
+    if (hasBytes(head, at, 'fmt ')) return rateOf(head, at + 8, length) ?? 0
+    at += 8 + length + (length % 2)
+  }
+  return 0
+}
+
 /** Formats whose samples have a fixed number of bits: PCM, floats, and those of telephones; ADPCM has at least a few bits. */
 const codings: { readonly [tag: number]: (bits: number) => number } = {
   1: (bits) => Math.ceil(bits / 8) * 8,

@@ -1,6 +1,7 @@
 import { id3Length } from './audio-format.ts'
 import {
   type AudioParser,
+  Containers,
   finished,
   largerOf,
   maxTimedElements,
@@ -42,6 +43,7 @@ type Recording = {
  */
 export function webmParser({ head, size }: ParserFile): AudioParser {
   const tag = id3Length(head)
+  const around = new Containers()
   const file: Recording = { tracks: [], scale: 1e6, cluster: 0, last: 0, stated: 0, isEarly: false, unread: 0 }
   return {
     maxElements: maxTimedElements,
@@ -55,15 +57,18 @@ export function webmParser({ head, size }: ParserFile): AudioParser {
       const bodyAt = sizeAt + sizeBytes
       if (idBytes <= 4 && sizeBytes <= 8 && bodyAt > bytes.length) return needsMore
       const id = unsigned(bytes, at, sizeAt)
-      const length = sizeOf(bytes, sizeAt, bodyAt)
+      const headBytes = bodyAt - at
+      const stated = sizeOf(bytes, sizeAt, bodyAt)
+      const length = Math.min(stated, Math.max(around.leftAt(position) - headBytes, 0))
       // What they contain follows at once; some do not state their length.
       if (masters.has(id) && sizeBytes <= 8) {
         if (id === trackEntry) file.tracks.push(newTrack())
-        return bodyAt - at
+        if (stated < 2 ** (7 * sizeBytes) - 1) around.enter(position + headBytes + length)
+        return headBytes
       }
       const read = idBytes <= 4 && sizeBytes <= 8 ? readers.get(id) : undefined
       const isTooLong =
-        position + (bodyAt - at) + length > size || (read !== undefined && length > (read.maxLength ?? size))
+        position + headBytes + length > size || (read !== undefined && length > (read.maxLength ?? size))
       const end = bodyAt + Math.min(length, read?.bytes ?? 0)
       if (idBytes > 4 || sizeBytes > 8 || isTooLong) {
         file.unread = size - position
@@ -71,7 +76,7 @@ export function webmParser({ head, size }: ParserFile): AudioParser {
       }
       if (end > bytes.length) return needsMore
       read?.take(file, bytes, { from: bodyAt, to: end, length })
-      return bodyAt - at + length
+      return headBytes + length
     },
     seconds: () => secondsOf(file, size),
   }

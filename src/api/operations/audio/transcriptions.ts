@@ -106,10 +106,15 @@ function maxUsage(request: OperationRequest, entry: ModelEntry | undefined): Usa
   const output = Math.ceil(longest * maxSpokenTokensPerSecond) + 256
   return {
     input: Buffer.byteLength(hintsOf(request)) + 64,
-    input_audio: Math.ceil((longest + minAudioSeconds) * maxAudioTokensPerSecond),
+    input_audio: Math.ceil((longest + minAudioSeconds + referenceSeconds(request)) * maxAudioTokensPerSecond),
     output: Math.min(output, entry?.max_output_tokens ?? output),
     seconds: Math.max(Math.ceil(longest), entry?.min_seconds ?? 0),
   }
+}
+
+/** Returns the most seconds of the examples of known speakers, which are read as well: each has at most ten. */
+function referenceSeconds({ fields: { known_speaker_references: references } }: OperationRequest): number {
+  return Array.isArray(references) ? references.length * 10 : 0
 }
 
 function estimate(request: OperationRequest, reply: JsonObject = {}): Usage {
