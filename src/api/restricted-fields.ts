@@ -22,8 +22,8 @@ export type RestrictedField = {
   effect: Effect
   rule: Rule
   instead?: string
-  /** A regular expression for the values that may go on. */
-  except?: string
+  /** Texts that may go on. */
+  except?: { test(text: string): boolean }
   /** State is held in this format, and can go nowhere else. */
   format?: Api
 }
@@ -66,7 +66,7 @@ export const restrictedFields: readonly RestrictedField[] = [
     apis: ['chat'],
     effect: 'cost',
     rule: 'edited',
-    except: '^(function|custom)$|(^|:)web_search(_|$)',
+    except: /^(function|custom)$|(^|:)web_search(_|$)/,
     instead: 'no price is known for a tool that the provider runs',
   },
   { name: 'inference_geo', apis: ['messages'], effect: 'server', rule: 'priced' },
@@ -187,7 +187,7 @@ function misspelt(name: string, meant: string): RestrictedField {
 
 /** Restricted fields by the steps of their paths. */
 type Tree = Map<string, Branch>
-type Branch = { field?: RestrictedField; except?: RegExp | undefined; inner: Tree }
+type Branch = { field?: RestrictedField; inner: Tree }
 
 function treeOf(fields: readonly RestrictedField[]): Tree {
   const top: Tree = new Map()
@@ -199,7 +199,6 @@ function treeOf(fields: readonly RestrictedField[]): Tree {
       branch = next
     }
     branch.field = field
-    branch.except = field.except === undefined ? undefined : new RegExp(field.except)
   }
   return top
 }
@@ -213,8 +212,8 @@ export function asksForSomething(value: Json | undefined): value is Json {
 /** Runs over the tools of every call: without lists of its own. */
 function addUses(value: Json | undefined, branch: Branch | undefined, uses: RestrictedUse[]): void {
   if (!branch || value === undefined) return
-  const { field, except, inner } = branch
-  const isAllowed = except !== undefined && typeof value === 'string' && except.test(value)
+  const { field, inner } = branch
+  const isAllowed = typeof value === 'string' && field?.except?.test(value) === true
   if (field && asksForSomething(value) && !isAllowed) uses.push({ field, path: field.name, value })
   if (inner.size === 0 || typeof value !== 'object') return
   if (Array.isArray(value)) for (const item of value) addInner(item, inner, uses)

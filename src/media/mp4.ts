@@ -20,8 +20,9 @@ type Track = {
   perSample: number
   isUnknown: boolean
   isSound: boolean
-  /** Units of time that its list of edits plays. */
+  /** Units of time that its list of edits plays, and how often it may play all of it where the list is too long to be read. */
   edited: number
+  repeats: number
 }
 
 /** The movie as far as it has been read. */
@@ -78,7 +79,7 @@ export function mp4Parser({ head, size }: ParserFile): AudioParser {
 }
 
 function beginTrack(movie: Movie): void {
-  const track: Track = { id: 0, samples: 0, perSample: 0, isUnknown: false, isSound: false, edited: 0 }
+  const track: Track = { id: 0, samples: 0, perSample: 0, isUnknown: false, isSound: false, edited: 0, repeats: 1 }
   movie.tracks.push(track)
   movie.track = track
 }
@@ -86,7 +87,7 @@ function beginTrack(movie: Movie): void {
 function secondsOf({ tracks, scale, stated, unread, isHidden }: Movie, size: number): number | undefined {
   const sounds = tracks.filter(({ isSound }) => isSound)
   if (isHidden || sounds.length === 0 || sounds.some(({ isUnknown }) => isUnknown)) return undefined
-  const longest = Math.max(...sounds.map(({ samples, perSample }) => samples * perSample))
+  const longest = Math.max(...sounds.map(({ samples, perSample, repeats }) => samples * perSample * repeats))
   const edited = Math.max(...sounds.map((track) => track.edited))
   return largerOf(longest, scale > 0 ? Math.max(stated, edited) / scale : 0, size) + unread / minBytesPerSecond
 }
@@ -125,7 +126,7 @@ const readers: { readonly [name: string]: (movie: Movie, body: Buffer) => void }
   stsz: takeSamples,
   stz2: takeSamples,
   elst({ track }, body) {
-    if (track) track.edited = editedLength(body)
+    if (track) Object.assign(track, editsIn(body))
   },
   tfhd(movie, body) {
     if (body.length < 8) return
@@ -148,17 +149,16 @@ function takeSamples({ track }: Movie, body: Buffer): void {
   if (track && body.length >= 12) track.samples = Math.max(track.samples, body.readUInt32BE(8))
 }
 
-/** Returns the units that a list of edits plays; more than there can be for one that is too long to read. */
-function editedLength(body: Buffer): number {
-  if (body.length < 8) return 0
+/** Reads a list of edits, each of which plays a part of the sound, maybe one that was played before. */
+function editsIn(body: Buffer): Pick<Track, 'edited' | 'repeats'> {
+  if (body.length < 8) return { edited: 0, repeats: 1 }
   const isLong = body[0] === 1
   const step = isLong ? 20 : 12
   const count = body.readUInt32BE(4)
-  let sum = 0
-  for (let index = 0; index < count && 8 + (index + 1) * step <= body.length; index++) {
-    sum += countAt(body, 8 + index * step, isLong)
-  }
-  return sum
+  if (8 + count * step > body.length) return { edited: 0, repeats: Math.max(count, 1) }
+  let edited = 0
+  for (let index = 0; index < count; index++) edited += countAt(body, 8 + index * step, isLong)
+  return { edited, repeats: 1 }
 }
 
 /** Reads how long the samples of a track sound by the descriptions of its codecs, of which there may be several. */
