@@ -66,7 +66,8 @@ const values: { readonly [name: string]: Json } = {
   deferred: true,
 }
 
-function demandFor({ name }: RestrictedField): Json {
+function demandFor({ name, except }: RestrictedField): Json {
+  if (except) return [mark, `openrouter:${mark}`, `$${mark}`].find((value) => !except.test(value)) as string
   if (Object.hasOwn(values, name)) return values[name] as Json
   return /^(max|n_|num_)/.test(name) ? 7_077 : mark
 }
@@ -75,7 +76,9 @@ function demandFor({ name }: RestrictedField): Json {
 function using(api: ClientApi['api'], { name }: RestrictedField, value: Json): JsonObject {
   const [first = '', ...rest] = name.split('.')
   const inner = rest.reduceRight<Json>((made, step) => ({ [step]: made }), value)
-  const container = { type: 'code_interpreter', ...(isObject(inner) && inner) }
+  // Chat Completions have no tools of a provider.
+  const type = api === 'chat' ? 'function' : 'code_interpreter'
+  const container = { type, ...(isObject(inner) && inner) }
   return { ...bodies[api], [first]: first === 'tools' ? [container] : inner }
 }
 

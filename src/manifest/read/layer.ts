@@ -75,7 +75,10 @@ export type Example = {
   means?: JsonObject
 }
 
-type RestrictedFile = Pick<RestrictedField, 'effect' | 'instead'> & { rule?: 'refuse' | 'inside' | 'edited'; except?: string }
+type RestrictedFile = Pick<RestrictedField, 'effect' | 'instead'> & {
+  rule?: 'refuse' | 'inside' | 'edited'
+  except?: string
+}
 
 /** A file's form after its schema has accepted it, as far as dialects and manifests have it in common. */
 export type LayerFile = {
