@@ -37,13 +37,15 @@ export type OperationApi = {
   checkModel?(request: OperationRequest, entry: ModelEntry): void
   /** The most that a call can use at a model. */
   maxUsage(request: OperationRequest, entry: ModelEntry | undefined): Usage
+  /** The most that can be believed of a provider's counts in each class, where that is more than follows from `maxUsage`. */
+  plausible?(request: OperationRequest): Usage
   /** The texts whose tokens `most` bounds by their bytes: each as often as it is read. */
   texts?(request: OperationRequest): string[]
   /**
    * Counts the units that the router measures itself: characters, images, seconds. `reply` is missing when none came, or only a part of
-   * it.
+   * it, `entry` where the model is not known.
    */
-  count(request: OperationRequest, reply?: JsonObject): Usage
+  count(request: OperationRequest, reply?: JsonObject, entry?: ModelEntry): Usage
   /** The tokens, and the seconds, of a call whose provider counted none. */
   estimate(request: OperationRequest, reply?: JsonObject): Usage
   /** Checks that a whole reply has what it must have. Throws RouterError `provider_unreadable`: another target may have it. */

@@ -7,9 +7,9 @@ export type Effect = 'server' | 'cost' | 'state'
 /**
  * Treatment of a field by the router. `read`: it understands it, and its price and limits hold. `refuse`: a 400. `priced`: it goes on
  * where its price is known. `held`: it names state at a provider, which the organization must have made through this router. `inside`:
- * its members may be other restricted fields, which are refused.
+ * its members may be other restricted fields, which are refused. `edited`: a 400 where the body goes on as it is; elsewhere nothing reads it.
  */
-export type Rule = 'read' | 'refuse' | 'priced' | 'held' | 'inside'
+export type Rule = 'read' | 'refuse' | 'edited' | 'priced' | 'held' | 'inside'
 
 /**
  * A field that decides more than the words of a reply, as a path in the body that goes through lists. `instead` is the advice that
@@ -22,6 +22,8 @@ export type RestrictedField = {
   effect: Effect
   rule: Rule
   instead?: string
+  /** Texts that may go on. */
+  except?: { test(text: string): boolean }
   /** State is held in this format, and can go nowhere else. */
   format?: Api
 }
@@ -57,6 +59,15 @@ export const restrictedFields: readonly RestrictedField[] = [
     effect: 'server',
     rule: 'refuse',
     instead: 'the price of the other model that works on it is unknown',
+  },
+  {
+    // The API itself has none that the provider runs, and no counts for them.
+    name: 'tools.type',
+    apis: ['chat'],
+    effect: 'cost',
+    rule: 'edited',
+    except: /^(function|custom)$|(^|:)web_search(_|$)/,
+    instead: 'no price is known for a tool that the provider runs',
   },
   { name: 'inference_geo', apis: ['messages'], effect: 'server', rule: 'priced' },
 
@@ -134,7 +145,12 @@ const wrappers = ['extra_body', 'extensions', 'provider_options', 'providerOptio
  */
 export function restrictedSearch(api: Api, slug: string, added: readonly RestrictedField[]): RestrictedSearch {
   const own = restrictedFields.filter(({ apis = [api] }) => apis.includes(api))
-  const fields = new Map([...own, ...added].map((field) => [field.name, field]))
+  return searchOf([...own, ...added], slug)
+}
+
+/** A search for these fields, of which later ones replace earlier ones of the same name. */
+export function searchOf(all: readonly RestrictedField[], slug: string): RestrictedSearch {
+  const fields = new Map(all.map((field) => [field.name, field]))
   const acting = [...fields.values()].filter(({ rule }) => rule !== 'read')
   const top = treeOf(acting)
   const inside = acting.flatMap(({ name, rule }) => (rule === 'inside' ? [name] : []))
@@ -161,7 +177,7 @@ const plain = /^[a-z0-9_]*$/
 const spoken = ['messages', 'input', 'system', 'instructions', 'stream']
 
 /** Returns a name as providers read it that ignore case and whitespace, in all alphabets. */
-function folded(name: string): string {
+export function folded(name: string): string {
   return name.trim().toUpperCase().toLowerCase()
 }
 
@@ -188,7 +204,7 @@ function treeOf(fields: readonly RestrictedField[]): Tree {
 }
 
 /** Values that ask for nothing: null, false, and empty ones. */
-function asksForSomething(value: Json | undefined): value is Json {
+export function asksForSomething(value: Json | undefined): value is Json {
   if (value === undefined || value === null || value === false || value === '') return false
   return typeof value !== 'object' || Object.keys(value).length > 0
 }
@@ -197,7 +213,8 @@ function asksForSomething(value: Json | undefined): value is Json {
 function addUses(value: Json | undefined, branch: Branch | undefined, uses: RestrictedUse[]): void {
   if (!branch || value === undefined) return
   const { field, inner } = branch
-  if (field && asksForSomething(value)) uses.push({ field, path: field.name, value })
+  const isAllowed = typeof value === 'string' && field?.except?.test(value) === true
+  if (field && asksForSomething(value) && !isAllowed) uses.push({ field, path: field.name, value })
   if (inner.size === 0 || typeof value !== 'object') return
   if (Array.isArray(value)) for (const item of value) addInner(item, inner, uses)
   else addInner(value, inner, uses)

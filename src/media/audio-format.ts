@@ -5,14 +5,13 @@ export type AudioFormat = 'flac' | 'mp3' | 'mp4' | 'mpeg' | 'ogg' | 'wav' | 'web
 export function audioFormatOf(head: Uint8Array): AudioFormat | undefined {
   const start = Buffer.from(head.buffer, head.byteOffset, head.byteLength).toString('latin1')
   const begin = start.startsWith('ID3') ? start.slice(id3Length(head)) : start
-  if (begin.startsWith('fLaC')) return 'flac'
-  if (start.startsWith('ID3')) return 'mp3'
-  return signatures.find(([pattern]) => pattern.test(start))?.[1]
+  return signatures.find(([pattern]) => pattern.test(begin))?.[1] ?? (start.startsWith('ID3') ? 'mp3' : undefined)
 }
 
 const signatures: readonly (readonly [RegExp, AudioFormat])[] = [
   [/^(?:RIFF|RF64).{4}WAVE/s, 'wav'],
   [/^OggS/, 'ogg'],
+  [/^fLaC/, 'flac'],
   [/^.{4}ftyp/s, 'mp4'],
   [/^\p{Cc}E\xdf\xa3/u, 'webm'],
   // A frame of MPEG audio; layer 00 would be AAC.

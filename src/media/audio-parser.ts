@@ -1,3 +1,5 @@
+import type { UploadedFile } from '../core/operation.ts'
+
 /** Results of a parser other than a length: the element continues beyond these bytes, or nothing more has to be read. */
 export const needsMore = -1
 export const finished = -2
@@ -11,20 +13,36 @@ export type AudioParser = {
    * than are here, `needsMore` or `finished`.
    */
   parse(bytes: Buffer, at: number, position: number): number
-  /** Returns the length as far as it has been read; undefined where the elements do not contain it. */
+  /** The most bytes of one element that must be together; 1 KiB by default. */
+  maxBytes?: number
+  /** Returns the length as far as it has been read; undefined where the sound could not be found and measured. */
   seconds(): number | undefined
 }
+
+/** A file as far as its parser must know it. */
+export type ParserFile = Pick<UploadedFile, 'head' | 'size'>
+
+/** Bytes per second of speech at 6 kbit/s, the minimum at which it is intelligible: what cannot be measured is as long as that. */
+export const minBytesPerSecond = 750
+
+/** Returns the larger of what was measured and what a header states, which may be anything: no sound has fewer bytes than silence. */
+export function largerOf(measured: number, stated: number, bytes: number): number {
+  return stated > measured && stated * silentBytesPerSecond <= bytes ? stated : measured
+}
+
+const silentBytesPerSecond = 25
 
 /**
  * Upper bound above the number of elements in a recording of the accepted size with 20 ms of sound in each. Reading them takes about 50
  * ms.
  */
 export const maxTimedElements = 1_000_000
-/** Upper bound above the number of boxes or chunks, which describe the sound, in a recording. */
-export const maxDescriptions = 10_000
+/** Upper bound above the number of boxes in a recording: one in fragments has some ten for each second. */
+export const maxBoxes = 250_000
+/** Upper bound above the number of chunks in a recording. */
+export const maxChunks = 10_000
 
-/** The most bytes of one element that a parser reads. */
-const maxHeaderBytes = 1_024
+const usualHeaderBytes = 1_024
 
 /** A file as a parser reads it. */
 export type ParsedFile = { size: number; pieces: AsyncIterable<Uint8Array> }
@@ -60,7 +78,7 @@ export async function parseElements(
       position += length
     }
     if (position >= size) return true
-    if (bytes.length - at > maxHeaderBytes) return false
+    if (bytes.length - at > (parser.maxBytes ?? usualHeaderBytes)) return false
     skipped = Math.max(at - bytes.length, 0)
     // The piece may be overwritten by the next one.
     rest = Buffer.from(bytes.subarray(at))
@@ -72,6 +90,22 @@ const empty = Buffer.alloc(0)
 
 function joined(rest: Buffer, piece: Uint8Array): Buffer {
   return rest.length > 0 ? Buffer.concat([rest, piece]) : Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength)
+}
+
+/** Elements that contain others, by where they end: what is in one ends with it, whatever it states. */
+export class Containers {
+  readonly #ends: number[] = []
+
+  /** Returns the bytes left at a place in the innermost element that contains it; all for one that is in none. */
+  leftAt(position: number): number {
+    while (this.#ends.length > 0 && (this.#ends.at(-1) as number) <= position) this.#ends.pop()
+    return (this.#ends.at(-1) ?? Infinity) - position
+  }
+
+  /** Enters an element whose contents end there. */
+  enter(end: number): void {
+    this.#ends.push(end)
+  }
 }
 
 /** Checks that these bytes are at a place, one for each character. */

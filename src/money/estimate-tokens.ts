@@ -1,6 +1,8 @@
 import type { Json, JsonObject } from '../core/json.ts'
 import type { CacheHint, MediaPart, Part } from '../core/parts.ts'
 import { isProviderTool, type NeutralRequest } from '../core/request.ts'
+import { audioFormatOf } from '../media/audio-format.ts'
+import { wavRate } from '../media/wav.ts'
 
 /** The estimated tokens of a prompt, what bounds them, and the kinds of content in it that have prices of their own. */
 export type PromptSize = {
@@ -166,10 +168,23 @@ function takeMedium(size: Walk, part: MediaPart): void {
   takeText(size, part.transcript)
 }
 
-/** Checks for recordings whose length follows from their bytes: the lowest rate of MP3 is 1,000 bytes a second, PCM has more. */
-function isEvenRecording({ media_type: kind = '' }: MediaPart): boolean {
-  return evenRecordings.has(kind.replace(/^audio\/(x-)?/, ''))
+/**
+ * Checks for recordings whose length follows from their bytes: the lowest rate of MP3 is 1,000 bytes a second, and PCM has more, unless its
+ * header states that it has not. Data of another format than the one that is declared may last longer.
+ */
+function isEvenRecording({ media_type: kind = '', data = '' }: MediaPart): boolean {
+  if (!evenRecordings.has(kind.replace(/^audio\/(x-)?/, ''))) return false
+  const head = Buffer.from(data.slice(0, headCharacters), 'base64')
+  const format = audioFormatOf(head)
+  // What is shorter than a header lasts for a moment.
+  if (format === 'wav') return data.length < shortestCharacters || wavRate(head) >= minBytesPerSecond
+  return format === undefined || format === 'mp3'
 }
+
+/** Characters of base64: of a beginning that is searched for the description of the samples, and of the shortest file that has one. */
+const headCharacters = 8_192
+const shortestCharacters = 64
+const minBytesPerSecond = 1_000
 
 const evenRecordings: ReadonlySet<string> = new Set(['wav', 'wave', 'mp3', 'mpeg', 'l16', 'pcm', 'pcm16'])
 /** A second has at most 40 tokens. Characters of base64. */

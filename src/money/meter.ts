@@ -152,21 +152,24 @@ export class PricedTokenBounds implements TokenBounds {
 
 /**
  * Returns the bounds on a provider's counts of a call for an operation, given the maximum that was expected. Where `isLimited`, as one of
- * the accounts has a limit, nothing is charged that is not reserved; elsewhere a provider is believed that counts more.
+ * the accounts has a limit, nothing is charged that is not reserved; elsewhere a provider is believed that counts more, up to what is
+ * `plausible`.
  */
-export function operationBounds(most: Usage, isLimited: boolean): TokenBounds {
+export function operationBounds(most: Usage, isLimited: boolean, plausible: Usage = {}): TokenBounds {
   const least = isLimited ? 0 : minTokens
   return {
     prompt: Math.max(promptTokens(most), least),
     output: Math.max(completionTokens(most), least),
-    units: unitsOf(most, (count) => (isLimited ? count : count * 2 + 60)),
+    units: unitsOf(most, (count, name) => (isLimited ? count : Math.max(count * 2 + 60, plausible[name] ?? 0))),
   }
 }
 
 /** Number of tokens up to which a provider's counts are believed, regardless of what was expected. */
 const minTokens = 1_000_000
 
-function unitsOf(most: Usage, bound: (count: number) => number): Usage {
+type UnitClass = (typeof unitClasses)[number]
+
+function unitsOf(most: Usage, bound: (count: number, name: UnitClass) => number): Usage {
   const classes = unitClasses.filter((name) => most[name] !== undefined)
-  return Object.fromEntries(classes.map((name) => [name, bound(most[name] as number)]))
+  return Object.fromEntries(classes.map((name) => [name, bound(most[name] as number, name)]))
 }

@@ -66,7 +66,8 @@ const values: { readonly [name: string]: Json } = {
   deferred: true,
 }
 
-function demandFor({ name }: RestrictedField): Json {
+function demandFor({ name, except }: RestrictedField): Json {
+  if (except) return [mark, `openrouter:${mark}`, `$${mark}`].find((value) => !except.test(value)) as string
   if (Object.hasOwn(values, name)) return values[name] as Json
   return /^(max|n_|num_)/.test(name) ? 7_077 : mark
 }
@@ -75,7 +76,9 @@ function demandFor({ name }: RestrictedField): Json {
 function using(api: ClientApi['api'], { name }: RestrictedField, value: Json): JsonObject {
   const [first = '', ...rest] = name.split('.')
   const inner = rest.reduceRight<Json>((made, step) => ({ [step]: made }), value)
-  const container = { type: 'code_interpreter', ...(isObject(inner) && inner) }
+  // Chat Completions have no tools of a provider.
+  const type = api === 'chat' ? 'function' : 'code_interpreter'
+  const container = { type, ...(isObject(inner) && inner) }
   return { ...bodies[api], [first]: first === 'tools' ? [container] : inner }
 }
 
@@ -194,6 +197,52 @@ test('a tier without a known price goes to no endpoint besides chat whose bodies
     const isEdited = provider.operations?.embed?.request === undefined
     expect([provider.slug, refused?.param]).toEqual([provider.slug, isEdited ? 'service_tier' : undefined])
   }
+})
+
+describe('what single providers bill', () => {
+  const functionTool = { type: 'function', function: { name: 'f' } }
+  const tools = (...given: object[]) => ({ tools: given as Json[] })
+  const at = (slug: string, api: ClientApi['api'], own: JsonObject) =>
+    refusal(targetOf(providers.find((one) => one.slug === slug) as Provider), call(api, { ...bodies[api], ...own }))
+      ?.param
+
+  test.each([
+    ['alibaba', 'chat', { enable_search: true }, 'enable_search'],
+    ['alibaba', 'chat', { search_options: { forced_search: true } }, 'search_options'],
+    ['alibaba', 'chat', { extra_body: { enable_search: true } }, 'extra_body.enable_search'],
+    ['alibaba-responses', 'responses', tools({ type: 'image_search' }), 'tools.type'],
+    ['alibaba-messages', 'messages', { enable_search: true }, 'enable_search'],
+    ['moonshot', 'chat', tools({ type: 'builtin_function', function: { name: '$web_search' } }), 'tools.type'],
+    ['moonshot', 'chat', tools({ type: 'function', function: { name: '$web_search' } }), 'tools.function.name'],
+    ['openrouter', 'chat', tools(functionTool, { type: 'openrouter:image_generation' }), 'tools.type'],
+    ['openrouter', 'chat', tools({ type: 'openrouter:fusion' }), 'tools.type'],
+    ['openrouter', 'chat', { plugins: [{ id: 'fusion' }] }, 'plugins'],
+    ['openrouter', 'chat', { image_config: { font_inputs: [{ text: 'x' }] } }, 'image_config.font_inputs'],
+    ['openrouter-responses', 'responses', tools({ type: 'openrouter:subagent' }), 'tools.type'],
+    ['openrouter-messages', 'messages', tools({ type: 'openrouter:advisor' }), 'tools.type'],
+    ['xiaomi', 'chat', { webSearchEnabled: true }, 'webSearchEnabled'],
+    ['groq', 'chat', tools({ type: 'browser_search' }), 'tools.type'],
+    ['friendli', 'chat', tools({ type: 'web:search' }), 'tools.type'],
+    ['stepfun', 'chat', tools({ type: 'retrieval' }), 'tools.type'],
+    ['zhipu', 'chat', tools({ type: 'drawing_tool' }), 'tools.type'],
+  ] as const)('is refused where it is billed: %s %s %j', (slug, api, own, param) => {
+    expect(at(slug, api, own)).toBe(param)
+  })
+
+  test.each([
+    ['alibaba', 'chat', { enable_search: false, enable_thinking: false }],
+    ['alibaba', 'chat', tools({ type: 'web_search' })],
+    ['moonshot', 'chat', tools(functionTool)],
+    ['openrouter', 'chat', tools(functionTool, { type: 'openrouter:web_search' }, { type: 'openrouter:datetime' })],
+    ['openrouter', 'chat', { image_config: { aspect_ratio: '1:1' } }],
+    ['openrouter-responses', 'responses', tools({ type: 'openrouter:web_search' }, { type: 'function', name: 'f' })],
+    ['openrouter-messages', 'messages', tools({ name: 'f', input_schema: {} })],
+    ['openai', 'chat', tools({ type: 'custom', custom: { name: 'c' } }, { type: 'web_search_preview' })],
+    // What the provider gets in words of its own has no such tools.
+    ['anthropic', 'chat', tools({ type: 'browser_search' })],
+  ] as const)('goes on where it costs nothing, or what it costs is known: %s %s %j', (slug, api, own) => {
+    expect(at(slug, api, own)).toBeUndefined()
+  })
 })
 
 describe('state at a provider', () => {

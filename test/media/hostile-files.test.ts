@@ -4,7 +4,7 @@ import type { AudioLength } from '../../src/core/operation.ts'
 import { audioLength } from '../../src/media/audio-length.ts'
 import { imageSizeOf } from '../../src/media/image-format.ts'
 import { limit, processorTime } from '../helpers/time.ts'
-import { flac, mp3, mp4, ogg, wav, webm } from './sounds.ts'
+import { flac, mp3, mp4, ogg, opusHead, wav, webm, webmHead } from './sounds.ts'
 
 /** Bytes of the largest file that a transcription takes. */
 const largest = 32 * 1024 * 1024
@@ -168,7 +168,7 @@ function honestOgg(seconds: number): Buffer {
     copy.writeBigInt64LE(BigInt((index + 1) * 960), 6)
     return copy
   })
-  return Buffer.concat([oggPage(2, [19], opus), ...pages])
+  return Buffer.concat([opusHead(), oggPage(0, [8], text('OpusTags')), ...pages])
 }
 
 function honestWebm(seconds: number): Buffer {
@@ -183,7 +183,7 @@ function honestWebm(seconds: number): Buffer {
     })
     return Buffer.concat([head, ...blocks])
   })
-  return Buffer.concat([beginnings.webm as Buffer, ...clusters])
+  return Buffer.concat([webmHead(seconds, { live: true }), ...clusters])
 }
 
 describe('a client that leaves', () => {

@@ -8,6 +8,7 @@ import type { Usage } from '../../src/core/usage.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { estimateTokens } from '../../src/money/estimate-tokens.ts'
 import { priceOf } from '../../src/money/price.ts'
+import { ogg, wav, webm } from '../media/sounds.ts'
 import { maxCost } from './max-cost.ts'
 
 /** The prices of these tests do not depend on when a call comes. */
@@ -130,6 +131,31 @@ describe('the maximum cost of a call', () => {
     ],
   ])('takes the prompt at the dearest price that can apply: %s', (_, entry, more, nanoUsd) => {
     expect(nanoOf(asking(text, { max_output_tokens: 1, ...more }), entry)).toBe(nanoUsd)
+  })
+
+  describe('a recording whose bytes do not tell how long it is may be as long as the context', () => {
+    const hearing = model({ input_price: million(1) }, { other_prices: { input_audio_token: million(40) } })
+    const nanoFor = (bytes: Buffer, kind = 'audio/wav') => {
+      const parts = [{ type: 'audio' as const, data: bytes.toString('base64'), media_type: kind }]
+      return nanoOf({ ...asking(''), messages: [{ role: 'user', parts }] }, hearing)
+    }
+    const honest = nanoFor(wav(10))
+
+    test.each([
+      ['a WAV with next to no samples a second', wav(10, { rate: 100 }), 'audio/wav'],
+      ['a WAV of another coding', Buffer.from(wav(10)).fill(0x55, 20, 21), 'audio/wav'],
+      ['an Ogg that is declared as a WAV', ogg(10), 'audio/wav'],
+      ['a WebM that is declared as an MP3', webm(10), 'audio/mpeg'],
+    ])('%s', (_, bytes, kind) => {
+      expect(nanoFor(bytes, kind)).toBeGreaterThan(honest * 2)
+      expect(nanoFor(bytes, kind)).toBe(nanoFor(Buffer.from('x'), 'audio/unknown'))
+    })
+
+    test('a WAV whose samples are described after something else is measured', () => {
+      const sound = wav(10)
+      const junk = Buffer.concat([Buffer.from('JUNK\x10\0\0\0fmt '), Buffer.alloc(12)])
+      expect(nanoFor(Buffer.concat([sound.subarray(0, 12), junk, sound.subarray(12)]))).toBeLessThan(honest * 1.01)
+    })
   })
 
   test('uses the prices of audio and image input', () => {

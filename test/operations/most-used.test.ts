@@ -1,10 +1,14 @@
 import { describe, expect, test } from 'vitest'
+import type { OperationApi } from '../../src/api/operation-api.ts'
 import { speech } from '../../src/api/operations/audio/speech.ts'
 import { transcriptions } from '../../src/api/operations/audio/transcriptions.ts'
+import { decisions } from '../../src/api/operations/decisions/decisions.ts'
 import { images } from '../../src/api/operations/images/images.ts'
 import { rerank } from '../../src/api/operations/rerank.ts'
+import { mostAt } from '../../src/call/attempt/operation-by-chat.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 import type { ModelEntry } from '../../src/core/models/model.ts'
+import type { Provider } from '../../src/manifest/provider.ts'
 
 // The most that a call for an operation can use: what is reserved for it.
 
@@ -51,8 +55,88 @@ describe('pixels of an image', () => {
     ['a usual large size, where the catalog does not say', {}, {}, 1536 * 1024],
     ['a usual large size, where it has no numbers', {}, { sizes: ['auto'] }, 1536 * 1024],
     ['those of each image', { size: '1000x1000', n: 3 }, {}, 3_000_000],
+    [
+      'a usual large size, where the one asked for is smaller than what models draw',
+      { size: '64x64' },
+      {},
+      1536 * 1024,
+    ],
+    ['the most that the model draws, likewise', { size: '300x400' }, { sizes: ['1024x1024'] }, 1024 * 1024],
+    ['those of the resolution, where it is larger than the size', { size: '512x512', resolution: '4k' }, {}, 4096 ** 2],
+    [
+      'those of the size, where it is larger than the resolution',
+      { size: '4096x4096', resolution: '1k' },
+      {},
+      4096 ** 2,
+    ],
   ])('are %s', (_, fields, entry, pixels) => {
     expect(megapixels(fields, entry)).toBeCloseTo(pixels / 1e6, 9)
+  })
+})
+
+test('an image of less than 64 pixels is refused', () => {
+  for (const size of ['10x10', '63x1024', '1024x63']) {
+    expect(() => images.read({ json: { model: 'a/b', prompt: 'A cat', size } })).toThrow("'size' must be at least 64")
+  }
+})
+
+describe('fields that a target may not take', () => {
+  const most = (endpoint: object, fields: JsonObject, api: OperationApi = images) => {
+    const provider = {
+      slug: 'a',
+      operations: { [api.operation]: { offered: true, path: '/', unsupported: [], patch: {}, ...endpoint } },
+    } as unknown as Provider
+    const target = { provider, model: 'm', entry: { api: 'image' } }
+    return mostAt(target, { api, request: api.read({ json: { model: 'a/m', ...fields } }), at: 0 }).usage
+  }
+  const asked = { prompt: 'A cat', size: '512x512' }
+  const mapped = (...names: string[]) => ({ request: { names: new Set(names) } })
+
+  test.each([
+    ['that takes all of them', {}, 512 * 512],
+    ['whose mapping reads them', mapped('prompt', 'size'), 512 * 512],
+    ['that declares it as unsupported', { unsupported: [{ field: 'size' }] }, 1536 * 1024],
+    ['that declares it as unsupported sometimes', { unsupported: [{ field: 'size', when: {} }] }, 1536 * 1024],
+    ['whose mapping does not read it', mapped('prompt'), 1536 * 1024],
+  ])('bound nothing: an endpoint %s', (_, endpoint, pixels) => {
+    expect(most(endpoint, asked).megapixels).toBeCloseTo(pixels / 1e6, 9)
+  })
+
+  test('bound no document that is reranked', () => {
+    const long = { query: 'q', documents: Array(100).fill(bytes(4_000)), max_tokens_per_doc: 1 }
+    expect(most({}, long, rerank).queries).toBe(1)
+    expect(most({ unsupported: [{ field: 'max_tokens_per_doc', when: {} }] }, long, rerank).queries).toBe(9)
+  })
+})
+
+describe('tokens of a decision', () => {
+  const question = { type: 'predicate', instructions: 'Is it?' }
+  const input = (fields: JsonObject, entry: Partial<ModelEntry> = {}) =>
+    decisions.maxUsage(decisions.read({ json: { model: 'a/b', questions: [question], ...fields } }), {
+      ...{ api: 'decision', ...entry },
+    }).input as number
+  const image = (url: string) => ({ type: 'input_image', image_url: url })
+  const message = (...content: JsonObject[]) => ({ input: [{ role: 'user', content }] })
+  const text = input({ input: 'x' })
+
+  test.each([
+    ['at an address', message(image('https://a.example/1.png')), 1],
+    ['as data, whatever its size', message(image('data:image/png;base64,iVBORw0KGgo=')), 1],
+    ['several times', message(image('https://a.example/1.png'), image('https://a.example/1.png')), 2],
+    [
+      'in a question',
+      { input: 'x', questions: [{ ...question, instructions: [image('https://a.example/1.png')] }] },
+      1,
+    ],
+  ])('are those of its images, which come %s', (_, fields, images) => {
+    expect(input(fields)).toBeGreaterThanOrEqual(images * 49_152)
+    expect(input(fields)).toBeLessThan(images * 49_152 + text + 400)
+    expect(input(fields, { context_window: 8_000 })).toBeLessThan(images * 8_000 + text + 400)
+  })
+
+  test('are those of data that only looks like an image', () => {
+    const data = { type: 'input_json', data: { type: 'input_image', image_url: `data:${bytes(90_000)}` } }
+    expect(input(message(data))).toBeGreaterThan(90_000)
   })
 })
 

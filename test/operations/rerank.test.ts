@@ -13,6 +13,7 @@ const results = [
   { index: 0, relevance_score: 0.5 },
 ]
 const texts = ['a', 'b', 'c']
+const words = (tokens: number) => 'word'.repeat(tokens)
 
 /** How a provider is asked for the order of three documents, and how it answers; the cost in USD. */
 const dialects = [
@@ -152,6 +153,28 @@ describe('POST /v1/rerank', () => {
     expect((await long.ask('/v1/rerank', body, key)).status).toBe(402)
     await long.end()
   })
+})
+
+test('long documents are as many queries as they have parts, where the provider reports none', async () => {
+  const amazon = { ...byQuery, context_window: 32_000 }
+  const providers = { bedrock: { models: { 'amazon.rerank-v1:0': amazon } } }
+  const many = Array.from({ length: 100 }, (_, index) => ({ index, relevance_score: 0.5 }))
+  const world = await jsonWorld((_, response) => answerJson(response, { results: many }), { providers })
+  const ask = (document: string, more: object = {}) =>
+    world.ask('/v1/rerank', {
+      ...{ model: 'bedrock/amazon.rerank-v1:0', query: 'q', documents: Array(100).fill(document), ...more },
+    })
+  for (const [document, more, queries] of [
+    [words(10), {}, 1],
+    [words(900), {}, 2],
+    [words(9_000), {}, 19],
+    [words(9_000), { max_tokens_per_doc: 1 }, 19],
+  ] as const) {
+    const response = await ask(document, more)
+    const reply = (await response.json()) as { usage: { cost: number } }
+    expect(reply.usage.cost).toBeCloseTo(0.002 * queries, 9)
+  }
+  await world.end()
 })
 
 describe('money by the query', () => {

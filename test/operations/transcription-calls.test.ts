@@ -5,7 +5,7 @@ import { answerJson, pause, within } from '../helpers/provider.ts'
 import { testKey } from '../helpers/router.ts'
 import { limit, processorTime } from '../helpers/time.ts'
 import { administration } from '../management/administration.ts'
-import { wav, webm } from '../media/sounds.ts'
+import { flac, mp3, mp4, oggWith, wav, webm } from '../media/sounds.ts'
 import { type FormFields, type TranscriptionWorld, transcriptionWorld } from './transcription-world.ts'
 
 const whisper = 'openai/whisper-1'
@@ -132,6 +132,58 @@ describe('money', () => {
     const { secret } = await manage.newKey({ monthly_limit: 0.001 })
     expect((await world.ask([fileOf(11), ...asked], secret)).status).toBe(402)
     expect((await world.ask([fileOf(9.5), ...asked], secret)).status).toBe(200)
+  })
+  describe('a recording of which a header says that it is shorter', () => {
+    const forged: readonly (readonly [string, string, Buffer])[] = [
+      ['WAV', 'a.wav', wav(60, { byteRate: 16_000 * 600 })],
+      ['FLAC', 'a.flac', flac(60 * 16_000, 16_000, 1_600)],
+      ['Ogg', 'a.ogg', oggWith((samples) => samples / 600, 60)],
+      ['M4A', 'a.m4a', mp4(60, { stated: 0.1 })],
+      ['WebM', 'a.webm', webm(60, { stated: 0.1 })],
+      ['WebM in another unit', 'a.webm', webm(60, { scale: 1_000 })],
+      ['MP3', 'a.mp3', Buffer.concat([Buffer.from([0xff, 0xf3, 0x84, 0xc0]), mp3(2_300)])],
+    ]
+    const billed = { text: 'Hello.', usage: { type: 'duration', seconds: 60 } }
+    const paidBy = async (
+      key: { id: string; secret: string },
+      reply: object,
+      [, filename, bytes]: (typeof forged)[0],
+    ) => {
+      world.answer((_, response) => answerJson(response, reply))
+      const response = await world.ask([['file', { filename, bytes }], ...asked], key.secret)
+      const [row] = rowsOf(key.id)
+      return { status: response.status, nanoUsd: row?.cost.nanoUsd ?? 0 }
+    }
+
+    test.each(forged)('pays for all of it: %s', async (...file) => {
+      const [limited, unlimited] = [{ monthly_limit: 0.012 }, {}]
+      for (const limits of [limited, unlimited]) {
+        for (const reply of [billed, { text: 'Hello.' }]) {
+          const { status, nanoUsd } = await paidBy(await manage.newKey(limits), reply, file)
+          expect(status).toBe(200)
+          expect(nanoUsd).toBeGreaterThanOrEqual(0.98 * 6_000_000)
+          expect(nanoUsd).toBeLessThanOrEqual(1.1 * 6_000_000)
+        }
+      }
+      expect(await paidBy(await manage.newKey({ monthly_limit: 0.005 }), billed, file)).toEqual({
+        status: 402,
+        nanoUsd: 0,
+      })
+    })
+
+    test('a length that the provider counts is believed as far as the bytes of the file can last', async () => {
+      const sound = ['file', { bytes: mp3(8), filename: 'a.mp3' }] as const
+      for (const [seconds, paid] of [
+        [3, 3],
+        [60, 60],
+        [1e6, 62],
+      ] as const) {
+        const { id, secret } = await manage.newKey()
+        world.answer((_, response) => answerJson(response, { text: 'Hello.', usage: { type: 'duration', seconds } }))
+        expect((await world.ask([sound, ...asked], secret)).status).toBe(200)
+        expect(rowsOf(id)[0]?.usage.seconds).toBeCloseTo(paid, 0)
+      }
+    })
   })
   test('a file that does not tell its length reserves the most, and pays an estimate', async () => {
     world.answer((_, response) => answerJson(response, { text: 'Hello.' }))

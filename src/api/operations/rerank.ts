@@ -1,5 +1,6 @@
 import { RouterError } from '../../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import type { ModelEntry } from '../../core/models/model.ts'
 import type { OperationRequest } from '../../core/operation.ts'
 import {
   type Check,
@@ -40,9 +41,12 @@ export const rerank: OperationApi = {
     const message = `'documents' must be at most ${most} for this model, not ${length}.`
     throw new RouterError('invalid_request', message, { param: 'documents' })
   },
-  maxUsage: (request) => ({ input: tokensBy(request, maxTokensOf), queries: maxQueries(request) }),
+  maxUsage: (request, entry) => ({
+    input: tokensBy(request, maxTokensOf),
+    queries: queriesBy(request, entry, maxTokensOf),
+  }),
   texts: textsRead,
-  count: ({ fields }) => ({ queries: queriesFor(textsOf(fields.documents).length) }),
+  count: (request, _, entry) => ({ queries: queriesBy(request, entry, tokensOfText) }),
   estimate: (request) => ({ input: tokensBy(request, tokensOfText) }),
   check: (reply, { fields: { documents } }) => void ranked(reply, textsOf(documents).length),
   write,
@@ -92,16 +96,24 @@ function queriesFor(documents: number): number {
 }
 
 /**
- * Returns the maximum number of queries billed. A document longer than 500 tokens together with the query counts as several; the rest of
- * a very long one is not read.
+ * Returns the number of queries billed if the texts have so many tokens. A document longer than 500 tokens together with the query counts
+ * as several; of a very long one as much is read as the model can, or as is asked for.
  */
-function maxQueries({ fields }: OperationRequest): number {
+function queriesBy(
+  { fields }: OperationRequest,
+  entry: ModelEntry | undefined,
+  measure: (text: string) => number,
+): number {
   const { query, documents, max_tokens_per_doc: read } = fields
-  const longest = typeof read === 'number' ? read : 4_096
-  const room = 500 - Math.min(maxTokensOf(String(query)), 250)
-  const pieces = textsOf(documents).map((text) => Math.ceil(Math.min(maxTokensOf(text), longest) / room))
+  const longest = typeof read === 'number' ? read : Math.max(entry?.context_window ?? 0, usualLength)
+  const room = tokensTogether - Math.min(measure(String(query)), tokensTogether / 2)
+  const pieces = textsOf(documents).map((text) => Math.max(Math.ceil(Math.min(measure(text), longest) / room), 1))
   return queriesFor(pieces.reduce((sum, count) => sum + count, 0))
 }
+
+/** Tokens that a document and its query have together, and that are read of a document where nothing is stated. */
+const tokensTogether = 500
+const usualLength = 4_096
 
 function write(reply: JsonObject, facts: OperationFacts): JsonObject {
   const { usage, request } = facts

@@ -136,8 +136,8 @@ export function requireBudget(
   }
 }
 
-/** The most that a call can use at a target, and what that can cost. */
-export type MostUsed = { usage: Usage; nanoUsd: bigint }
+/** The most that a call can use at a target, what that can cost, and how much more is believed where nothing limits the caller. */
+export type MostUsed = { usage: Usage; nanoUsd: bigint; plausible?: Usage }
 
 /** A call for an operation to be admitted; `promptTokens` is an estimate. */
 export type OperationToAdmit = PayingCall & {
@@ -166,8 +166,8 @@ export function admitOperation(
     grow() {},
     cover: (target) => budgetReservation.raise(most[targets.indexOf(target)]?.nanoUsd ?? 0n),
     mostAt(target) {
-      const { usage = {}, nanoUsd: cost = 0n } = most[targets.indexOf(target)] ?? {}
-      return { ...operationBounds(usage, isStrict), reportedUsd: maxReportedUsd(cost) }
+      const { usage = {}, nanoUsd: cost = 0n, plausible } = most[targets.indexOf(target)] ?? {}
+      return { ...operationBounds(usage, isStrict, plausible), reportedUsd: maxReportedUsd(cost) }
     },
     costAt: (target) => (isPriced(call, target) ? most[targets.indexOf(target)]?.nanoUsd : undefined),
     caches: undefined,

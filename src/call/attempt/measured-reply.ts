@@ -3,6 +3,8 @@ import type { JsonObject } from '../../core/json.ts'
 import type { OperationRequest } from '../../core/operation.ts'
 import type { Reply } from '../../core/reply.ts'
 import type { Usage } from '../../core/usage.ts'
+import { endpointFor } from '../../manifest/operation.ts'
+import { requestWithin } from '../../manifest/run/translate-operation.ts'
 import type { Target } from '../../manifest/target.ts'
 import { boundedUsage, measuredOperation, measuredUsage } from '../../money/meter.ts'
 import type { Admission, MeasuredUsage } from '../types.ts'
@@ -39,7 +41,10 @@ export function measureOperation(
 ): MeasuredUsage {
   const bounds = admission.mostAt(target, false)
   try {
-    const counted = api.count(request, reply)
+    const { provider, entry } = target
+    const endpoint = endpointFor(provider, request.operation, entry)
+    const taken = endpoint ? requestWithin(endpoint, request) : request
+    const counted = api.count(taken, reply, entry)
     const estimate = api.estimate(request, reply)
     return measuredOperation(usage, { counted, estimate, complete, entry: target.entry, bounds })
   } catch {

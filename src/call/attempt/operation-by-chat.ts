@@ -2,8 +2,9 @@ import type { OperationApi, OperationByChat } from '../../api/operation-api.ts'
 import { asRouterError } from '../../core/errors.ts'
 import type { OperationRequest } from '../../core/operation.ts'
 import type { NeutralRequest } from '../../core/request.ts'
-import type { Usage } from '../../core/usage.ts'
+import { type Usage, usageClasses } from '../../core/usage.ts'
 import { endpointFor } from '../../manifest/operation.ts'
+import { requestWithin } from '../../manifest/run/translate-operation.ts'
 import type { Target } from '../../manifest/target.ts'
 import { sizeOfTexts } from '../../money/estimate-tokens.ts'
 import { boundedCall, costBound, maxOutputTokens, outputBound, promptBound, textBound } from '../../money/max-cost.ts'
@@ -44,13 +45,30 @@ export type BoundedOperation = {
 export function mostAt(target: Target, operation: BoundedOperation): MostUsed {
   const { api, request, at, counted } = operation
   if (!api.byChat || !isAskedByChat(target, api)) {
-    const usage = countedUsage(api.maxUsage(request, target.entry), target, operation)
-    return { usage, nanoUsd: highestCost(usage, target.entry, at) }
+    const usage = countedUsage(mostUsage(target, operation), target, operation)
+    const plausible = api.plausible?.(request)
+    return { usage, nanoUsd: highestCost(usage, target.entry, at), ...(plausible && { plausible }) }
   }
   const asked = conversationFor(target, api.byChat, request)
   const call = boundedCall(asked, at, counted)
   const output = outputBound(call, target, asked.max_output_tokens)
   return { usage: { input: promptBound(call, target), output }, nanoUsd: costBound(call, target, output) }
+}
+
+/** Returns the most of each class, whether or not the target takes the fields that it may leave out. */
+function mostUsage({ provider, entry }: Target, { api, request }: BoundedOperation): Usage {
+  const usage = api.maxUsage(request, entry)
+  const endpoint = endpointFor(provider, request.operation, entry)
+  const taken = endpoint && requestWithin(endpoint, request)
+  return taken === undefined || taken === request ? usage : largerUsage(usage, api.maxUsage(taken, entry))
+}
+
+function largerUsage(one: Usage, other: Usage): Usage {
+  const larger = { ...one, ...other }
+  for (const name of usageClasses) {
+    if (one[name] !== undefined) larger[name] = Math.max(one[name], other[name] ?? 0)
+  }
+  return larger
 }
 
 /** Returns a usage whose input is bounded by the bytes of its texts, bounded by their tokens instead where they have been counted. */

@@ -1,9 +1,12 @@
+import { unknownFieldSearch } from '../../api/operations/unknown-fields.ts'
 import { type RestrictedSearch, type RestrictedUse, restrictedSearch } from '../../api/restricted-fields.ts'
 import { RouterError } from '../../core/errors.ts'
 import { isObject, type Json } from '../../core/json.ts'
 import { entryAt } from '../../core/models/price-times.ts'
+import type { Operation } from '../../core/operation.ts'
 import type { Api } from '../../core/request.ts'
 import { isPlainMode } from '../../core/usage.ts'
+import { endpointFor } from '../../manifest/operation.ts'
 import type { Provider } from '../../manifest/provider.ts'
 import { type Target, targetId } from '../../manifest/target.ts'
 import { tariffOf } from '../../money/rates.ts'
@@ -33,7 +36,7 @@ export function restrictedTargets(targets: Targets, call: RestrictedCall, explan
 }
 
 function refusalOf(target: Target, call: RestrictedCall): RouterError | undefined {
-  for (const use of searchFor(target.provider, call.api)(call.body)) {
+  for (const use of searchFor(target.provider, call)(call.body)) {
     const refusal = judges[use.field.rule](use, target, call)
     if (refusal) return refusal
   }
@@ -47,18 +50,31 @@ const judges: { readonly [rule in RestrictedUse['field']['rule']]: Judge } = {
   // Fields inside were found on their own.
   inside: () => undefined,
   refuse: (use) => refused(use),
+  edited: (use, target, call) => (sendsUnknown(target, call) ? refused(use) : undefined),
   priced: ofUnknownPrice,
   held: (use, target, call) => (use.path === 'thread' ? ofThread(use, target, call) : ofContainer(use, target, call)),
 }
 
 /** Search tables by provider, each made once. */
-const searches = new WeakMap<Provider, { [api in Api]?: RestrictedSearch }>()
+const searches = new WeakMap<Provider, { [kind in Api | Operation]?: RestrictedSearch }>()
 
-function searchFor(provider: Provider, api: Api): RestrictedSearch {
+function searchFor(provider: Provider, { api, operation }: RestrictedCall): RestrictedSearch {
   const known = searches.get(provider) ?? {}
-  known[api] ??= restrictedSearch(api, provider.slug, provider.restricted ?? [])
   searches.set(provider, known)
-  return known[api]
+  const kind = operation ?? api
+  const before = known[kind]
+  if (before) return before
+  const { slug, restricted = [] } = provider
+  const search = operation ? unknownFieldSearch(operation, slug, restricted) : restrictedSearch(api, slug, restricted)
+  known[kind] = search
+  return search
+}
+
+/** Checks whether a target is sent what the router does not know: where its endpoint has the words of the API. */
+function sendsUnknown({ provider, entry }: Target, { api, operation }: RestrictedCall): boolean {
+  if (!operation) return provider.sameAs === api
+  const endpoint = endpointFor(provider, operation, entry)
+  return endpoint !== undefined && endpoint.request === undefined
 }
 
 function refused({ field: { instead }, path }: RestrictedUse): RouterError {

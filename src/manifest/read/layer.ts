@@ -75,6 +75,11 @@ export type Example = {
   means?: JsonObject
 }
 
+type RestrictedFile = Pick<RestrictedField, 'effect' | 'instead'> & {
+  rule?: 'refuse' | 'inside' | 'edited'
+  except?: string
+}
+
 /** A file's form after its schema has accepted it, as far as dialects and manifests have it in common. */
 export type LayerFile = {
   same_as?: Api
@@ -93,7 +98,7 @@ export type LayerFile = {
     [operation in Operation]?: OperationFile | boolean
   }
   errors?: { [name: string]: ErrorCode }
-  restricted?: { [name: string]: Omit<RestrictedField, 'name' | 'rule'> & { rule?: 'refuse' | 'inside' } }
+  restricted?: { [name: string]: RestrictedFile }
   traits?: { match: string; facts: Trait['facts'] }[]
   examples?: Example[]
 }
@@ -115,7 +120,7 @@ export function readLayer(source: Source, around: Around = {}): { layer: Layer; 
     headers: file.headers ?? {},
     errors: file.errors ?? {},
     groups: file.groups ?? {},
-    restricted: Object.entries(file.restricted ?? {}).map(([name, field]) => ({ name, rule: 'refuse', ...field })),
+    restricted: readRestricted(reader, file.restricted ?? {}),
     traits: readTraits(reader, file.traits ?? []),
     examples: file.examples ?? [],
     places: reader.places,
@@ -176,6 +181,14 @@ export function countExamples({ examples, variants }: Layer): number {
 }
 
 type Reading = Pick<MappingReader, 'source' | 'problems'>
+
+function readRestricted(reading: Reading, fields: { [name: string]: RestrictedFile }): RestrictedField[] {
+  return Object.entries(fields).map(([name, { except: pattern, ...field }]) => {
+    const path = ['restricted', name, 'except']
+    const except = pattern === undefined ? undefined : readPattern(reading, path, pattern)
+    return { name, rule: 'refuse', ...field, ...(except && { except }) }
+  })
+}
 
 function readTraits(reading: Reading, traits: NonNullable<LayerFile['traits']>): Trait[] {
   return traits.flatMap(({ match, facts }, index) => {

@@ -43,7 +43,7 @@ export async function writeOperation(context: OperationContext, model: string): 
   const query = endpoint.query
     ? textsOf(requireObject(provider, 'query', await runMapping(provider, 'query', endpoint.query, input)))
     : {}
-  const { body, dropped } = await bodyOf(context, input, { fields, model })
+  const { body, dropped } = await bodyOf(context, input, { fields, unread: without(request.unread, lost), model })
   const patched = endpoint.patch.request
     ? await runMapping(provider, 'patch.request', endpoint.patch.request, body, variablesOf(context))
     : body
@@ -108,11 +108,11 @@ export async function readOperationEvent(
 }
 
 async function bodyOf(
-  { provider, endpoint, request }: OperationContext,
+  { provider, endpoint }: OperationContext,
   input: JsonObject | object,
-  { fields, model }: { fields: JsonObject; model: string },
+  { fields, unread, model }: { fields: JsonObject; unread: JsonObject; model: string },
 ): Promise<{ body: JsonObject; dropped: string[] }> {
-  if (!endpoint.request) return { body: { ...request.unread, ...fields, model }, dropped: [] }
+  if (!endpoint.request) return { body: { ...unread, ...fields, model }, dropped: [] }
   const { mapping, sections, names } = endpoint.request
   const result = requireObject(provider, 'request', await runMapping(provider, 'request', mapping, input))
   const body: JsonObject = {}
@@ -121,9 +121,9 @@ async function bodyOf(
     if (isObject(value) && !('$file' in value)) Object.assign(body, value)
     else if (value !== undefined) body[section] = value
   }
-  const unread = Object.keys(fields).filter((name) => !names.has(name) && !isFree(name, endpoint))
+  const ignored = Object.keys(fields).filter((name) => !names.has(name) && !isFree(name, endpoint))
   const named = [result.dropped].flat(2).filter((name) => typeof name === 'string')
-  return { body, dropped: [...unread, ...named, ...Object.keys(request.unread)] }
+  return { body, dropped: [...ignored, ...named, ...Object.keys(unread)] }
 }
 
 /** Checks whether a field need not be mentioned by any mapping: the router itself implements it, or the URL contains it. */
@@ -142,6 +142,31 @@ const routerFields: ReadonlySet<string> = new Set([
   'stream_options',
   'return_documents',
 ])
+
+/**
+ * Returns a request without the optional fields that an endpoint may not take: they bound nothing there. What every call of an operation
+ * has is sent in some form.
+ */
+export function requestWithin(endpoint: OperationEndpoint, request: OperationRequest): OperationRequest {
+  const declared = new Set(endpoint.unsupported.map(({ field }) => field))
+  const isTaken = (name: string) => {
+    if (bounding.has(name) && declared.has(name)) return false
+    return !bounding.has(name) || !endpoint.request || endpoint.request.names.has(name) || isFree(name, endpoint)
+  }
+  const names = Object.keys(request.fields)
+  return names.every(isTaken)
+    ? request
+    : {
+        ...request,
+        fields: without(
+          request.fields,
+          names.filter((name) => !isTaken(name)),
+        ),
+      }
+}
+
+/** Fields that make a call cheaper where they are heeded. */
+const bounding: ReadonlySet<string> = new Set(['size', 'resolution', 'max_tokens', 'max_tokens_per_doc'])
 
 async function declaredUnsupported({ provider, endpoint, request, facts }: OperationContext, model: string) {
   const lost: string[] = []

@@ -4,7 +4,7 @@ import type { ModelEntry } from '../../../core/models/model.ts'
 import type { OperationRequest, UploadedFile } from '../../../core/operation.ts'
 import type { Usage } from '../../../core/usage.ts'
 import { type AudioFormat, audioFormatOf, mediaTypes } from '../../../media/audio-format.ts'
-import { audioLength } from '../../../media/audio-length.ts'
+import { audioLength, maxSecondsOf } from '../../../media/audio-length.ts'
 import { type Check, fieldsOf, listOf, oneOf, onlyString, refuse, text } from '../../check.ts'
 import type { OperationApi, OperationBody, OperationEvents } from '../../operation-api.ts'
 import { fileField, formFields, formFlag, formNumber, parsedJson, routingOfForm } from '../form-fields.ts'
@@ -93,6 +93,7 @@ export const transcriptions: OperationApi = {
   wants: ({ stream }) => (stream ? 'events' : 'json'),
   checkModel: checkTranscriptionModel,
   maxUsage,
+  plausible: ({ files: [file] }) => (file ? { seconds: maxSecondsOf(file) } : {}),
   count: ({ audio }) => (audio?.exact ? { seconds: audio.seconds } : {}),
   estimate,
   check: (reply) => void textOf(reply),
@@ -105,10 +106,15 @@ function maxUsage(request: OperationRequest, entry: ModelEntry | undefined): Usa
   const output = Math.ceil(longest * maxSpokenTokensPerSecond) + 256
   return {
     input: Buffer.byteLength(hintsOf(request)) + 64,
-    input_audio: Math.ceil((longest + minAudioSeconds) * maxAudioTokensPerSecond),
+    input_audio: Math.ceil((longest + minAudioSeconds + referenceSeconds(request)) * maxAudioTokensPerSecond),
     output: Math.min(output, entry?.max_output_tokens ?? output),
     seconds: Math.max(Math.ceil(longest), entry?.min_seconds ?? 0),
   }
+}
+
+/** Returns the most seconds of the examples of known speakers, which are read as well: each has at most ten. */
+function referenceSeconds({ fields: { known_speaker_references: references } }: OperationRequest): number {
+  return Array.isArray(references) ? references.length * 10 : 0
 }
 
 function estimate(request: OperationRequest, reply: JsonObject = {}): Usage {

@@ -8,6 +8,7 @@ import {
   answersIn,
   decisionInput,
   hasState,
+  imageParts,
   labelsOf,
   namedAnswers,
   type Question,
@@ -36,11 +37,14 @@ export const decisions: OperationApi = {
     return readFields('decide', json, { fields: { input, questions, ...others }, stream: false })
   },
   wants: () => 'json',
-  maxUsage: ({ fields }) => ({ input: bytesOf(fields), output: maxOutput(questionsOf(fields)) }),
+  maxUsage: ({ fields }, entry) => ({
+    input: bytesOf(fields) + imagesIn(fields) * Math.min(entry?.context_window ?? maxTokensOfImage, maxTokensOfImage),
+    output: maxOutput(questionsOf(fields)),
+  }),
   texts: ({ fields }) => [textOf(fields)],
   count: () => ({}),
   estimate: ({ fields }, reply) => ({
-    input: tokensOfText(textOf(fields)),
+    input: tokensOfText(textOf(fields)) + imagesIn(fields) * usualTokensOfImage,
     ...(reply && { output: tokensOfText(JSON.stringify(reply.answers ?? [])) }),
   }),
   check: (reply, { fields }) => void checkedAnswers(reply, questionsOf(fields)),
@@ -54,7 +58,11 @@ const optionalFields = [
   ['safety_identifier', filledText],
 ] as const
 
-/** Images are counted by their size; what providers put around a question is about so long. */
+/** Tokens of an image: the most of any model, and those of a usual one. */
+const maxTokensOfImage = 49_152
+const usualTokensOfImage = 1_024
+
+/** What providers put around a question is about so long. */
 function bytesOf(fields: JsonObject): number {
   return Buffer.byteLength(textOf(fields)) + (1 + questionsOf(fields).length) * bytesOfTemplate
 }
@@ -69,8 +77,14 @@ function maxOutput(questions: readonly Question[]): number {
 const tokensOfAnswer = 64
 const tokensOfValue = 32
 
-function textOf({ input, questions }: JsonObject): string {
-  return JSON.stringify([input, questions])
+/** Returns what is read as text: without the images, which are counted on their own. */
+function textOf(fields: JsonObject): string {
+  const images = new Set<unknown>(imageParts(fields))
+  return JSON.stringify([fields.input, fields.questions], (_, value) => (images.has(value) ? null : value))
+}
+
+function imagesIn(fields: JsonObject): number {
+  return imageParts(fields).length
 }
 
 function write(reply: JsonObject, facts: OperationFacts): JsonObject {

@@ -99,6 +99,13 @@ function imageAddress(value: Json, path: string): Json {
   return url
 }
 
+/** Finds the images in an input and its questions. */
+export function imageParts({ input, questions }: JsonObject): JsonObject[] {
+  const items = [input, questions].flatMap((list) => (Array.isArray(list) ? list.filter(isObject) : []))
+  const parts = items.flatMap(({ content, output, instructions }) => [content, output, instructions].flat())
+  return parts.filter((part) => isObject(part) && part.type === 'input_image') as JsonObject[]
+}
+
 /** Checks whether a body is of the form with a `state` and named questions. */
 export function hasState(body: JsonObject): boolean {
   if (body.input !== undefined && body.state !== undefined)

@@ -74,6 +74,8 @@ export function imageEvents(name: 'image_generation' | 'image_edit'): OperationE
 /** Size that is assumed where none is known. Pixels. */
 const usualPixels = 1024 * 1024
 const maxPixels = 1536 * 1024
+/** The smallest image that models usually draw. Pixels. */
+const minPixels = 512 * 256
 
 /** Maximum number of tokens of an image that is read, or of a preview of one that is drawn. */
 const maxReadTokens = 8_192
@@ -103,7 +105,7 @@ export function countImages(request: OperationRequest, reply?: JsonObject): Usag
   const counted: Usage = read > 0 ? { input_images: read } : {}
   if (!reply) return counted
   const images = itemsOf(reply)
-  const sizes = images.map((image) => sizeOf(image) ?? sidesOf(reply.size) ?? sidesOf(request.fields.size))
+  const sizes = images.map((image) => sizeOf(image) ?? sidesOf(reply.size) ?? believedSides(request.fields.size))
   const modes = modesOf(request, reply, sizes)
   const known = sizes.filter((size) => size !== undefined)
   const megapixels = known.reduce((sum, { width, height }) => sum + (width * height) / 1e6, 0)
@@ -139,13 +141,26 @@ export function itemsOf({ data }: JsonObject): JsonObject[] {
 /** Reads the number and quality of the images that a request asks for; `pixels` of each image. */
 function requestedImages({ fields }: OperationRequest, otherwise = usualPixels) {
   const { n = 1, images, mask, size, quality = 'high' } = fields
-  const sides = sidesOf(size)
+  const sides = believedSides(size)
   return {
     n: Number(n),
     read: (Array.isArray(images) ? images.length : 0) + (mask === undefined ? 0 : 1),
-    pixels: sides ? sides.width * sides.height : (pixelsByName(size ?? fields.resolution) ?? otherwise),
+    pixels:
+      largest([sides && sides.width * sides.height, pixelsByName(size), pixelsByName(fields.resolution)]) ?? otherwise,
     quality: String(quality),
   }
+}
+
+/** Returns the sides of a size; undefined for one that is smaller than what models draw, which may draw their usual one then. */
+function believedSides(size: Json | undefined): ImageSize | undefined {
+  const sides = sidesOf(size)
+  return sides && sides.width * sides.height >= minPixels ? sides : undefined
+}
+
+/** Returns the largest of the sizes that a request names: which of them a provider heeds is not known. */
+function largest(pixels: readonly (number | undefined)[]): number | undefined {
+  const known = pixels.filter((one) => one !== undefined)
+  return known.length > 0 ? Math.max(...known) : undefined
 }
 
 /** The pixels of a size that has a name: `2K` is a square of 2,048. */

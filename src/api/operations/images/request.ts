@@ -19,9 +19,16 @@ const prompt: Check<string> = (value, path) => {
 
 /** Pixels, or how large by name: `2K`. */
 const size: Check<string> = (value, path) => {
-  const isSize = typeof value === 'string' && (value === 'auto' || sidesOf(value) || /^(?:0\.5|1|2|4)k$/i.test(value))
+  const sides = sidesOf(value)
+  if (sides && Math.min(sides.width, sides.height) < minSide) {
+    return refuse(path, `at least ${minSide} pixels wide and high: no model draws a smaller image`, value)
+  }
+  const isSize = typeof value === 'string' && (value === 'auto' || sides || /^(?:0\.5|1|2|4)k$/i.test(value))
   return isSize ? value : refuse(path, `'auto', pixels such as '1024x1024', or '1K', '2K', '4K'`, value)
 }
+
+/** The shorter side of the smallest images that models draw. Pixels. */
+const minSide = 64
 
 const ratio: Check<string> = (value, path) => {
   const isRatio = typeof value === 'string' && /^(?:auto|[1-9]\d{0,2}(?:\.\d+)?:[1-9]\d{0,2}(?:\.\d+)?)$/.test(value)
