@@ -43,6 +43,8 @@ export type Config = {
     limits: { concurrent: number; queue: number }
     /** Moment at which a stream that has nothing to send yet is begun. */
     keepAlive: 'late' | 'early'
+    /** Maximum time for which a client may stall while it sends or reads. Milliseconds. */
+    clientTimeoutMs: number
   }
   /** Limits of the size of the answers of providers. */
   answers: AnswerBounds
@@ -81,6 +83,7 @@ type ConfigFile = {
     max_unknown_fields?: number
     cors?: string[]
     keep_alive?: 'late' | 'early'
+    client_timeout?: string
     limits?: { concurrent: number; queue?: number }
   } | null
   manage?: { port?: number | null } | null
@@ -175,6 +178,7 @@ async function readConfigFile(
 function configOf(path: string, file: ConfigFile): Config {
   const folder = dirname(path)
   const { host = '127.0.0.1', port = 8787, threads = 1, cors = [], keep_alive = 'late' } = file.server ?? {}
+  const { client_timeout = '30s' } = file.server ?? {}
   const { providers = './providers', catalog = './catalog', plugins = './plugins' } = file.folders ?? {}
   const settings = Object.entries(file.providers ?? {}).map(([slug, settings]) => [slug, settings ?? {}] as const)
   return {
@@ -187,6 +191,7 @@ function configOf(path: string, file: ConfigFile): Config {
       cors,
       limits: { ...defaultLimits, ...file.server?.limits },
       keepAlive: keep_alive,
+      clientTimeoutMs: durationMs(client_timeout) as number,
     },
     answers: answerBounds(file.answers ?? {}),
     manage: { port: file.manage?.port ?? null },

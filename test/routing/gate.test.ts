@@ -4,7 +4,7 @@ import { RouterError } from '../../src/core/errors.ts'
 import { type Caller, ConcurrencyLimiter, type Release } from '../../src/routing/health/concurrency-limiter.ts'
 
 const { signal } = new AbortController()
-const of = (organization: string, isLow = false): Caller => ({ organization, isLow })
+const of = (organization: string, isLow = false, key = organization): Caller => ({ organization, key, isLow })
 
 /** A gate, and the names of those that were let in or refused, in that order. */
 function watched(concurrent: number, queue: number) {
