@@ -27,7 +27,7 @@ beforeAll(async () => {
 afterAll(() => router.end())
 
 const messageOf = ({ body }: ManageReply) => (body.error as { message: string } | undefined)?.message
-const models = ['demo/echo', 'demo/whole', 'demo/vectors']
+const models = ['demo/echo', 'demo/judge', 'demo/vectors']
 
 describe('what an organization can create', () => {
   test.each([
@@ -47,8 +47,8 @@ describe('what an organization can create', () => {
   )
 
   test('one that exists can be changed at the limit, and one that is deleted makes room', async () => {
-    expect((await manage.post('/alias', { name: 'n0', target: 'demo/whole' })).status).toBe(200)
-    expect((await manage.put('/policy/n0', { targets: ['demo/whole'] })).status).toBe(200)
+    expect((await manage.post('/alias', { name: 'n0', target: 'demo/judge' })).status).toBe(200)
+    expect((await manage.put('/policy/n0', { targets: ['demo/judge'] })).status).toBe(200)
     expect((await manage.delete('/alias/n0')).status).toBe(204)
     expect((await manage.post('/alias', { name: 'again', target: 'demo/echo' })).status).toBe(201)
   })
