@@ -160,7 +160,7 @@ export type Conversations = {
    * Reads a body, with the turns before it. Throws RouterError 400 when the body cannot be read, or the response that it
    * continues is not there.
    */
-  open(clientApi: ClientApi, organization: string, body: unknown): Turn
+  open(clientApi: ClientApi, organization: string, body: unknown): MaybePromise<Turn>
 }
 
 /** One turn of a conversation. */

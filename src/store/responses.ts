@@ -45,7 +45,9 @@ export function responses(db: Connection) {
     'SELECT * FROM responses WHERE organization = ? AND id = ? AND expires_at > ?',
   )
   const byItem = db.prepare<[string, string, number], Row>(`
-    SELECT responses.* FROM response_items AS items
+    SELECT responses.organization, responses.id, created_at, expires_at, previous, model, provider, native,
+      '' AS input, responses.response AS response
+    FROM response_items AS items
     JOIN responses ON responses.organization = items.organization AND responses.id = items.response
     WHERE items.organization = ? AND items.id = ? AND responses.expires_at > ?`)
   const remove = db.prepare('DELETE FROM responses WHERE organization = ? AND id = ? AND expires_at > ?')
@@ -65,7 +67,7 @@ export function responses(db: Connection) {
       const row = byId.get(organization, id, now)
       return row && storedResponse(row)
     },
-    /** The response of an organization that has an item of this id in its output. */
+    /** The response of an organization that has an item of this id in its output, without its input. */
     findByItem(organization: string, item: string, now = Date.now()): StoredResponse | undefined {
       const row = byItem.get(organization, item, now)
       return row && storedResponse(row)
