@@ -97,7 +97,7 @@ async function readBodyOf(
   request: Request,
   response: Response,
   { kind, context, own, progress }: Arrived & { progress: BodyProgress },
-): Promise<{ json: unknown } | Form> {
+): Promise<{ json: unknown; bytes: number } | Form> {
   const { onSlow, onField } = progress
   const idleMs = context.clientTimeoutMs()
   if (kind.form && (isForm(request) || kind.json === false)) {
@@ -107,7 +107,8 @@ async function readBodyOf(
     const limits = { running: own, idleMs, bytes: bytes + maxFieldBytes, fileBytes, files, onField }
     return await readForm(request, response, { ...limits, fields: maxFields, fieldBytes: maxFieldBytes })
   }
-  return { json: await readJson(request, response, { running: own, size: context.bodyLimits(), idleMs, onSlow }) }
+  const json = await readJson(request, response, { running: own, size: context.bodyLimits(), idleMs, onSlow })
+  return { json, bytes: own.bodyBytes }
 }
 
 /** Returns the client's headers that its API forwards to providers of the same format. */

@@ -7,6 +7,11 @@ export const largest = { bytes: 50 * 1024 * 1024, values: 200_000 }
 /** One large request: its body is close to a limit in its bytes or its values. */
 export type LargeRequest = { path: string; type: string; body: string | Uint8Array }
 
+/** Returns copies of a piece that fill so many bytes. */
+function repeatedIn(bytes: number, piece: string): string {
+  return piece.repeat(Math.floor(bytes / Buffer.byteLength(piece)))
+}
+
 /** Returns copies of what `one` writes: as many as fit into the bytes and the values, each with so many values. */
 function filled(one: (index: number) => string, valuesOfOne: number): string {
   const mostCopies = Math.floor((largest.values - 1_000) / valuesOfOne)
@@ -14,7 +19,7 @@ function filled(one: (index: number) => string, valuesOfOne: number): string {
   const copies: string[] = []
   for (let index = 0; index < mostCopies; index++) {
     const copy = one(index)
-    bytes += copy.length + 1
+    bytes += Buffer.byteLength(copy) + 1
     if (bytes > largest.bytes) break
     copies.push(copy)
   }
@@ -23,12 +28,11 @@ function filled(one: (index: number) => string, valuesOfOne: number): string {
 
 /** JSON values that fill a body, wherever they are. */
 const values: Readonly<Record<string, (filling: Filling) => string>> = {
-  'a long text': ({ piece }) =>
-    `"${repeated(largest.bytes - 2_000, piece)
-      .slice(0, -1)
-      .replace(/\\+u?[0-9a-f]{0,4}$/i, '')}"`,
+  'a long text': ({ piece }) => `"${repeatedIn(largest.bytes - 2_000, piece)}"`,
   'short texts': ({ piece }) => `[${filled(() => `"${piece}"`, 1)}]`,
-  'texts that fill both': ({ piece }) => `[${filled(() => `"${repeated(240, piece)}"`, 1)}]`,
+  'texts that fill both': ({ piece }) => `[${filled(() => `"${repeatedIn(240, piece)}"`, 1)}]`,
+  'two thousand texts': ({ piece }) =>
+    `[${Array.from({ length: 2_000 }, () => `"${repeatedIn(Math.floor(largest.bytes / 2_000) - 10, piece)}"`).join(',')}]`,
   numbers: () => `[${filled((index) => String(index), 1)}]`,
   'lists of numbers': () => `[${filled(() => '[1,2,3]', 4)}]`,
   'wide objects': () => `[${filled(() => `{${many(9_000 * 9, (index) => `"x${index}":1`)}}`, 9_000)}]`,

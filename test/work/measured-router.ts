@@ -24,11 +24,13 @@ export type Call = {
 }
 
 /** A call of any media type, which a provider refuses. */
-export type LargeCall = { path: string; body: string | Uint8Array; type: string }
+export type LargeCall = { path: string; body?: string | Uint8Array; headers: Record<string, string> }
 
 /** A router in a process of its own with a provider for each format. */
 export type MeasuredRouter = {
   url: string
+  /** The folder with its database. */
+  folder: string
   /** What a call takes until the provider has its headers, or it is answered without one; and what it takes in all. */
   measure(call: LargeCall): Promise<{ admitted: Measured; all: Measured; status: number; text: string }>
   /**
@@ -108,15 +110,17 @@ export async function measuredRouter(
   }
   return {
     url,
-    async measure({ path, body, type }) {
+    folder,
+    async measure({ path, body, headers: own }) {
       answer = refuse
       await ask(child, 'begin')
       let admitted: Promise<Measured> | undefined
       arrived = () => {
         admitted ??= ask(child, 'look')
       }
-      const headers = { authorization: `Bearer ${testKey}`, 'content-type': type }
-      const response = await fetch(url + path, { method: 'POST', headers, body: body as BodyInit })
+      const headers = { authorization: `Bearer ${testKey}`, ...own }
+      const sent = body === undefined ? {} : { method: 'POST', body: body as string }
+      const response = await fetch(url + path, { headers, ...sent })
       const text = await response.text()
       arrived = () => {}
       const before = await admitted
