@@ -119,7 +119,7 @@ const { signal } = new AbortController()
 const answered = { dropped: [] }
 const attempt = async (_target: Target, _limits: object) => answered
 const kind = callClass('chat', false, 100)
-const caller = { organization: 'o', isLow: false }
+const caller = { organization: 'o', key: 'k', isLow: false }
 const direct = await smallest(async () => await attempt(one, {}))
 const tried = await smallest(async () => {
   const trial = { targets: [one] as const, rules: defaultRouting, signal, caller, kind, attempt, onFailed() {} }

@@ -1,4 +1,5 @@
 import type { CallRecord } from '../core/call.ts'
+import type { CreationLimits } from '../core/creation-limits.ts'
 import { hourMs } from '../core/time.ts'
 import { type LedgerQueue, openLedger } from '../money/ledger.ts'
 import { parseRows } from '../money/ledger-entries.ts'
@@ -37,12 +38,14 @@ type AccountingOptions = {
   onFailure(): void
   metrics: ConstructorParameters<typeof LedgerMetrics>[0]
   tracing?: Tracing | undefined
+  /** Returns how many responses an organization can store. */
+  limits(): CreationLimits
 }
 
 /** Opens the database for this process alone. */
 export function openAccounting(
   url: string,
-  { log, onFailure, ...settings }: AccountingOptions,
+  { log, onFailure, limits, ...settings }: AccountingOptions,
   started: AsyncDisposableStack,
 ): Accounting {
   const metrics = new LedgerMetrics(settings.metrics)
@@ -51,7 +54,7 @@ export function openAccounting(
   const store = started.adopt(openDatabase(url, log), (open) => open.close())
   started.adopt(store.integrity, (checks) => checks.close())
   const damage = watchDamage(store, log, onFailure)
-  const begin = () => startWriting({ store, damage, log, onFailure, metrics })
+  const begin = () => startWriting({ store, damage, log, onFailure, metrics, limits })
   let writing = begin()
   started.defer(() => writing.end())
   return {
@@ -119,9 +122,9 @@ function withoutContents(record: CallRecord): CallRecord {
 type Writing = { ledger: LedgerQueue; end(): Promise<void> }
 
 function startWriting(
-  own: Pick<Accounting, 'store' | 'damage' | 'metrics'> & { log: Log; onFailure(): void },
+  own: Pick<Accounting, 'store' | 'damage' | 'metrics'> & Pick<AccountingOptions, 'log' | 'onFailure' | 'limits'>,
 ): Writing {
-  const { store, damage, log, onFailure, metrics } = own
+  const { store, damage, log, onFailure, metrics, limits } = own
   const ledger = openLedger(store.ledger.openWriter(), {
     onError: (err, { backlog, lost }) => {
       damage.saw(err)
@@ -136,14 +139,25 @@ function startWriting(
   })
   const { responses, held, pluginValues } = store
   const purge = (most: number) => Math.max(...[responses, held, pluginValues].map((table) => table.purge(most)))
-  const purging = startPurge({ purge }, (err: unknown) => {
+  const onError = (err: unknown) => {
     damage.saw(err)
     log.error({ err }, 'expired rows could not be deleted')
-  })
+  }
+  let warnedAt = 0
+  const trim = (most: number) => {
+    const organization = responses.trim(limits(), most)
+    if (organization === undefined) return 0
+    if (Date.now() - warnedAt >= hourMs) {
+      log.warn({ organization }, 'the oldest stored responses are deleted: there are more than manage.limits allows')
+      warnedAt = Date.now()
+    }
+    return most
+  }
+  const purges = [startPurge({ purge }, onError), startPurge({ purge: trim }, onError, minuteMs)]
   return {
     ledger,
     async end() {
-      purging.stop()
+      for (const each of purges) each.stop()
       await ledger.close()
     },
   }
@@ -203,13 +217,14 @@ const failure = 'The router cannot use its database: the database file is damage
 
 /** Rows per commit: each commit blocks the event loop for some milliseconds. */
 const batchSize = 100
+const minuteMs = 60_000
 
 /** A running purge. */
 type Purge = { stop(): void }
 
 /**
- * Deletes what expired, now and every hour, in batches between which other work goes on. A failure is reported, and the
- * next try is an hour later.
+ * Deletes what expired, now and every hour, in batches between which other work goes on. A failure is reported, and tried again with the
+ * next round.
  */
 export function startPurge(
   { purge }: Pick<Store['responses'], 'purge'>,

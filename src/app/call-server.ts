@@ -44,7 +44,6 @@ export type CallServerParts = {
   onThrown(thrown: unknown): void
   /** Called with calls that were refused; in a flood, not with all of them. */
   onRefused(call: RefusedCall): void
-  patienceMs: number
   keepAliveMs: number
   /** Sampling that decides which traces are recorded. */
   sampling: Sampling
@@ -77,7 +76,7 @@ export type CallServer = {
 
 /** Opens a worker, which ends with the stack. */
 export function openCallServer(parts: CallServerParts, started: AsyncDisposableStack): CallServer {
-  const { watch, store, access, rulesOf, log, onThrown, patienceMs, keepAliveMs, workers } = parts
+  const { watch, store, access, rulesOf, log, onThrown, keepAliveMs, workers } = parts
   const routing = openSharedState({
     settings: () => watch.current().config.health,
     workers,
@@ -122,7 +121,7 @@ export function openCallServer(parts: CallServerParts, started: AsyncDisposableS
       onCallFailed: (thrown) => metrics.failed(thrown),
       stopping: () => stopping,
       running,
-      patienceMs,
+      clientTimeoutMs: () => server().clientTimeoutMs,
       keepAliveMs,
       keepsAliveEarly: () => server().keepAlive === 'early',
     },

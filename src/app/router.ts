@@ -27,7 +27,6 @@ export type RouterOptions = {
   takeOver?: boolean
   env: NodeJS.ProcessEnv
   log: Log
-  patienceMs?: number
   keepAliveMs?: number
   /** Files that were read before, by this process or by earlier ones. */
   earlier?: Pick<After, 'known' | 'cache'>
@@ -71,7 +70,7 @@ export async function startRouter(options: RouterOptions): Promise<Router> {
 }
 
 async function start(options: RouterOptions, started: AsyncDisposableStack): Promise<Router> {
-  const { configPath, log, earlier = {}, patienceMs = clientPatienceMs, keepAliveMs = silenceMs } = options
+  const { configPath, log, earlier = {}, keepAliveMs = silenceMs } = options
   // A copy: plugins find no credentials in that of the process.
   const env = { ...options.env }
   requireUsableSecret(env[adminKeyVariable])
@@ -99,9 +98,10 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   const { isSent, sampling } = traceSettings(env)
   // Closed after the accounting: their last rows are spans as well.
   const tracing = isSent ? started.adopt(await openTracing(log, env), (open) => open.close()) : undefined
+  const limits = () => watch.current().config.manage.limits
   const accounting: Accounting = openAccounting(
     stored.url,
-    { log: logOf(log, 'ledger'), onFailure: () => notifyFailure(holder, accounting), metrics, tracing },
+    { log: logOf(log, 'ledger'), onFailure: () => notifyFailure(holder, accounting), metrics, tracing, limits },
     started,
   )
   openValues(storedValues(accounting.store))
@@ -112,7 +112,7 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   await accounting.ledger.ready()
   const port = options.port ?? server.port
   const opened = { watch, accounting, access, rulesOf, plugins }
-  const served = { ...opened, sampling, log, environment, port, patienceMs, keepAliveMs }
+  const served = { ...opened, sampling, log, environment, port, keepAliveMs }
   const serving = await (count === 1 && !mayHandOver
     ? serveInThisThread(served, started)
     : serveInSeveral(served, { count, holder, handed, mayHandOver }, started))
@@ -173,8 +173,6 @@ function createFirstKey(store: Store, env: NodeJS.ProcessEnv): FirstKey | undefi
   return env[adminKeyVariable] ? { variable: adminKeyVariable } : { secret: first.secret }
 }
 
-/** The usual time after which servers and load balancers give up a client that neither sends nor reads. */
-const clientPatienceMs = 60_000
 /**
  * Time after which a silent stream gets a keep-alive: well below the 30 seconds after which the strictest proxies close a silent response.
  */

@@ -28,7 +28,6 @@ export type Served = {
   /** Sampling that decides which traces are recorded. */
   sampling: Sampling
   port: number
-  patienceMs: number
   keepAliveMs: number
 }
 

@@ -129,12 +129,23 @@ export function readRequest<Read extends ReadCall>(
     services: ReadingServices & Pick<Services, 'maxUnknownFields' | 'maxValues'>
   },
 ): MaybePromise<Read> {
-  return andThen(kind.read(body, { key, services, signal }), (read) => {
+  const bounded = (read: Read) => {
     requireKnownFields(read, services.maxUnknownFields)
     kind.requireBounds?.(read, services)
     if (timeoutMs !== undefined) read.routing = { ...read.routing, totalMs: timeoutMs }
     return read
-  })
+  }
+  const reading = kind.read(body, { key, services, signal })
+  return 'json' in body && isLong(body.bytes ?? 0) ? inSteps(reading, bounded) : andThen(reading, bounded)
+}
+
+/** Takes a step after another one, and yields to the event loop after each: both look at all of a long request. */
+async function inSteps<Read>(reading: MaybePromise<Read>, step: (read: Read) => Read): Promise<Read> {
+  const read = await reading
+  await yieldToEventLoop()
+  step(read)
+  await yieldToEventLoop()
+  return read
 }
 
 /** Returns the facts of a call before any provider is called. */

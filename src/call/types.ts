@@ -66,6 +66,11 @@ export type Call = {
   signal: AbortSignal
   /** Registers a function to be called when the call has ended, however it ended. */
   atEnd(ended: () => void): void
+  /**
+   * Called when the call has a place. `giveWay` gives the place up and returns true where others wait while the key of the call has nearly
+   * all places: a call whose client takes nothing is then cut off.
+   */
+  onAdmitted?(giveWay: () => boolean): void
 }
 
 /** Called while a body is read. */
@@ -155,7 +160,7 @@ export type Conversations = {
    * Reads a body, with the turns before it. Throws RouterError 400 when the body cannot be read, or the response that it
    * continues is not there.
    */
-  open(clientApi: ClientApi, organization: string, body: unknown): Turn
+  open(clientApi: ClientApi, organization: string, body: unknown): MaybePromise<Turn>
 }
 
 /** One turn of a conversation. */

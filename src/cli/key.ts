@@ -1,9 +1,10 @@
 import { newSecret, storedSecret } from '../access/secrets.ts'
+import { defaultCreationLimits } from '../core/creation-limits.ts'
 import type { JsonObject } from '../core/json.ts'
 import { parseTime } from '../core/time.ts'
 import { stateEntry, timeText, wholeKeyEntry } from '../management/key-entry.ts'
 import { grantCheck } from '../management/names.ts'
-import { labels, title } from '../management/read.ts'
+import { labelsWithin, title } from '../management/read.ts'
 import { usdText } from '../money/usd.ts'
 import { audited } from '../store/audit.ts'
 import { type KeyRecord, keyState, type Level, levels, noLimits } from '../store/keys.ts'
@@ -162,7 +163,11 @@ function newKeyProperties(args: Args) {
   return {
     name: checked(title, name, 'name'),
     permissions: { manage, completions, operate },
-    labels: checked(labels, Object.fromEntries(args.texts('label').map(labelFrom)), '--label'),
+    labels: checked(
+      labelsWithin(defaultCreationLimits),
+      Object.fromEntries(args.texts('label').map(labelFrom)),
+      '--label',
+    ),
     accessList: models.length === 0 ? null : modelsFrom(models, '--models'),
     limits: { ...noLimits, ...rateLimitsFrom(args) },
     monthlyLimitNano: limit === 0n ? null : limit,

@@ -26,7 +26,7 @@ export async function serveCall(
   { kind }: CallRoute,
   context: ServerContext,
 ): Promise<void> {
-  const { running, patienceMs: idleMs } = context
+  const { running } = context
   if (context.stopping()) {
     headersOf(response).connection = 'close'
     throw new RouterError('stopping', 'The router is stopping. Send the call to another instance.')
@@ -46,7 +46,7 @@ export async function serveCall(
     )
     if (typeof answer.body !== 'string') running.beginStream(own)
     const keepAlive = { ms: context.keepAliveMs, text: kind.clientApi?.keepAlive ?? comment }
-    await deliver(response, answer, { signal: own.signal, idleMs, keepAlive })
+    await deliver(response, answer, { running: own, idleMs: context.clientTimeoutMs(), keepAlive })
   } finally {
     await form?.dispose()
     running.end(own)
@@ -79,6 +79,9 @@ function callOf(
     tags: { origin: originOf(headers, secret), header: textOf(headers['x-router-tags']) },
     signal: own.signal,
     atEnd: own.atEnd,
+    onAdmitted: (giveWay) => {
+      own.giveWay = giveWay
+    },
   }
 }
 
@@ -94,9 +97,9 @@ async function readBodyOf(
   request: Request,
   response: Response,
   { kind, context, own, progress }: Arrived & { progress: BodyProgress },
-): Promise<{ json: unknown } | Form> {
+): Promise<{ json: unknown; bytes: number } | Form> {
   const { onSlow, onField } = progress
-  const { patienceMs: idleMs } = context
+  const idleMs = context.clientTimeoutMs()
   if (kind.form && (isForm(request) || kind.json === false)) {
     const { fileBytes, files, bytes = fileBytes * files } = kind.form
     // It may be large, and is written to a file as it comes.
@@ -104,7 +107,8 @@ async function readBodyOf(
     const limits = { running: own, idleMs, bytes: bytes + maxFieldBytes, fileBytes, files, onField }
     return await readForm(request, response, { ...limits, fields: maxFields, fieldBytes: maxFieldBytes })
   }
-  return { json: await readJson(request, response, { running: own, size: context.bodyLimits(), idleMs, onSlow }) }
+  const json = await readJson(request, response, { running: own, size: context.bodyLimits(), idleMs, onSlow })
+  return { json, bytes: own.bodyBytes }
 }
 
 /** Returns the client's headers that its API forwards to providers of the same format. */

@@ -22,8 +22,8 @@ export type ServerContext = {
   /** Returns true where new calls are refused. */
   stopping(): boolean
   running: RunningRequests
-  /** Maximum time for which a client may stall while it sends or reads. Milliseconds. */
-  patienceMs: number
+  /** Returns the maximum time for which a client may stall while it sends or reads. Milliseconds. */
+  clientTimeoutMs(): number
   /** Time for which a stream that has begun may be silent before a keep-alive is sent. Milliseconds. */
   keepAliveMs: number
   /** Returns true where a silent stream is begun before it is known how the call ends. */

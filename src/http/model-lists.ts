@@ -2,13 +2,14 @@ import { LRUCache } from 'lru-cache'
 import type { Access } from '../access/keys.ts'
 import { secretOf } from '../access/secrets.ts'
 import { messages } from '../api/messages/api.ts'
-import { type ListForm, modelEntry, modelList, modelPage, pagedModel } from '../api/models/list.ts'
+import { type ListForm, listedIn, modelEntry, modelPage, pagedModel } from '../api/models/list.ts'
 import { RouterError } from '../core/errors.ts'
-import { isShutDown, nextShutdown, shutdownMessage } from '../core/models/model.ts'
+import { isShutDown, type ModelEntry, nextShutdown, shutdownMessage } from '../core/models/model.ts'
 import { type Period, pricePeriod } from '../core/models/price-times.ts'
 import { policyPrefix, splitModel } from '../core/names.ts'
 import { entryOfListed, type Listable, type Listed, listedModels, listedPolicies } from '../routing/names/listed.ts'
 import type { Scope } from '../routing/names/scope.ts'
+import { yieldBetween } from '../runtime/event-loop.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 import { tagged } from './respond.ts'
 import type { JsonAnswer, JsonRequest, JsonRoute } from './types.ts'
@@ -42,10 +43,10 @@ export function modelRoutes({ access, directory, rulesOf, now = Date.now }: Mode
     {
       path: '/v1/models',
       clientApiOf,
-      answer: (request) => {
+      answer: async (request) => {
         const scope = scopeOf(request)
-        if (!speaksMessages(request)) return lists.answer(scope, { api: 'chat' })
-        return tagged(JSON.stringify(modelPage(lists.models(scope), request.query)))
+        if (!speaksMessages(request)) return await lists.answer(scope, { api: 'chat' })
+        return tagged(JSON.stringify(modelPage(await lists.models(scope), request.query)))
       },
     },
     list('/v1/models/chat', { api: 'chat' }),
@@ -56,9 +57,9 @@ export function modelRoutes({ access, directory, rulesOf, now = Date.now }: Mode
     {
       path: '/v1/models/*id',
       clientApiOf,
-      answer: (request) => {
+      answer: async (request) => {
         const id = [request.params.id].flat().join('/')
-        const models = lists.models(scopeOf(request))
+        const models = await lists.models(scopeOf(request))
         const found = models.find((model) => isCalled(model, id)) ?? findByAlias(models, id, directory())
         if (!found) throw noModel(id, directory())
         const write = speaksMessages(request) ? pagedModel : modelEntry
@@ -96,7 +97,8 @@ function noModel(id: string, { findModel }: Listable): RouterError {
  * Caches lists and their JSON texts by directory, rules, access list and form. A text expires when a price in it changes.
  */
 function openLists(directory: () => Listable, now: () => number) {
-  const known = new LRUCache<string, readonly Listed[]>({ max: maxLists })
+  const known = new LRUCache<string, Promise<readonly Listed[]>>({ max: maxLists })
+  const writing = new Map<string, Promise<Written>>()
   const answers = new LRUCache<string, Written>({
     maxSize: maxBytes,
     // One that is larger than all of them may be is kept alone: it takes seconds to write.
@@ -107,37 +109,64 @@ function openLists(directory: () => Listable, now: () => number) {
     scope
       ? `${numberOf(directory())} ${numberOf(scope.rules)} ${accessText(scope.accessList)}`
       : `${numberOf(directory())}`
-  const models = (scope: Scope | undefined): readonly Listed[] => {
+  const models = async (scope: Scope | undefined): Promise<readonly Listed[]> => {
     const key = keyOf(scope)
-    const listed = known.get(key) ?? listedModels(directory(), scope)
-    known.set(key, listed)
+    const listing = known.get(key) ?? listedModels(directory(), scope)
+    known.set(key, listing)
+    const listed = await listing.catch((thrown: unknown) => {
+      known.delete(key)
+      throw thrown
+    })
     return listed.filter(({ entry }) => !isShutDown(entry, now()))
   }
-  const cached = (key: string, make: () => readonly Listed[], form: ListForm): JsonAnswer => {
+  const cached = async (
+    key: string,
+    make: () => Promise<readonly Listed[]> | readonly Listed[],
+    form: ListForm,
+  ): Promise<JsonAnswer> => {
     const at = now()
     const known = answers.get(key)
     if (known && known.from <= at && at < known.until) return known.answer
-    const models = make()
-    const priced = models.map((model) => ({ ...model, entry: entryOfListed(model, at) }))
-    const { text, etag } = tagged(JSON.stringify(modelList(priced, form)))
-    // A list has megabytes: as bytes it need not be encoded for every answer.
-    const answer = { text: Buffer.from(text), etag }
-    const entries = models.flatMap(({ entry, targets }) => targets ?? [entry])
-    const { from, until } = pricePeriod(entries, at)
-    answers.set(key, { answer, from, until: Math.min(until, nextShutdown(entries, at)) })
-    return answer
+    // Whoever asks meanwhile waits for the same text.
+    const written = writing.get(key) ?? Promise.resolve(make()).then((models) => writtenList(models, form, at))
+    writing.set(key, written)
+    try {
+      const made = await written
+      answers.set(key, made)
+      return made.answer
+    } finally {
+      writing.delete(key)
+    }
   }
   return {
     models,
-    answer: (scope: Scope | undefined, form: ListForm): JsonAnswer =>
+    answer: (scope: Scope | undefined, form: ListForm): Promise<JsonAnswer> =>
       cached(`${JSON.stringify(form)} ${keyOf(scope)}`, () => models(scope), form),
-    managed: (): JsonAnswer =>
+    managed: (): Promise<JsonAnswer> =>
       cached(`managed ${numberOf(directory())}`, () => listedPolicies(directory()), { flatPrices: true }),
   }
 }
 
 /** A list as it is answered while its prices hold. */
 type Written = Period & { answer: { text: Buffer; etag: string } }
+
+/** Writes a list at a moment, in steps between which it yields to the event loop: a list has megabytes. */
+async function writtenList(models: readonly Listed[], form: ListForm, at: number): Promise<Written> {
+  const yieldToOthers = yieldBetween()
+  const common = new Map<readonly ModelEntry[], ModelEntry>()
+  const texts: string[] = []
+  for (const model of listedIn(models, form)) {
+    await yieldToOthers()
+    texts.push(JSON.stringify(modelEntry(model.id, entryOfListed(model, at, common), form.flatPrices)))
+  }
+  const { text, etag } = tagged(`{"object":"list","data":[${texts.join(',')}]}`)
+  await yieldToOthers()
+  // As bytes it need not be encoded for every answer.
+  const answer = { text: Buffer.from(text), etag }
+  const entries = [...new Set([...new Set(models.map(({ entry, targets }) => targets ?? entry))].flat())]
+  const { from, until } = pricePeriod(entries, at)
+  return { answer, from, until: Math.min(until, nextShutdown(entries, at)) }
+}
 
 /** Numbers objects by identity: rules and snapshots are replaced, never changed. */
 function objectNumbers(): (object: object) => number {

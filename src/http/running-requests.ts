@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { RouterError } from '../core/errors.ts'
 import { type Listed, UnorderedSet } from '../runtime/unordered-set.ts'
 
-/** The requests that are being answered, to wait for them or to end them. One timer looks after the uploads of all. */
+/** The requests that are being answered, to wait for them or to end them. One timer looks after the clients of all. */
 export class RunningRequests {
   readonly #running = new UnorderedSet<RunningRequest>()
   #timer: NodeJS.Timeout | undefined
@@ -102,7 +102,7 @@ export class RunningRequests {
   }
 
   #look(): void {
-    for (const { upload } of this.#running) upload?.waited(everyMs)
+    for (const { transfer } of this.#running) transfer?.waited(everyMs)
     this.onLook?.()
     if (this.#running.size > 0) return
     clearInterval(this.#timer)
@@ -114,11 +114,11 @@ export class RunningRequests {
 const everyMs = 50
 const lookEach = 16
 
-/** A body while it is received. */
-export type Upload = {
+/** A body while it is received, or an answer while its client has yet to take it. */
+export type Transfer = {
   /** Records that time has passed. */
   waited(ms: number): void
-  fail(error: RouterError): void
+  fail?(error: RouterError): void
 }
 
 /** One request. Its signal is aborted, with a RouterError as reason, when its client disconnects or it must end. */
@@ -126,7 +126,9 @@ export class RunningRequest implements Listed {
   place = -1
   readonly #controller = new AbortController()
   readonly #ended: (() => void)[] = []
-  upload: Upload | undefined
+  transfer: Transfer | undefined
+  /** Gives the place of the request up where others wait for it, and returns true then. */
+  giveWay: (() => boolean) | undefined
   /** The length of its JSON body, once that has been read. */
   bodyBytes = 0
   isStream = false
@@ -147,7 +149,7 @@ export class RunningRequest implements Listed {
 
   abort(reason: RouterError): void {
     this.#controller.abort(reason)
-    this.upload?.fail(reason)
+    this.transfer?.fail?.(reason)
   }
 }
 

@@ -3,7 +3,7 @@ import { callerOf } from '../call/open/read-after-admission.ts'
 import { RouterError } from '../core/errors.ts'
 import { type App, type Handler, newApp } from './app.ts'
 import { readJson } from './bodies/request-body.ts'
-import { sendBody } from './bodies/response-body.ts'
+import { requireRead, sendBody } from './bodies/response-body.ts'
 import { type CallRoute, serveCall } from './calls.ts'
 import type { ServerContext } from './context.ts'
 import { answerOptions, shareWithOrigins } from './cors.ts'
@@ -69,10 +69,11 @@ function answerJson({ clientApiOf, answer }: JsonRoute, context: ServerContext):
   return async (request, response) => {
     const clientApi = clientApiOf?.(request)
     if (clientApi) speakAs(clientApi, response)
-    const { running, patienceMs: idleMs } = context
+    const { running } = context
     const own = running.begin(response)
     try {
       const { headers, params, query } = request
+      const idleMs = context.clientTimeoutMs()
       const readBody = () => readJson(request, response, { size: context.bodyLimits(), idleMs, running: own })
       const answered = await answer({ headers, params, query: query as JsonRequest['query'], readBody })
       const { status = 200, text, etag, mediaType, body, endless } = answered
@@ -85,6 +86,7 @@ function answerJson({ clientApiOf, answer }: JsonRoute, context: ServerContext):
       if (etag !== undefined) Object.assign(headersOf(response), { etag, 'cache-control': 'private, no-cache' })
       if (etag !== undefined && isKnown(etag, headers['if-none-match'])) respond(response, 304)
       else respond(response, status, text, mediaType)
+      await requireRead(response, { running: own, idleMs })
     } finally {
       running.end(own)
     }

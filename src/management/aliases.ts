@@ -3,28 +3,28 @@ import { aliasNameProblem } from '../core/names.ts'
 import { audited } from '../store/audit.ts'
 import type { Alias } from '../store/names.ts'
 import type { OrganizationRules } from '../store/rules.ts'
+import { limitsOf, requireRoom } from './creation-limits.ts'
 import { json, type ManagementContext, type ManageRoute, missing, noContent, pathPart, rulesOf } from './manage.ts'
 import { type ModelDirectory, modelsBehind, refuseOutsideEu, targetCheck } from './names.ts'
 import { pageOf } from './page.ts'
 import { aliasName, invalid, membersOf } from './read.ts'
 
 /** Serves `/v1/manage/alias`: the organization's aliases of models and policies. */
-export function aliasRoutes({ store, directory }: ManagementContext): ManageRoute[] {
+export function aliasRoutes(context: ManagementContext): ManageRoute[] {
+  const { store, directory } = context
   const { names } = store
   const entry = ({ name, target }: Alias) => ({ name, target })
   return [
     {
       path: '/v1/manage/alias',
       handle: (request) =>
-        json(
-          pageOf(request, {
-            name: 'aliases',
-            read: names.aliases,
-            isCursor: (name) => aliasNameProblem(name) === undefined,
-            idOf: ({ name }) => name,
-            entry,
-          }),
-        ),
+        pageOf(request, {
+          name: 'aliases',
+          read: names.aliases,
+          isCursor: (name) => aliasNameProblem(name) === undefined,
+          idOf: ({ name }) => name,
+          entry,
+        }),
     },
     {
       path: '/v1/manage/alias',
@@ -37,6 +37,7 @@ export function aliasRoutes({ store, directory }: ManagementContext): ManageRout
         const replaced = audited(store, request.key.id, () => {
           refuseWrongTarget({ name, target }, directory(), rulesOf(store, organization))
           const before = names.alias(organization, name)
+          if (!before) requireRoom('aliases', names.countAliases(organization), limitsOf(context))
           const after = entry(names.setAlias(organization, { name, target }))
           const action = before ? 'alias.change' : 'alias.create'
           return {

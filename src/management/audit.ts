@@ -1,6 +1,6 @@
 import type { AuditEntry } from '../store/audit.ts'
 import { timeText } from './key-entry.ts'
-import { json, type ManagementContext, type ManageRoute } from './manage.ts'
+import type { ManagementContext, ManageRoute } from './manage.ts'
 import { pageOf } from './page.ts'
 
 /** Serves `/v1/manage/audit`: the audit log of the organization, newest first. */
@@ -12,15 +12,13 @@ export function auditRoutes({ store }: ManagementContext): ManageRoute[] {
     {
       path: '/v1/manage/audit',
       handle: (request) =>
-        json(
-          pageOf(request, {
-            name: 'entries',
-            read: store.audit.page,
-            isCursor: store.audit.has,
-            idOf: ({ id }) => id,
-            entry,
-          }),
-        ),
+        pageOf(request, {
+          name: 'entries',
+          read: store.audit.page,
+          isCursor: store.audit.has,
+          idOf: ({ id }) => id,
+          entry,
+        }),
     },
   ]
 }

@@ -3,8 +3,8 @@ import type { JsonObject } from '../core/json.ts'
 import { usdOf } from '../money/usd.ts'
 import { audited } from '../store/audit.ts'
 import type { Group } from '../store/groups.ts'
-import type { KeyRecord } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
+import { limitsOf, requireRoom } from './creation-limits.ts'
 import { limitUsd, stateEntry, timeText } from './key-entry.ts'
 import { refuseLast } from './keys.ts'
 import {
@@ -22,21 +22,20 @@ import { isRecordId, pageOf } from './page.ts'
 import { invalid, membersOf, orNull, parametersOf, title, usdLimit } from './read.ts'
 
 /** Serves `/v1/manage/group`: keys that share a monthly limit. */
-export function groupRoutes({ store }: ManagementContext): ManageRoute[] {
+export function groupRoutes(context: ManagementContext): ManageRoute[] {
+  const { store } = context
   const entry = (group: Group) => groupEntry(group, store)
   return [
     {
       path: '/v1/manage/group',
       handle: (request) =>
-        json(
-          pageOf(request, {
-            name: 'groups',
-            read: store.groups.page,
-            isCursor: isRecordId,
-            idOf: ({ id }) => id,
-            entry,
-          }),
-        ),
+        pageOf(request, {
+          name: 'groups',
+          read: store.groups.page,
+          isCursor: isRecordId,
+          idOf: ({ id }) => id,
+          entry,
+        }),
     },
     {
       path: '/v1/manage/group',
@@ -48,6 +47,7 @@ export function groupRoutes({ store }: ManagementContext): ManageRoute[] {
         const { organization } = request
         const created = uniqueName('name', () =>
           audited(store, request.key.id, () => {
+            requireRoom('groups', store.groups.count(organization), limitsOf(context))
             const group = store.groups.create({ organization, name, monthlyLimitNano })
             return {
               result: group,
@@ -70,7 +70,7 @@ export function groupRoutes({ store }: ManagementContext): ManageRoute[] {
         audited(store, request.key.id, () => {
           const group = groupToChange(request, store)
           if (keys === undefined && group.monthlyLimitNano !== null) throw invalid(chooseFate, 'keys')
-          if (keys === 'revoke') for (const key of store.keys.ofGroup(group.id)) revokeKey(request, key, store)
+          if (keys === 'revoke') revokeKeys(request, group, store)
           store.groups.remove(group.id)
           return {
             result: undefined,
@@ -124,7 +124,8 @@ function groupOf(request: ManageRequest, { groups }: Store): Group {
  */
 function groupToChange(request: ManageRequest, store: Store): Group {
   const group = groupOf(request, store)
-  for (const key of store.keys.ofGroup(group.id)) requireNoMore(request.key, key, 'a key of this group has')
+  for (const permissions of store.keys.permissionsOfGroup(group.id))
+    requireNoMore(request.key, { permissions }, 'a key of this group has')
   return group
 }
 
@@ -138,19 +139,23 @@ function fateOfKeys({ query }: ManageRequest): 'keep' | 'revoke' | undefined {
 const chooseFate =
   'This group has a limit, which its keys would lose: add ?keys=keep to keep them without it, or ?keys=revoke to revoke them.'
 
-function revokeKey({ key: { id: actor }, organization }: ManageRequest, key: KeyRecord, store: Store): void {
-  refuseLast(key, store)
-  audited(store, actor, () => {
-    const after = stateEntry(store.keys.revoke(key.id) ?? key)
-    return {
-      result: undefined,
-      organization,
-      action: 'apikey.revoke',
-      subject: key.id,
-      before: stateEntry(key),
-      after,
-    }
-  })
+/** Maximum number of keys that are revoked at once: each is an entry in the log of changes, in one transaction. */
+const maxRevoked = 1_000
+
+function revokeKeys({ key: { id: actor }, organization }: ManageRequest, { id: group }: Group, store: Store): void {
+  const count = store.keys.countOfGroup(group)
+  if (count > maxRevoked) {
+    const message = `This group has ${count} active keys, and at most ${maxRevoked} are revoked at once: revoke some of them first.`
+    throw invalid(message, 'keys')
+  }
+  const keys = store.keys.ofGroup(group)
+  store.keys.revokeGroup(group)
+  const revokedAt = Date.now()
+  for (const key of keys) {
+    refuseLast(key, store)
+    const entry = { organization, actor, action: 'apikey.revoke', subject: key.id }
+    store.audit.append({ ...entry, before: stateEntry(key), after: stateEntry({ ...key, revokedAt }) })
+  }
 }
 
 function groupEntry({ id, name, monthlyLimitNano, createdAt }: Group, { spend }: Store): JsonObject {

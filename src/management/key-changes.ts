@@ -3,11 +3,12 @@ import { required } from '../api/check.ts'
 import type { JsonObject } from '../core/json.ts'
 import { audited } from '../store/audit.ts'
 import { type KeyChanges, type KeyRecord, keyState } from '../store/keys.ts'
+import { limitsOf } from './creation-limits.ts'
 import { limitsEntry, limitUsd, timeText, wholeKeyEntry } from './key-entry.ts'
 import { groupIn, keyToChange } from './keys.ts'
 import { json, type ManagementContext, type ManageRequest, type ManageRoute, noContent, rulesOf } from './manage.ts'
 import { grantCheck } from './names.ts'
-import { futureTime, invalid, labels, membersOf, namesOfModels, orNull, requireEmpty, usdLimit } from './read.ts'
+import { futureTime, invalid, labelsWithin, membersOf, namesOfModels, orNull, requireEmpty, usdLimit } from './read.ts'
 import { limitFields, limitsFrom } from './settings.ts'
 
 /** Serves `POST /v1/manage/apikey/{id}/<property>`: changes of a key. Each returns the changed key, `label` 204. */
@@ -49,7 +50,9 @@ const changes: { readonly [property: string]: KeyChange } = {
   },
   label: {
     fields: ['labels'],
-    parse: (body) => ({ labels: required(body.labels, 'labels', 'an object of strings', labels) }),
+    parse: (body, _key, _request, context) => ({
+      labels: required(body.labels, 'labels', 'an object of strings', labelsWithin(limitsOf(context))),
+    }),
     entry: ({ labels }) => ({ labels: { ...labels } }),
   },
   expiry: {
@@ -68,9 +71,10 @@ const changes: { readonly [property: string]: KeyChange } = {
   },
   access: {
     fields: ['models'],
-    parse: ({ models }, { organization }, _request, { directory, store }) => {
+    parse: ({ models }, { organization }, _request, context) => {
+      const { directory, store } = context
       if (models === undefined) throw missingField('models', 'an array of names, or null for all')
-      const accessList = orNull(namesOfModels)(models, 'models')
+      const accessList = orNull(namesOfModels(limitsOf(context)))(models, 'models')
       const checkName = grantCheck(directory(), rulesOf(store, organization))
       accessList?.forEach((name, index) => {
         checkName(name, `models[${index}]`)

@@ -31,7 +31,7 @@ export function wholeKeyEntry(key: KeyRecord, store: Pick<Store, 'spend'>): Json
 }
 
 /** Returns the state of a key in the log of changes. */
-export function stateEntry(key: KeyRecord): JsonObject {
+export function stateEntry(key: Pick<KeyRecord, 'revokedAt' | 'expiresAt'>): JsonObject {
   return { state: keyState(key, Date.now()), revoked_at: timeText(key.revokedAt) }
 }
 

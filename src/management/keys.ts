@@ -3,8 +3,18 @@ import { newSecret, storedSecret } from '../access/secrets.ts'
 import { object, oneOf, optional, required } from '../api/check.ts'
 import type { Json } from '../core/json.ts'
 import { audited } from '../store/audit.ts'
-import { areas, type KeyRecord, keyState, type Level, levels, type NewKey, type Permissions } from '../store/keys.ts'
+import {
+  areas,
+  type GroupKey,
+  type KeyRecord,
+  keyState,
+  type Level,
+  levels,
+  type NewKey,
+  type Permissions,
+} from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
+import { limitsOf, requireRoom } from './creation-limits.ts'
 import { keyEntry, wholeKeyEntry } from './key-entry.ts'
 import {
   json,
@@ -17,10 +27,11 @@ import {
   requireNoMore,
 } from './manage.ts'
 import { pageOf } from './page.ts'
-import { futureTime, invalid, labels, membersOf, onlyMembers, orNull, title, usdLimit } from './read.ts'
+import { futureTime, invalid, labelsWithin, membersOf, onlyMembers, orNull, title, usdLimit } from './read.ts'
 
 /** Serves `/v1/manage/apikey`: the keys of the organization. A secret is returned once, when its key is created. */
-export function keyRoutes({ store }: ManagementContext): ManageRoute[] {
+export function keyRoutes(context: ManagementContext): ManageRoute[] {
+  const { store } = context
   return [
     {
       path: '/v1/manage/apikey',
@@ -28,17 +39,18 @@ export function keyRoutes({ store }: ManagementContext): ManageRoute[] {
         const entry = (key: KeyRecord) => keyEntry(key, store)
         // Deleted keys keep their row, so that a cursor stays valid.
         const isCursor = (id: string, organization: string) => store.keys.ownerOf(id) === organization
-        return json(pageOf(request, { name: 'keys', read: store.keys.page, isCursor, idOf: ({ id }) => id, entry }))
+        return pageOf(request, { name: 'keys', read: store.keys.page, isCursor, idOf: ({ id }) => id, entry })
       },
     },
     {
       path: '/v1/manage/apikey',
       method: 'post',
       handle: (request) => {
-        const properties = newKeyProperties(request, store)
+        const properties = newKeyProperties(request, context)
         const secret = newSecret()
         const createdBy = { id: request.key.id, email: '' }
         const created = audited(store, request.key.id, () => {
+          requireRoom('keys', store.keys.count(request.organization), limitsOf(context))
           const key = store.keys.create({ ...properties, ...storedSecret(secret), createdBy })
           return {
             result: key,
@@ -101,15 +113,18 @@ export function groupIn(value: Json | undefined, { organization }: ManageRequest
 
 const newKeyFields = ['name', 'monthly_limit', 'permissions', 'labels', 'group_id', 'expires_at']
 
-function newKeyProperties(request: ManageRequest, store: Store): Omit<NewKey, 'hash' | 'prefix' | 'createdBy'> {
+function newKeyProperties(
+  request: ManageRequest,
+  context: ManagementContext,
+): Omit<NewKey, 'hash' | 'prefix' | 'createdBy'> {
   const body = membersOf(request.body, newKeyFields)
   return {
     organization: request.organization,
     name: required(body.name, 'name', 'the name of the key', title),
     monthlyLimitNano: orNull(usdLimit)(body.monthly_limit, 'monthly_limit'),
     permissions: permissionsFrom(body.permissions, request.key),
-    labels: optional(body.labels, 'labels', labels) ?? {},
-    groupId: groupIn(body.group_id, request, store),
+    labels: optional(body.labels, 'labels', labelsWithin(limitsOf(context))) ?? {},
+    groupId: groupIn(body.group_id, request, context.store),
     expiresAt: orNull(futureTime)(body.expires_at, 'expires_at'),
   }
 }
@@ -129,7 +144,7 @@ function permissionsFrom(value: Json | undefined, caller: Key): Permissions {
  * Refuses to give up the last key that may manage or operate: an organization without one could never make one again. Throws RouterError
  * 400.
  */
-export function refuseLast(key: KeyRecord, { keys }: Store): void {
+export function refuseLast(key: GroupKey, { keys }: Store): void {
   const now = Date.now()
   if (keyState(key, now) !== 'active') return
   const area = (['manage', 'operate'] as const).find(

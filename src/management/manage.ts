@@ -13,6 +13,7 @@ import type { Level, Permissions } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 import { NameTaken } from '../store/store-error.ts'
+import { type ChangeCounts, limitsOf } from './creation-limits.ts'
 import type { ModelDirectory } from './names.ts'
 
 /** The dependencies of management routes; `directory` returns that of the current snapshot. */
@@ -34,6 +35,8 @@ export type ManagementContext = {
     watch(organization: string): LiveWatch | undefined
     underWay(organization: string): CallsUnderWay
   }
+  /** The changes that organizations have made in this hour. */
+  changes: ChangeCounts
   /** The calls that were refused last. */
   refused: Pick<RefusedCalls, 'of' | 'since'>
   /** Returns the services that explain routes of calls. */
@@ -96,8 +99,9 @@ export function requireNoMore(key: Key, { permissions }: { permissions: Permissi
 /** Returns a route for the server that checks the key before it reads the body. */
 export function manageRoute(
   { path, method = 'get', isForWorkers, reads = method === 'get', handle, ...needs }: ManageRoute,
-  { access, damage }: Pick<ManagementContext, 'access' | 'damage'>,
+  context: Pick<ManagementContext, 'access' | 'damage' | 'changes' | 'watch'>,
 ): JsonRoute {
+  const { access, damage } = context
   const needed = { ...needs, level: reads ? 'read' : 'write' } as const
   const takesBody = method !== 'get' && method !== 'delete'
   return {
@@ -109,6 +113,7 @@ export function manageRoute(
       const caller = callerOf(access, request, needed)
       if (!reads) refuseIfDamaged(damage())
       const recheck = () => void callerOf(access, request, needed)
+      if (!reads) context.changes.count(caller.organization, limitsOf(context))
       if (!takesBody) return handle({ ...caller, headers, params, query, body: undefined, recheck })
       const body = await request.readBody()
       // Checked a second time: the key may have been revoked while a slow body arrived.

@@ -124,11 +124,14 @@ function check(directory: ModelDirectory, kinds: string, others: readonly string
   const known = new Set(others)
   return (name, path) => {
     if (known.has(name) || isModel(name, directory)) return
-    // Overlong names take long to compare, and none is a misspelling.
-    const hint = name.length > maxNameLength ? '' : didYouMean(name, [...known, ...directory.modelIds()])
+    // Long names take long to compare, and few are misspellings.
+    const hint = name.length > maxCompared ? '' : didYouMean(name, [...known, ...directory.modelIds()])
     throw invalid(`'${path}' names an unknown ${kinds}: '${name.slice(0, 100)}'${hint || '.'}`, path)
   }
 }
+
+/** Length of the longest name that is compared with others. Characters. */
+const maxCompared = 80
 
 function isModel(name: string, { providers, findModel }: ModelDirectory): boolean {
   const { provider: slug = '', model = '' } = splitModel(name) ?? {}

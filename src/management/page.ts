@@ -1,26 +1,48 @@
 import type { JsonObject } from '../core/json.ts'
+import type { JsonAnswer } from '../http/types.ts'
+import { yieldBetween } from '../runtime/event-loop.ts'
 import type { PageOf } from '../store/groups.ts'
 import type { ManageRequest } from './manage.ts'
 import { invalid, parametersOf } from './read.ts'
 
 /**
  * Returns a page of records, by the query's `limit` (1,000 by default and at most) and `cursor`: `{<name>: […]}`, with
- * `next_cursor` when there are more. Throws RouterError 400.
+ * `next_cursor` when there are more. A page of large records ends early. Throws RouterError 400.
  */
-export function pageOf<Item>(
+export async function pageOf<Item>(
   { organization, query }: Pick<ManageRequest, 'organization' | 'query'>,
   { name, read, isCursor, idOf, entry }: Listing<Item>,
-): JsonObject {
+): Promise<JsonAnswer> {
   const { limit: requestedLimit, cursor } = parametersOf(query, ['limit', 'cursor'])
   const limit = limitFrom(requestedLimit)
   requireCursor(cursor, (id) => isCursor(id, organization))
-  // One more than the page holds shows whether there is another page.
-  const found = read({ organization, limit: limit + 1, ...(cursor !== undefined && { after: cursor }) })
-  const items = found.slice(0, limit)
-  const last = items.at(-1)
-  const more = found.length > limit && last !== undefined
-  return { [name]: items.map(entry), ...(more && { next_cursor: idOf(last) }) }
+  const yieldToOthers = yieldBetween()
+  const texts: string[] = []
+  let length = 0
+  let after = cursor
+  for (let more = true; more; ) {
+    await yieldToOthers()
+    const count = Math.min(limit - texts.length, itemsAtOnce)
+    // One more than is wanted shows whether there are others.
+    const found = read({ organization, limit: count + 1, ...(after !== undefined && { after }) })
+    for (const item of found.slice(0, count)) {
+      const text = JSON.stringify(entry(item))
+      texts.push(text)
+      length += text.length
+      after = idOf(item)
+    }
+    more = found.length > count
+    if (more && (texts.length === limit || length > maxLength)) {
+      return { text: `{"${name}":[${texts.join(',')}],"next_cursor":${JSON.stringify(after)}}` }
+    }
+  }
+  return { text: `{"${name}":[${texts.join(',')}]}` }
 }
+
+/** Number of records that are read at once: one may have a hundred kilobytes. */
+const itemsAtOnce = 20
+/** Length after which a page ends. Characters. */
+const maxLength = 4_000_000
 
 /** Requires the end of an earlier page, or none. Throws RouterError 400. */
 export function requireCursor(cursor: string | undefined, isCursor: (cursor: string) => boolean): void {

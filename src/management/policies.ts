@@ -18,6 +18,7 @@ import { hasNoWeight, policyOf, type RoutingFile, type TargetFile, targetName } 
 import { afterBlocks, afterCuts, maxRetries, maxWeight, sorts, stickiness } from '../core/routing/rules.ts'
 import { audited } from '../store/audit.ts'
 import type { NamedPolicy } from '../store/names.ts'
+import { limitsOf, requireRoom } from './creation-limits.ts'
 import {
   json,
   type ManagementContext,
@@ -33,7 +34,8 @@ import { pageOf } from './page.ts'
 import { duration, invalid, membersOf, onlyMembers, policyId, remark } from './read.ts'
 
 /** Serves `/v1/manage/policy`: the organization's named lists of targets, and the rules for asking them. */
-export function policyRoutes({ store, directory }: ManagementContext): ManageRoute[] {
+export function policyRoutes(context: ManagementContext): ManageRoute[] {
+  const { store } = context
   const { names } = store
   const found = (request: ManageRequest) => {
     const id = pathPart(request, 'id')
@@ -46,6 +48,7 @@ export function policyRoutes({ store, directory }: ManagementContext): ManageRou
       if (before && isNew) {
         throw invalid(`There is already a policy '${policy.id}'; PUT /v1/manage/policy/${policy.id} changes it.`, 'id')
       }
+      if (!before) requireRoom('policies', names.countPolicies(request.organization), limitsOf(context))
       const after = entry(names.setPolicy(request.organization, policy))
       const action = before ? 'policy.change' : 'policy.create'
       return {
@@ -61,21 +64,19 @@ export function policyRoutes({ store, directory }: ManagementContext): ManageRou
     {
       path: '/v1/manage/policy',
       handle: (request) =>
-        json(
-          pageOf(request, {
-            name: 'policies',
-            read: names.policies,
-            isCursor: (id) => policyIdProblem(id) === undefined,
-            idOf: ({ id }) => id,
-            entry,
-          }),
-        ),
+        pageOf(request, {
+          name: 'policies',
+          read: names.policies,
+          isCursor: (id) => policyIdProblem(id) === undefined,
+          idOf: ({ id }) => id,
+          entry,
+        }),
     },
     {
       path: '/v1/manage/policy',
       method: 'post',
       handle: (request) => {
-        const change = policyFrom(request.body, undefined, directory())
+        const change = policyFrom(request.body, undefined, context)
         return json(entry(put(request, change, { isNew: true }).policy), 201)
       },
     },
@@ -84,7 +85,7 @@ export function policyRoutes({ store, directory }: ManagementContext): ManageRou
       path: '/v1/manage/policy/:id',
       method: 'put',
       handle: (request) => {
-        const change = policyFrom(request.body, pathPart(request, 'id'), directory())
+        const change = policyFrom(request.body, pathPart(request, 'id'), context)
         const { policy, isNew } = put(request, change, { isNew: false })
         return json(entry(policy), isNew ? 201 : 200)
       },
@@ -119,7 +120,9 @@ function entry({ id, description, targets, ...rules }: NamedPolicy) {
 type PolicyChange = Omit<NamedPolicy, 'description'> & { description: string | undefined }
 
 /** Returns the policy of a body, which may omit the id when the path has it. */
-function policyFrom(body: unknown, pathId: string | undefined, directory: ModelDirectory): PolicyChange {
+function policyFrom(body: unknown, pathId: string | undefined, context: ManagementContext): PolicyChange {
+  const directory = context.directory()
+  const { targets: most } = limitsOf(context)
   const members = membersOf(body, ['id', 'description', 'targets', ...routingFields])
   const id = required(members.id ?? pathId, 'id', 'the id of the policy', policyId)
   if (pathId !== undefined && id !== pathId) {
@@ -127,7 +130,7 @@ function policyFrom(body: unknown, pathId: string | undefined, directory: ModelD
   }
   const description = members.description === null ? '' : optional(members.description, 'description', remark)
   const targets = required(members.targets, 'targets', 'an array of models', (value, path) =>
-    targetsFrom(value, path, directory),
+    targetsFrom(value, path, { directory, most }),
   )
   const models = targets.map(targetName)
   refuseMixedApis(models, 'targets', directory)
@@ -135,23 +138,30 @@ function policyFrom(body: unknown, pathId: string | undefined, directory: ModelD
   return { id, description, targets, ...rulesFrom(members) }
 }
 
-function targetsFrom(value: Json, path: string, directory: ModelDirectory): TargetFile[] {
+function targetsFrom(
+  value: Json,
+  path: string,
+  { directory, most }: { directory: ModelDirectory; most: number },
+): TargetFile[] {
   const count = list(value, path).length
-  if (count < 1 || count > maxTargets)
-    throw invalid(`'${path}' has ${count} models; it must have 1 to ${maxTargets}.`, path)
+  if (count < 1 || count > most)
+    throw invalid(
+      `'${path}' has ${count} models; it must have 1 to ${most}, the manage.limits.targets of this server.`,
+      path,
+    )
   const targets = listOf(weightedTarget)(value, path)
   const models = targets.map(targetName)
   const checkName = modelCheck(directory)
-  models.forEach((model, index) => {
+  const seen = new Set<string>()
+  for (const [index, model] of models.entries()) {
     checkName(model, `${path}[${index}]`)
-    if (models.indexOf(model) < index) throw invalid(`'${path}[${index}]' is a duplicate: '${model}'.`, path)
-  })
+    if (seen.has(model)) throw invalid(`'${path}[${index}]' is a duplicate: '${model}'.`, path)
+    seen.add(model)
+  }
   if (hasNoWeight(policyOf('', { targets })))
     throw invalid(`All weights in '${path}' are 0; one must be above 0.`, path)
   return targets
 }
-
-const maxTargets = 64
 
 /** Refuses to delete a policy that an alias points to. */
 function refuseAliased(id: string, aliases: ReadonlyMap<string, string>): void {

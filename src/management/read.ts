@@ -1,4 +1,5 @@
-import { type Check, filledText, integer, list, listOf, mapOf, refuse, text } from '../api/check.ts'
+import { type Check, filledText, integer, list, listOf, mapOf, object, refuse, text } from '../api/check.ts'
+import type { CreationLimits } from '../core/creation-limits.ts'
 import { RouterError } from '../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import { aliasNameProblem, policyIdProblem } from '../core/names.ts'
@@ -78,20 +79,21 @@ export const title: Check<string> = (value, path) => {
 }
 
 /** Text of bounded length. */
-export const remark: Check<string> = (value, path) => {
-  const content = text(value, path)
-  const fits = content.length <= maxRemarkLength && content.isWellFormed()
-  return fits ? content : refuse(path, `text of at most ${maxRemarkLength} characters`, value)
-}
+export const remark: Check<string> = textWithin(1_000)
 
-/** Labels: an object of strings. */
-export const labels: Check<Record<string, string>> = (value, path) => {
-  const members = mapOf(remark)(value, path)
-  const names = Object.keys(members)
-  if (names.length > maxLabels)
-    throw invalid(`'${path}' has ${names.length} labels; at most ${maxLabels} are allowed.`, path)
-  for (const name of names) title(name, `${path}: the name of a label`)
-  return members as Record<string, string>
+/** Checks labels: an object of strings. */
+export function labelsWithin({
+  labels: most,
+  labelLength,
+}: Pick<CreationLimits, 'labels' | 'labelLength'>): Check<Record<string, string>> {
+  return (value, path) => {
+    const count = Object.keys(object(value, path)).length
+    if (count > most)
+      throw invalid(`'${path}' has ${count} labels; manage.limits.labels of this server is ${most}.`, path)
+    const members = mapOf(textWithin(labelLength, 'manage.limits.label_length'))(value, path)
+    for (const name of Object.keys(members)) title(name, `${path}: the name of a label`)
+    return members as Record<string, string>
+  }
 }
 
 /** An RFC 3339 time in the future, as Unix milliseconds. */
@@ -133,15 +135,29 @@ export const aliasName: Check<string> = nameWithout(aliasNameProblem)
 /** An id that a policy may have. */
 export const policyId: Check<string> = nameWithout(policyIdProblem)
 
-/** Names of models without repetitions. */
-export const namesOfModels: Check<string[]> = (value, path) => {
-  if (list(value, path).length > maxNames) throw invalid(`'${path}' has more than ${maxNames} names.`, path)
-  return [...new Set(listOf(filledText)(value, path))]
+/** Checks names of models. Repetitions are removed. */
+export function namesOfModels({ models: most }: Pick<CreationLimits, 'models'>): Check<string[]> {
+  return (value, path) => {
+    const { length: count } = list(value, path)
+    if (count > most)
+      throw invalid(`'${path}' has ${count} names; manage.limits.models of this server is ${most}.`, path)
+    return [...new Set(listOf(filledText)(value, path))]
+  }
 }
 
 /** Makes a check that passes an absent or null value on as null. */
 export function orNull<T>(check: Check<T>): (value: Json | undefined, path: string) => T | null {
   return (value, path) => (value === undefined || value === null ? null : check(value, path))
+}
+
+/** Checks text of at most so many characters, as a setting of the server says. */
+function textWithin(most: number, setting?: string): Check<string> {
+  return (value, path) => {
+    const content = text(value, path)
+    const source = setting === undefined ? '' : `, the ${setting} of this server`
+    const fits = content.length <= most && content.isWellFormed()
+    return fits ? content : refuse(path, `text of at most ${most} characters${source}`, value)
+  }
 }
 
 function nameWithout(problemOf: (name: string) => string | undefined): Check<string> {
@@ -169,6 +185,3 @@ function refuseUnknown(
 const maxUsd = 9_000_000
 const maxCount = 1_000_000_000_000
 const maxTitleLength = 200
-const maxRemarkLength = 1_000
-const maxLabels = 64
-const maxNames = 10_000

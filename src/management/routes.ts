@@ -8,6 +8,7 @@ import { latencyRoutes } from './calls/latency.ts'
 import { liveRoutes } from './calls/live.ts'
 import { refusalRoutes } from './calls/refusals.ts'
 import { usageRoutes } from './calls/usage.ts'
+import { ChangeCounts } from './creation-limits.ts'
 import { explainRoutes } from './explain.ts'
 import { groupRoutes } from './groups.ts'
 import { keyChangeRoutes } from './key-changes.ts'
@@ -20,7 +21,8 @@ import { providerHealthRoutes, providerRoutes } from './providers.ts'
 import { settingRoutes } from './settings.ts'
 
 /** Serves the management API: everything under `/v1/manage`. */
-export function managementRoutes(context: ManagementContext): JsonRoute[] {
+export function managementRoutes(parts: Omit<ManagementContext, 'changes'>): JsonRoute[] {
+  const context: ManagementContext = { ...parts, changes: new ChangeCounts() }
   const routes = resources.flatMap((routesOf) => routesOf(context))
   return routes.map((route) => manageRoute(route, context))
 }

@@ -1,4 +1,5 @@
 import { type Check, defined, filledText, flag, listOf, optional, refuse, required } from '../api/check.ts'
+import type { CreationLimits } from '../core/creation-limits.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { DataRules } from '../core/names.ts'
 import type { PluginRules } from '../plugin/loaded.ts'
@@ -6,6 +7,7 @@ import { audited } from '../store/audit.ts'
 import type { RateLimits } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
 import type { OrganizationRules } from '../store/rules.ts'
+import { limitsOf } from './creation-limits.ts'
 import { limitsEntry } from './key-entry.ts'
 import { json, type ManagementContext, type ManageRoute, rulesOf } from './manage.ts'
 import { type ModelDirectory, type NameCheck, patternCheck, placeCheck } from './names.ts'
@@ -29,7 +31,7 @@ type Setting<Value> = {
   /** True where a change needs the permission to operate, not only to manage. */
   operates: boolean
   /** Returns the new value from the rules as they are when the change is made. */
-  parse(body: JsonObject, directory: ModelDirectory): (before: OrganizationRules) => Value
+  parse(body: JsonObject, directory: ModelDirectory, limits: CreationLimits): (before: OrganizationRules) => Value
   write(organizations: Store['organizations'], id: string, value: Value): void
   entry(rules: OrganizationRules): JsonObject
 }
@@ -37,8 +39,9 @@ type Setting<Value> = {
 function routesOf<Value>(
   name: string,
   { fields, operates, parse, write, entry }: Setting<Value>,
-  { store, directory }: ManagementContext,
+  context: ManagementContext,
 ): ManageRoute[] {
+  const { store, directory } = context
   const path = `/v1/manage/org/${name}`
   const current = (organization: string) => entry(rulesOf(store, organization))
   return [
@@ -48,7 +51,7 @@ function routesOf<Value>(
       method: 'put',
       operates,
       handle: ({ body, key, organization }) => {
-        const changedFrom = parse(membersOf(body, fields), directory())
+        const changedFrom = parse(membersOf(body, fields), directory(), limitsOf(context))
         const changed = audited(store, key.id, () => {
           const before = current(organization)
           write(store.organizations, organization, changedFrom(rulesOf(store, organization)))
@@ -104,12 +107,12 @@ const limits: Setting<RateLimits> = {
 const approvedModels: Setting<string[] | null> = {
   fields: ['approved_models'],
   operates: false,
-  parse({ approved_models }, directory) {
+  parse({ approved_models }, directory, limits) {
     if (approved_models === undefined) {
       const message = "'approved_models' is missing: it must be an array of models, or null for all."
       throw invalid(message, 'approved_models')
     }
-    const models = orNull(namesOfModels)(approved_models, 'approved_models')
+    const models = orNull(namesOfModels(limits))(approved_models, 'approved_models')
     const checkName = patternCheck(directory)
     models?.forEach((name, index) => {
       checkName(name, `approved_models[${index}]`)

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
+import { type CreationLimits, defaultCreationLimits } from '../core/creation-limits.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { Policy } from '../core/names.ts'
 import { type PolicyFile, policyOf, type RoutingFile, routingOf } from '../core/routing/policy-file.ts'
@@ -43,11 +44,13 @@ export type Config = {
     limits: { concurrent: number; queue: number }
     /** Moment at which a stream that has nothing to send yet is begun. */
     keepAlive: 'late' | 'early'
+    /** Maximum time for which a client may stall while it sends or reads. Milliseconds. */
+    clientTimeoutMs: number
   }
   /** Limits of the size of the answers of providers. */
   answers: AnswerBounds
-  /** Port of the management API; null where it shares the server. */
-  manage: { port: number | null }
+  /** Port of the management API, null where it shares the server; and how much an organization can create. */
+  manage: { port: number | null; limits: CreationLimits }
   /** `sqlite:` and an absolute path, or `sqlite::memory:`. */
   store: { url: string }
   folders: { providers: string; catalog: string; plugins: string }
@@ -81,9 +84,10 @@ type ConfigFile = {
     max_unknown_fields?: number
     cors?: string[]
     keep_alive?: 'late' | 'early'
+    client_timeout?: string
     limits?: { concurrent: number; queue?: number }
   } | null
-  manage?: { port?: number | null } | null
+  manage?: { port?: number | null; limits?: CreationLimitsFile | null } | null
   metrics?: Partial<Config['metrics']> | null
   console?: Partial<Config['console']> | null
   answers?: { body_limit?: string | number; event_limit?: string | number; max_values?: number } | null
@@ -104,6 +108,10 @@ type ConfigFile = {
   health?: HealthFile | null
   plugins?: PluginFile[] | null
 }
+
+type CreationLimitsFile = {
+  [name in 'keys' | 'groups' | 'aliases' | 'policies' | 'targets' | 'labels' | 'models' | 'responses']?: number
+} & { label_length?: number; changes_per_hour?: number; response_bytes?: string | number }
 
 const projectFolder = resolve(import.meta.dirname, '../..')
 
@@ -175,6 +183,7 @@ async function readConfigFile(
 function configOf(path: string, file: ConfigFile): Config {
   const folder = dirname(path)
   const { host = '127.0.0.1', port = 8787, threads = 1, cors = [], keep_alive = 'late' } = file.server ?? {}
+  const { client_timeout = '30s' } = file.server ?? {}
   const { providers = './providers', catalog = './catalog', plugins = './plugins' } = file.folders ?? {}
   const settings = Object.entries(file.providers ?? {}).map(([slug, settings]) => [slug, settings ?? {}] as const)
   return {
@@ -187,9 +196,10 @@ function configOf(path: string, file: ConfigFile): Config {
       cors,
       limits: { ...defaultLimits, ...file.server?.limits },
       keepAlive: keep_alive,
+      clientTimeoutMs: durationMs(client_timeout) as number,
     },
     answers: answerBounds(file.answers ?? {}),
-    manage: { port: file.manage?.port ?? null },
+    manage: { port: file.manage?.port ?? null, limits: creationLimits(file.manage?.limits ?? {}) },
     store: { url: absoluteStore(file.store?.url ?? 'sqlite:data/router.sqlite', folder) },
     folders: {
       providers: resolve(folder, providers),
@@ -217,6 +227,15 @@ const defaultLimits = { concurrent: 5_000, queue: 1_000 }
 function bodyBounds(file: NonNullable<ConfigFile['server']>): BodyBounds {
   const { body_limit = '50mb', max_values = 200_000, max_unknown_fields = 1_000 } = file
   return { bytes: bytesOf(body_limit), values: max_values, unknownFields: max_unknown_fields }
+}
+
+function creationLimits({
+  label_length: labelLength = defaultCreationLimits.labelLength,
+  changes_per_hour: changesPerHour = defaultCreationLimits.changesPerHour,
+  response_bytes = defaultCreationLimits.responseBytes,
+  ...counts
+}: CreationLimitsFile): CreationLimits {
+  return { ...defaultCreationLimits, ...counts, labelLength, changesPerHour, responseBytes: bytesOf(response_bytes) }
 }
 
 function answerBounds({ body_limit, event_limit, max_values }: NonNullable<ConfigFile['answers']>): AnswerBounds {

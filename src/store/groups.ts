@@ -35,6 +35,7 @@ export function groups(db: Connection, changes: Changes) {
   const setLimit = db.prepare('UPDATE groups SET monthly_limit_nano = ? WHERE id = ?')
   const detachKeys = db.prepare('UPDATE api_keys SET group_id = NULL WHERE group_id = ?')
   const remove = db.prepare('DELETE FROM groups WHERE id = ?')
+  const count = db.prepare<[string], number>('SELECT count(*) FROM groups WHERE organization = ?').pluck()
   const find = (id: string) => group(byId.get(id))
   const notified = (changed: Group | undefined): Group | undefined => {
     if (changed) changes.organizations.notify(changed.organization)
@@ -49,6 +50,7 @@ export function groups(db: Connection, changes: Changes) {
       return notified(find(id)) as Group
     },
     find,
+    count: (organization: string): number => count.get(organization) ?? 0,
     findByName: (organization: string, name: string) => group(byName.get(organization, name)),
     /** Groups of an organization by id, the oldest first. */
     page: ({ organization, after = '', limit }: PageOf): Group[] =>

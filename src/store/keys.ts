@@ -87,6 +87,7 @@ export function keys(db: Connection, changes: Changes) {
   const change = db.prepare(`
     UPDATE api_keys SET (${changeable}) = (${boundChangeable}) WHERE id = @id AND deleted_at IS NULL`)
   const revoke = db.prepare('UPDATE api_keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL')
+  const revokeGroup = db.prepare('UPDATE api_keys SET revoked_at = ? WHERE group_id = ? AND revoked_at IS NULL')
   const remove = db.prepare('UPDATE api_keys SET deleted_at = ? WHERE id = ?')
   const rotate = db.prepare('UPDATE api_keys SET hash = @hash, prefix = @prefix WHERE id = @id AND deleted_at IS NULL')
   const reading = keyReader(db)
@@ -133,6 +134,11 @@ export function keys(db: Connection, changes: Changes) {
       notify(before)
       return before && find(id)
     },
+    /** Revokes all keys of a group for good. */
+    revokeGroup(group: string): void {
+      revokeGroup.run(Date.now(), group)
+      changes.keys.notify(undefined)
+    },
     /** Revokes a key and removes it from all lists. Returns the key as it was, undefined for an unknown id. */
     remove: (id: string): KeyRecord | undefined =>
       changes.atomically(() => {
@@ -160,12 +166,22 @@ function keyReader(db: Connection) {
   )
   const owner = db.prepare<[string], string>('SELECT organization FROM api_keys WHERE id = ?').pluck()
   const any = db.prepare('SELECT 1 FROM api_keys LIMIT 1')
+  const count = db
+    .prepare<[string], number>('SELECT count(*) FROM api_keys WHERE organization = ? AND deleted_at IS NULL')
+    .pluck()
   const another = (area: 'manage' | 'operate') =>
     db.prepare(`
       SELECT 1 FROM api_keys WHERE organization = ? AND id <> ? AND ${area} = 'write' AND revoked_at IS NULL
         AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > ?) LIMIT 1`)
   const others = { manage: another('manage'), operate: another('operate') }
-  const ofGroup = read<[string]>('group_id = ? AND deleted_at IS NULL AND revoked_at IS NULL ORDER BY id')
+  const members = 'FROM api_keys WHERE group_id = ? AND deleted_at IS NULL AND revoked_at IS NULL'
+  const countOfGroup = db.prepare<[string], number>(`SELECT count(*) ${members}`).pluck()
+  const permissionsOfGroup = db.prepare<[string], Permissions>(
+    `SELECT DISTINCT manage, completions, operate ${members}`,
+  )
+  const ofGroup = db.prepare<[string], GroupRow>(
+    `SELECT id, organization, manage, completions, operate, expires_at, revoked_at ${members} ORDER BY id`,
+  )
   return {
     /** A key by id, unless it is deleted. */
     find: (id: string) => keyRecord(byId.get(id)),
@@ -178,6 +194,8 @@ function keyReader(db: Connection) {
       const rows = organization === undefined ? page.all(after, limit) : pageOf.all(organization, after, limit)
       return rows.map((row) => keyRecord(row) as KeyRecord)
     },
+    /** The number of keys of an organization that are not deleted. */
+    count: (organization: string): number => count.get(organization) ?? 0,
     /** Checks whether there is any key, deleted ones included. */
     any: (): boolean => any.get() !== undefined,
     /** Checks whether another key of its organization is active at a time (Unix milliseconds) and may change what the area has. */
@@ -186,10 +204,27 @@ function keyReader(db: Connection) {
       { organization, id }: Pick<KeyRecord, 'organization' | 'id'>,
       at: number,
     ): boolean => others[area].get(organization, id, at) !== undefined,
-    /** The keys of a group that are neither deleted nor revoked. */
-    ofGroup: (group: string): KeyRecord[] => ofGroup.all(group).map((row) => keyRecord(row) as KeyRecord),
+    /** The number of the keys of a group that are neither deleted nor revoked. */
+    countOfGroup: (group: string): number => countOfGroup.get(group) ?? 0,
+    /** The permissions that those keys have, each combination once. */
+    permissionsOfGroup: (group: string): Permissions[] => permissionsOfGroup.all(group),
+    /** Those keys. */
+    ofGroup: (group: string): GroupKey[] =>
+      ofGroup.all(group).map(({ id, organization, manage, completions, operate, expires_at, revoked_at }) => ({
+        id,
+        organization,
+        permissions: { manage, completions, operate },
+        expiresAt: expires_at,
+        revokedAt: revoked_at,
+      })),
   }
 }
+
+/** The facts of a key on which its end depends. */
+export type GroupKey = Pick<KeyRecord, 'id' | 'organization' | 'permissions' | 'expiresAt' | 'revokedAt'>
+
+type GroupRow = Pick<KeyRecord, 'id' | 'organization'> &
+  Permissions & { expires_at: number | null; revoked_at: number | null }
 
 /** The columns that can be changed. */
 const changeable =

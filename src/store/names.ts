@@ -38,6 +38,8 @@ export function names(db: Connection, changes: Changes) {
     ON CONFLICT (organization, id) DO UPDATE
       SET description = excluded.description, targets = excluded.targets, routing = excluded.routing`)
   const removePolicy = db.prepare('DELETE FROM policies WHERE organization = ? AND id = ?')
+  const countAliases = db.prepare<[string], number>('SELECT count(*) FROM aliases WHERE organization = ?').pluck()
+  const countPolicies = db.prepare<[string], number>('SELECT count(*) FROM policies WHERE organization = ?').pluck()
   const notified = <Result>(organization: string, result: Result): Result => {
     changes.organizations.notify(organization)
     return result
@@ -46,6 +48,8 @@ export function names(db: Connection, changes: Changes) {
     alias: (organization: string, name: string): Alias | undefined => alias.get(organization, name),
     /** Aliases of an organization by name. */
     aliases: ({ organization, after = '', limit }: PageOf): Alias[] => aliases.all(organization, after, limit),
+    countAliases: (organization: string): number => countAliases.get(organization) ?? 0,
+    countPolicies: (organization: string): number => countPolicies.get(organization) ?? 0,
     /** Creates an alias or changes its target. The organization must exist. */
     setAlias(organization: string, { name, target }: Alias): Alias {
       setAlias.run(organization, name, target, Date.now())

@@ -1,3 +1,4 @@
+import type { CreationLimits } from '../core/creation-limits.ts'
 import { isObject } from '../core/json.ts'
 import type { Connection } from './connection.ts'
 
@@ -44,12 +45,21 @@ export function responses(db: Connection) {
     'SELECT * FROM responses WHERE organization = ? AND id = ? AND expires_at > ?',
   )
   const byItem = db.prepare<[string, string, number], Row>(`
-    SELECT responses.* FROM response_items AS items
+    SELECT responses.organization, responses.id, created_at, expires_at, previous, model, provider, native,
+      '' AS input, responses.response AS response
+    FROM response_items AS items
     JOIN responses ON responses.organization = items.organization AND responses.id = items.response
     WHERE items.organization = ? AND items.id = ? AND responses.expires_at > ?`)
   const remove = db.prepare('DELETE FROM responses WHERE organization = ? AND id = ? AND expires_at > ?')
   const purge = db.prepare(`
     DELETE FROM responses WHERE rowid IN (SELECT rowid FROM responses WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)`)
+  const above = db
+    .prepare<[number, number], string>(
+      'SELECT organization FROM response_sums WHERE responses > ? OR bytes > ? LIMIT 1',
+    )
+    .pluck()
+  const trim = db.prepare(`
+    DELETE FROM responses WHERE rowid IN (SELECT rowid FROM responses WHERE organization = ? ORDER BY created_at LIMIT ?)`)
   const write = responseWriter(db)
   return {
     /** A response of an organization; nothing when it is unknown, deleted, expired, or of another one. */
@@ -57,7 +67,7 @@ export function responses(db: Connection) {
       const row = byId.get(organization, id, now)
       return row && storedResponse(row)
     },
-    /** The response of an organization that has an item of this id in its output. */
+    /** The response of an organization that has an item of this id in its output, without its input. */
     findByItem(organization: string, item: string, now = Date.now()): StoredResponse | undefined {
       const row = byItem.get(organization, item, now)
       return row && storedResponse(row)
@@ -67,6 +77,12 @@ export function responses(db: Connection) {
       remove.run(organization, id, now).changes === 1,
     /** Deletes at most `most` that have expired. Returns how many. */
     purge: (most: number, now = Date.now()): number => purge.run(now, most).changes,
+    /** Deletes at most `most` of the oldest responses of an organization that stores too many. Returns which one, if any does. */
+    trim(limits: Pick<CreationLimits, 'responses' | 'responseBytes'>, most: number): string | undefined {
+      const organization = above.get(limits.responses, limits.responseBytes)
+      if (organization !== undefined) trim.run(organization, most)
+      return organization
+    },
     write,
   }
 }
@@ -90,11 +106,14 @@ function sharedText(text: string): Uint8Array {
 /** A function that writes a response; one with the same id in the same organization is replaced. */
 export function responseWriter(db: Connection): (response: SentResponse) => void {
   const insert = db.prepare(`
-    INSERT OR REPLACE INTO responses
+    INSERT INTO responses
       (organization, id, created_at, expires_at, previous, model, provider, native, input, response)
     VALUES (@organization, @id, @createdAt, @expiresAt, @previous, @model, @provider, @native, CAST(@input AS TEXT), @response)`)
+  // Not by a conflict of the insert: that would run no triggers.
+  const replace = db.prepare('DELETE FROM responses WHERE organization = ? AND id = ?')
   const insertItem = db.prepare('INSERT OR REPLACE INTO response_items (organization, id, response) VALUES (?, ?, ?)')
   return (response) => {
+    replace.run(response.organization, response.id)
     insert.run({ ...response, native: response.native ? 1 : 0 })
     for (const item of itemIds(response.response)) insertItem.run(response.organization, item, response.id)
   }

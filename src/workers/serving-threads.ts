@@ -152,12 +152,12 @@ function openHandover(
 }
 
 function linesOptions(served: Served, own: OpenLines & { count: number; routes: Routes }): LinesOptions {
-  const { watch, accounting, log, environment: env, sampling, patienceMs, keepAliveMs } = served
+  const { watch, accounting, log, environment: env, sampling, keepAliveMs } = served
   const { count, port, routes, handover, routing } = own
   const { path: configPath, server, manage, store: stored } = watch.current().config
   const cacheFolder = watch.current().cache.folder
   const logs = { logLevels: levelsOf(log), storeUrl: stored.url, cacheFolder }
-  const ways = { configPath, env: { ...env }, sampling, patienceMs, keepAliveMs, workers: count, ...logs }
+  const ways = { configPath, env: { ...env }, sampling, keepAliveMs, workers: count, ...logs }
   return {
     count,
     setup: { ...ways, host: server.host, port, servesManagement: manage.port === null },
@@ -240,7 +240,7 @@ function together(parts: readonly CallsUnderWay[]): CallsUnderWay {
 }
 
 /** The address of the management API serves no calls. */
-function managementContext({ watch, accounting, log, sampling, patienceMs, keepAliveMs }: Served): ServerContext {
+function managementContext({ watch, accounting, log, sampling, keepAliveMs }: Served): ServerContext {
   const server = () => watch.current().config.server
   return {
     services() {
@@ -253,7 +253,7 @@ function managementContext({ watch, accounting, log, sampling, patienceMs, keepA
     onThrown: accounting.damage.saw,
     stopping: () => false,
     running: new RunningRequests(),
-    patienceMs,
+    clientTimeoutMs: () => server().clientTimeoutMs,
     keepAliveMs,
     keepsAliveEarly: () => false,
   }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { modelEntry, modelList } from '../../src/api/models/list.ts'
+import { listedIn, modelEntry } from '../../src/api/models/list.ts'
 import type { ModelEntry } from '../../src/core/models/model.ts'
 
 const chat: ModelEntry = {
@@ -127,19 +127,18 @@ describe('a model list', () => {
     { id: 'maker/m2', entry: { ...chat, api: 'image' } },
     { id: 'maker/m1', entry: chat },
   ]
-  const ids = (list: unknown) => (list as { data: { id: string }[] }).data.map(({ id }) => id)
+  const ids = (list: { id: string }[]) => list.map(({ id }) => id)
 
-  test('is an envelope, sorted by id', () => {
-    expect(modelList(models)).toMatchObject({ object: 'list' })
-    expect(ids(modelList(models))).toEqual(['maker/m1', 'maker/m2'])
+  test('is sorted by id', () => {
+    expect(ids(listedIn(models))).toEqual(['maker/m1', 'maker/m2'])
   })
 
   test('has one modality on request', () => {
-    expect(ids(modelList(models, { api: 'chat' }))).toEqual(['maker/m1'])
+    expect(ids(listedIn(models, { api: 'chat' }))).toEqual(['maker/m1'])
   })
 
   test('may be empty', () => {
-    expect(modelList([], { flatPrices: true })).toEqual({ object: 'list', data: [] })
+    expect(listedIn([], {})).toEqual([])
   })
 })
 
@@ -148,7 +147,7 @@ test('a list without names has no alias and no policy', () => {
     { id: 'maker/m1', entry: { ...chat, api: 'decision' } },
     { id: 'judge', entry: { ...chat, api: 'decision' }, isName: true },
   ]
-  const idsOf = (form: object) => (modelList(models, form).data as { id: string }[]).map(({ id }) => id)
+  const idsOf = (form: object) => listedIn(models, form).map(({ id }) => id)
   expect(idsOf({ api: 'decision', names: false })).toEqual(['maker/m1'])
   expect(idsOf({ api: 'decision' })).toEqual(['judge', 'maker/m1'])
   expect(idsOf({ api: 'chat' })).toEqual([])

@@ -112,7 +112,6 @@ export async function testRouter(
     settings?: object
     threads?: number
     env?: NodeJS.ProcessEnv
-    patienceMs?: number
     keepAliveMs?: number
   } = {},
 ): Promise<TestRouter> {
@@ -123,7 +122,6 @@ export async function testRouter(
     env: { ...options.env, INFERENCE_ROUTER_ADMIN_KEY: testKey },
     log: pino({ level: 'silent' }),
     earlier: { known, cache },
-    ...(options.patienceMs !== undefined && { patienceMs: options.patienceMs }),
     ...(options.keepAliveMs !== undefined && { keepAliveMs: options.keepAliveMs }),
   })
   for (const [path, source] of router.snapshot().sources) if (path.startsWith(root)) known.set(path, source)

@@ -12,7 +12,11 @@ import { eventually } from '../helpers/time.ts'
 /** A server that answers everything with this body; what became of each answer. */
 async function serving(answer: () => StreamedBody, patienceMs = 60_000) {
   const running = new RunningRequests()
-  const context = { running, patienceMs, log: pino({ level: 'silent' }) } as unknown as ServerContext
+  const context = {
+    running,
+    clientTimeoutMs: () => patienceMs,
+    log: pino({ level: 'silent' }),
+  } as unknown as ServerContext
   const ended: ('sent' | 'thrown')[] = []
   const server = createServer((_, response) => {
     const own = running.begin(response)

@@ -52,7 +52,7 @@ async function call(
       targets,
       rules: { ...defaultRouting, ...rules },
       signal: new AbortController().signal,
-      caller: { organization, isLow: false },
+      caller: { organization, key: 'k', isLow: false },
       ...(acts && { acts }),
       async attempt({ provider: { slug } }, limit) {
         const end = ends[requested.length]
@@ -168,7 +168,7 @@ describe('what is told', () => {
         targets: [a, b],
         rules: { ...defaultRouting, retries: 0 },
         signal: new AbortController().signal,
-        caller: { organization: 'o', isLow: false },
+        caller: { organization: 'o', key: 'k', isLow: false },
         attempt: async () => ({
           dropped: [],
           error: asked++ === 0 ? new RouterError('provider_failed', 'It failed.', { provider: 'a' }) : own,
@@ -233,7 +233,7 @@ describe('time', () => {
       targets: [a, b, c] as const,
       rules: { ...defaultRouting, totalMs: 1_000 },
       signal: new AbortController().signal,
-      caller: { organization: 'o', isLow: false },
+      caller: { organization: 'o', key: 'k', isLow: false },
       onFailed() {},
     }
     const limits: AttemptLimits[] = []
@@ -264,7 +264,7 @@ test('a call whose own time is up says nothing of its target', async () => {
         targets: [a, b],
         rules: { ...defaultRouting, totalMs: 1 },
         signal: new AbortController().signal,
-        caller: { organization: 'o', isLow: false },
+        caller: { organization: 'o', key: 'k', isLow: false },
         onFailed() {},
         async attempt() {
           state.at += 1

@@ -104,9 +104,9 @@ test('several models of another kind have the smallest limits', () => {
 })
 
 describe('in lists', () => {
-  test('a policy has the facts that hold for all its targets, an alias those of what it stands for', () => {
+  test('a policy has the facts that hold for all its targets, an alias those of what it stands for', async () => {
     const policies = { both: ['one/eu', 'two/keeps'], first: ['one/eu'] }
-    const listed = listedModels(directory(), scope({ policies, aliases: { other: 'both' } }))
+    const listed = await listedModels(directory(), scope({ policies, aliases: { other: 'both' } }))
     const facts = (id: string) => listed.find((one) => one.id === id)?.entry
     const both = { data_retention: true, data_used_for_training: true, geolocation: 'eu' }
     expect(facts('both')).toMatchObject(both)
@@ -114,9 +114,9 @@ describe('in lists', () => {
     expect(facts('first')).toMatchObject({ data_retention: false, data_used_for_training: false, geolocation: 'eu' })
   })
 
-  test('a target that the key may not use does not count', () => {
+  test('a target that the key may not use does not count', async () => {
     const policies = { both: ['one/eu', 'two/keeps'] }
-    const listed = listedModels(directory(), scope({ policies, rules: { data_retention: false } }))
+    const listed = await listedModels(directory(), scope({ policies, rules: { data_retention: false } }))
     expect(listed.find(({ id }) => id === 'both')?.entry).toMatchObject({ data_retention: false })
   })
 

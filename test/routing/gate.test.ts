@@ -1,10 +1,11 @@
 import { getEventListeners } from 'node:events'
+import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
 import { type Caller, ConcurrencyLimiter, type Release } from '../../src/routing/health/concurrency-limiter.ts'
 
 const { signal } = new AbortController()
-const of = (organization: string, isLow = false): Caller => ({ organization, isLow })
+const of = (organization: string, isLow = false, key = organization): Caller => ({ organization, key, isLow })
 
 /** A gate, and the names of those that were let in or refused, in that order. */
 function watched(concurrent: number, queue: number) {
@@ -135,6 +136,110 @@ describe('a gate', () => {
     leave()
     gate.enter(of('a'), signal)
     expect(gate.isOpen).toBe(false)
+  })
+})
+
+describe('keys that share a gate', () => {
+  test('one may have all places while no other wants any', () => {
+    const { gate, seen, enter } = watched(4, 10)
+    for (const name of ['1', '2', '3', '4']) enter(name, of('a'))
+    expect([seen.length, gate.running]).toEqual([4, 4])
+  })
+
+  test('a place goes to the key that has the fewest, also within one organization', async () => {
+    const { seen, enter, leave } = watched(3, 100)
+    for (let at = 0; at < 10; at++) enter(`greedy${at}`, of('o', false, 'greedy'))
+    enter('modest', of('o', false, 'modest'))
+    for (let at = 0; at < 3; at++) enter(`late${at}`, of('o', false, 'greedy'))
+    await leave()
+    expect(seen.at(-1)).toBe('modest')
+  })
+
+  test('one that had all places leaves a tenth to others, at least one, for a minute after another had to wait', async () => {
+    vi.useFakeTimers()
+    try {
+      const { gate, seen, enter, leave } = watched(4, 0)
+      for (const name of ['1', '2', '3', '4']) enter(name, of('o', false, 'greedy'))
+      enter('modest', of('o', false, 'modest'))
+      expect(seen.at(-1)).toBe('modest rate_limited')
+      await leave()
+      enter('5', of('o', false, 'greedy'))
+      expect(seen.at(-1)).toBe('5 rate_limited')
+      enter('modest', of('o', false, 'modest'))
+      expect([seen.at(-1), gate.running]).toEqual(['modest', 4])
+      await leave()
+      await vi.advanceTimersByTimeAsync(60_001)
+      enter('6', of('o', false, 'greedy'))
+      expect(seen.at(-1)).toBe('6')
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
+  test('one that waits for itself alone leaves nothing', async () => {
+    const { seen, enter, leave } = watched(2, 0)
+    for (const name of ['1', '2', '3']) enter(name, of('a'))
+    await leave()
+    enter('4', of('a'))
+    expect(seen).toEqual(['1', '2', '3 rate_limited', '4'])
+  })
+
+  test('one must yield while others wait and it has nearly all places', async () => {
+    const { gate, enter, leave } = watched(2, 5)
+    enter('1', of('o', false, 'greedy'))
+    enter('2', of('o', false, 'greedy'))
+    enter('3', of('o', false, 'greedy'))
+    const yields = () => [gate.mustYield({ key: 'greedy' }), gate.mustYield({ key: 'modest' })]
+    expect(yields()).toEqual([false, false])
+    enter('4', of('p', false, 'modest'))
+    expect(yields()).toEqual([true, false])
+    await leave()
+    expect(yields()).toEqual([false, false])
+  })
+
+  test('one whose calls fill the queue makes room there for another of its organization', async () => {
+    const { seen, enter } = watched(1, 3)
+    for (let at = 0; at < 4; at++) enter(`greedy${at}`, of('o', false, 'greedy'))
+    enter('modest', of('o', false, 'modest'))
+    await vi.waitFor(() => expect(seen).toEqual(['greedy0', 'greedy1 rate_limited']))
+  })
+
+  test('no call is lost and no more run than may, whatever keys come and go', async () => {
+    const { signal } = new AbortController()
+    const steps = fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c'), fc.boolean(), fc.boolean()), { maxLength: 80 })
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 1, max: 5 }), steps, async (concurrent, taken) => {
+        const gate = new ConcurrencyLimiter(() => ({ concurrent, queue: 5 }))
+        const leaves: Release[] = []
+        const waiting: Promise<unknown>[] = []
+        for (const [key, isLow, leaves1] of taken) {
+          if (leaves1) leaves.shift()?.()
+          try {
+            const entered = gate.enter({ organization: key === 'c' ? 'p' : 'o', key, isLow }, signal, 20)
+            if (entered instanceof Promise) {
+              waiting.push(
+                entered.then(
+                  (leave) => leaves.push(leave),
+                  () => {},
+                ),
+              )
+            } else leaves.push(entered)
+          } catch {}
+          await Promise.resolve()
+          expect(gate.running).toBeLessThanOrEqual(concurrent)
+        }
+        while (leaves.length > 0) {
+          leaves.shift()?.()
+          await Promise.resolve()
+          await Promise.resolve()
+        }
+        await Promise.all(waiting)
+        for (const leave of leaves) leave()
+        expect([gate.running, gate.waiting]).toEqual([0, 0])
+        expect(gate.mustYield({ key: 'a' })).toBe(false)
+      }),
+      { numRuns: 30 },
+    )
   })
 })
 

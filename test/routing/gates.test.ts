@@ -7,14 +7,16 @@ test('only targets that calls go to are told of: clients may have invented the n
   const target = (model: string) =>
     ({ provider: { slug: 'p', limits: { concurrent: 2, queue: 2 } }, model }) as unknown as Target
   for (let index = 0; index < 100; index++) gates.of(target(`invented-${index}`))
-  const leave = await gates.of(target('used'))?.enter({ organization: 'a', isLow: false }, new AbortController().signal)
+  const leave = await gates
+    .of(target('used'))
+    ?.enter({ organization: 'a', key: 'k', isLow: false }, new AbortController().signal)
   expect(gates.standings()).toEqual([{ name: 'p/used', running: 1, waiting: 0, max: 2 }])
   leave?.()
   expect(gates.standings()).toEqual([])
 })
 
 const { signal } = new AbortController()
-const caller = { organization: 'a', isLow: false }
+const caller = { organization: 'a', key: 'k', isLow: false }
 const limited = (model: string, concurrent: number, queue: number) =>
   ({ provider: { slug: 'p', limits: { concurrent, queue } }, model }) as unknown as Target
 

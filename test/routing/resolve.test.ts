@@ -183,17 +183,17 @@ describe('the listed models', () => {
   const managed = { m: ['away/m', 'one/eu'], none: ['away/m'] }
   const ids = (listed: { id: string }[]) => listed.map(({ id }) => id).toSorted()
 
-  test('are for all callers the configured models, without names', () => {
-    expect(ids(listedModels(directory(managed)))).toEqual(['one/eu', 'one/us', 'two/keeps', 'two/silent'])
+  test('are for all callers the configured models, without names', async () => {
+    expect(ids(await listedModels(directory(managed)))).toEqual(['one/eu', 'one/us', 'two/keeps', 'two/silent'])
   })
 
-  test('are in a scope the models it leaves and the names that lead to one, with its facts', () => {
+  test('are in a scope the models it leaves and the names that lead to one, with its facts', async () => {
     const within = scope({
       aliases: { a: 'm', bad: 'one/us' },
       policies: { p: ['one/us', 'one/eu'] },
       approved: ['one/eu'],
     })
-    const listed = listedModels(directory(managed), within)
+    const listed = await listedModels(directory(managed), within)
     expect(ids(listed)).toEqual(['a', 'm', 'one/eu', 'p'])
     expect(listed.find(({ id }) => id === 'p')).toEqual({
       id: 'p',
@@ -203,8 +203,8 @@ describe('the listed models', () => {
     expect(listed.find(({ id }) => id === 'a')?.entry.description).toBeUndefined()
   })
 
-  test('has each id once: a name replaces the model that it hides', () => {
-    const listed = listedModels(directory(managed), scope({ aliases: { 'one/us': 'one/eu' } }))
+  test('has each id once: a name replaces the model that it hides', async () => {
+    const listed = await listedModels(directory(managed), scope({ aliases: { 'one/us': 'one/eu' } }))
     expect(listed.filter(({ id }) => id === 'one/us')).toMatchObject([{ isName: true, entry: { geolocation: 'eu' } }])
   })
 
@@ -212,17 +212,43 @@ describe('the listed models', () => {
     expect(ids(listedPolicies(directory(managed)))).toEqual(['m'])
   })
 
-  test('can be called, and others cannot', () => {
+  test('can be called, and others cannot', async () => {
     const within = scope({
       aliases: { a: 'one/us' },
       approved: ['one/*'],
       access: ['a', 'one/eu'],
       rules: { data_used_for_training: false },
     })
-    const listed = ids(listedModels(directory(managed), within))
+    const listed = ids(await listedModels(directory(managed), within))
     expect(listed).toEqual(['a', 'm', 'one/eu'])
     for (const id of listed) expect(targets(id, within, managed), id).toEqual([expect.stringContaining('one/')])
     for (const id of ['two/keeps', 'two/silent', 'none'])
       expect(targets(id, within, managed), id).toEqual(refused(404, ''))
+  })
+
+  test('look the targets of a policy up once, however many aliases it has', async () => {
+    const policies = { p: ['one/eu', 'one/us', 'two/keeps'] }
+    const known = directory()
+    let lookedUp = 0
+    const counting = {
+      ...known,
+      identify(provider: string, model: string) {
+        lookedUp++
+        return known.identify(provider, model)
+      },
+    }
+    const aliases = Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`a${index}`, 'p']))
+    const listed = await listedModels(counting, scope({ aliases, policies }))
+    expect(ids(listed)).toHaveLength(505)
+    expect(lookedUp).toBeLessThan(20)
+  })
+
+  test('give an alias what it promises or allows by itself, beside others of the same policy', async () => {
+    const policies = { p: ['one/eu', 'one/us'] }
+    const aliases = { plain: 'p', 'near@eu': 'p', granted: 'p' }
+    const listed = await listedModels(directory(), scope({ aliases, policies, access: ['granted', 'near@eu'] }))
+    expect(ids(listed)).toEqual(['granted', 'near@eu'])
+    const facts = (id: string) => listed.find((one) => one.id === id)?.entry.geolocation
+    expect([facts('near@eu'), facts('granted')]).toEqual(['eu', 'global'])
   })
 })

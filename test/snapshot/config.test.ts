@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
+import { defaultCreationLimits } from '../../src/core/creation-limits.ts'
 import { parse } from 'yaml'
 import { defaultHealth, defaultRouting } from '../../src/core/routing/rules.ts'
 import { findConfig, loadConfig, needRestart } from '../../src/snapshot/config.ts'
@@ -23,10 +24,11 @@ test('everything has a default; paths are relative to the file', async () => {
       body: { bytes: 50 * 1024 * 1024, values: 200_000, unknownFields: 1_000 },
       cors: [],
       keepAlive: 'late',
+      clientTimeoutMs: 30_000,
       limits: { concurrent: 5_000, queue: 1_000 },
     },
     answers: { bytes: 32 * 1024 * 1024, eventBytes: 8 * 1024 * 1024, values: 250_000 },
-    manage: { port: null },
+    manage: { port: null, limits: defaultCreationLimits },
     store: { url: `sqlite:${join(folder, 'data/router.sqlite')}` },
     folders: {
       providers: join(folder, 'providers'),

@@ -196,3 +196,41 @@ describe('a response that is settled with its call', () => {
     store.close()
   })
 })
+
+describe('the responses of an organization that stores too many', () => {
+  const few = { responses: 2, responseBytes: 1_000_000 }
+
+  test('are deleted, the oldest first, as long as there are more than its limit', () => {
+    const { responses } = memory()
+    for (let at = 0; at < 5; at++) responses.write(response({ id: `resp_${at}`, createdAt: at }))
+    for (let at = 0; at < 2; at++) responses.write(response({ organization: 'other', id: `resp_${at}` }))
+    let rounds = 0
+    while (responses.trim(few, 1) === 'acme') rounds++
+    expect(rounds).toBe(3)
+    const left = ['acme', 'other'].map((organization) =>
+      [0, 1, 2, 3, 4].filter((at) => responses.find(organization, `resp_${at}`, 0)),
+    )
+    expect(left).toEqual([
+      [3, 4],
+      [0, 1],
+    ])
+  })
+
+  test('count by their bytes as well, and those that are replaced, deleted or expired do not count', () => {
+    const { responses } = memory()
+    const long = { responses: 100, responseBytes: 1_000 }
+    const input = `["${'ä'.repeat(300)}"]`
+    responses.write(response({ input }))
+    responses.write(response({ input }))
+    expect(responses.trim(long, 10)).toBeUndefined()
+    responses.write(response({ id: 'resp_2', input }))
+    expect(responses.delete('acme', 'resp_2')).toBe(true)
+    responses.write(response({ id: 'resp_3', input, expiresAt: 1 }))
+    responses.purge(10)
+    expect(responses.trim(long, 10)).toBeUndefined()
+    responses.write(response({ id: 'resp_4', input }))
+    expect(responses.trim(long, 1)).toBe('acme')
+    expect(responses.trim(long, 1)).toBeUndefined()
+    expect(responses.find('acme', 'resp_4')).toBeDefined()
+  })
+})

@@ -6,6 +6,7 @@ import Database from 'better-sqlite3'
 import { pino } from 'pino'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { openAccounting } from '../../src/app/accounting.ts'
+import { defaultCreationLimits } from '../../src/core/creation-limits.ts'
 import type { Held } from '../../src/lending/account.ts'
 import { openBank } from '../../src/lending/bank.ts'
 import { controlPathOf, openStore } from '../../src/store/open.ts'
@@ -89,7 +90,7 @@ test('books come back as soon as the database can be used', async () => {
   const started = new AsyncDisposableStack()
   ends.push(() => started.disposeAsync())
   const metrics = { enabled: false, series: 10, labels: [] }
-  const books = openAccounting(storeUrl, { log, onFailure() {}, metrics }, started)
+  const books = openAccounting(storeUrl, { log, onFailure() {}, metrics, limits: () => defaultCreationLimits }, started)
   books.store.waitAtMost(20)
   const handover = await openProcess({ books, recall: async () => [] })
   const own = handover.money()

@@ -2,6 +2,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 import type { NeutralRequest } from '../../src/core/request.ts'
 import { promptTexts } from '../../src/money/estimate-tokens.ts'
 import { openTokenizer } from '../../src/tokenizer/tokenizer.ts'
+import { eventually, limit } from '../helpers/time.ts'
 
 const tokenizer = openTokenizer()
 afterAll(() => tokenizer.close())
@@ -30,6 +31,23 @@ describe('a tokenizer', () => {
 
   test('does not count what is too long', async () => {
     expect(await tokenizer.count(['x'.repeat(4_000_001)])).toBeUndefined()
+  })
+
+  test('takes less than a second for any text: what there is no time for counts as its bytes, which are more', async () => {
+    const text = 'żółć gęślą jaźń '.repeat(200_000)
+    const before = process.cpuUsage()
+    const count = await tokenizer.count([text])
+    const { user } = process.cpuUsage(before)
+    expect(count).toBeGreaterThan(1_000_000)
+    expect(count).toBeLessThanOrEqual(Buffer.byteLength(text))
+    expect(user / 1_000).toBeLessThan(limit(1_500))
+  })
+
+  test('lets no more wait than it can count in time, and counts again afterwards', async () => {
+    const texts = ['x y '.repeat(900_000)]
+    const counts = await Promise.all(Array.from({ length: 8 }, () => tokenizer.count(texts)))
+    expect(counts.filter((count) => count === undefined).length).toBeGreaterThanOrEqual(5)
+    await eventually(async () => expect(await tokenizer.count(['Hello, world!'])).toBe(4))
   })
 })
 

@@ -23,8 +23,16 @@ export type Call = {
   sized: readonly string[]
 }
 
+/** A call of any media type, which a provider refuses. */
+export type LargeCall = { path: string; body?: string | Uint8Array; headers: Record<string, string> }
+
 /** A router in a process of its own with a provider for each format. */
 export type MeasuredRouter = {
+  url: string
+  /** The folder with its database. */
+  folder: string
+  /** What a call takes until the provider has its headers, or it is answered without one; and what it takes in all. */
+  measure(call: LargeCall): Promise<{ admitted: Measured; all: Measured; status: number; text: string }>
   /**
    * What a call takes beyond what it may: descriptions; and its status. Too much time is measured three times: a machine has
    * other work as well.
@@ -60,12 +68,22 @@ export function refuse(response: ServerResponse): void {
 }
 
 /** Starts it; it has served a few calls in each way before. */
-export async function measuredRouter(): Promise<MeasuredRouter> {
+export async function measuredRouter(
+  options: { files?(url: string): Record<string, string>; settings?: object } = {},
+): Promise<MeasuredRouter> {
   let answer: (response: ServerResponse) => void | Promise<void> = refuse
-  const provider = createServer((incoming, response) => void incoming.resume().on('end', () => answer(response)))
+  let arrived = () => {}
+  const provider = createServer((incoming, response) => {
+    arrived()
+    incoming.resume().on('end', () => answer(response))
+  })
   await once(provider.listen(0, '127.0.0.1'), 'listening')
   const { port } = provider.address() as AddressInfo
-  const { folder, configPath } = routerFolder({ threads: 1, files: manifests(`http://127.0.0.1:${port}`) })
+  const { folder, configPath } = routerFolder({
+    threads: 1,
+    files: { ...manifests(`http://127.0.0.1:${port}`), ...options.files?.(`http://127.0.0.1:${port}`) },
+    ...(options.settings && { settings: options.settings }),
+  })
   const child = fork(join(import.meta.dirname, 'router-child.ts'), [configPath], {
     // A young generation that stays as small as with few calls: how large it grows says nothing about what calls take.
     execArgv: [...serverFlags, ...lateFlags(1), `--max-semi-space-size=${usualMb}`, '--expose-gc'],
@@ -91,6 +109,24 @@ export async function measuredRouter(): Promise<MeasuredRouter> {
     for (const slug of slugs) await send(url + path, `{"model":"${slug}/m",${body('{"role":"user","content":"Hi"}')}}`)
   }
   return {
+    url,
+    folder,
+    async measure({ path, body, headers: own }) {
+      answer = refuse
+      await ask(child, 'begin')
+      let admitted: Promise<Measured> | undefined
+      arrived = () => {
+        admitted ??= ask(child, 'look')
+      }
+      const headers = { authorization: `Bearer ${testKey}`, ...own }
+      const sent = body === undefined ? {} : { method: 'POST', body: body as string }
+      const response = await fetch(url + path, { headers, ...sent })
+      const text = await response.text()
+      arrived = () => {}
+      const before = await admitted
+      const all = await ask(child, 'end')
+      return { admitted: before ?? all, all, status: response.status, text }
+    },
     async excesses(call) {
       const bounds = boundsOf(call.sized)
       for (let time = 1; ; time++) {

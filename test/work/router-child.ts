@@ -5,9 +5,9 @@ import { startRouter } from '../../src/app/router.ts'
 
 /**
  * A router that tells its parent what a call takes of it. It is started with its configuration and `--expose-gc`, reports its
- * URL, and answers a question each: `begin`, `hold` in the middle of a call, `end`.
+ * URL, and answers a question each: `begin`, `look` and `hold` in the middle of a call, `end`. A `look` waits for nothing.
  */
-export type Question = 'begin' | 'hold' | 'end'
+export type Question = 'begin' | 'look' | 'hold' | 'end'
 /**
  * `loopMs` is the time of the processor that the event loop has used since `begin`, `sliceMs` the longest that it has not come
  * round to its timers; `heldBytes` what is in memory now and was not at `begin`, garbage aside; `peakBytes` how far the memory
@@ -75,6 +75,10 @@ async function forgetEarlier(): Promise<void> {
 }
 
 process.on('message', async (question: Question) => {
+  if (question === 'look') {
+    look()
+    return void process.send?.({ loopMs, sliceMs, heldBytes: 0, peakBytes: 0 } satisfies Measured)
+  }
   if (question !== 'begin') await whenIdle()
   else await forgetEarlier()
   look()

@@ -16,16 +16,14 @@ type NamedModel = { id: string; entry: ModelFacts; isName?: boolean }
  */
 export type ListForm = { api?: string; names?: boolean; flatPrices?: boolean | 'billed' }
 
-/** The body of a model list, sorted by id: `{object: 'list', data: [model entry]}`. */
-export function modelList(
-  models: Iterable<NamedModel>,
-  { api, names = true, flatPrices = false }: ListForm = {},
-): JsonObject {
-  const data = [...models]
+/** Returns the models that a list contains, sorted by id. */
+export function listedIn<Model extends NamedModel>(
+  models: Iterable<Model>,
+  { api, names = true }: Pick<ListForm, 'api' | 'names'> = {},
+): Model[] {
+  return [...models]
     .filter(({ entry, isName }) => (api === undefined || entry.api === api) && (names || !isName))
     .sort((one, other) => (one.id < other.id ? -1 : 1))
-    .map(({ id, entry }) => modelEntry(id, entry, flatPrices))
-  return { object: 'list', data }
 }
 
 /**

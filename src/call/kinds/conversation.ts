@@ -1,6 +1,7 @@
 import type { ClientApi } from '../../api/client-api.ts'
 import { readRouting, withFirstModel } from '../../api/router-fields.ts'
 import type { NeutralRequest } from '../../core/request.ts'
+import { andThen } from '../../manifest/run/run-mapping.ts'
 import { estimatePromptTokens } from '../../money/meter.ts'
 import { SeenChat } from '../../plugin/call-view.ts'
 import type { PluginRequest } from '../../plugin/contract.ts'
@@ -28,9 +29,11 @@ export function conversationIn(clientApi: ClientApi): Shared {
     mediaParam: clientApi.wireNames('messages')[0] ?? '',
     read(body, { key, services }) {
       const json = 'json' in body ? body.json : undefined
-      const turn = services.conversations.open(clientApi, key.organization, withFirstModel(json))
-      const request = services.signatures.restore(key, turn.request)
-      return { ...readingOf(request), turn }
+      const opening = services.conversations.open(clientApi, key.organization, withFirstModel(json))
+      return andThen(opening, (turn) => {
+        const request = services.signatures.restore(key, turn.request)
+        return { ...readingOf(request), turn }
+      })
     },
     requireBounds: ({ request }, { maxValues }) => refuseLargeArguments(request, clientApi, maxValues),
     purpose: (read, explanation) => {

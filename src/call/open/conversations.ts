@@ -7,6 +7,7 @@ import type { NeutralRequest } from '../../core/request.ts'
 import { dayMs } from '../../core/time.ts'
 import type { Provider } from '../../manifest/provider.ts'
 import { targetId } from '../../manifest/target.ts'
+import { type YieldToOthers, yieldBetween } from '../../runtime/event-loop.ts'
 import type { Store } from '../../store/open.ts'
 import type { StoredResponse } from '../../store/responses.ts'
 import type { Retention } from '../../store/rules.ts'
@@ -32,45 +33,48 @@ export function openConversations(store: StoredTurns, retentionOf: (organization
         return singleTurn(clientApi.read(mayStore ? body : storedNowhere(body)), mayStore)
       }
       const previous = optional(body.previous_response_id, 'previous_response_id', filledText)
-      const earlier = previous === undefined ? [] : turnsUpTo(store, organization, previous)
-      const now = resolved(store, organization, body.input)
-      const resendTo = new Set<string>()
       const stores = mayStore && body.store !== false
       // If the organization stores no responses here, the provider must not store them either.
       const origin = mayStore ? body : { ...body, store: false }
-      return {
-        request: withoutStore(readAll(clientApi, origin, [...earlier, ...now])),
-        madeBy: [...earlier, ...now].findLast(({ from }) => from)?.from,
-        bodyFor: (provider) => bodyFor(provider, origin, { earlier, now, resendTo }),
-        lostFor: (provider) => lostFor(provider, { earlier, now, resendTo }),
-        mustResend(error, { slug }) {
-          if (resendTo.has(slug) || !isLostResponse(error)) return false
-          resendTo.add(slug)
-          return true
-        },
-        withPrevious: (payload) => (previous === undefined ? payload : withPreviousId(payload, previous)),
-        stores,
-        mayStore,
-        responseToStore(response, text, { target, sameFormat, storesItself }) {
-          const { id, status } = response
-          if (!stores || typeof id !== 'string' || (status !== 'completed' && status !== 'incomplete')) return undefined
-          const createdAt = Date.now()
-          const { slug } = target.provider
-          return {
-            id,
-            organization,
-            createdAt,
-            expiresAt: createdAt + days * dayMs,
-            previous: previous ?? null,
-            model: targetId(target),
-            provider: slug,
-            native: sameFormat && storesItself,
-            // Items left out because the provider could not read them would not be readable later either.
-            input: JSON.stringify(now.flatMap((segment) => (sameFormat ? readableBy(slug, segment) : segment.items))),
-            response: text,
-          }
-        },
+      const turnOf = (earlier: readonly Segment[], now: readonly Segment[]): Turn => {
+        const resendTo = new Set<string>()
+        return {
+          request: withoutStore(readAll(clientApi, origin, [...earlier, ...now])),
+          madeBy: [...earlier, ...now].findLast(({ from }) => from)?.from,
+          bodyFor: (provider) => bodyFor(provider, origin, { earlier, now, resendTo }),
+          lostFor: (provider) => lostFor(provider, { earlier, now, resendTo }),
+          mustResend(error, { slug }) {
+            if (resendTo.has(slug) || !isLostResponse(error)) return false
+            resendTo.add(slug)
+            return true
+          },
+          withPrevious: (payload) => (previous === undefined ? payload : withPreviousId(payload, previous)),
+          stores,
+          mayStore,
+          responseToStore(response, text, { target, sameFormat, storesItself }) {
+            const { id, status } = response
+            if (!stores || typeof id !== 'string' || (status !== 'completed' && status !== 'incomplete')) return undefined
+            const createdAt = Date.now()
+            const { slug } = target.provider
+            return {
+              id,
+              organization,
+              createdAt,
+              expiresAt: createdAt + days * dayMs,
+              previous: previous ?? null,
+              model: targetId(target),
+              provider: slug,
+              native: sameFormat && storesItself,
+              // Items left out because the provider could not read them would not be readable later either.
+              input: JSON.stringify(now.flatMap((segment) => (sameFormat ? readableBy(slug, segment) : segment.items))),
+              response: text,
+            }
+          },
+        }
       }
+      const items = itemsOf(body.input)
+      if (previous === undefined && !items.some(isReference)) return turnOf([], items.map(ownItem))
+      return continued(store, organization, { previous, items }).then(({ earlier, now }) => turnOf(earlier, now))
     },
   }
 }
@@ -93,24 +97,61 @@ function singleTurn(request: NeutralRequest, mayStore: boolean): Turn {
   }
 }
 
+function ownItem(item: Json): Segment {
+  return { items: [item] }
+}
+
+/**
+ * Returns the turns up to a response, and the items of an input with its references replaced. Yields to the event loop: a short request may
+ * lead to megabytes.
+ */
+async function continued(
+  store: StoredTurns,
+  organization: string,
+  { previous, items }: { previous: string | undefined; items: readonly Json[] },
+): Promise<{ earlier: Segment[]; now: Segment[] }> {
+  const yieldToOthers = yieldBetween()
+  const earlier = previous === undefined ? [] : await turnsUpTo(store, organization, { last: previous, yieldToOthers })
+  return { earlier, now: await resolved(store, organization, { items, yieldToOthers }) }
+}
+
 /** Returns the turns up to a response, the oldest first. */
-function turnsUpTo(store: StoredTurns, organization: string, last: string): Segment[] {
+async function turnsUpTo(
+  store: StoredTurns,
+  organization: string,
+  { last, yieldToOthers }: { last: string; yieldToOthers: YieldToOthers },
+): Promise<Segment[]> {
   const turns: StoredResponse[] = []
   let characters = 0
   for (let id: string | null = last; id !== null; ) {
+    await yieldToOthers()
     const turn: StoredResponse = store.responses.find(organization, id) ?? missing(id)
     characters += turn.input.length + turn.response.length
     if (turns.length === maxTurns || characters > maxCharacters) throw tooLong()
     turns.push(turn)
     id = turn.previous
   }
-  if (characters > 2 * maxValues && valuesOf(turns) > maxValues) throw tooLong()
-  return turns.reverse().map((turn) => ({ from: turn, items: [...JSON.parse(turn.input), ...outputOf(turn)] }))
+  if (characters > 2 * maxValues) await requireFewValues(turns, yieldToOthers)
+  const segments: Segment[] = []
+  for (const turn of turns.reverse()) {
+    await yieldToOthers()
+    const input = JSON.parse(turn.input)
+    await yieldToOthers()
+    segments.push({ from: turn, items: [...input, ...outputOf(turn)] })
+  }
+  return segments
 }
 
-/** Counts the JSON values of turns before any of them is parsed. */
-function valuesOf(turns: readonly StoredResponse[]): number {
-  return turns.reduce((sum, { input, response }) => sum + valuesIn(input) + valuesIn(response), 0)
+/** Counts the JSON values of turns before any of them is parsed. Throws RouterError 400 for too many. */
+async function requireFewValues(turns: readonly StoredResponse[], yieldToOthers: YieldToOthers): Promise<void> {
+  let values = 0
+  for (const { input, response } of turns) {
+    for (const text of [input, response]) {
+      await yieldToOthers()
+      values += valuesIn(text)
+      if (values > maxValues) throw tooLong()
+    }
+  }
 }
 
 function outputOf({ response }: StoredResponse): Json[] {
@@ -128,18 +169,38 @@ function tooLong(): RouterError {
   return new RouterError('invalid_request', message, { param: 'previous_response_id' })
 }
 
-/** Returns an input with its item references replaced by the items. */
-function resolved(store: StoredTurns, organization: string, input: Json | undefined): Segment[] {
+/** Returns items with references to others replaced by those. */
+async function resolved(
+  store: StoredTurns,
+  organization: string,
+  { items, yieldToOthers }: { items: readonly Json[]; yieldToOthers: YieldToOthers },
+): Promise<Segment[]> {
   const known = new Map<Json | undefined, Segment>()
-  return itemsOf(input).map((item, index) => {
-    if (!isReference(item)) return { items: [item] }
-    const found = known.get(item.id)
-    if (found) return found
-    const from = typeof item.id === 'string' ? store.responses.findByItem(organization, item.id) : undefined
-    for (const stored of from ? outputOf(from) : [])
-      if (from && isObject(stored)) known.set(stored.id, { from, items: [stored] })
-    return known.get(item.id) ?? missingItem(item.id, index)
-  })
+  const segments: Segment[] = []
+  let responses = 0
+  let characters = 0
+  for (const [index, item] of items.entries()) {
+    if (!isReference(item)) {
+      segments.push(ownItem(item))
+      continue
+    }
+    if (!known.has(item.id)) {
+      await yieldToOthers()
+      const from = typeof item.id === 'string' ? store.responses.findByItem(organization, item.id) : undefined
+      responses++
+      characters += from?.response.length ?? 0
+      if (responses > maxTurns || characters > maxCharacters) throw tooManyReferences()
+      for (const stored of from ? outputOf(from) : [])
+        if (from && isObject(stored)) known.set(stored.id, { from, items: [stored] })
+    }
+    segments.push(known.get(item.id) ?? missingItem(item.id, index))
+  }
+  return segments
+}
+
+function tooManyReferences(): RouterError {
+  const message = `The items that the input refers to are of more than ${maxTurns} responses, or of more than ${maxCharacters} characters. Send the items themselves.`
+  return new RouterError('invalid_request', message, { param: 'input' })
 }
 
 function missingItem(id: Json | undefined, index: number): never {

@@ -1,6 +1,6 @@
 import type { Key } from '../../access/keys.ts'
 import type { OperationBody } from '../../api/operation-api.ts'
-import type { Caller, ConcurrencyLimiter } from '../../routing/health/concurrency-limiter.ts'
+import type { Caller, ConcurrencyLimiter, Release } from '../../routing/health/concurrency-limiter.ts'
 import type { BodyProgress, Call } from '../types.ts'
 
 /**
@@ -8,25 +8,34 @@ import type { BodyProgress, Call } from '../types.ts'
  * whose body is slow gives its place to others until the body has arrived. Rejects with RouterError `rate_limited`.
  */
 export async function readAfterAdmission(
-  key: Pick<Key, 'organization' | 'labels'>,
-  { signal, atEnd, readBody }: Pick<Call, 'signal' | 'atEnd' | 'readBody'>,
+  key: Pick<Key, 'id' | 'organization' | 'labels'>,
+  { signal, atEnd, onAdmitted, readBody }: Pick<Call, 'signal' | 'atEnd' | 'onAdmitted' | 'readBody'>,
   { gate, onField }: { gate: ConcurrencyLimiter } & Pick<BodyProgress, 'onField'>,
 ): Promise<OperationBody> {
   const caller = callerOf(key)
-  const entering = gate.enter(caller, signal)
-  const leave = entering instanceof Promise ? await entering : entering
-  atEnd(leave)
+  let leave: Release = () => {}
+  const enter = async () => {
+    const entering = gate.enter(caller, signal)
+    leave = entering instanceof Promise ? await entering : entering
+    atEnd(leave)
+  }
+  await enter()
+  onAdmitted?.(() => {
+    const yields = gate.mustYield(caller)
+    if (yields) leave()
+    return yields
+  })
   let isSlow = false
   const onSlow = () => {
     isSlow = true
     leave()
   }
   const body = await readBody({ onSlow, onField })
-  if (isSlow) atEnd(await gate.enter(caller, signal))
+  if (isSlow) await enter()
   return body
 }
 
 /** Returns the caller, for limits of concurrency. Calls of keys with the label `priority: low` are refused first. */
-export function callerOf({ organization, labels }: Pick<Key, 'organization' | 'labels'>): Caller {
-  return { organization, isLow: labels.priority === 'low' }
+export function callerOf({ id, organization, labels }: Pick<Key, 'id' | 'organization' | 'labels'>): Caller {
+  return { organization, key: id, isLow: labels.priority === 'low' }
 }

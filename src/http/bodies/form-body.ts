@@ -77,7 +77,7 @@ function receive(request: IncomingMessage, parser: FormParser, limits: FormLimit
   let quietMs = 0
   const end = () => parser.end()
   const stop = () => {
-    running.upload = undefined
+    running.transfer = undefined
     request.off('data', take).off('end', end)
   }
   const fail = (error: RouterError) => {
@@ -105,7 +105,7 @@ function receive(request: IncomingMessage, parser: FormParser, limits: FormLimit
     resolve({ fields, files, dispose: () => parser.dispose() })
   }
   if (running.signal.aborted) throw running.signal.reason
-  running.upload = { waited, fail }
+  running.transfer = { waited, fail }
   request.on('data', take).on('end', end)
   return promise
 }

@@ -149,7 +149,7 @@ function receive(
       else reader.take?.(chunk)
     }
     const stop = () => {
-      running.upload = undefined
+      running.transfer = undefined
       request.off('data', take)
     }
     const done = (text: string) => {
@@ -168,7 +168,7 @@ function receive(
       if (quietMs > idleMs) fail(invalidBody(`The upload stalled: nothing arrived for ${idleMs} ms.`))
     }
     if (running.signal.aborted) return reject(running.signal.reason)
-    running.upload = { waited, fail }
+    running.transfer = { waited, fail }
     request.on('data', take)
     reader.whenRead(done, fail)
   })

@@ -4,13 +4,13 @@ import { collectPassed } from '../../runtime/collect.ts'
 import type { Response } from '../app.ts'
 import type { ServerContext } from '../context.ts'
 import { addHeaders, headersOf, respond } from '../respond.ts'
-import type { RunningRequest } from '../running-requests.ts'
+import type { RunningRequest, Transfer } from '../running-requests.ts'
 
 /** Limits at which a client is given up. */
 type DeliveryLimits = {
-  /** Aborted when the call must end. */
-  signal: AbortSignal
-  /** Maximum time for which a client may leave pending data unread before it counts as disconnected. Milliseconds. */
+  /** The request; its signal is aborted when the call must end. */
+  running: RunningRequest
+  /** Maximum time for which a client may take nothing of pending data before it counts as disconnected. Milliseconds. */
   idleMs: number
   /** The text sent when a stream that has begun is silent for this long. Milliseconds. */
   keepAlive?: { ms: number; text: string }
@@ -36,6 +36,11 @@ export async function deliver(
     await stream(response, body, mediaType === undefined ? limits : others)
     response.end()
   }
+  await requireRead(response, limits)
+}
+
+/** Waits until a response that has ended is sent; one that its client does not take is cut off. */
+export async function requireRead(response: ServerResponse, limits: DeliveryLimits): Promise<void> {
   if (response.writableLength > 0) await clientRead(response, 'finish', limits)
   if (response.writableLength > 0) response.destroy()
 }
@@ -74,26 +79,51 @@ async function stream(
 function clientRead(
   response: ServerResponse,
   event: 'drain' | 'finish',
-  { signal, idleMs }: DeliveryLimits,
+  { running, idleMs }: DeliveryLimits,
 ): Promise<void> {
   if (response.closed) return Promise.resolve()
+  const { signal } = running
   const { promise, resolve } = Promise.withResolvers<void>()
   let timer: NodeJS.Timeout | undefined
   const endSoon = () => {
     timer = setTimeout(resolve, lastMomentMs)
   }
   response.once(event, resolve).once('close', resolve)
-  // Node restarts this timeout whenever the socket takes data, so a slow client of a large response is not cut off.
-  response.setTimeout(idleMs, () => response.destroy())
+  running.transfer = unread(response, running, idleMs)
   if (signal.aborted) endSoon()
   else signal.addEventListener('abort', endSoon, { once: true })
   return promise.finally(() => {
     clearTimeout(timer)
     signal.removeEventListener('abort', endSoon)
-    response.removeAllListeners('timeout').setTimeout(0)
+    running.transfer = undefined
     response.off(event, resolve).off('close', resolve)
   })
 }
+
+/** Cuts a client off that takes no byte for a time: a shorter one where others wait for its place. */
+function unread(response: ServerResponse, running: RunningRequest, idleMs: number): Transfer {
+  let last = -1
+  let quietMs = 0
+  return {
+    waited(ms) {
+      // Until earlier requests of its connection are answered, nothing can be taken.
+      if (!response.socket) return
+      const left = unsentBytes(response)
+      quietMs = left === last ? quietMs + ms : 0
+      last = left
+      if (quietMs >= idleMs || (quietMs >= yieldingMs && running.giveWay?.())) response.destroy()
+    },
+  }
+}
+
+/** Returns how much the system has not taken yet. Node counts what is queued only until it hands it on: the rest is the handle's. */
+function unsentBytes({ writableLength, socket }: ServerResponse): number {
+  const { _handle: handle } = (socket ?? {}) as { _handle?: { writeQueueSize?: number } | null }
+  return writableLength + (handle?.writeQueueSize ?? 0)
+}
+
+/** Time after which a client that takes nothing loses its place to others. Milliseconds. */
+const yieldingMs = 1_000
 
 /** Time for the last event of an aborted call. */
 const lastMomentMs = 1_000
@@ -111,7 +141,8 @@ export async function sendBody(
   { body, mediaType, endless = false }: StreamedBody,
   { own, context, isHead }: { own: RunningRequest; context: ServerContext; isHead: boolean },
 ): Promise<void> {
-  const { running, patienceMs: idleMs } = context
+  const { running } = context
+  const idleMs = context.clientTimeoutMs()
   if (endless) {
     running.beginEndless(own)
     // It ends when the router does: the connection has no time left for another request.
@@ -122,7 +153,7 @@ export async function sendBody(
   try {
     const pieces = isHead ? nothing() : untilAborted(body, signal, endless)
     const answer = { headers: {}, body: pieces, ...(mediaType !== undefined && { mediaType }) }
-    await deliver(response, answer, { signal, idleMs })
+    await deliver(response, answer, { running: own, idleMs })
   } catch (thrown) {
     if (!response.headersSent) throw thrown
     if (!signal.aborted) context.log.warn({ err: thrown }, 'an answer was cut off')

@@ -4,7 +4,8 @@ export function nearest(name: string, known: Iterable<string>): string | undefin
   let best: string | undefined
   let least = Math.max(1, Math.floor(name.length / 3)) + 1
   for (const candidate of known) {
-    const distance = edits(written, candidate.toLowerCase())
+    if (Math.abs(candidate.length - name.length) >= least) continue
+    const distance = edits(written, candidate.toLowerCase(), least)
     if (distance < least) {
       least = distance
       best = candidate
@@ -19,25 +20,37 @@ export function didYouMean(name: string, known: Iterable<string>): string {
   return meant === undefined ? '' : `; did you mean \`${meant}\`?`
 }
 
-/** Counts the letters that must be added, removed, changed or swapped with their neighbour (Damerau-Levenshtein). */
-function edits(one: string, other: string): number {
-  let beforeLast: number[] = []
-  let last = Array.from({ length: other.length + 1 }, (_, index) => index)
+/**
+ * Counts the letters that must be added, removed, changed or swapped with their neighbour (Damerau-Levenshtein); of `most` or more, any number
+ * that is not less: a name is compared with thousands of others.
+ */
+function edits(one: string, other: string, most: number): number {
+  const width = other.length + 1
+  let beforeLast = new Uint32Array(width)
+  let last = new Uint32Array(width)
+  let current = new Uint32Array(width)
+  for (let column = 0; column < width; column++) last[column] = column
   for (let row = 1; row <= one.length; row++) {
-    const current = [row]
-    for (let column = 1; column <= other.length; column++) {
-      const same = one[row - 1] === other[column - 1]
-      let least = Math.min(at(last, column) + 1, at(current, column - 1) + 1, at(last, column - 1) + (same ? 0 : 1))
-      const swapped = row > 1 && column > 1 && one[row - 1] === other[column - 2] && one[row - 2] === other[column - 1]
-      if (swapped) least = Math.min(least, at(beforeLast, column - 2) + 1)
-      current.push(least)
+    const letter = one.charCodeAt(row - 1)
+    let leastOfRow = row
+    let left = row
+    current[0] = row
+    for (let column = 1; column < width; column++) {
+      const above = last[column] as number
+      const changed = (last[column - 1] as number) + (letter === other.charCodeAt(column - 1) ? 0 : 1)
+      left = Math.min(above + 1, left + 1, changed)
+      const swapped =
+        row > 1 &&
+        column > 1 &&
+        letter === other.charCodeAt(column - 2) &&
+        one.charCodeAt(row - 2) === other.charCodeAt(column - 1)
+      if (swapped) left = Math.min(left, (beforeLast[column - 2] as number) + 1)
+      current[column] = left
+      if (left < leastOfRow) leastOfRow = left
     }
-    beforeLast = last
-    last = current
+    // A swap may skip this row, and adds one.
+    if (leastOfRow > most) return leastOfRow
+    ;[beforeLast, last, current] = [last, current, beforeLast]
   }
-  return at(last, other.length)
-}
-
-function at(row: readonly number[], index: number): number {
-  return row[index] ?? Number.POSITIVE_INFINITY
+  return last[other.length] as number
 }

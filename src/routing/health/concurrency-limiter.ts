@@ -4,8 +4,8 @@ import { type Target, targetId } from '../../manifest/target.ts'
 /** Number of calls that may run at once, and of those that may wait. */
 export type ConcurrencyLimits = { concurrent: number; queue: number }
 
-/** Caller of a call: organizations take turns, and calls of low priority are refused first. */
-export type Caller = { organization: string; isLow: boolean }
+/** Caller of a call: organizations and their keys take turns, and calls of low priority are refused first. */
+export type Caller = { organization: string; key: string; isLow: boolean }
 
 /** Ends an admitted call; later calls have no effect. */
 export type Release = () => void
@@ -13,10 +13,14 @@ export type Release = () => void
 /** Maximum time for which calls wait. Milliseconds. */
 const maxWaitMs = 1_000
 
+/** Time for which a key that held every place leaves some to others. Milliseconds. */
+const leavingMs = 60_000
+
 /**
  * Limiter of concurrent calls. Waiting calls are admitted newest first, as the oldest are the nearest to being given up, with organizations
- * in turn. A call that waits too long, or does not fit in, is refused while it is still worth trying again: immediately, unless it takes
- * the place of a call of low priority, or of the organization that has the most.
+ * in turn, and of one organization the key that has the fewest calls. A call that waits too long, or does not fit in, is refused while it
+ * is still worth trying again: immediately, unless it takes the place of a call of low priority, or of the organization or key that has
+ * the most. One key may have all places as long as nobody else wants one; after that it leaves a tenth of them to others for a minute.
  */
 export class ConcurrencyLimiter {
   readonly #limits: () => ConcurrencyLimits
@@ -26,12 +30,18 @@ export class ConcurrencyLimiter {
   #lowWaiting = 0
   /** Waiting calls by organization, the newest last; the organization whose turn is next comes first. */
   readonly #queues = new Map<string, PendingCaller[]>()
+  /** The calls of each key that has any. */
+  readonly #shares = new Map<string, Share>()
+  /** The share that was the last to have nearly all places. */
+  #largest: Share | undefined
+  /** The key that held nearly all places when another one had to wait, and until when it leaves some. */
+  #leaving: { key: string; until: number } | undefined
 
   constructor(limits: () => ConcurrencyLimits) {
     this.#limits = limits
   }
 
-  /** Checks whether a call would be admitted immediately. */
+  /** Checks whether a place is free. */
   get isOpen(): boolean {
     return this.#running < this.#limits().concurrent
   }
@@ -53,20 +63,28 @@ export class ConcurrencyLimiter {
   /** Returns why a call would be refused immediately; undefined for one that would be admitted, or may wait. */
   refusal(caller: Caller): RouterError | undefined {
     if (this.hasCapacity) return undefined
+    this.#noteContention(caller)
     return this.#placeFor(caller) ? undefined : full()
+  }
+
+  /** Checks whether others wait while this key has nearly all places: a call of it that makes no progress should give its place up. */
+  mustYield({ key }: Pick<Caller, 'key'>): boolean {
+    if (this.#waiting === 0 || this.#holder() !== key) return false
+    return this.#waiting > (this.#shares.get(key)?.waiting ?? 0)
   }
 
   /** Admits a call immediately, or after a wait. Rejects with RouterError `rate_limited`, or with the reason of the signal. */
   enter(caller: Caller, signal: AbortSignal, mostMs = maxWaitMs): Release | Promise<Release> {
-    if (this.isOpen) return this.#acquire()
+    if (this.#isOpenTo(caller.key)) return this.#acquire(caller.key)
     signal.throwIfAborted()
+    this.#noteContention(caller)
     if (this.#waiting >= this.#limits().queue && !this.#makeRoom(caller)) throw full()
     return this.#wait(caller, signal, Math.min(mostMs, maxWaitMs))
   }
 
   async #wait(caller: Caller, signal: AbortSignal, mostMs: number): Promise<Release> {
     const { promise, resolve, reject } = Promise.withResolvers<Release>()
-    const waiting: PendingCaller = { ...caller, resolve, reject }
+    const waiting: PendingCaller = { ...caller, share: this.#shareOf(caller.key), resolve, reject }
     this.#add(waiting)
     const giveUp = (reason: unknown) => {
       if (this.#remove(waiting)) reject(reason)
@@ -82,13 +100,18 @@ export class ConcurrencyLimiter {
     }
   }
 
-  #acquire(): Release {
+  #acquire(key: string): Release {
     this.#running++
+    const share = this.#shareOf(key)
+    share.running++
+    if (this.#isLarge(share)) this.#largest = share
     let isIn = true
     return () => {
       if (!isIn) return
       isIn = false
       this.#running--
+      share.running--
+      this.#forgetIfEmpty(share)
       this.#acquireNext()
     }
   }
@@ -104,19 +127,47 @@ export class ConcurrencyLimiter {
         this.#queues.delete(next.organization)
         this.#queues.set(next.organization, others)
       }
-      next.resolve(this.#acquire())
+      next.resolve(this.#acquire(next.key))
     }
   }
 
-  /** Returns the newest call of the organization whose turn it is; one of low priority only when there is no other. */
+  /**
+   * Returns the call of the organization whose turn it is: of the key that has the fewest calls, the newest; one of low priority only when
+   * there is no other.
+   */
   #next(): PendingCaller | undefined {
     let low: PendingCaller | undefined
     for (const queue of this.#queues.values()) {
-      const usual = queue.findLast(({ isLow }) => !isLow)
+      const open = this.#leaving ? queue.filter(({ key }) => this.#isOpenTo(key)) : queue
+      const usual = leastServed(open)
       if (usual) return usual
-      low ??= queue.at(-1)
+      low ??= open.at(-1)
     }
     return low
+  }
+
+  /** Checks whether a key would get a place: where others had to wait for it, not one of the last ones. */
+  #isOpenTo(key: string): boolean {
+    const { concurrent } = this.#limits()
+    const free = concurrent - this.#running
+    if (this.#leaving && this.#leaving.until <= performance.now()) this.#leaving = undefined
+    return free > (this.#leaving?.key === key ? Math.min(othersPart(concurrent), concurrent - 1) : 0)
+  }
+
+  /** Takes note that a call cannot be admitted: a key that has nearly all places then leaves some, unless it is its own. */
+  #noteContention({ key }: Caller): void {
+    const holder = this.#holder()
+    if (holder !== undefined && holder !== key) this.#leaving = { key: holder, until: performance.now() + leavingMs }
+  }
+
+  /** Returns the key that has more places than it may have when others want some. */
+  #holder(): string | undefined {
+    return this.#largest && this.#isLarge(this.#largest) ? this.#largest.key : undefined
+  }
+
+  #isLarge({ running }: Share): boolean {
+    const { concurrent } = this.#limits()
+    return running > concurrent - othersPart(concurrent)
   }
 
   /** Refuses a call that waits, in place of one that comes. */
@@ -130,14 +181,16 @@ export class ConcurrencyLimiter {
 
   /**
    * Returns the call whose place another one may take: the oldest one of low priority, else the oldest of the organization that has the
-   * most.
+   * most; in the caller's own organization, that of a key that has more than the caller.
    */
-  #placeFor({ organization, isLow }: Caller): PendingCaller | undefined {
+  #placeFor({ organization, key, isLow }: Caller): PendingCaller | undefined {
     if (isLow) return undefined
     const queues = [...this.#queues.values()]
     if (this.#lowWaiting > 0) return queues.flat().find((waiting) => waiting.isLow)
     const most = longest(queues)
-    return most?.[0]?.organization === organization ? undefined : most?.[0]
+    if (most?.[0]?.organization !== organization) return most?.[0]
+    const heaviest = most.reduce((one, other) => (other.share.waiting > one.share.waiting ? other : one))
+    return heaviest.share.waiting > (this.#shares.get(key)?.waiting ?? 0) + 1 ? heaviest : undefined
   }
 
   #add(waiting: PendingCaller): void {
@@ -145,6 +198,7 @@ export class ConcurrencyLimiter {
     if (queue) queue.push(waiting)
     else this.#queues.set(waiting.organization, [waiting])
     this.#waiting++
+    waiting.share.waiting++
     if (waiting.isLow) this.#lowWaiting++
   }
 
@@ -155,12 +209,41 @@ export class ConcurrencyLimiter {
     queue.splice(index, 1)
     if (queue.length === 0) this.#queues.delete(waiting.organization)
     this.#waiting--
+    waiting.share.waiting--
+    this.#forgetIfEmpty(waiting.share)
     if (waiting.isLow) this.#lowWaiting--
     return true
   }
+
+  #shareOf(key: string): Share {
+    const known = this.#shares.get(key)
+    if (known) return known
+    const share: Share = { key, running: 0, waiting: 0 }
+    this.#shares.set(key, share)
+    return share
+  }
+
+  #forgetIfEmpty({ key, running, waiting }: Share): void {
+    if (running + waiting === 0) this.#shares.delete(key)
+  }
 }
 
-type PendingCaller = Caller & { resolve(leave: Release): void; reject(reason: unknown): void }
+/** Numbers of running and waiting calls of one key. */
+type Share = { readonly key: string; running: number; waiting: number }
+
+type PendingCaller = Caller & { share: Share; resolve(leave: Release): void; reject(reason: unknown): void }
+
+/** Returns the places that a key leaves to others, once they want any. */
+function othersPart(concurrent: number): number {
+  return Math.ceil(concurrent / 10)
+}
+
+/** Returns the newest call of usual priority of the key that has the fewest running ones. */
+function leastServed(queue: readonly PendingCaller[]): PendingCaller | undefined {
+  let least: PendingCaller | undefined
+  for (const one of queue) if (!one.isLow && !(least && least.share.running < one.share.running)) least = one
+  return least
+}
 
 function longest(queues: readonly PendingCaller[][]): PendingCaller[] | undefined {
   return queues.reduce<PendingCaller[] | undefined>(

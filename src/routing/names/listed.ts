@@ -9,8 +9,10 @@ import {
   type PricingTier,
 } from '../../core/models/model.ts'
 import { entryAt } from '../../core/models/price-times.ts'
+import { bareName, hasName, isEuropean, policyPrefix } from '../../core/names.ts'
 import { canServe } from '../../manifest/operation.ts'
 import { servedBy, type Target } from '../../manifest/target.ts'
+import { yieldBetween } from '../../runtime/event-loop.ts'
 import { type Directory, resolve } from './resolve.ts'
 import { exclusionOf, type Scope } from './scope.ts'
 
@@ -28,25 +30,50 @@ export type Listable = Directory & {
 
 /**
  * Returns the models that can be called: without a scope all of configured providers; with a scope those that it allows, and the
- * aliases and policies that have a target in it. A name that equals a model's id replaces it.
+ * aliases and policies that have a target in it. A name that equals a model's id replaces it. Yields to the event loop: an organization
+ * may have thousands of names.
  */
-export function listedModels(directory: Listable, scope?: Scope): Listed[] {
+export async function listedModels(directory: Listable, scope?: Scope): Promise<Listed[]> {
+  const yieldToOthers = yieldBetween()
   const names = scope ? namesIn(directory, scope) : []
   const replaced = new Set(names)
-  const models = directory.models().flatMap(({ provider: slug, model, entry }): Listed[] => {
+  const listed: Listed[] = []
+  for (const [index, { provider: slug, model, entry }] of directory.models().entries()) {
+    if (index % modelsAtOnce === 0) await yieldToOthers()
     const id = `${slug}/${model}`
     const provider = directory.providers.get(slug)
-    if (!provider || replaced.has(id)) return []
+    if (!provider || replaced.has(id)) continue
     const serving = servedBy(provider, entry.is ?? model)
-    if (serving.missing.length > 0 || !canServe(serving, entry)) return []
-    return exclusionOf({ id, entry, identify: directory.identify }, scope) ? [] : [{ id, entry }]
-  })
-  return [...models, ...names.flatMap((name) => listedName(name, directory, scope))]
+    if (serving.missing.length > 0 || !canServe(serving, entry)) continue
+    if (!exclusionOf({ id, entry, identify: directory.identify }, scope)) listed.push({ id, entry })
+  }
+  const merged = new Map<string, MergedTargets | undefined>()
+  for (const name of names) {
+    await yieldToOthers()
+    const leads = leadsTo(name, scope)
+    if (!merged.has(leads)) merged.set(leads, mergedTargets(name, directory, scope))
+    listed.push(...listedName(name, merged.get(leads), directory, scope))
+  }
+  return listed
+}
+
+/** Number of models between two looks at the clock. */
+const modelsAtOnce = 100
+
+/** Returns a text that two names share when they lead to the same targets: an alias of a policy has those of the policy. */
+function leadsTo(name: string, scope: Scope | undefined): string {
+  const target = scope?.rules.aliases.get(name)
+  if (target === undefined || !scope) return name
+  const isEuOnly = isEuropean(name) || isEuropean(target)
+  const { accessList } = scope
+  const isNamed = accessList !== null && (hasName(accessList, name) || hasName(accessList, `${policyPrefix}${name}`))
+  // What the alias promises or allows by itself is its own.
+  return `${target.startsWith(policyPrefix) ? policyPrefix : ''}${bareName(target)} ${isEuOnly} ${isNamed}`
 }
 
 /** Returns the managed policies that have a target, without the rules of any organization. */
 export function listedPolicies(directory: Directory): Listed[] {
-  return [...directory.managed.keys()].flatMap((id) => listedName(id, directory))
+  return [...directory.managed.keys()].flatMap((id) => listedName(id, mergedTargets(id, directory), directory))
 }
 
 /** Lists all names, each once. */
@@ -54,22 +81,36 @@ function namesIn({ managed }: Directory, { rules: { aliases, policies } }: Scope
   return [...new Set([...aliases.keys(), ...policies.keys(), ...managed.keys()])]
 }
 
-/** Returns the facts of a listed model at a moment (Unix milliseconds). */
-export function entryOfListed({ entry, targets }: Listed, at: number): ModelEntry {
+/** Returns the facts of a listed model at a moment (Unix milliseconds). Those of the same targets are merged once, in `known`. */
+export function entryOfListed(
+  { entry, targets }: Listed,
+  at: number,
+  known = new Map<readonly ModelEntry[], ModelEntry>(),
+): ModelEntry {
   if (!targets) return entryAt(entry, at)
   const { description } = entry
-  return { ...commonEntry(targets.map((one) => entryAt(one, at))), ...(description !== undefined && { description }) }
+  const common = known.get(targets) ?? commonEntry(targets.map((one) => entryAt(one, at)))
+  known.set(targets, common)
+  return description === undefined ? common : { ...common, description }
 }
 
-/** Returns a name with the facts that all its targets have; empty when it has none. */
-function listedName(name: string, directory: Directory, scope?: Scope): Listed[] {
+/** Targets that a name leads to, and the facts that all of them have. */
+type MergedTargets = Required<Pick<Listed, 'entry' | 'targets'>>
+
+/** Returns the targets of a name; undefined when it has none. */
+function mergedTargets(name: string, directory: Directory, scope?: Scope): MergedTargets | undefined {
   const entries = targetsOf(name, directory, scope).map(({ entry }): ModelEntry => entry ?? { api: 'chat' })
   // Calls go only to those of the same kind.
   const api = entries.some((one) => one.api === 'chat') ? 'chat' : entries[0]?.api
   const targets = entries.filter((one) => one.api === api)
   const [first] = targets
-  if (!first) return []
-  const entry = targets.length > 1 ? commonEntry(targets) : first
+  return first && { entry: targets.length > 1 ? commonEntry(targets) : first, targets }
+}
+
+/** Returns a name with the facts that all its targets have; empty when it has none. */
+function listedName(name: string, merged: MergedTargets | undefined, directory: Directory, scope?: Scope): Listed[] {
+  if (!merged) return []
+  const { entry, targets } = merged
   const description = scope?.rules.aliases.has(name)
     ? undefined
     : (scope?.rules.policies.get(name) ?? directory.managed.get(name))?.description

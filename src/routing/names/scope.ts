@@ -74,17 +74,29 @@ const endpoints: { readonly [api: string]: string } = {
 function lists(list: readonly string[], { id, identify }: Candidate): boolean {
   if (hasModel(list, id)) return true
   // A list that contains one name of a model allows all its names.
-  const nameOf = ({ provider, model }: { provider: string; model: string }) => identify(provider, model)?.name
-  const { provider = '', model = '' } = splitModel(id) ?? {}
-  const name = nameOf({ provider, model })
-  return (
-    name !== undefined &&
-    list.some((other) => {
-      const listed = splitModel(other)
-      return listed !== undefined && listed.provider === provider && nameOf(listed) === name
-    })
-  )
+  const name = canonical(id, identify)
+  return name !== undefined && canonicalNames(list, identify).has(name)
 }
+
+type Identify = Candidate['identify']
+
+/** Returns a model's id with the name by which the catalog knows it; undefined for one that it does not know. */
+function canonical(id: string, identify: Identify): string | undefined {
+  const { provider = '', model = '' } = splitModel(id) ?? {}
+  const name = identify(provider, model)?.name
+  return name === undefined ? undefined : `${provider}/${name}`
+}
+
+/** Returns the canonical ids of a list. Lists never change and have up to thousands of names: each is analyzed once per catalog. */
+function canonicalNames(list: readonly string[], identify: Identify): ReadonlySet<string> {
+  const cached = known.get(list)
+  if (cached?.identify === identify) return cached.names
+  const names = new Set(list.flatMap((id) => canonical(id, identify) ?? []))
+  known.set(list, { identify, names })
+  return names
+}
+
+const known = new WeakMap<readonly string[], { identify: Identify; names: ReadonlySet<string> }>()
 
 function isNamed(list: readonly string[], through: readonly string[]): boolean {
   return through.some((name) => hasName(list, name) || hasName(list, `${policyPrefix}${name}`))

@@ -21,6 +21,8 @@ export type CallsPage = { calls: ListedCall[]; next?: string }
 const [firstRows, maxRows] = [200, 1_000]
 /** Maximum duration of a page, however few calls it has. Milliseconds. */
 const maxMs = 70
+/** Length of labels and metadata after which a page ends: other threads read, write and parse it at once. Characters. */
+const maxCharacters = 1_000_000
 
 /** A function that reads pages of calls, by the index of organizations and times. Throws the engine's errors. */
 export function callsReader(db: Connection, patienceMs = maxMs): (query: CallsQuery) => [CallsPage] {
@@ -33,9 +35,18 @@ export function callsReader(db: Connection, patienceMs = maxMs): (query: CallsQu
     const to = begin ? Math.min(query.to, Number(begin.at) + 1) : query.to
     const rowsIn = rowsBetween<LedgerRow>(db, '*', query)
     const found: CallRecord[] = []
-    const page = (next?: string): [CallsPage] => [
-      { calls: found.slice(0, limit).map(listed), ...(next !== undefined && { next }) },
-    ]
+    const page = (next?: string): [CallsPage] => {
+      const calls: ListedCall[] = []
+      let characters = 0
+      for (const call of found.slice(0, limit)) {
+        // A page that is long enough ends there.
+        if (characters > maxCharacters) return [{ calls, next: (calls.at(-1) as ListedCall).call.id }]
+        const one = listed(call)
+        calls.push(one)
+        characters += JSON.stringify([one.labels, call.metadata]).length
+      }
+      return [{ calls, ...(next !== undefined && { next }) }]
+    }
     let rows = firstRows
     for (const span of callHours(db, { organization, from: query.from, to, filters })) {
       let place = begin && Number(begin.at) < span.to ? begin : startOf(span.to)

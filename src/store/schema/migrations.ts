@@ -163,6 +163,27 @@ export const migrations: readonly Migration[] = [
         WHERE request_id IS NOT NULL;
     `,
   },
+  {
+    name: 'how many responses an organization stores',
+    sql: `
+      CREATE INDEX responses_by_age ON responses (organization, created_at);
+      CREATE TABLE response_sums (
+        organization TEXT NOT NULL PRIMARY KEY,
+        responses INTEGER NOT NULL,
+        bytes INTEGER NOT NULL
+      ) STRICT, WITHOUT ROWID;
+      INSERT INTO response_sums
+        SELECT organization, count(*), sum(octet_length(input) + octet_length(response)) FROM responses GROUP BY organization;
+      CREATE TRIGGER response_sums_more AFTER INSERT ON responses BEGIN
+        INSERT INTO response_sums VALUES (new.organization, 1, octet_length(new.input) + octet_length(new.response))
+          ON CONFLICT (organization) DO UPDATE SET responses = responses + 1, bytes = bytes + excluded.bytes;
+      END;
+      CREATE TRIGGER response_sums_less AFTER DELETE ON responses BEGIN
+        UPDATE response_sums SET responses = responses - 1, bytes = bytes - octet_length(old.input) - octet_length(old.response)
+          WHERE organization = old.organization;
+      END;
+    `,
+  },
 ]
 
 /** Applies the missing migrations in one transaction. Throws StoreError for a database of a newer router. */

@@ -73,7 +73,6 @@ export type LineSetup = {
   storeUrl: string
   logLevels: LogLevels
   sampling: Sampling
-  patienceMs: number
   keepAliveMs: number
   /** How many lines share the limits of calls at once. */
   workers: number

@@ -10,7 +10,7 @@ import {
   pause,
   within,
 } from '../../helpers/provider.ts'
-import { type TestRouter, testKey, testRouter } from '../../helpers/router.ts'
+import { type TestRouter, testKey, testRouter, usualThreads } from '../../helpers/router.ts'
 import { slow } from '../../helpers/slow.ts'
 
 const manifest = (url: string) => `slug: near
@@ -66,7 +66,10 @@ afterAll(async () => {
 })
 
 const near = (patienceMs: number) =>
-  testRouter({ files: { 'providers/near.yaml': manifest(provider.url) }, patienceMs })
+  testRouter({
+    files: { 'providers/near.yaml': manifest(provider.url) },
+    settings: { server: { host: '127.0.0.1', port: 0, threads: usualThreads, client_timeout: `${patienceMs}ms` } },
+  })
 
 const asking = (content: string, more: object = {}) => ({
   model: 'near/m1',
