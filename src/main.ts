@@ -1,3 +1,4 @@
+import { printable } from './cli/printable.ts'
 import { version } from './cli/version.ts'
 import { keepCode } from './runtime/cache-folder.js'
 import { resolveSources } from './runtime/resolve-sources.ts'
@@ -70,13 +71,13 @@ async function main([name, ...args]: string[]): Promise<number> {
   }
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined
   if (!command) {
-    process.stderr.write(`There is no command '${name}'.\n\n${usage}`)
+    process.stderr.write(printable(`There is no command '${name}'.\n\n${usage}`))
     return 2
   }
   const { run } = await command.load()
   const out = {
-    stdout: (text: string) => void process.stdout.write(text),
-    stderr: (text: string) => void process.stderr.write(text),
+    stdout: (text: string) => void process.stdout.write(printable(text)),
+    stderr: (text: string) => void process.stderr.write(printable(text)),
   }
   return await run(args, out)
 }

@@ -1,6 +1,7 @@
 import { relative } from 'node:path'
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 import { formatProblem, type Problem } from '../manifest/check/problem.ts'
+import { printableInLine } from './printable.ts'
 
 /** The options that a command takes, and how many positional arguments at most (none unless given). */
 export type Syntax = { options: NonNullable<ParseArgsConfig['options']>; positionals?: number }
@@ -88,7 +89,8 @@ export function relativePath(file: string): string {
 }
 
 /** Writes rows of cells in aligned columns; the first row is the header. */
-export function table(rows: readonly (readonly string[])[]): string {
+export function table(unsafe: readonly (readonly string[])[]): string {
+  const rows = unsafe.map((row) => row.map(printableInLine))
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
   const line = (row: readonly string[]) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')
   return rows.map((row) => line(row).trimEnd()).join('\n')

@@ -18,11 +18,18 @@ export function withoutSecrets(text: string, presented = ''): string {
 }
 
 /**
- * Returns a text for logs without words that look like anybody's key: such as one pasted into a file, at any place. Names of models,
- * fields and files have no such runs of letters and digits.
+ * Returns a text for logs without words that look like anybody's key: such as one pasted into a file, at any place; and without the
+ * passwords of addresses. Names of models, fields and files have no such runs of letters and digits.
  */
 export function withoutKeys(text: string): string {
-  return text.replace(/[\w-]{16,}/g, (word) => (looksRandom.test(word) ? hidden : word))
+  return text
+    .replace(/(\/\/[^\s/:@"'`]*:)[^\s/@"'`]+@/g, `$1${hidden}@`)
+    .replace(/[\w-]{16,}/g, (word) => (looksRandom.test(word) ? hidden : word))
+}
+
+/** Checks whether the value of a header is secret to nobody, by its name. */
+export function isPlainHeader(name: string): boolean {
+  return /^(?:accept|content-type|user-agent|(?:http-)?referer|x-title|[\w-]+-(?:version|beta))$/i.test(name)
 }
 
 const looksRandom = /(?=[A-Za-z\d]{16})[A-Za-z]*\d[A-Za-z\d]*[A-Za-z]|(?=[A-Za-z\d]{16})\d+[A-Za-z]/

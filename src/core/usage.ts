@@ -42,27 +42,29 @@ export type UsageClass = (typeof usageClasses)[number]
  */
 export type Usage = { [name in UsageClass]?: number } & { reported_cost?: number; modes?: string[]; corrected?: true }
 
-/** Counts as a provider reports them: `cache_write` is a sum of writes whose lifetimes are not reported. */
-export type ReportedUsage = Usage & { cache_write?: number }
+/**
+ * Counts as a provider reports them: `cache_write` is a sum of writes whose lifetimes are not reported, `total` its own sum of all tokens.
+ */
+export type ReportedUsage = Usage & { cache_write?: number; total?: number }
 
 /**
- * Merges counts: later ones replace earlier ones class by class, and so do the modes of serving, of which the ordinary one is omitted. Of
- * a sum of cache writes, those not reported to live 1 h live 5 min. Values that cannot be counts are ignored, so that the meter estimates
- * them.
+ * Merges counts: later ones replace earlier ones class by class, unless fewer tokens of a prompt or of a reply would be left, and so do
+ * the modes of serving, of which the ordinary one is omitted. Of a sum of cache writes, those not reported to live 1 h live 5 min. Values
+ * that cannot be counts are absent, so that the meter estimates them.
  */
 export function mergeUsage(earlier: Usage, reported: ReportedUsage): Usage {
+  const { counts, isCorrected } = plausibleCounts(reported)
   const merged: Usage = { ...earlier }
-  const later = withoutDeficits(reported)
-  // Events of a stream may report parts before their whole: only the last ones must fit.
-  if (later !== reported) merged.corrected = true
-  else if (merged.corrected && (isCount(later.input) || isCount(later.output))) delete merged.corrected
-  for (const name in later) {
-    const count = later[name as UsageClass]
-    if (!counts.has(name) || !isCount(count)) continue
-    merged[name as UsageClass] = Math.max(0, fractional.has(name) ? count : Math.round(count))
+  for (const group of tokenGroups) replaceTokens(merged, group, counts)
+  for (const name in counts) {
+    const count = counts[name as UsageClass] as number
+    if (otherCounts.has(name)) merged[name as UsageClass] = Math.max(count, merged[name as UsageClass] ?? 0)
   }
-  const { cache_write, modes } = later
-  if (isCount(cache_write)) merged.cache_write_5m = Math.max(0, Math.round(cache_write) - (merged.cache_write_1h ?? 0))
+  addHidden(merged, reported.total)
+  // Events of a stream may report parts before their whole: only the last ones must fit.
+  if (isCorrected) merged.corrected = true
+  else if (merged.corrected && (counts.input !== undefined || counts.output !== undefined)) delete merged.corrected
+  const { modes } = reported
   const served = Array.isArray(modes) ? modes.filter(isModeName) : none
   if (served.length > 0) {
     const special = [...new Set(served)].filter((mode) => !plainModes.has(mode))
@@ -70,6 +72,25 @@ export function mergeUsage(earlier: Usage, reported: ReportedUsage): Usage {
     else delete merged.modes
   }
   return merged
+}
+
+/** Replaces the counts of a prompt or a reply, unless the reported ones are fewer tokens. */
+function replaceTokens(merged: Usage, group: readonly UsageClass[], counts: ReportedUsage): void {
+  const later: Usage = {}
+  for (const name of group) if (counts[name] !== undefined) later[name] = counts[name]
+  if (counts.cache_write !== undefined && group === promptClasses) {
+    const longLived = counts.cache_write_1h ?? merged.cache_write_1h ?? 0
+    later.cache_write_5m = Math.max(0, counts.cache_write - longLived)
+  }
+  if (sum({ ...merged, ...later }, group) >= sum(merged, group)) Object.assign(merged, later)
+}
+
+/** Counts as tokens of the reply what a provider's sum has beyond all parts: reasoning that it does not report. */
+function addHidden(usage: Usage, total: unknown): void {
+  const prompt = promptTokens(usage)
+  if (!isCount(total) || prompt === 0) return
+  const hidden = Math.floor(total) - prompt - completionTokens(usage) - (usage.citations ?? 0)
+  if (hidden > 0) usage.output = (usage.output ?? 0) + hidden
 }
 
 /** The counts of two calls together. */
@@ -82,52 +103,58 @@ export function addUsage(one: Usage, other: Usage): Usage {
   return modes.length > 0 ? { ...sum, modes } : sum
 }
 
-/** Resolves totals that are less than a part of them: the part is then as large as the whole. */
-function withoutDeficits(reported: ReportedUsage): ReportedUsage {
-  if (!hasDeficit(reported)) return reported
-  const mended: ReportedUsage = { ...reported }
-  for (const [whole, parts] of partsOfTotals) {
-    let missing = -Math.min(numberOf(mended[whole]), 0)
+/**
+ * Returns the counts that can be. Mappings subtract parts from the totals of a prompt and of a reply: a part that is negative, or more
+ * than its total, is no count, and its total stays as it was.
+ */
+function plausibleCounts(reported: ReportedUsage): { counts: ReportedUsage; isCorrected: boolean } {
+  const counts: ReportedUsage = {}
+  let isCorrected = reported.corrected === true
+  let hasDeficit = false
+  for (const name in reported) {
+    const count: unknown = reported[name as UsageClass]
+    if (!reportedCounts.has(name) || count === undefined || count === null) continue
+    if (isCount(count) && (fractional.has(name) || Number.isInteger(count))) {
+      counts[name as UsageClass] = count
+      hasDeficit ||= count < 0
+    } else isCorrected = true
+  }
+  if (!hasDeficit) return { counts, isCorrected }
+  for (const [total, parts] of partsOfTotals) resolveDeficits(counts, total, parts)
+  for (const name in counts) if ((counts[name as UsageClass] as number) < 0) delete counts[name as UsageClass]
+  return { counts, isCorrected: true }
+}
+
+/** Adds parts to their total again that cannot be: negative ones, and as many as it takes until the total is not negative. */
+function resolveDeficits(counts: ReportedUsage, total: 'input' | 'output', parts: readonly TokenPart[]): void {
+  for (const wanted of ['negative', 'any'] as const) {
     for (const part of parts) {
-      const taken = Math.min(missing, Math.max(numberOf(mended[part]), 0))
-      if (taken > 0) mended[part] = numberOf(mended[part]) - taken
-      missing -= taken
+      const [whole, count] = [counts[total], counts[part]]
+      if (whole === undefined || count === undefined || (wanted === 'negative' ? count >= 0 : whole >= 0)) continue
+      counts[total] = whole + count
+      delete counts[part]
     }
   }
-  return mended
 }
 
-function hasDeficit(reported: ReportedUsage): boolean {
-  for (const name in reported) {
-    if ((name === 'cache_write' || classes.has(name)) && isDeficit(reported[name as UsageClass])) return true
-  }
-  return false
-}
-
-const classes: ReadonlySet<string> = new Set(usageClasses)
-/** The members of a usage that are counts. */
-const counts: ReadonlySet<string> = new Set([...usageClasses, 'reported_cost'])
 const none: readonly string[] = []
 
-/** Counts that mappings subtract from the totals of a prompt and of a reply. */
+/** Counts that mappings subtract from the totals of a prompt and of a reply, those that cost least first. */
 const partsOfTotals = [
-  ['input', ['cache_read', 'cache_write', 'cache_write_5m', 'cache_write_1h', 'input_audio', 'input_image']],
-  ['output', ['reasoning', 'output_audio', 'output_image']],
+  [
+    'input',
+    ['cache_read', 'cache_read_audio', 'input_image', 'input_audio', 'cache_write', 'cache_write_5m', 'cache_write_1h'],
+  ],
+  ['output', ['reasoning', 'output_image', 'output_audio']],
 ] as const
 
-function isDeficit(count: unknown): boolean {
-  return typeof count === 'number' && count < 0
-}
+type TokenPart = (typeof partsOfTotals)[number][1][number]
 
-function numberOf(count: unknown): number {
-  return isCount(count) ? count : 0
-}
-
-/** Counts that may have fractions; all others are rounded to whole ones before they are billed. */
+/** Counts that may have fractions. */
 export const fractional: ReadonlySet<string> = new Set(['seconds', 'megapixels', 'reported_cost'])
 
 /** Count that no request reaches: it is a provider's mistake, and billing it would empty the balance. */
-const impossibleCount = 1e10
+export const impossibleCount = 1e10
 
 function isCount(count: unknown): count is number {
   return typeof count === 'number' && Math.abs(count) < impossibleCount
@@ -187,6 +214,14 @@ export const promptClasses = [
   'input_audio',
   'input_image',
 ] as const satisfies readonly UsageClass[]
+
+const tokenGroups: readonly (readonly UsageClass[])[] = [promptClasses, completionClasses]
+
+/** The members of a usage that are counts, and those of them that are tokens of neither the prompt nor the reply. */
+const reportedCounts: ReadonlySet<string> = new Set([...usageClasses, 'cache_write', 'reported_cost'])
+const otherCounts: ReadonlySet<string> = new Set(
+  [...usageClasses, 'reported_cost'].filter((name) => !tokenGroups.flat().includes(name as UsageClass)),
+)
 
 /** The classes that are not tokens. */
 export const unitClasses: readonly UsageClass[] = usageClasses.filter(

@@ -29,8 +29,11 @@ export type Standing = Named & {
 /** The answer to the needs of one call: all of them are granted, or none. */
 export type Answer = { isGranted: boolean; standings: Standing[] }
 
-/** What a purse holds for running calls of an account, after all that it reported before. */
-export type Held = { account: string; held: bigint }
+/**
+ * The amount that a purse holds for running calls of an account, after all that it reported before, and a number that has grown whenever
+ * the purse has admitted another call since.
+ */
+export type Held = { account: string; held: bigint; admitted?: number }
 
 /** Uses of an account in the interval that counts until `endsAt`; `lent` of them come from what the purse was lent. */
 export type Use = { account: string; endsAt: number; uses: bigint; lent: bigint }

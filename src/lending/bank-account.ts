@@ -4,7 +4,11 @@ import type { UseWindow } from './window.ts'
 /** What an account has lent to a purse; null is without limit. */
 export type Loans = Map<number, bigint | null>
 
-/** An account as the bank knows it. `unwritten` rows are counted in `spent` and not in the tables. `isStale`: purses have been lent more than the limit now is. */
+/**
+ * An account as the bank knows it. `unwritten` rows are counted in `spent` and not in the tables. `isStale`: purses have been lent more
+ * than the limit now is. `admitted`: how far each purse had admitted calls when it was recalled last. `isMoving`: one of them has admitted
+ * others since, so that the amounts held were not all held at one time.
+ */
 export type BankAccount = {
   kind: Kind
   limit: bigint | null
@@ -13,6 +17,8 @@ export type BankAccount = {
   lent: Loans
   unwritten: number
   isStale: boolean
+  admitted: Map<number, number | undefined>
+  isMoving: boolean
 }
 
 export function isShort(account: BankAccount, need: Need, at: number): boolean {

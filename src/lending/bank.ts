@@ -47,13 +47,15 @@ type Asked = { need: Need; account: BankAccount }
 export type Lending = { purse: number; needs: readonly Need[]; onAnswer(answer: Answer | Error): void }
 /**
  * `since` when it has been put off; undefined before. `recallsAll`: what it needs is called back, whether it is short or not, because
- * that became short while something else was called back.
+ * that became short while something else was called back. `rounds` after which it would have been refused, had no purse moved.
  */
-type Waiting = Lending & { since?: number; recallsAll?: boolean }
+type Waiting = Lending & { since?: number; recallsAll?: boolean; rounds?: number }
 
 /** A purse is lent this part of what is left, divided by the number of purses: near a limit that is less than a call needs. */
 const share = 4n
 const defaultLongestMs = 10_000
+/** Rounds after which a call is refused although purses admit others all the time: it does not wait for a quiet moment for ever. */
+const mostRounds = 5
 
 /** Opens a bank without purses. `now` returns milliseconds of a monotonic clock that the purses share. */
 export function openBank(options: BankOptions): Bank {
@@ -77,9 +79,12 @@ class LendingBank implements Bank {
     this.#options = options
     this.#now = options.now ?? (() => performance.now())
     this.#sweepAt = options.mostIdle ?? 10_000
-    const onHeld: RecallOptions['onHeld'] = (purse, account, amount) => {
-      const lent = this.#accounts.get(account)?.lent
-      if (lent?.has(purse)) lent.set(purse, amount)
+    const onHeld: RecallOptions['onHeld'] = (purse, name, amount, admitted) => {
+      const account = this.#accounts.get(name)
+      if (!account?.lent.has(purse)) return
+      account.lent.set(purse, amount)
+      account.isMoving ||= account.admitted.get(purse) !== admitted
+      account.admitted.set(purse, admitted)
     }
     this.#recalls = new Recalls({ ...options, onHeld })
   }
@@ -92,7 +97,10 @@ class LendingBank implements Bank {
     this.#purses.delete(purse)
     this.#waiting = this.#waiting.filter((one) => one.purse !== purse)
     this.#deciding = this.#deciding.filter((one) => one.purse !== purse)
-    for (const { lent } of this.#accounts.values()) lent.delete(purse)
+    for (const { lent, admitted } of this.#accounts.values()) {
+      lent.delete(purse)
+      admitted.delete(purse)
+    }
     this.#recalls.left(purse)
   }
 
@@ -116,7 +124,7 @@ class LendingBank implements Bank {
   }
 
   spend(purse: number, names: readonly string[], cost: bigint): () => void {
-    const accounts = names.flatMap((name) => this.#accounts.get(name) ?? [])
+    const accounts = this.#accountsOf(names)
     for (const account of accounts) {
       account.spent += cost
       account.unwritten++
@@ -169,7 +177,8 @@ class LendingBank implements Bank {
     let account = this.#accounts.get(name)
     if (!account) {
       const spent = kind === 'money' ? this.#options.readSpent(name) : 0n
-      account = { kind, limit, spent, uses: new UseWindow(), lent: new Map(), unwritten: 0, isStale: false }
+      const nothing = { uses: new UseWindow(), lent: new Map(), unwritten: 0, admitted: new Map() }
+      account = { kind, limit, spent, ...nothing, isStale: false, isMoving: false }
       this.#accounts.set(name, account)
     }
     if (account.limit !== limit) {
@@ -179,6 +188,10 @@ class LendingBank implements Bank {
       if (limit === null) account.isStale = false
     }
     return account
+  }
+
+  #accountsOf(names: readonly string[]): BankAccount[] {
+    return names.flatMap((name) => this.#accounts.get(name) ?? [])
   }
 
   /** Forgets accounts that nobody uses. */
@@ -222,11 +235,11 @@ class LendingBank implements Bank {
   /** Resolves to the purses that have not answered. */
   async #recall(names: readonly string[]): Promise<readonly number[]> {
     const lentTo = (purse: number) => names.filter((name) => this.#accounts.get(name)?.lent.has(purse))
+    for (const account of this.#accountsOf(names)) account.isMoving = false
     const late = await this.#recalls.from([...this.#purses], lentTo)
-    for (const name of names) {
-      const account = this.#accounts.get(name)
+    for (const account of this.#accountsOf(names)) {
       // Null is what a purse was lent without limit that has not told what it holds of that.
-      if (account) account.isStale &&= [...account.lent.values()].includes(null)
+      account.isStale &&= [...account.lent.values()].includes(null)
     }
     return late
   }
@@ -234,8 +247,8 @@ class LendingBank implements Bank {
   /** Grants, refuses, or puts off for a time: what knows another limit, or needs what was not recalled or a late purse may hold. */
   #decide(waiting: Waiting, { late, recalled }: { late: readonly number[]; recalled: ReadonlySet<string> }): void {
     const at = this.#now()
-    const { purse, onAnswer, since = at } = waiting
-    let [mayBeEnough, recallsAll] = [false, false]
+    const { purse, onAnswer, since = at, rounds = 1 } = waiting
+    let [mayBeEnough, recallsAll, isMoving] = [false, false, false]
     const fits = (asked: readonly Asked[]) => {
       const missing = asked.filter(({ need, account }) => account.isStale || isShort(account, need, at))
       mayBeEnough = missing.every(({ account, need }) => {
@@ -243,11 +256,14 @@ class LendingBank implements Bank {
         return account.isStale || mayHaveEnough(unknown, account, need, at)
       })
       recallsAll = missing.some(({ need }) => !recalled.has(need.account))
+      isMoving = missing.some(({ account }) => account.isMoving)
       return missing.length === 0
     }
     // Nothing beyond what the call needs: others wait for what is left.
     if (this.#answerIf(fits, { ...waiting, extra: false })) return
-    if (!mayBeEnough) onAnswer(this.#answer(purse, this.#open(waiting.needs), { isGranted: false, extra: false }))
+    // A purse that has answered may have freed what another then admitted: both held it, but not at the same time.
+    if (!mayBeEnough && isMoving && rounds < mostRounds) this.#waiting.push({ ...waiting, since, rounds: rounds + 1 })
+    else if (!mayBeEnough) onAnswer(this.#answer(purse, this.#open(waiting.needs), { isGranted: false, extra: false }))
     else if (at - since < (this.#options.longestMs ?? defaultLongestMs))
       this.#waiting.push({ ...waiting, since, recallsAll })
     else onAnswer(new Error('A worker that holds part of the limit does not respond.'))

@@ -10,6 +10,8 @@ export type PurseAccount = {
   share: bigint
   spent: bigint
   reserved: bigint
+  /** Grows whenever more is reserved or used. */
+  admitted: number
   /** How many calls run, or are not recorded yet. */
   open: number
   used: boolean
@@ -63,6 +65,7 @@ export class Purse {
   /** What was granted to the call that is being admitted. */
   #admitting: Granted = []
   #sweepAt: number
+  #admitted = 0
 
   /** An empty purse. */
   constructor(link: BankLink, { mostIdle = 10_000 } = {}) {
@@ -114,7 +117,7 @@ export class Purse {
       const held = account.reserved + this.#keptOf(account)
       account.share = account.spent + held
       account.left = 0n
-      return { account: name, held }
+      return { account: name, held, admitted: account.admitted }
     })
   }
 
@@ -130,6 +133,7 @@ export class Purse {
     const before = account.unreported.get(endsAt) ?? { uses: 0n, lent: 0n }
     account.unreported.set(endsAt, { uses: before.uses + uses, lent: before.lent + lent })
     account.spent += lent
+    if (lent > 0n) account.admitted = ++this.#admitted
     this.#unreported.add(account)
   }
 
@@ -200,9 +204,20 @@ export class Purse {
     const known = this.#accounts.get(name)
     if (known) return known
     if (this.#accounts.size >= this.#sweepAt) this.#sweep()
-    const sums = { share: 0n, spent: 0n, reserved: 0n, left: 0n, low: 0n, open: 0 }
+    const sums = { share: 0n, spent: 0n, left: 0n, low: 0n, open: 0, admitted: 0 }
     const flags = { used: true, isAsking: false, isOverdrawn: false }
-    const made = { name, kind, limit: undefined, ...sums, ...flags, unreported: new Map() }
+    const admit = () => ++this.#admitted
+    let reserved = 0n
+    const made: PurseAccount = {
+      ...{ name, kind, limit: undefined, ...sums, ...flags, unreported: new Map() },
+      get reserved() {
+        return reserved
+      },
+      set reserved(amount) {
+        if (amount > reserved) made.admitted = admit()
+        reserved = amount
+      },
+    }
     this.#accounts.set(name, made)
     return made
   }

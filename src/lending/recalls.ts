@@ -12,8 +12,8 @@ export type RecallOptions = {
   recall(purse: number, accounts: readonly string[]): Promise<Held[]>
   /** How long a purse may take before all that does not depend on it is decided. */
   patienceMs?: number
-  /** A purse gave back what lay idle; it was lent `amount` without that. */
-  onHeld(purse: number, account: string, amount: bigint): void
+  /** A purse gave back what lay idle; it was lent `amount` without that, and has admitted so many calls. */
+  onHeld(purse: number, account: string, amount: bigint, admitted: number | undefined): void
 }
 
 const defaultPatienceMs = 2_000
@@ -67,9 +67,9 @@ export class Recalls {
   #hear(recall: Recall, held: readonly Held[]): void {
     if (!this.#running.has(recall)) return
     this.#end(recall)
-    for (const { account, held: amount } of held) {
+    for (const { account, held: amount, admitted } of held) {
       const since = recall.lentSince.get(account)
-      if (typeof since === 'bigint') this.#options.onHeld(recall.purse, account, amount + since)
+      if (typeof since === 'bigint') this.#options.onHeld(recall.purse, account, amount + since, admitted)
     }
   }
 

@@ -29,6 +29,7 @@ import {
   missing,
   pathPart,
 } from './manage.ts'
+import { withoutLiterals } from './manifest-text.ts'
 import { invalid, membersOf, parametersOf } from './read.ts'
 
 /** Serves `/v1/manage/providers`: the providers, the requirements and the state of each, and the request that it would be sent. */
@@ -117,25 +118,12 @@ async function manifestText({ file, provider, problems }: KnownProvider, { sourc
   const isBroken = problems.length > 0
   const text = isBroken ? await readFile(file, 'utf8').catch(() => known) : known
   const served = provider ? [provider, ...(provider.variants ?? []).map((variant) => variant.provider)] : []
-  const shown = (line: string) => served.reduce((left, one) => redact(one, left), withoutLiteral(line))
-  return text
+  const shown = (line: string) => served.reduce((left, one) => redact(one, left), line)
+  return withoutLiterals(text)
     .split('\n')
     .map((line) => (isBroken ? withoutKeys(shown(line)) : shown(line)))
     .join('\n')
 }
-
-/**
- * Removes a literal secret from a line. Secrets are references to the environment; a value in place of one is a mistake that is shown to
- * nobody.
- */
-function withoutLiteral(line: string): string {
-  return line.replace(secretMember, (whole, name: string, value: string) =>
-    /^["']?\$\{\w+(?::-)?\}["']?$/.test(value) ? whole : `${name}[secret]`,
-  )
-}
-
-const secretMember =
-  /((?:\b|_)(?:secret|access_key|secret_key|session_token|client_secret|credentials|bearer|password)["']?\s*:\s*)("[^"]*"|'[^']*'|(?:\$\{[^}]*\}|[^\s,}#])+)/gi
 
 /** A provider of the files: the one in use, where there is one, and everything else that is known. */
 type KnownProvider = {

@@ -30,26 +30,37 @@ type Measured = {
  */
 export type TokenBounds = { prompt: number; output: number; units?: Usage; reportedUsd?: number }
 
-/** The usage of a call: the provider's counts where it reported them and they can be, else an estimate. */
+/**
+ * The usage of a call: the provider's counts where it reported them and they can be, else an estimate. Where some could not be read, the
+ * others are no less than the estimate.
+ */
 export function measuredUsage(reply: Reply, call: Measured): { usage: Usage; estimated: boolean } {
   const { usage, bounded } = boundedUsage(reply.usage, call.bounds)
   const measured: Usage = { ...usage }
-  const promptCounted = promptTokens(usage) > 0
-  if (!promptCounted) measured.input = call.promptTokens
+  const prompt = promptTokens(usage)
+  const promptCounted = prompt > 0
+  const promptEstimate = promptCounted && !isMissing(usage, 'input') ? 0 : call.promptTokens
+  if (prompt < promptEstimate) measured.input = promptEstimate - prompt
   const counted = completionTokens(usage)
   // Counts of a stream that broke may cover only its beginning: the output since then is estimated.
-  const outputEstimate = call.complete && counted > 0 ? 0 : estimatedOutput(reply, call)
+  const isWhole = call.complete && counted > 0 && !isMissing(usage, 'output')
+  const outputEstimate = isWhole ? 0 : estimatedOutput(reply, call)
   const isSilence = call.complete && promptCounted && outputEstimate === 0
   const outputEstimated = counted === 0 ? !isSilence : counted < outputEstimate
   if (outputEstimated) measured.output = Math.max(outputEstimate - (usage.reasoning ?? 0), 0)
   return { usage: measured, estimated: bounded || !promptCounted || outputEstimated }
 }
 
+/** Checks whether the provider's count of a total may be what could not be read. */
+function isMissing(usage: Usage, total: 'input' | 'output'): boolean {
+  return usage.corrected === true && usage[total] === undefined
+}
+
 function estimatedOutput({ parts }: Reply, { choices, bounds }: Measured): number {
   return Math.min(estimateOutputTokens(parts) * choices, bounds.output)
 }
 
-/** Counts within their bounds; those beyond are shrunk alike. */
+/** Counts within their bounds. Tokens beyond are taken from the classes that cost least: a count that cannot be lowers no charge. */
 export function boundedUsage(usage: Usage, most: TokenBounds): { usage: Usage; bounded: boolean } {
   const prompt = promptTokens(usage)
   const output = completionTokens(usage)
@@ -60,16 +71,27 @@ export function boundedUsage(usage: Usage, most: TokenBounds): { usage: Usage; b
     return { usage, bounded: usage.corrected === true }
   }
   const shrunk: Usage = { ...usage, corrected: true }
-  shrink(shrunk, promptClasses, most.prompt / prompt)
-  shrink(shrunk, completionClasses, most.output / output)
+  shrink(shrunk, promptByPrice, prompt - most.prompt)
+  shrink(shrunk, replyByPrice, output - most.output)
   for (const name of excessive) shrunk[name] = units[name] as number
   if (!isReportable) shrunk.reported_cost = most.reportedUsd as number
   return { usage: shrunk, bounded: true }
 }
 
-function shrink(usage: Usage, names: readonly UsageClass[], factor: number): void {
-  if (!(factor < 1)) return
-  for (const name of names) if (usage[name] !== undefined) usage[name] = Math.floor(usage[name] * factor)
+/** The tokens of a prompt and of a reply, those that cost least as a rule first. */
+const promptByPrice = [
+  ...(['cache_read', 'cache_read_audio', 'input', 'input_image'] as const),
+  ...(['cache_write_5m', 'cache_write_1h', 'input_audio'] as const),
+] satisfies readonly (typeof promptClasses)[number][]
+const replyByPrice = ['reasoning', 'output', 'output_image', 'output_audio'] as const satisfies readonly UsageClass[]
+
+/** Takes away tokens that are too many, of the first of these classes first. */
+function shrink(usage: Usage, names: readonly UsageClass[], excess: number): void {
+  for (const name of names) {
+    const taken = Math.min(usage[name] ?? 0, Math.max(excess, 0))
+    if (taken > 0) usage[name] = (usage[name] ?? 0) - taken
+    excess -= taken
+  }
 }
 
 /** The estimated tokens of a request. */
@@ -115,8 +137,20 @@ function unboundedOperation(
   const isByToken = (entry?.pricing ?? []).length > 0
   const hasTokens = promptTokens(usage) + completionTokens(usage) > 0
   const isPartial = !complete && completionTokens(usage) === 0
-  if (!isByToken || (hasTokens && !isPartial)) return { usage: known, estimated: bounded }
-  return { usage: { ...estimate, ...known }, estimated: true }
+  if (!isByToken || (hasTokens && !isPartial && !reported.corrected)) return { usage: known, estimated: bounded }
+  if (!hasTokens || isPartial) return { usage: { ...estimate, ...known }, estimated: true }
+  return { usage: { ...uncounted(estimate, usage), ...known }, estimated: true }
+}
+
+/** Estimated tokens of a prompt and of a reply for which the provider's own could not be read. */
+function uncounted(estimate: Usage, usage: Usage): Usage {
+  const missing: Usage = {}
+  const add = (names: readonly UsageClass[]) => {
+    for (const name of names) if (estimate[name] !== undefined) missing[name] = estimate[name]
+  }
+  if (promptTokens(usage) === 0) add(promptClasses)
+  if (completionTokens(usage) === 0) add(completionClasses)
+  return missing
 }
 
 function isByMegapixel(entry: ModelEntry | undefined): boolean {

@@ -13,14 +13,19 @@ export type Reported = {
   model?: string
   /** No tokens are counted. */
   uncounted?: boolean
+  /** Makes another usage of the usual one. */
+  usage?: ((usage: JsonObject) => JsonObject) | undefined
 }
 
-type Answering = (request: Received, reported: Required<Reported>) => JsonObject
-type Streaming = (request: Received, reported: Required<Reported>) => JsonObject[]
+type AllReported = Required<Omit<Reported, 'usage'>> & Pick<Reported, 'usage'>
+
+type Answering = (request: Received, reported: AllReported) => JsonObject
+type Streaming = (request: Received, reported: AllReported) => JsonObject[]
 
 const chatUsage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 }
 const tokens = { input_tokens: 10, output_tokens: 5, total_tokens: 15 }
-const usageOf = (usage: JsonObject, { uncounted }: Reported) => (uncounted ? {} : { usage })
+const usageOf = (usage: JsonObject, { uncounted, usage: other }: Reported) =>
+  uncounted ? {} : { usage: other?.(usage) ?? usage }
 const message = { role: 'assistant', content: 'Hi you.' }
 const output = [
   {
@@ -112,12 +117,14 @@ const streams: { readonly [path: string]: Streaming } = {
     chunk('chat.completion.chunk', { delta: {}, finish_reason: 'stop' }, reported.model),
     ...(reported.uncounted
       ? []
-      : [{ ...chunk('chat.completion.chunk', {}, reported.model), choices: [], usage: chatUsage }]),
+      : [{ ...chunk('chat.completion.chunk', {}, reported.model), choices: [], ...usageOf(chatUsage, reported) }]),
   ],
   '/completions': (_, reported) => [
     chunk('text_completion', { text: ' upon', finish_reason: null, logprobs: null }, reported.model),
     chunk('text_completion', { text: ' a time', finish_reason: 'stop', logprobs: null }, reported.model),
-    ...(reported.uncounted ? [] : [{ ...chunk('text_completion', {}, reported.model), choices: [], usage: chatUsage }]),
+    ...(reported.uncounted
+      ? []
+      : [{ ...chunk('text_completion', {}, reported.model), choices: [], ...usageOf(chatUsage, reported) }]),
   ],
   '/images/generations': (_, reported) => [
     { type: 'image_generation.partial_image', partial_image_index: 0, ...image },

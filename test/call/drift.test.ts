@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { completionTokens, promptTokens } from '../../src/core/usage.ts'
 import { counted, fieldOf } from './answers.ts'
-import { routeAt } from './examples.ts'
+import { routeAt, routes } from './examples.ts'
 import { answering, callWorld, failing, idOf, ownPolicy, policyOf, type World } from './world.ts'
 
 // Steps that one route had and others lacked: each of these was observed before there was one path for all calls.
@@ -51,15 +52,42 @@ test('a preference that is ignored when a conversation is compacted is named in 
   expect([status, headers.get('x-router-dropped')]).toEqual([200, 'provider.preferred_min_throughput'])
 })
 
-test.each(['/v1/embeddings', '/v1/completions', '/v1/responses/compact'])(
-  'a call of %s that a more expensive model has served costs what that one costs',
+/** Streams of these name no model, nor does sound. */
+const anonymous = ['/v1/images/generations', '/v1/images/edits', '/v1/audio/transcriptions']
+const naming = routes
+  .filter(({ isFree, isBytes }) => !isFree && !isBytes)
+  .flatMap(({ path, stream }) => [
+    { path, form: 'whole', stream: false },
+    ...(stream && !anonymous.includes(path) ? [{ path, form: 'streamed', stream: true }] : []),
+  ])
+
+test.each(naming)(
+  'a call of $path that a more expensive model has served, $form, costs what that one costs',
+  async ({ path, stream }) => {
+    const route = routeAt(path)
+    const key = world.key()
+    const served = `${route.models}-costly`
+    world.acts.one.push(answering({ model: served }))
+    expect((await world.ask(route, { secret: key.secret, stream })).status).toBe(200)
+    await expect.poll(() => world.rows(key)).toHaveLength(1)
+    const [row] = world.rows(key)
+    const { usage = {}, cost } = row ?? {}
+    const tokens = promptTokens(usage) + completionTokens(usage)
+    expect(tokens).toBeGreaterThanOrEqual(counted.input)
+    expect([row?.served, cost?.nanoUsd]).toEqual([served, tokens * 100_000])
+  },
+)
+
+test.each(['/v1/chat/completions', '/v1/embeddings'])(
+  'a call of %s that a cheaper model has served costs what the model costs that was asked for',
   async (path) => {
     const route = routeAt(path)
     const key = world.key()
-    world.acts.one.push(answering({ model: `${route.models}-costly` }))
-    expect((await world.ask(route, { secret: key.secret })).status).toBe(200)
-    const tokens = path === '/v1/embeddings' ? counted.input : counted.input + counted.output
-    expect(world.rows(key)).toMatchObject([{ served: `${route.models}-costly`, cost: { nanoUsd: tokens * 100_000 } }])
+    world.acts.one.push(answering({ model: route.models }))
+    const model = idOf(route, 'one', '-costly')
+    expect((await world.ask(route, { secret: key.secret, model })).status).toBe(200)
+    const [{ usage, cost } = {} as never] = world.rows(key)
+    expect(cost.nanoUsd).toBe((promptTokens(usage) + completionTokens(usage)) * 100_000)
   },
 )
 

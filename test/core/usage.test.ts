@@ -11,32 +11,65 @@ describe('counts of an answer', () => {
     expect(mergeUsage({ cache_write_1h: 40 }, { cache_write: 100 })).toEqual({ cache_write_1h: 40, cache_write_5m: 60 })
   })
 
-  test('invalid counts are ignored', () => {
-    const reported = { input: Number.NaN, output: 1e300, searches: '3', images: -1 } as unknown as ReportedUsage
-    expect(mergeUsage({}, reported)).toEqual({ images: 0, corrected: true })
+  test('values that cannot be counts are absent, and mark the others', () => {
+    const reported = {
+      ...{ input: Number.NaN, output: 1e300, searches: '3', images: -1, seconds: [1], megapixels: {}, queries: true },
+      ...{ cache_read: 1.5, cache_write: Number.POSITIVE_INFINITY, reported_cost: -1, reasoning: null },
+    } as unknown as ReportedUsage
+    expect(mergeUsage({}, reported)).toEqual({ corrected: true })
+    expect(mergeUsage({ output: 5 }, { input: 7, cache_read: 0.5 })).toEqual({ input: 7, output: 5, corrected: true })
+    expect(mergeUsage({}, { input: null, output: undefined } as unknown as ReportedUsage)).toEqual({})
   })
 
-  test('a part is at most as large as its whole, and what could not be is marked', () => {
+  test('a part that is more than its total is absent, and the total stays as it was', () => {
     // 100 of input, 150 of them cached; 20 of output, 30 of them reasoning.
     const wrong = { input: -50, cache_read: 150, output: -10, reasoning: 30 }
-    expect(mergeUsage({}, wrong)).toEqual({ input: 0, cache_read: 100, output: 0, reasoning: 20, corrected: true })
-    expect(mergeUsage({}, { input: -50, cache_write: 150 })).toEqual({ input: 0, cache_write_5m: 100, corrected: true })
+    expect(mergeUsage({}, wrong)).toEqual({ input: 100, output: 20, corrected: true })
+    expect(mergeUsage({}, { input: -50, cache_write: 150 })).toEqual({ input: 100, corrected: true })
+    // 1,000 of input, of which 400 are read from a cache and 900 written to it: the cheaper part is absent.
+    const both = { input: -300, cache_read: 400, cache_write: 900 }
+    expect(mergeUsage({}, both)).toEqual({ input: 100, cache_write_5m: 900, corrected: true })
     // Later events may put it right.
     const right = { input: 0, cache_read: 100, output: 5, reasoning: 30 }
     expect(mergeUsage(mergeUsage({}, wrong), right)).toEqual(right)
   })
 
-  test('only seconds have fractions: the paid count is the count in the row', () => {
-    const reported = {
-      input: 1.5,
-      output: 2.4,
-      cache_write: 10.6,
-      cache_write_1h: 0.4,
-      seconds: 1.25,
-      reported_cost: 0.125,
-    }
-    const counts = { input: 2, output: 2, cache_write_5m: 11, cache_write_1h: 0, seconds: 1.25, reported_cost: 0.125 }
-    expect(mergeUsage({}, reported)).toEqual(counts)
+  test('a negative part neither raises nor lowers its total', () => {
+    // 1,000 of input, -500 of them cached; 20 of output, -5 of them reasoning.
+    const wrong = { input: 1_500, cache_read: -500, output: 25, reasoning: -5 }
+    expect(mergeUsage({}, wrong)).toEqual({ input: 1_000, output: 20, corrected: true })
+  })
+
+  test('fewer tokens do not replace more', () => {
+    const counted = { input: 1_000, output: 500 }
+    expect(mergeUsage(counted, { input: 0, output: 0 })).toEqual(counted)
+    expect(mergeUsage(counted, { input: 1_200, output: 0 })).toEqual({ input: 1_200, output: 500 })
+    // As many in other classes are known better.
+    const cached = { input: 400, cache_read: 600, output: 100, reasoning: 400 }
+    expect(mergeUsage(counted, cached)).toEqual(cached)
+    expect(mergeUsage({ searches: 3, reported_cost: 0.5 }, { searches: 1, reported_cost: 0 })).toEqual({
+      searches: 3,
+      reported_cost: 0.5,
+    })
+  })
+
+  test('tokens that only the sum of the provider has are output', () => {
+    expect(mergeUsage({}, { input: 10, output: 5, total: 40 })).toEqual({ input: 10, output: 30 })
+    expect(mergeUsage({}, { input: 10, cache_read: 20, output: 5, reasoning: 5, total: 40 })).toMatchObject({
+      output: 5,
+    })
+    expect(mergeUsage({ input: 10, output: 30 }, { input: 10, output: 8, total: 40 })).toEqual({
+      input: 10,
+      output: 30,
+    })
+    // Less than its parts, or without a prompt: it does not say what is missing.
+    expect(mergeUsage({}, { input: 10, output: 5, total: 3 })).toEqual({ input: 10, output: 5 })
+    expect(mergeUsage({}, { output: 5, total: 40 })).toEqual({ output: 5 })
+  })
+
+  test('only seconds, megapixels and costs have fractions', () => {
+    const reported = { seconds: 1.25, megapixels: 0.5, reported_cost: 0.125 }
+    expect(mergeUsage({}, reported)).toEqual(reported)
   })
 
   test('only special modes are kept, and later ones replace earlier ones', () => {

@@ -228,7 +228,12 @@ const dialects: { [name: string]: ReportedCase } = {
       const { cache_creation, service_tier, ...late } = usage
       const { input_tokens, cache_read_input_tokens, cache_creation_input_tokens, ...rest } = late
       return [
-        { data: { type: 'message_start', message: { id: 'm', usage: { ...early, output_tokens: 1 } } } },
+        {
+          data: {
+            type: 'message_start',
+            message: { id: 'm', usage: { ...early, output_tokens: Math.min(Number(usage.output_tokens), 1) } },
+          },
+        },
         { data: { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: sparse ? rest : late } },
       ]
     },

@@ -300,10 +300,10 @@ test('a recall that is heard while a call is being admitted takes nothing that t
   expect(free()).toBe(90n)
   loan.use(() => {
     other.use(() => {})
-    expect(purse.recall(['organization o'])).toEqual([{ account: 'organization o', held: 10n }])
+    expect(purse.recall(['organization o'])).toMatchObject([{ account: 'organization o', held: 10n }])
     expect(free()).toBe(10n)
   })
-  expect(purse.recall(['organization o'])).toEqual([{ account: 'organization o', held: 0n }])
+  expect(purse.recall(['organization o'])).toMatchObject([{ account: 'organization o', held: 0n }])
   expect(free()).toBe(0n)
 })
 

@@ -91,6 +91,45 @@ describe('a provider', () => {
     expect((await manage.get('/providers/own', operator)).body).toHaveProperty('manifest')
   })
 
+  test('shows neither passwords in addresses nor literal values of headers', async () => {
+    const secrets = ['hunter2', 'bluebird', 'blackbird', 'redwing', 'k1ngf1sher', 'p4ss']
+    const literal = `${own.replace('http://10', 'http://me:hunter2@10').replace(/headers: .*/, '')}headers:
+  x-shared-password: bluebird
+  "x-region": |
+    blackbird
+  anthropic-version: "2023-06-01"
+  x-token: "\${OWN_TOKEN}"
+variants:
+  - match: m1
+    headers: { x-team: "redwing", accept: text/plain }
+    base_url: https://u:p4ss@10.1.2.4/v1?api_key=k1ngf1sher
+`
+    const files = {
+      ...simulatorOnly,
+      'providers/own.yaml': literal,
+      'providers/off.yaml': literal.replaceAll('own', 'off'),
+    }
+    const router = await testRouter({ files, env, settings: { providers: { off: { enabled: false } } } })
+    onTestFinished(() => router.end())
+    const manage = administration(router)
+    for (const slug of ['own', 'off']) {
+      const { text, body } = await manage.get(`/providers/${slug}`)
+      for (const secret of secrets) expect(text).not.toContain(secret)
+      const { manifest } = body as { manifest: { text: string } }
+      for (const kept of [
+        '2023-06-01',
+        'x-token: "${OWN_TOKEN}"',
+        'accept: text/plain',
+        'match: m1',
+        'http://me:[secret]@10',
+      ])
+        expect(manifest.text).toContain(kept)
+    }
+    const list = (await manage.get('/providers')).text
+    const tried = (await manage.post('/providers/own/try', { model: 'm1', request: { messages } })).text
+    for (const secret of secrets) expect(list + tried).not.toContain(secret)
+  })
+
   test('that is shipped shows its manifest as it is', async () => {
     const router = await testRouter()
     onTestFinished(() => router.end())

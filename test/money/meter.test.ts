@@ -108,7 +108,7 @@ describe('the usage of a call', () => {
   test('is bounded where the provider counts what cannot be', () => {
     const absurd = { input: 3_000, cache_read: 1_000, output: 500, reasoning: 1_500 }
     expect(measuredUsage(replied([words(5)], absurd), whole)).toEqual({
-      usage: { input: 750, cache_read: 250, output: 250, reasoning: 750, corrected: true },
+      usage: { input: 1_000, cache_read: 0, output: 500, reasoning: 500, corrected: true },
       estimated: true,
     })
     expect(measuredUsage(replied([words(5)], { input: 9, output: 4, corrected: true }), whole).estimated).toBe(true)
@@ -120,5 +120,19 @@ describe('the usage of a call', () => {
         estimated: true,
       },
     )
+  })
+
+  test('is no less than the estimate where the count of a total could not be read', () => {
+    const unread = (usage: Usage) => measuredUsage(replied([words(25)], { ...usage, corrected: true }), whole)
+    expect(unread({ cache_read: 5, output: 30 })).toMatchObject({
+      usage: { input: 98, cache_read: 5, output: 30 },
+      estimated: true,
+    })
+    expect(unread({ input: 7, reasoning: 5 })).toMatchObject({
+      usage: { input: 7, reasoning: 5, output: 20 },
+      estimated: true,
+    })
+    // What could be read is believed.
+    expect(unread({ input: 7, output: 3 })).toMatchObject({ usage: { input: 7, output: 3 }, estimated: true })
   })
 })

@@ -8,6 +8,7 @@ import {
   runCommand,
   UsageError,
 } from '../../src/cli/command.ts'
+import { printableInLine } from '../../src/cli/printable.ts'
 import { readSnapshot } from '../../src/cli/read-snapshot.ts'
 import { asRouterError } from '../../src/core/errors.ts'
 import { openHttpClient } from '../../src/upstream/http/http-client.ts'
@@ -70,24 +71,13 @@ async function ask(provider: Parameters<typeof listModels>[0]): Promise<string[]
   }
 }
 
-/**
- * Returns a name that is safe to print. Names come from the provider: characters that would move the cursor of a terminal are shown as JSON
- * writes them.
- */
-function printable(name: string): string {
-  return name.replaceAll(
-    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
-    (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
-}
-
 const maxMs = 60_000
 
 type Found = { provider: string; listed: number; new: string[]; unlisted: string[] }
 
 function asText({ provider, listed, new: fresh, unlisted }: Found): string {
   const lines = [`${provider} lists ${listed} models: ${fresh.length} are not in the catalog.`]
-  lines.push(...fresh.map((model) => `  ${provider}/${printable(model)}`))
+  lines.push(...fresh.map((model) => `  ${provider}/${printableInLine(model)}`))
   if (unlisted.length > 0) lines.push(`${unlisted.length} of the catalog's models are not in its list:`)
   lines.push(...unlisted.map((model) => `  ${provider}/${model}`))
   return `${lines.join('\n')}\n`

@@ -2,6 +2,7 @@ import type { Key } from '../../access/keys.ts'
 import type { ClientApi } from '../../api/client-api.ts'
 import { RouterError } from '../../core/errors.ts'
 import type { JsonObject } from '../../core/json.ts'
+import { isPlainHeader } from '../../core/secrets.ts'
 import { chatEndpoint } from '../../manifest/run/run-mapping.ts'
 import type { Target } from '../../manifest/target.ts'
 import type { SignatureCache } from '../../routing/signature-cache.ts'
@@ -61,10 +62,14 @@ export async function tryRequest(
   const written = await translationOf(target, prepared).request()
   const sent = await captured(target, written.body, request.stream === true)
   const shown = (text: string) => shownOf(target.provider, text)
+  const own = Object.keys(target.provider.headers).filter((name) => !isPlainHeader(name))
+  const ofManifest = new Set(own.flatMap((name) => [name, name.toLowerCase()]))
   return {
     method: sent.method ?? 'POST',
     url: shown(sent.url),
-    headers: Object.fromEntries(Object.entries(sent.headers).map(([name, value]) => [name, shown(value)])),
+    headers: Object.fromEntries(
+      Object.entries(sent.headers).map(([name, value]) => [name, ofManifest.has(name) ? '[secret]' : shown(value)]),
+    ),
     body: JSON.parse(String(sent.body)),
     dropped: wireNames(clientApi, written.dropped, request.origin.body),
     edited: speaksSameFormat(target, clientApi),

@@ -20,15 +20,20 @@ export function csvLine(cells: readonly (Json | undefined)[]): string {
   return `${cells.map(cell).join(',')}\r\n`
 }
 
-/** Spreadsheets take a text for a formula that begins like one: it gets an apostrophe, as they write such a text themselves. */
+/**
+ * Spreadsheets take a text for a formula that begins like one: it gets an apostrophe, as they write such a text themselves. Some split
+ * cells at semicolons and tabs, fold full-width signs, or ignore what is invisible.
+ */
 function cell(value: Json | undefined): string {
   if (value === undefined || value === null) return ''
   if (typeof value === 'number') return decimal(value)
   if (typeof value === 'boolean') return String(value)
   const text = typeof value === 'string' ? value : JSON.stringify(value)
-  const safe = /^\s*[=+\-@\t\r\n]/.test(text) ? `'${text}` : text
+  const safe = text.replace(formula, "$1'").replace(/^(?=\s*[\t\r\n])/, "'")
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
+
+const formula = /(^|[;\t])(?=[\s\p{C}\p{Z}]*[=+\-@＝＋－＠﹢﹣﹦﹫−])/gu
 
 /** Writes a number without an exponent. */
 function decimal(value: number): string {

@@ -9,7 +9,8 @@ import { completionTokens, mergeUsage, type ReportedUsage, type Usage } from '..
 import { type Mapping, narrowMapping } from '../../mapping/mapping.ts'
 import { type PathTree, whole } from '../../mapping/mentions.ts'
 import type { Provider } from '../provider.ts'
-import { andThen, chatEndpoint, requireObject, runMapping } from './run-mapping.ts'
+import { readCounts, runReading } from './read-usage.ts'
+import { andThen, chatEndpoint, requireObject } from './run-mapping.ts'
 
 /**
  * A provider's whole response after `patch.reply`, the neutral reply, and the failure that it reports. `whole` reads all of a
@@ -37,7 +38,7 @@ export function readMetered(provider: Provider, answer: JsonObject, facts: FoldF
   const all = chatEndpoint(provider).reply
   const some = meteredOf(all)
   return andThen(patchReply(provider, answer, target), (body) =>
-    andThen(runMapping(provider, 'reply', some, body), (result) => {
+    andThen(runReading(provider, 'reply', some, body), (result) => {
       const mapped = requireObject(provider, 'reply', result)
       return andThen(isPresent(mapped.usage) ? readUsage(provider, mapped.usage) : {}, (reported): Reading => {
         const usage = mergeUsage({}, reported)
@@ -48,7 +49,7 @@ export function readMetered(provider: Provider, answer: JsonObject, facts: FoldF
         if (error) return { body, reply, error }
         // One that needs a promise cannot be narrowed: it has read everything.
         const said = () =>
-          some === all ? mapped : requireObject(provider, 'reply', runMapping(provider, 'reply', all, body))
+          some === all ? mapped : requireObject(provider, 'reply', runReading(provider, 'reply', all, body))
         return { body, reply, whole: () => ({ ...foldedReply(provider, said(), reported, facts), ...keptOf(reply) }) }
       })
     }),
@@ -63,13 +64,13 @@ function keptOf({ id, created, usage }: Reply): Pick<Reply, 'id' | 'created' | '
 function patchReply(provider: Provider, answer: JsonObject, target: TargetFacts): JsonObject | Promise<JsonObject> {
   const { reply } = chatEndpoint(provider).patch
   if (!reply) return answer
-  return andThen(runMapping(provider, 'patch.reply', reply, answer, { target }), (body) =>
+  return andThen(runReading(provider, 'patch.reply', reply, answer, { target }), (body) =>
     requireObject(provider, 'patch.reply', body),
   )
 }
 
 function readWhole(provider: Provider, body: JsonObject, facts: FoldFacts): Reading {
-  return andThen(runMapping(provider, 'reply', chatEndpoint(provider).reply, body), (result) => {
+  return andThen(runReading(provider, 'reply', chatEndpoint(provider).reply, body), (result) => {
     const mapped = requireObject(provider, 'reply', result)
     return andThen(isPresent(mapped.usage) ? readUsage(provider, mapped.usage) : undefined, (usage) => {
       const reply = foldedReply(provider, mapped, usage, facts)
@@ -158,14 +159,9 @@ function partsOf({ parts }: JsonObject): Part[] {
   return [parts].flat().filter(isObject) as unknown as Part[]
 }
 
-/** A provider's usage object as counts by class; a result that is not an object counts nothing. */
+/** Reads a provider's usage as counts by class; what is not an object counts nothing. */
 export function readUsage(provider: Provider, usage: Json): ReportedUsage | Promise<ReportedUsage> {
-  const { usage: mapping } = chatEndpoint(provider)
-  if (!mapping) return (isObject(usage) ? usage : {}) as ReportedUsage
-  return andThen(
-    runMapping(provider, 'usage', mapping, usage),
-    (counts) => (isObject(counts) ? counts : {}) as ReportedUsage,
-  )
+  return readCounts(provider, chatEndpoint(provider).usage, usage)
 }
 
 /** The usage in an answer that cannot be read as a whole, in the places where formats have it; undefined when there is none. */

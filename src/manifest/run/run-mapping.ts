@@ -54,6 +54,12 @@ function fail(provider: Provider, name: string, error: unknown, mapping: Mapping
 /** Steps, depth, and the sizes of lists and texts: what a mapping takes of them depends on its input. */
 const boundCodes: ReadonlySet<string> = new Set(['D1011', 'D1012', 'D1014', 'D1015', 'D2015'])
 
+/** Checks whether a mapping failed because it took too many steps, or made too much: to run it again would cost as much. */
+export function isExhausted(error: unknown): boolean {
+  const cause = error instanceof RouterError ? error.cause : undefined
+  return cause instanceof MappingError && boundCodes.has(cause.code)
+}
+
 /** The error for a request that exhausts what one run of a mapping may take: no provider was asked. */
 function tooMuch({ slug }: Provider, name: string, error: MappingError): RouterError {
   const reason = error.message.replace(/\.$/, '')

@@ -2,12 +2,13 @@ import type { ProviderFailure } from '../../core/events.ts'
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { OperationRequest } from '../../core/operation.ts'
 import type { TargetFacts } from '../../core/request.ts'
-import { mergeUsage, type ReportedUsage, type Usage } from '../../core/usage.ts'
+import { mergeUsage, type Usage } from '../../core/usage.ts'
 import type { Variables } from '../../mapping/mapping.ts'
 import { endpointFor, type OperationEndpoint } from '../operation.ts'
 import type { Provider } from '../provider.ts'
 import { type ModelTarget, targetFacts } from '../target.ts'
 import { reportedFailureOf } from './read-reply.ts'
+import { readCounts, runReading } from './read-usage.ts'
 import { requireObject, runMapping, unreadable } from './run-mapping.ts'
 
 /** A provider's body and the texts of its URL's query, and the client's names of the dropped fields. */
@@ -66,11 +67,11 @@ export async function readOperationReply(
     ? requireObject(
         provider,
         'patch.reply',
-        await runMapping(provider, 'patch.reply', endpoint.patch.reply, answer, variables),
+        await runReading(provider, 'patch.reply', endpoint.patch.reply, answer, variables),
       )
     : answer
   const reply = endpoint.reply
-    ? requireObject(provider, 'reply', await runMapping(provider, 'reply', endpoint.reply, patched, variables))
+    ? requireObject(provider, 'reply', await runReading(provider, 'reply', endpoint.reply, patched, variables))
     : patched
   const reported = endpoint.reply ? undefined : reply.usage
   return { reply, usage: await usageOf(context, reply.usage, headers), reported }
@@ -89,13 +90,13 @@ export async function readOperationEvent(
     ? requireObject(
         provider,
         'patch.event',
-        await runMapping(provider, 'patch.event', endpoint.patch.event, data, variables),
+        await runReading(provider, 'patch.event', endpoint.patch.event, data, variables),
       )
     : data
   const mapping = mappings && ((name !== undefined && mappings.get(name)) || mappings.get('*'))
   if (mappings && !mapping) return { events: [] }
   const what = `stream.events.${name ?? '*'}`
-  const made = mapping ? await runMapping(provider, what, mapping, patched, variables) : patched
+  const made = mapping ? await runReading(provider, what, mapping, patched, variables) : patched
   const listed = made === undefined || made === null ? [] : [made].flat()
   const events: OperationEvent[] = []
   for (const event of listed) {
@@ -185,10 +186,7 @@ async function usageOf(
   headers: JsonObject = {},
 ): Promise<Usage> {
   const { provider, endpoint } = context
-  const counts = endpoint.usage
-    ? await runMapping(provider, 'usage', endpoint.usage, reported ?? {}, variablesOf(context, headers))
-    : reported
-  return isObject(counts) ? mergeUsage({}, counts as ReportedUsage) : {}
+  return mergeUsage({}, await readCounts(provider, endpoint.usage, reported ?? {}, variablesOf(context, headers)))
 }
 
 function variablesOf({ request, facts }: OperationContext, headers: JsonObject = {}): Variables {

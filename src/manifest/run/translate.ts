@@ -7,6 +7,7 @@ import type { ChatEndpoint, Provider } from '../provider.ts'
 import { type ModelTarget, type Target, targetFacts } from '../target.ts'
 import { demandsTool, inferredUnsupported, supportedOnly, supportFor, withoutIdleChoice } from './inferred-support.ts'
 import { isPresent, readFinish, readUsage, reportedFailureOf } from './read-reply.ts'
+import { runReading } from './read-usage.ts'
 import { repairHistory } from './repair-history.ts'
 import { andThen, chatEndpoint, requireObject, runMapping, unreadable } from './run-mapping.ts'
 import {
@@ -184,7 +185,7 @@ export function readFrame(
   const { patch, events } = chatEndpoint(provider)
   const mapping = (name !== undefined && events.get(name)) || events.get('*')
   if (!patch.event || typeof data === 'string') return readMapped(provider, name, mapping, data)
-  return andThen(runMapping(provider, 'patch.event', patch.event, data, { target }), (patched) =>
+  return andThen(runReading(provider, 'patch.event', patch.event, data, { target }), (patched) =>
     readMapped(provider, name, mapping, requireObject(provider, 'patch.event', patched)),
   )
 }
@@ -212,7 +213,7 @@ function readMapped(
   const payload = typeof data === 'string' ? { data } : data
   if (!mapping) return { payload, events: [] }
   const what = `events.${name ?? '*'}`
-  return andThen(runMapping(provider, what, mapping, data), (result) =>
+  return andThen(runReading(provider, what, mapping, data), (result) =>
     andThen(translateEvents(provider, listed(provider, what, result)), (events) => ({ payload, events })),
   )
 }

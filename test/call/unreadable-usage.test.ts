@@ -1,0 +1,82 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Json, JsonObject } from '../../src/core/json.ts'
+import { completionTokens, promptTokens, usageClasses } from '../../src/core/usage.ts'
+import { counted } from './answers.ts'
+import { routes } from './examples.ts'
+import { answering, plainWorld, type World } from './world.ts'
+
+// Usage that no provider should send, for every kind of call: it fails none, and makes none cheaper.
+
+let world: World
+beforeAll(async () => {
+  world = await plainWorld()
+})
+beforeEach(() => world.clear())
+afterAll(async () => await world?.end())
+
+const counting = routes
+  .filter(({ isFree }) => !isFree)
+  .flatMap(({ stream, isBytes, ...route }) => [
+    // Sound alone counts nothing.
+    ...(isBytes ? [] : [{ route: { ...route, stream }, path: route.path, form: 'whole', streams: false }]),
+    ...(stream ? [{ route: { ...route, stream, isBytes }, path: route.path, form: 'streamed', streams: true }] : []),
+  ])
+
+type Counting = (typeof counting)[number]
+
+/** The row of a call whose provider reports this usage. */
+async function rowOf({ route, streams }: Counting, usage: (usual: JsonObject) => JsonObject) {
+  const key = world.key()
+  world.acts.one.push(answering({ usage }))
+  const { status, text } = await world.ask(route as never, { secret: key.secret, stream: streams })
+  expect([status, /"error":\s*\{/.test(text)], text).toEqual([200, false])
+  await expect.poll(() => world.rows(key)).toHaveLength(1)
+  const [row] = world.rows(key)
+  if (!row) throw new Error('the call has no row')
+  for (const name of usageClasses) expect(row.usage[name] ?? 0).toBeGreaterThanOrEqual(0)
+  return { ...row, tokens: promptTokens(row.usage) + completionTokens(row.usage) }
+}
+
+/** Every member has a value. */
+const filled = (value: Json) => (usual: JsonObject) =>
+  Object.fromEntries(Object.keys(usual).map((name) => [name, value]))
+
+const unreadable: readonly Json[] = ['many', true, -7, 0.5, 1e300, [], [1, 2], {}, { count: 3 }]
+
+test.each(counting)('a call of $path, $form, does not fail because of its usage, which is estimated', async (one) => {
+  for (const value of unreadable) {
+    const { cost, tokens } = await rowOf(one, filled(value))
+    expect([cost.estimated, tokens > 0], JSON.stringify(value)).toEqual([true, true])
+  }
+})
+
+test.each(counting)('a call of $path, $form, is charged for counts that are written as strings', async (one) => {
+  const usual = await rowOf(one, (usage) => usage)
+  const written = await rowOf(one, (usage) =>
+    Object.fromEntries(
+      Object.entries(usage).map(([name, count]) => [name, typeof count === 'number' ? `${count}` : (count as Json)]),
+    ),
+  )
+  expect([written.usage, written.cost]).toEqual([usual.usage, usual.cost])
+})
+
+test.each(counting)('details of a call of $path, $form, that cannot be leave its total as it is', async (one) => {
+  const usual = await rowOf(one, (usage) => usage)
+  for (const count of ['3', null, -500, 7_000, 1.5, 'x', [1], {}] as Json[]) {
+    const { cost, tokens } = await rowOf(one, (usage) => ({
+      ...usage,
+      prompt_tokens_details: { cached_tokens: count, audio_tokens: count },
+      completion_tokens_details: { reasoning_tokens: count, audio_tokens: count },
+      output_tokens_details: { reasoning_tokens: count, text_tokens: count },
+      input_tokens_details: { cached_tokens: count, image_tokens: count },
+    }))
+    expect([tokens, cost.nanoUsd > 0], JSON.stringify(count)).toEqual([usual.tokens, true])
+  }
+})
+
+const chats = counting.filter(({ path }) => path === '/v1/chat/completions' || path === '/v1/responses')
+
+test.each(chats)('a sum beyond the parts of a call of $path, $form, is output', async (one) => {
+  const { usage } = await rowOf(one, (usage) => ({ ...usage, total_tokens: counted.input + counted.output + 20 }))
+  expect(completionTokens(usage)).toBe(counted.output + 20)
+})
