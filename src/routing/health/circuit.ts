@@ -3,6 +3,7 @@ import type { HealthSettings } from '../../core/routing/rules.ts'
 import type { Provider } from '../../manifest/provider.ts'
 import { type Target, targetId } from '../../manifest/target.ts'
 import type { HealthScope } from './failure-class.ts'
+import { Pace } from './pace.ts'
 
 /** The calls that a circuit lets through: all, a share of them, one at a time, or none until a moment; paused is not a failure. */
 export type CircuitState =
@@ -39,6 +40,7 @@ export class Circuit {
   readonly #refusing = new Closure()
   /** Reason: it is busy, which is not a failure. */
   readonly #paused = new Closure()
+  readonly #pace = new Pace()
   #openings = 0
   #trials = 0
   /** Set while calls come back little by little. */
@@ -97,6 +99,29 @@ export class Circuit {
     return this.#trials === 0
   }
 
+  /**
+   * Returns the time until it lets a call through that has no other target: none while some of the recent calls succeed, as every try of
+   * such a call may. Otherwise the pace decides.
+   */
+  lastResortMs(now: number, settings: HealthSettings, caller?: string): number {
+    const waitMs = this.isDown(now, settings, caller) ? this.#pace.waitMs(now) : 0
+    if (waitMs === 0) return 0
+    const closings = [this.#refusing, this.#paused].filter((closing) => closing.concerns(caller))
+    return Math.max(waitMs, ...closings.map(({ until }) => until - now))
+  }
+
+  /** Counts a call that has no other target, and is let through although the circuit is open or half-open. */
+  beginLastResort(now: number, settings: HealthSettings, caller?: string): void {
+    if (this.isDown(now, settings, caller)) this.#pace.take(now)
+  }
+
+  /** Checks whether the last calls have all failed, or it said that it takes none. */
+  isDown(now: number, settings: HealthSettings, caller?: string): boolean {
+    const { kind } = this.state(now, settings, caller)
+    if (kind === 'closed' || kind === 'recovering') return false
+    return kind === 'paused' || this.#refusing.concerns(caller) || this.#inARow >= settings.inARow
+  }
+
   beginTrial(): void {
     this.#trials++
   }
@@ -118,6 +143,7 @@ export class Circuit {
 
   failed(now: number, settings: HealthSettings, random: () => number, caller?: string): void {
     this.#inARow++
+    this.#pace.failed(now)
     this.#recent.add(now, settings.windowMs, caller ?? '')
     const { calls, failed, mostly } = this.#recent.share()
     const isBad = this.#inARow >= settings.inARow || (calls >= settings.of && failed >= settings.share)
@@ -135,11 +161,13 @@ export class Circuit {
 
   /** Pauses a target that says it is busy for so long. */
   pause(ms: number, now: number, caller?: string): void {
+    this.#pace.failed(now)
     this.#paused.add(now + ms, now, caller)
   }
 
   /** Opens for this time, whatever happened before. */
   openFor(ms: number, now: number, caller?: string): void {
+    this.#pace.failed(now)
     this.#refusing.add(now + ms, now, caller)
   }
 
