@@ -1,6 +1,6 @@
 import { asRouterError, type RouterError } from '../core/errors.ts'
-import type { RoutingRules } from '../core/routing/rules.ts'
 import type { Target } from '../manifest/target.ts'
+import { limitsBefore } from './attempt-limits.ts'
 import type { AttemptTimes } from './explanation.ts'
 import type { ConcurrencyLimiter, Release } from './health/concurrency-limiter.ts'
 import { failureClass } from './health/failure-class.ts'
@@ -113,6 +113,7 @@ class Attempts<Result extends Outcome> {
   async #next(): Promise<Next | undefined> {
     const open = this.#firstOpen()
     if (open) return { candidate: open, isLast: false }
+    if (this.#count >= maxAttempts) return undefined
     const last = (await this.#again()) ?? (await this.#firstToOpen())
     return last && { candidate: last, isLast: true }
   }
@@ -202,11 +203,11 @@ class Attempts<Result extends Outcome> {
     const usable = others.filter((one) => !this.#state.health.isDown(one.target, caller.organization))
     const following = Math.min(usable.length, maxAttempts - this.#count)
     const leftMs = this.#leftMs
-    const facts = { following, target: candidate.target, rules, isOpen: others.some((one) => this.#isOpen(one, true)) }
-    const limits = following > 0 && limitsBefore({ ...facts, leftMs })
-    const unhurried = limitsBefore({ ...facts, leftMs: Infinity })
+    const isOpen = others.some((one) => this.#isOpen(one, true))
+    const limitsIn = (leftMs: number) => limitsBefore(following, { leftMs, target: candidate.target, rules, isOpen })
     const name = kind?.streams ? 'firstEventMs' : 'wholeMs'
-    candidate.isHurried = rules.isTotalOfCaller === true && limits !== false && limits[name] < unhurried[name]
+    const limits = following > 0 ? limitsIn(leftMs) : {}
+    candidate.isHurried = rules.isTotalOfCaller === true && (limits[name] ?? Infinity) < limitsIn(Infinity)[name]
     return { ...limits, ...(Number.isFinite(leftMs) && { totalMs: Math.max(1, Math.ceil(leftMs)) }) }
   }
 
@@ -347,30 +348,6 @@ class Attempts<Result extends Outcome> {
     return this.#endBy - this.#now()
   }
 }
-
-/**
- * Returns the limits of an attempt that so many targets follow: each of them must have time as well. `isOpen`: one of them takes all calls.
- */
-function limitsBefore({
-  following,
-  leftMs,
-  target,
-  rules,
-  isOpen,
-}: {
-  following: number
-  leftMs: number
-  target: Target
-  rules: RoutingRules
-  isOpen: boolean
-}): { firstEventMs: number; wholeMs: number } {
-  const ms = Math.min(leftMs, target.provider.timeouts.wholeMs)
-  const shareMs = Math.max(1, Math.ceil(ms - following * Math.min(enoughMs, ms / (following + 1))))
-  return { firstEventMs: isOpen ? Math.min(rules.firstEventMs, shareMs) : shareMs, wholeMs: shareMs }
-}
-
-/** Time that is kept for each target that follows, where there is enough. */
-const enoughMs = 60_000
 
 /** Reasons why targets are not asked after the failure of another one. */
 const notAfter = {

@@ -300,11 +300,23 @@ describe('a target without an alternative', () => {
     }
   })
 
+  test.each(['refuses', 'has_no_quota', 'is_gone'] as const)(
+    'that %s tells everybody why, one after the other',
+    (how) => {
+      for (let call = 0; call < 20; call++) {
+        const passage = health.enterAsLastResort(target, 'one')
+        passage?.failed(errors[how])
+        passage?.ended()
+        expect(passage).toBeDefined()
+      }
+    },
+  )
+
   test.each(['refuses', 'has_no_quota', 'is_gone', 'is_busy'] as const)('that %s is asked now and then', (how) => {
     meets('one', how)
     let asked = 0
     while (health.enterAsLastResort(target, 'one')) asked++
-    expect(asked).toBe(5)
+    expect(asked).toBe(how === 'is_busy' ? 5 : 6)
     expect(health.lastResortMs(target, 'one')).toBe(how === 'is_busy' ? 10_000 : 300_000)
     at += 1_000
     expect(health.enterAsLastResort(target, 'one')).toBeDefined()

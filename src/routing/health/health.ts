@@ -2,7 +2,8 @@ import type { RouterError } from '../../core/errors.ts'
 import type { HealthSettings } from '../../core/routing/rules.ts'
 import type { Target } from '../../manifest/target.ts'
 import { type CircuitFinding, timeAfter } from '../findings.ts'
-import { type Circuit, type CircuitState, Circuits, type KnownCircuit, type TargetCircuits } from './circuit.ts'
+import type { Circuit, CircuitState } from './circuit.ts'
+import { Circuits, type KnownCircuit, type TargetCircuits } from './circuits.ts'
 import { failureClass, type HealthScope } from './failure-class.ts'
 
 /** One attempt that was let through. */
@@ -125,8 +126,8 @@ export class Health {
     const settings = this.#settings()
     const circuits = this.#circuits.of(target, now, settings)
     if (circuits.some(({ circuit }) => circuit.lastResortMs(now, settings, caller) > 0)) return undefined
-    for (const { circuit } of circuits) circuit.beginLastResort(now, settings, caller)
-    return this.#handle(circuits, undefined, caller)
+    const trials = circuits.map(({ circuit }) => circuit).filter((one) => one.beginLastResort(now, settings, caller))
+    return this.#handle(circuits, trials, caller)
   }
 
   /** Returns the time until a call that has no other target may begin at this one. Milliseconds. */
