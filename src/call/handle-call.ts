@@ -297,7 +297,9 @@ async function reply<Answer extends object>(
       giveUp: (received, thrown) => giveUp(received, thrown, { settlement, handle, others }),
     })
   } catch (thrown) {
-    const error = asRouterError(thrown).withHeaders(headers)
+    const failed = asRouterError(thrown).withHeaders(headers)
+    // An answer has come: what its provider did for the caller must not be done again.
+    const error = serving.acts && !tried.error ? failed.with({ mayHaveActed: true }) : failed
     throw admitted.explanation?.addedTo(error) ?? error
   } finally {
     // A stream ends its attempt itself.

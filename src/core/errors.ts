@@ -41,16 +41,19 @@ export type ErrorCode = keyof typeof catalogue
 /**
  * Details of an error: `param` names the field, `retryAfterMs` becomes `Retry-After`, `headers` are sent with it, `details`
  * are for clients that act on them, `billed` is what the provider counted although it failed, `concernsModel`: other models of the
- * provider may well be allowed, `concernsSize`: smaller requests may well be.
+ * provider may well be allowed, `concernsSize`: smaller requests may well be, `mayHaveActed`: a provider may have acted for the caller.
  */
 export type ErrorDetails = {
   billed?: Usage | undefined
   concernsModel?: boolean | undefined
   concernsSize?: boolean | undefined
   headers?: Readonly<Record<string, string>>
+  mayHaveActed?: boolean | undefined
   param?: string | undefined
   provider?: string | undefined
   providerCode?: string | undefined
+  /** HTTP status of the provider's own answer. */
+  providerStatus?: number | undefined
   retryAfterMs?: number | undefined
   details?: JsonObject | undefined
   /** Every target that was asked, when there were several: its model, status, code and message. */
@@ -70,6 +73,7 @@ export class RouterError extends Error {
   param: string | undefined
   readonly provider: string | undefined
   readonly providerCode: string | undefined
+  readonly providerStatus: number | undefined
   readonly retryAfterMs: number | undefined
   readonly details: JsonObject | undefined
   readonly attempts: JsonObject[] | undefined
@@ -80,6 +84,7 @@ export class RouterError extends Error {
   readonly quotes: boolean
   readonly concernsModel: boolean
   readonly concernsSize: boolean
+  readonly mayHaveActed: boolean
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause })
@@ -88,6 +93,7 @@ export class RouterError extends Error {
     this.param = details.param
     this.provider = details.provider
     this.providerCode = details.providerCode
+    this.providerStatus = details.providerStatus
     this.retryAfterMs = details.retryAfterMs
     this.details = details.details
     this.attempts = details.attempts
@@ -98,6 +104,7 @@ export class RouterError extends Error {
     this.quotes = details.quotes === true
     this.concernsModel = details.concernsModel === true
     this.concernsSize = details.concernsSize === true
+    this.mayHaveActed = details.mayHaveActed === true
   }
 
   /** The same error with other details. */
@@ -115,13 +122,18 @@ export class RouterError extends Error {
     return catalogue[this.code].status
   }
 
-  /** Returns whether the same call may succeed soon: the router itself has tried again where that could help. */
-  get passesSoon(): boolean {
-    if (this.code === 'stopping' || this.code === 'internal') return true
-    const isWait = (this.status === 429 && !this.concernsSize) || this.status === 503
-    return isWait && (this.retryAfterMs ?? 0) <= maxSoonMs
+  /**
+   * Returns whether the client may send the same call again: not after a refusal, with a wrong credential or an exhausted quota, when it
+   * would have to wait long, or where a provider may have acted already. Every other failure may pass.
+   */
+  get mayBeRetried(): boolean {
+    if (this.mayHaveActed || (this.retryAfterMs ?? 0) > maxSoonMs || lasting.has(this.code)) return false
+    return this.status >= 500 || (this.status === 429 && !this.concernsSize)
   }
 }
+
+/** Failures of a provider that last: those of the router's own credential. */
+const lasting: ReadonlySet<ErrorCode> = new Set(['provider_refused', 'quota_exhausted'])
 
 /**
  * Makes an error without its stack, which takes longer than all else that a refusal does: for those that come by the thousand when there is
@@ -137,7 +149,7 @@ export function withoutStack<Made extends Error>(make: () => Made): Made {
   }
 }
 
-/** Maximum wait that counts as soon: clients that would wait longer get the error instead. */
+/** Maximum wait that clients are told to make: SDKs do not wait for longer either. Milliseconds. */
 const maxSoonMs = 60_000
 
 /** Any thrown value as a RouterError; an unexpected one becomes `internal`, without its details. */

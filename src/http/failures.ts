@@ -24,13 +24,20 @@ export function failWith({ log, onThrown }: ServerContext): ErrorHandler {
       response.destroy()
       return
     }
-    const retryMs = error.retryAfterMs ?? (error.status === 429 ? 1_000 : undefined)
-    if (retryMs !== undefined) headersOf(response)['retry-after'] = String(Math.ceil(retryMs / 1_000))
-    if (!error.passesSoon) headersOf(response)['x-should-retry'] = 'false'
+    Object.assign(headersOf(response), retryHeaders(error))
     addHeaders(response, error.headers)
     const clientApi: ClientApi | undefined = response.locals.clientApi
     const body = clientApi ? clientApi.writeError(error, requestIdOf(response)) : errorBody(error)
     respond(response, clientApi?.errorStatus?.(error) ?? error.status, JSON.stringify(body))
+  }
+}
+
+/** Returns the headers that tell a client when to send the same call again, or not to. */
+export function retryHeaders({ status, retryAfterMs, mayBeRetried }: RouterError): { [name: string]: string } {
+  const retryMs = retryAfterMs ?? (status === 429 ? 1_000 : undefined)
+  return {
+    ...(retryMs !== undefined && { 'retry-after': String(Math.ceil(retryMs / 1_000)) }),
+    ...(!mayBeRetried && { 'x-should-retry': 'false' }),
   }
 }
 

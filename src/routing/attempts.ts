@@ -1,5 +1,6 @@
 import { asRouterError, type RouterError } from '../core/errors.ts'
 import type { Target } from '../manifest/target.ts'
+import { limitsBefore } from './attempt-limits.ts'
 import type { AttemptTimes } from './explanation.ts'
 import type { ConcurrencyLimiter, Release } from './health/concurrency-limiter.ts'
 import { failureClass } from './health/failure-class.ts'
@@ -29,14 +30,30 @@ export function tryTargets<Result extends Outcome>(trial: Trial<Result>, state: 
   return new Attempts(trial, state).run()
 }
 
-/** A target of the call. `waits`: it is asked again only when it is not busy any more. */
-type Candidate = { target: Target; retries: number; isTried: boolean; isOver: boolean; waits: boolean }
+/**
+ * A target of the call. `waits`: it is asked again only when it is not busy any more; `waitedMs`: for how long the call has waited for that;
+ * `mayRepeat`: a retry of it has been counted and not been made; `isHurried`: the caller's time did not leave it its own.
+ */
+type Candidate = {
+  target: Target
+  retries: number
+  isTried: boolean
+  isOver: boolean
+  waits: boolean
+  waitedMs: number
+  mayRepeat: boolean
+  isHurried: boolean
+}
+
+/** A target to be asked next. `isLast`: the call has no other one, so that it is asked although it may not be open. */
+type Next = { candidate: Candidate; isLast: boolean }
 
 class Attempts<Result extends Outcome> {
   readonly #trial: Trial<Result>
   readonly #state: RoutingState
   readonly #random: () => number
   readonly #now: () => number
+  readonly #pause: typeof pause
   readonly #endBy: number
   readonly #candidates: Candidate[]
   readonly #failures: Failures<Result>
@@ -49,6 +66,7 @@ class Attempts<Result extends Outcome> {
     this.#state = state
     this.#random = state.random ?? Math.random
     this.#now = state.now ?? (() => performance.now())
+    this.#pause = state.pause ?? pause
     this.#endBy = this.#now() + (trial.rules.totalMs ?? Infinity)
     this.#count = trial.before ?? 0
     this.#candidates = trial.targets.map((target) => ({
@@ -57,6 +75,9 @@ class Attempts<Result extends Outcome> {
       isTried: false,
       isOver: false,
       waits: false,
+      waitedMs: 0,
+      mayRepeat: false,
+      isHurried: false,
     }))
   }
 
@@ -73,20 +94,28 @@ class Attempts<Result extends Outcome> {
   }
 
   async #tryAll(): Promise<Tried<Result>> {
-    let next = this.#firstOpen() ?? (await this.#firstToOpen())
+    let next = await this.#next()
     while (next && this.#mayBegin()) {
-      const gate = this.#state.limiters.of(next.target)
-      const leave = gate ? await this.#acquire(next, gate) : undefined
-      const passage = gate && !leave ? undefined : this.#enter(next.target, leave)
+      const { candidate } = next
+      const gate = this.#state.limiters.of(candidate.target)
+      const leave = gate ? await this.#acquire(candidate, gate) : undefined
+      const passage = gate && !leave ? undefined : this.#enter(next, leave)
       if (passage) {
-        const succeeded = await this.#attempt(next, passage)
+        const succeeded = await this.#attempt(candidate, passage)
         if (succeeded) return succeeded
       }
-      next = this.#hasEnded
-        ? undefined
-        : ((await this.#sameAgain(next)) ?? this.#firstOpen() ?? (await this.#firstToOpen()))
+      next = this.#hasEnded ? undefined : await this.#next()
     }
     return this.#failures.toReport(this.#count) as Tried<Result>
+  }
+
+  /** Picks the next target: each that is open is asked once before any is asked again, and those that are not open come last. */
+  async #next(): Promise<Next | undefined> {
+    const open = this.#firstOpen()
+    if (open) return { candidate: open, isLast: false }
+    if (this.#count >= maxAttempts) return undefined
+    const last = (await this.#again()) ?? (await this.#firstToOpen())
+    return last && { candidate: last, isLast: true }
   }
 
   /** Waits until a target may be asked by one call more; undefined when that is too long. */
@@ -102,13 +131,21 @@ class Attempts<Result extends Outcome> {
     }
   }
 
-  /** Begins an attempt; undefined where another call tries this target already, and it takes only one at a time. */
-  #enter(target: Target, leave: Release | undefined): AttemptHandle | undefined {
+  /** Begins an attempt; undefined where other calls try this target already, and it takes no more. */
+  #enter({ candidate, isLast }: Next, leave: Release | undefined): AttemptHandle | undefined {
+    const { target } = candidate
     const { health, measurements } = this.#state
-    const passage = health.enter(target, this.#trial.caller.organization)
+    const { organization } = this.#trial.caller
+    const closed = this.#closedFor(target)
+    if (closed?.isBusy && this.#mayWait(candidate, closed.ms)) {
+      // It became busy while the call waited.
+      leave?.()
+      return undefined
+    }
+    const passage = isLast ? health.enterAsLastResort(target, organization) : health.enter(target, organization)
     if (!passage) {
       leave?.()
-      this.#skip(target)
+      this.#skip(candidate)
       return undefined
     }
     const { kind, rules } = this.#trial
@@ -124,6 +161,7 @@ class Attempts<Result extends Outcome> {
     this.#failures.goOn()
     if (!candidate.isTried) this.#state.retries.earn(target, this.#trial.caller.organization)
     candidate.isTried = true
+    candidate.mayRepeat = false
     this.#count++
     const began = this.#now()
     try {
@@ -142,7 +180,7 @@ class Attempts<Result extends Outcome> {
           ...result,
         } as Tried<Result>
       }
-      if (!this.#endedByCaller(result.error)) passage.failed(result.error)
+      if (!this.#endedByCaller(result.error, candidate)) passage.failed(result.error)
       const times = { began, ended: this.#now() }
       this.#failed(candidate, { ...result, error: result.error, target, attempts, times })
     } catch (thrown) {
@@ -160,20 +198,26 @@ class Attempts<Result extends Outcome> {
 
   /** Returns the limits of an attempt: the last target that is left may take all the time that is left. */
   #limits(candidate: Candidate): AttemptLimits {
-    const isLast = this.#count >= maxAttempts || !this.#untried(candidate).some((one) => this.#isOpen(one, true))
+    const { rules, kind, caller } = this.#trial
+    const others = this.#untried(candidate)
+    const usable = others.filter((one) => !this.#state.health.isDown(one.target, caller.organization))
+    const following = Math.min(usable.length, maxAttempts - this.#count)
     const leftMs = this.#leftMs
-    return {
-      ...(!isLast && { firstEventMs: this.#trial.rules.firstEventMs }),
-      ...(Number.isFinite(leftMs) && { totalMs: Math.max(1, Math.ceil(leftMs)) }),
-    }
+    const isOpen = others.some((one) => this.#isOpen(one, true))
+    const limitsIn = (leftMs: number) => limitsBefore(following, { leftMs, target: candidate.target, rules, isOpen })
+    const name = kind?.streams ? 'firstEventMs' : 'wholeMs'
+    const limits = following > 0 ? limitsIn(leftMs) : {}
+    candidate.isHurried = rules.isTotalOfCaller === true && (limits[name] ?? Infinity) < limitsIn(Infinity)[name]
+    return { ...limits, ...(Number.isFinite(leftMs) && { totalMs: Math.max(1, Math.ceil(leftMs)) }) }
   }
 
   #failed(candidate: Candidate, attempt: Result & Attempted & { error: RouterError }): void {
     const failure = failureClass(attempt.error)
-    this.#failures.addAttempt(attempt)
-    candidate.isOver = failure.same === 'never'
-    candidate.waits = failure.same === 'when_told'
     const mayHaveActed = this.#trial.acts === true && attempt.sent === true && failure.mayHaveBegun === true
+    this.#failures.addAttempt(attempt, { mayHaveActed })
+    // Whether to pay once more for the same is left to the client.
+    candidate.isOver = failure.same === 'never' || attempt.error.billed !== undefined
+    candidate.waits = failure.same === 'when_told'
     if (failure.next === 'never' || mayHaveActed) this.#hasEnded = true
     if (failure.next !== 'any') this.#dropUnable(candidate.target, failure.next)
   }
@@ -184,13 +228,14 @@ class Attempts<Result extends Outcome> {
   }
 
   /**
-   * Checks whether the time of the call was up. Its caller may have made it as short as it liked, so that it says nothing about the target.
+   * Checks whether the time of the call was up, or too short. Its caller may have made it as short as it liked, so that it says nothing
+   * about the target.
    */
-  #endedByCaller({ code }: RouterError): boolean {
-    return code === 'provider_timeout' && this.#leftMs <= minMs
+  #endedByCaller({ code }: RouterError, candidate?: Candidate): boolean {
+    return code === 'provider_timeout' && (this.#leftMs <= minMs || candidate?.isHurried === true)
   }
 
-  /** Leaves out the targets that cannot do what this one refused. */
+  /** Leaves out the targets that cannot do what this one refused; those that have been asked did not refuse it. */
   #dropUnable(refusedBy: Target, next: 'larger' | 'abler' | 'if_blocked' | 'never'): void {
     const { canTake, rules, explanation } = this.#trial
     for (const other of this.#candidates) {
@@ -198,36 +243,49 @@ class Attempts<Result extends Outcome> {
         next === 'if_blocked'
           ? rules.onBlocked === 'next'
           : next !== 'never' && canTake?.(other.target, refusedBy, next) === true
-      if (isAble) continue
+      if (isAble || (other.isTried && other.target !== refusedBy)) continue
       if (!other.isOver && other.target !== refusedBy) explanation?.skip(other.target, 'failover', notAfter[next])
       other.isOver = true
     }
   }
 
-  #skip(target: Target): void {
-    for (const candidate of this.#candidates) if (candidate.target === target) candidate.isOver = true
-    const ms = this.#closedFor(target)?.ms ?? shortMs
-    this.#failures.add(target, closedTarget(target, ms))
+  #skip(candidate: Candidate): void {
+    const { target, isTried } = candidate
+    candidate.isOver = true
+    if (isTried) return
+    const ms = this.#state.health.lastResortMs(target, this.#trial.caller.organization)
+    this.#failures.add(target, closedTarget(target, Math.max(ms, shortMs)))
   }
 
-  /** Returns the same target, after a wait, where its failure may pass. */
-  async #sameAgain(candidate: Candidate): Promise<Candidate | undefined> {
-    if (candidate.isOver || candidate.waits) return undefined
-    const { retries } = this.#state
-    const waitMs = backoffMs(candidate.retries, this.#random)
-    const isAllowed =
-      candidate.retries < this.#trial.rules.retries &&
-      this.#count < maxAttempts &&
-      this.#leftMs > waitMs + minMs &&
-      this.#closedFor(candidate.target) === undefined &&
-      retries.take(candidate.target, this.#trial.caller.organization)
-    if (!isAllowed) {
-      candidate.isOver = true
-      return undefined
+  /** Picks a target to be asked again after a wait, where its failure may pass: the one that was asked again least often. */
+  async #again(): Promise<Candidate | undefined> {
+    const { organization } = this.#trial.caller
+    const tried = this.#candidates
+      .filter(({ isTried, isOver, waits }) => isTried && !isOver && !waits)
+      .sort((one, other) => one.retries - other.retries)
+    for (const candidate of tried) {
+      const waitMs = backoffMs(candidate.retries, this.#random)
+      const isAllowed =
+        this.#count < maxAttempts &&
+        this.#leftMs > waitMs + minMs &&
+        !this.#state.health.isDown(candidate.target, organization) &&
+        this.#mayRepeat(candidate)
+      if (!isAllowed) continue
+      await this.#pause(waitMs, this.#trial.signal)
+      return candidate
     }
+    return undefined
+  }
+
+  /** Checks whether a target may be asked once more by this call and by all calls together, and counts it. */
+  #mayRepeat(candidate: Candidate): boolean {
+    if (candidate.mayRepeat) return true
+    const { rules, caller } = this.#trial
+    if (candidate.retries >= rules.retries) return false
+    if (!this.#state.retries.take(candidate.target, caller.organization)) return false
     candidate.retries++
-    await pause(waitMs, this.#trial.signal)
-    return candidate
+    candidate.mayRepeat = true
+    return true
   }
 
   #firstOpen(): Candidate | undefined {
@@ -244,26 +302,29 @@ class Attempts<Result extends Outcome> {
 
   /**
    * Picks a target when none is open: the one that is busy for a short time, after that time; else the one that opens next, immediately, as
-   * it takes one call at a time.
+   * it takes some calls.
    */
   async #firstToOpen(): Promise<Candidate | undefined> {
-    const { retries } = this.#state
-    const { rules, signal, caller } = this.#trial
     const left = this.#candidates
-      .filter(({ isOver }) => !isOver)
+      .filter(({ isOver, isTried, waits }) => !isOver && (!isTried || waits))
       .map((candidate) => ({ candidate, closed: this.#closedFor(candidate.target) ?? { ms: 0, isBusy: true } }))
       .sort((one, other) => one.closed.ms - other.closed.ms)
     for (const { candidate, closed } of left) {
-      const { ms, isBusy } = closed
-      const waitMs = spreadMs(ms, this.#random)
-      if (!isBusy || ms > rules.retryAfterMs || this.#leftMs < waitMs + minMs) continue
-      const { target } = candidate
-      if (candidate.isTried && (candidate.retries >= rules.retries || !retries.take(target, caller.organization)))
-        continue
-      if (candidate.isTried) candidate.retries++
-      if (await retries.wait(target, maxWaiting, () => pause(waitMs, signal))) return candidate
+      const waitMs = spreadMs(closed.ms, this.#random)
+      if (!closed.isBusy || !this.#mayWait(candidate, closed.ms)) continue
+      if (candidate.isTried && !this.#mayRepeat(candidate)) continue
+      const waiting = () => this.#pause(waitMs, this.#trial.signal)
+      candidate.waitedMs += closed.ms
+      if (await this.#state.retries.wait(candidate.target, maxWaiting, waiting)) return candidate
     }
     return left.find(({ candidate }) => !candidate.isTried)?.candidate
+  }
+
+  /** Checks whether the call may wait for a target that is busy: all its waits together are bounded. */
+  #mayWait(candidate: Candidate, ms: number): boolean {
+    return (
+      candidate.waitedMs + ms <= this.#trial.rules.retryAfterMs && this.#leftMs >= spreadMs(ms, this.#random) + minMs
+    )
   }
 
   #untried(except?: Candidate): Candidate[] {

@@ -162,6 +162,7 @@ export class Explanation {
       ...(contentAt !== undefined && { first_content_ms: Math.round(contentAt - times.began) }),
       duration_ms: Math.round((times.ended ?? this.#now()) - times.began),
       status: error?.status ?? 200,
+      ...(error?.providerStatus !== undefined && { provider_status: error.providerStatus }),
       ...(error && { code: error.providerCode ?? error.code, class: failureClass(error).name }),
       ...(after && { followed_by: after.target === target ? 'again' : 'next' }),
     }

@@ -1,4 +1,5 @@
-import type { CircuitFacts, CircuitName } from './health/circuit.ts'
+import type { CircuitFacts } from './health/circuit.ts'
+import type { CircuitName } from './health/circuits.ts'
 
 /** The state of a circuit; without facts it is closed. */
 export type CircuitFinding = CircuitName & {

@@ -48,7 +48,7 @@ export function openSharedState({
     health,
     affinity,
     measurements,
-    retries: new RetryBudget(),
+    retries: new RetryBudget({ now }),
     limiters: new ConcurrencyLimiters(workers),
     merge: (findings) => findings.forEach(adoptOne),
     findings: () => [...health.findings(), ...affinity.findings(), ...measurements.findings()],

@@ -12,8 +12,11 @@ import type { Targets } from './names/resolve.ts'
 /** The target of an attempt, its number, and its times. */
 export type Attempted = { target: Target; attempts: number; times?: AttemptTimes | undefined }
 
-/** Maximum times of one attempt, in milliseconds: until its first content where other targets are left, and in all. */
-export type AttemptLimits = { firstEventMs?: number; totalMs?: number }
+/**
+ * Maximum times of one attempt, in milliseconds: where other targets are left, until the first content of a stream, and for an answer that is
+ * not streamed; and in all.
+ */
+export type AttemptLimits = { firstEventMs?: number; wholeMs?: number; totalMs?: number }
 
 /** State that attempts share beyond one call. */
 export type RoutingState = {
@@ -24,6 +27,8 @@ export type RoutingState = {
   limiters: ConcurrencyLimiters
   random?: () => number
   now?: () => number
+  /** Waits so many milliseconds. Rejects with the reason of the signal. */
+  pause?: (ms: number, signal: AbortSignal) => Promise<void>
 }
 
 /** One call to be tried at the targets of a name, in their order. */

@@ -27,7 +27,7 @@ import {
   type OutgoingBody,
 } from './outgoing-body.ts'
 import { exhaustedMs, reportedFailure } from './provider-error.ts'
-import { sendRequest, type Timing, textOf } from './provider-request.ts'
+import { sendRequest, type TimingLimits, textOf } from './provider-request.ts'
 
 /**
  * A provider's answer to an operation: a whole reply in the client's words, or bytes or events of which the first have come.
@@ -50,7 +50,7 @@ type OutgoingOperation = {
   stream: boolean
   signal: AbortSignal
   bounds: AnswerBounds
-  limits?: Pick<Timing, 'firstEventMs' | 'totalMs'>
+  limits?: TimingLimits
   onSent?: () => void
   once?: boolean
   idempotencyKey?: string

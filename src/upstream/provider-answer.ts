@@ -19,7 +19,7 @@ import {
 } from './answer-body.ts'
 import type { HttpClient, HttpResponse } from './http/types.ts'
 import { exhaustedMs, reportedFailure } from './provider-error.ts'
-import { type ForwardedHeader, sendRequest, type Timing, textOf } from './provider-request.ts'
+import { type ForwardedHeader, sendRequest, type TimingLimits, textOf } from './provider-request.ts'
 import { foldFacts, readStream, type StreamedAnswer } from './provider-stream.ts'
 
 /** A provider's answer: a whole reply, or a stream whose first content has come. */
@@ -45,7 +45,7 @@ type Outgoing = {
   once?: boolean
   idempotencyKey?: string
   /** Time limits of this attempt where they are shorter than those of its provider, in milliseconds. */
-  limits?: Pick<Timing, 'firstEventMs' | 'totalMs'>
+  limits?: TimingLimits
 }
 
 /**
@@ -63,7 +63,7 @@ export async function requestAnswer(
   const { body, signal, forwardedHeaders, onSent, once, idempotencyKey } = outgoing
   const path = stream ? endpoint.stream.path : endpoint.path
   const accept = stream ? streamFormats[endpoint.stream.format].mediaType : 'application/json'
-  const timing = { stream, untilContent: stream, firstEventMs: limits?.firstEventMs, totalMs: limits?.totalMs }
+  const timing = { ...limits, stream, untilContent: stream }
   const response = await sendRequest(
     target,
     { path, accept, body, signal, timing, forwardedHeaders, onSent, once, idempotencyKey },

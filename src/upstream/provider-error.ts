@@ -33,7 +33,8 @@ export function errorFor(provider: Provider, answer: ErrorResponse, mapped?: Pro
   const code = classify(provider, status, codes, message)
   const wait = comesBack.has(code) ? retryAfter(answer.headers, body) : undefined
   const retryAfterMs = wait === undefined ? undefined : Math.min(wait, maxWaitMs)
-  return failure(provider, { code, status }, message, codes[0], retryAfterMs)
+  const error = failure(provider, { code, status }, message, codes[0], retryAfterMs)
+  return error.with({ providerStatus: answer.status })
 }
 
 /** Returns the caller's error for a failure that a provider reports inside a successful response. */

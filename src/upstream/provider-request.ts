@@ -42,14 +42,18 @@ export type Timing = {
   stream?: boolean
   untilContent?: boolean
   firstEventMs?: number | undefined
+  wholeMs?: number | undefined
   totalMs?: number | undefined
 }
 
+/** Limits of an attempt that may be shorter than those of its provider. */
+export type TimingLimits = Pick<Timing, 'firstEventMs' | 'wholeMs' | 'totalMs'>
+
 function timeoutsFor(
   { timeouts }: Provider,
-  { stream, firstEventMs = Infinity, totalMs = Infinity }: Timing,
+  { stream, firstEventMs = Infinity, wholeMs = Infinity, totalMs = Infinity }: Timing,
 ): Timeouts {
-  const total = Math.min(timeouts.totalMs, totalMs, stream ? Infinity : timeouts.wholeMs)
+  const total = Math.min(timeouts.totalMs, totalMs, stream ? Infinity : Math.min(timeouts.wholeMs, wholeMs))
   const first = stream ? Math.min(timeouts.firstEventMs, firstEventMs) : total
   return { ...timeouts, totalMs: total, firstEventMs: first }
 }

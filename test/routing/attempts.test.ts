@@ -8,19 +8,29 @@ import { tryTargets } from '../../src/routing/attempts.ts'
 import { ConcurrencyLimiters } from '../../src/routing/health/concurrency-limiter.ts'
 import { Health } from '../../src/routing/health/health.ts'
 import { RetryBudget } from '../../src/routing/health/retries.ts'
-import { Measurements } from '../../src/routing/measurements.ts'
+import { callClass, Measurements } from '../../src/routing/measurements.ts'
 import type { AttemptLimits, RoutingState } from '../../src/routing/types.ts'
 
+const minutes = {
+  connectMs: 10_000,
+  firstEventMs: 600_000,
+  betweenEventsMs: 60_000,
+  wholeMs: 600_000,
+  totalMs: 600_000,
+}
 const named = (slug: string): Target => ({
-  provider: { slug, baseUrl: `https://${slug}.example`, auth: { scheme: 'none' } } as Provider,
+  provider: { slug, baseUrl: `https://${slug}.example`, auth: { scheme: 'none' }, timeouts: minutes } as Provider,
   model: 'm',
 })
 const [a, b, c] = [named('a'), named('b'), named('c')]
 
-/** State whose backoff is nothing and whose clock is moved by hand. */
+/** State whose backoff is nothing and whose clock is moved by hand, and by waits. */
 function fresh(): RoutingState & { at: number } {
   const state = { at: 0, random: () => 0, now: () => state.at } as RoutingState & { at: number }
-  state.retries = new RetryBudget()
+  state.pause = async (ms) => {
+    state.at += ms
+  }
+  state.retries = new RetryBudget({ now: () => state.at })
   state.limiters = new ConcurrencyLimiters()
   state.measurements = new Measurements({ now: () => state.at })
   state.affinity = new Affinity({ now: () => state.at })
@@ -78,11 +88,11 @@ describe('the table of failures', () => {
   const twice = (code: ErrorCode): End[] => [code, code]
   const all = (code: ErrorCode, times = 6): End[] => Array(times).fill(code)
   const cases: [code: ErrorCode, asked: string, told: string, end?: Options][] = [
-    ['provider_unreachable', 'a a b b c c', 'provider_unreachable'],
-    ['provider_failed', 'a a b b c c', 'provider_failed'],
-    ['provider_overloaded', 'a a b b c c', 'provider_overloaded'],
-    ['provider_unreadable', 'a a b b c c', 'provider_unreadable'],
-    ['provider_cut', 'a a b b c c', 'provider_cut'],
+    ['provider_unreachable', 'a b c a b c', 'provider_unreachable'],
+    ['provider_failed', 'a b c a b c', 'provider_failed'],
+    ['provider_overloaded', 'a b c a b c', 'provider_overloaded'],
+    ['provider_unreadable', 'a b c a b c', 'provider_unreadable'],
+    ['provider_cut', 'a b c a b c', 'provider_cut'],
     ['provider_timeout', 'a b c', 'provider_timeout'],
     ['provider_refused', 'a b c', 'provider_refused'],
     ['quota_exhausted', 'a b c', 'quota_exhausted'],
@@ -109,7 +119,8 @@ describe('the table of failures', () => {
   test('a target that is busy is left at once, and asked again only when no other is open', async () => {
     const busy: End = ['rate_limited', { retryAfterMs: 20 }]
     expect((await call([busy, undefined])).requested).toBe('a b')
-    const again = await call([busy, 'invalid_request'])
+    expect((await call([busy, 'invalid_request', undefined])).requested).toBe('a b a')
+    const again = await call([busy, 'invalid_request'], { rules: { retries: 0 } })
     expect(again).toMatchObject({ requested: 'a b', result: { error: { code: 'rate_limited', retryAfterMs: 20 } } })
     const alone = await call([busy, undefined], { targets: [a] })
     expect(alone.requested).toBe('a a')
@@ -120,7 +131,7 @@ describe('the table of failures', () => {
 
   test('retries are as many as the rules say, and never more than six attempts are made', async () => {
     expect((await call(all('provider_failed'), { rules: { retries: 0 } })).requested).toBe('a b c')
-    expect((await call(all('provider_failed', 9), { rules: { retries: 9 } })).requested).toBe('a a a a a b')
+    expect((await call(all('provider_failed', 9), { rules: { retries: 9 } })).requested).toBe('a b c a b c')
     expect((await call(twice('provider_failed'), { targets: [a] })).requested).toBe('a a')
   })
 
@@ -133,24 +144,42 @@ describe('the table of failures', () => {
     }
   })
 
+  test('each target is asked once before any is asked again', async () => {
+    const four = [a, b, c, named('d')] as const
+    const { requested, result } = await call([...all('provider_overloaded', 3), undefined], { targets: [...four] })
+    expect(requested).toBe('a b c d')
+    expect(result.error).toBeUndefined()
+    expect((await call(all('provider_unreachable', 2), { targets: [a, b] })).requested).toBe('a b a')
+  })
+
+  test('a target that has failed is asked again although the next one refused the request', async () => {
+    expect((await call(['provider_failed', 'invalid_request'], { targets: [a, b] })).requested).toBe('a b a')
+  })
+
+  test('an attempt that was billed is not made again at the same target, and moves on to the next', async () => {
+    const billed: End = ['provider_cut', { billed: { output: 40 } }]
+    expect((await call(Array(6).fill(billed), { targets: [a] })).requested).toBe('a')
+    expect((await call(Array(6).fill(billed))).requested).toBe('a b c')
+  })
+
   test('what a provider may have done for the caller is asked again only where it cannot have begun', async () => {
     expect((await call(all('provider_failed'), { acts: true })).requested).toBe('a')
     expect((await call(all('provider_timeout'), { acts: true })).requested).toBe('a')
-    expect((await call([['provider_unreachable', { sent: false }], undefined], { acts: true })).requested).toBe('a a')
+    expect((await call([['provider_unreachable', { sent: false }], undefined], { acts: true })).requested).toBe('a b')
     expect((await call(['rate_limited', undefined], { acts: true })).requested).toBe('a b')
   })
 })
 
 describe('what is told', () => {
   test('is the failure of the first target, with all attempts; a refusal by a fallback does not hide it', async () => {
-    const { result, moved } = await call(['provider_failed', 'provider_failed', 'invalid_request'], { targets: [a, b] })
+    const { result, moved } = await call(['provider_failed', 'invalid_request', 'provider_failed'], { targets: [a, b] })
     expect(result).toMatchObject({ target: a, attempts: 3, dropped: ["a's"], error: { code: 'provider_failed' } })
     expect(result.error?.attempts).toEqual([
       { model: 'a/m', status: 502, code: 'provider_failed', message: 'a failed.' },
-      { model: 'a/m', status: 502, code: 'provider_failed', message: 'a failed.' },
       { model: 'b/m', status: 400, code: 'invalid_request', message: 'b failed.' },
+      { model: 'a/m', status: 502, code: 'provider_failed', message: 'a failed.' },
     ])
-    expect(moved).toEqual(['a provider_failed', 'a provider_failed', 'b invalid_request'])
+    expect(moved).toEqual(['a provider_failed', 'b invalid_request'])
   })
 
   test('is the busy target that is free soonest', async () => {
@@ -195,12 +224,11 @@ describe('what is told', () => {
     const state = fresh()
     for (let failures = 0; failures < 5; failures++) await call(['provider_failed'], failing(b), state)
     state.at += 6_000
-    const trial = state.health.enter(b)
+    while (state.health.enterAsLastResort(b, 'o'));
     const { requested, moved, result } = await call(['provider_failed'], failing(a, b), state)
     expect({ requested, moved }).toEqual({ requested: 'a', moved: ['a provider_failed'] })
     expect(result).toMatchObject({ target: b, attempts: 1, hasRows: true, error: { code: 'unavailable' } })
     expect(result.times).toBeUndefined()
-    trial?.ended()
   })
 
   test('tells when the attempt began and ended', async () => {
@@ -211,10 +239,90 @@ describe('what is told', () => {
   })
 })
 
+describe('whether the client may try again', () => {
+  const told = async (ends: readonly End[], options: Options) => (await call(ends, options)).result.error
+  const all = (end: End): End[] => Array(6).fill(end)
+
+  test('it may after every failure that may pass, also where the failure of another target lasts', async () => {
+    for (const code of ['provider_failed', 'provider_timeout', 'provider_cut', 'provider_unreachable'] as const)
+      expect((await told(all(code), { targets: [a] }))?.mayBeRetried).toBe(true)
+    const billed = await told([['provider_unreadable', { billed: { input: 9 } }]], { targets: [a] })
+    expect(billed?.mayBeRetried).toBe(true)
+    const ends: End[] = ['provider_refused', 'provider_failed', 'provider_failed']
+    expect(await told(ends, { targets: [a, b] })).toMatchObject({ code: 'provider_failed', mayBeRetried: true })
+    const long: End = ['rate_limited', { retryAfterMs: 61_000 }]
+    expect(await told([long, 'provider_timeout'], { targets: [a, b] })).toMatchObject({ code: 'provider_timeout' })
+    expect((await told([long, 'provider_refused'], { targets: [a, b] }))?.mayBeRetried).toBe(false)
+  })
+
+  test('it may not once a provider may have begun to act for it, whichever failure is reported', async () => {
+    for (const code of ['provider_failed', 'provider_timeout', 'provider_unreachable', 'provider_cut'] as const) {
+      expect((await told([code], { targets: [a], acts: true }))?.mayBeRetried).toBe(false)
+      expect((await told(all([code, { sent: false }]), { targets: [a], acts: true }))?.mayBeRetried).toBe(true)
+    }
+    const busy: End = ['rate_limited', { retryAfterMs: 9_000 }]
+    expect(await told([busy, 'provider_failed'], { targets: [a, b], acts: true })).toMatchObject({
+      code: 'rate_limited',
+      mayBeRetried: false,
+    })
+    expect((await told([busy], { targets: [a], acts: true }))?.mayBeRetried).toBe(true)
+  })
+})
+
 describe('time', () => {
+  /** Calls whose targets never answer, with so much time; the state has what they have found out. */
+  async function silent(rules: Partial<RoutingRules>, { streams = false, calls = 1, targets = [a, b] as const } = {}) {
+    const state = fresh()
+    const waited: number[] = []
+    for (let at = 0; at < calls; at++) {
+      const name = streams ? 'firstEventMs' : 'wholeMs'
+      await tryTargets<{ dropped: string[]; error: RouterError }>(
+        {
+          targets: [...targets],
+          rules: { ...defaultRouting, ...rules },
+          signal: new AbortController().signal,
+          caller: { organization: 'o', isLow: false },
+          kind: callClass('chat', streams, 10),
+          onFailed() {},
+          async attempt({ provider }, limits) {
+            const ms = Math.min(provider.timeouts[name], limits[name] ?? Infinity, limits.totalMs ?? Infinity)
+            waited.push(ms)
+            state.at += ms
+            const error = new RouterError('provider_timeout', 'It is silent.', { provider: provider.slug })
+            return { dropped: [], error, sent: true }
+          },
+        },
+        state,
+      )
+    }
+    return { waited, state }
+  }
+
+  test('a silent target leaves the next one a minute, or an equal share of what there is', async () => {
+    expect((await silent({})).waited).toEqual([540_000, 600_000])
+    expect((await silent({ totalMs: 300_000 })).waited).toEqual([240_000, 60_000])
+    expect((await silent({ totalMs: 2_000 })).waited).toEqual([1_000, 1_000])
+    expect((await silent({ totalMs: 300_000 }, { targets: [a, b, c] })).waited).toEqual([180_000, 60_000, 60_000])
+  })
+
+  test('the first content of a stream is waited for no longer than its rule says, and no longer than its share', async () => {
+    expect((await silent({}, { streams: true })).waited).toEqual([10_000, 600_000])
+    expect((await silent({ totalMs: 4_000 }, { streams: true })).waited).toEqual([2_000, 2_000])
+  })
+
+  test('silence counts against a target, unless the caller has left it too little time', async () => {
+    const { state } = await silent({ totalMs: 300_000 }, { calls: 5 })
+    expect(state.health.isOpen(a, false)).toBe(false)
+    for (const streams of [false, true]) {
+      const hurried = await silent({ totalMs: 4_000, isTotalOfCaller: true }, { calls: 20, streams })
+      expect(hurried.waited).toHaveLength(40)
+      expect(hurried.state.health.degraded()).toEqual([])
+    }
+  })
+
   test('the first content is waited for only while another target is left', async () => {
     const { limits } = await call(['provider_timeout', 'provider_timeout', undefined])
-    expect(limits).toEqual([{ firstEventMs: 10_000 }, { firstEventMs: 10_000 }, {}])
+    expect(limits).toEqual([{ firstEventMs: 10_000, wholeMs: 480_000 }, { firstEventMs: 10_000, wholeMs: 540_000 }, {}])
     const closed = fresh()
     for (const _ of Array(5)) closed.health.enter(b)?.failed(new RouterError('provider_failed', 'x', { provider: 'b' }))
     expect((await call([undefined], { targets: [a, b] }, closed)).limits).toEqual([{}])
@@ -224,7 +332,8 @@ describe('time', () => {
     const targets = ['a', 'b', 'c', 'd', 'e', 'f', 'g'].map(named) as [Target, ...Target[]]
     const { requested, limits } = await call(Array(7).fill('provider_timeout'), { targets })
     expect(requested).toBe('a b c d e f')
-    expect(limits).toEqual([...Array(5).fill({ firstEventMs: 10_000 }), {}])
+    expect(limits.map(({ firstEventMs }) => firstEventMs)).toEqual([...Array(5).fill(10_000), undefined])
+    expect(limits.map(({ wholeMs }) => wholeMs)).toEqual([300_000, 360_000, 420_000, 480_000, 540_000, undefined])
   })
 
   test('attempts get what is left of the time of the call, and none is begun without', async () => {
@@ -249,8 +358,8 @@ describe('time', () => {
       state,
     )
     expect(limits).toEqual([
-      { firstEventMs: 10_000, totalMs: 1_000 },
-      { firstEventMs: 10_000, totalMs: 400 },
+      { firstEventMs: 334, wholeMs: 334, totalMs: 1_000 },
+      { firstEventMs: 200, wholeMs: 200, totalMs: 400 },
     ])
     expect(result).toMatchObject({ attempts: 2, error: { code: 'provider_timeout' } })
   })
@@ -289,14 +398,46 @@ describe('health', () => {
     expect((await call([], { targets: [a, b] }, state)).requested).toBe('a')
   })
 
-  test('where no target is open the one that opens next takes one call at a time; others are told how long', async () => {
+  test('a target that is down and the only one takes a few calls at once, then some in each second; others are told when', async () => {
     const state = fresh()
-    for (const _ of Array(5)) await call(['provider_failed'], { rules: { retries: 0 }, targets: [a] }, state)
-    const running = state.health.enter(a)
+    const asked = async () =>
+      (await call(['provider_failed'], { rules: { retries: 0 }, targets: [a] }, state)).requested
+    for (let at = 0; at < 5; at++) expect(await asked()).toBe('a')
+    for (let at = 0; at < 5; at++) expect(await asked()).toBe('a')
     const other = await call([], { targets: [a] }, state)
-    expect(other).toMatchObject({ requested: '', result: { attempts: 0, error: { status: 503, retryAfterMs: 5_000 } } })
-    running?.ended()
-    expect((await call([], { targets: [a] }, state)).requested).toBe('a')
+    expect(other).toMatchObject({ requested: '', result: { attempts: 0, error: { status: 503, retryAfterMs: 1_000 } } })
+    for (let second = 0; second < 10; second++) {
+      state.at += 1_000
+      const found = [await asked(), await asked(), await asked(), await asked()]
+      // Two and a half.
+      expect(found.filter((one) => one === 'a')).toHaveLength(second % 2 === 0 ? 2 : 3)
+    }
+  })
+
+  test('a call that has no other target is asked again as often as the rules say, unless the target is down', async () => {
+    const state = fresh()
+    const rules = { retries: 1 }
+    // It fails more often than not, so that its circuit opens, but not always.
+    for (let at = 0; at < 3; at++) await call(['provider_failed', 'provider_failed'], { rules, targets: [a] }, state)
+    await call([undefined], { rules, targets: [a] }, state)
+    await call(['provider_failed'], { rules: { retries: 0 }, targets: [a] }, state)
+    state.at += 10_000
+    expect(state.health.isOpen(a, false)).toBe(false)
+    expect((await call(['provider_failed'], { rules, targets: [a] }, state)).requested).toBe('a a')
+    for (let at = 0; at < 5; at++) await call(['provider_failed'], { rules: { retries: 0 }, targets: [a] }, state)
+    expect((await call(['provider_failed'], { rules, targets: [a] }, state)).requested).toBe('a')
+  })
+
+  test('a busy target that is busy again when a call has waited is waited for once more, within the time for that', async () => {
+    const state = fresh()
+    state.pause = async (ms) => {
+      state.at += ms
+      if (state.at < 4_000) state.health.exhausted(a, 1_000)
+    }
+    await call([['rate_limited', { retryAfterMs: 1_000 }]], { rules: { retries: 0 }, targets: [a] }, state)
+    for (let at = 0; at < 5; at++) state.health.enterAsLastResort(a, 'o')
+    const { requested } = await call([undefined], { targets: [a] }, state)
+    expect([requested, state.at]).toEqual(['a', 4_000])
   })
 
   const scopes: [code: ErrorCode, details: ErrorDetails, times: number, open: string[]][] = [

@@ -249,3 +249,78 @@ describe('a circuit over a long time', () => {
     }
   })
 })
+
+describe('a target without an alternative', () => {
+  /** Calls at a steady rate. The times, in seconds, of those that were turned away. */
+  function turnedAway({
+    perSecond,
+    answerMs,
+    wellAt,
+    until,
+  }: Record<'perSecond' | 'answerMs' | 'wellAt' | 'until', number>) {
+    const ends: { at: number; end: () => void }[] = []
+    const refused: number[] = []
+    for (at = 0; at < until; at += 1_000 / perSecond) {
+      for (const [place, one] of [...ends.entries()].reverse()) {
+        if (one.at > at) continue
+        one.end()
+        ends.splice(place, 1)
+      }
+      const passage = health.enterAsLastResort(target, 'one')
+      if (!passage) refused.push(at)
+      else if (at < wellAt) passage.failed(errors.fails)
+      else ends.push({ at: at + answerMs, end: () => passage.succeeded() })
+    }
+    return refused
+  }
+
+  test('has all its calls again soon after it is well, although none of its answers is finished', () => {
+    const wellAt = 20_000
+    const refused = turnedAway({ perSecond: 5, answerMs: 8_000, wellAt, until: 60_000 })
+    expect(refused.filter((one) => one < wellAt).length).toBeGreaterThan(30)
+    expect(refused.filter((one) => one >= wellAt + 1_500)).toEqual([])
+    expect(refused.filter((one) => one >= wellAt).length).toBeLessThanOrEqual(4)
+  })
+
+  test('takes all calls from the first content on that one of them gets', () => {
+    meets('one', 'fails', 30)
+    while (health.enterAsLastResort(target, 'one'));
+    at += 1_000
+    const passage = health.enterAsLastResort(target, 'one')
+    passage?.succeeded()
+    const more = Array.from({ length: 50 }, () => health.enterAsLastResort(target, 'one'))
+    expect(more).not.toContain(undefined)
+  })
+
+  test('takes all calls while some of them succeed, although its circuit is open', () => {
+    for (let round = 0; round < 50; round++) {
+      meets('one', 'fails', 3)
+      succeeds('one')
+      expect(health.enterAsLastResort(target, 'one')).toBeDefined()
+    }
+  })
+
+  test.each(['refuses', 'has_no_quota', 'is_gone'] as const)(
+    'that %s tells everybody why, one after the other',
+    (how) => {
+      for (let call = 0; call < 20; call++) {
+        const passage = health.enterAsLastResort(target, 'one')
+        passage?.failed(errors[how])
+        passage?.ended()
+        expect(passage).toBeDefined()
+      }
+    },
+  )
+
+  test.each(['refuses', 'has_no_quota', 'is_gone', 'is_busy'] as const)('that %s is asked now and then', (how) => {
+    meets('one', how)
+    let asked = 0
+    while (health.enterAsLastResort(target, 'one')) asked++
+    expect(asked).toBe(how === 'is_busy' ? 5 : 6)
+    expect(health.lastResortMs(target, 'one')).toBe(how === 'is_busy' ? 10_000 : 300_000)
+    at += 1_000
+    expect(health.enterAsLastResort(target, 'one')).toBeDefined()
+    // Others have met nothing.
+    expect(health.lastResortMs(target, 'other')).toBe(0)
+  })
+})

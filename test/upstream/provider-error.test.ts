@@ -60,10 +60,10 @@ test.each([
 
 test('a target that is busy is told from one that takes no request of this size', () => {
   const busy = refused(429, { error: { message: 'Rate limit reached for m1 on tokens per min (TPM).' } })
-  expect([busy.concernsSize, busy.passesSoon, failureClass(busy).health]).toEqual([false, true, expect.anything()])
+  expect([busy.concernsSize, busy.mayBeRetried, failureClass(busy).health]).toEqual([false, true, expect.anything()])
   const message = 'Request too large for m1 on tokens per min (TPM): Limit 10, Requested 20.'
   const large = refused(429, { error: { message } })
-  expect([large.code, large.concernsSize, large.passesSoon]).toEqual(['rate_limited', true, false])
+  expect([large.code, large.concernsSize, large.mayBeRetried]).toEqual(['rate_limited', true, false])
   expect(failureClass(large)).toEqual({ name: 'too_large', same: 'never', next: 'any' })
 })
 

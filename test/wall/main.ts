@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util'
 import { against } from './against.ts'
 import { cellsOf } from './cells.ts'
+import { printTable } from './reliability/report.ts'
 import { classic, others } from './scenarios.ts'
 import { serve } from './serve.ts'
 import { strain } from './strain.ts'
@@ -13,6 +14,8 @@ npm run wall -- <base url of a gateway> [--key <key>] [--models <names>] [--heal
     --at-once <n>       so many cells at once (1)
 npm run wall -- --process
     starts this router as a process: changes its files all the time under load, tells it to stop in 200 streams (a minute)
+npm run wall -- --reliability [--calls 2000]
+    prints how often calls succeed with this router's routing and without it, in virtual time (some minutes)
 with cells: --only <text>   those whose name has it; --all: those beside the sixteen classic scenarios as well`
 
 const defaults = {
@@ -25,6 +28,7 @@ const defaults = {
   simulator: 'http://127.0.0.1:9100',
   'at-once': '1',
   only: '',
+  calls: '2000',
 }
 
 const text = (name: keyof typeof defaults) => ({ type: 'string', default: defaults[name] }) as const
@@ -34,6 +38,7 @@ const { values, positionals } = parseArgs({
   options: {
     serve: { type: 'boolean' },
     process: { type: 'boolean' },
+    reliability: { type: 'boolean' },
     write: { type: 'string' },
     all: { type: 'boolean' },
     help: { type: 'boolean' },
@@ -46,6 +51,7 @@ const { values, positionals } = parseArgs({
     simulator: text('simulator'),
     'at-once': text('at-once'),
     only: text('only'),
+    calls: text('calls'),
   },
 })
 
@@ -56,6 +62,8 @@ const print = (line: string) => console.log(line)
 try {
   if (values.process) {
     process.exitCode = (await strain(print)) ? 0 : 1
+  } else if (values.reliability) {
+    await printTable(Number(values.calls), print)
   } else if (values.serve) {
     const { port, time, ...more } = values
     await serve({ ...more, cells, port: Number(port), time: Number(time) }, print)

@@ -41,7 +41,9 @@ export function callOperation(
   attempt: AttemptContext,
 ): Promise<Answered<OperationAnswer>> {
   const { signal, limits } = attempt
-  return withinTime(target, { signal, totalMs: limits.totalMs }, async (signal) => {
+  const ownMs = Math.min(limits.totalMs ?? Infinity, asked.request.stream ? Infinity : (limits.wholeMs ?? Infinity))
+  const totalMs = ownMs === Infinity ? undefined : ownMs
+  return withinTime(target, { signal, totalMs }, async (signal) => {
     const answer = await call(target, asked, { ...attempt, signal })
     if (answer.kind === 'whole') requireReadable(target, answer, asked)
     return asked.holds ? await wholeStream(answer) : answer

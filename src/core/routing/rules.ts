@@ -18,6 +18,8 @@ export type RoutingRules = {
   firstEventMs: number
   /** The time for the whole call; undefined leaves each attempt the time limits of its provider. */
   totalMs?: number
+  /** True if the caller has set that time, which may be as short as it likes: it says nothing about targets. */
+  isTotalOfCaller?: boolean
   /** The longest wait for a target that is busy. */
   retryAfterMs: number
   /** Reaction to a stream that breaks after content. */

@@ -1,8 +1,5 @@
-import { hash } from 'node:crypto'
 import type { HealthSettings } from '../../core/routing/rules.ts'
-import type { Provider } from '../../manifest/provider.ts'
-import { type Target, targetId } from '../../manifest/target.ts'
-import type { HealthScope } from './failure-class.ts'
+import { Pace } from './pace.ts'
 
 /** The calls that a circuit lets through: all, a share of them, one at a time, or none until a moment; paused is not a failure. */
 export type CircuitState =
@@ -39,6 +36,7 @@ export class Circuit {
   readonly #refusing = new Closure()
   /** Reason: it is busy, which is not a failure. */
   readonly #paused = new Closure()
+  readonly #pace = new Pace()
   #openings = 0
   #trials = 0
   /** Set while calls come back little by little. */
@@ -97,6 +95,43 @@ export class Circuit {
     return this.#trials === 0
   }
 
+  /**
+   * Returns the time until it lets a call through that has no other target: none while some of the recent calls succeed, as every try of
+   * such a call may. Otherwise the pace decides.
+   */
+  lastResortMs(now: number, settings: HealthSettings, caller?: string): number {
+    const isFree = !this.isDown(now, settings, caller) || this.#isTrialAllowed(now, settings, caller)
+    const waitMs = isFree ? 0 : this.#pace.waitMs(now)
+    if (waitMs === 0) return 0
+    const closings = [this.#refusing, this.#paused].filter((closing) => closing.concerns(caller))
+    return Math.max(waitMs, ...closings.map(({ until }) => until - now))
+  }
+
+  /**
+   * Counts a call that has no other target, and is let through although the circuit is open or half-open. Returns whether it is a trial,
+   * whose end must be reported.
+   */
+  beginLastResort(now: number, settings: HealthSettings, caller?: string): boolean {
+    if (!this.isDown(now, settings, caller)) return false
+    const isTrial = this.#isTrialAllowed(now, settings, caller)
+    if (isTrial) this.beginTrial()
+    else this.#pace.take(now)
+    return isTrial
+  }
+
+  /** Checks whether it is open only because it refuses calls: it gives its reason to everybody who asks, one after the other. */
+  #isTrialAllowed(now: number, settings: HealthSettings, caller?: string): boolean {
+    const isBusy = this.#paused.concerns(caller) && now < this.#paused.until
+    return this.isFree && !isBusy && this.#inARow < settings.inARow && this.#refusing.concerns(caller)
+  }
+
+  /** Checks whether the last calls have all failed, or it said that it takes none. */
+  isDown(now: number, settings: HealthSettings, caller?: string): boolean {
+    const { kind } = this.state(now, settings, caller)
+    if (kind === 'closed' || kind === 'recovering') return false
+    return kind === 'paused' || this.#refusing.concerns(caller) || this.#inARow >= settings.inARow
+  }
+
   beginTrial(): void {
     this.#trials++
   }
@@ -118,6 +153,7 @@ export class Circuit {
 
   failed(now: number, settings: HealthSettings, random: () => number, caller?: string): void {
     this.#inARow++
+    this.#pace.failed(now)
     this.#recent.add(now, settings.windowMs, caller ?? '')
     const { calls, failed, mostly } = this.#recent.share()
     const isBad = this.#inARow >= settings.inARow || (calls >= settings.of && failed >= settings.share)
@@ -135,11 +171,13 @@ export class Circuit {
 
   /** Pauses a target that says it is busy for so long. */
   pause(ms: number, now: number, caller?: string): void {
+    this.#pace.failed(now)
     this.#paused.add(now + ms, now, caller)
   }
 
   /** Opens for this time, whatever happened before. */
   openFor(ms: number, now: number, caller?: string): void {
+    this.#pace.failed(now)
     this.#refusing.add(now + ms, now, caller)
   }
 
@@ -297,82 +335,3 @@ class Closure {
 }
 
 const successesToEnd = 2
-
-/** Identity of a circuit; `key` is the same in every event loop and reveals no secret. */
-export type CircuitName = { key: string; scope: HealthScope; name: string }
-
-/** A circuit, the code of the failure that was counted last, and the time of the last change that was sent to others. */
-export type KnownCircuit = CircuitName & { circuit: Circuit; changedAt: number; reason?: string | undefined }
-
-/** The circuits that a call to a target goes through. */
-export type TargetCircuits = readonly [address: KnownCircuit, credential: KnownCircuit, target: KnownCircuit]
-
-/** The circuits of all targets, by names that stay the same when files are read again. */
-export class Circuits {
-  readonly #known = new Map<string, KnownCircuit>()
-  #byTarget = new WeakMap<Provider, Map<string, TargetCircuits>>()
-
-  /**
-   * Returns the circuits of a target. Where unknown models are allowed, clients may invent names: when there are too many, those without
-   * failures are forgotten, and the oldest ones of the others.
-   */
-  of(target: Target, now: number, settings: HealthSettings): TargetCircuits {
-    this.#makeRoom(now, settings)
-    const { provider, model } = target
-    let models = this.#byTarget.get(provider)
-    if (!models || models.size >= maxModels) {
-      models = new Map()
-      this.#byTarget.set(provider, models)
-    }
-    let circuits = models.get(model)
-    if (!circuits) {
-      const { slug, baseUrl, auth } = provider
-      circuits = [
-        // Providers may share an address, which is nothing to be shown.
-        this.#find('address', slug, URL.parse(baseUrl)?.origin ?? baseUrl),
-        // Another secret is another credential.
-        this.#find('credential', slug, `${slug} ${hash('sha256', JSON.stringify(auth))}`),
-        this.#find('target', targetId(target)),
-      ]
-      models.set(model, circuits)
-    }
-    return circuits
-  }
-
-  /** Returns a circuit that another event loop has named. */
-  named(name: CircuitName, now: number, settings: HealthSettings): KnownCircuit {
-    const known = this.#known.get(name.key)
-    if (known) return known
-    this.#makeRoom(now, settings)
-    return this.#add(name)
-  }
-
-  all(): Iterable<KnownCircuit> {
-    return this.#known.values()
-  }
-
-  #makeRoom(now: number, settings: HealthSettings): void {
-    if (this.#known.size < maxCircuits) return
-    const targets = [...this.#known].filter(([, { scope }]) => scope === 'target')
-    const closed = targets.filter(([, { circuit }]) => circuit.state(now, settings).kind === 'closed')
-    const others = targets.filter(([, { circuit }]) => circuit.state(now, settings).kind !== 'closed')
-    const surplus = Math.max(0, others.length - maxCircuits / 2)
-    for (const [key] of [...closed, ...others.slice(0, surplus)]) this.#known.delete(key)
-    // An organization that has been forgotten begins anew.
-    this.#byTarget = new WeakMap()
-  }
-
-  #find(scope: HealthScope, name: string, what = name): KnownCircuit {
-    const key = `${scope} ${what}`
-    return this.#known.get(key) ?? this.#add({ key, scope, name })
-  }
-
-  #add({ key, scope, name }: CircuitName): KnownCircuit {
-    const added = { key, scope, name, circuit: new Circuit(), changedAt: 0 }
-    this.#known.set(key, added)
-    return added
-  }
-}
-
-const maxModels = 1_000
-const maxCircuits = 10_000

@@ -19,6 +19,7 @@ export class Failures<Result extends Outcome> {
   readonly #trial: FailureListeners<Result>
   /** The attempt that failed last, until another one follows. */
   #last: Failed<Result> | undefined
+  #mayHaveActed = false
 
   constructor(trial: FailureListeners<Result>) {
     this.#trial = trial
@@ -31,8 +32,10 @@ export class Failures<Result extends Outcome> {
     if (step) this.#trial.explanation?.skip(target, step, error.message)
   }
 
-  addAttempt(attempt: Failed<Result>): void {
+  /** Records an attempt; `mayHaveActed`: its provider may have begun to act for the caller. */
+  addAttempt(attempt: Failed<Result>, { mayHaveActed }: { mayHaveActed: boolean }): void {
     const { target, error, times } = attempt
+    if (mayHaveActed) this.#mayHaveActed = true
     this.#all.push({ target, error, attempt })
     this.#last = attempt
     if (times) this.#trial.explanation?.failed(target, times, error)
@@ -51,7 +54,9 @@ export class Failures<Result extends Outcome> {
     const { target, error, attempt } = failureToReport([first, ...others])
     const isLast = attempt !== undefined && attempt === this.#last
     if (!isLast) this.goOn()
-    const told = withAttempts({ target, error }, this.#all)
+    const all = withAttempts({ target, error }, this.#all)
+    // Whichever failure is reported: the whole call must not be made again.
+    const told = this.#mayHaveActed ? all.with({ mayHaveActed: true }) : all
     return {
       dropped: attempt?.dropped ?? [],
       sent: attempt?.sent ?? false,
@@ -70,14 +75,16 @@ type FailedAttempt = { target: Target; error: RouterError }
 
 /**
  * Picks the failure to report for a call whose attempts all failed: the one that will pass first, which is that of the target that takes
- * calls again soonest, else that of the first target.
+ * calls again soonest, else that of the first target, unless it lasts and that of another one may pass.
  */
 function failureToReport<Failed extends FailedAttempt>(failures: readonly [Failed, ...Failed[]]): Failed {
-  const waiting = failures.filter(({ error }) => passes.has(error.code) && !error.concernsSize)
-  const [first] = failures
-  const last = failures.at(-1) ?? first
+  const last = failures.at(-1) ?? failures[0]
   if (ends.has(last.error.code)) return last
-  return soonest(waiting) ?? failures.findLast(({ target }) => target === first.target) ?? first
+  const passing = failures.filter(({ error }) => error.mayBeRetried)
+  const [first = failures[0]] = passing
+  const candidates = passing.length > 0 ? passing : failures
+  const waiting = candidates.filter(({ error }) => passes.has(error.code) && !error.concernsSize)
+  return soonest(waiting) ?? candidates.findLast(({ target }) => target === first.target) ?? first
 }
 
 /** Returns the error to report, with all attempts where there were several. */

@@ -2,7 +2,8 @@ import type { RouterError } from '../../core/errors.ts'
 import type { HealthSettings } from '../../core/routing/rules.ts'
 import type { Target } from '../../manifest/target.ts'
 import { type CircuitFinding, timeAfter } from '../findings.ts'
-import { type Circuit, type CircuitState, Circuits, type KnownCircuit, type TargetCircuits } from './circuit.ts'
+import type { Circuit, CircuitState } from './circuit.ts'
+import { Circuits, type KnownCircuit, type TargetCircuits } from './circuits.ts'
 import { failureClass, type HealthScope } from './failure-class.ts'
 
 /** One attempt that was let through. */
@@ -98,8 +99,8 @@ export class Health {
   }
 
   /**
-   * Begins an attempt, even at a target that is not open, but at such a one only one at a time: undefined while another attempt
-   * tries it.
+   * Begins an attempt at a target that is open; at one that is not, it is a trial, of which there is one at a time: undefined while another
+   * attempt tries it.
    */
   enter(target: Target, caller?: string): AttemptHandle | undefined {
     const now = this.#now()
@@ -114,6 +115,34 @@ export class Health {
     }
     for (const circuit of trials ?? []) circuit.beginTrial()
     return this.#handle(circuits, trials, caller)
+  }
+
+  /**
+   * Begins an attempt of a call that has no other target, also at a target that is not open: undefined where its calls all fail, and too
+   * many others try it.
+   */
+  enterAsLastResort(target: Target, caller?: string): AttemptHandle | undefined {
+    const now = this.#now()
+    const settings = this.#settings()
+    const circuits = this.#circuits.of(target, now, settings)
+    if (circuits.some(({ circuit }) => circuit.lastResortMs(now, settings, caller) > 0)) return undefined
+    const trials = circuits.map(({ circuit }) => circuit).filter((one) => one.beginLastResort(now, settings, caller))
+    return this.#handle(circuits, trials, caller)
+  }
+
+  /** Returns the time until a call that has no other target may begin at this one. Milliseconds. */
+  lastResortMs(target: Target, caller?: string): number {
+    const now = this.#now()
+    const settings = this.#settings()
+    const circuits = this.#circuits.of(target, now, settings)
+    return Math.max(...circuits.map(({ circuit }) => circuit.lastResortMs(now, settings, caller)))
+  }
+
+  /** Checks whether the last calls to a target have all failed, or it said that it takes none: nothing is repeated there. */
+  isDown(target: Target, caller?: string): boolean {
+    const now = this.#now()
+    const settings = this.#settings()
+    return this.#circuits.of(target, now, settings).some(({ circuit }) => circuit.isDown(now, settings, caller))
   }
 
   /** Records that a target says it takes no calls for so many milliseconds, from anybody. */

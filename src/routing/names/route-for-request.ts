@@ -87,14 +87,15 @@ function inOrder(targets: Targets, order: readonly string[]): Targets {
 }
 
 /** Returns the rules of a request. One that names the order of providers leaves nothing to choose; a session is kept at its target. */
-function rulesFor(rules: RoutingRules, { order, sort, sessionId, totalMs }: RoutingRequest): RoutingRules {
+function rulesFor(rules: RoutingRules, { order, sort, sessionId, totalMs = Infinity }: RoutingRequest): RoutingRules {
+  const isShorter = totalMs < (rules.totalMs ?? Infinity)
   const sticky = sessionId !== undefined && rules.sticky === 'none' ? 'session' : rules.sticky
   return {
     ...rules,
     sticky,
     ...(sort && { sort }),
     ...(order && { sort: 'order', sticky: 'none' }),
-    ...(totalMs !== undefined && { totalMs: Math.min(totalMs, rules.totalMs ?? Infinity) }),
+    ...(isShorter && { totalMs, isTotalOfCaller: true }),
   }
 }
 

@@ -94,8 +94,8 @@ describe.each(Object.keys(apis) as ApiName[])('%s', (api) => {
       ])
       const [failed, answered] = explain.attempts
       expect(failed).toMatchObject({ model: 'one/m1', status: 502, code: 'provider_failed', class: 'failed' })
-      expect(failed).toMatchObject({ followed_by: 'again', waited_ms: 0 })
-      expect(answered).toMatchObject({ model: 'one/m1', status: 200, first_content_ms: expect.any(Number) })
+      expect(failed).toMatchObject({ followed_by: 'next', waited_ms: 0, provider_status: 500 })
+      expect(answered).toMatchObject({ model: 'two/m1', status: 200, first_content_ms: expect.any(Number) })
       expect(answered).not.toHaveProperty('code')
       const { before_ms, first_content_ms = -1, total_ms } = explain.timings
       expect([before_ms, first_content_ms, total_ms]).toEqual(
@@ -113,16 +113,17 @@ describe.each(Object.keys(apis) as ApiName[])('%s', (api) => {
     })
 
     test('so does an error', async () => {
-      world.steps.one.push(fails(429, { 'retry-after': '0.02' }))
+      const busy = fails(429, { 'retry-after': '0.02' })
+      world.steps.one.push(busy, busy)
       world.steps.two.push(fails(400))
       const { status, explain, router } = await ask('both', { stream }, {}, api)
-      expect([status, router?.attempts]).toEqual([429, 2])
+      expect([status, router?.attempts]).toEqual([429, 3])
       expect(explain.attempts).toMatchObject([
         { model: 'one/m1', status: 429, class: 'rate_limited', followed_by: 'next' },
-        { model: 'two/m1', status: 400, class: 'refused' },
+        { model: 'two/m1', status: 400, class: 'refused', followed_by: 'next' },
+        { model: 'one/m1', status: 429, class: 'rate_limited' },
       ])
-      expect(explain.attempts[1]).not.toHaveProperty('followed_by')
-      expect(skippedIn(explain)).toEqual([['one/m1', 'failover']])
+      expect(explain.attempts[2]).not.toHaveProperty('followed_by')
       await pause(30)
     })
   })
@@ -178,6 +179,7 @@ test('a stream that has begun with comments says it with its error', async () =>
   const { status, text, explain } = await ask('held', { stream: true })
   expect([status, text.startsWith(': ')]).toEqual([200, true])
   expect(explain.attempts).toMatchObject([{ model: 'one/m1', status: 400, class: 'refused' }])
+  expect(skippedIn(explain)).toEqual([['two/m1', 'failover']])
 })
 
 describe('operations', () => {

@@ -275,7 +275,10 @@ test('the rules of a policy hold from the change on', async () => {
   expect(askedModels()).toEqual(['m'])
   expect((await put({ total: '300ms' })).body).not.toHaveProperty('sort')
   const late = await call('/v1/chat/completions', body)
-  expect([late.status, late.error?.code, askedModels()]).toEqual([502, 'provider_timeout', ['m', 'sleeps']])
+  expect([late.status, late.served, askedModels()]).toEqual([200, 'openai/m', ['m', 'sleeps', 'm']])
+  expect((await put({ targets: ['groq/sleeps', 'openai/sleeps'], total: '300ms' })).status).toBe(200)
+  const never = await call('/v1/chat/completions', body)
+  expect([never.status, never.error?.code]).toEqual([502, 'provider_timeout'])
   expect((await put({ first_event: '200ms' })).body).not.toHaveProperty('total')
   const streamed = await call('/v1/chat/completions', { ...body, stream: true })
   expect([streamed.status, streamed.served]).toEqual([200, 'openai/m'])
@@ -328,7 +331,10 @@ describe('other operations', () => {
     expect([nameless.status, nameless.dropped]).toEqual([200, 'provider.preferred_max_latency'])
     const wrong = await call('/v1/embeddings', { ...body, provider: { only: 'openai' } })
     expect([wrong.status, wrong.error?.param]).toEqual([400, 'provider.only'])
-    const late = await call('/v1/embeddings', { ...body, model: 'openai/sleeps' }, { 'x-router-timeout': '300ms' })
+    const soon = { 'x-router-timeout': '600ms' }
+    const next = await call('/v1/embeddings', { ...body, model: 'openai/sleeps' }, soon)
+    expect([next.status, next.served]).toEqual([200, 'openai/embeds'])
+    const late = await call('/v1/embeddings', { input: 'Hi', model: 'openai/sleeps' }, soon)
     expect([late.status, late.error?.code]).toEqual([502, 'provider_timeout'])
   })
 
