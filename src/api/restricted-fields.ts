@@ -7,9 +7,10 @@ export type Effect = 'server' | 'cost' | 'state'
 /**
  * Treatment of a field by the router. `read`: it understands it, and its price and limits hold. `refuse`: a 400. `priced`: it goes on
  * where its price is known. `held`: it names state at a provider, which the organization must have made through this router. `inside`:
- * its members may be other restricted fields, which are refused.
+ * its members may be other restricted fields, which are refused. `resource`: it names something that the account at the provider keeps,
+ * which the organization must be allowed to use.
  */
-export type Rule = 'read' | 'refuse' | 'priced' | 'held' | 'inside'
+export type Rule = 'read' | 'refuse' | 'priced' | 'held' | 'inside' | 'resource'
 
 /**
  * A field that decides more than the words of a reply, as a path in the body that goes through lists. `instead` is the advice that
@@ -24,6 +25,8 @@ export type RestrictedField = {
   instead?: string
   /** State is held in this format, and can go nowhere else. */
   format?: Api
+  /** The values of a `resource` that the provider offers everybody, `*` for any characters. */
+  public?: readonly string[]
 }
 
 const further = 'list further models in `models`'
@@ -135,7 +138,7 @@ const wrappers = ['extra_body', 'extensions', 'provider_options', 'providerOptio
 export function restrictedSearch(api: Api, slug: string, added: readonly RestrictedField[]): RestrictedSearch {
   const own = restrictedFields.filter(({ apis = [api] }) => apis.includes(api))
   const fields = new Map([...own, ...added].map((field) => [field.name, field]))
-  const acting = [...fields.values()].filter(({ rule }) => rule !== 'read')
+  const acting = [...fields.values()].filter(({ rule }) => rule !== 'read' && rule !== 'resource')
   const top = treeOf(acting)
   const inside = acting.flatMap(({ name, rule }) => (rule === 'inside' ? [name] : []))
   const wrapping = new Set([...wrappers, slug, ...inside])

@@ -93,7 +93,7 @@ export type LayerFile = {
     [operation in Operation]?: OperationFile | boolean
   }
   errors?: { [name: string]: ErrorCode }
-  restricted?: { [name: string]: Omit<RestrictedField, 'name' | 'rule'> & { rule?: 'refuse' | 'inside' } }
+  restricted?: { [name: string]: Omit<RestrictedField, 'name' | 'rule'> & { rule?: 'refuse' | 'inside' | 'resource' } }
   traits?: { match: string; facts: Trait['facts'] }[]
   examples?: Example[]
 }
