@@ -8,8 +8,9 @@ export type Effect = 'server' | 'cost' | 'state'
  * Treatment of a field by the router. `read`: it understands it, and its price and limits hold. `refuse`: a 400. `priced`: it goes on
  * where its price is known. `held`: it names state at a provider, which the organization must have made through this router. `inside`:
  * its members may be other restricted fields, which are refused. `edited`: a 400 where the body goes on as it is; elsewhere nothing reads it.
+ * `resource`: it names something that the account at the provider keeps, which the organization must be allowed to use.
  */
-export type Rule = 'read' | 'refuse' | 'edited' | 'priced' | 'held' | 'inside'
+export type Rule = 'read' | 'refuse' | 'edited' | 'priced' | 'held' | 'inside' | 'resource'
 
 /**
  * A field that decides more than the words of a reply, as a path in the body that goes through lists. `instead` is the advice that
@@ -26,6 +27,8 @@ export type RestrictedField = {
   except?: { test(text: string): boolean }
   /** State is held in this format, and can go nowhere else. */
   format?: Api
+  /** The values of a `resource` that the provider offers everybody, `*` for any characters. */
+  public?: readonly string[]
 }
 
 const further = 'list further models in `models`'
@@ -151,7 +154,7 @@ export function restrictedSearch(api: Api, slug: string, added: readonly Restric
 /** A search for these fields, of which later ones replace earlier ones of the same name. */
 export function searchOf(all: readonly RestrictedField[], slug: string): RestrictedSearch {
   const fields = new Map(all.map((field) => [field.name, field]))
-  const acting = [...fields.values()].filter(({ rule }) => rule !== 'read')
+  const acting = [...fields.values()].filter(({ rule }) => rule !== 'read' && rule !== 'resource')
   const top = treeOf(acting)
   const inside = acting.flatMap(({ name, rule }) => (rule === 'inside' ? [name] : []))
   const wrapping = new Set([...wrappers, slug, ...inside])

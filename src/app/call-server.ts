@@ -2,6 +2,7 @@ import type { Access } from '../access/keys.ts'
 import type { OrganizationCache } from '../access/organizations.ts'
 import { openConversations } from '../call/open/conversations.ts'
 import { InFlightCalls } from '../call/open/in-flight.ts'
+import { openAccountResources } from '../call/targets/account-resources.ts'
 import { openHeldState } from '../call/targets/held-state.ts'
 import type { AdmissionServices, CallLedger, HeldState, Services } from '../call/types.ts'
 import type { RefusedCall } from '../core/refused-call.ts'
@@ -89,7 +90,8 @@ export function openCallServer(parts: CallServerParts, started: AsyncDisposableS
   const metrics = started.adopt(new WorkerMetrics(), (open) => open.close())
   const ofPlugins = openPluginServices(logOf(log, 'plugin'), started)
   const underWay = new InFlightCalls()
-  const services = servicesOf(watch, {
+  const held = heldStateOf(parts)
+  const services = servicesOf(parts, {
     ofPlugins,
     tokenizer: started.adopt(openTokenizer(), (open) => open.close()),
     authenticate: access.authenticate,
@@ -98,7 +100,7 @@ export function openCallServer(parts: CallServerParts, started: AsyncDisposableS
     signatures: parts.signatures,
     ledger: { ...logged(parts, logOf(log, 'call')), begin: underWay.begin },
     conversations: openConversations(store, (id) => rulesOf(id).retention),
-    held: heldStateOf(parts),
+    held,
     rulesOf,
     admission: parts.admission,
     gate: limiter,
@@ -184,11 +186,19 @@ const maxRefusedPerSecond = 100
 /** Maximum time for which a worker that stops waits for plugins to record calls. Milliseconds. */
 const recordsMs = 2_000
 
-type OfSnapshot = 'directory' | 'admission' | 'media' | 'maxUnknownFields' | 'maxValues' | 'answerBounds' | 'plugins'
+type OfSnapshot =
+  | 'directory'
+  | 'resources'
+  | 'admission'
+  | 'media'
+  | 'maxUnknownFields'
+  | 'maxValues'
+  | 'answerBounds'
+  | 'plugins'
 
 /** Returns the services of calls: those of the current snapshot, and those that live as long as the process. */
 function servicesOf(
-  watch: Pick<Watch, 'current'>,
+  { watch, store: { organizations } }: Pick<CallServerParts, 'watch' | 'store'>,
   {
     ofPlugins,
     ...lasting
@@ -202,6 +212,7 @@ function servicesOf(
     ...(plugins.length > 0 && { plugins: { ...ofPlugins, loaded: plugins } }),
     directory: { providers, identify: catalog.identify, managed: config.policies, routing: config.routing },
     admission: { ...lasting.admission, ...config.budget },
+    resources: openAccountResources(config.organizations, { held: lasting.held, organizations }),
     media: { fetchMedia: openFetcher(config.media), settings: config.media },
     maxUnknownFields: config.server.body.unknownFields,
     maxValues: config.server.body.values,

@@ -1,5 +1,6 @@
 import type { ExplainServices } from '../call/kinds/explain.ts'
 import { openConversations } from '../call/open/conversations.ts'
+import { openAccountResources } from '../call/targets/account-resources.ts'
 import { openHeldState } from '../call/targets/held-state.ts'
 import { openBudget } from '../money/budget.ts'
 import { openSignatureCache } from '../routing/signature-cache.ts'
@@ -21,19 +22,22 @@ export function explainServicesOf({
   rulesOf(organization: string): OrganizationRules
   routing: RoutingState
 }): () => ExplainServices {
+  const held = openHeldState(store.held, () => {})
   const lasting = {
     rulesOf,
-    held: openHeldState(store.held, () => {}),
+    held,
     conversations: openConversations(store, (organization) => rulesOf(organization).retention),
     signatures: openSignatureCache(),
     routing,
   }
   return () => {
     const snapshot = watch.current()
-    const { body } = snapshot.config.server
+    const { server, organizations } = snapshot.config
+    const { body } = server
     return {
       ...lasting,
       directory: directoryOf(snapshot),
+      resources: openAccountResources(organizations, { held, organizations: store.organizations }),
       // Spend is read anew each time: workers add to it.
       admission: { ...snapshot.config.budget, budget: openBudget(store.spend) },
       maxUnknownFields: body.unknownFields,

@@ -2,6 +2,7 @@ import type { Key } from '../access/keys.ts'
 import type { Limits } from '../access/limits.ts'
 import type { ClientApi } from '../api/client-api.ts'
 import type { OperationBody } from '../api/operation-api.ts'
+import type { ResourceUse } from '../api/resource-uses.ts'
 import type { CallContents, CallRecord, Cost } from '../core/call.ts'
 import type { RouterError } from '../core/errors.ts'
 import type { Json, JsonObject } from '../core/json.ts'
@@ -119,6 +120,7 @@ export type Services = {
   maxValues: number
   answerBounds: AnswerBounds
   held: HeldState
+  resources: AccountResources
   /** Plugins; missing where there are none. */
   plugins?: RouterPlugins
 }
@@ -147,11 +149,19 @@ export type CallLedger = {
 /** The plugins of a snapshot, and the services that they share with those of other snapshots. */
 export type RouterPlugins = PluginServices & { loaded: readonly LoadedPlugin[] }
 
-/** State at providers (containers, threads) that was made through this router, by the organization that made it. */
+/** State at providers (containers, files, threads) that was made through this router, by the organization that made it. */
 export type HeldState = {
   /** Remembers ids. Never throws. */
   remember(organization: string, provider: string, ids: readonly string[]): void
   has(organization: string, provider: string, id: string): boolean
+  /** Checks whether any provider holds this for the organization. */
+  hasAnywhere(organization: string, id: string): boolean
+}
+
+/** Resources that the operator's accounts at providers keep, and who may use them. */
+export type AccountResources = {
+  /** Checks whether an organization may use something by its id at a provider. */
+  allows(organization: string, provider: string, id: string): boolean
 }
 
 /** Conversations that continue by the id of a response, on any model. */
@@ -302,6 +312,8 @@ export type RestrictedBody = {
   body: JsonObject
   /** True where providers may keep conversations of the organization. */
   mayStore: boolean
+  /** The whole request, and what it names that an account keeps. */
+  resources: { body: JsonObject; uses: readonly ResourceUse[] }
 }
 
 /** Order in which the targets of a kind of calls are tried. */

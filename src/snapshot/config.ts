@@ -62,6 +62,8 @@ export type Config = {
   providers: { [slug: string]: ProviderSettings }
   /** Managed policies, by id. */
   policies: ReadonlyMap<string, Policy>
+  /** Settings of organizations, by id. */
+  organizations: ReadonlyMap<string, OrganizationSettings>
   /** The rules of names that have none of their own. */
   routing: RoutingRules
   health: HealthSettings
@@ -72,6 +74,9 @@ export type Config = {
   /** The pages at /console/. */
   console: { enabled: boolean }
 }
+
+/** Resources of the accounts at providers that an organization may use: all of them, or these ids and patterns. */
+type OrganizationSettings = { resources: 'open' | readonly string[] }
 
 /** The file as it may be written. */
 type ConfigFile = {
@@ -104,6 +109,7 @@ type ConfigFile = {
   budget?: { default_output_tokens?: number; abandoned?: 'prompt' | 'nothing' } | null
   providers?: { [slug: string]: ProviderSettings | null } | null
   policies?: { [id: string]: PolicyFile } | null
+  organizations?: { [id: string]: { resources?: 'open' | string[] } | null } | null
   routing?: RoutingFile | null
   health?: HealthFile | null
   plugins?: PluginFile[] | null
@@ -213,6 +219,9 @@ function configOf(path: string, file: ConfigFile): Config {
     },
     providers: Object.assign(Object.create(null), Object.fromEntries(settings)),
     policies: policiesOf(file.policies ?? {}),
+    organizations: new Map(
+      Object.entries(file.organizations ?? {}).map(([id, settings]) => [id, { resources: settings?.resources ?? [] }]),
+    ),
     routing: { ...defaultRouting, ...routingOf(file.routing ?? {}) },
     health: healthOf(file.health ?? {}),
     plugins: (file.plugins ?? []).map(pluginSettings),

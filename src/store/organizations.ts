@@ -46,6 +46,7 @@ export function organizations(db: Connection, changes: Changes) {
   const enforce = db.prepare(enforcing)
   const wasCredited = db.prepare('SELECT 1 FROM credits WHERE organization = ? AND nano > 0 LIMIT 1')
   const find = (id: string) => organization(byId.get(id))
+  const count = db.prepare<[], number>('SELECT count(*) FROM (SELECT 1 FROM organizations LIMIT 2)').pluck()
   return {
     ...settings(db, changes),
     /** A new organization without credit. Throws NameTaken. */
@@ -56,6 +57,8 @@ export function organizations(db: Connection, changes: Changes) {
     },
     find,
     findByName: (name: string) => organization(byName.get(name)),
+    /** Checks whether there are several organizations. */
+    areSeveral: (): boolean => (count.get() ?? 0) > 1,
     /** All organizations, the oldest first. */
     list: (): Organization[] => all.all().map((row) => organization(row) as Organization),
     /**

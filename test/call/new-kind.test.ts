@@ -59,7 +59,7 @@ const greeting: CallKind<Read, Greeted> = {
     name: 'endpoint for greetings',
   }),
   promptTokens: ({ request }) => promptTokensOf(request),
-  restricted: ({ request: { unread } }) => ({ api: 'chat', operation: 'complete', body: unread, mayStore: false }),
+  restricted: ({ request: { unread } }) => ({ api: 'chat', operation: 'complete', body: unread, mayStore: false, resources: { body: unread, uses: [] } }),
   reserve(applicant, services) {
     const { read, at, counted } = applicant
     const usage = most(read.request, counted)

@@ -5,6 +5,7 @@ import { chat } from '../../src/api/chat/api.ts'
 import type { ClientApi } from '../../src/api/client-api.ts'
 import { writeForeignSignature } from '../../src/api/foreign-signature.ts'
 import { messages } from '../../src/api/messages/api.ts'
+import { resourceUses } from '../../src/api/resource-uses.ts'
 import { responses } from '../../src/api/responses/api.ts'
 import { type RestrictedField, restrictedFields, restrictedSearch } from '../../src/api/restricted-fields.ts'
 import { editedRequest } from '../../src/call/attempt/same-format.ts'
@@ -82,10 +83,12 @@ function using(api: ClientApi['api'], { name }: RestrictedField, value: Json): J
   return { ...bodies[api], [first]: first === 'tools' ? [container] : inner }
 }
 
-const nothingHeld: HeldState = { remember() {}, has: () => false }
+const nothingHeld: HeldState = { remember() {}, has: () => false, hasAnywhere: () => false }
 
 const call = (api: ClientApi['api'], body: JsonObject, facts: Partial<RestrictedCall> = {}): RestrictedCall => {
-  return { api, body, organization: 'o', mayStore: true, held: nothingHeld, at: 0, ...facts }
+  const resources = { body, uses: resourceUses(body) }
+  const account = { allows: () => true }
+  return { api, body, organization: 'o', mayStore: true, held: nothingHeld, account, resources, at: 0, ...facts }
 }
 
 function refusal(target: Target, governed: RestrictedCall): RouterError | undefined {
@@ -115,7 +118,7 @@ describeEach(apis, { slowIf: ({ api }) => api !== 'chat' })('$api', (clientApi) 
   test('no provider is sent a governed field that the router does not read', async () => {
     for (const provider of providers) {
       for (const field of [...acting, ...(provider.restricted ?? [])]) {
-        if (field.rule === 'inside') continue
+        if (field.rule === 'inside' || field.rule === 'resource') continue
         const body = using(api, field, demandFor(field))
         const target = targetOf(provider)
         const refused = refusal(target, call(api, body))
@@ -226,7 +229,7 @@ describe('what single providers bill', () => {
     ['stepfun', 'chat', tools({ type: 'retrieval' }), 'tools.type'],
     ['zhipu', 'chat', tools({ type: 'drawing_tool' }), 'tools.type'],
   ] as const)('is refused where it is billed: %s %s %j', (slug, api, own, param) => {
-    expect(at(slug, api, own)).toBe(param)
+    expect(at(slug, api, own as JsonObject)).toBe(param)
   })
 
   test.each([

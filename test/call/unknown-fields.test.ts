@@ -34,7 +34,7 @@ function refusal(provider: Provider, operation: Operation, body: JsonObject): Ro
   const held = { remember() {}, has: () => false }
   const target: Target = { provider, model: 'm' }
   try {
-    const call = { api: 'chat' as const, operation, body, mayStore: false, organization: 'o', held, at: 0 }
+    const call = { api: 'chat' as const, operation, body, mayStore: false, resources: { body, uses: [] }, organization: 'o', held, at: 0 }
     restrictedTargets([target], call)
     return undefined
   } catch (thrown) {

@@ -19,6 +19,19 @@ test('what a provider holds belongs to one organization at one provider, until i
   expect([held.purge(10, 1_500), held.purge(10, 1_500), held.has('acme', 'p', 'c1', 1_500)]).toEqual([1, 0, true])
 })
 
+test('what any provider holds is found without the provider, for its organization alone and until it expires', () => {
+  const { held } = store
+  held.add('several', 'a', ['x1'], 1_000)
+  held.add('several', 'b', ['x2'], 1_000)
+  held.add('several', 'c', ['x3'], 2_000)
+  const at = (now: number) => ['x1', 'x2', 'x3', 'x4'].map((id) => held.hasAnywhere('several', id, now))
+  expect([at(999), at(1_000)]).toEqual([
+    [true, true, true, false],
+    [false, false, true, false],
+  ])
+  expect([held.hasAnywhere('nobody', 'x1', 0), held.hasAnywhere('severa', 'x1', 0)]).toEqual([false, false])
+})
+
 test('a reply goes on when what its provider holds cannot be written', () => {
   const onError = vi.fn()
   const broken = new Error('the disk is gone')
@@ -27,6 +40,7 @@ test('a reply goes on when what its provider holds cannot be written', () => {
       throw broken
     },
     has: () => false,
+    hasAnywhere: () => false,
   }
   openHeldState(table, onError).remember('acme', 'p', [])
   openHeldState(table, onError).remember('acme', 'p', ['c1'])

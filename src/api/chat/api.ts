@@ -4,6 +4,7 @@ import { hasAlternativeNames } from './alternative-names.ts'
 import { droppedByEdit, editReply, editRequest } from './edit.ts'
 import { wireNames } from './fields.ts'
 import { readRequest } from './read.ts'
+import { heldIds } from './reply-members.ts'
 import { openStream } from './stream.ts'
 import { writeReply } from './write.ts'
 
@@ -18,5 +19,6 @@ export const chat: ClientApi = {
   writeReply,
   editReply,
   openStream,
+  heldIds,
   writeError: errorBody,
 }

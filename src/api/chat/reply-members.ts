@@ -4,6 +4,7 @@ import type { NeutralRequest } from '../../core/request.ts'
 import { cachedTokens, completionTokens, promptTokens, type Usage } from '../../core/usage.ts'
 import { defined } from '../check.ts'
 import type { FinishOf } from '../client-api.ts'
+import { idsOfMessage } from '../returned-ids.ts'
 
 /** Form in which a choice calls tools, current or deprecated: its finish reason has that name. */
 export type Called = 'tool_calls' | 'function_call' | undefined
@@ -115,4 +116,10 @@ export function withReasoningNames(message: JsonObject, reads: boolean): JsonObj
 
 function isText(value: unknown): value is string {
   return typeof value === 'string' && value !== ''
+}
+
+/** Returns the ids of what a provider keeps of a reply: sound that it made, and the files that it names. */
+export function heldIds({ choices }: JsonObject): string[] {
+  const said = (Array.isArray(choices) ? choices : []).map((choice) => (isObject(choice) ? choice.message : undefined))
+  return [...new Set(said.filter(isObject).flatMap(idsOfMessage))]
 }

@@ -1,6 +1,7 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import { finishedArguments } from '../../core/tool-arguments.ts'
 import type { FinishOf } from '../client-api.ts'
+import { idsOfMessage } from '../returned-ids.ts'
 import { type Called, editEnding, inferredReason, withReasoningNames } from './reply-members.ts'
 
 /** The model that serves, the meaning of its finish reasons, and whether the client reads `reasoning`. */
@@ -15,6 +16,8 @@ export class ChunkEditor {
   usage: JsonObject | undefined
   /** The provider's chunk with usage alone, else the members that all chunks share; undefined before the first chunk. */
   last: JsonObject | undefined
+  /** The ids of what the provider keeps of the reply. */
+  readonly held = new Set<string>()
   readonly #model: string
   readonly #readsReasoning: boolean
   readonly #finishOf: FinishOf | undefined
@@ -66,7 +69,8 @@ export class ChunkEditor {
 
   #begin(choice: Json): void {
     if (!isObject(choice)) return
-    const { index = 0 } = choice
+    const { index = 0, delta } = choice
+    if (isObject(delta)) for (const id of idsOfMessage(delta)) this.held.add(id)
     if (!this.#choices.has(index)) {
       this.#choices.set(index, { called: undefined, calls: undefined, ended: false })
     }

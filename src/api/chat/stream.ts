@@ -20,6 +20,7 @@ export function openStream(request: NeutralRequest, { model, finishOf }: StreamF
     events: (events) => chunks.write(events),
     edit: (payload) => editor.edit(payload),
     repeatsText: true,
+    heldIds: () => [...editor.held],
     end: (facts) => {
       const last = includeUsage || facts.router ? usageChunk(editor.last ?? chunks.base, editor.usage, facts) : ''
       return `${editor.end()}${last}data: [DONE]\n\n`

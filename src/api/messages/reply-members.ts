@@ -5,6 +5,7 @@ import type { NeutralRequest } from '../../core/request.ts'
 import { cachedTokens, completionTokens, promptTokens, type Usage } from '../../core/usage.ts'
 import { defined } from '../check.ts'
 import type { FinishOf } from '../client-api.ts'
+import { idsOfItem } from '../returned-ids.ts'
 
 /** Returns why a message ended: `{stop_reason, stop_sequence, stop_details}`. To some providers a refusal is an end like any other. */
 export function stopOf(reply: { finish: Finish; stop_sequence?: string; parts: readonly Part[] }): JsonObject {
@@ -88,10 +89,16 @@ export function deltaUsage(usage: Usage, costUsd: number | undefined): JsonObjec
   return counts.cache_creation_input_tokens === 0 ? counts : { ...counts, cache_creation }
 }
 
-/** The container that a message was made in, and the message itself where it is part of a thread. */
-export function heldIds({ id, container }: JsonObject, { origin }: NeutralRequest): string[] {
-  const ids = [isObject(container) ? container.id : undefined, isObject(origin.body.thread) ? id : undefined]
-  return ids.filter((held) => typeof held === 'string')
+/**
+ * Returns the ids of what a provider keeps of a message: its container, the files that it names, and the message itself where it is part of a thread or may
+ * be compared with the next one.
+ */
+export function heldIds({ id, container, content }: JsonObject, { origin }: NeutralRequest): string[] {
+  const { thread, diagnostics } = origin.body
+  const isNamed = isObject(thread) || isObject(diagnostics)
+  const ids = [isObject(container) ? container.id : undefined, isNamed ? id : undefined]
+  const inside = Array.isArray(content) ? content.flatMap(idsOfItem) : []
+  return [...new Set([...ids, ...inside].filter((held) => typeof held === 'string'))]
 }
 
 /** The characters that this API allows in ids. */

@@ -15,7 +15,7 @@ export function openStream(request: NeutralRequest, facts: StreamFacts): StreamW
     edit: (payload) => editor.edit(payload),
     repeatsText: true,
     end: (reply) => (editor.hasBegun ? editor.end(reply) : writer.end(reply)) + writeEvent({ type: 'message_stop' }),
-    heldIds: () => heldIds(editor.message(), request),
+    heldIds: () => [...new Set([...heldIds(editor.message(), request), ...editor.held])],
     fail: (error) => writeEvent(writeError(error, facts.requestId ?? facts.id)),
   }
 }

@@ -1,8 +1,9 @@
-import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import { isObject, type JsonObject } from '../../core/json.ts'
 import type { Finish } from '../../core/reply.ts'
 import { cachedTokens, completionTokens, promptTokens, type Usage } from '../../core/usage.ts'
 import { defined } from '../check.ts'
 import type { FinishOf } from '../client-api.ts'
+import { idsOfItem } from '../returned-ids.ts'
 
 /** The status of a response that ended so, and the reason if it is incomplete. */
 export function endingOf(finish: Finish): JsonObject {
@@ -69,11 +70,7 @@ export function writeUsage(usage: Usage, costUsd: number | undefined): JsonObjec
   }
 }
 
-/** The containers in which a response ran code or commands. */
+/** Returns the ids of what a provider keeps of a response: containers, and the files that it names. */
 export function heldIds({ output }: JsonObject): string[] {
-  const items: Json[] = Array.isArray(output) ? output : []
-  const ids = items.filter(isObject).flatMap(({ container_id, environment }) => {
-    return [container_id, isObject(environment) ? environment.container_id : undefined]
-  })
-  return [...new Set(ids.filter((id) => typeof id === 'string'))]
+  return [...new Set((Array.isArray(output) ? output : []).flatMap(idsOfItem))]
 }

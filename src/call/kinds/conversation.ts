@@ -1,4 +1,5 @@
 import type { ClientApi } from '../../api/client-api.ts'
+import { type ResourceUse, resourceUses, resourceUsesInParts } from '../../api/resource-uses.ts'
 import { readRouting, withFirstModel } from '../../api/router-fields.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import { andThen } from '../../manifest/run/run-mapping.ts'
@@ -41,7 +42,10 @@ export function conversationIn(clientApi: ClientApi): Shared {
       return forChat(read.request, explanation)
     },
     promptTokens: ({ request }) => estimatePromptTokens(request),
-    restricted: ({ request: { origin }, turn: { mayStore } }) => ({ api: origin.api, body: origin.body, mayStore }),
+    restricted({ request, turn: { mayStore } }) {
+      const { api, body } = request.origin
+      return { api, body, mayStore, resources: { body, uses: usesIn(request) } }
+    },
     able(targets, { request }, { strict, explanation }) {
       const { targets: able, skipped } = withoutUnable(targets, { clientApi, strict, request })
       if (explanation) for (const { target, reason } of skipped) explanation.skip(target, 'able', reason)
@@ -54,6 +58,14 @@ export function conversationIn(clientApi: ClientApi): Shared {
     }),
     plugins: { given: ({ request }) => seenBy(request), changed },
   }
+}
+
+/** Finds what a conversation names that accounts at providers keep; threads and containers have rules of their own. */
+function usesIn(request: NeutralRequest): ResourceUse[] {
+  const { api, body } = request.origin
+  const isOwnRule = (name: string) => api === 'messages' && name === 'thread'
+  const inParts = resourceUsesInParts(request, api === 'responses' ? 'input' : 'messages')
+  return [...resourceUses(body, isOwnRule), ...inParts]
 }
 
 function readingOf(request: NeutralRequest) {

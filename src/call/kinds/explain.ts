@@ -15,7 +15,15 @@ import type { ReadConversation } from './conversation.ts'
 /** The services by which a route is explained. */
 export type ExplainServices = Pick<
   Services,
-  'directory' | 'rulesOf' | 'held' | 'conversations' | 'signatures' | 'maxUnknownFields' | 'maxValues' | 'routing'
+  | 'directory'
+  | 'rulesOf'
+  | 'held'
+  | 'resources'
+  | 'conversations'
+  | 'signatures'
+  | 'maxUnknownFields'
+  | 'maxValues'
+  | 'routing'
 > & { admission: Pick<AdmissionServices, 'budget' | 'defaultOutputTokens'> }
 
 /** A conversation as a client would send it with this key. */

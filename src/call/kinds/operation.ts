@@ -1,4 +1,5 @@
 import type { OperationApi } from '../../api/operation-api.ts'
+import { resourceUses } from '../../api/resource-uses.ts'
 import { asRouterError } from '../../core/errors.ts'
 import type { JsonObject } from '../../core/json.ts'
 import { type OperationRequest, operations } from '../../core/operation.ts'
@@ -16,7 +17,7 @@ import { operationAnswerOfPlugin, readableReply } from '../plugins/operation-ans
 import { eventText } from '../reply/operation-facts.ts'
 import { operationReply } from '../reply/operation-reply.ts'
 import { isLarger } from '../targets/unable-targets.ts'
-import type { AdmittedCall, ReadCall, Services } from '../types.ts'
+import type { AdmittedCall, ReadCall, RestrictedBody, Services } from '../types.ts'
 
 /** A request for an operation that has been read. */
 export type ReadOperation = ReadCall & { request: OperationRequest }
@@ -44,7 +45,7 @@ export function operationKind(api: OperationApi): CallKind<ReadOperation, Operat
     }),
     promptTokens: ({ request }) => promptTokens(api.estimate(request)),
     // Fields that the API does not have are sent where the body is edited: nothing in them may decide what only the router decides.
-    restricted: ({ request: { unread, operation } }) => ({ api: 'chat', operation, body: unread, mayStore: false }),
+    restricted: restrictedBody,
     able(targets, { request }, { explanation }) {
       const { checkModel } = api
       if (!checkModel) return targets
@@ -96,6 +97,13 @@ export function operationKind(api: OperationApi): CallKind<ReadOperation, Operat
         operationAnswerOfPlugin(answer, { id, api, request, plugins, explanation }, end),
     },
   }
+}
+
+function restrictedBody({ request }: ReadOperation): RestrictedBody {
+  const { unread, operation } = request
+  const body = bodyOf(request)
+  const uses = resourceUses(body, (name) => operation === 'rerank' && name === 'documents')
+  return { api: 'chat', operation, body: unread, mayStore: false, resources: { body, uses } }
 }
 
 function readingOf(request: OperationRequest): ReadOperation {

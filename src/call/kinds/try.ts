@@ -45,7 +45,12 @@ type Tried = {
  */
 export async function tryRequest(
   { key, kind, body, targetFor }: Tried,
-  { rulesOf, held, ...bounds }: Pick<ExplainServices, 'rulesOf' | 'held' | 'maxUnknownFields' | 'maxValues'>,
+  {
+    rulesOf,
+    held,
+    resources,
+    ...bounds
+  }: Pick<ExplainServices, 'rulesOf' | 'held' | 'resources' | 'maxUnknownFields' | 'maxValues'>,
 ): Promise<TriedRequest> {
   const conversations = openConversations(nothingStored, (id) => rulesOf(id).retention)
   const services = { ...bounds, conversations, signatures: noSignatures }
@@ -53,7 +58,7 @@ export async function tryRequest(
   const read = await readRequest({ json: body }, { call: { signal }, key, kind, services })
   const { request, turn } = read
   const { organization } = key
-  const restricted = { ...kind.restricted(read), organization, held, at: Date.now() }
+  const restricted = { ...kind.restricted(read), organization, held, account: resources, at: Date.now() }
   const [target] = restrictedTargets([targetFor(request)], restricted)
   const clientApi = kind.clientApi
   const call: TargetedCall['call'] = { id: 'tried', clientApi, strict: false, signal }

@@ -9,7 +9,7 @@ import { withoutSecretsOf } from '../../upstream/auth/secrets.ts'
 import { foldFacts, type StreamedAnswer } from '../../upstream/provider-stream.ts'
 import type { StreamFrame } from '../../upstream/stream-frames.ts'
 import { requireBounded, requireWhole } from '../attempt/broken-stream.ts'
-import { neutralStream } from '../attempt/other-format.ts'
+import { keptBy, neutralStream } from '../attempt/other-format.ts'
 import type { StreamTranslation } from '../attempt/types.ts'
 import type { ReceivedReply, Settled } from '../types.ts'
 import { type AnsweredAttempt, measured, replyFacts } from './answered-attempt.ts'
@@ -51,7 +51,8 @@ class StreamedReply {
     this.#hooks = prepared.plugins?.events()
     const isNeutral = recovery !== undefined || answer.document === true || this.#hooks !== undefined
     const name = servedId(answered)
-    this.#stream = isNeutral ? neutralStream(prepared, name) : translation.stream(name)
+    const keep = keptBy(target, prepared.holds)
+    this.#stream = isNeutral ? neutralStream(prepared, name, keep) : translation.stream(name)
     this.#said = this.#hooks ? new Fold(foldFacts(target.provider)) : this.#shown
     this.#serving = { answered, frames: answer.batches, own: this.#said }
     if (recovery) this.#serving.own = new Fold(foldFacts(target.provider))

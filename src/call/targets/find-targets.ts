@@ -1,5 +1,7 @@
 import type { Key } from '../../access/keys.ts'
+import { anyModel } from '../../catalog/catalog.ts'
 import type { RoutingRequest } from '../../core/routing/request.ts'
+import type { Target } from '../../manifest/target.ts'
 import type { Explanation } from '../../routing/explanation.ts'
 import type { Purpose, Route } from '../../routing/names/resolve.ts'
 import { routeForRequest } from '../../routing/names/route-for-request.ts'
@@ -16,7 +18,7 @@ export type FindingCall<Read extends ReadCall> = Pick<OpenedCall<Read>, 'read' |
 }
 
 /** The services by which targets are found. */
-export type FindingServices = Pick<Services, 'directory' | 'rulesOf' | 'held'>
+export type FindingServices = Pick<Services, 'directory' | 'rulesOf' | 'held' | 'resources'>
 
 /**
  * Finds the targets that a call of a key may go to and that can take it, as far as that is known now, in the order of its names.
@@ -34,11 +36,20 @@ export function findTargets<Read extends ReadCall>(
   const route = routeOf(key, call, kind, services)
   const priced = kind.isFree ? route.targets : withoutUnpriced(route.targets, { key, rules, at }, explanation)
   const { organization } = key
-  const { held, directory } = services
-  const restricted = restrictedTargets(priced, { ...kind.restricted(read), organization, held, at }, explanation)
+  const { held, resources, directory } = services
+  const restricted = restrictedTargets(
+    priced,
+    { ...kind.restricted(read), organization, held, account: resources, isCataloged: catalogedIn(directory), at },
+    explanation,
+  )
   const strict = call.call.strict || route.strict === true
   const targets = kind.able?.(restricted, read, { strict, directory, explanation }) ?? restricted
   return { key, rules, targets, route, strict }
+}
+
+/** Returns a check of whether the catalog lists a target by its name: an entry for all names does not. */
+function catalogedIn({ identify }: FindingServices['directory']): (target: Target) => boolean {
+  return ({ provider: { slug }, entry }) => entry !== undefined && entry !== identify(slug, anyModel)?.entry
 }
 
 /** Resolves the names of a call, whatever it costs and says. Throws RouterError 400, 403, 404. */

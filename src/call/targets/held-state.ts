@@ -6,7 +6,10 @@ import type { HeldState } from '../types.ts'
 const rememberedMs = 30 * dayMs
 
 /** Opens the state in a table; `onError` is called when state cannot be written: the reply goes on, the state cannot be used again. */
-export function openHeldState(table: Pick<HeldStates, 'add' | 'has'>, onError: (error: unknown) => void): HeldState {
+export function openHeldState(
+  table: Pick<HeldStates, 'add' | 'has' | 'hasAnywhere'>,
+  onError: (error: unknown) => void,
+): HeldState {
   return {
     remember(organization, provider, ids) {
       if (ids.length === 0) return
@@ -17,5 +20,6 @@ export function openHeldState(table: Pick<HeldStates, 'add' | 'has'>, onError: (
       }
     },
     has: (organization, provider, id) => table.has(organization, provider, id),
+    hasAnywhere: (organization, id) => table.hasAnywhere(organization, id),
   }
 }

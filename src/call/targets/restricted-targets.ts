@@ -12,10 +12,20 @@ import { type Target, targetId } from '../../manifest/target.ts'
 import { tariffOf } from '../../money/rates.ts'
 import type { Explanation } from '../../routing/explanation.ts'
 import type { Targets } from '../../routing/names/resolve.ts'
-import type { HeldState, RestrictedBody } from '../types.ts'
+import type { AccountResources, HeldState, RestrictedBody } from '../types.ts'
+import { refusedResource } from './refused-resource.ts'
 
-/** A body, and what decides whether its restricted fields may go on. `at` is Unix milliseconds. */
-export type RestrictedCall = RestrictedBody & { organization: string; held: HeldState; at: number }
+/**
+ * A body, and what decides whether its restricted fields may go on: who may use what at a provider, and which targets the catalog lists
+ * by name. `at` is Unix milliseconds.
+ */
+export type RestrictedCall = RestrictedBody & {
+  organization: string
+  held: HeldState
+  account: AccountResources
+  isCataloged?: (target: Target) => boolean
+  at: number
+}
 
 /**
  * Returns the targets that may serve a body as it is: fields that decide who serves, what it costs or what is kept are read by the
@@ -40,7 +50,7 @@ function refusalOf(target: Target, call: RestrictedCall): RouterError | undefine
     const refusal = judges[use.field.rule](use, target, call)
     if (refusal) return refusal
   }
-  return undefined
+  return refusedResource(target, call)
 }
 
 type Judge = (use: RestrictedUse, target: Target, call: RestrictedCall) => RouterError | undefined
@@ -49,6 +59,8 @@ const judges: { readonly [rule in RestrictedUse['field']['rule']]: Judge } = {
   read: () => undefined,
   // Fields inside were found on their own.
   inside: () => undefined,
+  // Resources are found in the whole request.
+  resource: () => undefined,
   refuse: (use) => refused(use),
   edited: (use, target, call) => (sendsUnknown(target, call) ? refused(use) : undefined),
   priced: ofUnknownPrice,

@@ -75,8 +75,8 @@ export type Example = {
   means?: JsonObject
 }
 
-type RestrictedFile = Pick<RestrictedField, 'effect' | 'instead'> & {
-  rule?: 'refuse' | 'inside' | 'edited'
+type RestrictedFile = Pick<RestrictedField, 'effect' | 'instead' | 'public'> & {
+  rule?: 'refuse' | 'inside' | 'edited' | 'resource'
   except?: string
 }
 

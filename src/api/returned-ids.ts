@@ -1,0 +1,47 @@
+import { isObject, type Json, type JsonObject } from '../core/json.ts'
+import { isReferenceByItem } from './resource-uses.ts'
+
+/**
+ * Returns the ids by which a provider keeps what it has put into a block or item of a reply. Only the places that the provider itself
+ * fills are read: in others a tool server or the client could name what belongs to somebody else.
+ */
+export function idsOfItem(item: Json | undefined): string[] {
+  if (!isObject(item)) return []
+  const { type, id, container_id, environment, results, outputs, content, annotations, citations } = item
+  const own = [container_id, isObject(environment) ? environment.container_id : undefined]
+  if (typeof id === 'string' && isReferenceByItem(item)) own.push(id)
+  if (type === 'file_search_call') own.push(...membersOf(results, 'file_id'))
+  if (type === 'code_interpreter_call') own.push(...membersOf(outputs, 'file_id'))
+  if (type === 'message') own.push(...(Array.isArray(content) ? content : []).flatMap(quotedIn))
+  if (type === 'text' || type === 'tool_file' || type === 'container_upload')
+    own.push(...quotedIn({ ...item, annotations, citations }))
+  if (typeof type === 'string' && /code_execution_tool_result$/.test(type) && isObject(content))
+    own.push(...membersOf(content.content, 'file_id'))
+  return own.filter((one) => typeof one === 'string' && one !== '') as string[]
+}
+
+/** Returns the files that a part of a text, or its annotations, name. */
+function quotedIn(part: Json): (Json | undefined)[] {
+  if (!isObject(part)) return []
+  const quotes = [part.annotations, part.citations]
+    .flatMap((list) => (Array.isArray(list) ? list : []))
+    .filter(isObject)
+  const inner = quotes.flatMap((quote) => [
+    quote.file_id,
+    quote.container_id,
+    isObject(quote.file) ? quote.file.id : undefined,
+  ])
+  return [part.file_id, ...inner]
+}
+
+function membersOf(list: Json | undefined, name: string): (Json | undefined)[] {
+  return (Array.isArray(list) ? list : []).map((item) => (isObject(item) ? item[name] : undefined))
+}
+
+/** Returns the same of a message of Chat Completions, or of a piece of one in a stream. */
+export function idsOfMessage({ audio, annotations, content }: JsonObject): string[] {
+  const spoken = isObject(audio) && typeof audio.id === 'string' && audio.id !== '' ? [audio.id] : []
+  const parts = Array.isArray(content) ? content : []
+  if (!Array.isArray(annotations) && parts.length === 0) return spoken
+  return [...spoken, ...[{ type: 'text', annotations }, ...parts].flatMap(idsOfItem)]
+}
