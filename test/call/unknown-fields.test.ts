@@ -31,10 +31,21 @@ function providersOf(operation: Operation, isEdited: boolean): Provider[] {
 }
 
 function refusal(provider: Provider, operation: Operation, body: JsonObject): RouterError | undefined {
-  const held = { remember() {}, has: () => false }
+  const held = { remember() {}, has: () => false, hasAnywhere: () => false }
   const target: Target = { provider, model: 'm' }
   try {
-    const call = { api: 'chat' as const, operation, body, mayStore: false, resources: { body, uses: [] }, organization: 'o', held, at: 0 }
+    const account = { allows: () => true }
+    const call = {
+      api: 'chat' as const,
+      account,
+      operation,
+      body,
+      mayStore: false,
+      resources: { body, uses: [] },
+      organization: 'o',
+      held,
+      at: 0,
+    }
     restrictedTargets([target], call)
     return undefined
   } catch (thrown) {
