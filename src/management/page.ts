@@ -40,7 +40,7 @@ export async function pageOf<Item>(
 }
 
 /** Number of records that are read at once: one may have a hundred kilobytes. */
-const itemsAtOnce = 20
+const itemsAtOnce = 5
 /** Length after which a page ends. Characters. */
 const maxLength = 4_000_000
 

@@ -68,14 +68,22 @@ export async function wholeBytes(bytes: BodyBytes, most: number): Promise<string
 
 /** Returns a JSON text without lone surrogates, which a text cut inside a character leaves: strict parsers refuse them. */
 export function jsonText(value: JsonObject): string {
-  return wellFormed(JSON.stringify(value))
+  const json = JSON.stringify(value)
+  return json.includes('\\ud') ? wellFormed(JSON.stringify(value, wellFormedText)) : json
 }
 
-function wellFormed(json: string): string {
-  if (!json.includes('\\ud')) return json
-  // One escape at a time, so that an escaped backslash before the letters `ud` is not mistaken for a surrogate.
-  return json.replace(/\\(ud[89a-f][\da-f]{2}|.)/g, (whole, code) => (code.length > 1 ? '\\ufffd' : whole))
+/** Replaces lone surrogates in texts, which takes a moment however many there are; those in names of members stay. */
+function wellFormedText(_: string, item: unknown): unknown {
+  return typeof item === 'string' ? item.toWellFormed() : item
 }
+
+/** Replaces the escapes of lone surrogates. */
+function wellFormed(json: string): string {
+  return json.includes('\\ud') ? json.replace(loneSurrogate, '\\ufffd') : json
+}
+
+/** An escape after an even number of backslashes: after an odd one it is the letters `ud`. They are counted last, as few places need it. */
+const loneSurrogate = /\\ud[89a-f][\da-f]{2}(?<=(?<!\\)(?:\\\\)*\\u.{4})/g
 
 /** Returns the text around the files, and the files. */
 function withFiles(value: JsonObject, files: readonly UploadedFile[]): (string | Source)[] {
@@ -83,7 +91,7 @@ function withFiles(value: JsonObject, files: readonly UploadedFile[]): (string |
   const mark = randomBytes(18).toString('hex')
   const marked = (_: string, item: unknown) => {
     const place = placeOf(item, files)
-    if (!place) return item
+    if (!place) return wellFormedText('', item)
     const type = sendableType((files[place.index] as UploadedFile).mediaType)
     return `${place.dataUrl ? `data:${type};base64,` : ''}${mark}.${place.index}`
   }

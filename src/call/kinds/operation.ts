@@ -67,9 +67,9 @@ export function operationKind(api: OperationApi): CallKind<ReadOperation, Operat
       const { read, at, counted } = applicant
       const { request } = read
       const most = (target: Target) => mostAt(target, { api, request, at, counted })
-      const estimated = promptTokens(api.estimate(request))
-      const abandoned = sentUsage(api, request)
-      return admitOperation({ ...applicant, most, promptTokens: estimated, abandoned }, services)
+      const estimate = api.estimate(request)
+      const abandoned = sentUsage(api, request, estimate)
+      return admitOperation({ ...applicant, most, promptTokens: promptTokens(estimate), abandoned }, services)
     },
     countable(applicant, services) {
       const { read, at } = applicant
@@ -144,8 +144,8 @@ function servingOf(
 }
 
 /** Returns the usage of a client that leaves before the answer: the seconds of its sound, not those of what would be spoken. */
-function sentUsage(api: OperationApi, request: OperationRequest): Usage {
-  const { seconds, ...usage } = { ...api.estimate(request), ...api.count(request) }
+function sentUsage(api: OperationApi, request: OperationRequest, estimate: Usage): Usage {
+  const { seconds, ...usage } = { ...estimate, ...api.count(request) }
   return { ...usage, ...(request.audio && seconds !== undefined && { seconds }) }
 }
 
