@@ -39,7 +39,7 @@ const kinds: readonly Kind[] = [
     words: wordsOf('url urls uri uris file files upload uploads asset assets attachment attachments'),
     ends: wordsOf(
       'link href path src source sources reference references ref refs audio image video videos media',
-      'document documents query queries passages input inputs text texts content contents data base64 b64 bytes blob',
+      'document documents query queries input inputs text texts content contents data base64 b64 bytes blob',
       'prompt prompts embeds embedding embeddings messages state',
     ),
   },
