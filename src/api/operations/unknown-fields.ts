@@ -117,7 +117,7 @@ function fieldOf(name: string, value: Json, meant: ReadonlyMap<string, string>):
   if (other !== undefined) return { name, effect: 'cost', rule, instead: `write \`${other}\` at the top of the body` }
   const kind = kindOf(name)
   if (kind) return { name, effect: kind.effect, rule, ...(kind.instead !== undefined && { instead: kind.instead }) }
-  const isAddress = typeof value === 'string' && address.test(value)
+  const isAddress = typeof value === 'string' && (value.includes('://') || data.test(value.slice(0, 64)))
   return isAddress
     ? { name, effect: 'cost', rule, instead: 'an address in it may be what the provider works on' }
     : undefined
@@ -133,4 +133,4 @@ function kindOf(name: string): Kind | undefined {
   return kinds.find(({ words: any, ends }) => ends?.has(last) || (any && words.some((word) => any.has(word))))
 }
 
-const address = /[a-z][a-z\d+.-]*:\/\/|^\s*data:/i
+const data = /^\s*data:/i
