@@ -101,7 +101,7 @@ const hiding: ReadonlySet<string> = new Set(['cmov', 'hoov'])
 /** The most bytes of a box that are read. */
 const maxBodyBytes = 960
 
-/** Readers of the boxes that tell something, by their names. */
+/** Readers of boxes by their names. */
 const readers: { readonly [name: string]: (movie: Movie, body: Buffer) => void } = {
   mvhd(movie, body) {
     const isLong = body[0] === 1

@@ -19,7 +19,7 @@ type Track = {
   name: string
   rate: number
   setup: Buffer
-  /** Its packets are compressed: what they begin with cannot be read. */
+  /** True if packets are compressed: how they begin cannot be read. */
   isPacked: boolean
   codec: Codec | undefined
   measured: number

@@ -209,7 +209,7 @@ describe('what single providers bill', () => {
     refusal(targetOf(providers.find((one) => one.slug === slug) as Provider), call(api, { ...bodies[api], ...own }))
       ?.param
 
-  test.each([
+  const billed: [slug: string, api: ClientApi['api'], own: JsonObject, param: string][] = [
     ['alibaba', 'chat', { enable_search: true }, 'enable_search'],
     ['alibaba', 'chat', { search_options: { forced_search: true } }, 'search_options'],
     ['alibaba', 'chat', { extra_body: { enable_search: true } }, 'extra_body.enable_search'],
@@ -228,11 +228,12 @@ describe('what single providers bill', () => {
     ['friendli', 'chat', tools({ type: 'web:search' }), 'tools.type'],
     ['stepfun', 'chat', tools({ type: 'retrieval' }), 'tools.type'],
     ['zhipu', 'chat', tools({ type: 'drawing_tool' }), 'tools.type'],
-  ] as const)('is refused where it is billed: %s %s %j', (slug, api, own, param) => {
-    expect(at(slug, api, own as JsonObject)).toBe(param)
+  ]
+  test.each(billed)('is refused where it is billed: %s %s %j', (slug, api, own, param) => {
+    expect(at(slug, api, own)).toBe(param)
   })
 
-  test.each([
+  const known: [slug: string, api: ClientApi['api'], own: JsonObject][] = [
     ['alibaba', 'chat', { enable_search: false, enable_thinking: false }],
     ['alibaba', 'chat', tools({ type: 'web_search' })],
     ['moonshot', 'chat', tools(functionTool)],
@@ -243,7 +244,8 @@ describe('what single providers bill', () => {
     ['openai', 'chat', tools({ type: 'custom', custom: { name: 'c' } }, { type: 'web_search_preview' })],
     // What the provider gets in words of its own has no such tools.
     ['anthropic', 'chat', tools({ type: 'browser_search' })],
-  ] as const)('goes on where it costs nothing, or what it costs is known: %s %s %j', (slug, api, own) => {
+  ]
+  test.each(known)('goes on where it costs nothing, or what it costs is known: %s %s %j', (slug, api, own) => {
     expect(at(slug, api, own)).toBeUndefined()
   })
 })

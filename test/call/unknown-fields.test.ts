@@ -74,7 +74,6 @@ const multiplying: readonly (readonly [Operation, JsonObject])[] = [
   ['speech', { repeat: 9 }],
   ['complete', { num_return_sequences: 4, number: 3 }],
   ['decide', { samples: 9 }],
-  ['rerank', { batch: 3 }],
   ['moderate', { count: 3 }],
 ]
 const replacing: readonly (readonly [Operation, JsonObject])[] = [
@@ -89,7 +88,6 @@ const replacing: readonly (readonly [Operation, JsonObject])[] = [
   ['speech', { ref_audio: 'x' }],
   ['embed', { texts: ['x'] }],
   ['embed', { lora: 'x' }],
-  ['rerank', { passages: ['x'] }],
   ['complete', { prompt_embeds: 'x' }],
   ['complete', { messages: [{ role: 'user' }] }],
   ['moderate', { safety_model: 'x' }],
@@ -127,8 +125,8 @@ describe('a field that an operation does not know', () => {
     'is refused by its name where it would be sent, if the bill may depend on it: %s %j',
     (operation, body) => {
       const edited = providersOf(operation, true)
-      const known = edited.length > 0 ? edited : providers.filter(({ slug }) => slug === 'openai')
-      for (const provider of known) {
+      expect(edited.length).toBeGreaterThan(0)
+      for (const provider of edited) {
         const refused = refusal(provider, operation, body)
         expect(refused?.status, provider.slug).toBe(400)
         expect(Object.keys(body).some((name) => refused?.param?.startsWith(name))).toBe(true)
@@ -182,7 +180,6 @@ const published: readonly { file: string; path: string; operation: Operation; bi
   { file: 'mistral.openapi.yaml', path: '/v1/fim/completions', operation: 'complete', billed: [] },
   { file: 'openrouter.openapi.yaml', path: '/audio/speech', operation: 'speech', billed: ['input_references'] },
   { file: 'openrouter.openapi.yaml', path: '/images', operation: 'image', billed: ['input_references'] },
-  { file: 'openrouter.openapi.yaml', path: '/embeddings', operation: 'embed', billed: [] },
 ]
 
 describe.skipIf(specMissing('together.openapi.yaml'))('of the fields that a provider documents', () => {

@@ -39,7 +39,7 @@ const kinds: readonly Kind[] = [
     words: wordsOf('url urls uri uris file files upload uploads asset assets attachment attachments'),
     ends: wordsOf(
       'link href path src source sources reference references ref refs audio image video videos media',
-      'document documents query queries passages input inputs text texts content contents data base64 b64 bytes blob',
+      'document documents query queries input inputs text texts content contents data base64 b64 bytes blob',
       'prompt prompts embeds embedding embeddings messages state',
     ),
   },
@@ -117,7 +117,7 @@ function fieldOf(name: string, value: Json, meant: ReadonlyMap<string, string>):
   if (other !== undefined) return { name, effect: 'cost', rule, instead: `write \`${other}\` at the top of the body` }
   const kind = kindOf(name)
   if (kind) return { name, effect: kind.effect, rule, ...(kind.instead !== undefined && { instead: kind.instead }) }
-  const isAddress = typeof value === 'string' && address.test(value)
+  const isAddress = typeof value === 'string' && (value.includes('://') || data.test(value.slice(0, 64)))
   return isAddress
     ? { name, effect: 'cost', rule, instead: 'an address in it may be what the provider works on' }
     : undefined
@@ -133,4 +133,4 @@ function kindOf(name: string): Kind | undefined {
   return kinds.find(({ words: any, ends }) => ends?.has(last) || (any && words.some((word) => any.has(word))))
 }
 
-const address = /[a-z][a-z\d+.-]*:\/\/|^\s*data:/i
+const data = /^\s*data:/i

@@ -166,7 +166,7 @@ export function requestWithin(endpoint: OperationEndpoint, request: OperationReq
       }
 }
 
-/** Fields that make a call cheaper where they are heeded. */
+/** Fields that make a call cheaper where they are respected. */
 const bounding: ReadonlySet<string> = new Set(['size', 'resolution', 'max_tokens', 'max_tokens_per_doc'])
 
 async function declaredUnsupported({ provider, endpoint, request, facts }: OperationContext, model: string) {

@@ -62,7 +62,7 @@ const optionalFields = [
 const maxTokensOfImage = 49_152
 const usualTokensOfImage = 1_024
 
-/** What providers put around a question is about so long. */
+/** Bounds the tokens of the text, with what providers put around a question. */
 function bytesOf(fields: JsonObject): number {
   return Buffer.byteLength(textOf(fields)) + (1 + questionsOf(fields).length) * bytesOfTemplate
 }

@@ -157,7 +157,7 @@ function believedSides(size: Json | undefined): ImageSize | undefined {
   return sides && sides.width * sides.height >= minPixels ? sides : undefined
 }
 
-/** Returns the largest of the sizes that a request names: which of them a provider heeds is not known. */
+/** Returns the largest of the sizes that a request names: which of them a provider uses is not known. */
 function largest(pixels: readonly (number | undefined)[]): number | undefined {
   const known = pixels.filter((one) => one !== undefined)
   return known.length > 0 ? Math.max(...known) : undefined
