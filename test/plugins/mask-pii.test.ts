@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { mapRequest } from '../../plugins/lib/texts.ts'
 import maskPii from '../../plugins/mask-pii/index.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 import type { PluginRequest, StreamedEvent } from '../../src/plugin/contract.ts'
@@ -83,7 +84,6 @@ describe('a request', () => {
       { type: 'search', query: secretive, results: [{ title: secretive, encrypted_content: 'x' }] },
     ],
     ['a transcript', { type: 'audio', data: 'AAAA', media_type: 'audio/wav', transcript: secretive }],
-    ['a part of the future', { type: 'hologram', words: [secretive] } as never],
   ])('has placeholders in %s, alone and in the result of a tool', async (_, part) => {
     await using tested = await openPlugin(maskPii)
     for (const parts of [[part], [{ type: 'tool_result' as const, id: '1', parts: [part] }]]) {
@@ -98,6 +98,18 @@ describe('a request', () => {
       for (const mark of text.match(/"(?:id|call_id|type|name|container_id)":"[^"]*"/g) ?? [])
         expect(mark).not.toContain('<')
     }
+  })
+
+  test('has placeholders in parts that are not known', () => {
+    const parts = [{ type: 'hologram', words: [secretive], id: 'ann@corp.example' } as never]
+    const mapped = mapRequest(
+      chatOf({ messages: [{ role: 'user', parts }] }),
+      (text, origin) => `${origin}: ${text.length}`,
+    )
+    const words = [`block: ${secretive.length}`]
+    expect(mapped).toMatchObject({
+      chat: { messages: [{ parts: [{ type: 'hologram', words, id: 'ann@corp.example' }] }] },
+    })
   })
 
   test('keeps files that are no texts', async () => {
