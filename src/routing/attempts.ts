@@ -136,7 +136,7 @@ class Attempts<Result extends Outcome> {
     const { target } = candidate
     const { health, measurements } = this.#state
     const { organization } = this.#trial.caller
-    const closed = this.#closedFor(target)
+    const closed = isLast ? this.#closedFor(target) : undefined
     if (closed?.isBusy && this.#mayWait(candidate, closed.ms)) {
       // It became busy while the call waited.
       leave?.()

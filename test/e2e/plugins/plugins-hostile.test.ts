@@ -106,6 +106,17 @@ function expectEnded({ status, text, headers }: Awaited<ReturnType<PluginWorld['
   expect(text).not.toMatch(/\[DONE\]|Hi /)
 }
 
+test('a hook that fails after the answer lets the client try again, unless the provider may have acted for it', async () => {
+  const world = await hostile('throws', 'closed')
+  const shouldRetry = async (tools: object[]) => {
+    const body = { model: 'one/m1', input: 'Hi', tools, max_output_tokens: 20 }
+    const { status, headers } = await world.router.call('/v1/responses', body, { 'x-hook': 'reply' })
+    return [status, headers.get('x-should-retry')]
+  }
+  expect(await shouldRetry([])).toEqual([500, null])
+  expect(await shouldRetry([{ type: 'code_interpreter', container: { type: 'auto' } }])).toEqual([500, 'false'])
+})
+
 test('what a hook may not return is a failure: targets that it was not given, headers that are not its own', async () => {
   const returns = (hook: string) =>
     `${hook}: (_, { body }) => body.metadata && JSON.parse(body.metadata.${hook} ?? 'null') ||  undefined`
