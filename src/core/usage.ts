@@ -85,12 +85,15 @@ function replaceTokens(merged: Usage, group: readonly UsageClass[], counts: Repo
   if (sum({ ...merged, ...later }, group) >= sum(merged, group)) Object.assign(merged, later)
 }
 
-/** Counts as tokens of the reply what a provider's sum has beyond all parts: reasoning that it does not report. */
+/**
+ * Counts as tokens of the reply what a provider's sum has beyond all parts: reasoning that it does not report. Where no reply is counted,
+ * none is billed, or its count could not be read.
+ */
 function addHidden(usage: Usage, total: unknown): void {
   const prompt = promptTokens(usage)
-  if (!isCount(total) || prompt === 0) return
+  if (!isCount(total) || prompt === 0 || usage.output === undefined) return
   const hidden = Math.floor(total) - prompt - completionTokens(usage) - (usage.citations ?? 0)
-  if (hidden > 0) usage.output = (usage.output ?? 0) + hidden
+  if (hidden > 0) usage.output += hidden
 }
 
 /** The counts of two calls together. */

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Json, JsonObject } from '../../src/core/json.ts'
 import { completionTokens, promptTokens, usageClasses } from '../../src/core/usage.ts'
 import { counted } from './answers.ts'
-import { routes } from './examples.ts'
+import { routeAt, routes } from './examples.ts'
 import { answering, plainWorld, type World } from './world.ts'
 
 // Usage that no provider should send, for every kind of call: it fails none, and makes none cheaper.
@@ -79,4 +79,38 @@ const chats = counting.filter(({ path }) => path === '/v1/chat/completions' || p
 test.each(chats)('a sum beyond the parts of a call of $path, $form, is output', async (one) => {
   const { usage } = await rowOf(one, (usage) => ({ ...usage, total_tokens: counted.input + counted.output + 20 }))
   expect(completionTokens(usage)).toBe(counted.output + 20)
+})
+
+test.each(chats)('a sum beyond the context window of a call of $path, $form, is output up to that', async (one) => {
+  const { usage, cost } = await rowOf(one, (usage) => ({ ...usage, total_tokens: 500_000_000 }))
+  expect([completionTokens(usage), promptTokens(usage), cost.estimated]).toEqual([100_000, counted.input, true])
+})
+
+test('counts of a stream that end with none are charged', async () => {
+  const key = world.key()
+  const chunk = (more: JsonObject) => ({
+    id: 'c1',
+    created: 1,
+    object: 'chat.completion.chunk',
+    model: 'chat',
+    ...more,
+  })
+  const choices = [{ index: 0, delta: { content: 'Hi' }, finish_reason: null as string | null }]
+  world.acts.one.push((response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    const usages = [
+      [1_000, 500],
+      [0, 0],
+    ].map(([prompt_tokens, completion_tokens]) => ({ prompt_tokens, completion_tokens })) as JsonObject[]
+    const ends = [{ index: 0, delta: {}, finish_reason: 'stop' }]
+    const chunks = [
+      chunk({ choices }),
+      chunk({ choices: ends }),
+      ...usages.map((usage) => chunk({ choices: [], usage })),
+    ]
+    response.end(`${chunks.map((one) => `data: ${JSON.stringify(one)}\n\n`).join('')}data: [DONE]\n\n`)
+  })
+  expect((await world.ask(routeAt('/v1/chat/completions'), { secret: key.secret, stream: true })).status).toBe(200)
+  await expect.poll(() => world.rows(key)).toHaveLength(1)
+  expect(world.rows(key)).toMatchObject([{ usage: { input: 1_000, output: 500 }, outcome: 'complete' }])
 })

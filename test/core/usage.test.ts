@@ -65,6 +65,8 @@ describe('counts of an answer', () => {
     // Less than its parts, or without a prompt: it does not say what is missing.
     expect(mergeUsage({}, { input: 10, output: 5, total: 3 })).toEqual({ input: 10, output: 5 })
     expect(mergeUsage({}, { output: 5, total: 40 })).toEqual({ output: 5 })
+    // What is written is free.
+    expect(mergeUsage({}, { input: 10, total: 40 })).toEqual({ input: 10 })
   })
 
   test('only seconds, megapixels and costs have fractions', () => {

@@ -105,11 +105,11 @@ test('a quality called standard is an ordinary way: the size alone decides', () 
   expect(priceOf(usage, painter, at).nanoUsd).toBe(40_000_000)
 })
 
-test('megapixels keep their fractions, queries and images that are read are whole', () => {
-  expect(mergeUsage({}, { megapixels: 0.5, queries: 1.6, input_images: 2.4 })).toEqual({
+test('megapixels have fractions, queries and images that are read have none', () => {
+  expect(mergeUsage({}, { megapixels: 0.5, queries: 1.6, input_images: 2 })).toEqual({
     megapixels: 0.5,
-    queries: 2,
     input_images: 2,
+    corrected: true,
   })
 })
 

@@ -144,6 +144,7 @@ const totals = ['total_tokens', 'totalTokens', 'totalTokenCount'] as const
  * so. Null is a count that was not made.
  */
 function readableUsage(reported: Json, name = ''): { usage: Json | undefined; isReadable: boolean } {
+  if (isPlain(reported, name)) return { usage: reported, isReadable: true }
   let isReadable = true
   const absent = (name: string) => {
     if (countName.test(name)) isReadable = false
@@ -162,6 +163,19 @@ function readableUsage(reported: Json, name = ''): { usage: Json | undefined; is
   }
   const usage = read(reported, name)
   return { usage, isReadable }
+}
+
+/** Checks whether nothing is to be changed, as in nearly all answers: without copies, and with few patterns. */
+function isPlain(value: Json | undefined, name: string): boolean {
+  if (typeof value === 'number') return Number.isInteger(value) && value >= 0 && value < impossibleCount
+  if (typeof value === 'string' || typeof value === 'boolean') {
+    return !countName.test(name) && !(typeof value === 'string' && digits.test(value))
+  }
+  if (value === undefined) return true
+  if (value === null || tokenName.test(name)) return false
+  if (Array.isArray(value)) return value.every((item) => isPlain(item, ''))
+  for (const member in value) if (!isPlain(value[member], member)) return false
+  return true
 }
 
 function canBe(count: number, isTokens: boolean): boolean {
