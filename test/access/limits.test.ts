@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { type Limited, openLimits } from '../../src/access/limits.ts'
 import { RouterError } from '../../src/core/errors.ts'
 import type { RateLimits } from '../../src/store/keys.ts'
+import { expectLinear } from '../helpers/time.ts'
 
 const none: RateLimits = { requestsPerMinute: null, tokensPerMinute: null, concurrentCalls: null }
 const few = { prompt: 10, output: 20, hasOutputLimit: true }
@@ -192,4 +193,13 @@ test('windows in which nothing happened for a minute do not gather', () => {
   expect(state()).toMatchObject({ running: 1 })
   expect(state().windows).toBeLessThan(250)
   lasting.settle(1)
+})
+
+test('many windows that are in use are not looked through for each call', () => {
+  const one = (n: number): Limited => ({ ...limited({ requestsPerMinute: 9 }), id: `k${n}` })
+  const work = (size: number) => {
+    const { take } = underClock(10)
+    for (let n = 0; n < size; n++) take([one(n)], few)
+  }
+  expectLinear(work, { small: 1_000, large: 20_000, slack: 4, floorMs: 20 })
 })

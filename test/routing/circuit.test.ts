@@ -207,8 +207,25 @@ describe('a circuit over a long time', () => {
     at += health.closedFor(target)?.ms ?? 0
     succeeds('a')
     expect(health.degraded()).toMatchObject([{ state: 'half_open' }])
+    expect(health.degraded()).toMatchObject([{ reason: 'provider_failed' }])
     succeeds('b')
-    expect(health.degraded()).toMatchObject([{ state: 'recovering' }])
+    expect(health.degraded()).toEqual([{ scope: 'target', name: 'maker/m1', state: 'recovering' }])
+  })
+
+  test('of a credential reports a refusal once, and again only after the credential was accepted', () => {
+    const reported: string[] = []
+    const onRefused = (slug: string, error: RouterError) => void reported.push(`${slug} ${error.code}`)
+    health = new Health({ settings: () => defaultHealth, now: () => at, random: () => 0.5, onRefused })
+    for (let round = 1; round <= 3; round++) {
+      meets('one', 'refuses')
+      meets('other', 'has_no_quota', 2)
+      expect(reported).toEqual(Array(round).fill('maker provider_refused'))
+      at += 400_000
+      succeeds('one')
+      succeeds('other')
+    }
+    meets('one', 'fails')
+    expect(reported).toHaveLength(3)
   })
 
   test('takes a growing share of calls while it recovers, and all of them from then on', () => {

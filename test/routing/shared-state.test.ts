@@ -125,6 +125,20 @@ describe('circuits', () => {
     expect(one.health.degraded()[0]).not.toHaveProperty('organization')
   })
 
+  test('a success in another event loop counts against closing a target to all', () => {
+    const { one, two, deliver } = twoLoops()
+    const gone = new RouterError('model_not_found', 'No.', { provider: 'maker' })
+    fail(one, 1, { error: gone, caller: 'one' })
+    succeed(one, 'third')
+    deliver()
+    fail(two, 1, { error: gone, caller: 'other' })
+    expect(['one', 'other', 'third'].map((caller) => two.health.isOpen(target, true, caller))).toEqual([
+      true,
+      false,
+      true,
+    ])
+  })
+
   test('single failures, and calls that go well, are told nobody', () => {
     const { world, one, deliver } = twoLoops()
     fail(one, defaultHealth.inARow - 1)
