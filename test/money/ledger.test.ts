@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
@@ -357,15 +357,19 @@ describe('rows that another thread has sent', () => {
 
 describe('closing', () => {
   test('a batch that fails when the writer is being closed is not tried again: that would start its thread anew', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] })
+    onTestFinished(() => void vi.useRealTimers())
     const { ledger, next, batches } = open({ patienceMs: 30, closingMs: 60 })
     const settling = ledger.settle(plainRecord())
     const batch = await next()
+    await vi.advanceTimersByTimeAsync(30)
     await settling
-    await expect(ledger.close()).rejects.toThrow('could not be written')
+    const closing = expect(ledger.close()).rejects.toThrow('could not be written')
+    await vi.advanceTimersByTimeAsync(60)
+    await closing
     batch.fail('the disk is full')
-    // Longer than the first retry waits.
-    await new Promise((resolve) => setTimeout(resolve, 200))
-    expect(batches).toEqual([])
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect([batches, vi.getTimerCount()]).toEqual([[], 0])
   })
 
   test('writes the rest, then closes the writer; later calls are rejected', async () => {
@@ -414,7 +418,7 @@ describe('with a real thread', () => {
     const ledger = openLedger(writer, { onError: vi.fn() })
     const onReady = vi.fn()
     const ready = ledger.ready().then(onReady)
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    await eventually(() => expect(existsSync(`${path}.waits`)).toBe(true))
     expect(onReady).not.toHaveBeenCalled()
     // Without any row to write.
     writeFileSync(`${path}.start`, '')
