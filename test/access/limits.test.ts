@@ -201,5 +201,5 @@ test('many windows that are in use are not looked through for each call', () => 
     const { take } = underClock(10)
     for (let n = 0; n < size; n++) take([one(n)], few)
   }
-  expectLinear(work, { small: 1_000, large: 20_000, slack: 4, floorMs: 20 })
+  expectLinear(work, { small: 1_000, large: 20_000, slack: 5, floorMs: 150 })
 })

@@ -207,7 +207,6 @@ describe('a circuit over a long time', () => {
     at += health.closedFor(target)?.ms ?? 0
     succeeds('a')
     expect(health.degraded()).toMatchObject([{ state: 'half_open' }])
-    expect(health.degraded()).toMatchObject([{ reason: 'provider_failed' }])
     succeeds('b')
     expect(health.degraded()).toEqual([{ scope: 'target', name: 'maker/m1', state: 'recovering' }])
   })

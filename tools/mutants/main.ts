@@ -49,7 +49,7 @@ async function main(): Promise<void> {
     process.exit(130)
   })
   try {
-    const tests = await measuredTests(copy, testFilesIn(copy.root, values.tests.split(',')), folders)
+    const tests = await measuredTests(copy, testFilesIn(copy.root, values.tests.split(',')))
     const results: Result[] = []
     for (const folder of folders) results.push(await resultOf(folder, copy, tests, settings))
     console.log(`\n${reportOf(results)}`)

@@ -52,13 +52,10 @@ export class WorkingCopy {
   }
 
   /** Runs test files without mutations, and returns those that pass with what they execute. */
-  async measure(
-    files: readonly string[],
-    folders: readonly string[],
-  ): Promise<{ passing: TestFile[]; failing: string[] }> {
+  async measure(files: readonly string[]): Promise<{ passing: TestFile[]; failing: string[] }> {
     const folder = join(this.root, 'coverage')
     mkdirSync(folder, { recursive: true })
-    const { report } = await this.#run(files, { COVERAGE: folder, COVERED: folders.join() }, [], 3_600_000)
+    const { report } = await this.#run(files, { COVERAGE: folder }, [], 3_600_000)
     const results = (report?.testResults ?? []).map((result) => ({ ...result, path: relative(this.root, result.name) }))
     const passing = results
       .filter(({ path, status }) => status === 'passed' && existsSync(coverageFile(folder, path)))
