@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type Limited, openLimits } from '../../src/access/limits.ts'
+import { type Limited, openLimits, remainingHeaders } from '../../src/access/limits.ts'
 import { RouterError } from '../../src/core/errors.ts'
 import type { RateLimits } from '../../src/store/keys.ts'
 import { expectLinear } from '../helpers/time.ts'
@@ -160,6 +160,26 @@ test('of several limits the headers report the tightest', () => {
     'x-ratelimit-remaining-tokens': '470',
     'x-ratelimit-reset-tokens': '61s',
   })
+})
+
+test.each([
+  [0, '0ms'],
+  [349.5, '350ms'],
+  [999, '999ms'],
+  [1_000, '1s'],
+  [1_001, '2s'],
+])('a limit that is free again in %d ms says so: %s', (resetMs, text) => {
+  const headers = remainingHeaders([{ what: 'requests', limit: 5, left: 2, resetMs }])
+  expect(headers['x-ratelimit-reset-requests']).toBe(text)
+})
+
+test('a call without a prompt needs one token where its output has no limit', () => {
+  const { take } = underClock()
+  const who = [limited({ tokensPerMinute: 100 })]
+  const empty = { prompt: 0, output: 4_096, hasOutputLimit: false }
+  take(who, few).settle(99)
+  take(who, empty).settle(1)
+  expect(refusal(() => take(who, empty)).message).toContain('0 remain and this call may need 1.')
 })
 
 test('where several limits refuse, the wait is that of the last to be free', () => {

@@ -97,6 +97,7 @@ describe('settling', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
     onTestFinished(() => void vi.useRealTimers())
     const { ledger, next, batches } = open()
+    vi.advanceTimersByTime(1_000)
     const alone = ledger.settle(plainRecord())
     ;(await next()).done()
     await alone
@@ -234,6 +235,22 @@ describe('a failure', () => {
     await ledger.close()
     expect(ledger.writeFailure()).toBeUndefined()
   })
+})
+
+test('a call waits no longer than usual for the disk after the ledger was idle', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const { ledger, next } = open({ patienceMs: 100 })
+  for (let round = 0; round < 3; round++) {
+    const settling = ledger.settle(plainRecord())
+    const batch = await next()
+    vi.advanceTimersByTime(100)
+    await settling
+    batch.done()
+    await eventually(() => expect(ledger.backlog()).toBe(0))
+    vi.advanceTimersByTime(200)
+    expect(vi.getTimerCount()).toBe(0)
+  }
 })
 
 describe('the spill file', () => {
