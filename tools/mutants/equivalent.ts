@@ -1,11 +1,14 @@
-/** A mutant that no test can notice, and why; the file and the lines are as the report prints them. */
-export type Equivalent = { file: string; before: string; after: string; reason: string }
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parse } from 'yaml'
+import type { Mutant } from './mutants.ts'
 
-export const equivalent: readonly Equivalent[] = [
-  {
-    file: 'src/money/rates.ts',
-    before: "const key = modes.length === 0 ? String(reached) : `${reached} ${modes.join(' ')}`",
-    after: "const key = (`${reached} ${modes.join(' ')}`)",
-    reason: 'The key of a memo; it tells tiers and modes apart in either form.',
-  },
-]
+/** A mutant that no test can notice, as the report prints it, and why. */
+type Equivalent = Pick<Mutant, 'file' | 'before' | 'after'> & { reason: string }
+
+const equivalent: readonly Equivalent[] = parse(readFileSync(join(import.meta.dirname, 'equivalent.yaml'), 'utf8'))
+
+/** Checks whether `equivalent.yaml` lists a mutant. */
+export function isEquivalent({ file, before, after }: Mutant): boolean {
+  return equivalent.some((one) => one.file === file && one.before === before && one.after === after)
+}

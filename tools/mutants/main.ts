@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { equivalent } from './equivalent.ts'
+import { isEquivalent } from './equivalent.ts'
 import { measuredTests } from './measured-tests.ts'
 import { type Mutant, mutantsOf } from './mutants.ts'
 import { Imports, type TestFile, testFilesIn, testsFor } from './tests.ts'
@@ -93,10 +93,6 @@ async function resultOf(
     console.log(`${line}  ${mutant.before}  →  ${mutant.after}\n    ${outcome}`)
   }
   return result
-}
-
-function isEquivalent({ file, before, after }: Mutant): boolean {
-  return equivalent.some((one) => one.file === file && one.before === before && one.after === after)
 }
 
 function reportOf(results: readonly Result[]): string {
