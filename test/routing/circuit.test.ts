@@ -106,6 +106,21 @@ test('one organization whose calls fail among those of others closes the target 
   expect([isOpen('one'), isOpen('other')]).toEqual([false, true])
 })
 
+test('a refusal after the time of an earlier one closes the target to the organization that meets it now', () => {
+  meets('one', 'is_busy', 1)
+  at += 10_001
+  meets('other', 'is_busy', 1)
+  expect([isOpen('one'), isOpen('other')]).toEqual([true, false])
+})
+
+test('a target that was closed to all is closed to all again by one more refusal', () => {
+  meets('one', 'is_busy', 1)
+  meets('other', 'is_busy', 1)
+  at += 10_001
+  meets('one', 'is_busy', 1)
+  expect([isOpen('one'), isOpen('third')]).toEqual([false, false])
+})
+
 test('failures of all organizations open it for all', () => {
   for (const organization of ['a', 'b', 'c', 'd', 'e']) meets(organization, 'fails', 1)
   expect(isOpen('z')).toBe(false)
