@@ -273,9 +273,9 @@ describe.each(dialects.map((one) => [`${one.slug}/${one.model}`, one.asks.respon
   },
 )
 
-test('a voice that would lead to another path is a 400, and nothing is sent', async () => {
+test('a voice that is no name, or would lead to another path, is a 400, and nothing is sent', async () => {
   world = stage.begin(bytes('audio/mpeg'))
-  for (const voice of ['..', '.', { id: '..' }]) {
+  for (const voice of ['..', '.', { id: '..' }, { id: true }, {}]) {
     const response = await world.speak({ model: 'elevenlabs/eleven_flash_v2_5', voice })
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({ error: { param: 'voice' } })

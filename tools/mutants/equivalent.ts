@@ -6,7 +6,10 @@ import type { Mutant } from './mutants.ts'
 /** A mutant that no test can notice, as the report prints it, and why. */
 type Equivalent = Pick<Mutant, 'file' | 'before' | 'after'> & { reason: string }
 
-const equivalent: readonly Equivalent[] = parse(readFileSync(join(import.meta.dirname, 'equivalent.yaml'), 'utf8'))
+/** The mutants that `equivalent.yaml` lists. */
+export const equivalent: readonly Equivalent[] = parse(
+  readFileSync(join(import.meta.dirname, 'equivalent.yaml'), 'utf8'),
+)
 
 /** Checks whether `equivalent.yaml` lists a mutant. */
 export function isEquivalent({ file, before, after }: Mutant): boolean {
