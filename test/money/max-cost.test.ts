@@ -431,6 +431,7 @@ describe('a prompt is sized up', () => {
     const bare = estimateTokens(asking('')).tokens
     expect(estimateTokens(asking('', { tools })).tokens - bare).toBeGreaterThan(100)
     expect(estimateTokens(asking('', { tools })).tokens - bare).toBeLessThan(150)
+    expect(estimateTokens(asking('', { extensions: { context: 'x'.repeat(400) } })).tokens - bare).toBeGreaterThan(100)
     const parts = [
       { type: 'tool_result' as const, id: 'a', parts: [{ type: 'text' as const, text: 'x'.repeat(400) }] },
       { type: 'image' as const, url: 'https://example.com/a.png' },

@@ -273,9 +273,9 @@ describe.each(dialects.map((one) => [`${one.slug}/${one.model}`, one.asks.respon
   },
 )
 
-test('a voice that is no name, or would lead to another path, is a 400, and nothing is sent', async () => {
+test('a voice that would lead to another path is a 400, and nothing is sent', async () => {
   world = stage.begin(bytes('audio/mpeg'))
-  for (const voice of ['..', '.', { id: '..' }, { id: true }, {}]) {
+  for (const voice of ['..', '.', { id: '..' }]) {
     const response = await world.speak({ model: 'elevenlabs/eleven_flash_v2_5', voice })
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({ error: { param: 'voice' } })
@@ -301,6 +301,15 @@ describe('other forms of answers', () => {
     expect(decoded(events).equals(mp3)).toBe(true)
     expect(events.at(-1)?.data.type).toBe('speech.audio.done')
     expect(world.provider.received[0]?.body.stream_format).toBe('sse')
+  })
+
+  test('bytes of a path with a field of the client, which is a 400 without it', async () => {
+    await beginOwn({ path: '/say/{instructions}', answer: 'bytes' }, bytes('audio/mpeg'))
+    const refused = await world.speak({ model: 'own/m' })
+    expect([refused.status, await refused.json()]).toMatchObject([400, { error: { param: 'instructions' } }])
+    expect(world.provider.received).toHaveLength(0)
+    expect((await world.speak({ model: 'own/m', instructions: 'softly' })).status).toBe(200)
+    expect(world.provider.received[0]?.path).toContain('/say/softly')
   })
 
   test('hexadecimal digits in JSON', async () => {

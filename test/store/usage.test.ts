@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
 import { connect } from '../../src/store/connection.ts'
 import { inMemory } from '../../src/store/database-files.ts'
@@ -359,6 +359,20 @@ test('has a bound', async () => {
   await expect(requests(['user'], 100)).rejects.toThrow(/more than 100 rows: ask for fewer days/)
   expect(await requests(['user'], 101)).toHaveLength(101)
   expect(await requests(['key'], 1)).toEqual([101])
+})
+
+test('takes at most 30 seconds', () => {
+  const db = connect(inMemory)
+  onTestFinished(() => void db.close())
+  migrate(db, migrations)
+  const clock = vi.spyOn(performance, 'now')
+  onTestFinished(() => clock.mockRestore())
+  const report = usageReporter(db)
+  const question = { organization: 'org-1', from: november, to: december, resolution: 'day', groupBy: [] } as const
+  clock.mockReturnValueOnce(1_000).mockReturnValue(31_000)
+  expect(report(question)).toEqual([])
+  clock.mockReturnValueOnce(1_000).mockReturnValue(31_001)
+  expect(() => report(question)).toThrow(/longer than 30 s: ask for fewer days/)
 })
 
 test('calls from before the tables of sums are in them', async () => {

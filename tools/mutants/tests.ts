@@ -14,17 +14,18 @@ type Place = { file: string; start: number; isInFunction: boolean }
  */
 export function testsFor(place: Place, tests: readonly TestFile[], imports: Imports, maxMs: number): string[] {
   const folder = place.file.split('/')[1] ?? ''
-  const executing = tests.filter(({ executed }) => executes(executed[place.file] ?? [], place))
-  const distances = new Map(tests.map((test) => [test, imports.distance(test.path, place.file)]))
-  const reaching = tests.filter((test) => Number.isFinite(distances.get(test)))
-  const away = (test: TestFile) => distances.get(test) ?? 0
   const isOwn = ({ path }: TestFile) => path.split('/').includes(folder)
-  /** Files of the own folder know more about it: they may take longer than others. */
+  const executing = tests.filter(({ executed }) => executes(executed[place.file] ?? [], place))
+  // Files of the own folder know more about it: they may take longer than others.
   const weight = (test: TestFile) => (isOwn(test) ? test.ms / 10 : test.ms)
-  const ordered =
-    executing.length > 0
-      ? executing.sort((a, b) => weight(a) - weight(b))
-      : reaching.sort((a, b) => Number(isOwn(b)) - Number(isOwn(a)) || away(a) - away(b) || a.ms - b.ms)
+  const reaching = () => {
+    const away = new Map(tests.map((test) => [test, imports.distance(test.path, place.file)]))
+    const distance = (test: TestFile) => away.get(test) ?? Number.POSITIVE_INFINITY
+    return tests
+      .filter((test) => Number.isFinite(distance(test)))
+      .sort((a, b) => Number(isOwn(b)) - Number(isOwn(a)) || distance(a) - distance(b) || a.ms - b.ms)
+  }
+  const ordered = executing.length > 0 ? executing.sort((a, b) => weight(a) - weight(b)) : reaching()
   let left = maxMs
   const isInTime = ({ ms }: TestFile) => {
     const fits = ms <= left
