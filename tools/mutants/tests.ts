@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { dirname, join, normalize } from 'node:path'
+import { basename, dirname, join, normalize } from 'node:path'
 import type { Executed } from './record-coverage.ts'
 
 /** A test file that passes without mutations: how long it takes, and the code it executes. */
@@ -9,12 +9,12 @@ export type TestFile = { path: string; ms: number; executed: Executed }
 type Place = { file: string; start: number; isInFunction: boolean }
 
 /**
- * Lists the test files that may notice a change at a place, the quickest and those of its own folder first, as far as the time
+ * Lists the test files that may notice a change at a place, the quickest and those of its own folder or name first, as far as the time
  * suffices. If no test executes the place in its own thread, those that import the file are asked, by their distance.
  */
 export function testsFor(place: Place, tests: readonly TestFile[], imports: Imports, maxMs: number): string[] {
   const folder = place.file.split('/')[1] ?? ''
-  const isOwn = ({ path }: TestFile) => path.split('/').includes(folder)
+  const isOwn = ({ path }: TestFile) => path.split('/').includes(folder) || topic(path) === topic(place.file)
   const executing = tests.filter(({ executed }) => executes(executed[place.file] ?? [], place))
   // Files of the own folder know more about it: they may take longer than others.
   const weight = (test: TestFile) => (isOwn(test) ? test.ms / 10 : test.ms)
@@ -33,6 +33,11 @@ export function testsFor(place: Place, tests: readonly TestFile[], imports: Impo
     return fits
   }
   return ordered.filter((test, index) => isInTime(test) || index === 0).map(({ path }) => path)
+}
+
+/** Returns the first word of a file's name: `latency-query.ts` and `latency.test.ts` have one topic. */
+function topic(path: string): string | undefined {
+  return basename(path).split(/[-.]/)[0]
 }
 
 /** Finds out whether a place is executed: the innermost piece around it counts. What a file does when it is loaded may matter to all. */
