@@ -1,4 +1,4 @@
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
 import { connect } from '../../src/store/connection.ts'
 import { ledgerWriter } from '../../src/store/ledger/ledger-writer.ts'
@@ -185,4 +185,19 @@ test('places go on from the latest to the earliest calls of an organization', ()
   // The place of the row with which so many are done.
   expect([further(10, 1), further(10, 3), further(10, 4), further(10, 5)]).toEqual([5, 3, 2, undefined])
   expect([further(4, 1), further(2, 1)]).toEqual([3, undefined])
+})
+
+test('a page takes at most 70 ms, and says where the next one begins', () => {
+  const db = connect(temporaryFile('router.sqlite'))
+  onTestFinished(() => void db.close())
+  migrate(db, migrations)
+  ledgerWriter(db)(Array.from({ length: 300 }, (_, at) => plainRecord({ at: november + at })))
+  const clock = vi.spyOn(performance, 'now')
+  onTestFinished(() => clock.mockRestore())
+  const read = callsReader(db)
+  const query = { organization: 'org-1', from: november, to: december, limit: 9, filters: { user: 'nobody' } }
+  clock.mockReturnValueOnce(1_000).mockReturnValue(1_070)
+  expect(read(query)).toEqual([{ calls: [] }])
+  clock.mockReturnValueOnce(1_000).mockReturnValue(1_071)
+  expect(read(query)).toEqual([{ calls: [], next: expect.any(String) }])
 })
