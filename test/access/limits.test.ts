@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
-import { type Limited, openLimits } from '../../src/access/limits.ts'
+import { type Limited, openLimits, remainingHeaders } from '../../src/access/limits.ts'
 import { RouterError } from '../../src/core/errors.ts'
 import type { RateLimits } from '../../src/store/keys.ts'
+import { expectLinear } from '../helpers/time.ts'
 
 const none: RateLimits = { requestsPerMinute: null, tokensPerMinute: null, concurrentCalls: null }
 const few = { prompt: 10, output: 20, hasOutputLimit: true }
@@ -161,6 +162,26 @@ test('of several limits the headers report the tightest', () => {
   })
 })
 
+test.each([
+  [0, '0ms'],
+  [349.5, '350ms'],
+  [999, '999ms'],
+  [1_000, '1s'],
+  [1_001, '2s'],
+])('a limit that is free again in %d ms says so: %s', (resetMs, text) => {
+  const headers = remainingHeaders([{ what: 'requests', limit: 5, left: 2, resetMs }])
+  expect(headers['x-ratelimit-reset-requests']).toBe(text)
+})
+
+test('a call without a prompt needs one token where its output has no limit', () => {
+  const { take } = underClock()
+  const who = [limited({ tokensPerMinute: 100 })]
+  const empty = { prompt: 0, output: 4_096, hasOutputLimit: false }
+  take(who, few).settle(99)
+  take(who, empty).settle(1)
+  expect(refusal(() => take(who, empty)).message).toContain('0 remain and this call may need 1.')
+})
+
 test('where several limits refuse, the wait is that of the last to be free', () => {
   const { take, clock } = underClock()
   take([limited({ requestsPerMinute: 1 })], few)
@@ -192,4 +213,13 @@ test('windows in which nothing happened for a minute do not gather', () => {
   expect(state()).toMatchObject({ running: 1 })
   expect(state().windows).toBeLessThan(250)
   lasting.settle(1)
+})
+
+test('many windows that are in use are not looked through for each call', () => {
+  const one = (n: number): Limited => ({ ...limited({ requestsPerMinute: 9 }), id: `k${n}` })
+  const work = (size: number) => {
+    const { take } = underClock(10)
+    for (let n = 0; n < size; n++) take([one(n)], few)
+  }
+  expectLinear(work, { small: 1_000, large: 20_000, slack: 5, floorMs: 150 })
 })

@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { earlyReply } from '../../src/call/reply/early-reply.ts'
 import type { CallResponse } from '../../src/call/types.ts'
@@ -20,9 +19,10 @@ function streamed(): { response: CallResponse; settled: () => boolean } {
   return { response: { headers: {}, body }, settled: () => isSettled }
 }
 
-async function later<T>(value: T): Promise<T> {
-  await pause(30)
-  return value
+/** The early answer to a call whose own comes, or fails, only when the test says so. */
+async function early() {
+  const { promise, resolve, reject } = Promise.withResolvers<CallResponse>()
+  return { response: await earlyReply(promise, 1, context), resolve, reject }
 }
 
 function bodyOf({ body }: CallResponse): AsyncGenerator<string | Uint8Array, void> {
@@ -39,23 +39,28 @@ async function all(response: CallResponse): Promise<unknown[]> {
 test('an answer that is there in time is passed on; one that is late follows a comment', async () => {
   const { response } = streamed()
   expect(await earlyReply(Promise.resolve(response), 1_000, context)).toBe(response)
-  const late = await earlyReply(later(streamed().response), 1, context)
-  expect(await all(late)).toEqual([': waiting\n\n', 'one', 'two'])
+  const late = await early()
+  late.resolve(response)
+  expect(await all(late.response)).toEqual([': waiting\n\n', 'one', 'two'])
 })
 
 test('a failure after the comment is an event', async () => {
-  const failing = later(undefined).then(() => {
-    throw new RouterError('unavailable', 'No target is open.')
-  })
-  const late = await earlyReply(failing, 1, context)
-  expect(await all(late)).toEqual([': waiting\n\n', 'failed with unavailable'])
+  const late = await early()
+  late.reject(new RouterError('unavailable', 'No target is open.'))
+  expect(await all(late.response)).toEqual([': waiting\n\n', 'failed with unavailable'])
 })
 
-test.each([0, 60])('an answer to a client that left is settled all the same (after %i ms)', async (ms) => {
-  const { response, settled } = streamed()
-  const body = bodyOf(await earlyReply(later(response), 1, context))
-  await body.next()
-  await pause(ms)
-  await body.return()
-  expect(settled()).toBe(true)
-})
+test.each(['before', 'after'] as const)(
+  'an answer that comes %s its client has left is settled all the same',
+  async (when) => {
+    const { response, settled } = streamed()
+    const late = await early()
+    const body = bodyOf(late.response)
+    await body.next()
+    if (when === 'before') late.resolve(response)
+    const left = body.return()
+    if (when === 'after') late.resolve(response)
+    await left
+    expect(settled()).toBe(true)
+  },
+)

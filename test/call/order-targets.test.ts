@@ -178,6 +178,17 @@ describe('calls that belong together', () => {
     expect(new Set([key, ...keys]).size).toBe(others.length + 1)
   })
 
+  test('of a file its length and its first 4,096 characters count', () => {
+    const keyOf = (data: string) => {
+      const parts = [{ type: 'image' as const, data, media_type: 'image/png' }]
+      return affinityKey('cache', call({ messages: [{ role: 'user', parts }] }))
+    }
+    const [first, rest] = ['a'.repeat(4_096), 'b'.repeat(4_096)]
+    expect(keyOf(first + rest)).toBe(keyOf(first + 'c'.repeat(4_096)))
+    expect(keyOf(first + rest)).not.toBe(keyOf(`${first.slice(1)}c${rest}`))
+    expect(keyOf(first + rest)).not.toBe(keyOf(`${first + rest}b`))
+  })
+
   test('Claude Code tells its session in its user, in either form', () => {
     const one = affinityKey('session', call({ user: 'user_1_account_2_session_3-4' }))
     const other = affinityKey('session', call({ user: '{"device_id":"1","session_id":"3-4"}' }))

@@ -184,3 +184,19 @@ test('counts are those of an organization, while somebody looks on', () => {
   live.count(plainRecord())
   expect(live.watch('org-1')?.totals().calls).toBe(0)
 })
+
+test('only so many can watch an organization at once, and others can when some have left', () => {
+  const live = new LiveCounts()
+  for (let round = 0; round < 3; round++) {
+    expect(live.isWatched).toBe(false)
+    const watches = Array.from({ length: maxWatches }, () => live.watch('org-1'))
+    expect(watches).not.toContain(undefined)
+    expect([live.watch('org-1'), live.watch('org-2')?.close()]).toEqual([undefined, undefined])
+    watches[0]?.close()
+    watches[0]?.close()
+    watches[0] = live.watch('org-1')
+    expect([watches[0] === undefined, live.watch('org-1')]).toEqual([false, undefined])
+    for (const watch of watches) watch?.close()
+  }
+  expect(live.isWatched).toBe(false)
+})

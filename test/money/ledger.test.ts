@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
@@ -97,6 +97,7 @@ describe('settling', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
     onTestFinished(() => void vi.useRealTimers())
     const { ledger, next, batches } = open()
+    vi.advanceTimersByTime(1_000)
     const alone = ledger.settle(plainRecord())
     ;(await next()).done()
     await alone
@@ -236,6 +237,23 @@ describe('a failure', () => {
   })
 })
 
+test('a call waits no longer than usual for the disk after the ledger was idle', async () => {
+  const cleared = vi.spyOn(globalThis, 'clearInterval')
+  onTestFinished(() => cleared.mockRestore())
+  const { ledger, next } = open({ patienceMs: 20 })
+  for (let round = 1; round <= 2; round++) {
+    let isSettled = false
+    void ledger.settle(plainRecord()).then(() => {
+      isSettled = true
+    })
+    const batch = await next()
+    await eventually(() => expect(isSettled).toBe(true), 5_000)
+    batch.done()
+    // The ledger is idle when nothing has happened for that long.
+    await eventually(() => expect(cleared).toHaveBeenCalledTimes(round))
+  }
+})
+
 describe('the spill file', () => {
   test('has the rows while the database fails, and is emptied once all of them are written', async () => {
     const { ledger, next, writer } = open()
@@ -357,15 +375,19 @@ describe('rows that another thread has sent', () => {
 
 describe('closing', () => {
   test('a batch that fails when the writer is being closed is not tried again: that would start its thread anew', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] })
+    onTestFinished(() => void vi.useRealTimers())
     const { ledger, next, batches } = open({ patienceMs: 30, closingMs: 60 })
     const settling = ledger.settle(plainRecord())
     const batch = await next()
+    await vi.advanceTimersByTimeAsync(30)
     await settling
-    await expect(ledger.close()).rejects.toThrow('could not be written')
+    const closing = expect(ledger.close()).rejects.toThrow('could not be written')
+    await vi.advanceTimersByTimeAsync(60)
+    await closing
     batch.fail('the disk is full')
-    // Longer than the first retry waits.
-    await new Promise((resolve) => setTimeout(resolve, 200))
-    expect(batches).toEqual([])
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect([batches, vi.getTimerCount()]).toEqual([[], 0])
   })
 
   test('writes the rest, then closes the writer; later calls are rejected', async () => {
@@ -414,7 +436,7 @@ describe('with a real thread', () => {
     const ledger = openLedger(writer, { onError: vi.fn() })
     const onReady = vi.fn()
     const ready = ledger.ready().then(onReady)
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    await eventually(() => expect(existsSync(`${path}.waits`)).toBe(true))
     expect(onReady).not.toHaveBeenCalled()
     // Without any row to write.
     writeFileSync(`${path}.start`, '')

@@ -79,7 +79,9 @@ describe('the maximum cost of a call', () => {
     expect(nanoOf(asking('', { ...thinking, reasoning: { budget: 2_000 } }), larger)).toBe(2_600 * 4_000)
     expect(nanoOf(asking('', { ...thinking, reasoning: { effort: 'none' } }), larger)).toBe(600 * 4_000)
     expect(nanoOf(asking('', { ...thinking, max_output_tokens: 4_000 }), larger)).toBe(4_000 * 4_000)
+    expect(nanoOf(asking('', { ...thinking, reasoning: { budget: 0 } }), larger)).toBe(600 * 4_000)
     // No budget is smaller than 1,024, and an answer is written after it.
+    expect(nanoOf(asking('', { ...thinking, reasoning: { budget: 1 } }), larger)).toBe((600 + 1_024) * 4_000)
     expect(nanoOf(asking('', { ...thinking, reasoning: { budget: 500 } }), larger)).toBe((600 + 1_024) * 4_000)
     expect(nanoOf(asking('', { ...thinking, max_output_tokens: 1_024 }), larger)).toBe(2_048 * 4_000)
     expect(nanoOf(asking('', { ...thinking, max_output_tokens: 1_025 }), larger)).toBe(1_025 * 4_000)
@@ -455,12 +457,20 @@ describe('a prompt is sized up', () => {
     const bare = estimateTokens(asking('')).tokens
     expect(estimateTokens(asking('', { tools })).tokens - bare).toBeGreaterThan(100)
     expect(estimateTokens(asking('', { tools })).tokens - bare).toBeLessThan(150)
+    expect(estimateTokens(asking('', { extensions: { context: 'x'.repeat(400) } })).tokens - bare).toBeGreaterThan(100)
     const parts = [
       { type: 'tool_result' as const, id: 'a', parts: [{ type: 'text' as const, text: 'x'.repeat(400) }] },
       { type: 'image' as const, url: 'https://example.com/a.png' },
       { type: 'file' as const, data: 'x'.repeat(640_000), media_type: 'application/pdf' },
     ]
     expect(estimateTokens(asking('', { messages: [{ role: 'user', parts }] })).tokens).toBe(4 + 100 + 1_000 + 10_000)
+  })
+
+  test('with the reasoning of earlier replies, or its summary where that is all', () => {
+    const summary = { type: 'reasoning' as const, summary: 'x'.repeat(400) }
+    const tokens = (part: Part) =>
+      estimateTokens(asking('', { messages: [{ role: 'assistant', parts: [part] }] })).tokens
+    expect([tokens(summary), tokens({ ...summary, text: 'x'.repeat(800) })]).toEqual([4 + 100, 4 + 200])
   })
 })
 

@@ -83,6 +83,7 @@ describe('the usage of an operation', () => {
       estimated: true,
     })
     expect(measured({}, { entry: { api: 'a' } })).toEqual({ usage: {}, estimated: false })
+    expect(measured({ input: 1 })).toEqual({ usage: { input: 1 }, estimated: false })
   })
 
   test('of an answer that broke off is estimated until its output is counted', () => {

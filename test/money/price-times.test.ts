@@ -95,6 +95,27 @@ describe('a recount', () => {
     expect(found.agreeing).toBe(1)
     expect(found.repriced.get('acme/m')).toEqual({ calls: 1, ledger: 29_000n, today: 290_000n })
   })
+
+  test('adds up what providers reported, by model', () => {
+    const reported = (dollars: number, model: string) => ({
+      ...call(before),
+      model,
+      usage: { ...usage, reported_cost: dollars },
+    })
+    const found = recount([reported(0.5, 'm'), reported(0.25, 'm'), reported(1, 'other'), call(before)], () => model)
+    expect([...found.reported]).toEqual([
+      ['acme/m', { calls: 2, ledger: 58_000n, provider: 750_000_000n }],
+      ['acme/other', { calls: 1, ledger: 29_000n, provider: 1_000_000_000n }],
+    ])
+  })
+
+  test('counts calls and attempts that cost nothing apart', () => {
+    const cost = { nanoUsd: 0, parts: {}, priceVersion: '' }
+    const free = plainRecord({ cost })
+    const attempt = plainRecord({ attemptOf: 'r', cost })
+    const found = recount([free, free, attempt, call(before)], () => model)
+    expect([found.calls, found.attempts, found.unbilled, found.agreeing]).toEqual([3, 1, 2, 1])
+  })
 })
 
 describe('the shipped models', () => {

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
 import { CallMetrics } from '../../src/observe/call-metrics.ts'
 import { writeMetrics } from '../../src/observe/exposition.ts'
@@ -141,6 +141,39 @@ test('rows that are texts count as they would one by one', () => {
       expect(all(metrics.families())).toEqual(all(counted(rows.flat(), { series, labels })))
     }),
   )
+})
+
+describe('rows as text', () => {
+  const rows = (count: number, facts: Partial<CallRecord> = {}) =>
+    JSON.stringify(Array.from({ length: count }, () => record(facts)))
+  const calls = (metrics: CallMetrics) =>
+    samplesOf(metrics.families(), 'inference_router_calls_total').map(({ value }) => value)
+
+  test('are counted once, however often somebody asks', () => {
+    const metrics = new CallMetrics({ series: 1_000, labels: [] })
+    for (let round = 1; round <= 5; round++) {
+      metrics.countText(rows(3))
+      expect([calls(metrics), calls(metrics)]).toEqual([[3 * round], [3 * round]])
+    }
+  })
+
+  test('wait for somebody who asks, or until there are many', () => {
+    const parse = vi.spyOn(JSON, 'parse')
+    onTestFinished(() => parse.mockRestore())
+    const metrics = new CallMetrics({ series: 1_000, labels: [] })
+    // About 8 kB each.
+    const text = rows(1, { requested: 'x'.repeat(8_000) })
+    const most = Math.ceil((128 * 1024) / text.length)
+    let messages = 0
+    for (let round = 1; round <= 4; round++) {
+      for (let message = 1; message < most; message++) metrics.countText(text)
+      expect(parse).toHaveBeenCalledTimes(messages)
+      metrics.countText(text)
+      messages += most
+      expect(parse).toHaveBeenCalledTimes(messages)
+    }
+    expect(calls(metrics)).toEqual([messages])
+  })
 })
 
 describe('the text of metrics', () => {

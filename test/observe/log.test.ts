@@ -52,6 +52,28 @@ test('a warning or an error is written at once, with all before it', () => {
   }
 })
 
+test('lines wait for a tenth of a second from the first one, also after others were written at once', () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const { log, lines } = opened()
+  const expected: string[] = []
+  for (let round = 0; round < 3; round++) {
+    log.info('waits')
+    vi.advanceTimersByTime(60)
+    log.warn('at once')
+    expected.push('waits', 'at once')
+    expect([lines(), vi.getTimerCount()]).toEqual([expected, 0])
+    log.info('first')
+    vi.advanceTimersByTime(60)
+    log.info('second')
+    vi.advanceTimersByTime(39)
+    expect(lines()).toEqual(expected)
+    vi.advanceTimersByTime(1)
+    expected.push('first', 'second')
+    expect([lines(), vi.getTimerCount()]).toEqual([expected, 0])
+  }
+})
+
 test('many lines do not wait', () => {
   const { log, lines } = opened()
   for (let line = 0; line < 1_000; line++) log.info('a line of a call')

@@ -303,6 +303,15 @@ describe('other forms of answers', () => {
     expect(world.provider.received[0]?.body.stream_format).toBe('sse')
   })
 
+  test('bytes of a path with a field of the client, which is a 400 without it', async () => {
+    await beginOwn({ path: '/say/{instructions}', answer: 'bytes' }, bytes('audio/mpeg'))
+    const refused = await world.speak({ model: 'own/m' })
+    expect([refused.status, await refused.json()]).toMatchObject([400, { error: { param: 'instructions' } }])
+    expect(world.provider.received).toHaveLength(0)
+    expect((await world.speak({ model: 'own/m', instructions: 'softly' })).status).toBe(200)
+    expect(world.provider.received[0]?.path).toContain('/say/softly')
+  })
+
   test('hexadecimal digits in JSON', async () => {
     const endpoint = { path: '/t2a', reply: '{ "audio": data.audio, "encoding": "hex", "media_type": "audio/mpeg" }' }
     const answer = (_: unknown, response: Unanswered) => answerJson(response, { data: { audio: mp3.toString('hex') } })

@@ -8,6 +8,7 @@ import { chunk, type PluginWorld, pluginWorld, says } from '../e2e/plugins/plugi
 import { beginStream } from '../helpers/provider.ts'
 import { testKey } from '../helpers/router.ts'
 import { describeEach, testEach } from '../helpers/slow.ts'
+import { limit } from '../helpers/time.ts'
 import { folderOf } from '../manifest/files.ts'
 
 const state = ({ headers }: { headers: Readonly<Record<string, string>> }) => headers['x-router-cache']
@@ -258,8 +259,12 @@ describe('through the router', () => {
         await says('Once.')(response, request)
       })
       const asked = Array.from({ length: count }, (_, index) => world.ask({ stream: index % 2 === 1 }))
-      await expect.poll(() => world.providers.one.received.length).toBe(1)
-      await new Promise((resolve) => setTimeout(resolve, 200))
+      const running = async () => {
+        const text = await (await world.router.call('/metrics')).text()
+        return Number(/^inference_router_requests_running (\d+)$/m.exec(text)?.[1])
+      }
+      await expect.poll(running, { timeout: limit(15_000) }).toBeGreaterThanOrEqual(count)
+      expect(world.providers.one.received).toHaveLength(1)
       answer()
       const answers = await Promise.all(asked)
       expect(new Set(answers.map(({ status, content }) => `${status} ${content}`))).toEqual(new Set(['200 Once.']))

@@ -145,6 +145,34 @@ describe('latency', () => {
     const orders = new Set(Array.from({ length: 50 }, () => order(state, { sort: 'latency', targets })))
     expect(orders).toEqual(new Set(['a b c', 'b a c']))
   })
+
+  test('targets that nothing is known of follow in their order', () => {
+    const state = world()
+    const targets: Targets = [a, b, c, named('d')]
+    const rests = Array.from({ length: 30 }, () => order(state, { sort: 'latency', targets }).slice(2))
+    expect(new Set(rests)).toEqual(new Set(['b c d', 'a c d', 'a b d', 'a b c']))
+  })
+
+  test('a slow target is expected to be quicker the more often another one is preferred', () => {
+    const state = world()
+    calls(state, 40, { sort: 'latency' }, (slug) => ({ ms: slug === 'a' ? 100 : 250 }))
+    for (const [target, ms] of [
+      [a, 100],
+      [b, 250],
+    ] as const) {
+      const call = begin(state, target)
+      state.clock.at += ms
+      call.succeeded()
+      call.ended()
+    }
+    state.clock.at += 60_000
+    const estimates = () => [a, b].map((one) => state.measurements.of(one).toContent(chat).estimate(state.clock.at))
+    expect(estimates()).toEqual([100, 250])
+    for (let call = 0; call < 10; call++) expect(order(state, { sort: 'latency' })).toBe('a b')
+    expect(estimates()).toEqual([100, 125])
+    for (let call = 0; call < 4; call++) order(state, { sort: 'latency' })
+    expect(order(state, { sort: 'latency' })).toBe('b a')
+  })
 })
 
 test('throughput is tokens per second of the answer', () => {
@@ -204,6 +232,25 @@ describe('price', () => {
     expect(chosen(state, options).targets[0]).toBe(a)
     state.clock.at += 300_001
     expect(order(state, options)).toBe('b a')
+  })
+
+  test('what is cached is cheaper only where calls are kept because of the cache', () => {
+    const state = world()
+    state.affinity.keep('k', targetId(a), 300_000)
+    const passage = state.health.enter(a)
+    passage?.failed(new RouterError('rate_limited', 'busy', { provider: 'a', retryAfterMs: 5_000 }))
+    passage?.ended()
+    const cached = (sticky: RoutingRules['sticky']) => {
+      const isCached: Record<string, boolean> = {}
+      const costOf = (target: Target, warm: boolean) => {
+        isCached[target.provider.slug] = warm
+        return costAt(target, warm)
+      }
+      const kept = { key: 'k', idleMs: () => 300_000 }
+      return [order(state, { sort: 'price', sticky, kept, costAt: costOf, looksOnly: true }), isCached]
+    }
+    expect(cached('cache')).toEqual(['a b', { a: true, b: false }])
+    expect(cached('session')).toEqual(['b a', { a: false, b: false }])
   })
 })
 

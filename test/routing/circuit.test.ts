@@ -106,6 +106,21 @@ test('one organization whose calls fail among those of others closes the target 
   expect([isOpen('one'), isOpen('other')]).toEqual([false, true])
 })
 
+test('a refusal after the time of an earlier one closes the target to the organization that meets it now', () => {
+  meets('one', 'is_busy', 1)
+  at += 10_001
+  meets('other', 'is_busy', 1)
+  expect([isOpen('one'), isOpen('other')]).toEqual([true, false])
+})
+
+test('a target that was closed to all is closed to all again by one more refusal', () => {
+  meets('one', 'is_busy', 1)
+  meets('other', 'is_busy', 1)
+  at += 10_001
+  meets('one', 'is_busy', 1)
+  expect([isOpen('one'), isOpen('third')]).toEqual([false, false])
+})
+
 test('failures of all organizations open it for all', () => {
   for (const organization of ['a', 'b', 'c', 'd', 'e']) meets(organization, 'fails', 1)
   expect(isOpen('z')).toBe(false)
@@ -208,7 +223,23 @@ describe('a circuit over a long time', () => {
     succeeds('a')
     expect(health.degraded()).toMatchObject([{ state: 'half_open' }])
     succeeds('b')
-    expect(health.degraded()).toMatchObject([{ state: 'recovering' }])
+    expect(health.degraded()).toEqual([{ scope: 'target', name: 'maker/m1', state: 'recovering' }])
+  })
+
+  test('of a credential reports a refusal once, and again only after the credential was accepted', () => {
+    const reported: string[] = []
+    const onRefused = (slug: string, error: RouterError) => void reported.push(`${slug} ${error.code}`)
+    health = new Health({ settings: () => defaultHealth, now: () => at, random: () => 0.5, onRefused })
+    for (let round = 1; round <= 3; round++) {
+      meets('one', 'refuses')
+      meets('other', 'has_no_quota', 2)
+      expect(reported).toEqual(Array(round).fill('maker provider_refused'))
+      at += 400_000
+      succeeds('one')
+      succeeds('other')
+    }
+    meets('one', 'fails')
+    expect(reported).toHaveLength(3)
   })
 
   test('takes a growing share of calls while it recovers, and all of them from then on', () => {

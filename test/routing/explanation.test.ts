@@ -91,6 +91,8 @@ describe('what is skipped', () => {
       ],
     })
     explanation.exclude('name', [{ id: 'c/m', message: 'No.' }])
+    explanation.ordered([a, b], { rules: { sort: 'order', sticky: 'none' }, costOf: () => undefined })
+    expect(explanation.plan()).toMatchObject({ sort: 'order', not_allowed: 1 })
     explanation.begin(101)
     expect(explanation.plan()).toEqual({ skipped: [] })
   })
@@ -99,10 +101,12 @@ describe('what is skipped', () => {
     const explanation = new Explanation({ ownName: 'own' })
     explanation.begin(0)
     explanation.exclude('own', [{ id: 'c/m', message: 'Not approved.' }])
-    explanation.exclude('other', [{ id: 'd/m', message: 'Not approved.' }])
+    const others = ['d/m', 'e/m'].map((id) => ({ id, message: 'Not approved.' }))
+    explanation.exclude('other', others)
+    explanation.exclude('yet another', others.slice(1))
     expect(explanation.plan()).toEqual({
       skipped: [{ model: 'c/m', step: 'allowed', reason: 'Not approved.' }],
-      not_allowed: 1,
+      not_allowed: 3,
     })
   })
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
 import { defaultHealth } from '../../src/core/routing/rules.ts'
 import type { Target } from '../../src/manifest/target.ts'
-import type { Finding } from '../../src/routing/findings.ts'
+import { type Finding, sharedClock } from '../../src/routing/findings.ts'
 import { callClass } from '../../src/routing/measurements.ts'
 import { openSharedState, type SharedState } from '../../src/routing/shared-state.ts'
 import { testInRuns } from '../helpers/slow.ts'
@@ -125,6 +125,20 @@ describe('circuits', () => {
     expect(one.health.degraded()[0]).not.toHaveProperty('organization')
   })
 
+  test('a success in another event loop counts against closing a target to all', () => {
+    const { one, two, deliver } = twoLoops()
+    const gone = new RouterError('model_not_found', 'No.', { provider: 'maker' })
+    fail(one, 1, { error: gone, caller: 'one' })
+    succeed(one, 'third')
+    deliver()
+    fail(two, 1, { error: gone, caller: 'other' })
+    expect(['one', 'other', 'third'].map((caller) => two.health.isOpen(target, true, caller))).toEqual([
+      true,
+      false,
+      true,
+    ])
+  })
+
   test('single failures, and calls that go well, are told nobody', () => {
     const { world, one, deliver } = twoLoops()
     fail(one, defaultHealth.inARow - 1)
@@ -240,4 +254,10 @@ describe('measured times', () => {
     deliver()
     expect(world.told).toBe(2)
   })
+})
+
+test('all threads measure times by the monotonic clock of the system', () => {
+  const systemMs = () => Number(process.hrtime.bigint()) / 1e6
+  expect(performance.now()).toBeGreaterThan(200)
+  expect(Math.abs(sharedClock() - systemMs())).toBeLessThan(200)
 })

@@ -116,9 +116,14 @@ test('many changes at once make few generations', async () => {
 
 test('nothing is built after the watch is closed', async () => {
   const { folder, watch, first, onSwap } = await watching(usual)
+  const other = watchSnapshot(first, {})
+  onTestFinished(() => other.close())
   writeIn(folder, 'providers/beta.yaml', beta)
   await watch.close()
-  await new Promise((resolve) => setTimeout(resolve, 300))
+  // Another watch sees that change and a later one, each of which the closed one would have seen as soon.
+  await until(() => slugs(other).includes('beta'))
+  writeIn(folder, 'providers/gamma.yaml', acme.replaceAll('acme', 'gamma'))
+  await until(() => slugs(other).includes('gamma'))
   expect(watch.current()).toBe(first)
   expect(onSwap).not.toHaveBeenCalled()
 })

@@ -1,10 +1,12 @@
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
 import { connect } from '../../src/store/connection.ts'
 import { ledgerWriter } from '../../src/store/ledger/ledger-writer.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { CallFilters } from '../../src/store/queries/call-filters.ts'
+import { placesOf, startOf } from '../../src/store/queries/call-places.ts'
 import { type CallsQuery, callsReader } from '../../src/store/queries/calls-query.ts'
+import { migrate, migrations } from '../../src/store/schema/migrations.ts'
 import { testEach } from '../helpers/slow.ts'
 import { plainRecord } from './plain-record.ts'
 import { temporaryFile } from './temporary.ts'
@@ -166,4 +168,36 @@ describe('pages of calls', () => {
       ]),
     ).toEqual([])
   })
+})
+
+test('places go on from the latest to the earliest calls of an organization', () => {
+  const db = connect(temporaryFile('router.sqlite'))
+  onTestFinished(() => void db.close())
+  migrate(db, migrations)
+  const calls = [1, 2, 3, 4, 5].map((at) => plainRecord({ at: november + at, key: 'k' }))
+  ledgerWriter(db)([...calls, plainRecord({ at: november + 9, organization: 'other' })])
+  const places = placesOf(db, {})
+  const span = { from: november + 2, to: december }
+  const further = (from: number, rows: number) => {
+    const place = places.further('org-1', startOf(november + from), { span, rows })
+    return place && Number(place.at) - november
+  }
+  // The place of the row with which so many are done.
+  expect([further(10, 1), further(10, 3), further(10, 4), further(10, 5)]).toEqual([5, 3, 2, undefined])
+  expect([further(4, 1), further(2, 1)]).toEqual([3, undefined])
+})
+
+test('a page takes at most 70 ms, and says where the next one begins', () => {
+  const db = connect(temporaryFile('router.sqlite'))
+  onTestFinished(() => void db.close())
+  migrate(db, migrations)
+  ledgerWriter(db)(Array.from({ length: 300 }, (_, at) => plainRecord({ at: november + at })))
+  const clock = vi.spyOn(performance, 'now')
+  onTestFinished(() => clock.mockRestore())
+  const read = callsReader(db)
+  const query = { organization: 'org-1', from: november, to: december, limit: 9, filters: { user: 'nobody' } }
+  clock.mockReturnValueOnce(1_000).mockReturnValue(1_070)
+  expect(read(query)).toEqual([{ calls: [] }])
+  clock.mockReturnValueOnce(1_000).mockReturnValue(1_071)
+  expect(read(query)).toEqual([{ calls: [], next: expect.any(String) }])
 })

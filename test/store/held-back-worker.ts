@@ -1,7 +1,8 @@
-import { existsSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { workerData } from 'node:worker_threads'
 
-/** The ledger's thread, which starts only when the test has created a file: as slow as a busy machine can make it. */
+/** The ledger's thread, which writes a file and then waits for one of the test: as slow as a busy machine can make it. */
+writeFileSync(`${workerData.path}.waits`, '')
 while (!existsSync(`${workerData.path}.start`)) await sleep(10)
 await import('../../src/store/ledger/ledger-worker.ts')

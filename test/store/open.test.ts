@@ -38,6 +38,8 @@ describe('opening', () => {
     expect(db.pragma('journal_mode', { simple: true })).toBe('wal')
     expect(db.pragma('synchronous', { simple: true })).toBe(2)
     expect(db.pragma('foreign_keys', { simple: true })).toBe(1)
+    expect(db.pragma('secure_delete', { simple: true })).toBe(1)
+    expect(db.pragma('journal_size_limit', { simple: true })).toBe(64 * 1024 * 1024)
     const loose = db.prepare("SELECT name FROM pragma_table_list WHERE strict = 0 AND name NOT LIKE 'sqlite_%'").all()
     expect(loose).toEqual([])
     db.close()

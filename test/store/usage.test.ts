@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
 import { connect } from '../../src/store/connection.ts'
 import { inMemory } from '../../src/store/database-files.ts'
@@ -361,6 +361,20 @@ test('has a bound', async () => {
   expect(await requests(['key'], 1)).toEqual([101])
 })
 
+test('takes at most 30 seconds', () => {
+  const db = connect(inMemory)
+  onTestFinished(() => void db.close())
+  migrate(db, migrations)
+  const clock = vi.spyOn(performance, 'now')
+  onTestFinished(() => clock.mockRestore())
+  const report = usageReporter(db)
+  const question = { organization: 'org-1', from: november, to: december, resolution: 'day', groupBy: [] } as const
+  clock.mockReturnValueOnce(1_000).mockReturnValue(31_000)
+  expect(report(question)).toEqual([])
+  clock.mockReturnValueOnce(1_000).mockReturnValue(31_001)
+  expect(() => report(question)).toThrow(/longer than 30 s: ask for fewer days/)
+})
+
 test('calls from before the tables of sums are in them', async () => {
   const path = temporaryFile('router.sqlite')
   const before = connect(path)
@@ -373,6 +387,8 @@ test('calls from before the tables of sums are in them', async () => {
   for (const [index, after] of rows) insert.run(`${index}`, november + after, `key-${index % 2}`, `m${index % 3}`)
   before.exec("UPDATE ledger SET outcome = 'partial', estimated = 1 WHERE id = '1'")
   before.exec("UPDATE ledger SET outcome = 'failed', unpriced = 1 WHERE id = '3'")
+  before.exec(`UPDATE ledger SET cache_read = 1, cache_write_5m = 2, cache_write_1h = 4, input_audio = 8, input_image = 16,
+    reasoning = 1, output_audio = 2, output_image = 4 WHERE id = '0'`)
   before.close()
   const store = openStore(`sqlite:${path}`)
   onTestFinished(() => store.close())
@@ -388,13 +404,13 @@ test('calls from before the tables of sums are in them', async () => {
       .map(flat)
       .map(({ values, ...row }) => [...values, row.requests, row.nano, row.inputTokens, row.outputTokens])
   expect(await counted([])).toEqual([
-    [3, 21n, 30, 15],
+    [3, 21n, 61, 22],
     [1, 7n, 10, 5],
   ])
   // The sums of spend are older than those rows, which were written without them.
   expect(store.verifySums(9).listed.filter(({ table }) => table.endsWith('usage'))).toEqual([])
   expect(await counted(['key'])).toEqual([
-    ['key-0', 2, 14n, 20, 10],
+    ['key-0', 2, 14n, 51, 17],
     ['key-1', 1, 7n, 10, 5],
     ['key-1', 1, 7n, 10, 5],
   ])

@@ -1,5 +1,5 @@
 import { MessageChannel } from 'node:worker_threads'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { sharedCounter, ThreadPort } from '../../src/workers/threads/port.ts'
 
 /** Both ends of a connection, here in one thread, and what each has heard. */
@@ -21,7 +21,7 @@ function connected(first: () => string[] = () => []) {
     one.close()
     other.close()
   })
-  return { one, other, heard, answered }
+  return { one, other, heard, answered, sent: () => Atomics.load(sentByOne, 0) }
 }
 
 const turn = () => new Promise(setImmediate)
@@ -53,4 +53,41 @@ test('what is said in one turn is one message, in order, after what belongs befo
   expect(heard).toHaveLength(3)
   one.sayNow('now')
   await expect.poll(() => heard).toEqual(['row', 'a', 'b', 'later row', 'waits', 'now'])
+})
+
+test('each turn is one message by its end, however many came before, and an empty turn is none', async () => {
+  const { one, heard, sent } = connected()
+  for (let at = 1; at <= 20; at++) {
+    one.say(`${at}`)
+    await expect.poll(() => heard).toHaveLength(at)
+    expect(sent()).toBe(at)
+    one.flush()
+    one.wake()
+    await turn()
+    expect(sent()).toBe(at)
+  }
+})
+
+test('a message that may wait is sent when its own time is over, not when that of an earlier one would have been', () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const { one, other, heard } = connected()
+  const told = () => {
+    other.catchUp()
+    return heard.splice(0)
+  }
+  for (let round = 0; round < 3; round++) {
+    one.say('a', 100)
+    one.say('b', 5_000)
+    vi.advanceTimersByTime(60)
+    expect(told()).toEqual([])
+    one.sayNow('c')
+    expect(told()).toEqual(['a', 'b', 'c'])
+    one.say('d', 100)
+    vi.advanceTimersByTime(99)
+    expect(told()).toEqual([])
+    vi.advanceTimersByTime(1)
+    expect(told()).toEqual(['d'])
+    expect(vi.getTimerCount()).toBe(0)
+  }
 })

@@ -151,6 +151,18 @@ test('the total limit holds for a response that never falls silent', async () =>
   await expect(read).rejects.toEqual(tooLate('The provider did not finish within 1000 ms.'))
 })
 
+test('what came before the connection broke is read before the error, as one piece', async () => {
+  const { exchange, answer, send } = openExchange({})
+  answer()
+  send('data: 1\n\n')
+  send('data: 2\n\n')
+  exchange.onResponseError(null, Object.assign(new Error('other side closed'), { code: 'UND_ERR_SOCKET' }))
+  const { value } = await exchange.next()
+  expect(Buffer.from(value ?? []).toString()).toBe('data: 1\n\ndata: 2\n\n')
+  const failure = { code: 'provider_cut', provider: 'acme', message: 'The connection to the provider broke.' }
+  await expect(exchange.next()).rejects.toMatchObject(failure)
+})
+
 describe('a provider', () => {
   test('that is read as fast as it sends is never made to wait, however long its response', async () => {
     const { exchange, answer, send, connection } = openExchange({})

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
-import { type MediaSettings, openFetcher, type ResolveName } from '../../src/upstream/files/fetcher.ts'
+import { type MediaSettings, openFetcher, type ResolveName, safeUrl } from '../../src/upstream/files/fetcher.ts'
 import { pause, within } from '../helpers/provider.ts'
 import { limit } from '../helpers/time.ts'
 
@@ -219,6 +219,14 @@ describe('a URL', () => {
     expect(await refused(at('/cat.png'), { schemes: ['https'] })).toContain('only https is fetched, not http')
     expect(requested).toEqual([])
     expect(await refused('ftp://files.test/', { schemes: ['ftp'] })).toContain('not ftp')
+  })
+
+  test.each([
+    ['https://u:pass@files.test/cat.png?token=1#here', 'https://files.test/cat.png'],
+    ['https://u:pass@files.test:port/cat.png?token=1', 'https://files.test:port/cat.png'],
+    [`https://files.test/${'x'.repeat(300)}`, `https://files.test/${'x'.repeat(181)}…`],
+  ])('is shown without what may be secret: %s', (url, shown) => {
+    expect(safeUrl(url)).toBe(shown)
   })
 
   test('with credentials is refused, and they are not repeated', async () => {

@@ -118,6 +118,18 @@ test('headers and addresses of providers have secrets too', () => {
   expect(redact(provider({ scheme: 'none' }, more), text)).toBe('[secret] [secret] [secret] a-region-of-the-world')
 })
 
+test('of two providers with the same credential and headers each address is hidden in its own texts', () => {
+  const auth: Auth = { scheme: 'none' }
+  const one = provider(auth, { baseUrl: 'https://me:password-1a2b3c@api.example.com/v1' })
+  const other = { ...one, baseUrl: 'https://me:password-4d5e6f@api.example.com/v1' }
+  const text = 'password-1a2b3c password-4d5e6f'
+  expect([one, other, one].map((each) => redact(each, text))).toEqual([
+    '[secret] password-4d5e6f',
+    'password-1a2b3c [secret]',
+    '[secret] password-4d5e6f',
+  ])
+})
+
 test.each([
   ['http://10.0.0.7:8000/v1', 'No route at http://10.0.0.7:8000/v1/chat', 'No route at http://[address]/v1/chat'],
   ['http://[fd00::7]:80/v1', 'connect ECONNREFUSED [fd00::7]:80', 'connect ECONNREFUSED [address]:80'],

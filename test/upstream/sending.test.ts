@@ -94,8 +94,11 @@ test('pieces are made as the provider takes them', async () => {
   const { body, length, state } = bodyOf(400)
   let takenBefore = 0
   const url = await provider(async (incoming, response) => {
-    await pause(300)
-    takenBefore = state.taken
+    // Until the buffers of both sides are full.
+    do {
+      takenBefore = state.taken
+      await pause(50)
+    } while (takenBefore < state.taken || takenBefore === 0)
     response.end(String(await lengthOf(incoming)))
   })
   let isSent = false

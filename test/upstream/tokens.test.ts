@@ -1,7 +1,9 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect, test } from 'vitest'
-import { openTokens, type Token } from '../../src/upstream/auth/tokens.ts'
+import { RouterError } from '../../src/core/errors.ts'
+import { openTokens, requestToken, type Token } from '../../src/upstream/auth/tokens.ts'
+import type { HttpClient } from '../../src/upstream/http/types.ts'
 
 const minute = 60_000
 const patient = new AbortController().signal
@@ -162,4 +164,31 @@ test('a token is replaced in time, day after day, with one request for each', as
   }
   // Every fifty minutes.
   expect(issuer.requested).toBe(1 + Math.floor((3 * 24 * 60 - 10) / 50))
+})
+
+const request = { url: 'https://tokens.example/token', form: {}, secrets: [], provider: 'maker' }
+
+test.each([
+  [3_600, 3_600],
+  ['3600', 3_600],
+  [1, 1],
+  [0, 300],
+  [-1, 300],
+  ['soon', 300],
+  [undefined, 300],
+])('a token with `expires_in` %s is valid for %d seconds', async (expires_in, seconds) => {
+  const bytes = [Buffer.from(JSON.stringify({ access_token: 't', expires_in }))]
+  const httpClient = { send: async () => ({ status: 200, headers: {}, bytes }) } as unknown as HttpClient
+  const { expiresAt, refreshAt } = await requestToken(request, httpClient, () => 1_000)
+  expect(expiresAt).toBe(1_000 + seconds * 1_000)
+  expect(refreshAt).toBe(expiresAt - Math.min(300_000, seconds * 200))
+})
+
+test.each([
+  ['provider_timeout', new RouterError('provider_timeout', 'Too late.')],
+  ['provider_unreachable', new RouterError('provider_cut', 'Cut off.')],
+  ['provider_unreachable', new Error('No route.')],
+])('a token endpoint that does not answer is %s', async (code, error) => {
+  const httpClient = { send: () => Promise.reject(error) } as unknown as HttpClient
+  await expect(requestToken(request, httpClient, () => 0)).rejects.toMatchObject({ code, provider: 'maker' })
 })

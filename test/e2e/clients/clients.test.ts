@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
@@ -231,10 +232,12 @@ describe('a router that is stopping', () => {
   test('does not wait for the rest of a body beyond its deadline', async () => {
     const stopped = await near(60_000)
     const socket = client(stopped)
-    socket.write(`${head('content-length: 1000')}{"model"`)
-    await pause(100)
+    socket.write(head('content-length: 1000\r\nexpect: 100-continue'))
+    // The router reads the body.
+    await within(5_000, 'being asked for the body', once(socket, 'data'))
+    socket.write('{"model"')
     await within(5_000, 'the stop', stopped.stop(200))
-    expect(await socket.whole).toMatch(/^HTTP\/1.1 503 /)
+    expect(await socket.whole).toMatch(/^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 503 /)
   })
 
   test('does not wait for a client that reads nothing beyond its deadline', async () => {

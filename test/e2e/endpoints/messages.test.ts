@@ -11,7 +11,6 @@ import {
   within,
 } from '../../helpers/provider.ts'
 import { type TestRouter, testKey, testRouter } from '../../helpers/router.ts'
-import { limit } from '../../helpers/time.ts'
 
 const message = {
   id: 'msg_1',
@@ -220,18 +219,32 @@ describe('models', () => {
 })
 
 describe('a stream that is silent for a while', () => {
+  let goOn = () => {}
+  /** A provider that is silent until the client has read what `readUntil` waits for. */
   const thinking = async (response: ServerResponse, first: string, last: string) => {
+    const { promise: silence, resolve } = Promise.withResolvers<void>()
+    goOn = resolve
     beginStream(response)
     response.write(first)
-    await pause(limit(300))
+    await silence
     response.end(last)
+  }
+
+  /** The text of a stream whose provider goes on when the client has read this so often. */
+  async function readUntil(sign: string, times: number, answer: Response): Promise<string> {
+    let text = ''
+    for await (const piece of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      text += piece
+      if (text.split(sign).length > times) goOn()
+    }
+    return text
   }
 
   test('of another format pings, and is a whole message', async () => {
     answers = (_, response) =>
       thinking(response, chunk({ content: 'a' }), `${chunk({ content: 'b' }, 'stop')}data: [DONE]\n\n`)
     const answer = await router.call('/v1/messages', { ...other, stream: true })
-    const events = eventsIn(await within(5_000, 'the stream', answer.text()))
+    const events = eventsIn(await within(15_000, 'three pings', readUntil('event: ping\n', 3, answer)))
     expect(events.filter(({ type }) => type === 'ping').length).toBeGreaterThan(2)
     expect(accumulated(events)).toMatchObject({ content: [{ type: 'text', text: 'ab' }], stop_reason: 'end_turn' })
   })
@@ -247,7 +260,7 @@ describe('a stream that is silent for a while', () => {
     const rest = event(closed) + event(delta) + event({ type: 'message_stop' })
     answers = (_, response) => thinking(response, start + event(opened), rest)
     const answer = await router.call('/v1/messages', { ...native, stream: true })
-    const events = eventsIn(await within(5_000, 'the stream', answer.text()))
+    const events = eventsIn(await within(15_000, 'two pings', readUntil('event: ping\n', 2, answer)))
     expect(events.map(({ type }) => type).filter((type) => type !== 'ping')).toEqual([
       'message_start',
       'content_block_start',
@@ -264,7 +277,8 @@ describe('a stream that is silent for a while', () => {
   ])('is kept alive by comments on %s', async (path, body) => {
     answers = (_, response) =>
       thinking(response, chunk({ content: 'a' }), `${chunk({ content: 'b' }, 'stop')}data: [DONE]\n\n`)
-    const text = await within(5_000, 'the stream', (await router.call(path, body)).text())
+    const answer = await router.call(path, body)
+    const text = await within(15_000, 'two comments', readUntil(': keep-alive\n\n', 2, answer))
     expect(text.split(': keep-alive\n\n').length).toBeGreaterThan(2)
     expect(text.startsWith(':')).toBe(false)
   })
