@@ -6,7 +6,15 @@ import type { Usage } from '../../core/usage.ts'
 import { endpointFor } from '../../manifest/operation.ts'
 import type { Target } from '../../manifest/target.ts'
 import { sizeOfTexts } from '../../money/estimate-tokens.ts'
-import { boundedCall, costBound, maxOutputTokens, outputBound, promptBound, textBound } from '../../money/max-cost.ts'
+import {
+  boundedCall,
+  costBound,
+  maxOutputTokens,
+  outputBound,
+  promptBound,
+  textBound,
+  thinks,
+} from '../../money/max-cost.ts'
 import { highestCost } from '../../money/price.ts'
 import type { CallMedia } from '../../upstream/files/inline.ts'
 import type { OperationAnswer } from '../../upstream/operation-answer.ts'
@@ -50,7 +58,11 @@ export function mostAt(target: Target, operation: BoundedOperation): MostUsed {
   const asked = conversationFor(target, api.byChat, request)
   const call = boundedCall(asked, at, counted)
   const output = outputBound(call, target, asked.max_output_tokens)
-  return { usage: { input: promptBound(call, target), output }, nanoUsd: costBound(call, target, output) }
+  return {
+    usage: { input: promptBound(call, target), output },
+    nanoUsd: costBound(call, target, output),
+    thinks: thinks(asked, target),
+  }
 }
 
 /** Returns a usage whose input is bounded by the bytes of its texts, bounded by their tokens instead where they have been counted. */
