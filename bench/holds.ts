@@ -163,6 +163,8 @@ async function slice(kind: Kind, state: State, services: Services, values: numbe
         headers: {},
         tags: {},
         keepAlive: { afterMs: 15_000, early: false },
+        stop: new AbortController().signal,
+        outlive() {},
         atEnd() {},
         signal: new AbortController().signal,
       },

@@ -24,6 +24,7 @@ import {
 import type { HealthOptions, TargetOutage } from '../routing/health/health.ts'
 import { openSharedState } from '../routing/shared-state.ts'
 import type { SignatureCache } from '../routing/signature-cache.ts'
+import type { Config } from '../snapshot/config.ts'
 import type { PluginHost } from '../snapshot/plugin-host.ts'
 import type { Watch } from '../snapshot/reload.ts'
 import type { Snapshot } from '../snapshot/snapshot.ts'
@@ -102,7 +103,7 @@ export function openCallServer(parts: CallServerParts, started: AsyncDisposableS
     conversations: openConversations(store, (id) => rulesOf(id).retention),
     held,
     rulesOf,
-    admission: parts.admission,
+    admission: { ...parts.admission, speedOf: (target) => measurements.tokensPerSecond(target) },
     gate: limiter,
     routing,
   })
@@ -204,7 +205,7 @@ function servicesOf(
     ...lasting
   }: Omit<Services, OfSnapshot> & {
     ofPlugins: PluginServices
-    admission: Omit<AdmissionServices, 'defaultOutputTokens' | 'abandoned'>
+    admission: Omit<AdmissionServices, keyof Config['budget']>
   },
 ): () => Services {
   const servicesIn = ({ providers, catalog, config, plugins }: Snapshot): Services => ({

@@ -12,6 +12,7 @@ import type { Directory, Purpose, Targets } from '../routing/names/resolve.ts'
 import type { ServedModel } from '../routing/served-model.ts'
 import type { Trial } from '../routing/types.ts'
 import type { StoredResponse } from '../store/responses.ts'
+import type { Overtime } from '../upstream/http/overtime.ts'
 import type { Settlement } from './admission/settlement.ts'
 import type {
   Admission,
@@ -21,6 +22,8 @@ import type {
   AttemptContext,
   AttemptSummary,
   CallResponse,
+  FailedAttempt,
+  MeasuredUsage,
   OpenedCall,
   Ordering,
   ReadCall,
@@ -83,6 +86,8 @@ export type Serving<Answer extends object = object> = {
   ask(target: Target, attempt: AttemptContext): Promise<Answered<Answer>>
   /** Returns the model that served, in the words of the provider. */
   reportedModel(answer: Answer): string | undefined
+  /** Measures an answer that no client receives, of an attempt that began at that time; a stream is read to its end. */
+  measure(answer: Answer, target: Target, begunMs: number): MaybePromise<MeasuredUsage>
   /** True where providers may act for the caller: they are asked again only where they cannot have begun to. */
   acts?: boolean
   canTake?: NonNullable<Trial<unknown>['canTake']>
@@ -98,16 +103,21 @@ export type GoOn = () => Promise<CallResponse>
 /** The answer of a target; for `exhaustedMs` it gives no more than this one. */
 export type Answered<Answer> = Answer & { exhaustedMs?: number | undefined }
 
-/** The result of an attempt. `sent`: the provider has the whole request. */
+/**
+ * The result of an attempt. `overtime`: the answer may be read on after the call; `sent`: the provider has the whole request; `rest`: what
+ * an answer used that is read in overtime.
+ */
 export type AttemptResult<Answer> = { dropped: string[] } & (
-  | (Answered<Answer> & { error?: undefined })
-  | { error: RouterError; sent: boolean }
+  | (Answered<Answer> & { error?: undefined; overtime: Overtime | undefined })
+  | ({ error: RouterError; sent: boolean } & Pick<FailedAttempt, 'rest'>)
 )
 
 /** A call that a target has answered. */
 export type AnsweredCall<Answer extends object = object> = AttemptSummary & {
   answer: Answer
   handle: AttemptHandle
+  /** Set where the answer is read on after the call is over. */
+  overtime: Overtime | undefined
   /** The targets that have not been asked. */
   untried: readonly Target[]
   /** Model that served, where the provider's answer names another one than the target's. */

@@ -285,13 +285,15 @@ async function reply<Answer extends object>(
   let response: CallResponse | GoOn | undefined
   try {
     if (tried.error) {
-      await settlement.fail(tried, tried.error)
+      const failing = settlement.fail(tried, tried.error)
+      if (settlement.isReadingOn) admitted.call.outlive(failing)
+      else await failing
       throw tried.error
     }
-    const { target, attempts, dropped, times, handle, untried } = tried
+    const { target, attempts, dropped, times, handle, untried, overtime } = tried
     const others = otherTargets(trial, { attempts, untried }, { begunMs, respond })
     response = await serving.reply({
-      ...{ target, attempts, dropped, times, handle, untried, served, headers, settlement, trial, begunMs },
+      ...{ target, attempts, dropped, times, handle, untried, overtime, served, headers, settlement, trial, begunMs },
       answer: tried as Answer,
       servedBy: (target, reported) => servedModel(target, reported, services.directory),
       giveUp: (received, thrown) => giveUp(received, thrown, { settlement, handle, others }),

@@ -7,6 +7,7 @@ import type { CallContents, CallRecord, Cost } from '../core/call.ts'
 import type { RouterError } from '../core/errors.ts'
 import type { Json, JsonObject } from '../core/json.ts'
 import type { Operation } from '../core/operation.ts'
+import type { Part } from '../core/parts.ts'
 import type { RefusedCall } from '../core/refused-call.ts'
 import type { Api, NeutralRequest } from '../core/request.ts'
 import type { RoutingRequest } from '../core/routing/request.ts'
@@ -26,12 +27,13 @@ import type { ConcurrencyLimiter } from '../routing/health/concurrency-limiter.t
 import type { Directory, Route, Targets } from '../routing/names/resolve.ts'
 import type { ServedModel } from '../routing/served-model.ts'
 import type { SignatureCache } from '../routing/signature-cache.ts'
-import type { Attempted, AttemptLimits, RoutingState } from '../routing/types.ts'
+import type { Attempted, AttemptLimits, RoutingState, UnseenUsage } from '../routing/types.ts'
 import type { StoredResponse } from '../store/responses.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 import type { Tokenizer } from '../tokenizer/tokenizer.ts'
 import type { AnswerBounds } from '../upstream/answer-body.ts'
 import type { CallMedia, MediaServices } from '../upstream/files/inline.ts'
+import type { Overtime } from '../upstream/http/overtime.ts'
 import type { HttpClient } from '../upstream/http/types.ts'
 import type { ForwardedHeader } from '../upstream/provider-request.ts'
 
@@ -65,6 +67,10 @@ export type Call = {
   /** A stream that is silent for this long gets a comment; `early`: before its status is known. */
   keepAlive: { afterMs: number; early: boolean }
   signal: AbortSignal
+  /** Aborted when the process stops, even if `signal` was aborted before. */
+  stop: AbortSignal
+  /** Keeps the call running, with all that it holds, after its response until the work is done, which must not reject. */
+  outlive(work: Promise<void>): void
   /** Registers a function to be called when the call has ended, however it ended. */
   atEnd(ended: () => void): void
   /**
@@ -135,6 +141,10 @@ export type AdmissionServices = {
   defaultOutputTokens: number
   /** Part that is charged to a client that leaves before any output. */
   abandoned: 'prompt' | 'nothing'
+  /** Time for which an answer is read after its call is over, where its provider may report usage that the client does not see. */
+  usageWaitMs: number
+  /** Returns the measured speed of a target, in tokens of output per second; undefined where nothing was measured. */
+  speedOf?(target: Target): number | undefined
 }
 
 /** The part of the ledger that a call writes to; `detail` is the description of its error in the log. */
@@ -284,7 +294,17 @@ export type Admission = Pick<Reservation, 'charge' | 'maxNano'> & {
   promptTokens: number
   /** The number of choices in the reply. */
   choices: number
-  /** Usage charged when the client leaves before any output; undefined where there is none. */
+  /**
+   * Returns the milliseconds for which an answer of a target is read after its call is over; undefined where the client sees all that is
+   * used, as the model does not think and the provider runs no tools.
+   */
+  overtimeAt(target: Target): number | undefined
+  /**
+   * Estimates what an answer has used after so many milliseconds that its provider has not counted: what a model that thinks has likely
+   * written, at most what is reserved, and the uses of tools that its parts report.
+   */
+  hiddenUsage(target: Target, ms: number, parts: readonly Part[]): Usage
+  /** Usage charged when the client leaves before any output, besides likely output; undefined where there is none. */
   abandonedUsage: Usage | undefined
 }
 
@@ -337,6 +357,8 @@ export type AttemptContext = {
   idempotencyKey: string
   /** The request is not sent twice where it may have been received. */
   once: boolean
+  /** Set where the answer is read on after the call is over. */
+  overtime: Overtime | undefined
   /** To be called when the provider has the whole request. */
   onSent(): void
   /** Reports the client's names of the fields that the request leaves out. */
@@ -354,6 +376,9 @@ export type AttemptContext = {
 
 /** The target that answered, or whose failure is reported, and the fields that its request left out. */
 export type AttemptSummary = Attempted & { dropped: string[] }
+
+/** An attempt that failed. `sent`: the provider has the whole request; `rest`: what its answer used, which is read in overtime. */
+export type FailedAttempt = AttemptSummary & { sent?: boolean; rest?: Promise<UnseenUsage> }
 
 /** Usage of a call: as the provider counted it, or `estimated`; and its contents, where spans record them. */
 export type MeasuredUsage = { usage: Usage; estimated: boolean; contents?: CallContents }

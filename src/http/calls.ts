@@ -78,6 +78,8 @@ function callOf(
     keepAlive: { afterMs: context.keepAliveMs, early: context.keepsAliveEarly() },
     tags: { origin: originOf(headers, secret), header: textOf(headers['x-router-tags']) },
     signal: own.signal,
+    stop: context.running.stop,
+    outlive: own.outlive,
     atEnd: own.atEnd,
     onAdmitted: (giveWay) => {
       own.giveWay = giveWay

@@ -6,7 +6,7 @@ import { type Listed, UnorderedSet } from '../runtime/unordered-set.ts'
 export class RunningRequests {
   readonly #running = new UnorderedSet<RunningRequest>()
   #timer: NodeJS.Timeout | undefined
-  #mustEnd = false
+  readonly #stop = new AbortController()
   #endlessEnd = false
   #allEnded = () => {}
   #begun = 0
@@ -36,6 +36,11 @@ export class RunningRequests {
     return this.#streams
   }
 
+  /** Aborted when everything ends that still runs, also what goes on after its response. */
+  get stop(): AbortSignal {
+    return this.#stop.signal
+  }
+
   begin(response: ServerResponse): RunningRequest {
     const request = new RunningRequest()
     this.#running.add(request)
@@ -44,7 +49,7 @@ export class RunningRequests {
     response.on('close', () => {
       if (!response.writableFinished) request.abort(new RouterError('client_gone', 'The client disconnected.'))
     })
-    if (this.#mustEnd) request.abort(stopping())
+    if (this.#stop.signal.aborted) request.abort(stopping())
     return request
   }
 
@@ -66,7 +71,15 @@ export class RunningRequests {
     for (const request of this.#running) if (request.isEndless) request.abort(stopping())
   }
 
+  /** Ends a request whose response is over, once the work is done that goes on after it. */
   end(request: RunningRequest): void {
+    const { remaining } = request
+    request.remaining = undefined
+    if (remaining) void remaining.finally(() => this.end(request))
+    else this.#end(request)
+  }
+
+  #end(request: RunningRequest): void {
     this.#running.delete(request)
     if (request.isStream) this.#streams--
     request.end()
@@ -75,7 +88,7 @@ export class RunningRequests {
 
   /** Ends all running requests, and all that begin from now on. */
   abortAll(): void {
-    this.#mustEnd = true
+    this.#stop.abort(stopping())
     for (const request of this.#running) request.abort(stopping())
   }
 
@@ -126,6 +139,8 @@ export class RunningRequest implements Listed {
   place = -1
   readonly #controller = new AbortController()
   readonly #ended: (() => void)[] = []
+  /** Work that goes on after the response; it never rejects. */
+  remaining: Promise<unknown> | undefined
   transfer: Transfer | undefined
   /** Gives the place of the request up where others wait for it, and returns true then. */
   giveWay: (() => boolean) | undefined
@@ -141,6 +156,11 @@ export class RunningRequest implements Listed {
   /** Calls `ended` when the request has ended. */
   readonly atEnd = (ended: () => void): void => {
     this.#ended.push(ended)
+  }
+
+  /** Keeps the request running, whatever becomes of its response, until the work is done, which must not reject. */
+  readonly outlive = (work: Promise<void>): void => {
+    this.remaining = this.remaining ? Promise.all([this.remaining, work]) : work
   }
 
   end(): void {

@@ -1,6 +1,7 @@
 import type { Json } from '../core/json.ts'
 import type { ModelEntry } from '../core/models/model.ts'
 import { entryAt } from '../core/models/price-times.ts'
+import type { Part } from '../core/parts.ts'
 import { isProviderTool, type NeutralRequest } from '../core/request.ts'
 import type { Usage, UsageClass } from '../core/usage.ts'
 import type { Provider } from '../manifest/provider.ts'
@@ -8,7 +9,7 @@ import { targetFacts } from '../manifest/target.ts'
 import { estimateTokens, type PromptSize } from './estimate-tokens.ts'
 import { costAt } from './price.ts'
 import { multiplierUnit, type Rates, reachedTier, type Tariff, tariffOf } from './rates.ts'
-import { type RemoteUses, remoteUses, tokensOfDrawing } from './remote-tools.ts'
+import { type RemoteUses, remoteUses, reportedUses, tokensOfDrawing } from './remote-tools.ts'
 
 /** A call as far as its cost can be known in advance. `at` is its arrival in Unix milliseconds: it decides the prices. */
 export type BoundedCall = {
@@ -34,14 +35,35 @@ export function maxOutputTokens({ entry }: PricedTarget): number {
 
 /** The most tokens of all choices of a reply whose length is limited to `length`. */
 export function outputBound({ request }: BoundedCall, target: PricedTarget, length: number): number {
-  const { reasoning } = request
   let bound = target.provider?.sameAs === 'responses' ? Math.max(length, minOfResponses) : length
-  const thinks = reasoning && reasoning.effort !== 'none' && reasoning.budget !== 0
-  if (thinks) {
-    const thinking = Math.max(reasoning.budget ?? 0, minThinking)
+  if (request.reasoning && !declinesThinking(request)) {
+    const thinking = Math.max(request.reasoning.budget ?? 0, minThinking)
     if (bound <= thinking) bound += thinking
   }
   return Math.min(bound, maxOutputTokens(target)) * choicesOf(request)
+}
+
+/** Checks whether a request asks its model not to think, which not every model obeys. */
+export function declinesThinking({ reasoning }: NeutralRequest): boolean {
+  return reasoning?.effort === 'none' || reasoning?.budget === 0
+}
+
+/** Checks whether a model may think about a request: all that can do, unless its manifest states that it must be asked to. */
+export function thinks(request: NeutralRequest, target: PricedTarget): boolean {
+  const can = target.entry?.supports_reasoning
+  const isAsked = request.reasoning !== undefined && !declinesThinking(request)
+  return isAsked ? can !== false : can === true && factsOf(target).thinks_unasked !== false
+}
+
+/** Checks whether a provider may use more for a call than the client sees: its model thinks, or it runs tools. */
+export function hidesUsage(call: BoundedCall, target: PricedTarget): boolean {
+  const { passes, searches } = usesAt(call, target)
+  return passes + searches > 0 || thinks(call.request, target)
+}
+
+/** Returns the uses of the provider's tools that the parts of an answer report. */
+export function usesIn(parts: readonly Part[], call: BoundedCall, target: PricedTarget): Usage {
+  return parts.length === 0 ? {} : reportedUses(parts, usesAt(call, target))
 }
 
 /** Returns the number of replies that a request asks for at once. */

@@ -22,6 +22,10 @@ type Measured = {
   choices: number
   /** Upper bounds of its tokens. */
   bounds: TokenBounds
+  /** Estimated tokens of a part whose text was not kept. */
+  unseenTokens?: number
+  /** Estimate of what the provider may have used and not counted, where its count is not final. */
+  hidden?(): Usage
 }
 
 /**
@@ -43,12 +47,17 @@ export function measuredUsage(reply: Reply, call: Measured): { usage: Usage; est
   if (prompt < promptEstimate) measured.input = promptEstimate - prompt
   const counted = completionTokens(usage)
   // Counts of a stream that broke may cover only its beginning: the output since then is estimated.
-  const isWhole = call.complete && counted > 0 && !isMissing(usage, 'output')
-  const outputEstimate = isWhole ? 0 : estimatedOutput(reply, call)
+  const isFinal = call.complete && counted > 0 && !isMissing(usage, 'output')
+  const hidden: Usage = (isFinal ? undefined : call.hidden?.()) ?? {}
+  const outputEstimate = isFinal
+    ? 0
+    : Math.min(Math.max(estimatedOutput(reply, call), hidden.output ?? 0), call.bounds.output)
   const isSilence = call.complete && promptCounted && outputEstimate === 0
   const outputEstimated = counted === 0 ? !isSilence : counted < outputEstimate
   if (outputEstimated) measured.output = Math.max(outputEstimate - (usage.reasoning ?? 0), 0)
-  return { usage: measured, estimated: bounded || !promptCounted || outputEstimated }
+  const uncounted = unitsAndDrawings.filter((name) => (hidden[name] ?? 0) > (usage[name] ?? 0))
+  for (const name of uncounted) measured[name] = hidden[name] as number
+  return { usage: measured, estimated: bounded || !promptCounted || outputEstimated || uncounted.length > 0 }
 }
 
 /** Checks whether the provider's count of a total may be what could not be read. */
@@ -56,8 +65,11 @@ function isMissing(usage: Usage, total: 'input' | 'output'): boolean {
   return usage.corrected === true && usage[total] === undefined
 }
 
-function estimatedOutput({ parts }: Reply, { choices, bounds }: Measured): number {
-  return Math.min(estimateOutputTokens(parts) * choices, bounds.output)
+/** Classes in which the uses of tools are counted. */
+const unitsAndDrawings: readonly UsageClass[] = [...unitClasses, 'drawing_output']
+
+function estimatedOutput({ parts }: Reply, { choices, unseenTokens = 0 }: Measured): number {
+  return (estimateOutputTokens(parts) + unseenTokens) * choices
 }
 
 /** Counts within their bounds. Tokens beyond are taken from the classes that cost least: a count that cannot be lowers no charge. */

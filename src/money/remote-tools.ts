@@ -1,5 +1,7 @@
-import { isObject, type JsonObject } from '../core/json.ts'
+import { isObject, type Json, type JsonObject } from '../core/json.ts'
+import type { Part, SearchPart } from '../core/parts.ts'
 import { isProviderTool, type NeutralRequest } from '../core/request.ts'
+import type { Usage, UsageClass } from '../core/usage.ts'
 import type { Provider } from '../manifest/provider.ts'
 
 /** Maximum use by one call of tools that run at the provider. */
@@ -62,6 +64,42 @@ export function remoteUses(request: NeutralRequest, provider: Provider | undefin
   const perSearch = numberIn(facts.search_tokens)
   const passes = fileSearches + others + (perSearch === undefined ? searches : 0)
   return { searches, fileSearches, passes, tokens: searches * (perSearch ?? 0), drawings, containers, open }
+}
+
+/**
+ * Returns the uses of tools that the parts of an answer report, besides those that failed. Containers are at most as many gigabytes as
+ * the call can open; each image counts as the largest.
+ */
+export function reportedUses(parts: readonly Part[], { containers: most }: Pick<RemoteUses, 'containers'>): Usage {
+  const usage: Usage = {}
+  const add = (name: UsageClass, count = 1) => {
+    usage[name] = (usage[name] ?? 0) + count
+  }
+  const containers = new Set<Json | undefined>()
+  for (const part of parts) {
+    if (part.type === 'search' && isSearch(part)) add('searches')
+    if (part.type === 'image' && part.id?.startsWith('ig_')) add('drawing_output', tokensOfDrawing.output)
+    if (part.type !== 'opaque' || !isObject(part.body) || part.body.status === 'failed') continue
+    const { type, container_id } = part.body
+    if (type === 'code_interpreter_call') containers.add(container_id)
+    const name = typeof type === 'string' ? classOfUse[type] : undefined
+    if (name) add(name)
+  }
+  if (Math.min(containers.size, most) > 0) usage.containers = Math.min(containers.size, most)
+  return usage
+}
+
+/** The classes in which providers count the uses of their tools. */
+const classOfUse: { readonly [type: string]: UsageClass } = {
+  file_search_call: 'file_searches',
+  code_interpreter_call: 'code_runs',
+  x_search_call: 'x_searches',
+}
+
+/** Checks whether a search is one for which providers charge: opening a page is none. */
+function isSearch({ status, results }: SearchPart): boolean {
+  const { type } = isObject(results) ? results : {}
+  return status !== 'failed' && type !== 'open_page' && type !== 'find_in_page'
 }
 
 function searchesOf(

@@ -164,6 +164,7 @@ class Attempts<Result extends Outcome> {
     candidate.mayRepeat = false
     this.#count++
     const began = this.#now()
+    let rest: Promise<unknown> | undefined
     try {
       const result = await this.#trial.attempt(target, this.#limits(candidate))
       const attempts = this.#count
@@ -181,13 +182,15 @@ class Attempts<Result extends Outcome> {
         } as Tried<Result>
       }
       if (!this.#endedByCaller(result.error, candidate)) passage.failed(result.error)
+      rest = result.rest
       const times = { began, ended: this.#now() }
       this.#failed(candidate, { ...result, error: result.error, target, attempts, times })
     } catch (thrown) {
       passage.ended()
       throw thrown
     }
-    passage.ended()
+    if (rest) void rest.finally(() => passage.ended())
+    else passage.ended()
     return undefined
   }
 
@@ -373,7 +376,7 @@ function releasing(passage: AttemptHandle, leave: Release): AttemptHandle {
 function counting(passage: AttemptHandle, counts: (error: RouterError) => boolean): AttemptHandle {
   return {
     succeeded: () => passage.succeeded(),
-    produced: (tokens) => passage.produced?.(tokens),
+    produced: (...tokens) => passage.produced?.(...tokens),
     failed: (error) => {
       if (counts(error)) passage.failed(error)
     },

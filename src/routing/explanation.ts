@@ -101,7 +101,7 @@ export class Explanation {
     this.#attempts.push(attempt)
     return {
       succeeded: () => passage.succeeded(),
-      produced: (tokens) => passage.produced?.(tokens),
+      produced: (...tokens) => passage.produced?.(...tokens),
       failed: (error) => {
         attempt.error = error
         attempt.times = { ...times, ended: this.#now() }

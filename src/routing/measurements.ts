@@ -84,6 +84,12 @@ export class Measurements {
     return this.#speedOf(targetId(target))
   }
 
+  /** Returns the tokens that a target writes per second, thinking included; undefined where nothing was measured. */
+  tokensPerSecond(target: Target): number | undefined {
+    const gauge = this.of(target).gauge(tokensPerSecond)
+    return gauge.count === 0 ? undefined : gauge.estimate(this.now())
+  }
+
   /** Adds a measurement of this event loop. */
   add(target: string, name: string, value: number, at: number): void {
     const gauge = this.#speedOf(target).gauge(name)
@@ -170,12 +176,14 @@ class MeasuredAttempt implements AttemptHandle {
     this.#add(kind.toContent, this.#answeredAt - this.#beganAt, this.#answeredAt)
   }
 
-  produced(tokens: number): void {
+  produced(tokens: number, isEstimated = false): void {
     if (this.#answeredAt === undefined || tokens <= 0) return
     const { measurements, kind } = this.#attempt
     const at = measurements.now()
     const ms = at - (kind.streams ? this.#answeredAt : this.#beganAt)
     this.#add(kind.perToken, Math.max(ms, minMs) / tokens, at)
+    const seconds = Math.max(at - this.#beganAt, minMs) / 1_000
+    if (!isEstimated && tokens >= minTokens) this.#add(tokensPerSecond, tokens / seconds, at)
   }
 
   failed(error: RouterError): void {
@@ -205,6 +213,10 @@ class MeasuredAttempt implements AttemptHandle {
     measurements.add(target, gauge, value, at)
   }
 }
+
+/** Name of the gauge of tokens per second, thinking included, of answers long enough for the wait before them to matter little. */
+const tokensPerSecond = 'tokens per second'
+const minTokens = 200
 
 /** Minimum time, for an answer that arrived at once. */
 const minMs = 1

@@ -1,5 +1,6 @@
 import type { RouterError } from '../core/errors.ts'
 import type { RoutingRules } from '../core/routing/rules.ts'
+import type { Usage } from '../core/usage.ts'
 import type { Target } from '../manifest/target.ts'
 import type { Affinity } from './affinity.ts'
 import type { AttemptTimes, Explanation } from './explanation.ts'
@@ -8,6 +9,7 @@ import type { AttemptHandle, Health } from './health/health.ts'
 import type { RetryBudget } from './health/retries.ts'
 import type { CallClass, Measurements } from './measurements.ts'
 import type { Targets } from './names/resolve.ts'
+import type { ServedModel } from './served-model.ts'
 
 /** The target of an attempt, its number, and its times. */
 export type Attempted = { target: Target; attempts: number; times?: AttemptTimes | undefined }
@@ -54,21 +56,33 @@ export type Trial<Result> = {
 }
 
 /**
- * Outcome of an attempt. `dropped`: the fields that were left out; `sent`: the provider has the whole request; `exhaustedMs`: for how
- * long it gives no more than this answer.
+ * Outcome of an attempt. `dropped`: the fields that were left out; `sent`: the provider has the whole request; `rest` resolves when its
+ * answer, of which nobody receives anything, has been read; `exhaustedMs`: for how long it gives no more than this answer.
  */
 export type Outcome = {
   dropped: string[]
   error?: RouterError | undefined
   sent?: boolean
+  rest?: Promise<UnseenUsage>
   exhaustedMs?: number | undefined
 }
+
+/** Usage of an answer that no client has received, or the part that its provider counted of one that failed. */
+export type UnseenUsage =
+  | { measured: { usage: Usage; estimated: boolean }; served: ServedModel | undefined }
+  | { measured?: undefined; billed: Usage | undefined }
 
 /**
  * A call that failed: the attempts are over, or none was begun. The error is that of the target. `hasRows`: `onFailed` has received all
  * attempts; otherwise the reported one is left.
  */
-export type Failure = { dropped: string[]; error: RouterError; sent: boolean; hasRows: boolean }
+export type Failure = {
+  dropped: string[]
+  error: RouterError
+  sent: boolean
+  hasRows: boolean
+  rest?: Promise<UnseenUsage>
+}
 
 /** The result of the attempts; that of one without an error has its attempt handle, which is still open. */
 export type Tried<Result> = ((Extract<Result, { error?: undefined }> & Passed) | Failure) & Attempted

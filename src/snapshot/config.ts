@@ -57,7 +57,7 @@ export type Config = {
   /** Limits of fetching files that clients give by URL. */
   media: MediaSettings
   /** The reservation of a call. */
-  budget: { defaultOutputTokens: number; abandoned: 'prompt' | 'nothing' }
+  budget: { defaultOutputTokens: number; abandoned: 'prompt' | 'nothing'; usageWaitMs: number }
   /** Settings of providers by slug, in the form of manifests; their references are resolved together with the manifest. */
   providers: { [slug: string]: ProviderSettings }
   /** Managed policies, by id. */
@@ -106,7 +106,7 @@ type ConfigFile = {
     timeout?: string
     allow_hosts?: string[]
   } | null
-  budget?: { default_output_tokens?: number; abandoned?: 'prompt' | 'nothing' } | null
+  budget?: { default_output_tokens?: number; abandoned?: 'prompt' | 'nothing'; wait_for_usage?: string } | null
   providers?: { [slug: string]: ProviderSettings | null } | null
   policies?: { [id: string]: PolicyFile } | null
   organizations?: { [id: string]: { resources?: 'open' | string[] } | null } | null
@@ -216,6 +216,7 @@ function configOf(path: string, file: ConfigFile): Config {
     budget: {
       defaultOutputTokens: file.budget?.default_output_tokens ?? 4_096,
       abandoned: file.budget?.abandoned ?? 'prompt',
+      usageWaitMs: ms(file.budget?.wait_for_usage) ?? 10_000,
     },
     providers: Object.assign(Object.create(null), Object.fromEntries(settings)),
     policies: policiesOf(file.policies ?? {}),

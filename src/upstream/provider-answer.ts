@@ -17,6 +17,7 @@ import {
   unreadable,
   withBilled,
 } from './answer-body.ts'
+import type { Overtime } from './http/overtime.ts'
 import type { HttpClient, HttpResponse } from './http/types.ts'
 import { exhaustedMs, reportedFailure } from './provider-error.ts'
 import { type ForwardedHeader, sendRequest, type TimingLimits, textOf } from './provider-request.ts'
@@ -46,6 +47,8 @@ type Outgoing = {
   idempotencyKey?: string
   /** Time limits of this attempt where they are shorter than those of its provider, in milliseconds. */
   limits?: TimingLimits
+  /** Set where the answer is read on after the call is over. */
+  overtime?: Overtime | undefined
 }
 
 /**
@@ -60,18 +63,18 @@ export async function requestAnswer(
   const { provider } = target
   const endpoint = chatEndpoint(provider)
   const { stream, edited = false, bounds = defaultAnswerBounds, choices = 1, limits } = outgoing
-  const { body, signal, forwardedHeaders, onSent, once, idempotencyKey } = outgoing
+  const { body, signal, forwardedHeaders, onSent, once, idempotencyKey, overtime } = outgoing
   const path = stream ? endpoint.stream.path : endpoint.path
   const accept = stream ? streamFormats[endpoint.stream.format].mediaType : 'application/json'
   const timing = { ...limits, stream, untilContent: stream }
   const response = await sendRequest(
     target,
-    { path, accept, body, signal, timing, forwardedHeaders, onSent, once, idempotencyKey },
+    { path, accept, body, signal, timing, forwardedHeaders, onSent, once, idempotencyKey, overtime },
     httpClient,
   )
   const exhausted = exhaustedMs(response.headers)
   const answer = stream
-    ? await readStream(target, response, { bounds, choices })
+    ? await readStream(target, response, { bounds, choices, usageWaitMs: overtime?.ms })
     : await readWhole(target, response, { bounds, read: edited ? readMetered : readReply })
   return exhausted === undefined ? answer : { ...answer, exhaustedMs: exhausted }
 }

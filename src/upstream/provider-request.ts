@@ -5,6 +5,7 @@ import type { Provider, Timeouts } from '../manifest/provider.ts'
 import type { Target } from '../manifest/target.ts'
 import { isLong, yieldToEventLoop } from '../runtime/event-loop.ts'
 import { authorize } from './auth/authorize.ts'
+import type { Overtime } from './http/overtime.ts'
 import type { HttpClient, HttpMethod, HttpResponse } from './http/types.ts'
 import { type BodyBytes, jsonText, type OutgoingBody } from './outgoing-body.ts'
 import { readErrorResponse } from './provider-error.ts'
@@ -32,6 +33,8 @@ export type OutgoingRequest = {
   once?: boolean | undefined
   /** Key for providers that recognize by it requests which are sent again. */
   idempotencyKey?: string | undefined
+  /** Set where the answer is read on after the call is over. */
+  overtime?: Overtime | undefined
 }
 
 /**
@@ -75,6 +78,7 @@ export async function sendRequest(
     forwardedHeaders = [],
     onSent,
     once,
+    overtime,
   } = outgoing
   const { contentType, body, length } = contentOf(method === 'GET' ? undefined : outgoing.body)
   const url = withQuery(hosts ? absoluteUrl(provider, path, hosts) : urlOf(provider, path, model), query)
@@ -99,6 +103,7 @@ export async function sendRequest(
     provider: provider.slug,
     onSent,
     once: once === true,
+    overtime,
   })
   if (response.status >= 200 && response.status < 300) return response
   if (response.status === 401) authorized.refused?.()

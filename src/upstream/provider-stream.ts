@@ -14,7 +14,7 @@ import { type AnswerBounds, billedAnyway, cut, parseObject, unreadable, withBill
 import type { HttpResponse } from './http/types.ts'
 import { readErrorResponse, reportedFailure } from './provider-error.ts'
 import { textOf } from './provider-request.ts'
-import { readBatches, type StreamFrame, usageOf } from './stream-frames.ts'
+import { type Reading, readBatches, type StreamFrame, usageOf } from './stream-frames.ts'
 import { TextPatterns } from './text-pattern.ts'
 
 /**
@@ -35,7 +35,7 @@ const streamsAsJson: ReadonlySet<StreamFormat> = new Set(['ndjson', 'json-array'
 export async function readStream(
   target: Target,
   response: HttpResponse,
-  { bounds, choices = 1 }: { bounds: AnswerBounds; choices?: number },
+  { bounds, choices = 1, usageWaitMs }: Pick<Reading, 'bounds' | 'usageWaitMs'> & { choices?: number },
 ): Promise<StreamedAnswer> {
   const { provider } = target
   const { format, data, text: path } = chatEndpoint(provider).stream
@@ -44,11 +44,11 @@ export async function readStream(
     const { isDocument, bytes } = await peek(response)
     const whole = { ...response, bytes }
     if (isDocument) return await readDocument(target, whole, bounds)
-    return await readStream(target, { ...whole, headers: {} }, { bounds, choices })
+    return await readStream(target, { ...whole, headers: {} }, { bounds, choices, usageWaitMs })
   }
   const patterns = data === 'json' && path ? new TextPatterns(path) : undefined
   const facts = targetFacts(provider, target)
-  const batches = readBatches({ provider, facts, bounds, patterns, choices }, response)
+  const batches = readBatches({ provider, facts, bounds, patterns, choices, usageWaitMs }, response)
   const opening = await untilContent(batches, provider)
   const model = opening.flatMap(({ events }) => events).find((event) => event.model)?.model
   return { kind: 'stream', batches: startingWith(opening, batches), model }

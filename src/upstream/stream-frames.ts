@@ -3,7 +3,7 @@ import { asRouterError, type RouterError } from '../core/errors.ts'
 import { hasContent, isAnswer, type ProviderEvent } from '../core/events.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { TargetFacts } from '../core/request.ts'
-import { mergeUsage, type Usage } from '../core/usage.ts'
+import { completionTokens, mergeUsage, type Usage } from '../core/usage.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { chatEndpoint } from '../manifest/run/run-mapping.ts'
 import { readFrame } from '../manifest/run/translate.ts'
@@ -26,16 +26,20 @@ export type StreamFrame = {
 
 /** Time for which a stream that has reached its end marker may keep its connection open before it is closed. Milliseconds. */
 const drainMs = 50
-/** Time for which counts and end marker are waited for after a finish reason. Milliseconds. */
+/** Time for which counts and end marker are waited for after a finish reason, where no usage is hidden. Milliseconds. */
 const lingerMs = 2_000
 
-/** Way of reading the events of one answer; `choices` is the number of those that are streamed side by side. */
+/**
+ * Way of reading the events of one answer; `choices` is the number of those that are streamed side by side. `usageWaitMs`: how long the
+ * counts of an answer that hides usage are waited for after its finish reason.
+ */
 export type Reading = {
   provider: Provider
   facts: TargetFacts
   bounds: AnswerBounds
   patterns: TextPatterns | undefined
   choices: number
+  usageWaitMs?: number | undefined
 }
 
 /** Number of frames that are read before the event loop is yielded: most chunks have fewer, but one may have thousands. */
@@ -96,6 +100,8 @@ class Progress {
   readonly #reading: Reading
   readonly #response: HttpResponse
   #ending: NodeJS.Timeout | undefined
+  /** Set while the counts are waited for that follow the finish reason. */
+  #isUncounted = false
   /** Choices that have ended, where there are several. */
   #finished: Set<unknown> | undefined
   /** The last content was text. */
@@ -122,6 +128,7 @@ class Progress {
     if (!this.#hasAnswered) this.#buffer(events, length)
     if (this.#reading.choices > 1) this.#takeChoices(payload)
     else this.#takeEvents(events)
+    if (this.isEnding && this.#isUncounted) this.#takeCounts(events)
   }
 
   /** Checks whether a frame that cannot be read may be skipped: once, in the middle of a text. */
@@ -168,7 +175,21 @@ class Progress {
   }
 
   #beginEnding(): void {
-    this.#ending ??= setTimeout(() => this.#response.discard(), lingerMs)
+    if (this.#ending) return
+    const { usageWaitMs = 0 } = this.#reading
+    this.#isUncounted = usageWaitMs > lingerMs
+    this.#endWithin(Math.max(usageWaitMs, lingerMs))
+  }
+
+  #takeCounts(events: readonly ProviderEvent[]): void {
+    if (completionTokens(usageOf(events)) === 0) return
+    this.#isUncounted = false
+    this.#endWithin(lingerMs)
+  }
+
+  #endWithin(ms: number): void {
+    clearTimeout(this.#ending)
+    this.#ending = setTimeout(() => this.#response.discard(), ms)
   }
 }
 

@@ -109,6 +109,7 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
       writeFailure,
       defaultOutputTokens: 30,
       abandoned: 'prompt',
+      usageWaitMs: 10_000,
     }
     return { ...disk, budget, services, settled: new Map<string, bigint>() }
   }
@@ -185,7 +186,7 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
       const used = Math.floor(Number(maximum) * share)
       const disconnect = new RouterError('client_gone', 'The client disconnected.')
       // Only the client of a call waits for the disk.
-      const measured = measuredReply(replyOf(used), tried.target, admission, how === 'complete')
+      const measured = measuredReply(replyOf(used), tried.target, admission, { complete: how === 'complete', ms: 0 })
       if (how === 'complete') void settlement.complete({ ...tried, measured })
       else if (how === 'partial') void settlement.partial({ ...tried, measured }, disconnect)
       else void settlement.fail(tried, disconnect)
@@ -316,6 +317,7 @@ describe('a call', () => {
     writeFailure: () => undefined,
     defaultOutputTokens: 4_096,
     abandoned: 'prompt',
+    usageWaitMs: 10_000,
     ...changes,
   })
   const applicant = (

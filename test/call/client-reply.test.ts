@@ -44,6 +44,8 @@ function answeredWith(translation: Partial<Translation>) {
     costAt: () => undefined,
     caches: undefined,
     choices: 1,
+    overtimeAt: () => undefined,
+    hiddenUsage: () => ({}),
     abandonedUsage: { input: 0 },
   }
   const start = {
@@ -65,12 +67,13 @@ function answeredWith(translation: Partial<Translation>) {
     attempts: 1,
     dropped: [],
     untried: [],
+    overtime: undefined,
     handle,
     translation: translation as Translation,
     prepared: {
       answerBounds: { bytes: 1_000_000, eventBytes: 1_000_000, values: 1_000_000 },
       admission,
-      call: { id: 'c', clientApi: chat },
+      call: { id: 'c', clientApi: chat, outlive() {} },
       request,
       turn: {},
     } as unknown as AnsweredAttempt['prepared'],

@@ -6,7 +6,7 @@ import { responses } from '../../src/api/responses/api.ts'
 import { attemptOf } from '../../src/call/attempt/attempt.ts'
 import { callProvider } from '../../src/call/attempt/provider-call.ts'
 import type { PreparedCall } from '../../src/call/attempt/types.ts'
-import type { AdmittedCall } from '../../src/call/types.ts'
+import type { AdmittedCall, Services } from '../../src/call/types.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 import { abilities } from '../../src/core/models/model.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
@@ -136,7 +136,7 @@ async function isRefused({ id, served }: Model, clientApi: ClientApi, given: Jso
     turn: { bodyFor: () => body, mustResend: () => false },
     media: {},
     holds() {},
-    admission: { lengthAt() {}, cover() {}, choices: 1 },
+    admission: { lengthAt() {}, cover() {}, overtimeAt() {}, choices: 1 },
   } as unknown as PreparedCall
   const admitted = {
     call: prepared.call,
@@ -147,8 +147,12 @@ async function isRefused({ id, served }: Model, clientApi: ClientApi, given: Jso
   }
   const attempt = attemptOf(
     admitted as unknown as AdmittedCall,
-    { ask: (asked, context) => callProvider(asked, prepared, context) },
-    { answerBounds: defaultAnswerBounds },
+    {
+      ask: (asked, context) => callProvider(asked, prepared, context),
+      measure: () => ({ usage: {}, estimated: false }),
+      reportedModel: () => undefined,
+    },
+    { answerBounds: defaultAnswerBounds } as Services,
   )
   const { error } = await attempt(target, {})
   const refused = error?.code === 'loss_refused'

@@ -61,3 +61,36 @@ test('a request that begins after all had to end is ended as well', async () => 
   finish()
   await Promise.all([first, later])
 })
+
+test('a request whose work outlives its response runs until all of that is done', async () => {
+  const { running, begun, send, read, finish } = await serving()
+  const sent = send('{}')
+  await read(1)
+  const works = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const
+  for (const { promise } of works) begun[0]?.outlive(promise)
+  let leftPlaces = 0
+  begun[0]?.atEnd(() => {
+    leftPlaces++
+  })
+  finish()
+  expect((await sent).status).toBe(200)
+  const ended = running.allEnded()
+  works[0].resolve()
+  await new Promise(setImmediate)
+  expect([running.size, leftPlaces]).toEqual([1, 0])
+  works[1].resolve()
+  await ended
+  expect([running.size, leftPlaces]).toEqual([0, 1])
+})
+
+test('when everything must end, work that outlives its response is told to', async () => {
+  const { running, begun, send, read, finish } = await serving()
+  const sent = send('{}')
+  await read(1)
+  begun[0]?.outlive(new Promise((resolve) => running.stop.addEventListener('abort', () => resolve())))
+  finish()
+  await (await sent).text()
+  expect(running.size).toBe(1)
+  await running.endWithin(50)
+  expect(running.size).toBe(0)
+})

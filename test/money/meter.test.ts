@@ -14,6 +14,37 @@ function replied(parts: Part[], usage: Usage = {}): Reply {
 
 const words = (tokens: number): Part => ({ type: 'text', text: 'x'.repeat(tokens * 4) })
 
+describe('usage that the provider has not counted', () => {
+  const hidden = () => ({ output: 500, searches: 2, containers: 1 })
+
+  test('is what is likely, and the uses of tools that were reported', () => {
+    expect(measuredUsage(replied([words(50)]), { ...cut, hidden })).toEqual({
+      usage: { input: 103, output: 500, searches: 2, containers: 1 },
+      estimated: true,
+    })
+  })
+
+  test('is the text where that is longer, also of the part that was not kept', () => {
+    const { usage } = measuredUsage(replied([words(300)]), { ...cut, hidden, unseenTokens: 400 })
+    expect(usage.output).toBe(700)
+  })
+
+  test('is no more than the call can have used', () => {
+    expect(measuredUsage(replied([]), { ...cut, hidden: () => ({ output: 5_000 }) }).usage.output).toBe(1_000)
+  })
+
+  test('is nothing where the count is final', () => {
+    const usage = { input: 7, output: 3 }
+    expect(measuredUsage(replied([words(50)], usage), { ...whole, hidden })).toEqual({ usage, estimated: false })
+  })
+
+  test('does not replace counts that are higher', () => {
+    const counted = { input: 7, output: 600, reasoning: 200, searches: 3 }
+    const { usage } = measuredUsage(replied([words(50)], counted), { ...cut, hidden })
+    expect(usage).toEqual({ ...counted, containers: 1 })
+  })
+})
+
 describe('the usage of a call', () => {
   test('is the count of the provider', () => {
     const usage = { input: 7, output: 3 }

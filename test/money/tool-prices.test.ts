@@ -7,6 +7,7 @@ import { mergeUsage } from '../../src/core/usage.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { priceOf } from '../../src/money/price.ts'
 import { tariffOf } from '../../src/money/rates.ts'
+import { reportedUses } from '../../src/money/remote-tools.ts'
 import { benchDialect } from '../dialects/replay.ts'
 import { maxCost } from './max-cost.ts'
 
@@ -149,4 +150,40 @@ test('groundings on maps and tools of xAI are counted', async () => {
   expect(grok.reply.usage).toMatchObject({ x_searches: 2, code_runs: 1 })
   const entry = priced({ x_search_per_call: 0.005, code_execution_per_call: 0.005, maps_grounding_per_call: 0.014 })
   expect(priceOf(mergeUsage(grok.reply.usage, { maps_groundings: 1 }), entry, at).nanoUsd).toBe(29_000_000)
+})
+
+describe('uses of tools that an answer reports', () => {
+  const body = (type: string, more = {}) => ({ type: 'opaque' as const, by: 'maker', body: { type, ...more } })
+
+  test('are searches, but no opened pages and none that failed', () => {
+    const search = (status: string, type?: string) => ({
+      ...{ type: 'search' as const, by: 'maker', status },
+      ...(type !== undefined && { results: { type } }),
+    })
+    const parts = [
+      search('completed', 'search'),
+      search('in_progress'),
+      search('failed', 'search'),
+      search('completed', 'open_page'),
+      search('completed', 'find_in_page'),
+    ]
+    expect(reportedUses(parts, { containers: 0 })).toEqual({ searches: 2 })
+  })
+
+  test('are what else is priced by use, and containers as many as the call can open', () => {
+    const parts = [
+      body('file_search_call'),
+      body('file_search_call', { status: 'failed' }),
+      body('code_interpreter_call', { container_id: 'one' }),
+      body('code_interpreter_call', { container_id: 'one' }),
+      body('code_interpreter_call', { container_id: 'two' }),
+      body('x_search_call'),
+      { type: 'image' as const, id: 'ig_1' },
+      { type: 'image' as const, id: 'other' },
+      { type: 'text' as const, text: 'Hello' },
+    ]
+    const uses = { file_searches: 1, code_runs: 3, x_searches: 1, drawing_output: 7_000 }
+    expect(reportedUses(parts, { containers: 1 })).toEqual({ ...uses, containers: 1 })
+    expect(reportedUses(parts, { containers: 0 })).toEqual(uses)
+  })
 })

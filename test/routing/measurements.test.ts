@@ -97,6 +97,23 @@ describe('an attempt', () => {
     expect(known(whole)).toEqual([500, 5])
   })
 
+  test('tells how fast its model writes, thinking and waiting included, if it is long and was counted', () => {
+    const { clock, begin, measurements } = underClock()
+    const answer = (tokens: number, isEstimated: boolean) => {
+      const handle = begin()
+      clock.at += 1_000
+      handle.succeeded()
+      clock.at += 1_000
+      handle.produced?.(tokens, isEstimated)
+      handle.ended()
+    }
+    answer(100, false)
+    answer(10_000, true)
+    expect(measurements.tokensPerSecond(target)).toBeUndefined()
+    answer(400, false)
+    expect(measurements.tokensPerSecond(target)).toBe(200)
+  })
+
   test('takes a millisecond at least for its tokens', () => {
     const { begin, known } = underClock()
     const passage = begin()

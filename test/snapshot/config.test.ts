@@ -43,7 +43,7 @@ test('everything has a default; paths are relative to the file', async () => {
       timeoutMs: 10_000,
       allowHosts: [],
     },
-    budget: { defaultOutputTokens: 4_096, abandoned: 'prompt' },
+    budget: { defaultOutputTokens: 4_096, abandoned: 'prompt', usageWaitMs: 10_000 },
     providers: {},
     policies: new Map(),
     routing: defaultRouting,

@@ -14,11 +14,15 @@ import {
   boundedCall,
   choicesOf,
   costBound,
+  declinesThinking,
+  hidesUsage,
   isPriced,
   leavesUsesOpen,
   promptBound,
   type RequestedLength,
   requestedLength,
+  thinks,
+  usesIn,
 } from '../../money/max-cost.ts'
 import { operationBounds, PricedTokenBounds, type TokenBounds } from '../../money/meter.ts'
 import { usesUnstated } from '../../money/remote-tools.ts'
@@ -39,7 +43,7 @@ export type ConversationToAdmit = PayingCall & {
  */
 export function admit(
   call: ConversationToAdmit,
-  { limits, budget, defaultOutputTokens, abandoned }: Omit<AdmissionServices, 'writeFailure'>,
+  { limits, budget, defaultOutputTokens, abandoned, usageWaitMs, speedOf }: Omit<AdmissionServices, 'writeFailure'>,
 ): Admission {
   const asked = boundedCall(call.request, call.at, call.counted)
   let bounded = asked
@@ -96,6 +100,12 @@ export function admit(
     headers: limitReservation.headers,
     promptTokens: prompt,
     choices: choicesOf(call.request),
+    overtimeAt: (target) => (hidesUsage(asked, target) ? usageWaitMs : undefined),
+    hiddenUsage(target, ms, parts) {
+      const isThinking = thinks(call.request, target) && !declinesThinking(call.request)
+      const most = isThinking ? (holdOf(target)?.output ?? 0) : 0
+      return { ...likelyOutput(ms, { speed: speedOf?.(target), most }), ...usesIn(parts, bounded, target) }
+    },
     abandonedUsage: abandoned === 'prompt' ? { input: prompt } : undefined,
   }
 }
@@ -136,8 +146,19 @@ export function requireBudget(
   }
 }
 
-/** The most that a call can use at a target, what that can cost, and how much more is believed where nothing limits the caller. */
-export type MostUsed = { usage: Usage; nanoUsd: bigint; plausible?: Usage }
+/** Default speed of models whose speed was not measured. Tokens per second. */
+const usualSpeed = 100
+
+function likelyOutput(ms: number, { speed = usualSpeed, most }: { speed: number | undefined; most: number }): Usage {
+  const output = Math.min(Math.round((ms / 1_000) * speed), most)
+  return output > 0 ? { output } : {}
+}
+
+/**
+ * The most that a call can use at a target, what that can cost, and how much more is believed where nothing limits the caller. `thinks`: a
+ * model that thinks is asked for it.
+ */
+export type MostUsed = { usage: Usage; nanoUsd: bigint; plausible?: Usage; thinks?: boolean }
 
 /** A call for an operation to be admitted; `promptTokens` is an estimate. */
 export type OperationToAdmit = PayingCall & {
@@ -151,10 +172,11 @@ export type OperationToAdmit = PayingCall & {
 /** Admits a call for an operation, as `admit` does one for a conversation. Throws RouterError. */
 export function admitOperation(
   call: OperationToAdmit,
-  { limits, budget, abandoned }: Pick<AdmissionServices, 'limits' | 'budget' | 'abandoned'>,
+  { limits, budget, abandoned, usageWaitMs, speedOf }: Omit<AdmissionServices, 'writeFailure' | 'defaultOutputTokens'>,
 ): Admission {
   const { targets, promptTokens: prompt } = call
   const most = targets.map((target) => call.most(target))
+  const mostOfTarget = (target: Target) => most[targets.indexOf(target)]
   const nanoUsd = most.reduce((dearest, one) => (one.nanoUsd > dearest ? one.nanoUsd : dearest), 0n)
   const output = Math.max(...most.map(({ usage }) => completionTokens(usage)))
   const isStrict = isLimited(payersOf(call))
@@ -164,12 +186,12 @@ export function admitOperation(
   return {
     lengthAt: () => undefined,
     grow() {},
-    cover: (target) => budgetReservation.raise(most[targets.indexOf(target)]?.nanoUsd ?? 0n),
+    cover: (target) => budgetReservation.raise(mostOfTarget(target)?.nanoUsd ?? 0n),
     mostAt(target) {
-      const { usage = {}, nanoUsd: cost = 0n, plausible } = most[targets.indexOf(target)] ?? {}
+      const { usage = {}, nanoUsd: cost = 0n, plausible } = mostOfTarget(target) ?? {}
       return { ...operationBounds(usage, isStrict, plausible), reportedUsd: maxReportedUsd(cost) }
     },
-    costAt: (target) => (isPriced(call, target) ? most[targets.indexOf(target)]?.nanoUsd : undefined),
+    costAt: (target) => (isPriced(call, target) ? mostOfTarget(target)?.nanoUsd : undefined),
     caches: undefined,
     maxNano: budgetReservation.maxNano,
     charge: budgetReservation.charge,
@@ -181,6 +203,11 @@ export function admitOperation(
     headers: limitReservation.headers,
     promptTokens: prompt,
     choices: 1,
+    overtimeAt: (target) => (mostOfTarget(target)?.thinks ? usageWaitMs : undefined),
+    hiddenUsage(target, ms) {
+      const { thinks, usage } = mostOfTarget(target) ?? {}
+      return likelyOutput(ms, { speed: speedOf?.(target), most: thinks && usage ? completionTokens(usage) : 0 })
+    },
     abandonedUsage: abandoned === 'prompt' ? promptOf(call.abandoned) : undefined,
   }
 }
@@ -274,6 +301,8 @@ export function admitFree(
     headers,
     promptTokens: call.promptTokens,
     choices: 1,
+    overtimeAt: () => undefined,
+    hiddenUsage: () => ({}),
     abandonedUsage: undefined,
   }
 }

@@ -11,9 +11,18 @@ import type { CallPlugins } from '../../plugin/call-plugins.ts'
 import type { AttemptTimes, Explanation } from '../../routing/explanation.ts'
 import { failureClass } from '../../routing/health/failure-class.ts'
 import type { ServedModel } from '../../routing/served-model.ts'
+import type { UnseenUsage } from '../../routing/types.ts'
 import { costNano } from '../../store/ledger/ledger-row.ts'
 import type { StoredResponse } from '../../store/responses.ts'
-import type { Admission, AttemptSummary, CallLedger, CallStart, ReceivedReply, Settled } from '../types.ts'
+import type {
+  Admission,
+  AttemptSummary,
+  CallLedger,
+  CallStart,
+  FailedAttempt,
+  ReceivedReply,
+  Settled,
+} from '../types.ts'
 
 type SettlementOptions = {
   ledger: CallLedger
@@ -35,6 +44,8 @@ export class Settlement {
   readonly #plugins: SettlementOptions['plugins']
   readonly #end: (() => void) | undefined
   #written = false
+  /** Attempts whose answers are read in overtime. */
+  readonly #open: Promise<unknown>[] = []
 
   constructor(start: CallStart, { ledger, admission, explanation, plugins }: SettlementOptions) {
     this.#start = start
@@ -73,19 +84,33 @@ export class Settlement {
     })
   }
 
+  /** Returns true while an answer that nobody receives is read, to be charged. */
+  get isReadingOn(): boolean {
+    return this.#open.length > 0
+  }
+
   /**
    * Settles a call without a reply. Usage that the provider counted anyway is charged; so is, by an estimate, the prompt of a client
-   * that left when the request had been `sent`.
+   * that left when the request had been `sent`, and what a model that thinks has likely written.
    */
-  async fail(attempted: AttemptSummary & { sent?: boolean }, error: RouterError): Promise<void> {
-    const settled = this.#priceFailure(attempted, error)
-    await this.#writeQuietly(attempted, { outcome: 'failed', status: error.status, settled, error })
+  async fail(attempted: FailedAttempt, error: RouterError): Promise<void> {
+    const { rest: reading } = attempted
+    if (reading) this.#open.push(reading)
+    if (this.isReadingOn) await Promise.all(this.#open)
+    const rest = reading && (await reading)
+    const settled = this.#priceFailure(attempted, error, rest)
+    const summary = rest?.measured ? { ...attempted, ...rest } : attempted
+    await this.#writeQuietly(summary, { outcome: 'failed', status: error.status, settled, error })
   }
 
   /** Records a failed attempt that the row of the call does not report: it has a row of its own, and its usage is charged. */
-  failAttempt(attempted: AttemptSummary, error: RouterError): void {
-    const settled = this.#priceFailure(attempted, error)
-    this.#writeAttempt(attempted, { outcome: 'failed', status: error.status, settled, error })
+  failAttempt(attempted: FailedAttempt, error: RouterError): void {
+    const write = (rest?: UnseenUsage) => {
+      const settled = this.#priceFailure(attempted, error, rest)
+      this.#writeAttempt(attempted, { outcome: 'failed', status: error.status, settled, error })
+    }
+    if (attempted.rest) this.#open.push(attempted.rest.then(write))
+    else write()
   }
 
   /** Settles an attempt that broke off after content, when another target is to continue: the part that was received is charged. */
@@ -97,6 +122,7 @@ export class Settlement {
 
   /** Settles a reply that broke off and that no other target could continue: the part that was received is charged already. */
   async charged(attempted: AttemptSummary, error: RouterError): Promise<void> {
+    if (this.isReadingOn) await Promise.all(this.#open)
     await this.#writeQuietly(attempted, { outcome: 'partial', status: error.status, settled: nothingUsed, error })
   }
 
@@ -114,12 +140,14 @@ export class Settlement {
     void this.#ledger.settle({ ...record, ...own }, undefined, end.error?.forLog).catch(() => {})
   }
 
-  #priceFailure({ target, sent }: AttemptSummary & { sent?: boolean }, error: RouterError): Settled {
-    const { abandonedUsage } = this.#admission
-    const abandoned = sent === true && error.code === 'client_gone' ? abandonedUsage : undefined
-    if (!error.billed && !abandoned) return nothingUsed
+  #priceFailure({ target, sent, times }: FailedAttempt, error: RouterError, rest?: UnseenUsage): Settled {
+    if (rest?.measured) return this.#price({ target, ...rest })
+    const billed = rest?.billed ?? error.billed
+    const hasLeft = rest !== undefined || (sent === true && error.code === 'client_gone')
+    const abandoned = hasLeft ? this.#abandonedUsage(target, times) : undefined
+    if (!billed && !abandoned) return nothingUsed
     const most = this.#admission.mostAt(target, false)
-    const counted = error.billed && boundedUsage(error.billed, most)
+    const counted = billed && boundedUsage(billed, most)
     const known = counted && this.#chargeAs(counted.usage, target, counted.bounded)
     const asked = abandoned && this.#chargeAs(abandoned, target, true)
     // Of a request in pieces some may be counted when its client leaves.
@@ -127,7 +155,14 @@ export class Settlement {
     return (known ?? asked) as Settled
   }
 
-  #price({ target, served, measured }: ReceivedReply): Settled {
+  /** Returns the usage that is charged to a client that left before any output, where such clients pay. */
+  #abandonedUsage(target: Target, times: AttemptTimes | undefined): Usage | undefined {
+    const { abandonedUsage: usage } = this.#admission
+    if (!usage || !times) return usage
+    return { ...usage, ...this.#admission.hiddenUsage(target, performance.now() - times.began, []) }
+  }
+
+  #price({ target, served, measured }: Pick<ReceivedReply, 'target' | 'served' | 'measured'>): Settled {
     const { usage, estimated } = measured
     const cost = this.#charge(usage, target, served)
     return { usage, cost: estimated ? { ...cost, estimated } : cost }

@@ -5,8 +5,10 @@ import { type Target, targetId } from '../../manifest/target.ts'
 import type { CallPlugins } from '../../plugin/call-plugins.ts'
 import type { MaybePromise } from '../../plugin/contract.ts'
 import { pluginTarget } from '../../plugin/plugin-target.ts'
-import type { Trial } from '../../routing/types.ts'
+import { servedModel } from '../../routing/served-model.ts'
+import type { Trial, UnseenUsage } from '../../routing/types.ts'
 import { withoutSecretsOf } from '../../upstream/auth/secrets.ts'
+import { Overtime } from '../../upstream/http/overtime.ts'
 import type { HttpClient } from '../../upstream/http/types.ts'
 import type { Answered, AttemptResult, Serving } from '../call-kind.ts'
 import type { AdmittedCall, AttemptContext, Services } from '../types.ts'
@@ -14,19 +16,29 @@ import type { AdmittedCall, AttemptContext, Services } from '../types.ts'
 /** Makes the attempts of a call: what its kind asks a target, with everything that each attempt has. */
 export function attemptOf<Answer extends object>(
   admitted: AdmittedCall,
-  { ask, acts = false }: Pick<Serving<Answer>, 'ask' | 'acts'>,
-  { answerBounds: bounds }: Pick<Services, 'answerBounds'>,
+  { ask, acts = false, measure, reportedModel }: Pick<Serving<Answer>, 'ask' | 'acts' | 'measure' | 'reportedModel'>,
+  { answerBounds: bounds, directory }: Pick<Services, 'answerBounds' | 'directory'>,
 ): Trial<AttemptResult<Answer>>['attempt'] {
   const { call, route, strict, admission, plugins, nextClient } = admitted
-  const { id: idempotencyKey, signal } = call
+  const { id: idempotencyKey, signal, stop } = call
   const { ignored: ignoredPreferences = [] } = route
   return async (target, limits) => {
     let lost: readonly string[] = []
     let sent = false
     const tracedClient = nextClient()
     let client: MaybePromise<HttpClient> | undefined
+    const overtimeMs = admission.overtimeAt(target)
+    const overtime = overtimeMs === undefined ? undefined : new Overtime(overtimeMs, stop)
+    const begunMs = performance.now()
+    const endBy = begunMs + (limits.totalMs ?? Infinity) - earlyMs
+    const isCharged = ({ code }: RouterError) =>
+      admission.abandonedUsage !== undefined && (code === 'client_gone' || performance.now() >= endBy)
+    const read = async (answer: Answer): Promise<UnseenUsage> => ({
+      measured: await measure(answer, target, begunMs),
+      served: servedModel(target, reportedModel(answer), directory),
+    })
     const attempt: AttemptContext = {
-      ...{ limits, signal, bounds, idempotencyKey, once: acts },
+      ...{ limits, signal, bounds, idempotencyKey, once: acts, overtime },
       onSent() {
         sent = true
       },
@@ -42,15 +54,50 @@ export function attemptOf<Answer extends object>(
         return client
       },
     }
+    const asking = ask(target, attempt)
     try {
-      const answer: Answered<Answer> = await ask(target, attempt)
-      return { ...answer, dropped: [...lost, ...ignoredPreferences] }
+      const answer = overtime ? await unlessOver(asking, overtime, isCharged) : await asking
+      return { ...answer, dropped: [...lost, ...ignoredPreferences], overtime }
     } catch (thrown) {
       const error = withoutSecretsOf(target.provider, asRouterError(thrown))
-      return { dropped: [...lost, ...ignoredPreferences], error, sent }
+      const rest = overtime?.isOpen ? restOf(asking, read) : undefined
+      return { dropped: [...lost, ...ignoredPreferences], error, sent, ...(rest && { rest }) }
     }
   }
 }
+
+/**
+ * Waits for an answer until the call is over. An answer that would not be charged then is not read on: neither where the call goes on with
+ * another target, nor where clients that leave before any output pay nothing.
+ */
+async function unlessOver<Answer>(
+  asking: Promise<Answered<Answer>>,
+  overtime: Overtime,
+  isCharged: (error: RouterError) => boolean,
+): Promise<Answered<Answer>> {
+  try {
+    return await overtime.unlessOver(asking)
+  } catch (thrown) {
+    if (!overtime.isOpen || isCharged(asRouterError(thrown))) throw thrown
+    overtime.cancel()
+    return await asking
+  }
+}
+
+/** Reads an answer in overtime, to the end of that at most, and returns what it used. */
+async function restOf<Answer>(
+  asking: Promise<Answered<Answer>>,
+  read: (answer: Answer) => Promise<UnseenUsage>,
+): Promise<UnseenUsage> {
+  try {
+    return await read(await asking)
+  } catch (thrown) {
+    return { billed: asRouterError(thrown).billed }
+  }
+}
+
+/** Time by which a timer may be early. Milliseconds. */
+const earlyMs = 5
 
 function lossRefused(dropped: readonly string[], target: Target): RouterError {
   const fields = dropped.join(', ')

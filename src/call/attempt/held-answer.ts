@@ -13,7 +13,7 @@ import type { PreparedCall } from './types.ts'
 export async function heldAnswer(
   answer: StreamedAnswer,
   target: Target,
-  { answerBounds, admission }: Pick<PreparedCall, 'answerBounds' | 'admission'>,
+  { answerBounds, admission, begunMs }: Pick<PreparedCall, 'answerBounds' | 'admission'> & { begunMs: number },
 ): Promise<StreamedAnswer> {
   const fold = new Fold(foldFacts(target.provider))
   const batches: StreamFrame[][] = []
@@ -28,7 +28,9 @@ export async function heldAnswer(
     const error = asRouterError(thrown)
     const reply = fold.reply()
     const counted = { ...reply, usage: mergeUsage(reply.usage, error.billed ?? {}) }
-    error.billed = measuredReply(counted, target, admission, false).usage
+    const ms = performance.now() - begunMs
+    const { usage, estimated } = measuredReply(counted, target, admission, { complete: false, ms })
+    error.billed = estimated ? { ...usage, corrected: true } : usage
     throw error
   }
   return { ...answer, batches: yieldEach(batches) }

@@ -7,17 +7,28 @@ import { endpointFor } from '../../manifest/operation.ts'
 import { requestWithin } from '../../manifest/run/translate-operation.ts'
 import type { Target } from '../../manifest/target.ts'
 import { boundedUsage, measuredOperation, measuredUsage } from '../../money/meter.ts'
+import type { OperationAnswer } from '../../upstream/operation-answer.ts'
 import type { Admission, MeasuredUsage } from '../types.ts'
 
-/** Returns the usage of a reply as far as it was received; `complete` when it came to its end. */
+/** State of a reply that was received: to its end or not, for how long, and the estimated tokens of a part that was not kept. */
+export type Reception = { complete: boolean; ms: number; unseenTokens?: number }
+
+/** Returns the usage of a reply as far as it was received. */
 export function measuredReply(
   reply: Reply,
   target: Target,
-  { promptTokens, choices, mostAt }: Pick<Admission, 'promptTokens' | 'choices' | 'mostAt'>,
-  complete: boolean,
+  {
+    promptTokens,
+    choices,
+    mostAt,
+    hiddenUsage,
+  }: Pick<Admission, 'promptTokens' | 'choices' | 'mostAt' | 'hiddenUsage'>,
+  { ms, ...received }: Reception,
 ): MeasuredUsage {
   try {
-    return measuredUsage(reply, { promptTokens, complete, choices, bounds: mostAt(target, hasRemoteParts(reply)) })
+    const bounds = mostAt(target, hasRemoteParts(reply))
+    const hidden = () => hiddenUsage(target, ms, reply.parts)
+    return measuredUsage(reply, { promptTokens, choices, bounds, hidden, ...received })
   } catch {
     // Providers may send anything: a call whose reply cannot be counted must still be settled.
     return { usage: reply.usage, estimated: true }
@@ -51,6 +62,15 @@ export function measureOperation(
     // Providers may send anything: a call whose answer cannot be counted must still be settled.
     return { usage: boundedUsage(usage, bounds).usage, estimated: true }
   }
+}
+
+/** Measures an answer that no client receives: one that hides usage comes whole. */
+export function measureUnseenOperation(
+  answer: OperationAnswer,
+  asked: Omit<MeasuredAnswer, 'reply' | 'complete'>,
+): MeasuredUsage {
+  const reply = answer.kind === 'whole' ? answer.reply : undefined
+  return measureOperation(answer.usage ?? {}, { ...asked, reply, complete: reply !== undefined })
 }
 
 function hasRemoteParts({ parts }: Reply): boolean {

@@ -7,7 +7,15 @@ import { endpointFor } from '../../manifest/operation.ts'
 import { requestWithin } from '../../manifest/run/translate-operation.ts'
 import type { Target } from '../../manifest/target.ts'
 import { sizeOfTexts } from '../../money/estimate-tokens.ts'
-import { boundedCall, costBound, maxOutputTokens, outputBound, promptBound, textBound } from '../../money/max-cost.ts'
+import {
+  boundedCall,
+  costBound,
+  maxOutputTokens,
+  outputBound,
+  promptBound,
+  textBound,
+  thinks,
+} from '../../money/max-cost.ts'
 import { highestCost } from '../../money/price.ts'
 import type { CallMedia } from '../../upstream/files/inline.ts'
 import type { OperationAnswer } from '../../upstream/operation-answer.ts'
@@ -52,7 +60,11 @@ export function mostAt(target: Target, operation: BoundedOperation): MostUsed {
   const asked = conversationFor(target, api.byChat, request)
   const call = boundedCall(asked, at, counted)
   const output = outputBound(call, target, asked.max_output_tokens)
-  return { usage: { input: promptBound(call, target), output }, nanoUsd: costBound(call, target, output) }
+  return {
+    usage: { input: promptBound(call, target), output },
+    nanoUsd: costBound(call, target, output),
+    thinks: thinks(asked, target),
+  }
 }
 
 /** Returns the most of each class, whether or not the target takes the fields that it may leave out. */

@@ -65,11 +65,16 @@ async function callOnce(
   const stream = request.stream === true
   // Spans quote a reply: then all of it is read.
   const edited = edits && call.trace?.hasContents !== true
+  const begunMs = performance.now()
   const outgoing = { ...attempt, body, stream, edited, forwardedHeaders, choices: admission.choices }
   const answer = await requestAnswer(target, outgoing, client)
   const { exhaustedMs } = answer
   const isHeld = holds === true && answer.kind === 'stream'
-  return { translation, exhaustedMs, answer: isHeld ? await heldAnswer(answer, target, prepared) : answer }
+  return {
+    translation,
+    exhaustedMs,
+    answer: isHeld ? await heldAnswer(answer, target, { ...prepared, begunMs }) : answer,
+  }
 }
 
 /** Writes the body for a target, and reports the fields that it leaves out. Throws RouterError where that is too much. */

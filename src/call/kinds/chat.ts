@@ -4,6 +4,7 @@ import { admit, countableConversation, countableTexts } from '../admission/admis
 import { attemptOf } from '../attempt/attempt.ts'
 import { neutralStream } from '../attempt/other-format.ts'
 import { callProvider, type ProviderResult } from '../attempt/provider-call.ts'
+import { measureUnseen } from '../attempt/unseen-rest.ts'
 import type { Serving } from '../call-kind.ts'
 import { chatAnswerOfPlugin } from '../plugins/chat-answer.ts'
 import type { AnsweredAttempt } from '../reply/answered-attempt.ts'
@@ -38,6 +39,11 @@ function conversationOf(applicant: Applicant<ReadConversation>) {
   return { ...applicant, request: applicant.read.request }
 }
 
+/** Returns the model that served, in the words of the provider. */
+function reportedModel({ answer }: ProviderResult): string | undefined {
+  return answer.kind === 'stream' ? answer.model : answer.reply.model
+}
+
 function servingOf(
   admitted: AdmittedCall<ReadConversation>,
   clientApi: ClientApi,
@@ -48,11 +54,14 @@ function servingOf(
   const prepared = preparedFor(admitted, clientApi, services)
   const acts = letsProviderAct(request)
   const holds = route.rules.onCut === 'hold'
+  const measure: Serving<ProviderResult>['measure'] = ({ answer }, target, begunMs) =>
+    measureUnseen(answer, target, { ...prepared, begunMs })
   return {
     acts,
     canTake: comparing(request, admission.promptTokens),
     ask: (target, attempt) => callProvider(target, prepared, attempt, { holds }),
-    reportedModel: ({ answer }) => (answer.kind === 'stream' ? answer.model : answer.reply.model),
+    reportedModel,
+    measure,
     async reply(answered) {
       const { headers, trial, begunMs } = answered
       const { answer, translation } = answered.answer
@@ -64,7 +73,8 @@ function servingOf(
         remember: (reply) => services.signatures.remember(key, read.turn.request, reply),
       }
       if (answer.kind === 'stream') {
-        const attempts = (ask: Serving<ProviderResult>['ask']) => attemptOf(admitted, { ask, acts }, services)
+        const attempts = (ask: Serving<ProviderResult>['ask']) =>
+          attemptOf(admitted, { ask, acts, measure, reportedModel }, services)
         const recovery = recoveryFor({ trial, prepared, attempts, routing: services.routing, begunMs })
         return { headers, body: streamedReply(answer, attempt, recovery) }
       }

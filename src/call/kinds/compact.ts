@@ -6,7 +6,7 @@ import { mergeUsage, type Usage } from '../../core/usage.ts'
 import { readUsage } from '../../manifest/run/read-reply.ts'
 import { type Target, targetId } from '../../manifest/target.ts'
 import { promptTexts } from '../../money/estimate-tokens.ts'
-import { type BoundedCall, boundedCall, costBound, maxOutputTokens, promptBound } from '../../money/max-cost.ts'
+import { type BoundedCall, boundedCall, costBound, maxOutputTokens, promptBound, thinks } from '../../money/max-cost.ts'
 import { estimatePromptTokens, measuredOperation } from '../../money/meter.ts'
 import type { Explanation } from '../../routing/explanation.ts'
 import type { Directory, Targets } from '../../routing/names/resolve.ts'
@@ -51,6 +51,11 @@ export function compactKind(clientApi: ClientApi): ConversationKind<Compacted> {
       const { call, read, admission, explanation } = admitted
       const prepared = preparedFor(admitted, clientApi, services)
       const { forwardedHeaders = [] } = call
+      const measure = ({ usage }: Compacted, target: Target) => {
+        const estimate = { input: estimatePromptTokens(read.request) }
+        const bounds = admission.mostAt(target, false)
+        return measuredOperation(usage, { counted: {}, estimate, complete: true, entry: target.entry, bounds })
+      }
       return {
         canTake: comparing(read.request, admission.promptTokens),
         ask: (target, attempt) =>
@@ -63,13 +68,10 @@ export function compactKind(clientApi: ClientApi): ConversationKind<Compacted> {
             return { ...(await compactedIn(target, answer.body)), exhaustedMs: answer.exhaustedMs }
           }),
         reportedModel: ({ body: { model } }) => (typeof model === 'string' ? model : undefined),
+        measure,
         async reply(answered) {
           const { answer, target, settlement, headers } = answered
-          const estimate = { input: estimatePromptTokens(read.request) }
-          const bounds = admission.mostAt(target, false)
-          const known = { counted: {}, estimate, complete: true, entry: target.entry, bounds }
-          const measured = measuredOperation(answer.usage, known)
-          const { cost } = await settlement.complete({ ...answered, measured })
+          const { cost } = await settlement.complete({ ...answered, measured: measure(answer, target) })
           const reply = withCost(answer.body, cost.unpriced ? undefined : cost.nanoUsd / 1e9)
           return { headers, body: JSON.stringify(explanation ? { ...reply, router: explanation.facts() } : reply) }
         },
@@ -102,7 +104,11 @@ function compacting(
 /** Returns the most a call can use: only the model limits the length of the output. */
 function mostAt(call: BoundedCall, target: Target): MostUsed {
   const output = maxOutputTokens(target)
-  return { usage: { input: promptBound(call, target), output }, nanoUsd: costBound(call, target, output) }
+  return {
+    usage: { input: promptBound(call, target), output },
+    nanoUsd: costBound(call, target, output),
+    thinks: thinks(call.request, target),
+  }
 }
 
 async function compactedIn({ provider }: Target, body: JsonObject): Promise<Compacted> {

@@ -52,6 +52,7 @@ export function countKind(clientApi: ClientApi): ConversationKind<Count> {
           })
         },
         reportedModel: () => undefined,
+        measure: () => ({ usage: {}, estimated: false }),
         async reply({ answer, settlement, headers, ...attempt }) {
           await settlement.complete({ ...attempt, measured: { usage: {}, estimated: false } })
           const written = counting.write(answer.count)

@@ -9,6 +9,7 @@ import type { PluginRequest } from '../../plugin/contract.ts'
 import { openCallMedia } from '../../upstream/files/inline.ts'
 import type { OperationAnswer } from '../../upstream/operation-answer.ts'
 import { admitOperation, countableTexts } from '../admission/admission.ts'
+import { measureUnseenOperation } from '../attempt/measured-reply.ts'
 import { hasEndpoint, isAskedByChat, mostAt } from '../attempt/operation-by-chat.ts'
 import { callOperation } from '../attempt/operation-call.ts'
 import type { CallKind, Serving } from '../call-kind.ts'
@@ -138,6 +139,7 @@ function servingOf(
     canTake: (other, refusedBy, how) => how === 'larger' && isLarger(other, refusedBy, admission.promptTokens),
     ask: (target, attempt) => callOperation(target, { request, api, inputs, media, admission, holds }, attempt),
     reportedModel: ({ model }) => model,
+    measure: (answer, target) => measureUnseenOperation(answer, { target, api, request, admission }),
     reply: (answered) => operationReply(answered.answer, { ...answered, prepared }),
     ...(isEvents && { failEvent: (error) => eventText(events.fail(error), events.named) }),
   }

@@ -61,7 +61,7 @@ export async function tryRequest(
   const restricted = { ...kind.restricted(read), organization, held, account: resources, at: Date.now() }
   const [target] = restrictedTargets([targetFor(request)], restricted)
   const clientApi = kind.clientApi
-  const call: TargetedCall['call'] = { id: 'tried', clientApi, strict: false, signal }
+  const call: TargetedCall['call'] = { id: 'tried', clientApi, strict: false, signal, outlive() {} }
   const media = noFiles(clientApi.wireNames('messages')[0] ?? '')
   const prepared = { call, request, turn, media, answerBounds: defaultAnswerBounds, holds() {} }
   const written = await translationOf(target, prepared).request()

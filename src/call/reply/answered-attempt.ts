@@ -1,7 +1,7 @@
 import type { ReplyFacts } from '../../api/client-api.ts'
 import { contentsOf } from '../../core/call.ts'
 import type { Reply } from '../../core/reply.ts'
-import { measuredReply } from '../attempt/measured-reply.ts'
+import { measuredReply, type Reception } from '../attempt/measured-reply.ts'
 import type { ProviderResult } from '../attempt/provider-call.ts'
 import type { PreparedCall, Translation } from '../attempt/types.ts'
 import type { AnsweredCall } from '../call-kind.ts'
@@ -17,8 +17,13 @@ export type AnsweredAttempt = Omit<AnsweredCall<ProviderResult>, 'answer' | 'tri
 }
 
 /** Measures the usage of a reply, as far as it was received. */
-export function measured({ target, prepared }: AnsweredAttempt, reply: Reply, complete: boolean): MeasuredUsage {
-  const used = measuredReply(reply, target, prepared.admission, complete)
+export function measured(
+  { target, prepared, times }: AnsweredAttempt,
+  reply: Reply,
+  received: Omit<Reception, 'ms'>,
+): MeasuredUsage {
+  const ms = times ? performance.now() - times.began : 0
+  const used = measuredReply(reply, target, prepared.admission, { ...received, ms })
   if (!prepared.call.trace?.hasContents) return used
   return { ...used, contents: contentsOf(prepared.request, reply) }
 }

@@ -18,7 +18,7 @@ export async function wholeReply(answer: WholeAnswer, answered: AnsweredAttempt)
     remember(reply)
     const showing = prepared.plugins ? shownReply(answer, prepared.plugins) : answer
     const shown = showing instanceof Promise ? await showing : showing
-    const { usage } = await settlement.complete(received(answered, reply, true), (settled) => {
+    const { usage, cost } = await settlement.complete(received(answered, reply), (settled) => {
       const router = prepared.explanation?.facts()
       const writing = shown === answer ? translation : (translation.changed?.() ?? translation)
       const written = writing.whole(shown, replyFacts(answered, settled))
@@ -26,17 +26,17 @@ export async function wholeReply(answer: WholeAnswer, answered: AnsweredAttempt)
       text = router ? JSON.stringify({ ...written, router }) : own
       return writing.responseToStore(written, own)
     })
-    handle.produced?.(completionTokens(usage))
+    handle.produced?.(completionTokens(usage), cost.estimated === true)
     return text
   } catch (thrown) {
-    return await answered.giveUp(received(answered, reply, false), thrown)
+    return await answered.giveUp(received(answered, reply), thrown)
   }
 }
 
-/** Returns the usage of a reply as far as it arrived. */
-function received(answered: AnsweredAttempt, reply: Reply, complete: boolean): ReceivedReply {
+/** Returns the usage of a whole reply. */
+function received(answered: AnsweredAttempt, reply: Reply): ReceivedReply {
   const { target, attempts, dropped, times, served } = answered
-  return { target, attempts, dropped, times, served, measured: measured(answered, reply, complete) }
+  return { target, attempts, dropped, times, served, measured: measured(answered, reply, { complete: true }) }
 }
 
 /** Lets plugins change an answer; what identifies and counts it stays. */

@@ -11,13 +11,14 @@ import type { StreamFrame } from '../../upstream/stream-frames.ts'
 import { requireBounded, requireWhole } from '../attempt/broken-stream.ts'
 import { keptBy, neutralStream } from '../attempt/other-format.ts'
 import type { StreamTranslation } from '../attempt/types.ts'
+import { OpenFrames, UnseenRest } from '../attempt/unseen-rest.ts'
 import type { ReceivedReply, Settled } from '../types.ts'
 import { type AnsweredAttempt, measured, replyFacts } from './answered-attempt.ts'
 import { servedId } from './attempt-headers.ts'
 import type { Recovery, Resumed } from './recovery.ts'
 
 /** An attempt whose answer is being streamed. `own` folds its events alone, by which it is charged. */
-type Serving = { answered: AnsweredAttempt; frames: AsyncIterable<StreamFrame[]>; own: Fold; resumed?: Resumed }
+type Serving = { answered: AnsweredAttempt; frames: OpenFrames; own: Fold; resumed?: Resumed }
 
 /** Returns the client's events of a streamed answer. The ledger row is on disk before the last one; a broken reply never gets it. */
 export function streamedReply(
@@ -39,6 +40,8 @@ class StreamedReply {
   #serving: Serving
   #firstEventMs: number | undefined
   #isSettled = false
+  /** Set where the attempt ends when the broken reply is settled. */
+  #isBroken = false
   #isDamaged = false
   /** Usage of attempts that broke off. */
   #earlier: Settled[] = []
@@ -54,7 +57,7 @@ class StreamedReply {
     const keep = keptBy(target, prepared.holds)
     this.#stream = isNeutral ? neutralStream(prepared, name, keep) : translation.stream(name)
     this.#said = this.#hooks ? new Fold(foldFacts(target.provider)) : this.#shown
-    this.#serving = { answered, frames: answer.batches, own: this.#said }
+    this.#serving = { answered, frames: new OpenFrames(answer.batches, answered.overtime), own: this.#said }
     if (recovery) this.#serving.own = new Fold(foldFacts(target.provider))
   }
 
@@ -84,20 +87,22 @@ class StreamedReply {
         return whole ? answered.translation.responseToStore(whole, JSON.stringify(whole)) : undefined
       })
       this.#isSettled = true
-      answered.handle.produced?.(completionTokens(settled.usage))
+      answered.handle.produced?.(completionTokens(settled.usage), settled.cost.estimated === true)
       this.#tellPlugins(settled)
       yield last + this.#stream.end(this.#explained(this.#facts(settled)))
     } catch (thrown) {
       const { target, handle } = this.#serving.answered
       const error = withoutSecretsOf(target.provider, asRouterError(thrown))
       // An answer that no other target could continue has been counted.
-      if (!this.#isSettled) handle.failed(error)
-      await this.#settlePartial(error)
+      if (!this.#isSettled) {
+        handle.failed(error)
+        await this.#settleBroken(error)
+      }
       if (error.code !== 'client_gone') yield this.#stream.fail(prepared.explanation?.addedTo(error) ?? error)
     } finally {
-      this.#serving.answered.handle.ended()
       // A client that disconnects ends this generator at a yield: the part that was received is still paid.
-      if (!this.#isSettled) await this.#settlePartial(new RouterError('client_gone', 'The client disconnected.'))
+      if (!this.#isSettled) await this.#settleBroken(new RouterError('client_gone', 'The client disconnected.'))
+      else if (!this.#isBroken) this.#serving.answered.handle.ended()
     }
   }
 
@@ -154,12 +159,13 @@ class StreamedReply {
 
   /** Resumes the answer at another target, where the rules of the name allow it and one can. */
   async #resume(error: RouterError): Promise<boolean> {
-    const { answered } = this.#serving
+    const { answered, frames } = this.#serving
     const { handle, settlement } = answered
     const recovery = this.#recovery
     if (!recovery?.canFollow(answered, error, this.#said.reply())) return false
     handle.failed(error)
     handle.ended()
+    frames.close()
     const charged = settlement.cutAttempt(this.#received(false, error.billed), error)
     this.#isSettled = true
     let attempts = answered.attempts
@@ -169,7 +175,11 @@ class StreamedReply {
       attempts = resumed.attempts
     } finally {
       // However the others ended, this is the row of the call, and the end of its reservation.
-      if (this.#isSettled) await settlement.charged({ ...answered, attempts }, error)
+      if (this.#isSettled) {
+        const charging = settlement.charged({ ...answered, attempts }, error)
+        if (settlement.isReadingOn) answered.prepared.call.outlive(charging)
+        else await charging
+      }
     }
     return false
   }
@@ -179,27 +189,41 @@ class StreamedReply {
     this.#earlier.push(charged)
     const { target } = resumed.answered
     const own = new Fold(foldFacts(target.provider))
-    this.#serving = { answered: resumed.answered, frames: resumed.answer.batches, own, resumed }
+    const frames = new OpenFrames(resumed.answer.batches, resumed.answered.overtime)
+    this.#serving = { answered: resumed.answered, frames, own, resumed }
     return true
   }
 
-  #received(complete: boolean, billed?: Usage): ReceivedReply {
+  #received(complete: boolean, billed?: Usage, unseenTokens = 0): ReceivedReply {
     const { answered, own } = this.#serving
     const reply = billed ? { ...own.reply(), usage: mergeUsage(own.usage, billed) } : own.reply()
     const served = answered.served ?? answered.servedBy(answered.target, reply.model)
     return {
       ...answered,
       served,
-      measured: measured(answered, reply, complete),
+      measured: measured(answered, reply, { complete, unseenTokens }),
       ...(this.#firstEventMs !== undefined && { firstEventMs: this.#firstEventMs }),
       ...(this.#isDamaged && { damaged: true }),
     }
   }
 
-  async #settlePartial(error: RouterError): Promise<void> {
-    if (this.#isSettled) return
+  /** Settles a reply that broke off and ends its attempt: at once, or, while its provider may still count it, after the response. */
+  async #settleBroken(error: RouterError): Promise<void> {
+    const { overtime, handle, prepared } = this.#serving.answered
     this.#isSettled = true
-    await this.#serving.answered.settlement.partial(this.#received(false, error.billed), error)
+    this.#isBroken = true
+    overtime?.start(error)
+    const settling = this.#settlePartial(error).finally(() => handle.ended())
+    if (overtime?.isOpen) prepared.call.outlive(settling)
+    else await settling
+  }
+
+  async #settlePartial(error: RouterError): Promise<void> {
+    const { frames, own, answered } = this.#serving
+    const rest = new UnseenRest(own)
+    if (answered.overtime) await rest.read(frames.rest(), answered.target, answered.prepared.answerBounds.bytes)
+    const isWhole = answered.overtime !== undefined && own.complete
+    await answered.settlement.partial(this.#received(isWhole, error.billed, rest.tokens), error)
   }
 
   /** Returns the facts that the client receives at the end: the usage of all attempts. */

@@ -66,6 +66,7 @@ export class Failures<Result extends Outcome> {
       attempts,
       hasRows: !isLast,
       ...(attempt?.times && { times: attempt.times }),
+      ...(isLast && attempt.rest && { rest: attempt.rest }),
     }
   }
 }

@@ -12,8 +12,8 @@ export type AttemptHandle = {
   succeeded(): void
   /** Counts a failure, where its class counts: before the answer, or one that breaks off. */
   failed(error: RouterError): void
-  /** Called when its answer is complete and has so many tokens. */
-  produced?(tokens: number): void
+  /** Called when its answer is complete and has so many tokens, by the provider's count or by an estimate. */
+  produced?(tokens: number, isEstimated?: boolean): void
   /** Called when the call has ended, in any case. */
   ended(): void
 }

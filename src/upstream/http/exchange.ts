@@ -6,7 +6,7 @@ import type { HttpRequest } from './types.ts'
 /** The status and the headers of a response. */
 export type ResponseHead = { status: number; headers: Record<string, string | string[] | undefined> }
 
-type ExchangeFacts = Pick<HttpRequest, 'timeouts' | 'signal' | 'provider' | 'onSent' | 'untilContent'>
+type ExchangeFacts = Pick<HttpRequest, 'timeouts' | 'signal' | 'provider' | 'onSent' | 'untilContent' | 'overtime'>
 
 type Reader = PromiseWithResolvers<IteratorResult<Uint8Array, undefined>>
 
@@ -22,10 +22,11 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
   #head: PromiseWithResolvers<ResponseHead> | undefined
   #firstBy: number
   readonly #endBy: number
-  readonly #abort = () => this.#stop(this.#request.signal.reason)
+  readonly #abort = () => this.#interrupt(this.#request.signal.reason)
   #controller: Dispatcher.DispatchController | undefined
   /** A body is being sent piece by piece; `#offeredAt` since when the connection has not taken the last one. */
   #isSending = false
+  #isSent = false
   #offeredAt: number | undefined
   /** Chunks that have arrived and are not read, and their total length. */
   #chunks: Uint8Array[] = []
@@ -40,10 +41,12 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
   #seenWaiting: number | undefined
   #hasEnded = false
   #error: RouterError | undefined
+  /** Set in overtime: why the call is over, and when the answer is no longer read. */
+  #interruption: { error: RouterError; endBy: number } | undefined
 
-  constructor({ timeouts, signal, provider, onSent, untilContent }: ExchangeFacts, deadlines: Deadlines) {
+  constructor({ timeouts, signal, provider, onSent, untilContent, overtime }: ExchangeFacts, deadlines: Deadlines) {
     // Not the body: a response may take long.
-    this.#request = { timeouts, signal, provider, onSent, untilContent: untilContent === true }
+    this.#request = { timeouts, signal, provider, onSent, untilContent: untilContent === true, overtime }
     this.#deadlines = deadlines
     const { now } = deadlines
     const { firstEventMs, totalMs } = timeouts
@@ -68,7 +71,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
 
   /** Sends the request and waits for the head of the response. */
   begin(dispatcher: Dispatcher, options: Dispatcher.DispatchOptions): Promise<ResponseHead> {
-    const { signal } = this.#request
+    const { signal, overtime } = this.#request
+    overtime?.attach((error) => this.#interrupt(error))
     const head = Promise.withResolvers<ResponseHead>()
     this.#head = head
     if (signal.aborted) {
@@ -90,6 +94,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
   onRequestSent(): void {
     if (this.#isSending) this.#firstBy = this.#deadlines.now + this.#request.timeouts.firstEventMs
     this.#isSending = false
+    this.#isSent = true
     this.#request.onSent?.()
   }
 
@@ -149,6 +154,10 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
   }
 
   checkLimits(now: number): void {
+    if (this.#interruption) {
+      if (now >= this.#interruption.endBy) this.#stop(this.#interruption.error)
+      return
+    }
     const { firstEventMs, betweenEventsMs, totalMs } = this.#request.timeouts
     if (now >= this.#endBy) this.#expire(`did not finish within ${totalMs} ms`)
     else if (!this.#hasBegun) {
@@ -167,7 +176,17 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
 
   #expire(what: string): void {
     const { provider } = this.#request
-    this.#stop(new RouterError('provider_timeout', `The provider ${what}.`, { provider }))
+    this.#interrupt(new RouterError('provider_timeout', `The provider ${what}.`, { provider }))
+  }
+
+  /** Ends the exchange because the call is over; an answer that has overtime is read on, and nothing else limits it any more. */
+  #interrupt(reason: unknown): void {
+    if (this.#interruption || this.#hasEnded) return
+    const { overtime } = this.#request
+    const error = this.#errorFor(reason)
+    const isReadOn = overtime && this.#isSent && overtime.begin(error, () => this.#stop(error))
+    if (isReadOn) this.#interruption = { error, endBy: this.#deadlines.now + overtime.ms }
+    else this.#stop(error)
   }
 
   /** Ends the exchange although its response is not complete, and closes the connection: data that has arrived is not read. */
@@ -184,6 +203,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
     this.#error = error
     this.#deadlines.delete(this)
     this.#request.signal.removeEventListener('abort', this.#abort)
+    if (this.#interruption) this.#request.overtime?.ended()
     if (error) this.#head?.reject(error)
     this.#wakeReader()
   }

@@ -1,5 +1,6 @@
 import type { Timeouts } from '../../manifest/provider.ts'
 import type { BodyBytes } from '../outgoing-body.ts'
+import type { Overtime } from './overtime.ts'
 
 /** A method of a request to a provider. */
 export type HttpMethod = 'GET' | 'POST' | 'DELETE'
@@ -23,6 +24,8 @@ export type HttpRequest = {
   onSent?: (() => void) | undefined
   /** Set for a request that is not sent again on a fresh connection when a kept one turns out to be closed. */
   once?: boolean
+  /** Set where the answer is read on after the call is over. */
+  overtime?: Overtime | undefined
 }
 
 /**
