@@ -3,8 +3,8 @@ import { duration, durationForm } from './duration.ts'
 import { Flights } from './flights.ts'
 import { openKept } from './kept.ts'
 import { isCacheable, keyOf, type Share } from './key.ts'
-import { isWhole } from './whole.ts'
 import { preferencesOf } from './preferences.ts'
+import { isWhole } from './whole.ts'
 
 type Options = {
   ttl: string

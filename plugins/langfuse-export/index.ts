@@ -1,6 +1,6 @@
 import { type CallRecord, definePlugin, type JsonObject, type PluginCall } from 'inference-router/plugin'
 import { Batches } from './batches.ts'
-import { eventsOf, type CallContents } from './events.ts'
+import { type CallContents, eventsOf } from './events.ts'
 
 type Options = {
   url: string

@@ -59,7 +59,13 @@ const greeting: CallKind<Read, Greeted> = {
     name: 'endpoint for greetings',
   }),
   promptTokens: ({ request }) => promptTokensOf(request),
-  restricted: ({ request: { unread } }) => ({ api: 'chat', operation: 'complete', body: unread, mayStore: false, resources: { body: unread, uses: [] } }),
+  restricted: ({ request: { unread } }) => ({
+    api: 'chat',
+    operation: 'complete',
+    body: unread,
+    mayStore: false,
+    resources: { body: unread, uses: [] },
+  }),
   reserve(applicant, services) {
     const { read, at, counted } = applicant
     const usage = most(read.request, counted)
@@ -87,6 +93,7 @@ const greeting: CallKind<Read, Greeted> = {
       const counted = usage && { input: usage.prompt_tokens, output: usage.completion_tokens }
       return { body: answer.body, usage: counted ?? { input: 10 }, estimated: counted === undefined, exhaustedMs }
     },
+    measure: ({ usage, estimated }) => ({ usage, estimated }),
     reportedModel: ({ body }) => (typeof body.model === 'string' ? body.model : undefined),
     async reply({ answer, settlement, headers, ...attempt }) {
       const measured = { usage: answer.usage, estimated: answer.estimated }

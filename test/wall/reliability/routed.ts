@@ -44,7 +44,7 @@ export function routed({ decide, mode, time, targets: count, random }: Options):
         targets: [first, ...others],
         rules,
         signal,
-        caller: { organization: 'one', isLow: false },
+        caller: { organization: 'one', key: 'one', isLow: false },
         kind: callClass('chat', mode === 'streamed', 100),
         attempt: async (target, limits) => {
           if (target === first) way.asked.push(time.now)
