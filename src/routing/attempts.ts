@@ -206,7 +206,7 @@ class Attempts<Result extends Outcome> {
     const isOpen = others.some((one) => this.#isOpen(one, true))
     const limitsIn = (leftMs: number) => limitsBefore(following, { leftMs, target: candidate.target, rules, isOpen })
     const name = kind?.streams ? 'firstEventMs' : 'wholeMs'
-    const limits = following > 0 ? limitsIn(leftMs) : {}
+    const limits: AttemptLimits = following > 0 ? limitsIn(leftMs) : {}
     candidate.isHurried = rules.isTotalOfCaller === true && (limits[name] ?? Infinity) < limitsIn(Infinity)[name]
     return { ...limits, ...(Number.isFinite(leftMs) && { totalMs: Math.max(1, Math.ceil(leftMs)) }) }
   }

@@ -9,6 +9,7 @@ import { ConcurrencyLimiters } from '../../src/routing/health/concurrency-limite
 import { Health } from '../../src/routing/health/health.ts'
 import { RetryBudget } from '../../src/routing/health/retries.ts'
 import { callClass, Measurements } from '../../src/routing/measurements.ts'
+import type { Targets } from '../../src/routing/names/resolve.ts'
 import type { AttemptLimits, RoutingState } from '../../src/routing/types.ts'
 
 const minutes = {
@@ -271,14 +272,17 @@ describe('whether the client may try again', () => {
 
 describe('time', () => {
   /** Calls whose targets never answer, with so much time; the state has what they have found out. */
-  async function silent(rules: Partial<RoutingRules>, { streams = false, calls = 1, targets = [a, b] as const } = {}) {
+  async function silent(
+    rules: Partial<RoutingRules>,
+    { streams = false, calls = 1, targets = [a, b] }: { streams?: boolean; calls?: number; targets?: Targets } = {},
+  ) {
     const state = fresh()
     const waited: number[] = []
     for (let at = 0; at < calls; at++) {
       const name = streams ? 'firstEventMs' : 'wholeMs'
       await tryTargets<{ dropped: string[]; error: RouterError }>(
         {
-          targets: [...targets],
+          targets,
           rules: { ...defaultRouting, ...rules },
           signal: new AbortController().signal,
           caller: { organization: 'o', isLow: false },

@@ -31,16 +31,11 @@ describe.each(faults)('%s: a call through the router succeeds as often as a dire
     expect(problems).toEqual([])
   })
 
-  test(
-    'in 2,000 calls of each cell',
-    slow,
-    async () => {
-      const problems = []
-      for (const cell of own) problems.push(...(await shortfall(cell, 2_000)))
-      expect(problems).toEqual([])
-    },
-    limit(600_000),
-  )
+  test('in 2,000 calls of each cell', { ...slow, timeout: limit(600_000) }, async () => {
+    const problems = []
+    for (const cell of own) problems.push(...(await shortfall(cell, 2_000)))
+    expect(problems).toEqual([])
+  })
 })
 
 describe('while the provider is down for 20 s', () => {

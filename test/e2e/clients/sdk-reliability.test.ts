@@ -199,8 +199,8 @@ describe.each(['openai', 'anthropic'] as const)('the SDK of %s', (sdk) => {
     const got: Got =
       fault === 'cut'
         ? { kind: 'broken answer' }
-        : Number.parseInt(fault, 10) > 0
-          ? { kind: 'error', status: Number.parseInt(fault, 10), headers: {} }
+        : Number.parseInt(String(fault), 10) > 0
+          ? { kind: 'error', status: Number.parseInt(String(fault), 10), headers: {} }
           : { kind: 'broken connection' }
     const { tries } = await time.run(callBySdk(sdk, async () => got, { time, random: () => 0.5 }))
     for (const mode of ['whole', 'streamed'] as const) {
