@@ -149,7 +149,7 @@ export function withoutStack<Made extends Error>(make: () => Made): Made {
   }
 }
 
-/** Maximum wait that clients are told to make: SDKs do not wait for longer either. Milliseconds. */
+/** Maximum wait that clients are asked for: SDKs do not wait for longer either. Milliseconds. */
 const maxSoonMs = 60_000
 
 /** Any thrown value as a RouterError; an unexpected one becomes `internal`, without its details. */

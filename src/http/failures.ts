@@ -32,7 +32,7 @@ export function failWith({ log, onThrown }: ServerContext): ErrorHandler {
   }
 }
 
-/** Returns the headers that tell a client when to send the same call again, or not to. */
+/** Returns the headers that say when a client may send the same call again, or that it must not. */
 export function retryHeaders({ status, retryAfterMs, mayBeRetried }: RouterError): { [name: string]: string } {
   const retryMs = retryAfterMs ?? (status === 429 ? 1_000 : undefined)
   return {

@@ -13,9 +13,17 @@ const more: readonly Step[] = [
     fact: 'a call by a policy fails with a 502 when the total time of the policy is over',
     async check(route, world) {
       const asking = { model: policyOf(route, 'brief') }
+      world.acts.two.push(() => {})
       const ended = callBoth(route, world, [() => {}], asking)
       const { status, json } = await within(3_000, 'the time of the policy', ended)
       expect([status, json?.error?.code]).toEqual([502, 'provider_timeout'])
+    },
+  },
+  {
+    fact: 'a silent target leaves the next one time to serve within the total time of the policy',
+    async check(route, world) {
+      const { status } = await callBoth(route, world, [() => {}], { model: policyOf(route, 'brief') })
+      expect([status, asked(world)]).toEqual([200, ['one', 'two']])
     },
   },
   {

@@ -113,7 +113,7 @@ function policies(): JsonObject {
       made[`session-${format}-${api}`] = { targets, sticky: 'session' }
       made[`larger-${format}-${api}`] = { targets: [`one-${format}/${api}-small`, targets[1]] }
       made[`whole-${format}-${api}`] = { targets, on_cut: 'hold' }
-      made[`brief-${format}-${api}`] = { targets, total: `${limit(200)}ms` }
+      made[`brief-${format}-${api}`] = { targets, total: `${limit(400)}ms` }
       made[`user-${format}-${api}`] = { targets, sticky: 'user' }
       made[`weighted-${format}-${api}`] = {
         targets: [{ target: targets[0], weight: 0 }, targets[1]],

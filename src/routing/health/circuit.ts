@@ -100,7 +100,7 @@ export class Circuit {
    * such a call may. Otherwise the pace decides.
    */
   lastResortMs(now: number, settings: HealthSettings, caller?: string): number {
-    const isFree = !this.isDown(now, settings, caller) || this.#isTrialAllowed(now, settings, caller)
+    const isFree = !this.isDown(now, settings, caller) || this.#isTrialAllowed(settings)
     const waitMs = isFree ? 0 : this.#pace.waitMs(now)
     if (waitMs === 0) return 0
     const closings = [this.#refusing, this.#paused].filter((closing) => closing.concerns(caller))
@@ -113,16 +113,15 @@ export class Circuit {
    */
   beginLastResort(now: number, settings: HealthSettings, caller?: string): boolean {
     if (!this.isDown(now, settings, caller)) return false
-    const isTrial = this.#isTrialAllowed(now, settings, caller)
+    const isTrial = this.#isTrialAllowed(settings)
     if (isTrial) this.beginTrial()
     else this.#pace.take(now)
     return isTrial
   }
 
-  /** Checks whether it is open only because it refuses calls: it gives its reason to everybody who asks, one after the other. */
-  #isTrialAllowed(now: number, settings: HealthSettings, caller?: string): boolean {
-    const isBusy = this.#paused.concerns(caller) && now < this.#paused.until
-    return this.isFree && !isBusy && this.#inARow < settings.inARow && this.#refusing.concerns(caller)
+  /** Checks whether it is down only because it is busy or refuses calls: it says so itself to everybody who asks, one after the other. */
+  #isTrialAllowed(settings: HealthSettings): boolean {
+    return this.isFree && this.#inARow < settings.inARow
   }
 
   /** Checks whether the last calls have all failed, or it said that it takes none. */

@@ -1,7 +1,7 @@
 /**
  * Pace of the calls to a target that seems to be down, where they have no other target: a token bucket. It protects the provider from many
  * clients that all try again, and leaves a single one all its tries. The longer no call has failed, the faster it becomes, as the calls
- * under way seem to succeed then: answers that take long do not keep others waiting. Times are milliseconds of one monotonic clock.
+ * in flight seem to succeed then: answers that take long do not keep others waiting. Times are milliseconds of one monotonic clock.
  */
 export class Pace {
   #tokens = burst
