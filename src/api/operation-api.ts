@@ -9,7 +9,7 @@ import type { FetchedFiles } from './media-address.ts'
 
 /** A body as the client sent it: JSON, or the fields and files of a form. */
 export type OperationBody =
-  | { json: unknown; /** The length of its text, where that is known. */ bytes?: number }
+  | { json: unknown /** The length of its text, where that is known. */; bytes?: number }
   | { fields: readonly (readonly [name: string, value: string])[]; files: readonly UploadedFile[] }
 
 /** Size limits of a form: bytes of one file, number of files, and bytes of all (default: those of all files). */

@@ -19,7 +19,10 @@ function opened() {
   const conversations = openConversations(store, store.organizations.retention)
   const ask = async (body: JsonObject) => await conversations.open(responses, organization, { model: 'm', ...body })
   /** Keeps a response, as after a call to a provider. */
-  const made = async (id: string, { input = 'Hi', output = [], by = foreign, keptThere = false, ...body }: Made = {}) => {
+  const made = async (
+    id: string,
+    { input = 'Hi', output = [], by = foreign, keptThere = false, ...body }: Made = {},
+  ) => {
     const response = { id, object: 'response', status: 'completed', store: keptThere, output }
     const target = { provider: by, model: 'm' } as Target
     const sameFormat = by.sameAs === 'responses'
@@ -108,7 +111,10 @@ describe('the request of a turn', () => {
       store.responses.write({ ...first, id: `resp_${index}`, previous: `resp_${index - 1}` })
     const asking = (id: string) => () => ask({ input: 'x', previous_response_id: id })
     expect(await failureOf(asking('resp_999'))).toBeUndefined()
-    expect(await failureOf(asking('resp_1000'))).toMatchObject({ code: 'invalid_request', param: 'previous_response_id' })
+    expect(await failureOf(asking('resp_1000'))).toMatchObject({
+      code: 'invalid_request',
+      param: 'previous_response_id',
+    })
     const large = JSON.stringify([says('x'.repeat(17 * 1024 * 1024))])
     store.responses.write({ ...first, id: 'large_1', input: large })
     store.responses.write({ ...first, id: 'large_2', input: large, previous: 'large_1' })
@@ -164,7 +170,9 @@ describe('the body for a provider of the same format', () => {
     const { ask, made } = opened()
     const output = [thinks('rs_1'), thinks('rs_2', 'sealed'), says('First')]
     await made('resp_1', { input: 'One', output, by: here, keptThere })
-    const { input, previous_response_id } = (await ask({ input: 'Two', previous_response_id: 'resp_1' })).bodyFor(provider)
+    const { input, previous_response_id } = (await ask({ input: 'Two', previous_response_id: 'resp_1' })).bodyFor(
+      provider,
+    )
     const signed = provider === here ? [thinks('rs_2', 'sealed')] : []
     const text = (content: string) => ({
       type: 'message',
@@ -257,7 +265,10 @@ describe('the stored turn', () => {
   test('are the items that were new in the turn, and the response as it was answered', async () => {
     const { made } = opened()
     await made('resp_1', { input: 'One' })
-    const storedResponse = await made('resp_2', { input: [{ role: 'user', content: 'Two' }], previous_response_id: 'resp_1' })
+    const storedResponse = await made('resp_2', {
+      input: [{ role: 'user', content: 'Two' }],
+      previous_response_id: 'resp_1',
+    })
     expect(storedResponse).toMatchObject({ previous: 'resp_1', model: 'foreign/m', provider: 'foreign', native: false })
     expect(JSON.parse(storedResponse.input)).toEqual([{ role: 'user', content: 'Two' }])
   })

@@ -85,7 +85,10 @@ testEach(Object.entries(largeRequests), { slowIf: ([path]) => path !== fast })(
       let excesses: string[] = []
       // Too much is measured three times: a machine has other work as well.
       for (let time = 0; time < 3; time++) {
-        const { admitted, all, status, text } = await router.measure({ ...request, headers: { 'content-type': request.type } })
+        const { admitted, all, status, text } = await router.measure({
+          ...request,
+          headers: { 'content-type': request.type },
+        })
         excesses = []
         if (all.sliceMs > mostAtOnceMs + once)
           excesses.push(`${Math.round(all.sliceMs)} ms at a time, parsing takes ${Math.round(once)}`)

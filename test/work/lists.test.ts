@@ -81,14 +81,23 @@ describe('with as much of everything as an organization may have', slow, () => {
   test.each([
     ['the models', () => ({ path: '/v1/models', headers: {} })],
     ['all models', () => ({ path: '/v1/models/all', headers: {} })],
-    ['the models for the Messages API', () => ({ path: '/v1/models?limit=1000', headers: { 'anthropic-version': 'x' } })],
-    ['the models of a key with a long access list', () => ({ path: '/v1/models', headers: { authorization: `Bearer ${narrow}` } })],
+    [
+      'the models for the Messages API',
+      () => ({ path: '/v1/models?limit=1000', headers: { 'anthropic-version': 'x' } }),
+    ],
+    [
+      'the models of a key with a long access list',
+      () => ({ path: '/v1/models', headers: { authorization: `Bearer ${narrow}` } }),
+    ],
     ['one model', () => ({ path: '/v1/models/a1999', headers: {} })],
     ['the policies', () => ({ path: '/v1/manage/policy', headers: {} })],
     ['the aliases', () => ({ path: '/v1/manage/alias', headers: {} })],
     ['the keys', () => ({ path: '/v1/manage/apikey', headers: {} })],
     ['the log of changes', () => ({ path: '/v1/manage/audit', headers: {} })],
-    ['a mistyped alias', () => ({ path: '/v1/manage/alias', headers: json, body: `{"name":"x","target":"${'p1'.repeat(40)}"}` })],
+    [
+      'a mistyped alias',
+      () => ({ path: '/v1/manage/alias', headers: json, body: `{"name":"x","target":"${'p1'.repeat(40)}"}` }),
+    ],
     ['a call through an alias', () => ({ path: '/v1/chat/completions', headers: json, body: chat })],
   ] as const)('%s: no more than a moment at a time, and no more than a second', async (_, call) => {
     let excesses: string[] = []
@@ -101,7 +110,8 @@ describe('with as much of everything as an organization may have', slow, () => {
       excesses = []
       if (all.sliceMs > mostAtOnceMs) excesses.push(`${Math.round(all.sliceMs)} ms at a time`)
       if (all.loopMs > mostMs) excesses.push(`${Math.round(all.loopMs)} ms`)
-      if (process.env.WORK_LOG) console.log(call().path, status, text.length, Math.round(all.sliceMs), Math.round(all.loopMs))
+      if (process.env.WORK_LOG)
+        console.log(call().path, status, text.length, Math.round(all.sliceMs), Math.round(all.loopMs))
       if (excesses.length === 0) break
     }
     expect(excesses).toEqual([])

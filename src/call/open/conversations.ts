@@ -53,7 +53,8 @@ export function openConversations(store: StoredTurns, retentionOf: (organization
           mayStore,
           responseToStore(response, text, { target, sameFormat, storesItself }) {
             const { id, status } = response
-            if (!stores || typeof id !== 'string' || (status !== 'completed' && status !== 'incomplete')) return undefined
+            if (!stores || typeof id !== 'string' || (status !== 'completed' && status !== 'incomplete'))
+              return undefined
             const createdAt = Date.now()
             const { slug } = target.provider
             return {
