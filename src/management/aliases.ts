@@ -3,7 +3,7 @@ import { aliasNameProblem } from '../core/names.ts'
 import { audited } from '../store/audit.ts'
 import type { Alias } from '../store/names.ts'
 import type { OrganizationRules } from '../store/rules.ts'
-import { limitsOf, requireRoom } from './creation-limits.ts'
+import { limitsOf, requireCapacity } from './creation-limits.ts'
 import { json, type ManagementContext, type ManageRoute, missing, noContent, pathPart, rulesOf } from './manage.ts'
 import { type ModelDirectory, modelsBehind, refuseOutsideEu, targetCheck } from './names.ts'
 import { pageOf } from './page.ts'
@@ -37,7 +37,7 @@ export function aliasRoutes(context: ManagementContext): ManageRoute[] {
         const replaced = audited(store, request.key.id, () => {
           refuseWrongTarget({ name, target }, directory(), rulesOf(store, organization))
           const before = names.alias(organization, name)
-          if (!before) requireRoom('aliases', names.countAliases(organization), limitsOf(context))
+          if (!before) requireCapacity('aliases', names.countAliases(organization), limitsOf(context))
           const after = entry(names.setAlias(organization, { name, target }))
           const action = before ? 'alias.change' : 'alias.create'
           return {

@@ -10,7 +10,7 @@ export function limitsOf({ watch }: { watch: Pick<Watch, 'current'> }): Creation
 }
 
 /** Throws RouterError 400 where an organization that has so many records of a kind cannot create another one. */
-export function requireRoom(
+export function requireCapacity(
   kind: 'keys' | 'groups' | 'aliases' | 'policies',
   count: number,
   limits: CreationLimits,

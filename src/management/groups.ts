@@ -4,7 +4,7 @@ import { usdOf } from '../money/usd.ts'
 import { audited } from '../store/audit.ts'
 import type { Group } from '../store/groups.ts'
 import type { Store } from '../store/open.ts'
-import { limitsOf, requireRoom } from './creation-limits.ts'
+import { limitsOf, requireCapacity } from './creation-limits.ts'
 import { limitUsd, stateEntry, timeText } from './key-entry.ts'
 import { refuseLast } from './keys.ts'
 import {
@@ -47,7 +47,7 @@ export function groupRoutes(context: ManagementContext): ManageRoute[] {
         const { organization } = request
         const created = uniqueName('name', () =>
           audited(store, request.key.id, () => {
-            requireRoom('groups', store.groups.count(organization), limitsOf(context))
+            requireCapacity('groups', store.groups.count(organization), limitsOf(context))
             const group = store.groups.create({ organization, name, monthlyLimitNano })
             return {
               result: group,

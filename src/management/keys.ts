@@ -14,7 +14,7 @@ import {
   type Permissions,
 } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
-import { limitsOf, requireRoom } from './creation-limits.ts'
+import { limitsOf, requireCapacity } from './creation-limits.ts'
 import { keyEntry, wholeKeyEntry } from './key-entry.ts'
 import {
   json,
@@ -50,7 +50,7 @@ export function keyRoutes(context: ManagementContext): ManageRoute[] {
         const secret = newSecret()
         const createdBy = { id: request.key.id, email: '' }
         const created = audited(store, request.key.id, () => {
-          requireRoom('keys', store.keys.count(request.organization), limitsOf(context))
+          requireCapacity('keys', store.keys.count(request.organization), limitsOf(context))
           const key = store.keys.create({ ...properties, ...storedSecret(secret), createdBy })
           return {
             result: key,

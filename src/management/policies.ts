@@ -18,7 +18,7 @@ import { hasNoWeight, policyOf, type RoutingFile, type TargetFile, targetName } 
 import { afterBlocks, afterCuts, maxRetries, maxWeight, sorts, stickiness } from '../core/routing/rules.ts'
 import { audited } from '../store/audit.ts'
 import type { NamedPolicy } from '../store/names.ts'
-import { limitsOf, requireRoom } from './creation-limits.ts'
+import { limitsOf, requireCapacity } from './creation-limits.ts'
 import {
   json,
   type ManagementContext,
@@ -48,7 +48,7 @@ export function policyRoutes(context: ManagementContext): ManageRoute[] {
       if (before && isNew) {
         throw invalid(`There is already a policy '${policy.id}'; PUT /v1/manage/policy/${policy.id} changes it.`, 'id')
       }
-      if (!before) requireRoom('policies', names.countPolicies(request.organization), limitsOf(context))
+      if (!before) requireCapacity('policies', names.countPolicies(request.organization), limitsOf(context))
       const after = entry(names.setPolicy(request.organization, policy))
       const action = before ? 'policy.change' : 'policy.create'
       return {

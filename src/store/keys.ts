@@ -206,9 +206,9 @@ function keyReader(db: Connection) {
     ): boolean => others[area].get(organization, id, at) !== undefined,
     /** The number of the keys of a group that are neither deleted nor revoked. */
     countOfGroup: (group: string): number => countOfGroup.get(group) ?? 0,
-    /** The permissions that those keys have, each combination once. */
+    /** The permissions of the keys of a group, each combination once. */
     permissionsOfGroup: (group: string): Permissions[] => permissionsOfGroup.all(group),
-    /** Those keys. */
+    /** The keys of a group that are neither deleted nor revoked, the oldest first. */
     ofGroup: (group: string): GroupKey[] =>
       ofGroup.all(group).map(({ id, organization, manage, completions, operate, expires_at, revoked_at }) => ({
         id,

@@ -77,7 +77,7 @@ describe('a request', () => {
       'POST',
       '/v1/x/m',
       'application/json',
-      '{"cut":"\\ufffd","bytes":1}',
+      '{"cut":"\ufffd","bytes":1}',
     ])
   })
 

@@ -13,7 +13,7 @@ const numRuns = Number(process.env.WORK_RUNS ?? 1)
 const seedOf = (path: string) => Object.keys(largeRequests).indexOf(path) * 7_919 + Number(process.env.WORK_SEED ?? 1)
 
 /** The path that the fast suite tries. */
-const fast = '/v1/embeddings'
+const fast = '/v1/rerank'
 
 /** Longest time for which a request may hold the event loop at a time, and what it may take before it is admitted. Milliseconds. */
 const [mostAtOnceMs, mostBeforeMs] = [100, 1_000]
