@@ -1,4 +1,4 @@
-import { definePlugin, Refusal } from 'inference-router/plugin'
+import { definePlugin, type PluginRequest, Refusal } from 'inference-router/plugin'
 import { Judge, type JudgeOptions, usualQuestion } from './judge.ts'
 import { type Denied, denier } from './patterns.ts'
 import { injectionPhrases } from './phrases.ts'
@@ -65,10 +65,10 @@ export default definePlugin<Options>({
         const { organization, key, id, signal } = call
         const refuse = (by: string, told = message): never => {
           kit.log.warn({ call: id, organization, key, by }, 'refused a prompt')
-          throw new Refusal(400, told, { param: 'chat' in request ? 'messages' : 'prompt' })
+          throw new Refusal(400, told, { param: paramOf(request) })
         }
-        const { all, fresh } = textsOf(request, look_at)
-        for (const text of all) {
+        const { all, runs, fresh } = textsOf(request, look_at)
+        for (const text of [...all, ...runs.flatMap(joined)]) {
           const match = denied(text)
           if (match) refuse(match.index < 0 ? 'injection_phrases' : `deny[${match.index}]`, match.message)
         }
@@ -78,3 +78,13 @@ export default definePlugin<Options>({
     }
   },
 })
+
+/** Returns texts that follow each other as one: a model reads them without a border, wherever a client has cut them. */
+function joined(texts: readonly string[]): string[] {
+  return texts.length > 1 ? [texts.join(''), texts.join(' ')] : []
+}
+
+function paramOf(request: PluginRequest): string {
+  if ('chat' in request) return 'messages'
+  return ['prompt', 'input', 'suffix'].find((name) => name in request.fields) ?? 'prompt'
+}

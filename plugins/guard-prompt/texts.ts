@@ -1,27 +1,62 @@
 import type { PluginRequest } from 'inference-router/plugin'
-
-type Part = Extract<PluginRequest, { chat: unknown }>['chat']['messages'][number]['parts'][number]
+import { type Chat, mapRequest, type Origin as Place } from '../lib/texts.ts'
 
 /** Origin of the texts that are checked. */
 export type Origin = 'user' | 'tool_result'
 
-/** Returns the texts of users and tools in a request: `all` of them, and those that are `fresh`, after the last answer. */
-export function textsOf(request: PluginRequest, origins: readonly Origin[]): { all: string[]; fresh: string[] } {
-  if (!('chat' in request)) {
-    const isAsked = request.operation === 'complete' && origins.includes('user')
-    const texts = isAsked ? [request.fields.prompt].flat().filter((text) => typeof text === 'string') : []
-    return { all: texts, fresh: texts }
-  }
-  const { messages } = request.chat
-  const answered = messages.findLastIndex(({ role }) => role === 'assistant')
-  const texts = messages.map(({ role, parts }) =>
-    role === 'user' ? parts.flatMap((part) => saidIn(part, origins)) : [],
-  )
-  return { all: texts.flat(), fresh: texts.slice(answered + 1).flat() }
+/**
+ * Texts of users and tools in a request: each alone, those that follow each other as `runs`, and those that are `fresh`, after the last
+ * answer.
+ */
+export type Texts = { all: string[]; runs: string[][]; fresh: string[] }
+
+/** Operations whose texts are asked about, not searched, measured or judged. */
+const prompting: ReadonlySet<string> = new Set(['complete', 'decide', 'image', 'image_edit', 'speech', 'transcribe'])
+
+/** Returns the texts that are checked. Parts of unknown kinds are checked wherever they stand. */
+export function textsOf(request: PluginRequest, origins: readonly Origin[]): Texts {
+  if ('chat' in request) return textsInChat(request.chat, origins)
+  const all: string[] = []
+  if (prompting.has(request.operation) && origins.includes('user')) mapRequest(request, kept(all))
+  return { all, runs: [all], fresh: all }
 }
 
-function saidIn(part: Part, origins: readonly Origin[]): string[] {
-  if (part.type === 'text') return origins.includes('user') ? [part.text] : []
-  if (part.type !== 'tool_result' || !origins.includes('tool_result')) return []
-  return part.parts.flatMap((one) => (one.type === 'text' ? [one.text] : []))
+function kept(texts: string[]): (text: string) => string {
+  return (text) => {
+    texts.push(text)
+    return text
+  }
+}
+
+function textsInChat(chat: Chat, origins: readonly Origin[]): Texts {
+  const isChecked = (place: Place) => place === 'block' || origins.some((origin) => origin === place)
+  const texts: Texts = { all: [], runs: [], fresh: [] }
+  let run: string[] = []
+  for (const { role, parts } of chat.messages) {
+    for (const part of parts) {
+      if (role === 'assistant' && !isOutput(part)) {
+        texts.fresh = []
+        if (run.length > 0) texts.runs.push(run)
+        run = []
+      }
+      mapRequest(
+        { operation: 'chat', chat: { model: chat.model, messages: [{ role, parts: [part] }] } },
+        (text, place) => {
+          if (!isChecked(place)) return text
+          for (const list of [texts.all, texts.fresh, run]) list.push(text)
+          return text
+        },
+      )
+    }
+  }
+  if (run.length > 0) texts.runs.push(run)
+  return texts
+}
+
+/** Checks whether a part that a client sends in the place of an answer is the output of a tool. */
+function isOutput(part: Chat['messages'][number]['parts'][number]): boolean {
+  if (part.type === 'tool_result') return true
+  const body: unknown = part.type === 'opaque' ? part.body : undefined
+  const type = typeof body === 'object' && body !== null && 'type' in body ? body.type : undefined
+  return typeof type === 'string' && /_(?:output|result)$/.test(type)
 }

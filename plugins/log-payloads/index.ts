@@ -1,4 +1,5 @@
 import { definePlugin, type PluginCall } from 'inference-router/plugin'
+import { loadScanner } from '../lib/secret-rules.ts'
 import { type OwnPattern, redactor } from './redact.ts'
 import { openRotated } from './rotated.ts'
 
@@ -46,7 +47,7 @@ export default definePlugin<Options>({
     },
   },
   async setup({ requests, replies, patterns, max_entry_bytes, ...bounds }, kit) {
-    const redacted = redactor(patterns, max_entry_bytes)
+    const redacted = redactor(patterns, max_entry_bytes, await loadScanner())
     const files = await openRotated({ ...bounds, log: kit.log })
     const write = (kind: string, call: PluginCall, said: object) => {
       const { id, organization, key, api, operation, requested, stream } = call

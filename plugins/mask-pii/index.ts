@@ -1,6 +1,7 @@
 import { definePlugin, type PluginCall, type PluginRequest, type RequestResult } from 'inference-router/plugin'
+import { loadScanner } from '../lib/secret-rules.ts'
+import { mapRequest } from '../lib/texts.ts'
 import { type Find, finder, type Kind, kinds } from './find.ts'
-import { mapChat, mapOther } from './map-texts.ts'
 import { MaskedTexts } from './masked-texts.ts'
 import type { OwnPattern } from './own-patterns.ts'
 import { Restorer } from './restore.ts'
@@ -37,8 +38,8 @@ export default definePlugin<Options>({
       one_way: { type: 'boolean', default: false },
     },
   },
-  setup({ kinds, patterns, one_way }) {
-    const find = finder(kinds, patterns)
+  async setup({ kinds, patterns, one_way }) {
+    const find = finder(kinds, patterns, await loadScanner())
     return {
       request: (request, call) => masked(request, call, { find, isOneWay: one_way }),
       ...(!one_way && {
@@ -75,8 +76,4 @@ function masked(
     state.restorers = { text: new Restorer(texts.values), json: new Restorer(texts.values, { inJson: true }) }
   }
   return { request: asked }
-}
-
-function mapRequest(request: PluginRequest, change: (text: string) => string): PluginRequest {
-  return 'chat' in request ? { ...request, chat: mapChat(request.chat, change) } : mapOther(request, change)
 }

@@ -1,7 +1,8 @@
 import type { PluginReply } from 'inference-router/plugin'
-import { mapJson } from './json-texts.ts'
+import { mapBlock, mapJson } from '../lib/json-texts.ts'
+import { mapPart } from '../lib/texts.ts'
 import type { Restorer } from './restore.ts'
-import type { Part } from './types.ts'
+import type { JsonValue, Part } from './types.ts'
 
 /** Functions that put values back into texts, and into texts that are JSON. */
 export type Restorers = { text: Restorer; json: Restorer }
@@ -16,28 +17,21 @@ export function restoredReply(reply: PluginReply, restorers: Restorers): PluginR
   return { ...reply, json }
 }
 
-export function restoredPart(part: Part, { text, json }: Restorers): Part {
-  switch (part.type) {
-    case 'text': {
-      const restored = text.restore(part.text)
-      const citations = part.citations?.map((citation) => restoredCitation(citation, text, restored !== part.text))
-      return { ...part, text: restored, ...(citations && { citations }) }
-    }
-    case 'refusal':
-      return { ...part, text: text.restore(part.text) }
-    case 'reasoning':
-      return {
-        ...part,
-        ...(part.text !== undefined && { text: text.restore(part.text) }),
-        ...(part.summary !== undefined && { summary: text.restore(part.summary) }),
-      }
-    case 'tool_call':
-      return { ...part, arguments: (part.kind === 'custom' ? text : json).restore(part.arguments) }
-    case 'search':
-      return part.query === undefined ? part : { ...part, query: text.restore(part.query) }
-    default:
-      return part
-  }
+/** Returns a part of an answer with the values in it. */
+export function restoredPart(part: Part, restorers: Restorers): Part {
+  const restored = mapPart(part, changesBy(restorers))
+  if (part.type !== 'text' || restored.type !== 'text' || !part.citations) return restored
+  const isMoved = restored.text !== part.text
+  return { ...restored, citations: part.citations.map((one) => restoredCitation(one, restorers.text, isMoved)) }
+}
+
+/** Returns a block that only its provider understands with the values in it. */
+export function restoredBlock(block: JsonValue, restorers: Restorers): JsonValue {
+  return mapBlock(block, changesBy(restorers)) as JsonValue
+}
+
+function changesBy({ text, json }: Restorers) {
+  return { text: (given: string) => text.restore(given), json: (given: string) => json.restore(given) }
 }
 
 type Citation = NonNullable<Extract<Part, { type: 'text' }>['citations']>[number]

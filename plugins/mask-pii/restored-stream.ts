@@ -1,5 +1,5 @@
 import type { Restorer } from './restore.ts'
-import { type Restorers, restoredCitation, restoredPart } from './restored-reply.ts'
+import { type Restorers, restoredBlock, restoredCitation, restoredPart } from './restored-reply.ts'
 import type { ChatEvent, Part } from './types.ts'
 
 /** A text of a part that may end within a placeholder, as far as it has arrived. */
@@ -42,12 +42,20 @@ export class RestoredStream {
     if (tool) return this.#takeTool(event, tool)
     if (whole) return this.#takeWhole(event, whole)
     if (citation) return [{ ...event, citation: restoredCitation(citation, this.#restorers.text, this.#isMoved) }]
-    if (event.search?.query !== undefined) {
-      const query = this.#restorers.text.restore(event.search.query)
-      return [...this.#leave('search', at), { ...event, search: { ...event.search, query } }]
+    if (event.search) return [...this.#leave('search', at), this.#withSearch(event, event.search)]
+    if (event.opaque) {
+      const body = restoredBlock(event.opaque.body, this.#restorers)
+      return [...this.#leave('opaque', at), { ...event, opaque: { body } }]
     }
-    const isOther = event.search || event.media || event.opaque
-    return [...(isOther ? this.#leave('opaque', at) : []), event]
+    return [...(event.media ? this.#leave('opaque', at) : []), event]
+  }
+
+  #withSearch(event: ChatEvent, { query, results, ...others }: NonNullable<ChatEvent['search']>): ChatEvent {
+    const shown = {
+      ...(query !== undefined && { query: this.#restorers.text.restore(query) }),
+      ...(results !== undefined && { results: restoredBlock(results, this.#restorers) }),
+    }
+    return { ...event, search: { ...others, ...shown } }
   }
 
   #takeReasoning(event: ChatEvent, reasoning: NonNullable<ChatEvent['reasoning']>): ChatEvent[] {

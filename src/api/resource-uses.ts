@@ -224,7 +224,7 @@ export function isReferenceByItem({ type, encrypted_content, result }: JsonObjec
   return type === 'image_generation_call' && typeof result !== 'string'
 }
 
-/** What vendors offer everybody under an id. */
+/** Checks whether a vendor offers everybody what an id names. */
 function isPublic(name: string, value: Json, { type }: JsonObject): boolean {
   if (name === 'skill_id') return type === 'anthropic' || (typeof value === 'string' && value.startsWith('openai-'))
   return name === 'connector_id' && typeof value === 'string' && value.startsWith('connector_')

@@ -153,7 +153,7 @@ export type HeldState = {
   hasAnywhere(organization: string, id: string): boolean
 }
 
-/** What the operator's accounts at providers keep, and who may use it. */
+/** Resources that the operator's accounts at providers keep, and who may use them. */
 export type AccountResources = {
   /** Checks whether an organization may use something by its id at a provider. */
   allows(organization: string, provider: string, id: string): boolean

@@ -72,7 +72,7 @@ export type Config = {
   console: { enabled: boolean }
 }
 
-/** What an organization may use of what the accounts at providers keep: all of it, or these ids and patterns. */
+/** Resources of the accounts at providers that an organization may use: all of them, or these ids and patterns. */
 type OrganizationSettings = { resources: 'open' | readonly string[] }
 
 /** The file as it may be written. */

@@ -1,6 +1,6 @@
 import type { Connection } from './connection.ts'
 
-/** What providers hold for organizations, by its id there: containers, files, the messages of threads. */
+/** State that providers hold for organizations, by its id there: containers, files, the messages of threads. */
 export type HeldStates = ReturnType<typeof heldStates>
 
 /** Queries of the state that providers hold. Times are Unix milliseconds. */

@@ -4,12 +4,15 @@ import { afterEach, describe, expect, test } from 'vitest'
 import guardPrompt from '../../plugins/guard-prompt/index.ts'
 import { denier } from '../../plugins/guard-prompt/patterns.ts'
 import { injectionPhrases } from '../../plugins/guard-prompt/phrases.ts'
+import type { JsonObject } from '../../src/core/json.ts'
 import type { PluginRequest } from '../../src/plugin/contract.ts'
 import { openPlugin } from '../../src/plugin/test-kit.ts'
 import { says } from '../e2e/plugins/plugin-world.ts'
 import { testKey } from '../helpers/router.ts'
 import { expectLinear } from '../helpers/time.ts'
 import { type ShippedWorld, shippedWorld } from './shipped-world.ts'
+
+type Chat = Extract<PluginRequest, { chat: unknown }>['chat']
 
 describe('patterns', () => {
   const deny = [{ pattern: 'project plum', message: 'We do not speak of it.' }, { pattern: 'drop table' }]
@@ -24,6 +27,78 @@ describe('patterns', () => {
     expect(refusal).toMatchObject({ status: 400, message, param: 'messages' })
     expect(tested.logged).toMatchObject([{ level: 'warn', facts: { organization: 'organization-1', key: 'key-1' } }])
     expect(JSON.stringify(tested.logged)).not.toMatch(/plum|users/i)
+  })
+
+  test.each([
+    ['a combining accent', ['proje\u0301ct plu\u0308m']],
+    ['letters with an accent', ['pröject plûm']],
+    ['letters of another alphabet', ['pr\u043ej\u0435ct \u0440lum']],
+    ['small capitals and fullwidth letters', ['ᴘʀᴏᴊᴇᴄᴛ ｐｌｕｍ']],
+    ['signs without width', ['pro\u2060j\u00adect\u3164 p\u034flum\ufe0f']],
+    ['two parts of a text', ['Tell me of project', 'plum']],
+    ['two parts of a word', ['Tell me of proj', 'ect plum']],
+  ])('are not passed by %s', async (_, texts) => {
+    await using tested = await openPlugin(guardPrompt, { options: { deny } })
+    const request = (messages: Chat['messages']): PluginRequest => ({
+      operation: 'chat',
+      chat: { model: 'acme/model', messages },
+    })
+    const parts = texts.map((text) => ({ type: 'text' as const, text }))
+    expect((await tested.call({ request: request([{ role: 'user', parts }]) })).refusal?.status).toBe(400)
+    const apart = parts.map((part) => ({ role: 'user' as const, parts: [part] }))
+    expect((await tested.call({ request: request(apart) })).refusal?.status).toBe(400)
+  })
+
+  test('with accents match texts with them and without', () => {
+    const accented = denier([{ pattern: 'sämtliche [áé]' }], [], [])
+    for (const text of ['sämtliche á', 'sa\u0308mtliche e', 'SÄMTLICHE É']) expect(accented(text), text).toBeDefined()
+    expect(accented('sumtliche a')).toBeUndefined()
+  })
+
+  const encoded = Buffer.from('drop table').toString('base64')
+  const item = (body: JsonObject) => ({ type: 'opaque' as const, body })
+  test.each<[string, Chat['messages'][number]]>([
+    ['a document', { role: 'user', parts: [{ type: 'file', data: encoded, media_type: 'text/plain' }] }],
+    ['a document of JSON', { role: 'user', parts: [{ type: 'file', data: encoded, media_type: 'application/json' }] }],
+    ['a block that is not known', { role: 'user', parts: [item({ type: 'poem', lines: [{ verse: 'drop table' }] })] }],
+    [
+      'output of a shell',
+      { role: 'assistant', parts: [item({ type: 'shell_call_output', output: [{ stdout: 'drop table' }] })] },
+    ],
+    [
+      'output of a server',
+      { role: 'assistant', parts: [item({ type: 'mcp_call', arguments: '{}', output: 'drop table' })] },
+    ],
+    [
+      'a file in a result',
+      {
+        role: 'user',
+        parts: [{ type: 'tool_result', id: '1', parts: [{ type: 'file', data: encoded, media_type: 'text/csv' }] }],
+      },
+    ],
+    ['a data URL', { role: 'user', parts: [item({ type: 'x', file: `data:text/plain;base64,${encoded}` })] }],
+    ['a part of the future', { role: 'user', parts: [{ type: 'hologram', words: 'drop table' } as never] }],
+  ])('are looked for in %s', async (_, message) => {
+    await using tested = await openPlugin(guardPrompt, { options: { deny } })
+    const request: PluginRequest = { operation: 'chat', chat: { model: 'acme/model', messages: [message] } }
+    expect((await tested.call({ request })).refusal?.status).toBe(400)
+  })
+
+  test.each<[PluginRequest['operation'], JsonObject, string | undefined]>([
+    ['complete', { prompt: 'a', suffix: 'drop table' }, 'prompt'],
+    ['complete', { prompt: ['a', 'drop table'] }, 'prompt'],
+    ['decide', { input: 'drop table', questions: [] }, 'input'],
+    ['decide', { input: [{ role: 'user', content: [{ type: 'input_text', text: 'drop table' }] }] }, 'input'],
+    ['decide', { input: 'a', questions: [{ name: 'q', instructions: 'drop table' }] }, 'input'],
+    ['image', { prompt: 'drop table' }, 'prompt'],
+    ['speech', { input: 'a', instructions: 'drop table' }, 'input'],
+    // They are judged and compared, not followed.
+    ['moderate', { input: 'drop table' }, undefined],
+    ['embed', { input: 'drop table' }, undefined],
+  ])('are looked for in the texts that %s is asked about: %j', async (operation, fields, param) => {
+    await using tested = await openPlugin(guardPrompt, { options: { deny } })
+    const request = { operation, model: 'acme/model', fields } as PluginRequest
+    expect((await tested.call({ request, answer: { json: {} } })).refusal?.param).toBe(param)
   })
 
   test('let pass what is allowed, and no more', async () => {

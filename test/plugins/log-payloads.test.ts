@@ -52,6 +52,71 @@ test.each([
   expect(text).toContain('Use [secret], please.')
 })
 
+test.each([
+  ['Authorization: Basic dXNlcjpwYXNzd29yZA==', 'dXNlcjpwYXNzd29yZA'],
+  ['curl -H "authorization: basic dXNlcjpwYXNzd29yZA=="', 'dXNlcjpwYXNzd29yZA'],
+  ['the header is Basic dXNlcjpwYXNzd29yZA==.', 'dXNlcjpwYXNzd29yZA'],
+  ['DB_PASSWORD=hunter22', 'hunter22'],
+  ['export PGPASSWORD="two words"', 'two words'],
+  ['client_secret=abcDEF-123', 'abcDEF-123'],
+  ['clientSecret: "abcDEF-123"', 'abcDEF-123'],
+  ['aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYzzzzzzzzzz', 'K7MDENG'],
+  ['os.environ["API_KEY"] = "abcd1234efgh"', 'abcd1234efgh'],
+  ['{\\"refresh_token\\": \\"abcd1234efgh\\"}', 'abcd1234efgh'],
+  ['AccountKey=abcdefg+/h1234567890==;EndpointSuffix=x', 'abcdefg+/h1234567890'],
+  ['https://x.example/a.png?sp=r&sig=abcdefghijklmnopqrstuvwxyz%3D', 'abcdefghijklmnopqrstuvwxyz'],
+  ['amqp://me:swordfish@host', 'swordfish'],
+  ['//registry.npmjs.org/:_authToken=abcd-efgh-1234', 'abcd-efgh-1234'],
+  ['glpat-abcdefghij1234567890', 'glpat-abcdefghij'],
+  ['hvs.CAESIJabcdefghij1234567890', 'CAESIJabcdefghij'],
+  ['dapi0123456789abcdef0123456789abcdef', 'dapi0123'],
+  ['GOCSPX-abcdefghijklmnopqrstuvwxyz12', 'abcdefghijkl'],
+  ['https://hooks.slack.com/services/T00000000/B00000000/abcdefghijklmnop', 'abcdefghijklmnop'],
+  ['123456789:AAabcdefghijklmnopqrstuvwxyz1234567', 'AAabcdefghij'],
+  ['-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk\n-----END OPENSSH PRIVATE KEY-----', 'b3BlbnNzaC1rZXk'],
+])('no secret is written of %j', async (text, secret) => {
+  const { text: written } = await logged({}, `${text}`)
+  expect(written).not.toContain(secret)
+})
+
+test.each([
+  'a basic understanding of the tokens: 1000 of them',
+  'max_tokens: 100000, secretary: Anna Miller',
+  'DB_PASSWORD=${DB_PASSWORD} and password: <your password>',
+  'https://user@host.example/path?signal=abcdefghijklmnopqrstuvwxyz',
+])('a text without a secret is written as it is: %j', async (text) => {
+  const { lines } = await logged({ replies: false }, text)
+  expect(lines[0].request.messages[0].parts[0].text).toBe(text)
+})
+
+test('members are secrets by their names, and short files are files', async () => {
+  const folder = newFolder()
+  const tested = await openPlugin(logPayloads, { options: { folder } })
+  const extensions = {
+    dbPassword: 12345678,
+    'x-api-key': 'k',
+    authorization_token: 'short',
+    max_tokens: 5,
+    keys: ['a'],
+  }
+  const parts = [{ type: 'file' as const, media_type: 'text/plain', data: Buffer.from('pin 1234').toString('base64') }]
+  const chat = { model: 'm', messages: [{ role: 'user' as const, parts }], extensions }
+  await tested.call({ request: { operation: 'chat', chat } })
+  await tested[Symbol.asyncDispose]()
+  expect(linesIn(folder)[0]).toMatchObject({
+    request: {
+      messages: [{ parts: [{ data: '[12 characters of data]' }] }],
+      extensions: {
+        dbPassword: '[secret]',
+        'x-api-key': '[secret]',
+        authorization_token: '[secret]',
+        max_tokens: 5,
+        keys: ['a'],
+      },
+    },
+  })
+})
+
 test('what is set as a secret is not written either, nor what own patterns find, nor media', async () => {
   const said =
     'password: hunter22hunter, Authorization: Bearer abc.def-ghi, postgres://me:swordfish1@db/x, EMP-1234 stays? no'

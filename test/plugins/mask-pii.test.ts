@@ -1,6 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { mapRequest } from '../../plugins/lib/texts.ts'
 import maskPii from '../../plugins/mask-pii/index.ts'
+import type { JsonObject } from '../../src/core/json.ts'
 import type { PluginRequest, StreamedEvent } from '../../src/plugin/contract.ts'
 import { openPlugin } from '../../src/plugin/test-kit.ts'
 
@@ -46,6 +48,94 @@ describe('a request', () => {
     const call = messages[1]?.parts[1]
     expect(call).toMatchObject({ arguments: '{"to":"<EMAIL_2>","card":"<CARD_1>"}' })
     expect(new Set(text.match(/<EMAIL_\d>/g))).toEqual(new Set(['<EMAIL_1>', '<EMAIL_2>']))
+  })
+
+  const secretive = 'ann@corp.example has DB_PASSWORD=hunter22x'
+  const encoded = Buffer.from(secretive).toString('base64')
+  const item = (body: JsonObject) => ({ type: 'opaque' as const, body })
+  test.each<[string, Chat['messages'][number]['parts'][number]]>([
+    ['shell_call', item({ type: 'shell_call', id: 'sh_1', call_id: 'c1', action: { commands: [secretive] } })],
+    [
+      'shell_call_output',
+      item({ type: 'shell_call_output', call_id: 'c1', output: [{ stdout: secretive, stderr: '' }] }),
+    ],
+    [
+      'mcp_call',
+      item({ type: 'mcp_call', id: 'm', name: 'f', arguments: JSON.stringify({ to: secretive }), output: secretive }),
+    ],
+    [
+      'code_interpreter_call',
+      item({
+        type: 'code_interpreter_call',
+        id: 'ci',
+        container_id: 'c',
+        code: secretive,
+        outputs: [{ type: 'logs', logs: secretive }],
+      }),
+    ],
+    ['a text document', { type: 'file', data: encoded, media_type: 'text/plain', filename: 'ann@corp.example.txt' }],
+    [
+      'a block of a text document',
+      item({ type: 'document', source: { type: 'text', media_type: 'text/plain', data: secretive } }),
+    ],
+    ['a data URL', item({ type: 'input_file', file_data: `data:text/csv;base64,${encoded}` })],
+    [
+      'results of a search',
+      { type: 'search', query: secretive, results: [{ title: secretive, encrypted_content: 'x' }] },
+    ],
+    ['a transcript', { type: 'audio', data: 'AAAA', media_type: 'audio/wav', transcript: secretive }],
+  ])('has placeholders in %s, alone and in the result of a tool', async (_, part) => {
+    await using tested = await openPlugin(maskPii)
+    for (const parts of [[part], [{ type: 'tool_result' as const, id: '1', parts: [part] }]]) {
+      const { forwarded } = await tested.call({ request: chatOf({ messages: [{ role: 'user', parts }] }) })
+      const text = JSON.stringify(forwarded)
+      expect(text).not.toMatch(/corp\.example|hunter22x/)
+      expect(text).not.toContain(encoded)
+      const decoded = text.replace(/[A-Za-z0-9+/=]{24,}/g, (data) => Buffer.from(data, 'base64').toString())
+      expect(decoded).toMatch(/<EMAIL_1>/)
+      expect(decoded).toMatch(/<KEY_1>/)
+      // What the protocol needs stays.
+      for (const mark of text.match(/"(?:id|call_id|type|name|container_id)":"[^"]*"/g) ?? [])
+        expect(mark).not.toContain('<')
+    }
+  })
+
+  test('has placeholders in parts that are not known', () => {
+    const parts = [{ type: 'hologram', words: [secretive], id: 'ann@corp.example' } as never]
+    const mapped = mapRequest(
+      chatOf({ messages: [{ role: 'user', parts }] }),
+      (text, origin) => `${origin}: ${text.length}`,
+    )
+    const words = [`block: ${secretive.length}`]
+    expect(mapped).toMatchObject({
+      chat: { messages: [{ parts: [{ type: 'hologram', words, id: 'ann@corp.example' }] }] },
+    })
+  })
+
+  test('keeps files that are no texts', async () => {
+    await using tested = await openPlugin(maskPii)
+    const binary = Buffer.from([0xff, 0xfe, 0x00, 0xd8]).toString('base64')
+    const parts = [
+      { type: 'file' as const, data: binary, media_type: 'text/plain' },
+      { type: 'file' as const, data: encoded, media_type: 'application/pdf' },
+      { type: 'image' as const, data: encoded, media_type: 'image/png' },
+    ]
+    const request = chatOf({ messages: [{ role: 'user', parts }] })
+    expect((await tested.call({ request })).forwarded).toBe(request)
+  })
+
+  test('for decisions has them in its input and questions, and keeps the names', async () => {
+    await using tested = await openPlugin(maskPii)
+    const input = [{ role: 'user', content: [{ type: 'input_text', text: 'ann@corp.example' }] }]
+    const questions = [{ name: 'mail_to', instructions: 'Is bob@corp.example right?' }]
+    const request = { operation: 'decide' as const, model: 'acme/d', fields: { input, questions } }
+    const { forwarded } = await tested.call({ request, answer: { json: {} } })
+    expect(forwarded).toMatchObject({
+      fields: {
+        input: [{ role: 'user', content: [{ type: 'input_text', text: '<EMAIL_1>' }] }],
+        questions: [{ name: 'mail_to', instructions: 'Is <EMAIL_2> right?' }],
+      },
+    })
   })
 
   test('without such data stays the one it was', async () => {
@@ -95,6 +185,16 @@ describe('an answer', () => {
       { type: 'refusal', text: 'bob@corp.example' },
       { type: 'tool_call', id: '1', name: 'f', arguments: '{"a":"ann@corp.example \\"x\\""}' },
     ])
+  })
+
+  test.each([false, true])('gets them back in blocks of the provider: stream %s', async (stream) => {
+    await using tested = await openPlugin(maskPii)
+    const body = { type: 'mcp_call', id: 'm', arguments: '{"to":"<EMAIL_1>"}', output: 'Sent to <EMAIL_2>' }
+    const parts = [{ type: 'opaque' as const, by: 'openai', body }]
+    const { reply } = await tested.call({ request: chatOf({}), answer: { parts }, stream })
+    if (!reply || !('chat' in reply)) throw new Error('no conversation')
+    const restored = { arguments: '{"to":"ann@corp.example"}', output: 'Sent to bob@corp.example' }
+    expect(reply.chat.parts).toMatchObject([{ type: 'opaque', body: { ...body, ...restored } }])
   })
 
   test.each([false, true])('keeps its placeholders where data goes one way: stream %s', async (stream) => {

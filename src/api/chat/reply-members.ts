@@ -118,7 +118,7 @@ function isText(value: unknown): value is string {
   return typeof value === 'string' && value !== ''
 }
 
-/** What a provider keeps of a reply: sound that it made, and the files that it names. */
+/** Returns the ids of what a provider keeps of a reply: sound that it made, and the files that it names. */
 export function heldIds({ choices }: JsonObject): string[] {
   const said = (Array.isArray(choices) ? choices : []).map((choice) => (isObject(choice) ? choice.message : undefined))
   return [...new Set(said.filter(isObject).flatMap(idsOfMessage))]

@@ -90,7 +90,7 @@ export function deltaUsage(usage: Usage, costUsd: number | undefined): JsonObjec
 }
 
 /**
- * What a provider keeps of a message: its container, the files that it names, and the message itself where it is part of a thread or may
+ * Returns the ids of what a provider keeps of a message: its container, the files that it names, and the message itself where it is part of a thread or may
  * be compared with the next one.
  */
 export function heldIds({ id, container, content }: JsonObject, { origin }: NeutralRequest): string[] {

@@ -70,7 +70,7 @@ export function writeUsage(usage: Usage, costUsd: number | undefined): JsonObjec
   }
 }
 
-/** What a provider keeps of a response: containers, and the files that it names. */
+/** Returns the ids of what a provider keeps of a response: containers, and the files that it names. */
 export function heldIds({ output }: JsonObject): string[] {
   return [...new Set((Array.isArray(output) ? output : []).flatMap(idsOfItem))]
 }

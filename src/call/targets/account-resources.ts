@@ -2,7 +2,7 @@ import { matchesIdPattern } from '../../core/id-patterns.ts'
 import type { Store } from '../../store/open.ts'
 import type { AccountResources, HeldState } from '../types.ts'
 
-/** What an organization may use of the operator's accounts: everything, or ids and patterns. */
+/** Resources of the operator's accounts that an organization may use: all of them, or ids and patterns. */
 export type ResourceSettings = { readonly resources: 'open' | readonly string[] }
 
 /**
