@@ -10,7 +10,10 @@ import { servedId } from './attempt-headers.ts'
 
 /** A conversation that a target has answered, and the context of its reply. */
 export type AnsweredAttempt = Omit<AnsweredCall<ProviderResult>, 'answer' | 'trial' | 'headers'> & {
-  prepared: Pick<PreparedCall, 'call' | 'request' | 'turn' | 'explanation' | 'answerBounds' | 'admission' | 'plugins'>
+  prepared: Pick<
+    PreparedCall,
+    'call' | 'request' | 'turn' | 'holds' | 'explanation' | 'answerBounds' | 'admission' | 'plugins'
+  >
   translation: Translation
   /** Remembers the signatures of a complete reply for the next turn. */
   remember(reply: Reply): void
