@@ -93,5 +93,21 @@ export async function translatedRequest(
   const whole = hasLinks(request)
     ? await inlineMedia(request, chat.history.inline_media, media, (type) => takesPart(chat, type))
     : request
-  return await writeRequest(provider, whole, target)
+  return await writeRequest(
+    provider,
+    provider.sameAs === request.origin.api ? withOwnBlocks(whole, provider) : whole,
+    target,
+  )
+}
+
+/**
+ * Returns a request that a plugin has changed with the blocks that its API alone has: a provider of this format understands those that the
+ * client wrote itself.
+ */
+function withOwnBlocks(request: NeutralRequest, { signer }: Target['provider']): NeutralRequest {
+  const own = (part: Part): Part => {
+    if (part.type === 'tool_result') return { ...part, parts: part.parts.map(own) }
+    return part.type === 'opaque' && part.by === undefined ? { ...part, by: signer } : part
+  }
+  return { ...request, messages: request.messages.map((message) => ({ ...message, parts: message.parts.map(own) })) }
 }

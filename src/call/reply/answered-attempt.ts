@@ -12,7 +12,7 @@ import { servedId } from './attempt-headers.ts'
 export type AnsweredAttempt = Omit<AnsweredCall<ProviderResult>, 'answer' | 'trial' | 'headers'> & {
   prepared: Pick<
     PreparedCall,
-    'call' | 'request' | 'turn' | 'explanation' | 'answerBounds' | 'admission' | 'plugins' | 'holds'
+    'call' | 'request' | 'turn' | 'holds' | 'explanation' | 'answerBounds' | 'admission' | 'plugins'
   >
   translation: Translation
   /** Remembers the signatures of a complete reply for the next turn. */
