@@ -116,7 +116,7 @@ describe('in lists', () => {
 
   test('a policy with one target has the facts of that one, and no others', () => {
     const listed = listedModels(directory(), scope({ policies: { only: ['two/silent'] } }))
-    expect(listed.find(({ id }) => id === 'only')?.entry).toEqual({ api: 'chat' })
+    expect(listed.find(({ id }) => id === 'only')?.entry).toEqual({ api: 'chat', description: 'about only' })
   })
 
   test('a target that the key may not use does not count', () => {
