@@ -194,6 +194,22 @@ describe('the first start', () => {
     store.close()
   })
 
+  test('is in the log of changes of the organization', () => {
+    const { store, organization } = open()
+    ensureFirstKey(store)
+    const [key] = store.keys.page({ limit: 1 })
+    expect(key?.createdBy.id).toBe('first-start')
+    expect(store.audit.page({ organization, limit: 10 })).toMatchObject([
+      {
+        actor: 'first-start',
+        action: 'apikey.create',
+        subject: key?.id,
+        after: { name: 'first key', permissions: { manage: 'write', completions: 'write', operate: 'write' } },
+      },
+    ])
+    store.close()
+  })
+
   test('takes the secret it is given', () => {
     const store = openStore('sqlite::memory:')
     expect(ensureFirstKey(store, 'my-own-admin-key')).toEqual({ created: true, secret: 'my-own-admin-key' })

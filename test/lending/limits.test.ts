@@ -259,3 +259,16 @@ test('a refused call is told when as much as it needs is free again', async () =
   await world.deliverAll()
   expect(refused.map(({ error }) => error?.retryAfterMs)).toEqual([30_100, 30_100, 40_100, 40_100])
 })
+
+test('a call ends once, however often it is ended', async () => {
+  const world = openWorld(1, { requestsPerMinute: null, tokensPerMinute: 100, concurrentCalls: 2 })
+  const [one, other] = [world.begin(0, { tokens: 40 }), world.begin(0, { tokens: 40 })]
+  await world.deliverAll()
+  for (let time = 0; time < 3; time++) one.reservation?.settle(60)
+  one.reservation?.undo()
+  expect(other.reservation).toBeDefined()
+  // It has left the place of one call, and no tokens.
+  const [third, fourth] = [world.begin(0, { tokens: 0 }), world.begin(0, { tokens: 0 })]
+  await world.deliverAll()
+  expect([third.reservation !== undefined, fourth.error?.code]).toEqual([true, 'rate_limited'])
+})

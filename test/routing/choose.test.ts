@@ -5,6 +5,7 @@ import type { Provider } from '../../src/manifest/provider.ts'
 import { type Target, targetId } from '../../src/manifest/target.ts'
 import { Affinity } from '../../src/routing/affinity.ts'
 import { type Choosing, chooseTargets } from '../../src/routing/choose.ts'
+import type { Explanation } from '../../src/routing/explanation.ts'
 import { Health } from '../../src/routing/health/health.ts'
 import { callClass, Measurements } from '../../src/routing/measurements.ts'
 import type { Targets } from '../../src/routing/names/resolve.ts'
@@ -232,6 +233,22 @@ describe('price', () => {
     expect(chosen(state, options).targets[0]).toBe(a)
     state.clock.at += 300_001
     expect(order(state, options)).toBe('b a')
+  })
+
+  test('an explanation has the price of what is cached only where calls are kept because of the cache', () => {
+    const state = world()
+    state.affinity.keep('k', targetId(a), 300_000)
+    const explained = (sticky: RoutingRules['sticky']) => {
+      const costs: (bigint | undefined)[] = []
+      const ordered: Explanation['ordered'] = (targets, { costOf }) => void costs.push(...targets.map(costOf))
+      const kept = { key: 'k', idleMs: () => 300_000 }
+      chosen(state, { sort: 'order', sticky, kept, costAt, explanation: { ordered } as Explanation, looksOnly: true })
+      return costs
+    }
+    expect([explained('cache'), explained('session')]).toEqual([
+      [20n, 50n],
+      [100n, 50n],
+    ])
   })
 
   test('what is cached is cheaper only where calls are kept because of the cache', () => {

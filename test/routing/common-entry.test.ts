@@ -114,6 +114,11 @@ describe('in lists', () => {
     expect(facts('first')).toMatchObject({ data_retention: false, data_used_for_training: false, geolocation: 'eu' })
   })
 
+  test('a policy with one target has the facts of that one, and no others', async () => {
+    const listed = await listedModels(directory(), scope({ policies: { only: ['two/silent'] } }))
+    expect(listed.find(({ id }) => id === 'only')?.entry).toEqual({ api: 'chat', description: 'about only' })
+  })
+
   test('a target that the key may not use does not count', async () => {
     const policies = { both: ['one/eu', 'two/keeps'] }
     const listed = await listedModels(directory(), scope({ policies, rules: { data_retention: false } }))

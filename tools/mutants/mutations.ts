@@ -170,7 +170,7 @@ function literalReplacements(node: Node, text: string): string[] {
     case SyntaxKind.BigIntLiteral:
       return [otherNumber(text)]
     case SyntaxKind.StringLiteral:
-      // Text with spaces is for people, or SQL.
+      // Text with spaces is a message, or SQL.
       return text.includes(' ') || text === "''" ? [] : ["''"]
     default:
       return []

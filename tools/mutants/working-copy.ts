@@ -18,7 +18,7 @@ import type { Mutant } from './mutants.ts'
 import type { Executed } from './record-coverage.ts'
 import type { TestFile } from './tests.ts'
 
-/** What the tests found: the name of the first that failed, or that they did not end in time. */
+/** The result of a run: the name of the first test that failed, or that they did not end in time. */
 export type Outcome = { noticedBy?: string; isTimeout?: boolean }
 
 /** Part of vitest's JSON report. */

@@ -91,6 +91,20 @@ describeEach(Object.keys(misdeeds) as Misdeed[], { slowIf: (misdeed) => !fast.ha
   },
 )
 
+test('a failure within the stream of a plugin’s own answer is in the ledger as that', async () => {
+  const chat = `{ id: 'r', created: 1, parts: [{ type: 'text', text: 'Mine.' }], finish: 'stop', usage: {} }`
+  const answers = `return { request: () => ({ reply: { operation: 'chat', chat: ${chat} } }) }`
+  const world = await pluginWorld({ bad: plugin('throws'), answers }, { said: { bad: { on_error: 'closed' } } })
+  open.push(world)
+  expect((await world.ask({ stream: true })).content).toBe('Mine.')
+  expectEnded(await world.ask({ stream: true }, { 'x-hook': 'event' }), true)
+  await eventually(() => expect(world.rows()).toHaveLength(2))
+  expect(world.rows().map(({ outcome, status, error }) => [outcome, status, error])).toEqual([
+    ['complete', 200, undefined],
+    ['partial', 500, 'plugin_failed'],
+  ])
+})
+
 /** With one error of the router, which says nothing of the inside. */
 function expectEnded({ status, text, headers }: Awaited<ReturnType<PluginWorld['ask']>>, stream: boolean): void {
   const error = { origin: 'router', code: 'plugin_failed' }
