@@ -151,17 +151,18 @@ function unboundedOperation(
   const isPartial = !complete && completionTokens(usage) === 0
   if (!isByToken || (hasTokens && !isPartial && !reported.corrected)) return { usage: known, estimated: bounded }
   if (!hasTokens || isPartial) return { usage: { ...estimate, ...known }, estimated: true }
-  return { usage: { ...uncounted(estimate, usage), ...known }, estimated: true }
+  const missing = uncounted(estimate, usage, entry?.api !== 'decision')
+  return { usage: { ...missing, ...known }, estimated: true }
 }
 
-/** Estimated tokens of a prompt and of a reply for which the provider's own could not be read. */
-function uncounted(estimate: Usage, usage: Usage): Usage {
+/** Estimated tokens of a prompt, and of a reply if that is billed, for which the provider's own could not be read. */
+function uncounted(estimate: Usage, usage: Usage, billsOutput: boolean): Usage {
   const missing: Usage = {}
   const add = (names: readonly UsageClass[]) => {
     for (const name of names) if (estimate[name] !== undefined) missing[name] = estimate[name]
   }
   if (promptTokens(usage) === 0) add(promptClasses)
-  if (completionTokens(usage) === 0) add(completionClasses)
+  if (billsOutput && completionTokens(usage) === 0) add(completionClasses)
   return missing
 }
 

@@ -129,22 +129,27 @@ function callsIn(contents: Body[], finish: string): Facts['calls'] {
 }
 
 /**
- * The providers that count reasoning beside the completion, and audio beside the prompt. Others do so without a sign of it in their total:
- * without a manifest that says so, a part that is more than its total is none.
+ * The providers that count reasoning beside the completion, and audio or cached tokens beside the prompt. Others do so without a sign of
+ * it in their total: without a manifest that says so, a part that is more than its total is none.
  */
 const reasoningBeside = /^xai\//
 const audioBeside = /^mistral\//
+/** Only their manifest says so. */
+export const cacheBeside = /^azure-openai\/(cache|structured|tool-loop)__azure\.grok/
 
 function usageOf(counts: Body, { case: name }: Recording): Facts['usage'] {
   const { prompt_tokens_details: prompt = {}, completion_tokens_details: completion = {} } = counts
-  const read = prompt?.cached_tokens ?? counts.cached_tokens ?? 0
+  const cached = prompt?.cached_tokens ?? counts.cached_tokens ?? 0
   const reasoned = completion?.reasoning_tokens ?? 0
-  const cached = read > counts.prompt_tokens ? 0 : read
   const thought = reasoned > counts.completion_tokens && !reasoningBeside.test(name) ? 0 : reasoned
   const [inputAudio, outputAudio] = [prompt?.audio_tokens ?? 0, completion?.audio_tokens ?? 0]
   const written = prompt?.cache_write_tokens ?? 0
   const usage = {
-    input: counts.prompt_tokens - cached - written - (audioBeside.test(name) ? 0 : inputAudio),
+    input:
+      counts.prompt_tokens -
+      (cacheBeside.test(name) ? 0 : cached) -
+      written -
+      (audioBeside.test(name) ? 0 : inputAudio),
     cache_read: cached,
     cache_write_5m: written,
     input_audio: inputAudio,
@@ -154,7 +159,6 @@ function usageOf(counts: Body, { case: name }: Recording): Facts['usage'] {
     // OpenAI's search models search once per call without reporting it.
     searches: counts.server_tool_use_details?.web_search_requests ?? (/-search-(api|preview)/.test(name) ? 1 : 0),
     seconds: counts.prompt_audio_seconds ?? 0,
-    ...((cached < read || thought < reasoned) && { corrected: true }),
     reported_cost: counts.cost?.total_cost ?? counts.cost ?? (counts.cost_in_usd_ticks ?? 0) / 1e10,
   }
   return nonZero(usage)
@@ -162,7 +166,9 @@ function usageOf(counts: Body, { case: name }: Recording): Facts['usage'] {
 
 /** Counts without those that are zero and without how the call was served. */
 export function nonZero(usage: object): Facts['usage'] {
-  return Object.fromEntries(Object.entries(usage).filter(([name, count]) => name !== 'modes' && count !== 0))
+  return Object.fromEntries(
+    Object.entries(usage).filter(([name, count]) => name !== 'modes' && name !== 'corrected' && count !== 0),
+  )
 }
 
 /** The chunks of a stream as the whole answer they amount to. */

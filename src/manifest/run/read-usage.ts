@@ -37,6 +37,8 @@ export function runReading(
   variables?: Variables,
 ): unknown | Promise<unknown> {
   const run = (body: Json) => runMapping(provider, name, mapping, body, variables)
+  // Patches may compute with what is read only afterwards.
+  if (name.startsWith('patch.')) input = withReadableUsage(input)
   return orElse(
     () => (isObject(input) && damaged.has(input) ? andThen(run(input), markDamaged) : run(input)),
     async (thrown) => {
@@ -55,6 +57,15 @@ const unread: Promise<ReportedUsage> = Promise.resolve({ corrected: true })
 
 /** Usages of which members had to be left out before they could be read, and the answers and events that they stand in. */
 const damaged = new WeakSet<object>()
+
+function withReadableUsage(body: JsonObject | string): JsonObject | string {
+  if (!isObject(body) || !isObject(body.usage)) return body
+  const { usage = {}, isReadable } = readableUsage(body.usage)
+  if (usage === body.usage) return body
+  const readable = { ...body, usage }
+  if (!isReadable) damaged.add(readable)
+  return readable
+}
 
 function markDamaged(result: unknown): unknown {
   for (const made of [result].flat()) {

@@ -34,9 +34,14 @@ const exceptions: { api?: ClientApi; in: RegExp; what: RegExp; because: string }
     because: 'Groq tells usage in a place of its own here: it is written anew, and times are not usage',
   },
   {
-    in: /^openai-compatible\/reasoning__vercel-gateway\.gemini|^azure-openai\/\w+(-\w+)*__azure\.grok/,
+    in: /^azure-openai\/\w+(-\w+)*__azure\.grok/,
     what: /^(total|usage\.(prompt|completion|total)_tokens) is/,
-    because: 'the total of these servers leaves out what they count beside it: reasoning, or what was cached',
+    because: 'the total of this server leaves out what it counts beside it: what was cached',
+  },
+  {
+    in: /^openai-compatible\/reasoning__vercel-gateway\.gemini/,
+    what: /^(usage\.completion_tokens_details\.reasoning_tokens|ledger\.estimated) is/,
+    because: 'the server counts reasoning beside the completion, and more of it, which no manifest says',
   },
   {
     api: 'messages',
