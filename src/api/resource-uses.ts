@@ -224,9 +224,13 @@ export function isReferenceByItem({ type, encrypted_content, result }: JsonObjec
   return type === 'image_generation_call' && typeof result !== 'string'
 }
 
+/** The type of a skill that its vendor offers everybody, in the words of the Messages API. */
+const vendorSkills = /^anthropic$/
+
 /** Checks whether a vendor offers everybody what an id names. */
 function isPublic(name: string, value: Json, { type }: JsonObject): boolean {
-  if (name === 'skill_id') return type === 'anthropic' || (typeof value === 'string' && value.startsWith('openai-'))
+  if (name === 'skill_id')
+    return vendorSkills.test(String(type)) || (typeof value === 'string' && value.startsWith('openai-'))
   return name === 'connector_id' && typeof value === 'string' && value.startsWith('connector_')
 }
 

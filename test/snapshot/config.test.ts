@@ -46,6 +46,7 @@ test('everything has a default; paths are relative to the file', async () => {
     budget: { defaultOutputTokens: 4_096, abandoned: 'prompt', usageWaitMs: 10_000 },
     providers: {},
     policies: new Map(),
+    organizations: new Map(),
     routing: defaultRouting,
     health: defaultHealth,
     plugins: [],
@@ -83,6 +84,7 @@ test('the file of this project has the defaults', async () => {
     'routing',
     'health',
     'metrics',
+    'organizations',
     'console',
     'plugins',
   ])

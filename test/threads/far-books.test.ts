@@ -55,7 +55,7 @@ test('what a line has spent and used is told before what it still holds', async 
   books.port.catchUp()
   main.catchUp()
   expect(said.map(({ kind }) => kind)).toEqual(['lend', 'rows', 'uses', 'held'])
-  expect(said.at(-1)).toEqual({ kind: 'held', id: 7, held: [{ account: need.account, held: 0n }] })
+  expect(said.at(-1)).toEqual({ kind: 'held', id: 7, held: [{ account: need.account, held: 0n, admitted: 2 }] })
 })
 
 test('of rows that are answered together those that can never be written are told apart', async () => {

@@ -31,6 +31,18 @@ const madeFile = (id: string): JsonObject => ({
 
 const usage = { input_tokens: 10, output_tokens: 2 }
 
+const thoughtful = {
+  ...{ id: 'c1', object: 'chat.completion', created: 1, model: 'deepseek-reasoner' },
+  choices: [
+    {
+      index: 0,
+      message: { role: 'assistant', content: 'Hi', reasoning_content: 'They greet.' },
+      finish_reason: 'stop',
+    },
+  ],
+  usage: { prompt_tokens: 10, completion_tokens: 2, total_tokens: 12 },
+}
+
 function answerMessage(body: JsonObject, response: Parameters<typeof answerJson>[0], block: JsonObject): void {
   const message = { id: `msg_${made}`, type: 'message', role: 'assistant', model: body.model as string }
   if (!body.stream) {
@@ -108,10 +120,11 @@ beforeAll(async () => {
   provider = await loopbackProvider(({ path, body }, response) => {
     const id = `file-${++made}`
     if (path.endsWith('/messages')) answerMessage(body, response, madeFile(id))
+    else if (path.endsWith('/chat/completions')) answerJson(response, thoughtful)
     else answerResponse(body, response, id)
   })
   const own = { base_url: provider.url, secret: 's' }
-  router = await testRouter({ providers: alone({ anthropic: own, 'openai-responses': own }) })
+  router = await testRouter({ providers: alone({ anthropic: own, 'openai-responses': own, deepseek: own }) })
   store = storeIn(router.folder)
   other = store.organizations.create('other').id
   stranger = newKey(store, { organization: other }).secret
@@ -201,3 +214,15 @@ test('a resource is used once the operator lists it, without a restart', async (
   const another = { ...gpt, tools: [{ type: 'file_search', vector_store_ids: ['vs_other'] }] }
   expect((await router.call('/v1/responses', another, asStranger())).status).toBe(403)
 })
+
+test.each(['deepseek/deepseek-v4-pro', gpt.model])(
+  'thoughts that a provider of another format has written are nothing that an account keeps, at %s',
+  async (model) => {
+    const turn = { role: 'user', content: 'Hi' }
+    const first = await router.call('/v1/responses', { model: 'deepseek/deepseek-v4-pro', input: [turn] }, asStranger())
+    const { output } = (await first.json()) as { output: JsonObject[] }
+    expect(output.map(({ type }) => type)).toEqual(['reasoning', 'message'])
+    const second = await router.call('/v1/responses', { model, input: [turn, ...output, turn] }, asStranger())
+    expect([second.status, await second.text()]).toEqual([200, expect.any(String)])
+  },
+)
