@@ -48,7 +48,9 @@ export function measuredUsage(reply: Reply, call: Measured): { usage: Usage; est
   const counted = completionTokens(usage)
   // Counts of a stream that broke may cover only its beginning: the output since then is estimated.
   const isFinal = call.complete && counted > 0 && !isMissing(usage, 'output')
-  const hidden: Usage = (isFinal ? undefined : call.hidden?.()) ?? {}
+  // A provider that has counted the prompt of a whole reply, and no output, has generated none.
+  const isCounted = isFinal || (call.complete && promptCounted && !isMissing(usage, 'output'))
+  const hidden: Usage = (isCounted ? undefined : call.hidden?.()) ?? {}
   const outputEstimate = isFinal
     ? 0
     : Math.min(Math.max(estimatedOutput(reply, call), hidden.output ?? 0), call.bounds.output)
