@@ -6,7 +6,7 @@ import { describeFinding, type Finding, proseFiles, proseOf, type Rule } from '.
  * lists what is left. The goal is 0 names and fewer than 60 doc comments that start wrongly.
  */
 const bounds: Readonly<Record<Rule, number>> = {
-  name: 4,
+  name: 0,
   'comment start': 0,
   'comment start, other': 0,
   phrase: 0,

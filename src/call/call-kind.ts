@@ -83,7 +83,7 @@ export type AbleContext = {
 /** Steps that ask targets for one admitted call and turn the answer of one into the response. */
 export type Serving<Answer extends object = object> = {
   /** Asks one target. An error that it rejects with is the failure of that target. */
-  ask(target: Target, attempt: AttemptContext): Promise<Answered<Answer>>
+  ask(target: Target, attempt: AttemptContext): Promise<TargetAnswer<Answer>>
   /** Returns the model that served, in the words of the provider. */
   reportedModel(answer: Answer): string | undefined
   /** Measures an answer that no client receives, of an attempt that began at that time; a stream is read to its end. */
@@ -101,14 +101,14 @@ export type Serving<Answer extends object = object> = {
 export type GoOn = () => Promise<CallResponse>
 
 /** The answer of a target; for `exhaustedMs` it gives no more than this one. */
-export type Answered<Answer> = Answer & { exhaustedMs?: number | undefined }
+export type TargetAnswer<Answer> = Answer & { exhaustedMs?: number | undefined }
 
 /**
  * The result of an attempt. `overtime`: the answer may be read on after the call; `sent`: the provider has the whole request; `rest`: what
  * an answer used that is read in overtime.
  */
 export type AttemptResult<Answer> = { dropped: string[] } & (
-  | (Answered<Answer> & { error?: undefined; overtime: Overtime | undefined })
+  | (TargetAnswer<Answer> & { error?: undefined; overtime: Overtime | undefined })
   | ({ error: RouterError; sent: boolean } & Pick<FailedAttempt, 'rest'>)
 )
 

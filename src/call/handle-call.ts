@@ -12,7 +12,7 @@ import { servedModel } from '../routing/served-model.ts'
 import type { Trial, Tried } from '../routing/types.ts'
 import { isLong, yieldToEventLoop } from '../runtime/event-loop.ts'
 import { openCallMedia } from '../upstream/files/inline.ts'
-import { payer, requireLedger, requireMoney } from './admission/admission.ts'
+import { callerWithRules, requireLedger, requireMoney } from './admission/admission.ts'
 import { freeSettlement, Settlement } from './admission/settlement.ts'
 import { attemptClients, attemptOf } from './attempt/attempt.ts'
 import type { AttemptResult, CallKind, GoOn, ReadingServices, Serving } from './call-kind.ts'
@@ -87,7 +87,8 @@ function recheck(authenticated: Key, { isFree }: CallKind, services: Services): 
 
 /** Requires money before an upload is read, even if its model would turn out to be free: a caller without money cannot send one. */
 async function requireMoneyForUpload(key: Key, { isFree }: CallKind, services: Services): Promise<void> {
-  if (!isFree) await withLoans(() => requireMoney({ ...payer(key, services), at: Date.now() }, services.admission))
+  if (!isFree)
+    await withLoans(() => requireMoney({ ...callerWithRules(key, services), at: Date.now() }, services.admission))
 }
 
 /** Refuses a form as soon as it names a model that the key may not call. */

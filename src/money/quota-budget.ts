@@ -23,7 +23,7 @@ export function openQuotaBudget(purse: Purse): Budget {
   let month: Month = { from: 0, until: 0, name: '' }
 
   /** The accounts with their limits, the key's first. */
-  const payersOf = ({ at, key, group, organization }: PayingAccounts): PayingAccount[] => {
+  const accountsOfCall = ({ at, key, group, organization }: PayingAccounts): PayingAccount[] => {
     if (at < month.from || at >= month.until) month = monthAround(at)
     const { name } = month
     const { creditNano, enforcesBalance } = organization
@@ -53,7 +53,7 @@ export function openQuotaBudget(purse: Purse): Budget {
   return {
     left(given) {
       if (!isLimited(given)) return undefined
-      const payers = payersOf(given)
+      const payers = accountsOfCall(given)
       const accounts = found(payers)
       if (!accounts) throw borrowing(payers, nothingRequested)
       const lefts = accounts.flatMap((account) => (account.limit === null ? [] : leftFor(account)))
@@ -61,7 +61,7 @@ export function openQuotaBudget(purse: Purse): Budget {
     },
     reserve(request) {
       const { nanoUsd, assumedTokens, assumedUses } = request
-      const payers = payersOf(request)
+      const payers = accountsOfCall(request)
       const asked = { nanoUsd, moreNano: nanoUsd, assumedTokens, assumedUses }
       const accounts = found(payers)
       if (!accounts?.every((account) => covers(account, nanoUsd))) throw borrowing(payers, asked)

@@ -18,7 +18,7 @@ import { type FromNew, type FromOld, handoverVersion } from './threads/handover-
 import type { Lines } from './threads/lines.ts'
 import type { Told } from './threads/messages.ts'
 import type { MoneyBooks } from './threads/near-line.ts'
-import { payersOf, refusedPayers } from './threads/sent-rows.ts'
+import { accountsOfCall, refusedPayers } from './threads/sent-rows.ts'
 import type { Adoption } from './types.ts'
 
 /** How often a process tries to have its database back. */
@@ -124,7 +124,7 @@ export class Handover {
         const refused = await ledger.settleSent(rows)
         // Of these the tables have nothing: only the bank knows what was spent.
         const unwritten = new Set(refused.length > 0 ? refusedPayers(rows, refused) : [])
-        for (const { payment, onWritten } of spent) if (!unwritten.has(payersOf(payment))) onWritten()
+        for (const { payment, onWritten } of spent) if (!unwritten.has(accountsOfCall(payment))) onWritten()
         return refused
       },
     }

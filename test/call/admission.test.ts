@@ -115,7 +115,7 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
   }
 
   /** The accounts of a call by name, each with its limit. */
-  const payersOf = ({
+  const accountsOfCall = ({
     id: keyId,
     groupId,
     monthlyLimitNano,
@@ -140,7 +140,7 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
     keys,
     call(which: number, maxTokens: number | undefined) {
       const chosen = keys[which] as ConversationToAdmit['key']
-      const payers = payersOf(chosen)
+      const payers = accountsOfCall(chosen)
       const lefts = payers.flatMap(([name, limit]) =>
         limit === null ? [] : [limit - spent(name, chosen) - heldBy(name)],
       )
@@ -248,7 +248,7 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
     /** With nothing in flight, the rest may be spent to the last nano-USD, and not one more. */
     checkRest(which: number) {
       const chosen = keys[which] as ConversationToAdmit['key']
-      const rests = payersOf(chosen).flatMap(([name, limit]) =>
+      const rests = accountsOfCall(chosen).flatMap(([name, limit]) =>
         limit === null ? [] : [limit - inTables(name, chosen)],
       )
       const rest = Number(rests.reduce((least, other) => (other < least ? other : least)))

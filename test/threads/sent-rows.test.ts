@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
 import { type ChannelToNew, HandedBooks } from '../../src/workers/threads/handed-books.ts'
 import type { FromOld } from '../../src/workers/threads/handover-messages.ts'
-import { payersOf, refusedPayers, sentRows } from '../../src/workers/threads/sent-rows.ts'
+import { accountsOfCall, refusedPayers, sentRows } from '../../src/workers/threads/sent-rows.ts'
 import { plainRecord } from '../store/plain-record.ts'
 
 const september = Date.UTC(2026, 8, 30, 23)
@@ -53,5 +53,5 @@ test('who pays for a row that cannot be written is known, and nobody else is tak
     [1, 3].map((index) => ({ index, error })),
   )
   const { payments } = message
-  expect(payments.map((payment) => payers.includes(payersOf(payment)))).toEqual([true, true, false, false])
+  expect(payments.map((payment) => payers.includes(accountsOfCall(payment)))).toEqual([true, true, false, false])
 })

@@ -20,14 +20,14 @@ export function limitScopes({ key, rules }: Pick<PayingCall, 'key' | 'rules'>): 
 }
 
 /** Returns the accounts whose budgets a call is charged to. */
-export function payersOf({ key, rules, at }: PayingCall): PayingAccounts {
+export function accountsOfCall({ key, rules, at }: PayingCall): PayingAccounts {
   const { groupId } = key
   const group = groupId === null ? undefined : { id: groupId, limitNano: null, ...rules.groupLimits.get(groupId) }
   return { at, key, group, organization: rules }
 }
 
 /** Returns the least that any account has left, in nano-USD; undefined where nothing limits it. Throws RouterError `unavailable`. */
-export function leftOf(payers: PayingAccounts, budget: Budget): bigint | undefined {
+export function remainingOf(payers: PayingAccounts, budget: Budget): bigint | undefined {
   try {
     return budget.left(payers)
   } catch (thrown) {

@@ -27,7 +27,7 @@ import {
 import { operationBounds, PricedTokenBounds, type TokenBounds } from '../../money/meter.ts'
 import { usesUnstated } from '../../money/remote-tools.ts'
 import type { Admission, AdmissionServices, Services } from '../types.ts'
-import { leftOf, limitScopes, type PayingCall, payersOf, reserveBudgetOrRollBack } from './accounts.ts'
+import { accountsOfCall, limitScopes, type PayingCall, remainingOf, reserveBudgetOrRollBack } from './accounts.ts'
 
 /** A conversation to be admitted; `counted` are the tokens of its prompt by a tokenizer, where its bytes did not fit. */
 export type ConversationToAdmit = PayingCall & {
@@ -47,8 +47,8 @@ export function admit(
 ): Admission {
   const asked = boundedCall(call.request, call.at, call.counted)
   let bounded = asked
-  const payers = payersOf(call)
-  const allowance = { leftNano: leftOf(payers, budget), defaultLength: defaultOutputTokens }
+  const payers = accountsOfCall(call)
+  const allowance = { leftNano: remainingOf(payers, budget), defaultLength: defaultOutputTokens }
   const holds = call.targets.map((target) => holdAt(target, bounded, allowance))
   const holdOf = (target: Target) => holds[call.targets.indexOf(target)]
   const hasOutputLimit = call.request.max_output_tokens !== undefined
@@ -116,7 +116,7 @@ export function foreseen(
   { budget, defaultOutputTokens }: Pick<AdmissionServices, 'budget' | 'defaultOutputTokens'>,
 ): Pick<Admission, 'costAt' | 'caches' | 'promptTokens'> {
   const bounded = boundedCall(call.request, call.at)
-  const allowance = { leftNano: leftOf(payersOf(call), budget), defaultLength: defaultOutputTokens }
+  const allowance = { leftNano: remainingOf(accountsOfCall(call), budget), defaultLength: defaultOutputTokens }
   const { caches, tokens: promptTokens } = bounded.size
   return {
     costAt: (target, isCached) => costAt(target, isCached, { bounded, hold: holdAt(target, bounded, allowance) }),
@@ -135,8 +135,8 @@ export function requireBudget(
 ): void {
   const { budget, defaultOutputTokens } = services
   const bounded = boundedCall(call.request, call.at)
-  const payers = payersOf(call)
-  const allowance = { leftNano: leftOf(payers, budget), defaultLength: defaultOutputTokens }
+  const payers = accountsOfCall(call)
+  const allowance = { leftNano: remainingOf(payers, budget), defaultLength: defaultOutputTokens }
   const { nanoUsd } = mostOf(call.targets.map((target) => holdAt(target, bounded, allowance)))
   try {
     budget.reserve({ ...payers, nanoUsd }).settle(0n)
@@ -179,9 +179,9 @@ export function admitOperation(
   const mostOfTarget = (target: Target) => most[targets.indexOf(target)]
   const nanoUsd = most.reduce((dearest, one) => (one.nanoUsd > dearest ? one.nanoUsd : dearest), 0n)
   const output = Math.max(...most.map(({ usage }) => completionTokens(usage)))
-  const isStrict = isLimited(payersOf(call))
+  const isStrict = isLimited(accountsOfCall(call))
   const limitReservation = limits.take(limitScopes(call), { prompt, output, hasOutputLimit: true })
-  const reserve = () => budget.reserve({ ...payersOf(call), nanoUsd })
+  const reserve = () => budget.reserve({ ...accountsOfCall(call), nanoUsd })
   const budgetReservation = reserveBudgetOrRollBack(reserve, limitReservation)
   return {
     lengthAt: () => undefined,
@@ -225,8 +225,8 @@ const askedClasses = [...promptClasses, 'characters', 'queries', 'input_images',
  * Throws RouterError `budget_exhausted` for a caller who has no money left: then an upload need not be read.
  */
 export function requireMoney(call: PayingCall, { budget }: Pick<AdmissionServices, 'budget'>): void {
-  const payers = payersOf(call)
-  if (leftOf(payers, budget) === 0n) budget.reserve({ ...payers, nanoUsd: 1n }).settle(0n)
+  const payers = accountsOfCall(call)
+  if (remainingOf(payers, budget) === 0n) budget.reserve({ ...payers, nanoUsd: 1n }).settle(0n)
 }
 
 /** A prompt whose bytes bound its tokens until they are counted. */
@@ -245,7 +245,7 @@ export function countableTexts(
   { texts, costAt }: CountablePrompt,
   { budget }: Pick<AdmissionServices, 'budget'>,
 ): readonly string[] | undefined {
-  const leftNano = leftOf(payersOf(call), budget)
+  const leftNano = remainingOf(accountsOfCall(call), budget)
   if (call.counted !== undefined || leftNano === undefined) return undefined
   const least = sizeOfTexts(texts).text / maxBytesPerToken
   return call.targets.every((target) => costAt(target, least, leftNano) <= leftNano) ? texts : undefined
@@ -308,7 +308,7 @@ export function admitFree(
 }
 
 /** Returns the accounts that pay for a call of a key. */
-export function payer(key: Key, { rulesOf }: Pick<Services, 'rulesOf'>): Pick<PayingCall, 'key' | 'rules'> {
+export function callerWithRules(key: Key, { rulesOf }: Pick<Services, 'rulesOf'>): Pick<PayingCall, 'key' | 'rules'> {
   return { key, rules: rulesOf(key.organization) }
 }
 

@@ -10,7 +10,7 @@ import type { Trial, UnseenUsage } from '../../routing/types.ts'
 import { withoutSecretsOf } from '../../upstream/auth/secrets.ts'
 import { Overtime } from '../../upstream/http/overtime.ts'
 import type { HttpClient } from '../../upstream/http/types.ts'
-import type { Answered, AttemptResult, Serving } from '../call-kind.ts'
+import type { AttemptResult, Serving, TargetAnswer } from '../call-kind.ts'
 import type { AdmittedCall, AttemptContext, Services } from '../types.ts'
 
 /** Makes the attempts of a call: what its kind asks a target, with everything that each attempt has. */
@@ -71,10 +71,10 @@ export function attemptOf<Answer extends object>(
  * another target, nor where clients that leave before any output pay nothing.
  */
 async function unlessOver<Answer>(
-  asking: Promise<Answered<Answer>>,
+  asking: Promise<TargetAnswer<Answer>>,
   overtime: Overtime,
   isCharged: (error: RouterError) => boolean,
-): Promise<Answered<Answer>> {
+): Promise<TargetAnswer<Answer>> {
   try {
     return await overtime.unlessOver(asking)
   } catch (thrown) {
@@ -86,7 +86,7 @@ async function unlessOver<Answer>(
 
 /** Reads an answer in overtime, to the end of that at most, and returns what it used. */
 async function restOf<Answer>(
-  asking: Promise<Answered<Answer>>,
+  asking: Promise<TargetAnswer<Answer>>,
   read: (answer: Answer) => Promise<UnseenUsage>,
 ): Promise<UnseenUsage> {
   try {

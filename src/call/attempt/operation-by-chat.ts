@@ -21,7 +21,7 @@ import type { CallMedia } from '../../upstream/files/inline.ts'
 import type { OperationAnswer } from '../../upstream/operation-answer.ts'
 import { requestAnswer } from '../../upstream/provider-answer.ts'
 import type { MostUsed } from '../admission/admission.ts'
-import type { Answered } from '../call-kind.ts'
+import type { TargetAnswer } from '../call-kind.ts'
 import type { AttemptContext } from '../types.ts'
 import { translatedRequest } from './other-format.ts'
 
@@ -103,7 +103,7 @@ export async function askByChat(
   target: Target,
   { byChat, request, media }: { byChat: OperationByChat; request: OperationRequest; media: CallMedia },
   attempt: AttemptContext,
-): Promise<Answered<OperationAnswer>> {
+): Promise<TargetAnswer<OperationAnswer>> {
   const conversation: NeutralRequest = conversationFor(target, byChat, request)
   const { body, dropped } = await translatedRequest(target, conversation, media)
   attempt.report([...Object.keys(request.unread), ...lostNames(dropped, byChat)])

@@ -16,7 +16,7 @@ import { yieldEach } from '../../runtime/event-loop.ts'
 import type { AnswerBounds } from '../../upstream/answer-body.ts'
 import type { CallMedia } from '../../upstream/files/inline.ts'
 import { type OperationAnswer, requestOperation } from '../../upstream/operation-answer.ts'
-import type { Answered } from '../call-kind.ts'
+import type { TargetAnswer } from '../call-kind.ts'
 import type { Admission, AttemptContext } from '../types.ts'
 import { measureOperation } from './measured-reply.ts'
 import { askByChat, isAskedByChat } from './operation-by-chat.ts'
@@ -39,7 +39,7 @@ export function callOperation(
   target: Target,
   asked: AskedOperation,
   attempt: AttemptContext,
-): Promise<Answered<OperationAnswer>> {
+): Promise<TargetAnswer<OperationAnswer>> {
   const { signal, limits } = attempt
   const ownMs = Math.min(limits.totalMs ?? Infinity, asked.request.stream ? Infinity : (limits.wholeMs ?? Infinity))
   const totalMs = ownMs === Infinity ? undefined : ownMs
@@ -71,7 +71,7 @@ async function call(
   target: Target,
   asked: AskedOperation,
   attempt: AttemptContext,
-): Promise<Answered<OperationAnswer>> {
+): Promise<TargetAnswer<OperationAnswer>> {
   const { request: given, api, media } = asked
   if (api.byChat && isAskedByChat(target, api)) {
     return await askByChat(target, { byChat: api.byChat, request: given, media }, attempt)
@@ -102,7 +102,7 @@ async function askOnce(
   target: Target,
   context: OperationContext,
   { api, attempt }: { api: OperationApi; attempt: AttemptContext },
-): Promise<Answered<OperationAnswer>> {
+): Promise<TargetAnswer<OperationAnswer>> {
   const written = await writeOperation(context, target.model)
   attempt.report(written.dropped)
   refuseWithoutNeeds(written.dropped, api, target)
@@ -112,7 +112,7 @@ async function askOnce(
 }
 
 /** Reads a streamed answer to its end, so that another target can be asked where it breaks off. */
-async function wholeStream(answer: Answered<OperationAnswer>): Promise<Answered<OperationAnswer>> {
+async function wholeStream(answer: TargetAnswer<OperationAnswer>): Promise<TargetAnswer<OperationAnswer>> {
   if (answer.kind === 'whole') return answer
   if (answer.kind === 'bytes') return { ...answer, bytes: yieldEach(await collected(answer.bytes, answer.usage)) }
   const batches: OperationEvent[][] = []
@@ -177,8 +177,8 @@ function isTokens(list: readonly Json[]): boolean {
 async function askInPieces(
   { requests, offsets }: Pieces,
   { api: { join }, signal }: { api: OperationApi; signal: AbortSignal },
-  ask: (request: OperationRequest, signal: AbortSignal) => Promise<Answered<OperationAnswer>>,
-): Promise<Answered<OperationAnswer>> {
+  ask: (request: OperationRequest, signal: AbortSignal) => Promise<TargetAnswer<OperationAnswer>>,
+): Promise<TargetAnswer<OperationAnswer>> {
   if (!join) throw new Error('this operation cannot be split')
   const replies: JsonObject[] = []
   const others = new AbortController()

@@ -7,7 +7,7 @@ import { deniedFields } from '../../manifest/run/abilities.ts'
 import { unreadableFile } from '../../manifest/run/unsupported.ts'
 import { type Target, targetId } from '../../manifest/target.ts'
 import { type ProviderAnswer, requestAnswer } from '../../upstream/provider-answer.ts'
-import type { Answered } from '../call-kind.ts'
+import type { TargetAnswer } from '../call-kind.ts'
 import type { AttemptContext, Turn } from '../types.ts'
 import { translationOf } from './choose-translation.ts'
 import { heldAnswer } from './held-answer.ts'
@@ -25,7 +25,7 @@ export async function callProvider(
   prepared: PreparedCall,
   attempt: AttemptContext,
   { holds, translate = translationOf }: ProviderCallOptions = {},
-): Promise<Answered<ProviderResult>> {
+): Promise<TargetAnswer<ProviderResult>> {
   const translation = translate(target, targeted(target, prepared))
   const call = () => callOnce(target, prepared, { translation, attempt, holds })
   return await resending(prepared.turn, target, call)
@@ -56,7 +56,7 @@ async function callOnce(
   target: Target,
   prepared: PreparedCall,
   { translation, attempt, holds }: { translation: Translation; attempt: AttemptContext; holds: boolean | undefined },
-): Promise<Answered<ProviderResult>> {
+): Promise<TargetAnswer<ProviderResult>> {
   const { call, request, admission } = prepared
   const body = await bodyToSend(target, prepared, { translation, attempt })
   const making = attempt.client()

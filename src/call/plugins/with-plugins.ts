@@ -8,7 +8,7 @@ import { CallPlugins } from '../../plugin/call-plugins.ts'
 import type { MaybePromise, PluginRequest } from '../../plugin/contract.ts'
 import { pluginsFor as loadedFor } from '../../plugin/loaded.ts'
 import { isEuOnly } from '../../routing/names/resolve.ts'
-import { admitUncharged, payer } from '../admission/admission.ts'
+import { admitUncharged, callerWithRules } from '../admission/admission.ts'
 import type { AnswerEnd, CallKind, PluginAnswer, SeenCall } from '../call-kind.ts'
 import { routeOf } from '../targets/find-targets.ts'
 import type { CallResponse, CallStart, OpenedCall, ReadCall, Services } from '../types.ts'
@@ -134,7 +134,7 @@ async function answerOfPlugin<Read extends ReadCall>(
   const limits = await withLoans((isRetry) => {
     const key = isRetry ? recheck(opened.authenticated, kind, services) : opened.key
     routeOf(key, opened, kind, services)
-    return admitUncharged(payer(key, services), services.admission)
+    return admitUncharged(callerWithRules(key, services), services.admission)
   })
   Object.assign(plugins.headers, answer.headers)
   explanation?.begin(start.monotonicMs)

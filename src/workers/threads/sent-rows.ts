@@ -37,7 +37,7 @@ function paymentsOf(records: readonly CallRecord[]): Payment[] {
   const found = new Map<string, Payment>()
   for (const record of records) {
     const { accounts, cost } = paymentOf(record)
-    const name = payersOf({ accounts })
+    const name = accountsOfCall({ accounts })
     const known = found.get(name)
     if (known) known.cost += cost
     else found.set(name, { accounts, cost })
@@ -46,7 +46,7 @@ function paymentsOf(records: readonly CallRecord[]): Payment[] {
 }
 
 /** Accounts as one text. */
-export function payersOf({ accounts }: Pick<Payment, 'accounts'>): string {
+export function accountsOfCall({ accounts }: Pick<Payment, 'accounts'>): string {
   return accounts.join('\n')
 }
 
@@ -55,7 +55,7 @@ export function refusedPayers(rows: RowsText, refused: readonly RefusedRow[]): s
   const records = parseRows(rows)
   return refused.flatMap(({ index }) => {
     const record = records[index]
-    return record ? [payersOf(paymentOf(record))] : []
+    return record ? [accountsOfCall(paymentOf(record))] : []
   })
 }
 

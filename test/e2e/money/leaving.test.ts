@@ -85,7 +85,7 @@ async function leaveAfterText(
   await reader.read().catch(() => {})
 }
 
-const leftOf = ({ provider }: HiddenWorld) => provider.received[0]?.left ?? Promise.reject(new Error('no request'))
+const remainingOf = ({ provider }: HiddenWorld) => provider.received[0]?.left ?? Promise.reject(new Error('no request'))
 
 describe('a client that leaves after the text pays what the provider bills', () => {
   test.each(pairs)('%s client, %s provider: it closes', async (api, slug) => {
@@ -204,7 +204,7 @@ describe('a client that leaves before the first byte pays what the provider bill
       alone.answer(() => {})
       const headers = { 'x-router-timeout': '200ms' }
       await (await alone.post(endpoints.chat, requestIn('chat', 'chat/m1', { stream }), key.secret, { headers })).text()
-      await within(2_000, 'leaving the provider', leftOf(alone))
+      await within(2_000, 'leaving the provider', remainingOf(alone))
       expect((await alone.rows(key.id))[0]?.cost.nanoUsd).toBe(0)
     }
   })
@@ -221,7 +221,7 @@ describe('where the provider sends no usage in time', () => {
     const alone = await never()
     const key = newKey(alone.store)
     await leaveAfterText(alone, endpoints[slug], requestIn(slug, `${slug}/m1`, tools(slug)), key)
-    await within(5_000, 'leaving the provider', leftOf(alone))
+    await within(5_000, 'leaving the provider', remainingOf(alone))
     const [row] = await alone.rows(key.id)
     expect(row?.cost.estimated).toBe(true)
     // A hundred tokens a second, since the attempt began.
@@ -320,7 +320,7 @@ describe('where the client sees all that is used', () => {
     untilReleased(world)
     const api = model.startsWith('chat') ? 'chat' : 'messages'
     await leaveAfterText(world, endpoints[api], requestIn(api, model, more), key)
-    await within(2_000, 'leaving the provider', leftOf(world))
+    await within(2_000, 'leaving the provider', remainingOf(world))
     const [row] = await world.rows(key.id)
     expect(row?.usage.output).toBe(3)
     expect(row?.cost.estimated).toBe(true)
