@@ -144,12 +144,16 @@ const words: ReadonlySet<string> = new Set(
   ]),
 )
 
-/** Members of any shape that clients and models choose: a provider reads no fields in them. */
+/** Members at the top of any shape that clients choose: a provider reads no fields in them, or only compares what it has cached. */
+const freeAtTop: ReadonlySet<string> = new Set(['metadata', 'client_metadata', 'diagnostics', 'requesty', 'logit_bias'])
+
+/** The same below the top, of clients and models. */
 const freeForm: ReadonlySet<string> = new Set([
   'metadata',
   'requesty',
   'logit_bias',
   'input_schema',
+  'input_examples',
   'schema',
   'arguments',
   'attributes',
@@ -201,7 +205,7 @@ function visitMember(object: JsonObject, name: string, walk: Walk): void {
   if (typeof value === 'string') {
     if (words.has(name)) addFilesInText(value, name, walk)
     else if (value.length <= maxAddress && accountAddress.test(value)) add(value, name, walk)
-  } else if (typeof value === 'object' && !isUnread(object, name)) {
+  } else if (typeof value === 'object' && !(walk.path.length === 0 ? freeAtTop.has(name) : isUnread(object, name))) {
     walk.path.push(name)
     if (holders.has(name) && isObject(value)) addAll(value.id, 'id', walk)
     if (Array.isArray(value) && !words.has(name)) addAddresses(value, walk)
@@ -210,7 +214,7 @@ function visitMember(object: JsonObject, name: string, walk: Walk): void {
   }
 }
 
-/** Checks whether a provider reads no fields in a member. */
+/** Checks whether a provider reads no fields in a member below the top, where no `type` says how a body is read. */
 function isUnread(object: JsonObject, name: string): boolean {
   if (freeForm.has(name)) return true
   if (name === 'input') return typeof object.type === 'string' && calls.test(object.type)
@@ -220,8 +224,8 @@ function isUnread(object: JsonObject, name: string): boolean {
 
 /** Items whose contents a provider looks up by their id where they have none. */
 export function isReferenceByItem({ type, encrypted_content, result }: JsonObject): boolean {
-  if (type === 'reasoning') return typeof encrypted_content !== 'string'
-  return type === 'image_generation_call' && typeof result !== 'string'
+  if (type === 'reasoning') return typeof encrypted_content !== 'string' || encrypted_content === ''
+  return type === 'image_generation_call' && (typeof result !== 'string' || result === '')
 }
 
 /** The type of a skill that its vendor offers everybody, in the words of the Messages API. */

@@ -63,7 +63,7 @@ export function mergeUsage(earlier: Usage, reported: ReportedUsage): Usage {
   addHidden(merged, reported.total)
   // Events of a stream may report parts before their whole: only the last ones must fit.
   if (isCorrected) merged.corrected = true
-  else if (merged.corrected && (counts.input !== undefined || counts.output !== undefined)) delete merged.corrected
+  else if (merged.corrected && merged.input !== undefined && merged.output !== undefined) delete merged.corrected
   const { modes } = reported
   const served = Array.isArray(modes) ? modes.filter(isModeName) : none
   if (served.length > 0) {

@@ -75,7 +75,7 @@ export class RunningRequests {
   end(request: RunningRequest): void {
     const { remaining } = request
     request.remaining = undefined
-    if (remaining) void remaining.finally(() => this.end(request))
+    if (remaining) void remaining.catch(() => {}).finally(() => this.end(request))
     else this.#end(request)
   }
 

@@ -137,7 +137,14 @@ class Attempts<Result extends Outcome> {
     const { health, measurements } = this.#state
     const { organization } = this.#trial.caller
     const closed = isLast ? this.#closedFor(target) : undefined
-    if (closed?.isBusy && this.#mayWait(candidate, closed.ms)) {
+    if (
+      closed?.isBusy &&
+      this.#mayWait(
+        candidate,
+        closed.ms,
+        spreadMs(closed.ms, () => 1),
+      )
+    ) {
       // It became busy while the call waited.
       leave?.()
       return undefined
@@ -216,7 +223,10 @@ class Attempts<Result extends Outcome> {
 
   #failed(candidate: Candidate, attempt: Result & Attempted & { error: RouterError }): void {
     const failure = failureClass(attempt.error)
-    const mayHaveActed = this.#trial.acts === true && attempt.sent === true && failure.mayHaveBegun === true
+    // A failure that is reported inside of an answer was found after the provider had begun.
+    const { provider, providerStatus } = attempt.error
+    const hasBegun = failure.mayHaveBegun === true || (provider !== undefined && providerStatus === undefined)
+    const mayHaveActed = this.#trial.acts === true && attempt.sent === true && hasBegun
     this.#failures.addAttempt(attempt, { mayHaveActed })
     // Whether to pay once more for the same is left to the client.
     candidate.isOver = failure.same === 'never' || attempt.error.billed !== undefined
@@ -314,7 +324,7 @@ class Attempts<Result extends Outcome> {
       .sort((one, other) => one.closed.ms - other.closed.ms)
     for (const { candidate, closed } of left) {
       const waitMs = spreadMs(closed.ms, this.#random)
-      if (!closed.isBusy || !this.#mayWait(candidate, closed.ms)) continue
+      if (!closed.isBusy || !this.#mayWait(candidate, closed.ms, waitMs)) continue
       if (candidate.isTried && !this.#mayRepeat(candidate)) continue
       const waiting = () => this.#pause(waitMs, this.#trial.signal)
       candidate.waitedMs += closed.ms
@@ -324,10 +334,8 @@ class Attempts<Result extends Outcome> {
   }
 
   /** Checks whether the call may wait for a target that is busy: all its waits together are bounded. */
-  #mayWait(candidate: Candidate, ms: number): boolean {
-    return (
-      candidate.waitedMs + ms <= this.#trial.rules.retryAfterMs && this.#leftMs >= spreadMs(ms, this.#random) + minMs
-    )
+  #mayWait(candidate: Candidate, ms: number, waitMs: number): boolean {
+    return candidate.waitedMs + ms <= this.#trial.rules.retryAfterMs && this.#leftMs >= waitMs + minMs
   }
 
   #untried(except?: Candidate): Candidate[] {
@@ -336,7 +344,8 @@ class Attempts<Result extends Outcome> {
 
   #isOpen({ target }: Candidate, hasOthers: boolean): boolean {
     const { health, limiters } = this.#state
-    return limiters.of(target)?.isOpen !== false && health.isOpen(target, hasOthers, this.#trial.caller.organization)
+    const { key, organization } = this.#trial.caller
+    return limiters.of(target)?.isOpenTo(key) !== false && health.isOpen(target, hasOthers, organization)
   }
 
   #closedFor(target: Target): ClosedFor | undefined {

@@ -317,7 +317,8 @@ function idsIn(document: JsonObject, schema: Json): Map<string, JsonObject> {
         const isList = JSON.stringify(resolve(member)).includes('"array"')
         found.set(at.join('.'), place(isList ? ['kept-by-somebody'] : 'kept-by-somebody') as JsonObject)
       }
-      visit(member, at, inside, place)
+      // Clients compare there what is cached, and describe themselves.
+      if (path.length > 0 || !['diagnostics', 'client_metadata'].includes(name)) visit(member, at, inside, place)
     }
   }
   visit(schema, [], new Set(), (inner) => inner)

@@ -71,7 +71,9 @@ async function call(
         limits.push(limit)
         const [code, { sent = true, ...details }] = Array.isArray(end) ? end : [end, {} as { sent?: boolean }]
         if (code === undefined) return { dropped: [`${slug}'s`] }
-        const error = new RouterError(code, `${slug} failed.`, { provider: slug, ...details })
+        // A busy provider refuses by a status, before it has begun.
+        const refused = code === 'rate_limited' && { providerStatus: 429 }
+        const error = new RouterError(code, `${slug} failed.`, { provider: slug, ...refused, ...details })
         return { dropped: [`${slug}'s`], error, sent }
       },
       onFailed: ({ target, error }) => moved.push(`${target.provider.slug} ${error.code}`),
@@ -168,6 +170,8 @@ describe('the table of failures', () => {
     expect((await call(all('provider_timeout'), { acts: true })).requested).toBe('a')
     expect((await call([['provider_unreachable', { sent: false }], undefined], { acts: true })).requested).toBe('a b')
     expect((await call(['rate_limited', undefined], { acts: true })).requested).toBe('a b')
+    const inside: End = ['rate_limited', { providerStatus: undefined }]
+    expect((await call([inside, undefined], { acts: true })).requested).toBe('a')
   })
 })
 

@@ -21,7 +21,7 @@ export function openAccountResources(
       const listed = settings.get(organization)?.resources ?? []
       if (listed === 'open') return true
       if (matchesIdPattern(listed, id) || matchesIdPattern(listed, `${provider}/${id}`)) return true
-      return held.hasAnywhere(organization, id) || !organizations.areSeveral()
+      return !organizations.areSeveral() || held.hasAnywhere(organization, id)
     },
   }
 }

@@ -75,7 +75,7 @@ export class ConcurrencyLimiter {
 
   /** Admits a call immediately, or after a wait. Rejects with RouterError `rate_limited`, or with the reason of the signal. */
   enter(caller: Caller, signal: AbortSignal, mostMs = maxWaitMs): Release | Promise<Release> {
-    if (this.#isOpenTo(caller.key)) return this.#acquire(caller.key)
+    if (this.isOpenTo(caller.key)) return this.#acquire(caller.key)
     signal.throwIfAborted()
     this.#noteContention(caller)
     if (this.#waiting >= this.#limits().queue && !this.#makeRoom(caller)) throw full()
@@ -138,7 +138,7 @@ export class ConcurrencyLimiter {
   #next(): PendingCaller | undefined {
     let low: PendingCaller | undefined
     for (const queue of this.#queues.values()) {
-      const open = this.#leaving ? queue.filter(({ key }) => this.#isOpenTo(key)) : queue
+      const open = this.#leaving ? queue.filter(({ key }) => this.isOpenTo(key)) : queue
       const usual = leastServed(open)
       if (usual) return usual
       low ??= open.at(-1)
@@ -147,7 +147,7 @@ export class ConcurrencyLimiter {
   }
 
   /** Checks whether a key would get a place: where others had to wait for it, not one of the last ones. */
-  #isOpenTo(key: string): boolean {
+  isOpenTo(key: string): boolean {
     const { concurrent } = this.#limits()
     const free = concurrent - this.#running
     if (this.#leaving && this.#leaving.until <= performance.now()) this.#leaving = undefined

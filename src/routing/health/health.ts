@@ -203,7 +203,10 @@ export class Health {
           this.#notifyChange(known, before, now)
         }
       },
-      failed: (error) => this.#count(circuits, error, caller),
+      failed: (error) => {
+        ended()
+        this.#count(circuits, error, caller)
+      },
       ended,
     }
   }

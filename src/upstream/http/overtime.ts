@@ -28,8 +28,12 @@ export class Overtime {
     return this.#end !== undefined
   }
 
-  /** Sets what ends the reading of the answer for the client: it calls `begin` then. */
+  /**
+   * Sets what ends the reading of the answer for the client: it calls `begin` then. Throws the error of a call that is over: nothing is
+   * sent again for it.
+   */
   attach(interrupt: (error: RouterError) => void): void {
+    if (this.#error) throw this.#error
     this.#interrupt = interrupt
   }
 

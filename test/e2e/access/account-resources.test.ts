@@ -226,3 +226,21 @@ test.each(['deepseek/deepseek-v4-pro', gpt.model])(
     expect([second.status, await second.text()]).toEqual([200, expect.any(String)])
   },
 )
+
+test('a `type` at the top hides no id, and neither does an item without its content', async () => {
+  const file = gptWithFile('file-theirs').input
+  const bodies: JsonObject[] = [
+    { ...gpt, type: 'tool_use', input: file },
+    { ...gpt, model: claude.model, type: 'tool_use', input: file },
+    { ...gpt, parameters: { file_id: 'file-theirs' } },
+    { ...gpt, input: [{ type: 'reasoning', id: 'rs_theirs', summary: [], encrypted_content: '' }] },
+  ]
+  for (const body of bodies) expect((await router.call('/v1/responses', body, asStranger())).status).toBe(403)
+})
+
+test('what clients write about themselves names nothing that an account keeps', async () => {
+  const codex = { ...gpt, client_metadata: { session_id: 's', thread_id: 't', turn_id: 'u' } }
+  expect((await router.call('/v1/responses', codex, asStranger())).status).toBe(200)
+  const code = { ...claude, diagnostics: { previous_message_id: 'msg_1' } }
+  expect((await router.call('/v1/messages', code, asStranger())).status).toBe(200)
+})
