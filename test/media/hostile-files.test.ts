@@ -95,8 +95,8 @@ const densest: readonly (readonly [what: string, format: string, tile: Buffer])[
 describe('files of the largest size', () => {
   test.each(densest)('%s', { timeout: limit(60_000) }, async (_, format, tile) => {
     const { ms, longestMs, length, closed } = await read(repeated(beginnings[format] as Buffer, tile))
-    expect(ms).toBeLessThan(limit(500))
-    expect(longestMs).toBeLessThan(limit(50))
+    expect(ms).toBeLessThan(limit(1_000))
+    expect(longestMs).toBeLessThan(limit(100))
     expect(length.maxSeconds).toBeGreaterThan(0)
     expect(closed).toBe(true)
   })
@@ -112,8 +112,8 @@ describe('files of the largest size', () => {
     await fc.assert(
       fc.asyncProperty(fc.constantFrom(...Object.values(beginnings)), tile, async (beginning, bytes) => {
         const { ms, longestMs, closed } = await read(repeated(beginning, Buffer.from(bytes)))
-        expect(ms).toBeLessThan(limit(500))
-        expect(longestMs).toBeLessThan(limit(50))
+        expect(ms).toBeLessThan(limit(1_000))
+        expect(longestMs).toBeLessThan(limit(100))
         expect(closed).toBe(true)
       }),
       { numRuns: 40 },
