@@ -6,6 +6,9 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 const longest: readonly string[] = [
   'test/e2e/process/takeover.test.ts',
   'test/e2e/clients/sdk-grid.test.ts',
+  'test/e2e/clients/sdk-reliability.test.ts',
+  'test/wall/reliability.test.ts',
+  'test/e2e/money/leaving-property.test.ts',
   'test/e2e/process/faults.test.ts',
   'test/wall/wall.test.ts',
   'test/cli/check.test.ts',

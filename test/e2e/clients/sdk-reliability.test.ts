@@ -10,6 +10,7 @@ import {
   type Received,
 } from '../../helpers/provider.ts'
 import { type TestRouter, testKey, testRouter } from '../../helpers/router.ts'
+import { testEach } from '../../helpers/slow.ts'
 import { callBySdk, type Got } from '../../wall/reliability/sdk.ts'
 import { VirtualTime } from '../../wall/reliability/virtual-time.ts'
 
@@ -167,9 +168,12 @@ const urlOf = (place: number) => providers[place]?.url ?? ''
 const requestsFor = (model: string) =>
   providers.flatMap(({ received }) => received).filter(({ body }) => body.model === model)
 
+/** SDKs wait before they try again: the fast suite has three faults. */
+const slowIf = (fault: (typeof all)[number]) => !['503', 'reset', 'cut'].includes(String(fault))
+
 describe.each(['openai', 'anthropic'] as const)('the SDK of %s', (sdk) => {
   describe.each(['whole', 'streamed'] as const)('%s', (mode) => {
-    test.each(all)('%s twice: what succeeds without the router does so through it', async (fault) => {
+    testEach(all, { slowIf })('%s twice: what succeeds without the router does so through it', async (fault) => {
       const model = (way: string) => `${fault}/2/${way}-${sdk}-${mode}`
       const [direct, alone, both] = await Promise.all([
         succeeds({ sdk, mode, model: model('direct'), url: urlOf(one) }),
@@ -194,7 +198,7 @@ describe.each(['openai', 'anthropic'] as const)('the SDK of %s', (sdk) => {
     })
   })
 
-  test.each(all)('%s: it tries as often as the table of the wall supposes', async (fault) => {
+  testEach(all, { slowIf })('%s: it tries as often as the table of the wall supposes', async (fault) => {
     const time = new VirtualTime()
     const got: Got =
       fault === 'cut'

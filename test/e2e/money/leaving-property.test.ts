@@ -21,7 +21,7 @@ import {
 // Clients that leave at random moments, with limits and without, at providers that bill thinking which nobody sees.
 
 const maxTokens = 6_000
-const mostBursts = 40
+const mostBursts = 20
 
 type Asked = {
   api: Format
