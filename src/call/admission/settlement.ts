@@ -96,7 +96,7 @@ export class Settlement {
   async fail(attempted: FailedAttempt, error: RouterError): Promise<void> {
     const { rest: reading } = attempted
     if (reading) this.#open.push(reading)
-    if (this.isReadingOn) await Promise.all(this.#open)
+    if (this.isReadingOn) await Promise.allSettled(this.#open)
     const rest = reading && (await reading)
     const settled = this.#priceFailure(attempted, error, rest)
     const summary = rest?.measured ? { ...attempted, ...rest } : attempted
@@ -122,7 +122,7 @@ export class Settlement {
 
   /** Settles a reply that broke off and that no other target could continue: the part that was received is charged already. */
   async charged(attempted: AttemptSummary, error: RouterError): Promise<void> {
-    if (this.isReadingOn) await Promise.all(this.#open)
+    if (this.isReadingOn) await Promise.allSettled(this.#open)
     await this.#writeQuietly(attempted, { outcome: 'partial', status: error.status, settled: nothingUsed, error })
   }
 
