@@ -63,9 +63,9 @@ export default definePlugin<Options>({
       async request(request, call) {
         if (judge?.asks(call)) return undefined
         const { organization, key, id, signal } = call
-        const refuse = (by: string, told = message): never => {
+        const refuse = (by: string, text = message): never => {
           kit.log.warn({ call: id, organization, key, by }, 'refused a prompt')
-          throw new Refusal(400, told, { param: paramOf(request) })
+          throw new Refusal(400, text, { param: paramOf(request) })
         }
         const { all, runs, fresh } = textsOf(request, look_at)
         for (const text of [...all, ...runs.flatMap(joined)]) {

@@ -99,9 +99,9 @@ class Attempts<Result extends Outcome> {
       const { candidate } = next
       const gate = this.#state.limiters.of(candidate.target)
       const leave = gate ? await this.#acquire(candidate, gate) : undefined
-      const passage = gate && !leave ? undefined : this.#enter(next, leave)
-      if (passage) {
-        const succeeded = await this.#attempt(candidate, passage)
+      const handle = gate && !leave ? undefined : this.#enter(next, leave)
+      if (handle) {
+        const succeeded = await this.#attempt(candidate, handle)
         if (succeeded) return succeeded
       }
       next = this.#hasEnded ? undefined : await this.#next()
@@ -149,21 +149,21 @@ class Attempts<Result extends Outcome> {
       leave?.()
       return undefined
     }
-    const passage = isLast ? health.enterAsLastResort(target, organization) : health.enter(target, organization)
-    if (!passage) {
+    const handle = isLast ? health.enterAsLastResort(target, organization) : health.enter(target, organization)
+    if (!handle) {
       leave?.()
       this.#skip(candidate)
       return undefined
     }
     const { kind, rules } = this.#trial
-    const left = leave ? releasing(passage, leave) : passage
+    const left = leave ? releasing(handle, leave) : handle
     if (!kind) return left
     const limitMs = kind.streams ? rules.firstEventMs : target.provider.timeouts.wholeMs
     return measurements.begin(target, { kind, limitMs }, left)
   }
 
   /** Makes one attempt; undefined when it failed. */
-  async #attempt(candidate: Candidate, passage: AttemptHandle) {
+  async #attempt(candidate: Candidate, handle: AttemptHandle) {
     const { target } = candidate
     this.#failures.goOn()
     if (!candidate.isTried) this.#state.retries.earn(target, this.#trial.caller.organization)
@@ -176,34 +176,34 @@ class Attempts<Result extends Outcome> {
       const result = await this.#trial.attempt(target, this.#limits(candidate))
       const attempts = this.#count
       if (!result.error) {
-        passage.succeeded()
+        handle.succeeded()
         if (result.exhaustedMs !== undefined) this.#state.health.exhausted(target, result.exhaustedMs)
         const times = { began }
         return {
           target,
           attempts,
           times,
-          handle: this.#following({ target, times }, this.#timed(passage)),
+          handle: this.#following({ target, times }, this.#timed(handle)),
           untried: this.#untried().map((one) => one.target),
           ...result,
         } as Tried<Result>
       }
-      if (!this.#endedByCaller(result.error, candidate)) passage.failed(result.error)
+      if (!this.#endedByCaller(result.error, candidate)) handle.failed(result.error)
       rest = result.rest
       const times = { began, ended: this.#now() }
       this.#failed(candidate, { ...result, error: result.error, target, attempts, times })
     } catch (thrown) {
-      passage.ended()
+      handle.ended()
       throw thrown
     }
-    if (rest) void rest.finally(() => passage.ended())
-    else passage.ended()
+    if (rest) void rest.finally(() => handle.ended())
+    else handle.ended()
     return undefined
   }
 
   /** Records an answer that has begun; its attempt handle reports how it ends. */
-  #following({ target, times }: { target: Target; times: AttemptTimes }, passage: AttemptHandle): AttemptHandle {
-    return this.#trial.explanation?.answered(target, times, passage) ?? passage
+  #following({ target, times }: { target: Target; times: AttemptTimes }, handle: AttemptHandle): AttemptHandle {
+    return this.#trial.explanation?.answered(target, times, handle) ?? handle
   }
 
   /** Returns the limits of an attempt: the last target that is left may take all the time that is left. */
@@ -236,8 +236,8 @@ class Attempts<Result extends Outcome> {
   }
 
   /** Excludes failures that happen later because the time of the call is up: they are not counted either. */
-  #timed(passage: AttemptHandle): AttemptHandle {
-    return this.#endBy === Infinity ? passage : counting(passage, (error) => !this.#endedByCaller(error))
+  #timed(handle: AttemptHandle): AttemptHandle {
+    return this.#endBy === Infinity ? handle : counting(handle, (error) => !this.#endedByCaller(error))
   }
 
   /**
@@ -373,22 +373,22 @@ const notAfter = {
 const shortMs = 1_000
 
 /** Wraps an attempt handle so that its end admits another call. */
-function releasing(passage: AttemptHandle, leave: Release): AttemptHandle {
+function releasing(handle: AttemptHandle, leave: Release): AttemptHandle {
   const ended = () => {
     leave()
-    passage.ended()
+    handle.ended()
   }
-  return { ...passage, ended }
+  return { ...handle, ended }
 }
 
 /** Wraps an attempt handle so that only some failures count. */
-function counting(passage: AttemptHandle, counts: (error: RouterError) => boolean): AttemptHandle {
+function counting(handle: AttemptHandle, counts: (error: RouterError) => boolean): AttemptHandle {
   return {
-    succeeded: () => passage.succeeded(),
-    produced: (...tokens) => passage.produced?.(...tokens),
+    succeeded: () => handle.succeeded(),
+    produced: (...tokens) => handle.produced?.(...tokens),
     failed: (error) => {
-      if (counts(error)) passage.failed(error)
+      if (counts(error)) handle.failed(error)
     },
-    ended: () => passage.ended(),
+    ended: () => handle.ended(),
   }
 }

@@ -96,18 +96,18 @@ export class Explanation {
   }
 
   /** Records that an attempt has its first content, or its whole answer; its attempt handle reports how it ends. */
-  answered(target: Target, times: AttemptTimes, passage: AttemptHandle): AttemptHandle {
+  answered(target: Target, times: AttemptTimes, handle: AttemptHandle): AttemptHandle {
     const attempt: Attempt = { target, times, contentAt: this.#now() }
     this.#attempts.push(attempt)
     return {
-      succeeded: () => passage.succeeded(),
-      produced: (...tokens) => passage.produced?.(...tokens),
+      succeeded: () => handle.succeeded(),
+      produced: (...tokens) => handle.produced?.(...tokens),
       failed: (error) => {
         attempt.error = error
         attempt.times = { ...times, ended: this.#now() }
-        passage.failed(error)
+        handle.failed(error)
       },
-      ended: () => passage.ended(),
+      ended: () => handle.ended(),
     }
   }
 

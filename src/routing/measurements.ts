@@ -129,13 +129,9 @@ export class Measurements {
   }
 
   /** Measures an attempt, from now until its attempt handle ends; one that fails counts as if it had taken until its time limit. */
-  begin(
-    target: Target,
-    { kind, limitMs }: { kind: CallClass; limitMs: number },
-    passage: AttemptHandle,
-  ): AttemptHandle {
+  begin(target: Target, { kind, limitMs }: { kind: CallClass; limitMs: number }, handle: AttemptHandle): AttemptHandle {
     const id = targetId(target)
-    return new MeasuredAttempt(passage, { target: id, measurements: this, kind, limitMs }, this.#speedOf(id))
+    return new MeasuredAttempt(handle, { target: id, measurements: this, kind, limitMs }, this.#speedOf(id))
   }
 
   #speedOf(target: string): Speed {
@@ -161,8 +157,8 @@ class MeasuredAttempt implements AttemptHandle {
   #answeredAt: number | undefined
   #isOver = false
 
-  constructor(passage: AttemptHandle, attempt: Attempt, speed: Speed) {
-    this.#handle = passage
+  constructor(handle: AttemptHandle, attempt: Attempt, speed: Speed) {
+    this.#handle = handle
     this.#attempt = attempt
     this.#speed = speed
     this.#beganAt = attempt.measurements.now()

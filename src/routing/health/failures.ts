@@ -56,12 +56,12 @@ export class Failures<Result extends Outcome> {
     if (!isLast) this.goOn()
     const all = withAttempts({ target, error }, this.#all)
     // Whichever failure is reported: the whole call must not be made again.
-    const told = this.#mayHaveActed ? all.with({ mayHaveActed: true }) : all
+    const reported = this.#mayHaveActed ? all.with({ mayHaveActed: true }) : all
     return {
       dropped: attempt?.dropped ?? [],
       sent: attempt?.sent ?? false,
       // What other attempts used is in their rows.
-      error: isLast ? told : told.with({ billed: undefined }),
+      error: isLast ? reported : reported.with({ billed: undefined }),
       target,
       attempts,
       hasRows: !isLast,
@@ -89,8 +89,8 @@ function failureToReport<Failed extends FailedAttempt>(failures: readonly [Faile
 }
 
 /** Returns the error to report, with all attempts where there were several. */
-function withAttempts(told: FailedAttempt, failures: readonly FailedAttempt[]): RouterError {
-  const { error } = told
+function withAttempts(reported: FailedAttempt, failures: readonly FailedAttempt[]): RouterError {
+  const { error } = reported
   if (failures.length === 1 || ends.has(error.code)) return error
   const attempts = failures.map(({ target, error }) => ({
     model: targetId(target),

@@ -121,9 +121,9 @@ function preferredTargets(
   const [first, ...others] = left
   if (first) return [first, ...others]
   const [{ field } = { field: 'provider' }] = reasons
-  const told = reasons.slice(0, maxReasons).map(({ message }) => message)
+  const named = reasons.slice(0, maxReasons).map(({ message }) => message)
   const more = reasons.length > maxReasons ? [`${reasons.length - maxReasons} more were left out as well.`] : []
-  const message = `No target matches the preferences of the request. ${[...told, ...more].join(' ')}`
+  const message = `No target matches the preferences of the request. ${[...named, ...more].join(' ')}`
   throw new RouterError('model_not_found', message, { param: field })
 }
 
