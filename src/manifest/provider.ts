@@ -9,6 +9,7 @@ import type { OwnFunctions } from '../mapping/library.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import type { PathTree } from '../mapping/mentions.ts'
 import type { StreamFormat } from '../wire/frames.ts'
+import type { Limits } from './limits.ts'
 import type { OperationEndpoints } from './operation.ts'
 import type { HistoryRules } from './run/repair-history.ts'
 import type { Pattern, UnsupportedField, VariantNeed } from './types.ts'
@@ -118,8 +119,16 @@ export type Timeouts = {
   totalMs: number
 }
 
-/** Facts about models whose id matches, read by mappings as `target.traits`; later matches win field by field. */
-export type Trait = { match: Pattern; facts: { [name: string]: Json } }
+/**
+ * What is true of models whose id matches: facts, read by mappings as `target.traits`, limits and requirements on the conversation, which
+ * the router applies itself. Later matches win, member by member.
+ */
+export type Trait = {
+  match: Pattern
+  facts: { [name: string]: Json }
+  limits?: Limits
+  history?: HistoryRules
+}
 
 /**
  * A path that a GET is answered at with a list of models: the member that is the list, that of each model which is its id, what ids begin

@@ -1,7 +1,9 @@
 import type { ModelEntry } from '../core/models/model.ts'
 import type { TargetFacts } from '../core/request.ts'
+import type { FamilyRules } from './limits.ts'
 import type { Provider } from './provider.ts'
 import { lackedFields } from './run/abilities.ts'
+import type { HistoryRules } from './run/repair-history.ts'
 import { type RequestFacts, servesNeed } from './run/variant-needs.ts'
 
 /**
@@ -45,6 +47,30 @@ export function targetFacts(provider: Provider, { model, entry, is = model }: Mo
   return facts
 }
 
+/** The limits of a provider for a model's family, and its requirements on conversations. */
+export function familyRules(provider: Provider, family: string): FamilyRules {
+  const known = rulesByModel.get(provider) ?? new Map<string, FamilyRules>()
+  let rules = known.get(family)
+  if (!rules) {
+    rules = rulesOf(provider, family)
+    if (known.size >= maxCachedModels) known.clear()
+    rulesByModel.set(provider, known.set(family, rules))
+  }
+  return rules
+}
+
+const rulesByModel = new WeakMap<Provider, Map<string, FamilyRules>>()
+
+function rulesOf({ traits, chat }: Provider, family: string): FamilyRules {
+  const matching = traits.filter(({ match }) => match.test(family))
+  const limits = Object.assign({}, ...matching.map((trait) => trait.limits))
+  const history: HistoryRules = Object.assign({}, ...matching.map((trait) => trait.history))
+  const { pair_tools, results_first, tool_id, no_empty_text, max_cache_hints } = chat?.history ?? {}
+  const needed = { pair_tools, results_first, tool_id, no_empty_text, max_cache_hints }
+  const given = Object.fromEntries(Object.entries(needed).filter(([, rule]) => rule !== undefined)) as HistoryRules
+  return { limits, history: { ...chat?.history, ...history }, editedHistory: { ...given, ...history } }
+}
+
 type KnownFacts = { entry: ModelEntry | undefined; facts: TargetFacts }
 
 /** Cache limit: with `unknown_models: pass` clients choose the names. */
@@ -58,6 +84,7 @@ function factsOf(provider: Provider, entry: ModelEntry | undefined, model: strin
   return {
     signer: provider.signer,
     maker: provider.signer,
+    family: model,
     ...(max_output_tokens !== undefined && { max_output_tokens }),
     ...(context_window !== undefined && { context_window }),
     ...(lacks.length > 0 && { lacks }),

@@ -2,6 +2,7 @@ import { idsOfItem } from '../../api/returned-ids.ts'
 import type { StreamEvent } from '../../core/events.ts'
 import type { Part } from '../../core/parts.ts'
 import type { NeutralRequest } from '../../core/request.ts'
+import type { ClientNames } from '../../manifest/run/fit-names.ts'
 import { takesPart } from '../../manifest/run/inferred-support.ts'
 import { chatEndpoint } from '../../manifest/run/run-mapping.ts'
 import { type ProviderRequest, writeRequest } from '../../manifest/run/translate.ts'
@@ -20,8 +21,16 @@ export function otherFormatTranslation(
 ): Translation {
   const { clientApi } = call
   const keep = keptBy(target, holds)
+  let names: ClientNames | undefined
   return {
-    request: () => translatedRequest(target, request, media),
+    async request() {
+      const made = await translatedRequest(target, request, media)
+      names = made.names
+      return made
+    },
+    get names() {
+      return names
+    },
     forwardedHeaders: [],
     edits: false,
     whole({ reply }, facts) {
@@ -89,15 +98,23 @@ export async function translatedRequest(
   media: CallMedia,
 ): Promise<ProviderRequest> {
   const { provider } = target
+  return await writeRequest(provider, inOwnFormat(await inlinedRequest(target, request, media), provider), target)
+}
+
+/** Returns a request with the files in it that the provider cannot fetch itself. Throws RouterError. */
+export async function inlinedRequest(
+  { provider }: Target,
+  request: NeutralRequest,
+  media: CallMedia,
+): Promise<NeutralRequest> {
+  if (!hasLinks(request)) return request
   const chat = chatEndpoint(provider)
-  const whole = hasLinks(request)
-    ? await inlineMedia(request, chat.history.inline_media, media, (type) => takesPart(chat, type))
-    : request
-  return await writeRequest(
-    provider,
-    provider.sameAs === request.origin.api ? withOwnBlocks(whole, provider) : whole,
-    target,
-  )
+  return await inlineMedia(request, chat.history.inline_media, media, (type) => takesPart(chat, type))
+}
+
+/** Returns a request with the blocks that its API alone has, where the provider speaks that API. */
+export function inOwnFormat(request: NeutralRequest, provider: Target['provider']): NeutralRequest {
+  return provider.sameAs === request.origin.api ? withOwnBlocks(request, provider) : request
 }
 
 /**

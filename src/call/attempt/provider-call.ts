@@ -10,6 +10,7 @@ import { type ProviderAnswer, requestAnswer } from '../../upstream/provider-answ
 import type { TargetAnswer } from '../call-kind.ts'
 import type { AttemptContext, Turn } from '../types.ts'
 import { translationOf } from './choose-translation.ts'
+import { withClientNames } from './client-names.ts'
 import { heldAnswer } from './held-answer.ts'
 import type { PreparedCall, TargetedCall, Translation } from './types.ts'
 
@@ -67,7 +68,7 @@ async function callOnce(
   const edited = edits && call.trace?.hasContents !== true
   const begunMs = performance.now()
   const outgoing = { ...attempt, body, stream, edited, forwardedHeaders, choices: admission.choices }
-  const answer = await requestAnswer(target, outgoing, client)
+  const answer = withClientNames(await requestAnswer(target, outgoing, client), translation.names)
   const { exhaustedMs } = answer
   const isHeld = holds === true && answer.kind === 'stream'
   return {

@@ -1,14 +1,24 @@
 import type { ClientApi, EditFacts } from '../../api/client-api.ts'
 import { droppedChoice } from '../../api/remove-fields.ts'
+import { type Replacement, withReplacedFields } from '../../api/replace-fields.ts'
 import { isObject, type JsonObject } from '../../core/json.ts'
+import type { ClientNames } from '../../manifest/run/fit-names.ts'
+import type { Field, Fitting } from '../../manifest/run/fit-request.ts'
 import { takesPart } from '../../manifest/run/inferred-support.ts'
 import { type OwnFormatFields, ownFormatFields } from '../../manifest/run/own-names.ts'
 import { finishOf } from '../../manifest/run/read-reply.ts'
 import { andThen, chatEndpoint } from '../../manifest/run/run-mapping.ts'
-import { type ProviderRequest, patchRequest, unsupportedInRequest } from '../../manifest/run/translate.ts'
-import { demanding, distinctNames, hasLinks } from '../../manifest/run/unsupported.ts'
+import {
+  fitEdited,
+  mapRequest,
+  type ProviderRequest,
+  patchRequest,
+  unsupportedInRequest,
+} from '../../manifest/run/translate.ts'
+import { demanding, distinctNames, hasLinks, requestWithoutFields } from '../../manifest/run/unsupported.ts'
 import { type Target, targetFacts } from '../../manifest/target.ts'
 import { fetchMedia } from '../../upstream/files/inline.ts'
+import { inlinedRequest, inOwnFormat, otherFormatTranslation } from './other-format.ts'
 import { Repetitions } from './repetitions.ts'
 import type { TargetedCall, Translation } from './types.ts'
 
@@ -20,17 +30,33 @@ export function sameFormatTranslation(target: Target, prepared: TargetedCall): T
   const { clientApi } = call
   const { provider } = target
   let storesItself = false
+  let names: ClientNames | undefined
+  // Where tools have other names at the provider, its reply is written from the neutral form, in which they have the client's.
+  const renamed = () => otherFormatTranslation(target, prepared)
   const finishMapping = { finishOf: (reason: string) => finishOf(provider, reason) }
   return {
-    request: () => requestOf(target, prepared),
+    request() {
+      return andThen(requestOf(target, prepared), (made) => {
+        names = made.names
+        return made
+      })
+    },
+    get names() {
+      return names
+    },
     forwardedHeaders: call.forwardedHeaders ?? [],
-    edits: true,
-    whole({ body }, facts) {
+    get edits() {
+      return names === undefined
+    },
+    whole(answer, facts) {
+      if (names) return renamed().whole(answer, facts)
+      const { body } = answer
       storesItself = body.store === true
       holds(provider.slug, clientApi.heldIds?.(body, request) ?? [])
       return clientApi.editReply(turn.withPrevious(body), { ...facts, ...finishMapping })
     },
     stream(model) {
+      if (names) return renamed().stream(model)
       const { id, requestId } = call
       const writer = clientApi.openStream(request, { model, id, requestId, ...finishMapping })
       const repetitions = writer.repeatsText ? new Repetitions() : undefined
@@ -57,6 +83,7 @@ export function sameFormatTranslation(target: Target, prepared: TargetedCall): T
       }
     },
     responseToStore(response, text) {
+      if (names) return renamed().responseToStore(response, text)
       return turn.responseToStore(response, text, { target, sameFormat: true, storesItself })
     },
   }
@@ -93,34 +120,80 @@ type Found = { losses: readonly string[]; files?: EditFacts['files']; words?: Ow
 
 function writtenRequest(
   target: Target,
-  { call, request, turn, length }: TargetedCall,
+  prepared: TargetedCall,
   { losses, files, words }: Found,
 ): ProviderRequest | Promise<ProviderRequest> {
+  const { call, request, turn, length } = prepared
   const { provider } = target
+  const known = distinctNames(words ? [...losses, ...words.dropped] : losses)
+  const body = turn.bodyFor(provider)
+  const said = continues(body) ? call.clientApi.read(body) : request
+  const fitting = fitEdited(provider, said, { dropped: known, target })
   const asked = {
-    body: turn.bodyFor(provider),
+    body,
     stream: request.stream === true,
-    losses: distinctNames(words ? [...losses, ...words.dropped] : losses),
+    losses: known,
     textRefusals: chatEndpoint(provider).history.refusals === 'text',
     files,
     providerFields: words,
     length,
   }
-  return andThen(editedRequest(target, call.clientApi, asked), ({ body, dropped }) => {
-    const lost = turn.lostFor?.(provider) ?? []
-    return { body, dropped: demanding(distinctNames([...dropped, ...lost]), request) }
-  })
+  const fitted =
+    fitting.changed.size > 0 ? fittedFields(target, { ...prepared, request: said }, { fitting, known }) : undefined
+  return andThen(fitted, (replaced) =>
+    andThen(editedRequest(target, call.clientApi, { ...asked, replaced }), ({ body, dropped }) => {
+      const lost = turn.lostFor?.(provider) ?? []
+      const named = demanding(distinctNames([...dropped, ...lost]), request)
+      return { body, dropped: named, ...(fitting.names.size > 0 && { names: fitting.names }) }
+    }),
+  )
+}
+
+/** Checks whether a body continues what the provider has stored: then its own items are all that may be written anew. */
+function continues({ previous_response_id, conversation }: JsonObject): boolean {
+  return (previous_response_id ?? conversation ?? null) !== null
+}
+
+/** Fields that are written anew, and the neutral names of what is lost by that. */
+type ReplacedFields = { replacement: Replacement; lost: readonly string[] }
+
+/** Writes the fields anew that are over a limit of the target: as a translated request has them. */
+async function fittedFields(
+  target: Target,
+  { request, media }: TargetedCall,
+  { fitting: { changed, lost, request: after }, known }: { fitting: Fitting; known: readonly string[] },
+): Promise<ReplacedFields> {
+  const { provider } = target
+  const whole = await inlinedRequest(target, requestWithoutFields(request, known), media)
+  const { body: made, dropped } = await mapRequest(
+    provider,
+    inOwnFormat(whole, provider),
+    target.model,
+    targetFacts(provider, target),
+  )
+  const fields = new Set(changed)
+  // A budget for reasoning and the limit for the reply depend on each other.
+  if (fields.has('reasoning')) fields.add('max_output_tokens')
+  const isChanged = (name: string) => {
+    const first = name.split('.')[0] as Field | 'parts'
+    return fields.has(first === 'parts' ? 'messages' : first)
+  }
+  const replacement = { fields, made, before: request.tools ?? [], after: after.tools ?? [] }
+  return { replacement, lost: [...lost, ...dropped.filter(isChanged)] }
 }
 
 /** Returns a client's body, edited for a provider of the same format, and the neutral names of the dropped fields. */
 export function editedRequest(
   target: Target,
   clientApi: ClientApi,
-  asked: { body: JsonObject; losses: readonly string[] } & Omit<EditFacts, 'model' | 'dropped'>,
+  asked: { body: JsonObject; losses: readonly string[]; replaced?: ReplacedFields | undefined } & Omit<
+    EditFacts,
+    'model' | 'dropped'
+  >,
 ): ProviderRequest | Promise<ProviderRequest> {
   const { provider, model } = target
-  const { body, losses, stream, files, providerFields, textRefusals = false, length } = asked
-  const edited = clientApi.editRequest(body, {
+  const { body, losses, replaced, stream, files, providerFields, textRefusals = false, length } = asked
+  const own = clientApi.editRequest(body, {
     model,
     stream,
     dropped: losses,
@@ -129,7 +202,13 @@ export function editedRequest(
     textRefusals,
     length,
   })
-  const dropped = distinctNames([...losses, ...clientApi.droppedByEdit(body), ...droppedChoice(body, edited, losses)])
+  const edited = replaced ? withReplacedFields(own, replaced.replacement, clientApi.wireNames) : own
+  const lost = replaced?.lost ?? []
+  const dropped = distinctNames([
+    ...[...losses, ...lost],
+    ...clientApi.droppedByEdit(body),
+    ...droppedChoice(body, own, losses),
+  ])
   return andThen(patchRequest(provider, edited, targetFacts(provider, target)), (patched) => ({
     body: patched,
     dropped,

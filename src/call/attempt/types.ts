@@ -3,6 +3,7 @@ import type { RouterError } from '../../core/errors.ts'
 import type { Fold } from '../../core/fold.ts'
 import type { JsonObject } from '../../core/json.ts'
 import type { NeutralRequest } from '../../core/request.ts'
+import type { ClientNames } from '../../manifest/run/fit-names.ts'
 import type { ProviderRequest } from '../../manifest/run/translate.ts'
 import type { CallPlugins } from '../../plugin/call-plugins.ts'
 import type { Explanation } from '../../routing/explanation.ts'
@@ -44,7 +45,9 @@ export type Translation = {
   /** The client's headers to forward to the provider. */
   forwardedHeaders: readonly ForwardedHeader[]
   /** True where the client gets the provider's own body, edited: then the neutral form of a reply is for the call itself. */
-  edits: boolean
+  readonly edits: boolean
+  /** The client's names of the tools that have others in the body which `request` has returned. */
+  readonly names?: ClientNames | undefined
   /** Returns a whole answer as the client's JSON. */
   whole(answer: WholeAnswer, facts: ReplyFacts): JsonObject
   /** Returns the translation that writes a whole answer which plugins have changed. */

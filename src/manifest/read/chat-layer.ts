@@ -42,7 +42,7 @@ export type ChatFile = {
 }
 
 /** Rules of a file, whose patterns are texts. */
-type HistoryFile = Omit<HistoryRules, 'tool_id' | 'inline_media'> & {
+export type HistoryFile = Omit<HistoryRules, 'tool_id' | 'inline_media'> & {
   tool_id?: { pattern: string; length?: number; max_length?: number }
   inline_media?: boolean | { kinds?: MediaPart['type'][]; except?: string }
 }
@@ -63,7 +63,7 @@ export function readChat(reader: MappingReader, chat: ChatFile): PartialChat {
     events,
     patch: readPatch(reader, chat.patch ?? {}),
     unsupported: readUnsupported(reader, chat.unsupported ?? []),
-    history: readHistory(reader, chat.history ?? {}),
+    history: readHistory(reader, [...at, 'history'], chat.history ?? {}),
     broken: Object.entries({ request, reply, events: events.size > 0 || undefined }).flatMap(([name, made]) =>
       Object.keys(chat[name as 'request' | 'reply' | 'events'] ?? {}).length > 0 && made === undefined ? [name] : [],
     ),
@@ -177,26 +177,37 @@ function checkPaths({ source, problems }: MappingReader, { path, stream, patch }
     problems.push(source.problem([...at, 'stream', 'data'], `\`${useless}\` does not apply where the data is text`))
 }
 
-/** The rules with their patterns ready to run; one that cannot be used is left out, with a problem. */
-function readHistory(reader: MappingReader, { tool_id, inline_media, ...rules }: HistoryFile): HistoryRules {
+/** Reads the rules at a path with their patterns ready to run; one that cannot be used is left out, with a problem. */
+export function readHistory(
+  reading: Reading,
+  path: Path,
+  { tool_id, inline_media, ...rules }: HistoryFile,
+): HistoryRules {
   return {
     ...rules,
-    ...(tool_id && readToolId(reader, tool_id)),
-    ...(inline_media !== undefined && { inline_media: readInlineMedia(reader, inline_media) }),
+    ...(tool_id && readToolId(reading, [...path, 'tool_id', 'pattern'], tool_id)),
+    ...(inline_media !== undefined && { inline_media: readInlineMedia(reading, path, inline_media) }),
   }
 }
 
-function readToolId(reader: MappingReader, rule: NonNullable<HistoryFile['tool_id']>): Pick<HistoryRules, 'tool_id'> {
-  const pattern = readPattern(reader, [...at, 'history', 'tool_id', 'pattern'], rule.pattern, { whole: true })
+type Reading = Pick<MappingReader, 'source' | 'problems'>
+
+function readToolId(
+  reading: Reading,
+  path: Path,
+  rule: NonNullable<HistoryFile['tool_id']>,
+): Pick<HistoryRules, 'tool_id'> {
+  const pattern = readPattern(reading, path, rule.pattern, { whole: true })
   return pattern ? { tool_id: { ...rule, pattern } } : {}
 }
 
 function readInlineMedia(
-  reader: MappingReader,
+  reading: Reading,
+  path: Path,
   rule: NonNullable<HistoryFile['inline_media']>,
 ): NonNullable<HistoryRules['inline_media']> {
   if (typeof rule === 'boolean' || rule.except === undefined) return rule as boolean
   const { except, ...others } = rule
-  const pattern = readPattern(reader, [...at, 'history', 'inline_media', 'except'], except, { anyCase: true })
+  const pattern = readPattern(reading, [...path, 'inline_media', 'except'], except, { anyCase: true })
   return { ...others, ...(pattern && { except: pattern }) }
 }

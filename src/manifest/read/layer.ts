@@ -9,7 +9,8 @@ import type { Mapping } from '../../mapping/mapping.ts'
 import type { Problem } from '../check/problem.ts'
 import { checkSchema } from '../check/schema.ts'
 import type { ModelListing, Trait } from '../provider.ts'
-import { type ChatFile, type PartialChat, readChat } from './chat-layer.ts'
+import { type ChatFile, type HistoryFile, type PartialChat, readChat, readHistory } from './chat-layer.ts'
+import { type LimitsFile, readLimits } from './family-limits.ts'
 import { type Around, MappingReader } from './mapping-reader.ts'
 import { type PartialOperation, readOperations, withheldIn } from './operation-layer.ts'
 import { readPattern } from './pattern.ts'
@@ -99,7 +100,7 @@ export type LayerFile = {
   }
   errors?: { [name: string]: ErrorCode }
   restricted?: { [name: string]: RestrictedFile }
-  traits?: { match: string; facts: Trait['facts'] }[]
+  traits?: { match: string; facts?: Trait['facts']; limits?: LimitsFile; history?: HistoryFile }[]
   examples?: Example[]
 }
 
@@ -191,8 +192,12 @@ function readRestricted(reading: Reading, fields: { [name: string]: RestrictedFi
 }
 
 function readTraits(reading: Reading, traits: NonNullable<LayerFile['traits']>): Trait[] {
-  return traits.flatMap(({ match, facts }, index) => {
-    const pattern = readPattern(reading, ['traits', index, 'match'], match, { maxLength: maxNameLength })
-    return pattern ? [{ match: pattern, facts }] : []
+  return traits.flatMap(({ match, facts = {}, limits, history }, index): Trait[] => {
+    const at: Path = ['traits', index]
+    const pattern = readPattern(reading, [...at, 'match'], match, { maxLength: maxNameLength })
+    if (!pattern) return []
+    const own = limits && readLimits(reading, [...at, 'limits'], limits)
+    const rules = history && readHistory(reading, [...at, 'history'], history)
+    return [{ match: pattern, facts, ...(own && { limits: own }), ...(rules && { history: rules }) }]
   })
 }

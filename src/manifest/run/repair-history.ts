@@ -9,8 +9,10 @@ export type HistoryRules = {
   alternate?: boolean
   /** The conversation must begin with a user message. */
   first_user?: boolean
-  /** Instructions in the middle of a conversation are kept, or become a marked note of the user. */
-  mid_system?: 'keep' | 'user'
+  /** Instructions in the middle of a conversation are kept, become a marked note of the user, or move to those at its head. */
+  mid_system?: 'keep' | 'user' | 'head'
+  /** False if the model must speak between the result of a tool and the next message of the user. */
+  user_after_tool?: false
   /** Refusals in earlier turns are kept, or become text. */
   refusals?: 'keep' | 'text'
   /** True if every call is directly followed by its result: missing results are added, results without a call become text. */
@@ -36,9 +38,14 @@ export function repairHistory(request: NeutralRequest, rules: HistoryRules): Neu
   }
   if (rules.refusals === 'text') messages = mapped(messages, withTextRefusals)
   if (rules.mid_system === 'user') messages = mapped(messages, asUserNote)
+  if (rules.mid_system === 'head' && messages.some(isSystem)) {
+    system = [...(system ?? []), ...messages.filter(isSystem).flatMap(({ parts }) => parts)]
+    messages = messages.filter((message) => !isSystem(message))
+  }
   if (rules.pair_tools) messages = pairTools(messages)
   if (rules.alternate) messages = joined(messages, () => true)
   if (rules.results_first) messages = resultsFirst(messages)
+  if (rules.user_after_tool === false) messages = withAnswersToTools(messages)
   if (rules.tool_id) messages = renameIds(messages, rules.tool_id)
   if (rules.first_user && messages[0]?.role !== 'user') messages = [opening, ...messages]
   const isSame = messages === request.messages && system === request.system
@@ -48,6 +55,69 @@ export function repairHistory(request: NeutralRequest, rules: HistoryRules): Neu
 
 /** The first message for providers that require one of the user. */
 const opening: Message = { role: 'user', parts: [{ type: 'text', text: '(The conversation begins.)' }] }
+
+function isSystem({ role }: Message): boolean {
+  return role === 'system'
+}
+
+/** Puts a word of the assistant between results of tools and what the user says next; media of a result are the user's as well. */
+function withAnswersToTools(messages: Message[]): Message[] {
+  const isResult = ({ type }: Part) => type === 'tool_result'
+  if (!messages.some(({ parts }) => parts.some(isResult))) return messages
+  return messages.flatMap((message, index) => {
+    if (!message.parts.some(isResult)) return [message]
+    const results = message.parts.filter((part) => part.type === 'tool_result')
+    const media = results.flatMap(mediaOf)
+    const others = [...media, ...message.parts.filter((part) => !isResult(part))]
+    const next = messages[index + 1]
+    if (others.length === 0 && (next?.role !== 'user' || next.parts.some(isResult))) return [message]
+    const plain = media.length === 0 ? results : results.map(withoutMedia)
+    const rest = others.length === 0 ? [] : [{ ...message, parts: others }]
+    return [{ ...message, parts: plain }, acknowledgement, ...rest]
+  })
+}
+
+const acknowledgement: Message = { role: 'assistant', parts: [{ type: 'text', text: 'OK.' }] }
+
+const mediaTypes: ReadonlySet<Part['type']> = new Set(['image', 'audio', 'file', 'video'])
+
+/** The media of a result, after a text that says which result they belong to. */
+function mediaOf({ id, parts }: ToolResultPart): Part[] {
+  const media = parts.filter(({ type }) => mediaTypes.has(type))
+  return media.length === 0 ? [] : [{ type: 'text', text: `Returned by the tool call ${id}:` }, ...media]
+}
+
+function withoutMedia(result: ToolResultPart): ToolResultPart {
+  const parts = result.parts.filter(({ type }) => !mediaTypes.has(type))
+  if (parts.length === result.parts.length) return result
+  const shown: Part[] = parts.length > 0 ? parts : [{ type: 'text', text: 'The result follows in the next message.' }]
+  return { ...result, parts: shown }
+}
+
+/** Checks whether two conversations say the same, however their parts are distributed over messages. */
+export function sayTheSame(a: readonly Message[], b: readonly Message[]): boolean {
+  if (a === b) return true
+  const [one, other] = [flattened(a), flattened(b)]
+  return one.length === other.length && one.every((said, index) => isSameSaid(said, other[index] as Said))
+}
+
+type Said = { role: Message['role']; part: Part }
+
+function flattened(messages: readonly Message[]): Said[] {
+  return messages.flatMap(({ role, parts }) => parts.map((part) => ({ role, part })))
+}
+
+function isSameSaid(a: Said, b: Said): boolean {
+  if (a.role !== b.role) return false
+  if (a.part === b.part) return true
+  if (a.part.type !== 'tool_result' || b.part.type !== 'tool_result') return false
+  const [one, other] = [a.part, b.part]
+  return one.id === other.id && (one.parts === other.parts || sameItems(one.parts, other.parts))
+}
+
+function sameItems(a: readonly unknown[], b: readonly unknown[]): boolean {
+  return a.length === b.length && a.every((item, index) => item === b[index])
+}
 
 function asUserNote(message: Message): Message {
   if (message.role !== 'system') return message

@@ -4,11 +4,12 @@ import type { NeutralRequest, TargetFacts } from '../../core/request.ts'
 import { withoutRestoredReasoning, withReasoningFor } from '../../core/restored-reasoning.ts'
 import type { Mapping } from '../../mapping/mapping.ts'
 import type { ChatEndpoint, Provider } from '../provider.ts'
-import { type ModelTarget, type Target, targetFacts } from '../target.ts'
+import { familyRules, type ModelTarget, type Target, targetFacts } from '../target.ts'
+import type { ClientNames } from './fit-names.ts'
+import { type Fitting, fitRequest } from './fit-request.ts'
 import { demandsTool, inferredUnsupported, supportedOnly, supportFor, withoutIdleChoice } from './inferred-support.ts'
 import { isPresent, readFinish, readUsage, reportedFailureOf } from './read-reply.ts'
 import { runReading } from './read-usage.ts'
-import { repairHistory } from './repair-history.ts'
 import { andThen, chatEndpoint, requireObject, runMapping, unreadable } from './run-mapping.ts'
 import {
   declaredUnsupported,
@@ -20,8 +21,10 @@ import {
   type UnsupportedRule,
 } from './unsupported.ts'
 
-/** A provider's JSON for a request, and the neutral names of the dropped fields. */
-export type ProviderRequest = { body: JsonObject; dropped: string[] }
+/**
+ * A provider's JSON for a request, the neutral names of the dropped fields, and the client's names of the tools that have others there.
+ */
+export type ProviderRequest = { body: JsonObject; dropped: string[]; names?: ClientNames }
 
 /** One event of a provider's stream after `patch.event`, and the neutral events. */
 export type ReadFrame = { payload: JsonObject; events: ProviderEvent[] }
@@ -42,8 +45,9 @@ export async function writeFor(
   model: string,
   facts: TargetFacts,
 ): Promise<ProviderRequest> {
-  const { body, dropped } = await mapRequest(provider, request, model, facts)
+  const { body, dropped, names } = await mapRequest(provider, request, model, facts)
   return {
+    ...(names && { names }),
     body: await patchRequest(provider, body, facts),
     dropped: distinctNames([...dropped, ...unreadNames(request)]),
   }
@@ -69,20 +73,36 @@ export async function mapRequest(
   const declared = declaring instanceof Promise ? await declaring : declaring
   const support = supportFor(chat.request.support, declared, provider.sameAs)
   const supported = withoutIdleChoice(requestWithoutFields(supportedOnly(request, support), declared), support)
-  const input = inputOf(repairHistory(supported, chat.history))
+  const rules = familyRules(provider, facts.family ?? model)
+  const fitted = fitRequest(supported, { rules, traits: facts.traits, edited: false })
+  const input = inputOf(fitted.request)
   const running = runMapping(provider, 'request', mapping, input)
   const result = requireObject(provider, 'request', running instanceof Promise ? await running : running)
   const lost = [
     ...declared,
     ...inferredUnsupported(request, support),
     ...foreignOpaque(request, facts.signer),
+    ...fitted.lost,
     ...(demandsTool(request) && !demandsTool(supported) ? ['tool_choice'] : []),
   ]
   const reported = namesInRequest(namesIn(result.dropped), request)
   return {
     body: joinSections(provider, sections, result),
     dropped: demanding(distinctNames([...lost, ...reported]), request),
+    ...(fitted.names.size > 0 && { names: fitted.names }),
   }
+}
+
+/** Fits a request whose body is edited instead of translated, without its dropped fields, to the limits of its target. Throws RouterError. */
+export function fitEdited(
+  provider: Provider,
+  request: NeutralRequest,
+  { dropped, target }: { dropped: readonly string[]; target: ModelTarget },
+): Fitting {
+  const { traits } = targetFacts(provider, target)
+  const rules = familyRules(provider, target.is ?? target.model)
+  const left = requestWithoutFields(withoutRestoredReasoning(request), dropped)
+  return fitRequest(left, { rules, traits, edited: true })
 }
 
 /** Returns the dropped fields of a request whose body is edited instead of translated: only declared ones, everything else survives. */

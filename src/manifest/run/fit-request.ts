@@ -1,0 +1,267 @@
+import { RouterError } from '../../core/errors.ts'
+import type { Json, JsonObject } from '../../core/json.ts'
+import { isProviderTool, type NeutralRequest, type Tool, type ToolChoice } from '../../core/request.ts'
+import { nearestEffort } from '../../mapping/functions/reasoning-effort.ts'
+import type { ChoiceForm, FamilyRules, Limits, NumberLimit } from '../limits.ts'
+import { type ClientNames, digest, fits, shortName, withShortNames } from './fit-names.ts'
+import { canBeStrict, fitSchema, type SchemaLimit } from './fit-schema.ts'
+import { repairHistory, sayTheSame } from './repair-history.ts'
+
+/** A field of the neutral request. */
+export type Field = keyof NeutralRequest
+
+/**
+ * A request within the limits of a provider: the fields that were changed for that, the neutral names of what was lost by it, and the
+ * client's names of the tools that have others at the provider.
+ */
+export type Fitting = {
+  request: NeutralRequest
+  changed: ReadonlySet<Field>
+  lost: readonly string[]
+  names: ClientNames
+}
+
+/** What a request is fitted to; `edited` where the client's own JSON is sent, with the changed fields alone written anew. */
+export type FitTo = { rules: FamilyRules; traits: { [name: string]: Json }; edited: boolean }
+
+/** Fits a request to the limits of a provider, which stay as the manifest states them whatever the format of the body. Throws RouterError. */
+export function fitRequest(request: NeutralRequest, { rules, traits, edited }: FitTo): Fitting {
+  const { limits } = rules
+  refuseExcess(request, limits)
+  const fit = new Fit(request)
+  fitTools(fit, limits)
+  fitTexts(fit, limits)
+  fitLists(fit, limits)
+  fitNumbers(fit, limits)
+  fitChoice(fit, limits)
+  fitReasoning(fit, traits, edited)
+  const names = fitNames(fit, limits)
+  fitHistory(fit, rules, { traits, edited })
+  return { request: fit.request, changed: fit.changed, lost: fit.lost, names }
+}
+
+const noNames: ClientNames = new Map()
+
+/** A request on the way to its limits. The client's own is never changed. */
+class Fit {
+  request: NeutralRequest
+  readonly changed = new Set<Field>()
+  readonly lost: string[] = []
+
+  constructor(request: NeutralRequest) {
+    this.request = request
+  }
+
+  /** Puts a value in the place of a field's, or none; `lost` are the names of what is less than the client asked for. */
+  put<Name extends Field>(name: Name, value: NeutralRequest[Name] | undefined, ...lost: string[]): void {
+    const { [name]: _before, ...others } = this.request
+    this.request = (value === undefined ? others : { ...others, [name]: value }) as NeutralRequest
+    this.changed.add(name)
+    this.lost.push(...lost)
+  }
+}
+
+/** The reason why a request has more of something than a provider takes, with the neutral field; undefined where it has not. */
+export function excessOf(
+  request: NeutralRequest,
+  { tools, images }: Limits,
+): { field: string; reason: string } | undefined {
+  const count = request.tools?.length ?? 0
+  if (tools && count > tools.count)
+    return { field: 'tools', reason: `takes at most ${tools.count} tools, not ${count}` }
+  if (!images) return undefined
+  const shown = imagesIn(request)
+  return shown > images.count
+    ? { field: 'parts.image', reason: `takes at most ${images.count} images, not ${shown}` }
+    : undefined
+}
+
+function imagesIn({ messages }: NeutralRequest): number {
+  let count = 0
+  for (const { parts } of messages) {
+    for (const part of parts) {
+      if (part.type === 'image') count++
+      else if (part.type === 'tool_result') for (const inner of part.parts) if (inner.type === 'image') count++
+    }
+  }
+  return count
+}
+
+function refuseExcess(request: NeutralRequest, limits: Limits): void {
+  const excess = excessOf(request, limits)
+  if (!excess) return
+  const message = `The provider of '${request.model}' ${excess.reason}.`
+  throw new RouterError('invalid_request', message, { param: excess.field === 'tools' ? 'tools' : 'messages' })
+}
+
+function fitTexts(fit: Fit, limits: Limits): void {
+  const { user, safety_identifier, cache, response_format } = fit.request
+  for (const [name, text] of Object.entries({ user, safety_identifier }) as ['user' | 'safety_identifier', string?][]) {
+    const limit = limits[name]
+    if (text === undefined || !limit || fits(text, limit)) continue
+    if (limit.drop) fit.put(name, undefined, name)
+    else fit.put(name, digest(text, limit))
+  }
+  const { cache_key, schema_name } = limits
+  if (cache_key && cache?.key !== undefined && !fits(cache.key, cache_key))
+    fit.put('cache', { ...cache, key: digest(cache.key, cache_key) })
+  if (schema_name && response_format?.type === 'json_schema' && !fits(response_format.name, schema_name))
+    fit.put('response_format', { ...response_format, name: shortName(response_format.name, schema_name) })
+}
+
+function fitLists(fit: Fit, { stop, metadata }: Limits): void {
+  const { stop: texts, metadata: entries } = fit.request
+  if (stop && texts) {
+    const { count = texts.length, max = Number.POSITIVE_INFINITY } = stop
+    const left = texts.filter((text) => text.length <= max).slice(0, count)
+    if (left.length < texts.length) fit.put('stop', left.length > 0 ? left : undefined, 'stop')
+  }
+  if (metadata && entries) {
+    const { count = Infinity, key = Infinity, value: most = Infinity } = metadata
+    const isTaken = ([name, value]: [string, Json | undefined]) => name.length <= key && String(value).length <= most
+    const left = Object.entries(entries).filter(isTaken).slice(0, count)
+    if (left.length < Object.keys(entries).length) fit.put('metadata', Object.fromEntries(left), 'metadata')
+  }
+}
+
+const plainNumbers = [
+  ...(['temperature', 'top_p', 'top_k', 'frequency_penalty', 'presence_penalty', 'seed', 'n'] as const),
+  'max_output_tokens',
+] as const
+
+function fitNumbers(fit: Fit, limits: Limits): void {
+  const { request } = fit
+  for (const name of plainNumbers) {
+    const number = request[name]
+    const limit = limits[name]
+    if (number === undefined || !limit) continue
+    const nearest = within(number, limit)
+    if (nearest !== number) fit.put(name, nearest, name)
+  }
+  const { reasoning, logprobs } = request
+  if (limits.reasoning_budget && reasoning?.budget !== undefined && reasoning.budget > 0) {
+    const budget = within(reasoning.budget, limits.reasoning_budget)
+    if (budget !== reasoning.budget)
+      fit.put('reasoning', { ...reasoning, ...(budget && { budget }) }, 'reasoning.budget')
+  }
+  if (limits.top_logprobs && logprobs?.top !== undefined) {
+    const most = within(logprobs.top, limits.top_logprobs)
+    if (most !== logprobs.top) fit.put('logprobs', most === undefined ? {} : { top: most }, 'logprobs.top')
+  }
+}
+
+/** The nearest number that is taken; none where one outside is dropped. */
+function within(number: number, { min = -Infinity, max = Infinity, drop }: NumberLimit): number | undefined {
+  if (number >= min && number <= max) return number
+  return drop ? undefined : Math.min(Math.max(number, min), max)
+}
+
+function fitChoice(fit: Fit, { tool_choice: taken, tool_choice_thinking }: Limits): void {
+  const { tool_choice: choice, reasoning, tools = [] } = fit.request
+  if (choice === undefined || choice === 'auto') return
+  const thinks = reasoning !== undefined && reasoning.effort !== 'none' && reasoning.budget !== 0
+  const forms = thinks && tool_choice_thinking ? tool_choice_thinking : taken
+  if (!forms) return
+  const form = formOf(choice)
+  if (form === undefined || forms.includes(form)) return
+  // One tool that must be called is any tool that must be called.
+  const isOnly = form === 'named' && tools.length === 1 && forms.includes('required')
+  fit.put(
+    'tool_choice',
+    isOnly ? 'required' : forms.includes('auto') ? 'auto' : undefined,
+    ...(isOnly ? [] : ['tool_choice']),
+  )
+}
+
+function formOf(choice: ToolChoice): ChoiceForm | undefined {
+  if (typeof choice === 'string') return choice
+  if ('definition' in choice) return undefined
+  return 'name' in choice ? 'named' : choice.mode
+}
+
+function fitTools(fit: Fit, { tool_schema, answer_schema }: Limits): void {
+  const { tools, response_format: format } = fit.request
+  if (tools && tool_schema) {
+    const fitted = tools.map((tool) => fittedTool(tool, tool_schema))
+    if (fitted.some(({ tool }, index) => tool !== tools[index])) {
+      const lost = new Set(fitted.flatMap((one) => one.lost))
+      fit.put(
+        'tools',
+        fitted.map(({ tool }) => tool),
+        ...lost,
+      )
+    }
+  }
+  if (answer_schema && format?.type === 'json_schema' && format.schema) {
+    const { schema, lost } = fitSchema(format.schema, answer_schema)
+    const isLoose = format.strict === true && !canBeStrict(schema, answer_schema)
+    if (schema === format.schema && !isLoose) return
+    const names = [...(lost ? ['response_format.schema'] : []), ...(isLoose ? ['response_format.strict'] : [])]
+    fit.put('response_format', { ...format, schema, ...(isLoose && { strict: false }) }, ...names)
+  }
+}
+
+function fittedTool(tool: Tool, limit: SchemaLimit): { tool: Tool; lost: string[] } {
+  if (isProviderTool(tool) || !tool.parameters) return { tool, lost: [] }
+  const { schema, lost } = fitSchema(tool.parameters as JsonObject, limit)
+  const isLoose = tool.strict === true && !canBeStrict(schema, limit)
+  if (schema === tool.parameters && !isLoose) return { tool, lost: [] }
+  const names = [...(lost ? ['tools.parameters'] : []), ...(isLoose ? ['tools.strict'] : [])]
+  return { tool: { ...tool, parameters: schema, ...(isLoose && { strict: false }) }, lost: names }
+}
+
+/** The effort becomes the nearest one that the model takes; an edited body says it in the form that the family takes. */
+function fitReasoning(fit: Fit, traits: FitTo['traits'], edited: boolean): void {
+  const { reasoning } = fit.request
+  if (!reasoning) return
+  const { effort } = reasoning
+  const levels = Array.isArray(traits.efforts) ? traits.efforts : []
+  // Where thinking has a switch of its own, no effort switches it off.
+  if (effort !== undefined && levels.length > 0 && !(effort === 'none' && traits.thinking_off !== undefined)) {
+    const nearest = nearestEffort(effort, levels) as typeof effort
+    if (nearest !== effort) {
+      fit.put('reasoning', { ...reasoning, ...(nearest && { effort: nearest }) }, 'reasoning.effort')
+      return
+    }
+  }
+  if (edited && !isInForm(reasoning, traits)) fit.put('reasoning', { ...reasoning })
+}
+
+/** Checks whether a model takes the form in which reasoning is asked for. Families without traits take any. */
+function isInForm(
+  { effort, budget }: NonNullable<NeutralRequest['reasoning']>,
+  { thinking, thinking_off, efforts }: FitTo['traits'],
+): boolean {
+  if (thinking === undefined) return true
+  const isOff = effort === 'none' || budget === 0
+  if (isOff) return thinking_off === undefined || thinking_off === 'disabled'
+  if (thinking === 'none') return false
+  if (thinking === 'adaptive') return budget === undefined
+  return budget !== undefined && (effort === undefined || (Array.isArray(efforts) && efforts.length > 0))
+}
+
+function fitNames(fit: Fit, { tool_name }: Limits): ClientNames {
+  const renamed = tool_name && withShortNames(fit.request, tool_name)
+  if (!renamed) return noNames
+  const { request, names } = renamed
+  for (const field of ['messages', 'tools', 'tool_choice'] as const)
+    if (request[field] !== fit.request[field]) fit.put(field, request[field])
+  return names
+}
+
+function fitHistory(fit: Fit, { history, editedHistory }: FamilyRules, { traits, edited }: Omit<FitTo, 'rules'>): void {
+  const { request } = fit
+  if (!edited) {
+    fit.request = repairHistory(request, history)
+    return
+  }
+  // What an earlier response holds is not in the body: calls and results need not pair in it.
+  const continues = (request.origin.body.previous_response_id ?? request.origin.body.conversation ?? null) !== null
+  const rules = continues ? { ...editedHistory, pair_tools: false, results_first: false } : editedHistory
+  const { messages, system } = repairHistory(request, rules)
+  const isMerged = rules.alternate === true && messages.length !== request.messages.length
+  if (isMerged || !sayTheSame(request.messages, messages)) fit.put('messages', messages)
+  const isSplit = rules.mid_system === 'head' && (request.system?.length ?? 0) > 1
+  if (system !== request.system || isSplit) fit.put('system', system)
+  if (traits.prefill === false && messages.at(-1)?.role === 'assistant') fit.put('messages', messages)
+}

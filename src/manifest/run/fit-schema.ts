@@ -1,0 +1,223 @@
+import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+
+/** The subset of JSON Schema that a provider takes. */
+export type SchemaLimit = {
+  /** False where the schema itself must be a plain object: no `anyOf`, `oneOf` or `allOf` at the top. */
+  root_union?: false
+  /** False where nothing may stand beside `$ref`: the definition is put in its place. */
+  ref_siblings?: false
+  /** True where every schema has a type, and none beside alternatives. */
+  typed?: true
+  /** False where all items of a list have one schema. */
+  tuples?: false
+  /** Keywords that are refused: the description states their rules instead. */
+  refused?: readonly string[]
+  /** Values of `format` that are taken. */
+  formats?: readonly string[]
+  /** What a strict schema must be; false where no schema is strict. Other schemas are sent without `strict`. */
+  strict?:
+    | false
+    | { all_required?: true; closed?: true; refused?: readonly string[]; depth?: number; properties?: number }
+}
+
+/** A schema that the provider takes; `lost` where it is less strict than the given one. */
+export type Fitted = { schema: JsonObject; lost: boolean }
+
+/** Bounds of the work for one schema: clients write them. */
+const maxDepth = 100
+const maxInlined = 5_000
+
+type Work = { limit: SchemaLimit; root: JsonObject; lost: boolean; inlined: number }
+
+/** Returns a schema as a provider takes it; the same object when nothing has to change. */
+export function fitSchema(schema: JsonObject, limit: SchemaLimit): Fitted {
+  const work: Work = { limit, root: schema, lost: false, inlined: 0 }
+  const plain = limit.root_union === false ? withoutRootUnion(schema, work) : schema
+  return { schema: fitNode(plain, work, top), lost: work.lost }
+}
+
+/** Checks whether a schema can be strict at a provider. */
+export function canBeStrict(schema: JsonObject, { strict = {} }: SchemaLimit): boolean {
+  if (strict === false) return false
+  const { all_required, closed, refused = [], depth = maxDepth, properties: most = Number.POSITIVE_INFINITY } = strict
+  let count = 0
+  const holds = (node: Json | undefined, level: number): boolean => {
+    if (!isObject(node)) return true
+    if (level > depth * 2 || refused.some((keyword) => Object.hasOwn(node, keyword))) return false
+    const { properties, required, additionalProperties } = node
+    if (isObject(properties)) {
+      const names = Object.keys(properties)
+      count += names.length
+      if (count > most) return false
+      if (all_required && !names.every((name) => Array.isArray(required) && required.includes(name))) return false
+      if (closed && additionalProperties !== false) return false
+    } else if (closed && node.type === 'object' && additionalProperties !== false) return false
+    return childrenOf(node).every((child) => holds(child, level + 1))
+  }
+  return holds(schema, 0)
+}
+
+const namedSchemas = ['properties', '$defs', 'definitions', 'patternProperties', 'dependentSchemas']
+const listedSchemas = ['anyOf', 'oneOf', 'allOf', 'prefixItems']
+const singleSchemas = ['items', 'additionalProperties', 'not', 'if', 'then', 'else', 'contains', 'propertyNames']
+
+function childrenOf(node: JsonObject): (Json | undefined)[] {
+  const named = namedSchemas.flatMap((name) => (isObject(node[name]) ? Object.values(node[name]) : []))
+  const listed = [...listedSchemas, 'items'].flatMap((name) =>
+    Array.isArray(node[name]) ? (node[name] as Json[]) : [],
+  )
+  const single = singleSchemas.flatMap((name) => (isObject(node[name]) ? [node[name]] : []))
+  return [...named, ...listed, ...single]
+}
+
+/** Where a node is: how deep, and inside which definitions. */
+type Place = { depth: number; refs: readonly string[] }
+
+const top: Place = { depth: 0, refs: [] }
+
+function fitNode(node: JsonObject, work: Work, { depth, refs }: Place): JsonObject {
+  if (depth > maxDepth) return node
+  const inlined = withoutRefSiblings(node, work, refs)
+  if (inlined) return fitNode(inlined.schema, work, { depth: depth + 1, refs: [...refs, inlined.ref] })
+  const own = withinKeywords(withoutTuple(node, work), work)
+  const typed = work.limit.typed ? withType(own) : own
+  return withFittedChildren(typed, work, { depth: depth + 1, refs })
+}
+
+function withFittedChildren(node: JsonObject, work: Work, place: Place): JsonObject {
+  let changed = node
+  const put = (name: string, value: Json) => {
+    if (value !== node[name]) changed = { ...changed, [name]: value }
+  }
+  const fitted = (child: Json) => (isObject(child) ? fitNode(child, work, place) : child)
+  for (const name of namedSchemas) {
+    const schemas = node[name]
+    if (!isObject(schemas)) continue
+    const made = Object.keys(schemas).map((key) => [key, fitted(schemas[key] as Json)] as const)
+    if (made.some(([key, child]) => child !== schemas[key])) put(name, Object.fromEntries(made))
+  }
+  for (const name of [...listedSchemas, 'items']) {
+    const schemas = node[name]
+    if (!Array.isArray(schemas)) continue
+    const made = schemas.map(fitted)
+    if (made.some((child, index) => child !== schemas[index])) put(name, made)
+  }
+  for (const name of singleSchemas) if (isObject(node[name])) put(name, fitted(node[name]))
+  return changed
+}
+
+/** Returns the node with its definition in the place of `$ref`, where something stands beside that. */
+function withoutRefSiblings(
+  node: JsonObject,
+  work: Work,
+  refs: readonly string[],
+): { schema: JsonObject; ref: string } | undefined {
+  const { $ref: ref, ...others } = node
+  if (work.limit.ref_siblings !== false || typeof ref !== 'string' || Object.keys(others).length === 0) return undefined
+  const definition = definitionOf(ref, work.root)
+  // A definition that contains itself can only be referred to.
+  const isBare = !definition || refs.includes(ref) || work.inlined++ > maxInlined
+  return { schema: isBare ? { $ref: ref } : { ...definition, ...others }, ref }
+}
+
+function definitionOf(ref: string, root: JsonObject): JsonObject | undefined {
+  if (!ref.startsWith('#/')) return undefined
+  let at: Json | undefined = root
+  for (const step of ref.slice(2).split('/')) {
+    const name = decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~')
+    at = isObject(at) && Object.hasOwn(at, name) ? at[name] : undefined
+  }
+  return isObject(at) ? at : undefined
+}
+
+/** Alternatives at the top become one object with the members of all; the description states what is no longer binding. */
+function withoutRootUnion(schema: JsonObject, work: Work): JsonObject {
+  const unions = ['anyOf', 'oneOf', 'allOf'].filter((name) => Array.isArray(schema[name]))
+  if (unions.length === 0) return schema
+  work.lost = true
+  const left: JsonObject = { ...schema }
+  const properties: JsonObject = {}
+  const required = new Set(Array.isArray(schema.required) ? schema.required : [])
+  for (const name of unions) {
+    const branches = (schema[name] as Json[]).filter(isObject).map((branch) => resolved(branch, schema))
+    delete left[name]
+    for (const branch of branches) if (isObject(branch.properties)) Object.assign(properties, branch.properties)
+    const demanded = branches.map(({ required: list }) => (Array.isArray(list) ? list : []))
+    const [first = [], ...others] = demanded
+    const common =
+      name === 'allOf' ? demanded.flat() : first.filter((one) => others.every((list) => list.includes(one)))
+    for (const one of common) required.add(one)
+  }
+  const rules = unions.map((name) => `${name}: ${JSON.stringify(schema[name])}`).join(', ')
+  return {
+    ...left,
+    type: 'object',
+    properties: { ...properties, ...(isObject(schema.properties) && schema.properties) },
+    ...(required.size > 0 && { required: [...required] }),
+    description: described(schema, rules),
+  }
+}
+
+function resolved(branch: JsonObject, root: JsonObject): JsonObject {
+  const definition = typeof branch.$ref === 'string' ? definitionOf(branch.$ref, root) : undefined
+  return definition ? { ...definition, ...branch } : branch
+}
+
+/** Characters of rules that a description states. */
+const maxRules = 2_000
+
+function described({ description }: JsonObject, rules: string): string {
+  const before = typeof description === 'string' && description !== '' ? `${description} ` : ''
+  return `${before}(${rules.length > maxRules ? `${rules.slice(0, maxRules)}…` : rules})`
+}
+
+/** Refused keywords and formats are stated in the description. */
+function withinKeywords(node: JsonObject, work: Work): JsonObject {
+  const { refused, formats } = work.limit
+  if (!refused && !formats) return node
+  const isRefused = (name: string) =>
+    refused?.includes(name) || (name === 'format' && formats !== undefined && !formats.includes(String(node.format)))
+  const gone = Object.keys(node).filter(isRefused)
+  if (gone.length === 0) return node
+  work.lost = true
+  const left = Object.fromEntries(Object.entries(node).filter(([name]) => !gone.includes(name))) as JsonObject
+  return {
+    ...left,
+    description: described(node, gone.map((name) => `${name}: ${JSON.stringify(node[name])}`).join(', ')),
+  }
+}
+
+/** A list whose items have schemas by position gets one schema for all: any of them. */
+function withoutTuple(node: JsonObject, work: Work): JsonObject {
+  if (work.limit.tuples !== false) return node
+  const positions = Array.isArray(node.prefixItems)
+    ? node.prefixItems
+    : Array.isArray(node.items)
+      ? node.items
+      : undefined
+  if (!positions) return node
+  work.lost = true
+  const { prefixItems: _positions, items: _items, ...others } = node
+  return { ...others, items: positions.length === 1 ? (positions[0] as Json) : { anyOf: positions } }
+}
+
+/** A node with a type, or with alternatives that have one each. */
+function withType(node: JsonObject): JsonObject {
+  if (node.$ref !== undefined) return node
+  const union = ['anyOf', 'oneOf'].find((name) => Array.isArray(node[name]))
+  if (union === undefined) return node.type === undefined ? { ...node, type: typeOf(node) } : node
+  if (node.type === undefined) return node
+  const { type, ...others } = node
+  const branches = (node[union] as Json[]).map((branch) => {
+    return isObject(branch) && branch.type === undefined && branch.$ref === undefined ? { type, ...branch } : branch
+  })
+  return { ...others, [union]: branches }
+}
+
+function typeOf({ properties, items, enum: values, const: constant, additionalProperties }: JsonObject): string {
+  if (properties !== undefined || additionalProperties !== undefined) return 'object'
+  if (items !== undefined) return 'array'
+  const sample = constant ?? (Array.isArray(values) ? values[0] : undefined)
+  if (typeof sample === 'number' || typeof sample === 'boolean') return typeof sample
+  return 'string'
+}
