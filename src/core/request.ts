@@ -123,8 +123,6 @@ export type TargetFacts = {
   signer: string
   /** The former name of `signer`, for mappings that still read it. */
   maker?: string
-  /** The model id by which its family is known. */
-  family?: string
   max_output_tokens?: number
   context_window?: number
   /** Neutral fields that the model cannot take, by the flags of its entry. */

@@ -47,8 +47,11 @@ export function targetFacts(provider: Provider, { model, entry, is = model }: Mo
   return facts
 }
 
-/** The limits of a provider for a model's family, and its requirements on conversations. */
-export function familyRules(provider: Provider, family: string): FamilyRules {
+/** The limits of a provider for the family of a target, and its requirements on conversations. */
+export function familyRules(
+  provider: Provider,
+  { model, is: family = model }: Pick<ModelTarget, 'model' | 'is'>,
+): FamilyRules {
   const known = rulesByModel.get(provider) ?? new Map<string, FamilyRules>()
   let rules = known.get(family)
   if (!rules) {
@@ -84,7 +87,6 @@ function factsOf(provider: Provider, entry: ModelEntry | undefined, model: strin
   return {
     signer: provider.signer,
     maker: provider.signer,
-    family: model,
     ...(max_output_tokens !== undefined && { max_output_tokens }),
     ...(context_window !== undefined && { context_window }),
     ...(lacks.length > 0 && { lacks }),

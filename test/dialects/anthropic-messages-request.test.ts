@@ -61,7 +61,7 @@ describe('thinking', () => {
       max_tokens: 10_000,
     })
     expect(await levels('claude-opus-4-5', { effort: 'max' })).toEqual({
-      thinking: { type: 'enabled', budget_tokens: 9_500 },
+      thinking: { type: 'enabled', budget_tokens: 8_000 },
       effort: 'high',
       max_tokens: 10_000,
     })

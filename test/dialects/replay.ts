@@ -50,7 +50,8 @@ export function benchDialect(name: string): Bench {
   if (!dialect) throw new Error(problems.map(({ line, message }) => `${file}:${line}: ${message}`).join('\n'))
   const provider = bareProvider(dialect)
   const chat = provider.chat as ChatEndpoint
-  const written: Bench['written'] = (request, target) => writeFor(provider, request, request.model, factsOf(target))
+  const written: Bench['written'] = (request, target) =>
+    writeFor(provider, request, { model: request.model }, factsOf(target))
   return {
     provider,
     chat,

@@ -168,7 +168,7 @@ async function fittedFields(
   const { body: made, dropped } = await mapRequest(
     provider,
     inOwnFormat(whole, provider),
-    target.model,
+    target,
     targetFacts(provider, target),
   )
   const fields = new Set(changed)

@@ -170,7 +170,7 @@ async function proveDropped(run: Run, given: Partial<NeutralRequest>, expected: 
 
 async function written({ provider, example }: Pick<Run, 'provider' | 'example'>, given: Partial<NeutralRequest>) {
   const request = neutral(given)
-  return await writeFor(provider, request, request.model, factsOf(provider, example))
+  return await writeFor(provider, request, { model: request.model }, factsOf(provider, example))
 }
 
 function neutral(given: Partial<NeutralRequest>): NeutralRequest {

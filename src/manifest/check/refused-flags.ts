@@ -55,7 +55,7 @@ async function drops(provider: Provider, request: NeutralRequest, flag: AbilityF
   const { fields } = abilities[flag]
   const { model } = request
   try {
-    const { dropped } = await writeFor(provider, request, model, targetFacts(provider, { model }))
+    const { dropped } = await writeFor(provider, request, { model }, targetFacts(provider, { model }))
     return dropped.some((name) => fields.some((field) => field === name || field.startsWith(`${name}.`)))
   } catch {
     return true

@@ -216,11 +216,13 @@ function fitReasoning(fit: Fit, traits: FitTo['traits'], edited: boolean): void 
   if (!reasoning) return
   const { effort } = reasoning
   const levels = Array.isArray(traits.efforts) ? traits.efforts : []
-  // Where thinking has a switch of its own, no effort switches it off.
-  if (effort !== undefined && levels.length > 0 && !(effort === 'none' && traits.thinking_off !== undefined)) {
+  // Without reasoning nothing is asked for; the Messages API has a switch for it besides the effort.
+  const isSwitch = effort === 'none' && (!edited || fit.request.origin.api === 'messages')
+  if (effort !== undefined && levels.length > 0 && !isSwitch) {
     const nearest = nearestEffort(effort, levels) as typeof effort
     if (nearest !== effort) {
-      fit.put('reasoning', { ...reasoning, ...(nearest && { effort: nearest }) }, 'reasoning.effort')
+      const lost = effort === 'none' ? [] : ['reasoning.effort']
+      fit.put('reasoning', { ...reasoning, effort: nearest }, ...lost)
       return
     }
   }

@@ -17,7 +17,7 @@ export type SchemaLimit = {
   /** What a strict schema must be; false where no schema is strict. Other schemas are sent without `strict`. */
   strict?:
     | false
-    | { all_required?: true; closed?: true; refused?: readonly string[]; depth?: number; properties?: number }
+    | { all_required?: true; closed?: true; refused?: readonly string[]; max_depth?: number; max_properties?: number }
 }
 
 /** A schema that the provider takes; `lost` where it is less strict than the given one. */
@@ -39,16 +39,16 @@ export function fitSchema(schema: JsonObject, limit: SchemaLimit): Fitted {
 /** Checks whether a schema can be strict at a provider. */
 export function canBeStrict(schema: JsonObject, { strict = {} }: SchemaLimit): boolean {
   if (strict === false) return false
-  const { all_required, closed, refused = [], depth = maxDepth, properties: most = Number.POSITIVE_INFINITY } = strict
+  const { all_required, closed, refused = [], max_depth = maxDepth, max_properties = Infinity } = strict
   let count = 0
   const holds = (node: Json | undefined, level: number): boolean => {
     if (!isObject(node)) return true
-    if (level > depth * 2 || refused.some((keyword) => Object.hasOwn(node, keyword))) return false
+    if (level > max_depth * 2 || refused.some((keyword) => Object.hasOwn(node, keyword))) return false
     const { properties, required, additionalProperties } = node
     if (isObject(properties)) {
       const names = Object.keys(properties)
       count += names.length
-      if (count > most) return false
+      if (count > max_properties) return false
       if (all_required && !names.every((name) => Array.isArray(required) && required.includes(name))) return false
       if (closed && additionalProperties !== false) return false
     } else if (closed && node.type === 'object' && additionalProperties !== false) return false

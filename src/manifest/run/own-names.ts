@@ -30,10 +30,10 @@ export async function ownFormatFields(
   const wish = preferencesOf(request)
   const words = known.get(provider) ?? new Map<string, Promise<OwnFormatFields>>()
   known.set(provider, words)
-  const key = JSON.stringify([target.model, facts, wish])
+  const key = JSON.stringify([target.model, target.is, facts, wish])
   const found = words.get(key)
   if (found) return await found
-  const made = fieldsFor(provider, wish, target.model, facts)
+  const made = fieldsFor(provider, wish, target, facts)
   if (key.length > maxKeyLength) return await made
   if (words.size >= maxKnown) words.clear()
   words.set(key, made)
@@ -59,16 +59,17 @@ function preferencesOf({ reasoning, cache, extensions = {} }: NeutralRequest): P
 async function fieldsFor(
   provider: Provider,
   wish: Preferences,
-  model: string,
+  target: ModelTarget,
   facts: TargetFacts,
 ): Promise<OwnFormatFields> {
+  const { model } = target
   const hinted: NeutralRequest = {
     model,
     messages: [{ role: 'user', parts: [{ type: 'text', text: '-', cache: {} }] }],
     origin: { api: 'chat', body: {} },
   }
   const [plain, made] = (await Promise.all(
-    [hinted, { ...hinted, ...wish }].map((one) => mapRequest(provider, one, model, facts)),
+    [hinted, { ...hinted, ...wish }].map((one) => mapRequest(provider, one, target, facts)),
   )) as [Mapped, Mapped]
   const mark = markIn(plain.body)
   return {

@@ -35,17 +35,17 @@ export async function writeRequest(
   request: NeutralRequest,
   target: ModelTarget,
 ): Promise<ProviderRequest> {
-  return await writeFor(provider, request, target.model, targetFacts(provider, target))
+  return await writeFor(provider, request, target, targetFacts(provider, target))
 }
 
 /** Writes a request like `writeRequest`, with the facts about the model given. */
 export async function writeFor(
   provider: Provider,
   request: NeutralRequest,
-  model: string,
+  target: ModelTarget,
   facts: TargetFacts,
 ): Promise<ProviderRequest> {
-  const { body, dropped, names } = await mapRequest(provider, request, model, facts)
+  const { body, dropped, names } = await mapRequest(provider, request, target, facts)
   return {
     ...(names && { names }),
     body: await patchRequest(provider, body, facts),
@@ -57,9 +57,10 @@ export async function writeFor(
 export async function mapRequest(
   provider: Provider,
   whole: NeutralRequest,
-  model: string,
+  target: ModelTarget,
   facts: TargetFacts,
 ): Promise<ProviderRequest> {
+  const { model } = target
   const request = withReasoningFor(whole, facts.signer)
   const chat = chatEndpoint(provider)
   const { mapping, sections } = chat.request
@@ -73,7 +74,7 @@ export async function mapRequest(
   const declared = declaring instanceof Promise ? await declaring : declaring
   const support = supportFor(chat.request.support, declared, provider.sameAs)
   const supported = withoutIdleChoice(requestWithoutFields(supportedOnly(request, support), declared), support)
-  const rules = familyRules(provider, facts.family ?? model)
+  const rules = familyRules(provider, target)
   const fitted = fitRequest(supported, { rules, traits: facts.traits, edited: false })
   const input = inputOf(fitted.request)
   const running = runMapping(provider, 'request', mapping, input)
@@ -100,7 +101,7 @@ export function fitEdited(
   { dropped, target }: { dropped: readonly string[]; target: ModelTarget },
 ): Fitting {
   const { traits } = targetFacts(provider, target)
-  const rules = familyRules(provider, target.is ?? target.model)
+  const rules = familyRules(provider, target)
   const left = requestWithoutFields(withoutRestoredReasoning(request), dropped)
   return fitRequest(left, { rules, traits, edited: true })
 }
