@@ -20,8 +20,8 @@ export const numberLimits = [
   ...(['seed', 'n', 'max_output_tokens', 'reasoning_budget', 'top_logprobs'] as const),
 ] as const
 
-/** Names of lists with a limit: a request with more is refused. */
-export const countLimits = ['tools', 'images'] as const
+/** Names of lists with a limit: a request with more tools or images is refused, one with more strict tools has none. */
+export const countLimits = ['tools', 'images', 'strict_tools'] as const
 
 /** Forms of a tool choice. */
 export const choiceForms = ['auto', 'none', 'required', 'named'] as const

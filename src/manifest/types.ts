@@ -14,6 +14,8 @@ export const variantNeeds = [
   'parts.file_id',
   'parts.video',
   'tools',
+  'functions_with_effort',
+  'functions_unless_effort_none',
   'response_format',
   'reasoning',
 ] as const

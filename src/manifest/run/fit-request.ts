@@ -179,10 +179,13 @@ function formOf(choice: ToolChoice): ChoiceForm | undefined {
   return 'name' in choice ? 'named' : choice.mode
 }
 
-function fitTools(fit: Fit, { tool_schema, answer_schema }: Limits): void {
+function fitTools(fit: Fit, { tool_schema, answer_schema, strict_tools }: Limits): void {
   const { tools, response_format: format } = fit.request
-  if (tools && tool_schema) {
-    const fitted = tools.map((tool) => fittedTool(tool, tool_schema))
+  const isStrict = (tool: Tool) => !isProviderTool(tool) && tool.strict === true
+  const areTooStrict = strict_tools && tools && tools.filter(isStrict).length > strict_tools.count
+  if (tools && (tool_schema || areTooStrict)) {
+    const limit = areTooStrict ? { ...tool_schema, strict: false as const } : (tool_schema ?? {})
+    const fitted = tools.map((tool) => fittedTool(tool, limit))
     if (fitted.some(({ tool }, index) => tool !== tools[index])) {
       const lost = new Set(fitted.flatMap((one) => one.lost))
       fit.put(

@@ -10,6 +10,12 @@ export type SchemaLimit = {
   typed?: true
   /** False where all items of a list have one schema. */
   tuples?: false
+  /** False where `const` is unknown: an `enum` of one value says the same. */
+  consts?: false
+  /** True where every list needs `items`. */
+  array_items?: true
+  /** True where the values of an `enum` are texts, none of them empty. */
+  enum_texts?: true
   /** Keywords that are refused: the description states their rules instead. */
   refused?: readonly string[]
   /** Values of `format` that are taken. */
@@ -79,7 +85,7 @@ function fitNode(node: JsonObject, work: Work, { depth, refs }: Place): JsonObje
   if (depth > maxDepth) return node
   const inlined = withoutRefSiblings(node, work, refs)
   if (inlined) return fitNode(inlined.schema, work, { depth: depth + 1, refs: [...refs, inlined.ref] })
-  const own = withinKeywords(withoutTuple(node, work), work)
+  const own = withinKeywords(withTextEnum(withItems(withoutConst(withoutTuple(node, work), work), work), work), work)
   const typed = work.limit.typed ? withType(own) : own
   return withFittedChildren(typed, work, { depth: depth + 1, refs })
 }
@@ -199,6 +205,27 @@ function withoutTuple(node: JsonObject, work: Work): JsonObject {
   work.lost = true
   const { prefixItems: _positions, items: _items, ...others } = node
   return { ...others, items: positions.length === 1 ? (positions[0] as Json) : { anyOf: positions } }
+}
+
+function withoutConst(node: JsonObject, { limit }: Work): JsonObject {
+  if (limit.consts !== false || node.const === undefined) return node
+  const { const: value, ...others } = node
+  return { ...others, enum: [value] }
+}
+
+function withItems(node: JsonObject, { limit }: Work): JsonObject {
+  return limit.array_items && node.type === 'array' && node.items === undefined ? { ...node, items: {} } : node
+}
+
+/** An `enum` of texts, or the description states its values. */
+function withTextEnum(node: JsonObject, work: Work): JsonObject {
+  const { enum: values, ...others } = node
+  if (!work.limit.enum_texts || !Array.isArray(values)) return node
+  const isFilled = (value: Json) => typeof value === 'string' && value !== ''
+  if (values.every(isFilled)) return node
+  work.lost = true
+  if (values.every((value) => typeof value === 'string')) return { ...others, enum: values.filter(isFilled) }
+  return { ...others, description: described(node, `enum: ${JSON.stringify(values)}`) }
 }
 
 /** A node with a type, or with alternatives that have one each. */

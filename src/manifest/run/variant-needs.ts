@@ -12,11 +12,23 @@ export type RequestFacts = { request: NeutralRequest; entry?: ModelEntry | undef
 export function servesNeed(need: VariantNeed, { request, entry }: RequestFacts, provider: Provider): boolean {
   const { tools = [] } = request
   if (need === 'provider_tools') return tools.some((tool) => isProviderTool(tool) && !lacksTool(provider, tool))
-  const isNeeded = need === 'tools' ? tools.some((tool) => !isProviderTool(tool)) : usesField(need, request)
-  return isNeeded && !lacksField(provider, need, request.origin.api) && !(entry && modelLacks(entry, need))
+  const { field, isNeeded } = needOf(need, request)
+  return isNeeded && !lacksField(provider, field, request.origin.api) && !(entry && modelLacks(entry, field))
 }
 
-function modelLacks(entry: ModelEntry, need: VariantNeed): boolean {
+/** The field that a need is about, and whether a request has it. */
+function needOf(need: Exclude<VariantNeed, 'provider_tools'>, request: NeutralRequest): { field: string; isNeeded: boolean } {
+  const { tools = [], reasoning } = request
+  const hasFunctions = tools.some((tool) => !isProviderTool(tool))
+  const isOff = reasoning?.effort === 'none' || reasoning?.budget === 0
+  if (need === 'tools') return { field: need, isNeeded: hasFunctions }
+  if (need === 'functions_with_effort')
+    return { field: 'tools', isNeeded: hasFunctions && reasoning !== undefined && !isOff }
+  if (need === 'functions_unless_effort_none') return { field: 'tools', isNeeded: hasFunctions && !isOff }
+  return { field: need, isNeeded: usesField(need, request) }
+}
+
+function modelLacks(entry: ModelEntry, need: string): boolean {
   return lackedFields(entry).includes(need === 'tools' ? functions : need)
 }
 
