@@ -29,7 +29,8 @@ export type NeutralRequest = {
   logprobs?: { top?: number }
   n?: number
   response_format?: ResponseFormat
-  reasoning?: { effort?: Effort; budget?: number; summary?: string }
+  /** `visible`: the client wants to see it, in whatever form the provider shows it. */
+  reasoning?: { effort?: Effort; budget?: number; summary?: string; visible?: true }
   modalities?: string[]
   audio?: JsonObject
   prediction?: JsonObject

@@ -109,7 +109,7 @@ export const undemanding: { readonly [field: string]: (value: unknown) => boolea
 const fieldMembers: { readonly [field: string]: readonly string[] } = {
   messages: ['name'],
   web_search: ['max_uses', 'allowed_domains', 'blocked_domains', 'user_location', 'context_size'],
-  reasoning: ['effort', 'budget', 'summary'],
+  reasoning: ['effort', 'budget', 'summary', 'visible'],
   response_format: ['text', 'json', 'json_schema', 'name', 'description', 'schema', 'strict'],
   cache: ['key', 'retention', 'options'],
   logprobs: ['top'],
@@ -121,8 +121,8 @@ function unknownMember(field: string, member: string): string | undefined {
   return `\`${field}\` has no \`${member}\`${didYouMean(member, known) || `; known are ${known.join(', ')}`}`
 }
 
-/** Members that are labels: a provider that has no place for them does the same without. */
-export const labels: ReadonlySet<string> = new Set(['response_format.name'])
+/** Members that are labels or hints: a provider that has no place for them does the same without. */
+export const labels: ReadonlySet<string> = new Set(['response_format.name', 'reasoning.visible'])
 
 /** Returns why `field` is not the name of an unsupported field; undefined when it is one. */
 export function unsupportedNameProblem(field: string, groups: readonly string[]): string | undefined {

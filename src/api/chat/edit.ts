@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import { finishedArguments } from '../../core/tool-arguments.ts'
 import { onlyString } from '../check.ts'
-import type { EditFacts, FinishOf, ReplyFacts } from '../client-api.ts'
+import type { EditFacts, ReplyFacts } from '../client-api.ts'
 import { mapItems, withEditedNodes, withoutNulls } from '../edit-nodes.ts'
 import { type FetchedFiles, fileDataUrl, linkOrData } from '../media-address.ts'
 import { bodyWithoutFields } from '../remove-fields.ts'
@@ -10,7 +10,15 @@ import { cannotCarryMark, withMark, withProviderFields } from './alternative-nam
 import { ownFields, ownMembers } from './fields.ts'
 import { isForeignDetail } from './foreign-parts.ts'
 import { removals } from './removals.ts'
-import { editEnding, readsReasoning, shownUsage, withReasoningNames, writeUsage } from './reply-members.ts'
+import {
+  choosesFreely,
+  type Ending,
+  editEnding,
+  readsReasoning,
+  shownUsage,
+  withReasoningNames,
+  writeUsage,
+} from './reply-members.ts'
 
 /**
  * The client's body for a provider of this format: its model id, what this API has several words for in those of the
@@ -52,7 +60,7 @@ function lengthFields(body: JsonObject, length: number | undefined): JsonObject 
 
 /** The provider's own body with the model that served, the cost, and the members that the API requires. */
 export function editReply(body: JsonObject, { model, usage, costUsd, finishOf, request }: ReplyFacts): JsonObject {
-  const context = { finishOf, reads: readsReasoning(request) }
+  const context = { finishOf, free: choosesFreely(request), reads: readsReasoning(request) }
   const counted = isObject(body.usage) ? shownUsage(body.usage, usage) : writeUsage(usage, undefined)
   const shown = costUsd === undefined ? counted : { ...counted, cost: costUsd }
   const edited: JsonObject = { object: 'chat.completion', ...body, model, usage: shown }
@@ -104,11 +112,11 @@ function without(members: JsonObject, names: readonly string[]): JsonObject {
   return Object.fromEntries(Object.entries(members).filter(([name]) => !names.includes(name)))
 }
 
-/** The meaning of the provider's finish reasons, and whether the client reads `reasoning`. */
-type ChoiceContext = { finishOf: FinishOf | undefined; reads: boolean }
+/** How choices end, and whether the client reads `reasoning`. */
+type ChoiceContext = Ending & { reads: boolean }
 
 /** A choice with the members that the API requires, and without those that it omits instead of setting them to null. */
-function completeChoice(choice: Json, index: number, { finishOf, reads }: ChoiceContext): Json {
+function completeChoice(choice: Json, index: number, { reads, ...ending }: ChoiceContext): Json {
   if (!isObject(choice)) return choice
   const given = withReasoningNames(isObject(choice.message) ? choice.message : {}, reads)
   const message: JsonObject = { role: 'assistant', content: null, refusal: null, ...given }
@@ -118,7 +126,7 @@ function completeChoice(choice: Json, index: number, { finishOf, reads }: Choice
     index,
     logprobs: null,
     ...choice,
-    ...editEnding(choice.finish_reason, called, finishOf),
+    ...editEnding(choice.finish_reason, called, ending),
   }
   if (Array.isArray(message.tool_calls)) {
     const isCut = complete.finish_reason === 'length'

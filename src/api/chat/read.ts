@@ -179,7 +179,9 @@ function readReasoning(body: JsonObject): { request?: Reasoning; extensions?: Js
     reasoning_effort: named?.unknown,
     reasoning: Object.keys(others).length > 0 ? others : undefined,
   })
-  return { ...(Object.keys(request).length > 0 && { request }), extensions }
+  if (Object.keys(request).length === 0) return { extensions }
+  const isVisible = isObject(body.reasoning) ? others.exclude !== true : body.include_reasoning === true
+  return { request: { ...request, ...(isVisible && { visible: true }) }, extensions }
 }
 
 /** A level, a number of tokens also as text, or a level that only single providers have (`default`). */

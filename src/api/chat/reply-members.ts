@@ -18,11 +18,21 @@ export function endingOf(
   return { finish_reason, ...defined({ native_finish_reason: raw, stop_reason: stop_sequence }) }
 }
 
+/** The meaning of a provider's finish reasons, and whether the model was free to call: OpenAI ends a demanded call with `stop`. */
+export type Ending = { finishOf: FinishOf | undefined; free: boolean }
+
+/** Checks whether a client leaves it to the model whether it calls a tool. */
+export function choosesFreely(request: NeutralRequest | undefined): boolean {
+  const { tool_choice: choice = 'auto' } = request ?? {}
+  return choice === 'auto' || (typeof choice === 'object' && 'mode' in choice && choice.mode === 'auto')
+}
+
 /**
- * The ending of a choice from a provider of this format. A `finish_reason` that the API does not define is translated by
+ * The ending of a choice from a provider of this format: agents stop at `stop`, although the model has called. A `finish_reason` that the API does not define is translated by
  * the provider's table, and stays available as `native_finish_reason`.
  */
-export function editEnding(reason: Json | undefined, called: Called, finishOf: FinishOf | undefined): JsonObject {
+export function editEnding(reason: Json | undefined, called: Called, { finishOf, free }: Ending): JsonObject {
+  if (reason === 'stop' && called && free) return { finish_reason: called }
   if (typeof reason !== 'string' || known.has(reason)) return {}
   const finish = finishOf?.(reason)
   if (finish === undefined) return {}

@@ -1,11 +1,10 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import { finishedArguments } from '../../core/tool-arguments.ts'
-import type { FinishOf } from '../client-api.ts'
 import { idsOfMessage } from '../returned-ids.ts'
-import { type Called, editEnding, inferredReason, withReasoningNames } from './reply-members.ts'
+import { type Called, type Ending, editEnding, inferredReason, withReasoningNames } from './reply-members.ts'
 
-/** The model that serves, the meaning of its finish reasons, and whether the client reads `reasoning`. */
-type ChunkEditorOptions = { model: string; readsReasoning: boolean; finishOf?: FinishOf | undefined }
+/** The model that serves, how its choices end, and whether the client reads `reasoning`. */
+type ChunkEditorOptions = { model: string; readsReasoning: boolean; ending: Ending }
 
 /** State of a choice: the form in which it calls tools, its calls once there are any, and whether it has ended. */
 type Choice = { called: Called; calls: StreamedCalls | undefined; ended: boolean }
@@ -20,14 +19,14 @@ export class ChunkEditor {
   readonly held = new Set<string>()
   readonly #model: string
   readonly #readsReasoning: boolean
-  readonly #finishOf: FinishOf | undefined
+  readonly #ending: Ending
   /** The choices that have started, by their index. */
   readonly #choices = new Map<Json, Choice>()
 
-  constructor({ model, readsReasoning, finishOf }: ChunkEditorOptions) {
+  constructor({ model, readsReasoning, ending }: ChunkEditorOptions) {
     this.#model = model
     this.#readsReasoning = readsReasoning
-    this.#finishOf = finishOf
+    this.#ending = ending
   }
 
   /** Edits one chunk; returns the text of a server-sent event, empty when the client does not get it. */
@@ -96,7 +95,7 @@ export class ChunkEditor {
     if (!choice.finish_reason) return [choice]
     if (known.ended) return isHollow(choice.delta) ? [] : [{ ...choice, finish_reason: null }]
     known.ended = true
-    const ending = { ...choice, ...editEnding(choice.finish_reason, known.called, this.#finishOf) }
+    const ending = { ...choice, ...editEnding(choice.finish_reason, known.called, this.#ending) }
     const silent = known.calls?.silent ?? []
     return [silent.length > 0 ? withArguments(ending, silent) : ending]
   }

@@ -3,7 +3,7 @@ import { isObject, type JsonObject } from '../../core/json.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import { defined } from '../check.ts'
 import type { ReplyFacts, StreamFacts, StreamWriter } from '../client-api.ts'
-import { readsReasoning, shownUsage, writeUsage } from './reply-members.ts'
+import { choosesFreely, readsReasoning, shownUsage, writeUsage } from './reply-members.ts'
 import { ChunkEditor } from './stream-edit.ts'
 import { ChunkWriter } from './stream-write.ts'
 import { wantsLegacyCall } from './write.ts'
@@ -15,7 +15,7 @@ export function openStream(request: NeutralRequest, { model, finishOf }: StreamF
     (isObject(options) && options.include_usage === true) || (isObject(usage) && usage.include === true)
   const reads = { readsReasoning: readsReasoning(request) }
   const chunks = new ChunkWriter({ model, legacy: wantsLegacyCall(request), ...reads })
-  const editor = new ChunkEditor({ model, finishOf, ...reads })
+  const editor = new ChunkEditor({ model, ending: { finishOf, free: choosesFreely(request) }, ...reads })
   return {
     events: (events) => chunks.write(events),
     edit: (payload) => editor.edit(payload),
