@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import { isProviderTool, type NeutralRequest, type Tool } from '../core/request.ts'
 
-/** Fields of a request that a body says anew: `made` is a body of the same API that has them, `before` and `after` the tools by index. */
+/** Fields of a request that are written anew: `made` is a body of the same API that has them, `before` and `after` the tools by index. */
 export type Replacement = {
   fields: ReadonlySet<keyof NeutralRequest>
   made: JsonObject
@@ -50,7 +50,7 @@ function nameOf(tool: Json): string | undefined {
   return isObject(named) ? String(named.name) : undefined
 }
 
-/** A body with the value at a path as another one has it, or without one. A path into a list tells none of its items apart. */
+/** A body with the value at a path as another one has it, or without one. A path into a list names none of its items. */
 function withPathOf(body: JsonObject, made: JsonObject, [name = '', ...rest]: readonly string[]): JsonObject {
   const [mine, own] = [body[name], made[name]]
   if (rest.length === 0) return withMember(body, name, own)

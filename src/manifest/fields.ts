@@ -109,7 +109,7 @@ export const undemanding: { readonly [field: string]: (value: unknown) => boolea
 const fieldMembers: { readonly [field: string]: readonly string[] } = {
   messages: ['name'],
   web_search: ['max_uses', 'allowed_domains', 'blocked_domains', 'user_location', 'context_size'],
-  reasoning: ['effort', 'budget', 'summary', 'visible'],
+  reasoning: ['effort', 'budget', 'summary'],
   response_format: ['text', 'json', 'json_schema', 'name', 'description', 'schema', 'strict'],
   cache: ['key', 'retention', 'options'],
   logprobs: ['top'],

@@ -41,7 +41,7 @@ export type Limits = { [name in (typeof textLimits)[number]]?: TextLimit } & {
   answer_schema?: SchemaLimit
 }
 
-/** Everything that a request to a family of models has to satisfy. */
+/** Rules for the requests to a family of models. */
 export type FamilyRules = {
   limits: Limits
   /** Requirements on a translated conversation. */

@@ -120,7 +120,7 @@ export type Timeouts = {
 }
 
 /**
- * What is true of models whose id matches: facts, read by mappings as `target.traits`, limits and requirements on the conversation, which
+ * Facts, limits and rules of models whose id matches: facts, read by mappings as `target.traits`, limits and rules for the conversation, which
  * the router applies itself. Later matches win, member by member.
  */
 export type Trait = {

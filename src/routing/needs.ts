@@ -1,9 +1,10 @@
 import type { ModelEntry } from '../core/models/model.ts'
 import { type Api, isProviderTool, type NeutralRequest, type ProviderTool } from '../core/request.ts'
+import { excessOf } from '../manifest/run/fit-request.ts'
 import { inferredUnsupported } from '../manifest/run/inferred-support.ts'
 import { demanding, distinctNames, usesField } from '../manifest/run/unsupported.ts'
 import { lacksField, lacksTool } from '../manifest/run/variant-needs.ts'
-import type { Target } from '../manifest/target.ts'
+import { familyRules, type Target } from '../manifest/target.ts'
 
 /** Ability that a target must have for a request. */
 export type Need = {
@@ -25,7 +26,7 @@ type Flag = keyof ModelEntry & `supports_${string}`
 export function needsOf(request: NeutralRequest): Need[] {
   const { tools = [], web_search, response_format: format, reasoning } = request
   const { api } = request.origin
-  const needs = mediaNeeds(request)
+  const needs = [...mediaNeeds(request), countNeed(request)]
   if (tools.some((tool) => !isProviderTool(tool))) {
     needs.push(flagged('tools', 'supports_tool_calling', { lack: 'does not support tools', api }))
   }
@@ -128,6 +129,17 @@ export function nothingDroppedNeed(request: NeutralRequest): Need {
       const inferred = sameAs === request.origin.api ? [] : inferredUnsupported(request, chat.request.support)
       return demanding(distinctNames([...declared.map(({ field }) => field), ...inferred]), request).length > 0
     },
+  }
+}
+
+/** Returns the need that a target takes as many tools and images as a request has. */
+export function countNeed(request: NeutralRequest): Need {
+  const excess = (target: Target) => excessOf(request, familyRules(target.provider, target).limits)
+  return {
+    field: request.tools && request.tools.length > 1 ? 'tools' : 'messages',
+    lack: 'takes fewer tools or images',
+    isCertain: true,
+    isLacked: (target) => excess(target) !== undefined,
   }
 }
 

@@ -77,10 +77,11 @@ describe('a chat body read as a neutral request', () => {
     expect(read({ reasoning: { effort: 'low', summary: 'auto' } }).reasoning).toEqual({
       effort: 'low',
       summary: 'auto',
+      visible: true,
     })
-    expect(read({ reasoning: { max_tokens: 2000 } }).reasoning).toEqual({ budget: 2000 })
-    expect(read({ reasoning: { enabled: true } }).reasoning).toEqual({ effort: 'medium' })
-    expect(read({ reasoning: { enabled: false } }).reasoning).toEqual({ effort: 'none' })
+    expect(read({ reasoning: { max_tokens: 2000 } }).reasoning).toEqual({ budget: 2000, visible: true })
+    expect(read({ reasoning: { enabled: true } }).reasoning).toEqual({ effort: 'medium', visible: true })
+    expect(read({ reasoning: { enabled: false } }).reasoning).toEqual({ effort: 'none', visible: true })
     expect(read({ thinking: { type: 'enabled', budget_tokens: 1024 } }).reasoning).toEqual({ budget: 1024 })
     expect(read({ thinking: { type: 'disabled' } }).reasoning).toEqual({ effort: 'none' })
     expect(read({ thinking: { type: 'enabled' }, reasoning_effort: 'high' }).reasoning).toEqual({ effort: 'high' })

@@ -7,10 +7,10 @@ import { attemptOf } from '../../src/call/attempt/attempt.ts'
 import { callProvider } from '../../src/call/attempt/provider-call.ts'
 import type { PreparedCall } from '../../src/call/attempt/types.ts'
 import type { AdmittedCall, Services } from '../../src/call/types.ts'
-import type { JsonObject } from '../../src/core/json.ts'
+import { isObject, type JsonObject } from '../../src/core/json.ts'
 import { abilities } from '../../src/core/models/model.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
-import { servedBy, type Target } from '../../src/manifest/target.ts'
+import { servedBy, type Target, targetFacts } from '../../src/manifest/target.ts'
 import { defaultAnswerBounds } from '../../src/upstream/answer-body.ts'
 import type { HttpClient } from '../../src/upstream/http/types.ts'
 import { shippedFiles } from '../helpers/shipped.ts'
@@ -116,10 +116,19 @@ function withoutKey(provider: Provider): Provider {
   return known
 }
 
+/** A body with an effort that the model takes: some know a single one. */
+function atTakenEffort(body: JsonObject, { provider, model }: Model['served']): JsonObject {
+  const { efforts } = targetFacts(servedBy(provider, model), { model }).traits
+  if (!Array.isArray(efforts) || efforts.length === 0 || efforts.includes('high')) return body
+  const effort = efforts.at(-1) as string
+  if (body.reasoning_effort !== undefined) return { ...body, reasoning_effort: effort }
+  return isObject(body.reasoning) ? { ...body, reasoning: { ...body.reasoning, effort } } : body
+}
+
 /** What becomes of a strict call: whether it is refused for what it would lose, or sent. */
 async function isRefused({ id, served }: Model, clientApi: ClientApi, given: JsonObject): Promise<boolean> {
   const { model, entry } = served
-  const body = { model, ...given }
+  const body = atTakenEffort({ model, ...given }, served)
   const request = clientApi.read(body)
   const target = { ...served, provider: withoutKey(servedBy(served.provider, model, { request, entry })) }
   let tried = false

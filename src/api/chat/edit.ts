@@ -112,7 +112,7 @@ function without(members: JsonObject, names: readonly string[]): JsonObject {
   return Object.fromEntries(Object.entries(members).filter(([name]) => !names.includes(name)))
 }
 
-/** How choices end, and whether the client reads `reasoning`. */
+/** The endings of choices, and whether the client reads `reasoning`. */
 type ChoiceContext = Ending & { reads: boolean }
 
 /** A choice with the members that the API requires, and without those that it omits instead of setting them to null. */

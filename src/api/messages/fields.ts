@@ -36,6 +36,7 @@ const nestedNames: WireFields = {
   'parts.search': ['messages.server_tool_use'],
   'tools.cache': ['tools.cache_control'],
   'tools.strict': ['tools.strict'],
+  'tools.parameters': ['tools.input_schema'],
   'reasoning.budget': ['thinking.budget_tokens'],
   'reasoning.effort': ['output_config.effort'],
   'reasoning.summary': ['thinking.display'],

@@ -16,7 +16,7 @@ export function digest(text: string, { max = Number.POSITIVE_INFINITY }: TextLim
   return createHash('sha256').update(text).digest('hex').slice(0, Math.min(max, 64))
 }
 
-/** A name within a limit that still reads like the given one: other characters become `_`, and its digest tells it from similar ones. */
+/** A name within a limit that still reads like the given one: other characters become `_`, and its digest keeps it apart from similar ones. */
 export function shortName(name: string, limit: TextLimit): string {
   if (fits(name, limit)) return name
   const { max = 64 } = limit

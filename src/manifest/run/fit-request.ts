@@ -5,7 +5,7 @@ import { nearestEffort } from '../../mapping/functions/reasoning-effort.ts'
 import type { ChoiceForm, FamilyRules, Limits, NumberLimit } from '../limits.ts'
 import { type ClientNames, digest, fits, shortName, withShortNames } from './fit-names.ts'
 import { canBeStrict, fitSchema, type SchemaLimit } from './fit-schema.ts'
-import { repairHistory, sayTheSame } from './repair-history.ts'
+import { areAlike, repairHistory } from './repair-history.ts'
 
 /** A field of the neutral request. */
 export type Field = keyof NeutralRequest
@@ -21,7 +21,7 @@ export type Fitting = {
   names: ClientNames
 }
 
-/** What a request is fitted to; `edited` where the client's own JSON is sent, with the changed fields alone written anew. */
+/** Rules that a request is fitted to; `edited` where the client's own JSON is sent, with the changed fields alone written anew. */
 export type FitTo = { rules: FamilyRules; traits: { [name: string]: Json }; edited: boolean }
 
 /** Fits a request to the limits of a provider, which stay as the manifest states them whatever the format of the body. Throws RouterError. */
@@ -35,6 +35,7 @@ export function fitRequest(request: NeutralRequest, { rules, traits, edited }: F
   fitNumbers(fit, limits)
   fitChoice(fit, limits)
   fitReasoning(fit, traits, edited)
+  if (edited && request.origin.api === 'messages') fitFamily(fit, traits)
   const names = fitNames(fit, limits)
   fitHistory(fit, rules, { traits, edited })
   return { request: fit.request, changed: fit.changed, lost: fit.lost, names }
@@ -157,10 +158,9 @@ function within(number: number, { min = -Infinity, max = Infinity, drop }: Numbe
 }
 
 function fitChoice(fit: Fit, { tool_choice: taken, tool_choice_thinking }: Limits): void {
-  const { tool_choice: choice, reasoning, tools = [] } = fit.request
+  const { tool_choice: choice, tools = [] } = fit.request
   if (choice === undefined || choice === 'auto') return
-  const thinks = reasoning !== undefined && reasoning.effort !== 'none' && reasoning.budget !== 0
-  const forms = thinks && tool_choice_thinking ? tool_choice_thinking : taken
+  const forms = thinks(fit.request) && tool_choice_thinking ? tool_choice_thinking : taken
   if (!forms) return
   const form = formOf(choice)
   if (form === undefined || forms.includes(form)) return
@@ -229,7 +229,37 @@ function fitReasoning(fit: Fit, traits: FitTo['traits'], edited: boolean): void 
       return
     }
   }
-  if (edited && !isInForm(reasoning, traits)) fit.put('reasoning', { ...reasoning })
+  const isForced = thinks(fit.request) && traits.thinking === 'budget' && isDemanded(fit.request.tool_choice)
+  if (edited && (isForced || !isInForm(reasoning, traits))) fit.put('reasoning', { ...reasoning })
+}
+
+function thinks({ reasoning }: NeutralRequest): boolean {
+  return reasoning !== undefined && reasoning.effort !== 'none' && reasoning.budget !== 0
+}
+
+function isDemanded(choice: ToolChoice | undefined): boolean {
+  const form = choice === undefined ? 'auto' : formOf(choice)
+  return form === 'required' || form === 'named'
+}
+
+/** The smallest share of the probability that Claude takes while it thinks. */
+const leastWhileThinking = 0.95
+
+/**
+ * Leaves out sampling and demands that a family refuses, in an edited body of the Messages API: the mapping of a translated one knows
+ * them. 1 is what the numbers are without being sent.
+ */
+function fitFamily(fit: Fit, { sampling, forced_tools }: FitTo['traits']): void {
+  const { temperature, top_p, top_k, tool_choice } = fit.request
+  if (forced_tools === false && isDemanded(tool_choice)) fit.put('tool_choice', 'auto', 'tool_choice')
+  if (sampling === undefined) return
+  const isOff = sampling === 'none'
+  const isFixed = isOff || thinks(fit.request)
+  if (temperature !== undefined && temperature !== 1 && isFixed) fit.put('temperature', undefined, 'temperature')
+  if (top_k !== undefined && isFixed) fit.put('top_k', undefined, 'top_k')
+  const isSecond = sampling === 'one' && fit.request.temperature !== undefined
+  const least = isOff ? 1 : isFixed ? leastWhileThinking : 0
+  if (top_p !== undefined && top_p !== 1 && (isSecond || top_p < least)) fit.put('top_p', undefined, 'top_p')
 }
 
 /** Checks whether a model takes the form in which reasoning is asked for. Families without traits take any. */
@@ -265,7 +295,7 @@ function fitHistory(fit: Fit, { history, editedHistory }: FamilyRules, { traits,
   const rules = continues ? { ...editedHistory, pair_tools: false, results_first: false } : editedHistory
   const { messages, system } = repairHistory(request, rules)
   const isMerged = rules.alternate === true && messages.length !== request.messages.length
-  if (isMerged || !sayTheSame(request.messages, messages)) fit.put('messages', messages)
+  if (isMerged || !areAlike(request.messages, messages)) fit.put('messages', messages)
   const isSplit = rules.mid_system === 'head' && (request.system?.length ?? 0) > 1
   if (system !== request.system || isSplit) fit.put('system', system)
   if (traits.prefill === false && messages.at(-1)?.role === 'assistant') fit.put('messages', messages)

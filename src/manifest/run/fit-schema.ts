@@ -20,7 +20,7 @@ export type SchemaLimit = {
   refused?: readonly string[]
   /** Values of `format` that are taken. */
   formats?: readonly string[]
-  /** What a strict schema must be; false where no schema is strict. Other schemas are sent without `strict`. */
+  /** Requirements for a strict schema; false where no schema is strict. Other schemas are sent without `strict`. */
   strict?:
     | false
     | { all_required?: true; closed?: true; refused?: readonly string[]; max_depth?: number; max_properties?: number }
@@ -76,7 +76,7 @@ function childrenOf(node: JsonObject): (Json | undefined)[] {
   return [...named, ...listed, ...single]
 }
 
-/** Where a node is: how deep, and inside which definitions. */
+/** The place of a node: its depth, and the definitions that it is inside of. */
 type Place = { depth: number; refs: readonly string[] }
 
 const top: Place = { depth: 0, refs: [] }

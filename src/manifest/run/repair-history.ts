@@ -94,20 +94,20 @@ function withoutMedia(result: ToolResultPart): ToolResultPart {
   return { ...result, parts: shown }
 }
 
-/** Checks whether two conversations say the same, however their parts are distributed over messages. */
-export function sayTheSame(a: readonly Message[], b: readonly Message[]): boolean {
+/** Checks whether two conversations have the same content, however their parts are distributed over messages. */
+export function areAlike(a: readonly Message[], b: readonly Message[]): boolean {
   if (a === b) return true
   const [one, other] = [flattened(a), flattened(b)]
-  return one.length === other.length && one.every((said, index) => isSameSaid(said, other[index] as Said))
+  return one.length === other.length && one.every((placed, index) => isSamePart(placed, other[index] as PlacedPart))
 }
 
-type Said = { role: Message['role']; part: Part }
+type PlacedPart = { role: Message['role']; part: Part }
 
-function flattened(messages: readonly Message[]): Said[] {
+function flattened(messages: readonly Message[]): PlacedPart[] {
   return messages.flatMap(({ role, parts }) => parts.map((part) => ({ role, part })))
 }
 
-function isSameSaid(a: Said, b: Said): boolean {
+function isSamePart(a: PlacedPart, b: PlacedPart): boolean {
   if (a.role !== b.role) return false
   if (a.part === b.part) return true
   if (a.part.type !== 'tool_result' || b.part.type !== 'tool_result') return false
