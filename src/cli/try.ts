@@ -1,7 +1,8 @@
 import { basename, resolve } from 'node:path'
 import { chat } from '../api/chat/api.ts'
-import { droppedChoice } from '../api/remove-fields.ts'
+import { namesInBody } from '../api/wire-fields.ts'
 import { speaksSameFormat } from '../call/attempt/choose-translation.ts'
+import { writtenRequest } from '../call/kinds/try.ts'
 import { RouterError } from '../core/errors.ts'
 import type { FoldFacts } from '../core/fold.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
@@ -11,7 +12,7 @@ import { hasErrors } from '../manifest/check/problem.ts'
 import type { Provider } from '../manifest/provider.ts'
 import type { Example, Layer } from '../manifest/read/layer.ts'
 import { readReply } from '../manifest/run/read-reply.ts'
-import { patchRequest, unsupportedInRequest, writeRequest } from '../manifest/run/translate.ts'
+import { writeRequest } from '../manifest/run/translate.ts'
 import { servedBy, targetFacts } from '../manifest/target.ts'
 import { type Config, findConfig, loadConfig } from '../snapshot/config.ts'
 import { readSse } from '../wire/sse.ts'
@@ -140,10 +141,8 @@ async function tryRequest(
   const target = { model, ...(entry && { entry }) }
   // Like the router: a body of the provider's own format is edited, any other is rebuilt.
   if (isChat && speaksSameFormat({ provider }, chat)) {
-    const dropped = await unsupportedInRequest(provider, read, target)
-    const edited = chat.editRequest(input, { model, stream: read.stream === true, dropped })
-    const body = await patchRequest(provider, edited, targetFacts(provider, target))
-    const lost = [...dropped, ...droppedChoice(input, edited, dropped)]
+    const { body, dropped } = await writtenRequest({ provider, ...target }, read, { clientApi: chat })
+    const lost = dropped.flatMap((field) => namesInBody(chat.wireNames(field), input))
     return { name: 'request (same format: edited)', steps: [{ input, output: body }], notes: { dropped: lost } }
   }
   const { body, dropped: lost } = await writeRequest(provider, read, target)

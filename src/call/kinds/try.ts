@@ -2,8 +2,10 @@ import type { Key } from '../../access/keys.ts'
 import type { ClientApi } from '../../api/client-api.ts'
 import { RouterError } from '../../core/errors.ts'
 import type { JsonObject } from '../../core/json.ts'
+import type { NeutralRequest } from '../../core/request.ts'
 import { isPlainHeader } from '../../core/secrets.ts'
 import { chatEndpoint } from '../../manifest/run/run-mapping.ts'
+import type { ProviderRequest } from '../../manifest/run/translate.ts'
 import type { Target } from '../../manifest/target.ts'
 import type { SignatureCache } from '../../routing/signature-cache.ts'
 import { defaultAnswerBounds } from '../../upstream/answer-body.ts'
@@ -17,8 +19,9 @@ import { wireNames } from '../attempt/provider-call.ts'
 import type { TargetedCall } from '../attempt/types.ts'
 import type { CallKind } from '../call-kind.ts'
 import { readRequest } from '../handle-call.ts'
-import { openConversations, type StoredTurns } from '../open/conversations.ts'
+import { openConversations, type StoredTurns, singleTurn } from '../open/conversations.ts'
 import { restrictedTargets } from '../targets/restricted-targets.ts'
+import type { Turn } from '../types.ts'
 import type { ReadConversation } from './conversation.ts'
 import type { ExplainServices } from './explain.ts'
 
@@ -61,10 +64,7 @@ export async function tryRequest(
   const restricted = { ...kind.restricted(read), organization, held, account: resources, at: Date.now() }
   const [target] = restrictedTargets([targetFor(request)], restricted)
   const clientApi = kind.clientApi
-  const call: TargetedCall['call'] = { id: 'tried', clientApi, strict: false, signal, outlive() {} }
-  const media = noFiles(clientApi.wireNames('messages')[0] ?? '')
-  const prepared = { call, request, turn, media, answerBounds: defaultAnswerBounds, holds() {} }
-  const written = await translationOf(target, prepared).request()
+  const written = await writtenRequest(target, request, { clientApi, turn })
   const sent = await captured(target, written.body, request.stream === true)
   const shown = (text: string) => shownOf(target.provider, text)
   const own = Object.keys(target.provider.headers).filter((name) => !isPlainHeader(name))
@@ -79,6 +79,25 @@ export async function tryRequest(
     dropped: wireNames(clientApi, written.dropped, request.origin.body),
     edited: speaksSameFormat(target, clientApi),
   }
+}
+
+/** Writes a request as a target would be sent it; without its turn it continues nothing. Throws RouterError. */
+export async function writtenRequest(
+  target: Target,
+  request: NeutralRequest,
+  { clientApi, turn = singleTurn(request, false) }: { clientApi: ClientApi; turn?: Turn },
+): Promise<ProviderRequest> {
+  const { signal } = new AbortController()
+  const call: TargetedCall['call'] = { id: 'tried', clientApi, strict: false, signal, outlive() {} }
+  const media = noFiles(clientApi.wireNames('messages')[0] ?? '')
+  return await translationOf(target, {
+    call,
+    request,
+    turn,
+    media,
+    answerBounds: defaultAnswerBounds,
+    holds() {},
+  }).request()
 }
 
 const noSignatures: Pick<SignatureCache, 'restore'> = { restore: (_, request) => request }

@@ -86,7 +86,7 @@ function storedNowhere(body: unknown): unknown {
 }
 
 /** Returns a call of an API without conversations by id. */
-function singleTurn(request: NeutralRequest, mayStore: boolean): Turn {
+export function singleTurn(request: NeutralRequest, mayStore: boolean): Turn {
   return {
     request,
     mayStore,
