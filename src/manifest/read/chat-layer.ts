@@ -43,7 +43,7 @@ export type ChatFile = {
 
 /** Rules of a file, whose patterns are texts. */
 export type HistoryFile = Omit<HistoryRules, 'tool_id' | 'inline_media'> & {
-  tool_id?: { pattern: string; length?: number; max_length?: number }
+  tool_id?: { pattern?: string; length?: number; max_length?: number }
   inline_media?: boolean | { kinds?: MediaPart['type'][]; except?: string }
 }
 
@@ -197,8 +197,10 @@ function readToolId(
   path: Path,
   rule: NonNullable<HistoryFile['tool_id']>,
 ): Pick<HistoryRules, 'tool_id'> {
-  const pattern = readPattern(reading, path, rule.pattern, { whole: true })
-  return pattern ? { tool_id: { ...rule, pattern } } : {}
+  const { pattern: text, ...lengths } = rule
+  if (text === undefined) return { tool_id: lengths }
+  const pattern = readPattern(reading, path, text, { whole: true })
+  return pattern ? { tool_id: { ...lengths, pattern } } : {}
 }
 
 function readInlineMedia(

@@ -5,7 +5,7 @@ import { nearestEffort } from '../../mapping/functions/reasoning-effort.ts'
 import type { ChoiceForm, FamilyRules, Limits, NumberLimit } from '../limits.ts'
 import { type ClientNames, digest, fits, shortName, withShortNames } from './fit-names.ts'
 import { canBeStrict, fitSchema, type SchemaLimit } from './fit-schema.ts'
-import { areAlike, repairHistory } from './repair-history.ts'
+import { areAlike, isPaired, repairHistory } from './repair-history.ts'
 
 /** A field of the neutral request. */
 export type Field = keyof NeutralRequest
@@ -292,7 +292,8 @@ function fitHistory(fit: Fit, { history, editedHistory }: FamilyRules, { traits,
   }
   // What an earlier response holds is not in the body: calls and results need not pair in it.
   const continues = (request.origin.body.previous_response_id ?? request.origin.body.conversation ?? null) !== null
-  const rules = continues ? { ...editedHistory, pair_tools: false, results_first: false } : editedHistory
+  const hasPairs = continues || isPaired(request.messages)
+  const rules = hasPairs ? { ...editedHistory, pair_tools: false, results_first: false } : editedHistory
   const { messages, system } = repairHistory(request, rules)
   const isMerged = rules.alternate === true && messages.length !== request.messages.length
   if (isMerged || !areAlike(request.messages, messages)) fit.put('messages', messages)

@@ -20,7 +20,7 @@ export type HistoryRules = {
   /** Results come first in their message, in the order of their calls. */
   results_first?: boolean
   /** Ids that do not match the pattern, or have another length, become hexadecimal digits. */
-  tool_id?: { pattern: Pattern; length?: number; max_length?: number }
+  tool_id?: { pattern?: Pattern; length?: number; max_length?: number }
   /** True if empty texts are dropped, and messages with nothing else. */
   no_empty_text?: boolean
   /** Maximum number of cache hints: the last ones stay. */
@@ -92,6 +92,29 @@ function withoutMedia(result: ToolResultPart): ToolResultPart {
   if (parts.length === result.parts.length) return result
   const shown: Part[] = parts.length > 0 ? parts : [{ type: 'text', text: 'The result follows in the next message.' }]
   return { ...result, parts: shown }
+}
+
+/**
+ * Checks whether every call has a result right after its turn, in the order of the calls, and no two calls have the same id: then
+ * `pair_tools` and `results_first` change nothing.
+ */
+export function isPaired(messages: readonly Message[]): boolean {
+  const known = new Set<string>()
+  const open: string[] = []
+  let answered = 0
+  for (const { role, parts } of messages) {
+    if (role === 'assistant' && answered < open.length) return false
+    for (const part of parts) {
+      if (part.type === 'tool_call') {
+        if (known.has(part.id)) return false
+        known.add(part.id)
+        open.push(part.id)
+      } else if (part.type === 'tool_result') {
+        if (open[answered++] !== part.id) return false
+      } else if (role !== 'assistant' && answered < open.length) return false
+    }
+  }
+  return answered === open.length
 }
 
 /** Checks whether two conversations have the same content, however their parts are distributed over messages. */
@@ -304,7 +327,7 @@ function renameIds(messages: Message[], rule: NonNullable<HistoryRules['tool_id'
 /** Hexadecimal digits fit every provider's pattern. The same id always gives the same ones, so that caches keep working. */
 function acceptedId(id: string, rule: NonNullable<HistoryRules['tool_id']>): string {
   const { pattern, length, max_length = Number.POSITIVE_INFINITY } = rule
-  if (id.length === (length ?? id.length) && id.length <= max_length && pattern.test(id)) return id
+  if (id.length === (length ?? id.length) && id.length <= max_length && pattern?.test(id) !== false) return id
   return createHash('sha256')
     .update(id)
     .digest('hex')
