@@ -47,6 +47,8 @@ export const chatAddresses: { readonly [slug: string]: string } = {
   nebius: 'https://api.tokenfactory.nebius.com/v1/chat/completions',
   novita: 'https://api.novita.ai/openai/v1/chat/completions',
   nvidia: 'https://integrate.api.nvidia.com/v1/chat/completions',
+  oci: 'https://inference.generativeai.us-chicago-1.oci.oraclecloud.com/20231130/actions/v1/chat/completions',
+  'oci-responses': 'https://inference.generativeai.us-chicago-1.oci.oraclecloud.com/openai/v1/responses',
   ollama: 'http://127.0.0.1:11434/api/chat',
   'ollama-messages': 'http://127.0.0.1:11434/v1/messages',
   'ollama-responses': 'http://127.0.0.1:11434/v1/responses',
