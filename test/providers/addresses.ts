@@ -63,6 +63,7 @@ export const chatAddresses: { readonly [slug: string]: string } = {
   vercel: 'https://ai-gateway.vercel.sh/v1/chat/completions',
   'vercel-messages': 'https://ai-gateway.vercel.sh/v1/messages',
   'vercel-responses': 'https://ai-gateway.vercel.sh/v1/responses',
+  volcengine: 'https://ark.cn-beijing.volces.com/api/v3/chat/completions',
   'zai-messages': 'https://api.z.ai/api/anthropic/v1/messages',
   'openrouter-messages': 'https://openrouter.ai/api/v1/messages',
   'openrouter-responses': 'https://openrouter.ai/api/v1/responses',
