@@ -10,6 +10,7 @@ export const chatAddresses: { readonly [slug: string]: string } = {
   baseten: 'https://inference.baseten.co/v1/chat/completions',
   bedrock: 'https://bedrock-runtime.us-east-1.amazonaws.com/model/{model}/converse',
   'bedrock-responses': 'https://bedrock-mantle.us-east-1.api.aws/v1/responses',
+  byteplus: 'https://ark.ap-southeast.bytepluses.com/api/v3/chat/completions',
   cerebras: 'https://api.cerebras.ai/v1/chat/completions',
   cloudflare: 'https://api.cloudflare.com/client/v4/accounts//ai/v1/chat/completions',
   'cloudflare-responses': 'https://api.cloudflare.com/client/v4/accounts//ai/v1/responses',
