@@ -62,6 +62,7 @@ export const chatAddresses: { readonly [slug: string]: string } = {
   'moonshot-messages': 'https://api.moonshot.ai/anthropic/v1/messages',
   snowflake: 'https://.snowflakecomputing.com/api/v2/cortex/v1/chat/completions',
   tencent: 'https://tokenhub-intl.tencentcloudmaas.com/v1/chat/completions',
+  venice: 'https://api.venice.ai/api/v1/chat/completions',
   vercel: 'https://ai-gateway.vercel.sh/v1/chat/completions',
   'vercel-messages': 'https://ai-gateway.vercel.sh/v1/messages',
   'vercel-responses': 'https://ai-gateway.vercel.sh/v1/responses',
