@@ -12,6 +12,7 @@ export const chatAddresses: { readonly [slug: string]: string } = {
   'bedrock-responses': 'https://bedrock-mantle.us-east-1.api.aws/v1/responses',
   byteplus: 'https://ark.ap-southeast.bytepluses.com/api/v3/chat/completions',
   cerebras: 'https://api.cerebras.ai/v1/chat/completions',
+  chutes: 'https://llm.chutes.ai/v1/chat/completions',
   cloudflare: 'https://api.cloudflare.com/client/v4/accounts//ai/v1/chat/completions',
   'cloudflare-responses': 'https://api.cloudflare.com/client/v4/accounts//ai/v1/responses',
   cohere: 'https://api.cohere.com/v2/chat',
