@@ -48,6 +48,7 @@ export const chatAddresses: { readonly [slug: string]: string } = {
   moonshot: 'https://api.moonshot.ai/v1/chat/completions',
   nebius: 'https://api.tokenfactory.nebius.com/v1/chat/completions',
   novita: 'https://api.novita.ai/openai/v1/chat/completions',
+  nscale: 'https://inference.api.nscale.com/v1/chat/completions',
   nvidia: 'https://integrate.api.nvidia.com/v1/chat/completions',
   oci: 'https://inference.generativeai.us-chicago-1.oci.oraclecloud.com/20231130/actions/v1/chat/completions',
   'oci-responses': 'https://inference.generativeai.us-chicago-1.oci.oraclecloud.com/openai/v1/responses',
