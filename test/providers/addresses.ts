@@ -28,6 +28,7 @@ export const chatAddresses: { readonly [slug: string]: string } = {
   'fireworks-responses': 'https://api.fireworks.ai/inference/v1/responses',
   friendli: 'https://api.friendli.ai/serverless/v1/chat/completions',
   github: 'https://models.github.ai/inference/chat/completions',
+  gmi: 'https://api.gmi-serving.com/v1/chat/completions',
   google: 'https://generativelanguage.googleapis.com/v1beta/models/{model}:generateContent',
   groq: 'https://api.groq.com/openai/v1/chat/completions',
   'groq-responses': 'https://api.groq.com/openai/v1/responses',
