@@ -73,6 +73,7 @@ export const chatAddresses: { readonly [slug: string]: string } = {
   'vercel-messages': 'https://ai-gateway.vercel.sh/v1/messages',
   'vercel-responses': 'https://ai-gateway.vercel.sh/v1/responses',
   volcengine: 'https://ark.cn-beijing.volces.com/api/v3/chat/completions',
+  vultr: 'https://api.vultrinference.com/v1/chat/completions',
   wandb: 'https://api.inference.wandb.ai/v1/chat/completions',
   'zai-messages': 'https://api.z.ai/api/anthropic/v1/messages',
   'openrouter-messages': 'https://openrouter.ai/api/v1/messages',
