@@ -66,6 +66,8 @@ export const chatAddresses: { readonly [slug: string]: string } = {
   'deepseek-messages': 'https://api.deepseek.com/anthropic/v1/messages',
   'minimax-messages': 'https://api.minimax.io/anthropic/v1/messages',
   'moonshot-messages': 'https://api.moonshot.ai/anthropic/v1/messages',
+  poe: 'https://api.poe.com/v1/chat/completions',
+  'poe-responses': 'https://api.poe.com/v1/responses',
   snowflake: 'https://.snowflakecomputing.com/api/v2/cortex/v1/chat/completions',
   tencent: 'https://tokenhub-intl.tencentcloudmaas.com/v1/chat/completions',
   venice: 'https://api.venice.ai/api/v1/chat/completions',
