@@ -27,6 +27,7 @@ export const chatAddresses: { readonly [slug: string]: string } = {
   digitalocean: 'https://inference.do-ai.run/v1/chat/completions',
   'digitalocean-messages': 'https://inference.do-ai.run/v1/messages',
   'digitalocean-responses': 'https://inference.do-ai.run/v1/responses',
+  featherless: 'https://api.featherless.ai/v1/chat/completions',
   fireworks: 'https://api.fireworks.ai/inference/v1/chat/completions',
   'fireworks-responses': 'https://api.fireworks.ai/inference/v1/responses',
   friendli: 'https://api.friendli.ai/serverless/v1/chat/completions',
