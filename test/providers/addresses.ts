@@ -5,6 +5,7 @@ export const chatAddresses: { readonly [slug: string]: string } = {
   'alibaba-messages': 'https://dashscope-intl.aliyuncs.com/apps/anthropic/v1/messages',
   'alibaba-responses': 'https://dashscope-intl.aliyuncs.com/compatible-mode/v1/responses',
   anthropic: 'https://api.anthropic.com/v1/messages',
+  assemblyai: 'https://llm-gateway.assemblyai.com/v1/chat/completions',
   azure: 'https://.openai.azure.com/openai/v1/chat/completions',
   'azure-responses': 'https://.openai.azure.com/openai/v1/responses',
   baseten: 'https://inference.baseten.co/v1/chat/completions',
