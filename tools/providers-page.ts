@@ -52,7 +52,8 @@ function rowOf(
 ): string[] {
   const counted = apis.map((api) => {
     const count = entries.filter((entry) => entry.api === api).length
-    const isAny = any && [any.api, ...(any.also ?? [])].includes(api) && canServe(provider, { api })
+    const served = any ? [any.api, ...(any.also ?? [])] : provider.unknownModels === 'pass' ? ['chat'] : []
+    const isAny = served.includes(api) && canServe(provider, { api })
     return count > 0 ? String(count) : isAny ? 'any' : ''
   })
   const can = (flag: 'supports_web_search' | 'supports_reasoning') =>
@@ -64,14 +65,17 @@ function rowOf(
     ...counted,
     can('supports_web_search'),
     can('supports_reasoning'),
-    any ? 'your own server' : dataOf(entries),
+    any && any.data_retention === undefined
+      ? 'your own server'
+      : dataOf(entries.length > 0 ? entries : [any ?? { api: 'chat' }]),
   ]
 }
 
 function dataOf(entries: readonly ModelEntry[]): string {
   const said = entries.map((entry) => {
     const days = entry.data_retention_days ?? 0
-    const stored = entry.data_retention === false ? 'not stored' : days > 0 ? `${days} days` : 'stored'
+    const stored =
+      entry.data_retention === false ? 'not stored' : days > 0 ? `${days} ${days === 1 ? 'day' : 'days'}` : 'stored'
     return [stored, ...(entry.data_used_for_training === false ? [] : ['trains']), entry.geolocation ?? 'global'].join(
       ', ',
     )
