@@ -364,6 +364,30 @@ describe('while the provider is read for its usage', () => {
     await eventually(async () => expect((await again()).status).toBe(200))
   })
 
+  test('a key that leaves all its calls keeps no other key waiting, and pays all of them', async () => {
+    const limits = { concurrent: 3, queue: 0 }
+    const alone = await own({ server: { host: '127.0.0.1', port: 0, threads: 1, limits } })
+    const leaver = newKey(alone.store)
+    const other = newKey(alone.store)
+    const release = untilReleased(alone)
+    for (let count = 0; count < 3; count++)
+      await leaveAfterText(alone, endpoints.chat, requestIn('chat', 'chat/m1'), leaver)
+    const call = async ({ secret }: { secret: string }) => {
+      const leaving = new AbortController()
+      const response = await alone.post(endpoints.chat, requestIn('chat', 'chat/m1'), secret, {
+        signal: leaving.signal,
+      })
+      leaving.abort()
+      return response.status
+    }
+    // Its own calls find no place.
+    expect(await call(leaver)).toBe(429)
+    await eventually(async () => expect(await call(other)).toBe(200))
+    release()
+    const rows = await alone.rows(leaver.id, 3)
+    expect(rows.map(({ cost }) => [cost.nanoUsd, cost.estimated])).toEqual(Array(3).fill([billOf(thought), undefined]))
+  })
+
   test('its reservation stays', async () => {
     const { key, release } = await begun(world)
     const limited = newKey(world.store, { monthlyLimitNano: 300_000_000n })
