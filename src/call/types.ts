@@ -277,6 +277,8 @@ export type Admission = Pick<Reservation, 'charge' | 'maxNano'> & {
    * `budget_exhausted`.
    */
   cover(target: Target, body: JsonObject): void | Promise<void>
+  /** Reserves the cost of an answer that is read on while another target answers the call; false where that does not fit. */
+  keep(target: Target): MaybePromise<boolean>
   /** Records that the prompt is from now on so many bytes longer than that of the client. */
   grow(bytes: number): void
   /** Returns the maximum tokens that a call to this target can have used; `remote`: its reply shows that tools of the provider ran. */

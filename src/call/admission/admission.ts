@@ -59,6 +59,7 @@ export function admit(
   const assumedTokens = hasOutputLimit ? undefined : output
   const assumedUses = isOpen ? usesUnstated : undefined
   const { at, key, group, organization } = payers
+  let keptNano = 0n
   const budgetReservation = reserveBudgetOrRollBack(
     () => budget.reserve({ at, key, group, organization, nanoUsd, assumedTokens, assumedUses }),
     limitReservation,
@@ -70,12 +71,18 @@ export function admit(
       if (!hold || allowance.leftNano === undefined) return
       const sent = sentLength(target, body)
       const output = sent === undefined ? hold.output : sent * choicesOf(call.request)
-      if (output <= hold.output) return budgetReservation.raise(hold.nanoUsd)
-      const raised = budgetReservation.raise(costBound(bounded, target, output))
+      if (output <= hold.output) return budgetReservation.raise(keptNano + hold.nanoUsd)
+      const raised = budgetReservation.raise(keptNano + costBound(bounded, target, output))
       const allow = () => {
         hold.maxTokens = output
       }
       return raised ? raised.then(allow) : allow()
+    },
+    async keep(target) {
+      const own = holdOf(target)?.nanoUsd ?? 0n
+      const isKept = await isRaised(() => budgetReservation.raise(keptNano + own + mostOf(holds).nanoUsd))
+      if (isKept) keptNano += own
+      return isKept
     },
     grow(bytes) {
       const { size } = asked
@@ -107,6 +114,15 @@ export function admit(
       return { ...likelyOutput(ms, { speed: speedOf?.(target), most }), ...usesIn(parts, bounded, target) }
     },
     abandonedUsage: abandoned === 'prompt' ? { input: prompt } : undefined,
+  }
+}
+
+async function isRaised(raise: () => void | Promise<void>): Promise<boolean> {
+  try {
+    await raise()
+    return true
+  } catch {
+    return false
   }
 }
 
@@ -186,6 +202,7 @@ export function admitOperation(
   return {
     lengthAt: () => undefined,
     grow() {},
+    keep: () => false,
     cover: (target) => budgetReservation.raise(mostOfTarget(target)?.nanoUsd ?? 0n),
     mostAt(target) {
       const { usage = {}, nanoUsd: cost = 0n, plausible } = mostOfTarget(target) ?? {}
@@ -290,6 +307,7 @@ export function admitFree(
   return {
     lengthAt: () => undefined,
     cover() {},
+    keep: () => false,
     grow() {},
     mostAt: () => operationBounds({}, false),
     costAt: () => undefined,

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import type { CallRecord } from '../../../src/core/call.ts'
 import type { JsonObject } from '../../../src/core/json.ts'
 import { noLimits } from '../../../src/store/keys.ts'
 import { pause, within } from '../../helpers/provider.ts'
@@ -307,6 +308,72 @@ describe('a stream that its provider cuts', () => {
     expect(cut?.cost.estimated).toBe(true)
     const served = rows.find(({ attemptOf }) => attemptOf === undefined)
     expect(served?.cost.nanoUsd).toBe(billOf(thought))
+  })
+})
+
+describe('an attempt that is given up for another target', () => {
+  /** The first provider sends its text, and its usage when the test says so; the second one answers at once. */
+  async function stalled(settings: object = {}) {
+    const alone = await own({
+      policies: { restart: { targets: ['chat/m1', 'second/m1'], on_cut: 'restart' } },
+      providers: { chat: { timeouts: { between_events: '300ms' } } },
+      ...settings,
+    })
+    const released = Promise.withResolvers<void>()
+    alone.answer(async (received, response) => {
+      writeText(received, response)
+      if (received.path.startsWith('/chat/')) await released.promise
+      writeUsage(received, response, thought)
+    })
+    const call = async ({ secret }: { secret: string }) =>
+      (await alone.post(endpoints.chat, requestIn('chat', 'policy/restart'), secret)).text()
+    return { alone, call, release: released.resolve }
+  }
+  const cutOf = (rows: CallRecord[]) => rows.find(({ attemptOf }) => attemptOf !== undefined)
+
+  test('is read on while the call goes on, and charged by its own count', async () => {
+    const { alone, call, release } = await stalled()
+    const key = newKey(alone.store, { limits: { ...noLimits, concurrentCalls: 1 } })
+    expect(await call(key)).toContain('[DONE]')
+    expect(alone.rowsOf(key.id)).toMatchObject([{ outcome: 'complete', cost: { nanoUsd: billOf(thought) } }])
+    // Until then it holds its place.
+    expect((await alone.post(endpoints.chat, requestIn('chat', 'second/m1'), key.secret)).status).toBe(429)
+    release()
+    const cut = cutOf(await alone.rows(key.id, 2))
+    expect(cut).toMatchObject({ outcome: 'partial', error: 'provider_timeout', cost: { nanoUsd: billOf(thought) } })
+    expect(cut?.cost.estimated).toBeUndefined()
+    expect(alone.store.spend.ofKey(key.id, Date.now())).toBe(2n * BigInt(billOf(thought)))
+    await eventually(async () => expect(await call(key)).toContain('[DONE]'))
+  })
+
+  test('is charged by an estimate when its provider has sent no usage in time', async () => {
+    const { alone, call } = await stalled({ budget: { wait_for_usage: '400ms' } })
+    const key = newKey(alone.store)
+    await call(key)
+    const cut = cutOf(await alone.rows(key.id, 2))
+    expect(cut?.cost.estimated).toBe(true)
+    expect(cut?.usage.output).toBeGreaterThanOrEqual(65)
+  })
+
+  test('is left at once where its money cannot be held beside that of the next one, and no limit is passed', async () => {
+    const { alone, call } = await stalled()
+    const limit = 300_000_000n
+    const key = newKey(alone.store, { monthlyLimitNano: limit })
+    expect(await call(key)).toContain('[DONE]')
+    const cut = cutOf(await alone.rows(key.id, 2))
+    expect(cut?.cost.estimated).toBe(true)
+    expect(alone.store.spend.ofKey(key.id, Date.now())).toBeLessThanOrEqual(limit)
+  })
+
+  test('holds its money beside that of the next one where it fits', async () => {
+    const { alone, call, release } = await stalled()
+    const key = newKey(alone.store, { monthlyLimitNano: 500_000_000n })
+    expect(await call(key)).toContain('[DONE]')
+    const another = () => alone.post(endpoints.chat, requestIn('chat', 'second/m1'), key.secret)
+    expect((await another()).status).toBe(402)
+    release()
+    await alone.rows(key.id, 2)
+    expect(alone.store.spend.ofKey(key.id, Date.now())).toBe(2n * BigInt(billOf(thought)))
   })
 })
 
