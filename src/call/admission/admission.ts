@@ -46,7 +46,7 @@ export function admit(
   { limits, budget, defaultOutputTokens, abandoned, usageWaitMs, speedOf }: Omit<AdmissionServices, 'writeFailure'>,
 ): Admission {
   const asked = boundedCall(call.request, call.at, call.counted)
-  let bounded = asked
+  let [bounded, keptNano] = [asked, 0n]
   const payers = accountsOfCall(call)
   const allowance = { leftNano: remainingOf(payers, budget), defaultLength: defaultOutputTokens }
   const holds = call.targets.map((target) => holdAt(target, bounded, allowance))
@@ -55,11 +55,9 @@ export function admit(
   const { nanoUsd, expected, output } = mostOf(holds)
   const { tokens: prompt } = bounded.size
   const limitReservation = limits.take(limitScopes(call), { prompt, output: expected, hasOutputLimit })
-  const isOpen = allowance.leftNano !== undefined && call.targets.some((target) => leavesUsesOpen(bounded, target))
   const assumedTokens = hasOutputLimit ? undefined : output
-  const assumedUses = isOpen ? usesUnstated : undefined
+  const assumedUses = allowance.leftNano === undefined ? undefined : usesAssumed(call.targets, bounded)
   const { at, key, group, organization } = payers
-  let keptNano = 0n
   const budgetReservation = reserveBudgetOrRollBack(
     () => budget.reserve({ at, key, group, organization, nanoUsd, assumedTokens, assumedUses }),
     limitReservation,
@@ -115,6 +113,10 @@ export function admit(
     },
     abandonedUsage: abandoned === 'prompt' ? { input: prompt } : undefined,
   }
+}
+
+function usesAssumed(targets: readonly Target[], bounded: BoundedCall): number | undefined {
+  return targets.some((target) => leavesUsesOpen(bounded, target)) ? usesUnstated : undefined
 }
 
 async function isRaised(raise: () => void | Promise<void>): Promise<boolean> {
