@@ -23,7 +23,7 @@ import type { CallFacts } from '../plugin/call-view.ts'
 import type { MaybePromise } from '../plugin/contract.ts'
 import type { LoadedPlugin } from '../plugin/loaded.ts'
 import type { Explanation } from '../routing/explanation.ts'
-import type { ConcurrencyLimiter } from '../routing/health/concurrency-limiter.ts'
+import type { CallPlace, ConcurrencyLimiter } from '../routing/health/concurrency-limiter.ts'
 import type { Directory, Route, Targets } from '../routing/names/resolve.ts'
 import type { ServedModel } from '../routing/served-model.ts'
 import type { SignatureCache } from '../routing/signature-cache.ts'
@@ -73,11 +73,8 @@ export type Call = {
   outlive(work: Promise<void>): void
   /** Registers a function to be called when the call has ended, however it ended. */
   atEnd(ended: () => void): void
-  /**
-   * Called when the call has a place. `giveWay` gives the place up and returns true where others wait while the key of the call has nearly
-   * all places: a call whose client takes nothing is then cut off.
-   */
-  onAdmitted?(giveWay: () => boolean): void
+  /** Called when the call has a place. */
+  onAdmitted?(place: CallPlace): void
 }
 
 /** Called while a body is read. */
@@ -280,6 +277,8 @@ export type Admission = Pick<Reservation, 'charge' | 'maxNano'> & {
    * `budget_exhausted`.
    */
   cover(target: Target, body: JsonObject): void | Promise<void>
+  /** Reserves the cost of an answer that is read on while another target answers the call; false where that does not fit. */
+  keep(target: Target): MaybePromise<boolean>
   /** Records that the prompt is from now on so many bytes longer than that of the client. */
   grow(bytes: number): void
   /** Returns the maximum tokens that a call to this target can have used; `remote`: its reply shows that tools of the provider ran. */

@@ -38,9 +38,17 @@ export type UsageClass = (typeof usageClasses)[number]
 /**
  * Counts by class; a class that is missing was not counted. `reported_cost` is the provider's own figure in USD, `modes`
  * are the ways of serving that it billed: a service tier, a speed, a region (`priority`, `fast`, `us`), the quality and size of images. `corrected` counts
- * could not be as they were reported.
+ * could not be as they were reported; the last report of the totals in `unread` could not be read.
  */
-export type Usage = { [name in UsageClass]?: number } & { reported_cost?: number; modes?: string[]; corrected?: true }
+export type Usage = { [name in UsageClass]?: number } & {
+  reported_cost?: number
+  modes?: string[]
+  corrected?: true
+  unread?: Total[]
+}
+
+/** The tokens of the prompt or of the reply together. */
+export type Total = 'input' | 'output'
 
 /**
  * Counts as a provider reports them: `cache_write` is a sum of writes whose lifetimes are not reported, `total` its own sum of all tokens.
@@ -61,9 +69,12 @@ export function mergeUsage(earlier: Usage, reported: ReportedUsage): Usage {
     if (otherCounts.has(name)) merged[name as UsageClass] = Math.max(count, merged[name as UsageClass] ?? 0)
   }
   addHidden(merged, reported.total)
+  if (earlier.unread || reported.unread)
+    setUnread(merged, earlier.unread ?? [], { ...counts, unread: reported.unread ?? [] })
   // Events of a stream may report parts before their whole: only the last ones must fit.
+  const isWhole = merged.input !== undefined && merged.output !== undefined && !merged.unread
   if (isCorrected) merged.corrected = true
-  else if (merged.corrected && merged.input !== undefined && merged.output !== undefined) delete merged.corrected
+  else if (merged.corrected && isWhole) delete merged.corrected
   const { modes } = reported
   const served = Array.isArray(modes) ? modes.filter(isModeName) : none
   if (served.length > 0) {
@@ -72,6 +83,36 @@ export function mergeUsage(earlier: Usage, reported: ReportedUsage): Usage {
     else delete merged.modes
   }
   return merged
+}
+
+/** Sets the totals that could not be read and were not reported again. */
+function setUnread(
+  merged: Usage,
+  earlier: readonly Total[],
+  { unread, ...counts }: Usage & { unread: readonly Total[] },
+): void {
+  const totals = totalNames.filter(
+    (total) => unread.includes(total) || (earlier.includes(total) && counts[total] === undefined),
+  )
+  if (totals.length > 0) merged.unread = totals
+  else delete merged.unread
+}
+
+const totalNames = ['input', 'output'] as const satisfies readonly Total[]
+
+/** Returns the totals that are higher by one report than by another one, as that has counted none of a class of theirs. */
+export function totalsMissing(counted: ReportedUsage, fuller: ReportedUsage): Total[] {
+  return totalNames.filter((total) => {
+    const names = total === 'input' ? ([...promptClasses, 'cache_write'] as const) : completionClasses
+    const of = (counts: ReportedUsage) => names.reduce((sum, name) => sum + (Number(counts[name]) || 0), 0)
+    const isMissing = names.some((name) => !Number.isFinite(counted[name]) && Number(fuller[name]) > 0)
+    return isMissing && of(fuller) > of(counted)
+  })
+}
+
+/** Returns the totals of which a report has no count. */
+export function totalsUncounted(counted: ReportedUsage): Total[] {
+  return totalNames.filter((total) => counted[total] === undefined)
 }
 
 /** Replaces the counts of a prompt or a reply, unless the reported ones are fewer tokens. */

@@ -81,8 +81,8 @@ function callOf(
     stop: context.running.stop,
     outlive: own.outlive,
     atEnd: own.atEnd,
-    onAdmitted: (giveWay) => {
-      own.giveWay = giveWay
+    onAdmitted: (place) => {
+      own.admitted = place
     },
   }
 }

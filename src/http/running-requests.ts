@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { RouterError } from '../core/errors.ts'
+import type { CallPlace } from '../routing/health/concurrency-limiter.ts'
 import { type Listed, UnorderedSet } from '../runtime/unordered-set.ts'
 
 /** The requests that are being answered, to wait for them or to end them. One timer looks after the clients of all. */
@@ -71,12 +72,14 @@ export class RunningRequests {
     for (const request of this.#running) if (request.isEndless) request.abort(stopping())
   }
 
-  /** Ends a request whose response is over, once the work is done that goes on after it. */
+  /** Ends a request whose response is over, once the work is done that goes on after it: until then others may take its place. */
   end(request: RunningRequest): void {
     const { remaining } = request
     request.remaining = undefined
-    if (remaining) void remaining.catch(() => {}).finally(() => this.end(request))
-    else this.#end(request)
+    if (remaining) {
+      request.admitted?.offer()
+      void remaining.catch(() => {}).finally(() => this.end(request))
+    } else this.#end(request)
   }
 
   #end(request: RunningRequest): void {
@@ -142,8 +145,8 @@ export class RunningRequest implements Listed {
   /** Work that goes on after the response; it never rejects. */
   remaining: Promise<unknown> | undefined
   transfer: Transfer | undefined
-  /** Gives the place of the request up where others wait for it, and returns true then. */
-  giveWay: (() => boolean) | undefined
+  /** The place of the call, once it has one. */
+  admitted: CallPlace | undefined
   /** The length of its JSON body, once that has been read. */
   bodyBytes = 0
   isStream = false

@@ -6,6 +6,7 @@ import {
   completionTokens,
   promptClasses,
   promptTokens,
+  type Total,
   type Usage,
   type UsageClass,
   unitClasses,
@@ -40,11 +41,11 @@ export type TokenBounds = { prompt: number; output: number; units?: Usage; repor
  */
 export function measuredUsage(reply: Reply, call: Measured): { usage: Usage; estimated: boolean } {
   const { usage, bounded } = boundedUsage(reply.usage, call.bounds)
-  const measured: Usage = { ...usage }
+  const measured = readPart(usage)
   const prompt = promptTokens(usage)
   const promptCounted = prompt > 0
   const promptEstimate = promptCounted && !isMissing(usage, 'input') ? 0 : call.promptTokens
-  if (prompt < promptEstimate) measured.input = promptEstimate - prompt
+  if (prompt < promptEstimate) measured.input = (usage.input ?? 0) + promptEstimate - prompt
   const counted = completionTokens(usage)
   // Counts of a stream that broke may cover only its beginning: the output since then is estimated.
   const isFinal = call.complete && counted > 0 && !isMissing(usage, 'output')
@@ -64,7 +65,11 @@ export function measuredUsage(reply: Reply, call: Measured): { usage: Usage; est
 
 /** Checks whether the provider's count of a total may be what could not be read. */
 function isMissing(usage: Usage, total: 'input' | 'output'): boolean {
-  return usage.corrected === true && usage[total] === undefined
+  return usage.corrected === true && (usage[total] === undefined || usage.unread?.includes(total) === true)
+}
+
+function readPart({ unread: _, ...usage }: Usage): Usage {
+  return usage
 }
 
 /** Classes in which the uses of tools are counted. */
@@ -133,7 +138,7 @@ export function measuredOperation(reported: Usage, call: CountedOperation): { us
   const { usage, estimated } = unboundedOperation(reported, call)
   // What was counted or estimated by the answer itself can be too much as well.
   const all = boundedUsage(usage, call.bounds)
-  return { usage: all.usage, estimated: estimated || all.bounded }
+  return { usage: readPart(all.usage), estimated: estimated || all.bounded }
 }
 
 function unboundedOperation(
@@ -154,7 +159,7 @@ function unboundedOperation(
   if (!isByToken || (hasTokens && !isPartial && !reported.corrected)) return { usage: known, estimated: bounded }
   if (!hasTokens || isPartial) return { usage: { ...estimate, ...known }, estimated: true }
   const missing = uncounted(estimate, usage, entry?.api !== 'decision')
-  return { usage: { ...missing, ...known }, estimated: true }
+  return { usage: { ...known, ...missing }, estimated: true }
 }
 
 /** Estimated tokens of a prompt, and of a reply if that is billed, for which the provider's own could not be read. */
@@ -163,8 +168,14 @@ function uncounted(estimate: Usage, usage: Usage, billsOutput: boolean): Usage {
   const add = (names: readonly UsageClass[]) => {
     for (const name of names) if (estimate[name] !== undefined) missing[name] = estimate[name]
   }
+  const raise = (total: Total, tokensOf: (usage: Usage) => number) => {
+    const lacking = usage.unread?.includes(total) ? tokensOf(estimate) - tokensOf(usage) : 0
+    if (lacking > 0) missing[total] = (usage[total] ?? 0) + lacking
+  }
   if (promptTokens(usage) === 0) add(promptClasses)
+  else raise('input', promptTokens)
   if (billsOutput && completionTokens(usage) === 0) add(completionClasses)
+  else if (billsOutput) raise('output', completionTokens)
   return missing
 }
 

@@ -41,6 +41,7 @@ function answeredWith(translation: Partial<Translation>) {
     mostAt: () => ({ prompt: Infinity, output: Infinity }),
     maxNano: () => 0n,
     charge() {},
+    keep: () => false,
     costAt: () => undefined,
     caches: undefined,
     choices: 1,

@@ -136,7 +136,7 @@ function factsOf({
   parts,
   finish,
   finish_raw: raw = '',
-  usage: { modes, corrected, ...usage },
+  usage: { modes, corrected, unread, ...usage },
   model = '',
   created,
 }: Reply): Facts {

@@ -1,6 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
+import { completionTokens, promptTokens } from '../../src/core/usage.ts'
+import { measuredUsage } from '../../src/money/meter.ts'
 import { testInRuns } from '../helpers/slow.ts'
 import { benchDialect, type Frame } from './replay.ts'
 
@@ -266,6 +268,119 @@ const dialects: { [name: string]: ReportedCase } = {
   },
 }
 
+/** Usage of the first and the last event of a stream, the members of the last one that are part of a total, and its details. */
+type Totals = { early: JsonObject; late: JsonObject; prompt: string[]; output: string[]; details: string[] }
+type Streamed = Totals & { frames(early: JsonObject, late: JsonObject): Frame[] }
+
+const text = 'x'.repeat(100)
+const streamed: { [name: string]: Streamed } = {
+  'openai-chat': {
+    early: { prompt_tokens: 20, completion_tokens: 1 },
+    late: { prompt_tokens: 20, completion_tokens: 60, prompt_tokens_details: { cached_tokens: 4 } },
+    ...{ prompt: ['prompt_tokens'], output: ['completion_tokens'], details: ['prompt_tokens_details.cached_tokens'] },
+    frames: (early, late) => [
+      { data: { choices: [{ index: 0, delta: { role: 'assistant', content: text } }], usage: early } },
+      { data: { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] } },
+      { data: { choices: [], usage: late } },
+    ],
+  },
+  'anthropic-messages': {
+    early: { input_tokens: 20, output_tokens: 1 },
+    late: {
+      ...{ input_tokens: 20, cache_read_input_tokens: 4, cache_creation_input_tokens: 6, output_tokens: 60 },
+      output_tokens_details: { thinking_tokens: 30 },
+    },
+    prompt: ['input_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens'],
+    ...{ output: ['output_tokens'], details: ['output_tokens_details.thinking_tokens'] },
+    frames: (early, late) => [
+      { data: { type: 'message_start', message: { id: 'm', usage: early } } },
+      { data: { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } } },
+      { data: { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } } },
+      { data: { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: late } },
+    ],
+  },
+  'openai-responses': {
+    early: { input_tokens: 20, output_tokens: 1 },
+    late: { input_tokens: 20, output_tokens: 60, input_tokens_details: { cached_tokens: 4 } },
+    ...{ prompt: ['input_tokens'], output: ['output_tokens'], details: ['input_tokens_details.cached_tokens'] },
+    frames: (early, late) => [
+      { data: { type: 'response.created', response: { id: 'r', status: 'in_progress', output: [], usage: early } } },
+      { data: { type: 'response.output_text.delta', output_index: 0, content_index: 0, delta: text } },
+      { data: { type: 'response.completed', response: { id: 'r', status: 'completed', output: [], usage: late } } },
+    ],
+  },
+  gemini: {
+    early: { promptTokenCount: 20, candidatesTokenCount: 1 },
+    late: { promptTokenCount: 20, candidatesTokenCount: 40, thoughtsTokenCount: 20, cachedContentTokenCount: 4 },
+    ...{ prompt: ['promptTokenCount'], output: ['candidatesTokenCount', 'thoughtsTokenCount'] },
+    details: ['cachedContentTokenCount'],
+    frames: (early, late) => [
+      { data: { candidates: [{ content: { role: 'model', parts: [{ text }] } }], usageMetadata: early } },
+      { data: { candidates: [{ finishReason: 'STOP' }], usageMetadata: late } },
+    ],
+  },
+  'bedrock-converse': {
+    early: { inputTokens: 20, outputTokens: 1 },
+    late: { inputTokens: 20, outputTokens: 60, cacheReadInputTokens: 4, cacheWriteInputTokens: 6 },
+    ...{ prompt: ['inputTokens', 'cacheReadInputTokens', 'cacheWriteInputTokens'], output: ['outputTokens'] },
+    details: [],
+    frames: (early, late) => [
+      { event: 'contentBlockDelta', data: { contentBlockIndex: 0, delta: { text } } },
+      { event: 'metadata', data: { usage: early } },
+      { event: 'messageStop', data: { stopReason: 'end_turn' } },
+      { event: 'metadata', data: { usage: late } },
+    ],
+  },
+}
+
+describe.each(Object.entries(streamed))('counts of %s that come with the last event', (name, one) => {
+  const bench = benchDialect(name)
+  const measured = async (late: JsonObject) => {
+    const { reply } = await bench.stream(one.frames(one.early, late))
+    const bounds = { prompt: 1_000, output: 1_000 }
+    const { usage, estimated } = measuredUsage(reply, { promptTokens: 50, complete: true, choices: 1, bounds })
+    return { prompt: promptTokens(usage), output: completionTokens(usage), estimated, usage }
+  }
+  const unreadable = (path: string): JsonObject => {
+    const [member = '', inner] = path.split('.')
+    if (!inner) return { ...one.late, [member]: 'many' }
+    return { ...one.late, [member]: { ...(one.late[member] as JsonObject), [inner]: 'many' } }
+  }
+
+  test('are charged where they can be read', async () => {
+    const { output, estimated, usage } = await measured(one.late)
+    expect([output, estimated]).toEqual([60, false])
+    expect(usage).not.toHaveProperty('unread')
+  })
+
+  test.each(one.prompt)('%s: the prompt is estimated where it cannot be read', async (member) => {
+    const { prompt, output, estimated } = await measured(unreadable(member))
+    expect([prompt, output, estimated]).toEqual([50, 60, true])
+  })
+
+  test.each(one.output)('%s: the reply is estimated where it cannot be read', async (member) => {
+    const { prompt, output, estimated, usage } = await measured(unreadable(member))
+    expect([prompt, estimated]).toEqual([(await measured(one.late)).prompt, true])
+    expect(output).toBeGreaterThanOrEqual(25)
+    expect(usage).not.toHaveProperty('unread')
+  })
+
+  test.each(one.details)('%s: totals stay as they are where a detail cannot be read', async (detail) => {
+    const { prompt, output } = await measured(unreadable(detail))
+    expect([prompt, output]).toEqual([20 + (name === 'anthropic-messages' ? 10 : 0), 60])
+  })
+})
+
+test('the output that a message begins with is no count: without another one it is estimated', async () => {
+  const { early, frames } = streamed['anthropic-messages'] as Streamed
+  const { reply } = await benchDialect('anthropic-messages').stream(frames(early, {}))
+  const bounds = { prompt: 1_000, output: 1_000 }
+  expect(measuredUsage(reply, { promptTokens: 50, complete: true, choices: 1, bounds })).toEqual({
+    usage: { input: 20, output: 25 },
+    estimated: true,
+  })
+})
+
 describe.each(Object.entries(dialects))('%s', (name, { usage, whole, frames, total }) => {
   const bench = benchDialect(name)
 
@@ -282,8 +397,8 @@ describe.each(Object.entries(dialects))('%s', (name, { usage, whole, frames, tot
   test.skipIf(!total)('counts each token in one class', async () => {
     await fc.assert(
       fc.asyncProperty(usage, async (reported) => {
-        const { modes, searches, reported_cost, corrected, ...tokens } = (await bench.reply(whole(reported))).reply
-          .usage
+        const { modes, searches, reported_cost, corrected, unread, ...tokens } = (await bench.reply(whole(reported)))
+          .reply.usage
         expect(all(tokens)).toBe(total?.(reported))
         expect(Object.values(tokens).every((one) => one >= 0)).toBe(true)
       }),

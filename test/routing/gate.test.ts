@@ -197,6 +197,60 @@ describe('keys that share a gate', () => {
     expect(yields()).toEqual([false, false])
   })
 
+  test('a call that is over loses its place to the first other key, and only to another', async () => {
+    const { gate, seen, enter } = watched(2, 5)
+    const leaves = [1, 2].map(() => gate.enter(of('greedy'), signal) as Release)
+    for (const leave of leaves) gate.offer(leave)
+    enter('own', of('greedy'))
+    expect([seen, gate.running, gate.waiting]).toEqual([[], 2, 1])
+    enter('modest', of('modest'))
+    expect([seen, gate.running]).toEqual([['modest'], 2])
+    // The end of the displaced call frees nothing, that of the other one does.
+    leaves[0]?.()
+    expect(gate.running).toBe(2)
+    leaves[1]?.()
+    await vi.waitFor(() => expect(seen).toEqual(['modest', 'own']))
+  })
+
+  test('a call that is over lets those in that wait already', async () => {
+    const { gate, seen, enter } = watched(1, 5)
+    const leave = gate.enter(of('greedy'), signal) as Release
+    enter('own', of('greedy'))
+    enter('modest', of('modest'))
+    gate.offer(leave)
+    await vi.waitFor(() => expect(seen).toEqual(['modest']))
+    expect([gate.running, gate.waiting]).toEqual([1, 1])
+  })
+
+  test('a full gate does not refuse whoever can take the place of a call that is over', () => {
+    const gate = new ConcurrencyLimiter(() => ({ concurrent: 1, queue: 0 }))
+    gate.offer(gate.enter(of('greedy'), signal) as Release)
+    expect(gate.refusal(of('greedy'))?.code).toBe('rate_limited')
+    expect(gate.refusal(of('modest'))).toBeUndefined()
+    expect(gate.enter(of('modest'), signal)).toBeTypeOf('function')
+  })
+
+  test('as many calls as there are places may go on without one', () => {
+    const gate = new ConcurrencyLimiter(() => ({ concurrent: 2, queue: 0 }))
+    const enter = (key: string) => gate.enter(of(key), signal) as Release
+    const over = [enter('a'), enter('a')]
+    for (const leave of over) gate.offer(leave)
+    for (let count = 0; count < 2; count++) gate.offer(enter('b'))
+    expect(() => enter('c')).toThrow('Too many calls')
+    over[0]?.()
+    expect(enter('c')).toBeTypeOf('function')
+    expect(() => enter('c')).toThrow('Too many calls')
+  })
+
+  test('a place that has been left cannot be offered', () => {
+    const gate = new ConcurrencyLimiter(() => ({ concurrent: 1, queue: 0 }))
+    const leave = gate.enter(of('a'), signal) as Release
+    leave()
+    gate.offer(leave)
+    gate.enter(of('b'), signal)
+    expect(() => gate.enter(of('c'), signal)).toThrow('Too many calls')
+  })
+
   test('one whose calls fill the queue makes room there for another of its organization', async () => {
     const { seen, enter } = watched(1, 3)
     for (let at = 0; at < 4; at++) enter(`greedy${at}`, of('o', false, 'greedy'))
@@ -206,14 +260,16 @@ describe('keys that share a gate', () => {
 
   test('no call is lost and no more run than may, whatever keys come and go', async () => {
     const { signal } = new AbortController()
-    const steps = fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c'), fc.boolean(), fc.boolean()), { maxLength: 80 })
+    const step = fc.tuple(fc.constantFrom('a', 'b', 'c'), fc.boolean(), fc.boolean(), fc.boolean())
+    const steps = fc.array(step, { maxLength: 80 })
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 1, max: 5 }), steps, async (concurrent, taken) => {
         const gate = new ConcurrencyLimiter(() => ({ concurrent, queue: 5 }))
         const leaves: Release[] = []
         const waiting: Promise<unknown>[] = []
-        for (const [key, isLow, leaves1] of taken) {
+        for (const [key, isLow, leaves1, isOver] of taken) {
           if (leaves1) leaves.shift()?.()
+          if (isOver && leaves.at(-1)) gate.offer(leaves.at(-1) as Release)
           try {
             const entered = gate.enter({ organization: key === 'c' ? 'p' : 'o', key, isLow }, signal, 20)
             if (entered instanceof Promise) {

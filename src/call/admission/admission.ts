@@ -46,7 +46,7 @@ export function admit(
   { limits, budget, defaultOutputTokens, abandoned, usageWaitMs, speedOf }: Omit<AdmissionServices, 'writeFailure'>,
 ): Admission {
   const asked = boundedCall(call.request, call.at, call.counted)
-  let bounded = asked
+  let [bounded, keptNano] = [asked, 0n]
   const payers = accountsOfCall(call)
   const allowance = { leftNano: remainingOf(payers, budget), defaultLength: defaultOutputTokens }
   const holds = call.targets.map((target) => holdAt(target, bounded, allowance))
@@ -55,9 +55,8 @@ export function admit(
   const { nanoUsd, expected, output } = mostOf(holds)
   const { tokens: prompt } = bounded.size
   const limitReservation = limits.take(limitScopes(call), { prompt, output: expected, hasOutputLimit })
-  const isOpen = allowance.leftNano !== undefined && call.targets.some((target) => leavesUsesOpen(bounded, target))
   const assumedTokens = hasOutputLimit ? undefined : output
-  const assumedUses = isOpen ? usesUnstated : undefined
+  const assumedUses = allowance.leftNano === undefined ? undefined : usesAssumed(call.targets, bounded)
   const { at, key, group, organization } = payers
   const budgetReservation = reserveBudgetOrRollBack(
     () => budget.reserve({ at, key, group, organization, nanoUsd, assumedTokens, assumedUses }),
@@ -70,12 +69,18 @@ export function admit(
       if (!hold || allowance.leftNano === undefined) return
       const sent = sentLength(target, body)
       const output = sent === undefined ? hold.output : sent * choicesOf(call.request)
-      if (output <= hold.output) return budgetReservation.raise(hold.nanoUsd)
-      const raised = budgetReservation.raise(costBound(bounded, target, output))
+      if (output <= hold.output) return budgetReservation.raise(keptNano + hold.nanoUsd)
+      const raised = budgetReservation.raise(keptNano + costBound(bounded, target, output))
       const allow = () => {
         hold.maxTokens = output
       }
       return raised ? raised.then(allow) : allow()
+    },
+    async keep(target) {
+      const own = holdOf(target)?.nanoUsd ?? 0n
+      const isKept = await isRaised(() => budgetReservation.raise(keptNano + own + mostOf(holds).nanoUsd))
+      if (isKept) keptNano += own
+      return isKept
     },
     grow(bytes) {
       const { size } = asked
@@ -107,6 +112,19 @@ export function admit(
       return { ...likelyOutput(ms, { speed: speedOf?.(target), most }), ...usesIn(parts, bounded, target) }
     },
     abandonedUsage: abandoned === 'prompt' ? { input: prompt } : undefined,
+  }
+}
+
+function usesAssumed(targets: readonly Target[], bounded: BoundedCall): number | undefined {
+  return targets.some((target) => leavesUsesOpen(bounded, target)) ? usesUnstated : undefined
+}
+
+async function isRaised(raise: () => void | Promise<void>): Promise<boolean> {
+  try {
+    await raise()
+    return true
+  } catch {
+    return false
   }
 }
 
@@ -186,6 +204,7 @@ export function admitOperation(
   return {
     lengthAt: () => undefined,
     grow() {},
+    keep: () => false,
     cover: (target) => budgetReservation.raise(mostOfTarget(target)?.nanoUsd ?? 0n),
     mostAt(target) {
       const { usage = {}, nanoUsd: cost = 0n, plausible } = mostOfTarget(target) ?? {}
@@ -290,6 +309,7 @@ export function admitFree(
   return {
     lengthAt: () => undefined,
     cover() {},
+    keep: () => false,
     grow() {},
     mostAt: () => operationBounds({}, false),
     costAt: () => undefined,

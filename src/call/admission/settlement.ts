@@ -45,7 +45,7 @@ export class Settlement {
   readonly #end: (() => void) | undefined
   #written = false
   /** Attempts whose answers are read in overtime. */
-  readonly #open: Promise<unknown>[] = []
+  readonly #open = new Set<Promise<unknown>>()
 
   constructor(start: CallStart, { ledger, admission, explanation, plugins }: SettlementOptions) {
     this.#start = start
@@ -86,7 +86,7 @@ export class Settlement {
 
   /** Returns true while an answer that nobody receives is read, to be charged. */
   get isReadingOn(): boolean {
-    return this.#open.length > 0
+    return this.#open.size > 0
   }
 
   /**
@@ -95,8 +95,8 @@ export class Settlement {
    */
   async fail(attempted: FailedAttempt, error: RouterError): Promise<void> {
     const { rest: reading } = attempted
-    if (reading) this.#open.push(reading)
-    if (this.isReadingOn) await Promise.allSettled(this.#open)
+    if (reading) this.#readOn(reading)
+    await this.#allRead()
     const rest = reading && (await reading)
     const settled = this.#priceFailure(attempted, error, rest)
     const summary = rest?.measured ? { ...attempted, ...rest } : attempted
@@ -109,7 +109,7 @@ export class Settlement {
       const settled = this.#priceFailure(attempted, error, rest)
       this.#writeAttempt(attempted, { outcome: 'failed', status: error.status, settled, error })
     }
-    if (attempted.rest) this.#open.push(attempted.rest.then(write))
+    if (attempted.rest) this.#readOn(attempted.rest.then(write))
     else write()
   }
 
@@ -120,9 +120,29 @@ export class Settlement {
     return settled
   }
 
+  /**
+   * Does that for an attempt whose answer is read on while the call goes on: once it has been read, which must not reject, its row is
+   * written. The reservation of the call ends after that.
+   */
+  cutAttemptWhenRead(reading: Promise<ReceivedReply>, error: RouterError): Promise<void> {
+    const settling = reading.then((received) => void this.cutAttempt(received, error))
+    this.#readOn(settling)
+    return settling
+  }
+
+  #readOn(reading: Promise<unknown>): void {
+    this.#open.add(reading)
+    const close = () => this.#open.delete(reading)
+    reading.then(close, close)
+  }
+
+  async #allRead(): Promise<void> {
+    if (this.isReadingOn) await Promise.allSettled(this.#open)
+  }
+
   /** Settles a reply that broke off and that no other target could continue: the part that was received is charged already. */
   async charged(attempted: AttemptSummary, error: RouterError): Promise<void> {
-    if (this.isReadingOn) await Promise.allSettled(this.#open)
+    await this.#allRead()
     await this.#writeQuietly(attempted, { outcome: 'partial', status: error.status, settled: nothingUsed, error })
   }
 
@@ -187,8 +207,7 @@ export class Settlement {
     this.#written = true
     this.#end?.()
     const record = this.#record(summary, end)
-    const { usage } = end.settled
-    this.#admission.settle(costNano(record), promptTokens(usage) + completionTokens(usage))
+    this.#release(costNano(record), promptTokens(end.settled.usage) + completionTokens(end.settled.usage))
     const shown = this.#plugins && { ...record }
     const row: CallRecord = record
     row.reservedNano = Number(this.#admission.maxNano())
@@ -199,7 +218,16 @@ export class Settlement {
       // They may ask for budgets, which count written rows.
       if (shown) this.#plugins?.record(shown)
     }
-    this.#admission.recorded()
+    if (this.isReadingOn) void this.#allRead().then(() => this.#admission.recorded())
+    else this.#admission.recorded()
+  }
+
+  /** Ends the reservation with the cost of the call; while an attempt is read on, the rest stays reserved for it. */
+  #release(cost: bigint, tokens: number): void {
+    if (this.isReadingOn) {
+      this.#admission.charge(cost)
+      void this.#allRead().then(() => this.#admission.settle(0n, tokens))
+    } else this.#admission.settle(cost, tokens)
   }
 
   #began({ began }: AttemptTimes): { startedMs: number } {

@@ -20,10 +20,13 @@ export async function readAfterAdmission(
     atEnd(leave)
   }
   await enter()
-  onAdmitted?.(() => {
-    const yields = gate.mustYield(caller)
-    if (yields) leave()
-    return yields
+  onAdmitted?.({
+    giveWay() {
+      const yields = gate.mustYield(caller)
+      if (yields) leave()
+      return yields
+    },
+    offer: () => gate.offer(leave),
   })
   let isSlow = false
   const onSlow = () => {

@@ -159,14 +159,12 @@ class StreamedReply {
 
   /** Resumes the answer at another target, where the rules of the name allow it and one can. */
   async #resume(error: RouterError): Promise<boolean> {
-    const { answered, frames } = this.#serving
+    const { answered } = this.#serving
     const { handle, settlement } = answered
     const recovery = this.#recovery
     if (!recovery?.canFollow(answered, error, this.#said.reply())) return false
     handle.failed(error)
-    handle.ended()
-    frames.close()
-    const charged = settlement.cutAttempt(this.#received(false, error.billed), error)
+    const charged = await this.#chargeCut(error)
     this.#isSettled = true
     let attempts = answered.attempts
     try {
@@ -184,6 +182,22 @@ class StreamedReply {
     return false
   }
 
+  /** Charges an attempt that is given up: at once, or, where its provider may still count it, when that has been read. */
+  async #chargeCut(error: RouterError): Promise<Settled> {
+    const cut = this.#serving
+    const { handle, overtime, settlement, prepared, target } = cut.answered
+    const received = this.#received(false, error.billed)
+    overtime?.start(error)
+    if (!overtime?.isOpen || !(await prepared.admission.keep(target))) {
+      cut.frames.close()
+      handle.ended()
+      return settlement.cutAttempt(received, error)
+    }
+    const reading = this.#readRest(cut, error).finally(() => handle.ended())
+    prepared.call.outlive(settlement.cutAttemptWhenRead(reading, error))
+    return settlement.costOf(received)
+  }
+
   #goOn(resumed: Resumed, charged: Settled): true {
     this.#isSettled = false
     this.#earlier.push(charged)
@@ -194,8 +208,7 @@ class StreamedReply {
     return true
   }
 
-  #received(complete: boolean, billed?: Usage, unseenTokens = 0): ReceivedReply {
-    const { answered, own } = this.#serving
+  #received(complete: boolean, billed?: Usage, unseenTokens = 0, { answered, own } = this.#serving): ReceivedReply {
     const reply = billed ? { ...own.reply(), usage: mergeUsage(own.usage, billed) } : own.reply()
     const served = answered.served ?? answered.servedBy(answered.target, reply.model)
     return {
@@ -219,11 +232,17 @@ class StreamedReply {
   }
 
   async #settlePartial(error: RouterError): Promise<void> {
-    const { frames, own, answered } = this.#serving
+    const serving = this.#serving
+    await serving.answered.settlement.partial(await this.#readRest(serving, error), error)
+  }
+
+  /** Reads what follows of an attempt that has broken off, where it has overtime, and returns all that was received of it. */
+  async #readRest(serving: Serving, error: RouterError): Promise<ReceivedReply> {
+    const { frames, own, answered } = serving
     const rest = new UnseenRest(own)
     if (answered.overtime) await rest.read(frames.rest(), answered.target, answered.prepared.answerBounds.bytes)
     const isWhole = answered.overtime !== undefined && own.complete
-    await answered.settlement.partial(this.#received(isWhole, error.billed, rest.tokens), error)
+    return this.#received(isWhole, error.billed, rest.tokens, serving)
   }
 
   /** Returns the facts that the client receives at the end: the usage of all attempts. */

@@ -111,7 +111,7 @@ function unread(response: ServerResponse, running: RunningRequest, idleMs: numbe
       const left = unsentBytes(response)
       quietMs = left === last ? quietMs + ms : 0
       last = left
-      if (quietMs >= idleMs || (quietMs >= yieldingMs && running.giveWay?.())) response.destroy()
+      if (quietMs >= idleMs || (quietMs >= yieldingMs && running.admitted?.giveWay())) response.destroy()
     },
   }
 }

@@ -1,12 +1,12 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import { impossibleCount, type ReportedUsage } from '../../core/usage.ts'
+import { impossibleCount, type ReportedUsage, type Total, totalsMissing, totalsUncounted } from '../../core/usage.ts'
 import type { Mapping, Variables } from '../../mapping/mapping.ts'
 import type { Provider } from '../provider.ts'
 import { andThen, isExhausted, runMapping } from './run-mapping.ts'
 
 /**
  * Reads a provider's usage as counts by class; without a mapping it is read as it is. Usage never fails a call: a value that cannot be a
- * count is absent, as is one that the mapping fails on, and the counts are marked.
+ * count is absent, as is one that the mapping fails on, and the counts are marked, with the totals that it may be part of.
  */
 export function readCounts(
   provider: Provider,
@@ -14,15 +14,47 @@ export function readCounts(
   reported: Json,
   variables?: Variables,
 ): ReportedUsage | Promise<ReportedUsage> {
-  const { usage = {}, isReadable } = readableUsage(reported)
-  const known = isReadable && !damaged.has(reported as object)
-  if (!mapping) return countsFrom(usage, usage, known)
-  const run = (input: Json) => runMapping(provider, 'usage', mapping, input, variables)
-  const salvaged = () => salvage(run, {}, membersOf(usage)).then((counts) => countsFrom(counts, usage, false))
+  const { usage = {}, absent } = readableUsage(reported)
+  const isDamaged = !isObject(reported) || damaged.has(reported)
+  const run = (input: Json) => (mapping ? runMapping(provider, 'usage', mapping, input, variables) : input)
+  const salvaged = () => salvage(run, {}, membersOf(usage)).then((counts) => uncounted(countsFrom(counts, usage)))
   return orElse(
-    () => andThen(run(usage), (counts) => countsFrom(counts, usage, known)),
+    () =>
+      andThen(run(usage), (counts) => {
+        const read = countsFrom(counts, usage)
+        if (isDamaged) return uncounted(read)
+        if (absent.length === 0) return read
+        return withUnread(read, absent, (member) => run(withMember(isObject(usage) ? usage : {}, member, probe)))
+      }),
     (thrown) => (isExhausted(thrown) ? unread : salvaged().catch(() => unread)),
   )
+}
+
+/** Marks counts of a usage without the members that could not be read: a total is unread where a count for one of them would raise it. */
+async function withUnread(
+  counts: ReportedUsage,
+  absent: readonly Path[],
+  runWith: (member: Path) => unknown | Promise<unknown>,
+): Promise<ReportedUsage> {
+  const totals = new Set<Total>()
+  for (const member of absent.slice(0, maxProbes)) {
+    const fuller = await Promise.resolve(member)
+      .then(runWith)
+      .catch(() => undefined)
+    if (isObject(fuller)) for (const total of totalsMissing(counts, fuller)) totals.add(total)
+  }
+  return { ...counts, corrected: true, ...(totals.size > 0 && { unread: [...totals] }) }
+}
+
+const maxProbes = 20
+
+/** Count in place of one that could not be read, to see what depends on it. */
+const probe = 1_000_000
+
+/** Marks counts of a usage of which it is not known what could not be read. */
+function uncounted(counts: ReportedUsage): ReportedUsage {
+  const totals = totalsUncounted(counts)
+  return { ...counts, corrected: true, ...(totals.length > 0 && { unread: totals }) }
 }
 
 /**
@@ -53,17 +85,17 @@ export function runReading(
   )
 }
 
-const unread: Promise<ReportedUsage> = Promise.resolve({ corrected: true })
+const unread: Promise<ReportedUsage> = Promise.resolve({ corrected: true, unread: ['input', 'output'] })
 
 /** Usages of which members had to be left out before they could be read, and the answers and events that they stand in. */
 const damaged = new WeakSet<object>()
 
 function withReadableUsage(body: JsonObject | string): JsonObject | string {
   if (!isObject(body) || !isObject(body.usage)) return body
-  const { usage = {}, isReadable } = readableUsage(body.usage)
+  const { usage = {}, absent } = readableUsage(body.usage)
   if (usage === body.usage) return body
   const readable = { ...body, usage }
-  if (!isReadable) damaged.add(readable)
+  if (absent.length > 0) damaged.add(readable)
   return readable
 }
 
@@ -76,7 +108,8 @@ function markDamaged(result: unknown): unknown {
   return result
 }
 
-type Member = { path: readonly string[]; value: Json }
+type Path = readonly string[]
+type Member = { path: Path; value: Json }
 
 /**
  * Runs a mapping on as many of these members as it works with: those of an object are tried one by one if the whole fails. Rejects where
@@ -111,7 +144,7 @@ async function salvage(
 /** Usage objects have some twenty members; what a provider sends beyond that is not worth its time. */
 const maxTries = 100
 
-function membersOf(value: Json, path: readonly string[] = []): Member[] {
+function membersOf(value: Json, path: Path = []): Member[] {
   if (!isObject(value)) return []
   return Object.entries(value).flatMap(([name, inner]) =>
     inner === undefined ? [] : { path: [...path, name], value: inner },
@@ -119,7 +152,7 @@ function membersOf(value: Json, path: readonly string[] = []): Member[] {
 }
 
 /** Returns the members of an answer or event that hold usage, and the counts that stand in it directly. */
-function usagesIn(body: JsonObject, path: readonly string[] = []): Member[] {
+function usagesIn(body: JsonObject, path: Path = []): Member[] {
   return membersOf(body, path).flatMap((member) => {
     const name = member.path.at(-1) ?? ''
     if (usageName.test(name) || (path.length === 0 && tokenName.test(name))) return [member]
@@ -131,7 +164,7 @@ const usageName = /usage|billed_units|statistics|timings/i
 const maxDepth = 4
 
 /** Returns a copy in which a member has a value; none where that is undefined. */
-function withMember(object: JsonObject, [name = '', ...rest]: readonly string[], value: Json | undefined): JsonObject {
+function withMember(object: JsonObject, [name = '', ...rest]: Path, value: Json | undefined): JsonObject {
   const inner = object[name]
   const changed = rest.length === 0 ? value : withMember(isObject(inner) ? inner : {}, rest, value)
   const others = Object.entries(object).filter(([other]) => other !== name)
@@ -139,11 +172,10 @@ function withMember(object: JsonObject, [name = '', ...rest]: readonly string[],
   return Object.fromEntries(changed === undefined ? others : [...others, [name, changed]])
 }
 
-function countsFrom(counts: unknown, usage: Json | undefined, isReadable: boolean): ReportedUsage {
+function countsFrom(counts: unknown, usage: Json | undefined): ReportedUsage {
   const read: ReportedUsage = isObject(counts) ? { ...counts } : {}
   const total = isObject(usage) && totals.map((name) => usage[name]).find((count) => typeof count === 'number')
   if (typeof total === 'number') read.total ??= total
-  if (!isReadable) read.corrected = true
   return read
 }
 
@@ -152,28 +184,28 @@ const totals = ['total_tokens', 'totalTokens', 'totalTokenCount'] as const
 
 /**
  * Returns a usage without the values that cannot be counts. Digits in a string are read as their number: protobuf writes 64-bit integers
- * so. Null is a count that was not made.
+ * so. Null is a count that was not made. `absent` are the paths of counts that were left out.
  */
-function readableUsage(reported: Json, name = ''): { usage: Json | undefined; isReadable: boolean } {
-  if (isPlain(reported, name)) return { usage: reported, isReadable: true }
-  let isReadable = true
-  const absent = (name: string) => {
-    if (countName.test(name)) isReadable = false
+function readableUsage(reported: Json, name = ''): { usage: Json | undefined; absent: readonly Path[] } {
+  if (isPlain(reported, name)) return { usage: reported, absent: [] }
+  const absent: Path[] = []
+  const leaveOut = (path: Path) => {
+    if (countName.test(path.at(-1) ?? '')) absent.push(path)
     return undefined
   }
-  const read = (value: Json, name: string): Json | undefined => {
+  const read = (value: Json, path: Path): Json | undefined => {
+    const name = path.at(-1) ?? ''
     const isTokens = tokenName.test(name)
-    if (typeof value === 'string' && digits.test(value)) return read(Number(value), name)
-    if (typeof value === 'number') return canBe(value, isTokens) ? value : absent(name)
+    if (typeof value === 'string' && digits.test(value)) return read(Number(value), path)
+    if (typeof value === 'number') return canBe(value, isTokens) ? value : leaveOut(path)
     if (value === null) return undefined
-    if (typeof value !== 'object') return countName.test(name) ? absent(name) : value
-    if (isTokens) return absent(name)
-    if (Array.isArray(value)) return value.map((item) => read(item, '')).filter((item) => item !== undefined)
-    const members = Object.entries(value).map(([inner, item = null]) => [inner, read(item, inner)] as const)
+    if (typeof value !== 'object') return countName.test(name) ? leaveOut(path) : value
+    if (isTokens) return leaveOut(path)
+    if (Array.isArray(value)) return value.map((item) => read(item, [...path, ''])).filter((item) => item !== undefined)
+    const members = Object.entries(value).map(([inner, item = null]) => [inner, read(item, [...path, inner])] as const)
     return Object.fromEntries(members.filter(([, item]) => item !== undefined)) as JsonObject
   }
-  const usage = read(reported, name)
-  return { usage, isReadable }
+  return { usage: read(reported, name ? [name] : []), absent }
 }
 
 /** Checks whether nothing is to be changed, as in nearly all answers: without copies, and with few patterns. */

@@ -10,6 +10,17 @@ export type Caller = { organization: string; key: string; isLow: boolean }
 /** Ends an admitted call; later calls have no effect. */
 export type Release = () => void
 
+/** The place of a call among those that the server runs at once. */
+export type CallPlace = {
+  /**
+   * Gives the place up and returns true where others wait while the key of the call has nearly all places: a call whose client takes
+   * nothing is then cut off.
+   */
+  giveWay(): boolean
+  /** Offers the place to other keys, once the call is over and goes on only to learn its usage. */
+  offer(): void
+}
+
 /** Maximum time for which calls wait. Milliseconds. */
 const maxWaitMs = 1_000
 
@@ -21,10 +32,16 @@ const leavingMs = 60_000
  * in turn, and of one organization the key that has the fewest calls. A call that waits too long, or does not fit in, is refused while it
  * is still worth trying again: immediately, unless it takes the place of a call of low priority, or of the organization or key that has
  * the most. One key may have all places as long as nobody else wants one; after that it leaves a tenth of them to others for a minute.
+ * The place of a call that is over, and whose provider is only read for its usage, goes to the first other key that wants one.
  */
 export class ConcurrencyLimiter {
   readonly #limits: () => ConcurrencyLimits
-  #running = 0
+  /** The calls that have a place, and the shares they belong to. */
+  readonly #running = new Map<Release, Share>()
+  /** The calls whose places others may take, the oldest first. */
+  readonly #offered = new Set<Release>()
+  /** The calls that go on without the place they offered. */
+  readonly #displaced = new Set<Release>()
   #waiting = 0
   /** Number of calls of low priority among them. */
   #lowWaiting = 0
@@ -43,17 +60,17 @@ export class ConcurrencyLimiter {
 
   /** Checks whether a place is free. */
   get isOpen(): boolean {
-    return this.#running < this.#limits().concurrent
+    return this.#running.size < this.#limits().concurrent
   }
 
   /** Checks whether one more may at least wait. */
   get hasCapacity(): boolean {
     const { concurrent, queue } = this.#limits()
-    return this.#running < concurrent || this.#waiting < queue
+    return this.#running.size < concurrent || this.#waiting < queue
   }
 
   get running(): number {
-    return this.#running
+    return this.#running.size
   }
 
   get waiting(): number {
@@ -62,7 +79,7 @@ export class ConcurrencyLimiter {
 
   /** Returns why a call would be refused immediately; undefined for one that would be admitted, or may wait. */
   refusal(caller: Caller): RouterError | undefined {
-    if (this.hasCapacity) return undefined
+    if (this.hasCapacity || this.#offeredTo(caller.key)) return undefined
     this.#noteContention(caller)
     return this.#placeFor(caller) ? undefined : full()
   }
@@ -76,10 +93,42 @@ export class ConcurrencyLimiter {
   /** Admits a call immediately, or after a wait. Rejects with RouterError `rate_limited`, or with the reason of the signal. */
   enter(caller: Caller, signal: AbortSignal, mostMs = maxWaitMs): Release | Promise<Release> {
     if (this.isOpenTo(caller.key)) return this.#acquire(caller.key)
+    const offered = this.#offeredTo(caller.key)
+    if (offered) {
+      this.#displace(offered)
+      return this.#acquire(caller.key)
+    }
     signal.throwIfAborted()
     this.#noteContention(caller)
     if (this.#waiting >= this.#limits().queue && !this.#makeRoom(caller)) throw full()
     return this.#wait(caller, signal, Math.min(mostMs, maxWaitMs))
+  }
+
+  /**
+   * Offers the place of a call that is over but goes on until it calls `leave`: the first other key that wants a place takes it. As many
+   * calls can be displaced at once as there are places.
+   */
+  offer(leave: Release): void {
+    const share = this.#running.get(leave)
+    if (!share) return
+    this.#offered.add(leave)
+    const next = this.#offeredTo(undefined) && this.#next(share.key)
+    if (!next) return
+    this.#displace(leave)
+    this.#admit(next)
+  }
+
+  /** Returns the call whose place this key may take. */
+  #offeredTo(key: string | undefined): Release | undefined {
+    if (this.#displaced.size >= this.#limits().concurrent) return undefined
+    for (const leave of this.#offered) if (this.#running.get(leave)?.key !== key) return leave
+    return undefined
+  }
+
+  #displace(leave: Release): void {
+    this.#offered.delete(leave)
+    this.#displaced.add(leave)
+    this.#free(leave)
   }
 
   async #wait(caller: Caller, signal: AbortSignal, mostMs: number): Promise<Release> {
@@ -101,44 +150,55 @@ export class ConcurrencyLimiter {
   }
 
   #acquire(key: string): Release {
-    this.#running++
     const share = this.#shareOf(key)
+    const leave = () => {
+      this.#offered.delete(leave)
+      if (!this.#displaced.delete(leave) && this.#free(leave)) this.#acquireNext()
+    }
+    this.#running.set(leave, share)
     share.running++
     if (this.#isLarge(share)) this.#largest = share
-    let isIn = true
-    return () => {
-      if (!isIn) return
-      isIn = false
-      this.#running--
-      share.running--
-      this.#forgetIfEmpty(share)
-      this.#acquireNext()
-    }
+    return leave
+  }
+
+  /** Frees the place of a call, if it has one. */
+  #free(leave: Release): boolean {
+    const share = this.#running.get(leave)
+    if (!share) return false
+    this.#running.delete(leave)
+    share.running--
+    this.#forgetIfEmpty(share)
+    return true
   }
 
   #acquireNext(): void {
     while (this.isOpen) {
       const next = this.#next()
       if (!next) return
-      this.#remove(next)
-      // Its organization waits until all others have had their turn.
-      const others = this.#queues.get(next.organization)
-      if (others) {
-        this.#queues.delete(next.organization)
-        this.#queues.set(next.organization, others)
-      }
-      next.resolve(this.#acquire(next.key))
+      this.#admit(next)
     }
+  }
+
+  #admit(next: PendingCaller): void {
+    this.#remove(next)
+    // Its organization waits until all others have had their turn.
+    const others = this.#queues.get(next.organization)
+    if (others) {
+      this.#queues.delete(next.organization)
+      this.#queues.set(next.organization, others)
+    }
+    next.resolve(this.#acquire(next.key))
   }
 
   /**
    * Returns the call of the organization whose turn it is: of the key that has the fewest calls, the newest; one of low priority only when
-   * there is no other.
+   * there is no other. With `holder` it is that of any other key.
    */
-  #next(): PendingCaller | undefined {
+  #next(holder?: string): PendingCaller | undefined {
     let low: PendingCaller | undefined
+    const isAdmissible = ({ key }: PendingCaller) => (holder === undefined ? this.isOpenTo(key) : key !== holder)
     for (const queue of this.#queues.values()) {
-      const open = this.#leaving ? queue.filter(({ key }) => this.isOpenTo(key)) : queue
+      const open = this.#leaving || holder !== undefined ? queue.filter(isAdmissible) : queue
       const usual = leastServed(open)
       if (usual) return usual
       low ??= open.at(-1)
@@ -149,7 +209,7 @@ export class ConcurrencyLimiter {
   /** Checks whether a key would get a place: where others had to wait for it, not one of the last ones. */
   isOpenTo(key: string): boolean {
     const { concurrent } = this.#limits()
-    const free = concurrent - this.#running
+    const free = concurrent - this.#running.size
     if (this.#leaving && this.#leaving.until <= performance.now()) this.#leaving = undefined
     return free > (this.#leaving?.key === key ? Math.min(othersPart(concurrent), concurrent - 1) : 0)
   }

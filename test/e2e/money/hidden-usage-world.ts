@@ -60,6 +60,12 @@ ${['m1', 'quiet', 'asked', 'plain']
   )
   .join('')}`
 
+/** The manifests of all providers, which are served at an address, by their paths. */
+export function manifestsAt(url: string): Record<string, string> {
+  const slugs = [...(Object.keys(formats) as Format[]), 'second'] as const
+  return Object.fromEntries(slugs.map((slug) => [`providers/${slug}.yaml`, manifest(slug, url)]))
+}
+
 /** What a provider does with one request: `write` gives it the parts of a streamed answer one by one. */
 export type Answering = (received: Received, response: ServerResponse) => void | Promise<void>
 
@@ -78,9 +84,7 @@ export type HiddenWorld = {
 export async function openHiddenWorld(settings: object = {}): Promise<HiddenWorld> {
   let answering: Answering = () => {}
   const provider = await loopbackProvider((request, response) => answering(request, response))
-  const slugs = [...(Object.keys(formats) as Format[]), 'second'] as const
-  const files = Object.fromEntries(slugs.map((slug) => [`providers/${slug}.yaml`, manifest(slug, provider.url)]))
-  const router = await testRouter({ files, settings })
+  const router = await testRouter({ files: manifestsAt(provider.url), settings })
   const store = storeIn(router.folder)
   const rowsOf = (key: string) => [...store.ledger.each({ key })]
   return {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import type { CallRecord } from '../../../src/core/call.ts'
 import type { JsonObject } from '../../../src/core/json.ts'
 import { noLimits } from '../../../src/store/keys.ts'
 import { pause, within } from '../../helpers/provider.ts'
@@ -310,6 +311,72 @@ describe('a stream that its provider cuts', () => {
   })
 })
 
+describe('an attempt that is given up for another target', () => {
+  /** The first provider sends its text, and its usage when the test says so; the second one answers at once. */
+  async function stalled(settings: object = {}) {
+    const alone = await own({
+      policies: { restart: { targets: ['chat/m1', 'second/m1'], on_cut: 'restart' } },
+      providers: { chat: { timeouts: { between_events: '300ms' } } },
+      ...settings,
+    })
+    const released = Promise.withResolvers<void>()
+    alone.answer(async (received, response) => {
+      writeText(received, response)
+      if (received.path.startsWith('/chat/')) await released.promise
+      writeUsage(received, response, thought)
+    })
+    const call = async ({ secret }: { secret: string }) =>
+      (await alone.post(endpoints.chat, requestIn('chat', 'policy/restart'), secret)).text()
+    return { alone, call, release: released.resolve }
+  }
+  const cutOf = (rows: CallRecord[]) => rows.find(({ attemptOf }) => attemptOf !== undefined)
+
+  test('is read on while the call goes on, and charged by its own count', async () => {
+    const { alone, call, release } = await stalled()
+    const key = newKey(alone.store, { limits: { ...noLimits, concurrentCalls: 1 } })
+    expect(await call(key)).toContain('[DONE]')
+    expect(alone.rowsOf(key.id)).toMatchObject([{ outcome: 'complete', cost: { nanoUsd: billOf(thought) } }])
+    // Until then it holds its place.
+    expect((await alone.post(endpoints.chat, requestIn('chat', 'second/m1'), key.secret)).status).toBe(429)
+    release()
+    const cut = cutOf(await alone.rows(key.id, 2))
+    expect(cut).toMatchObject({ outcome: 'partial', error: 'provider_timeout', cost: { nanoUsd: billOf(thought) } })
+    expect(cut?.cost.estimated).toBeUndefined()
+    expect(alone.store.spend.ofKey(key.id, Date.now())).toBe(2n * BigInt(billOf(thought)))
+    await eventually(async () => expect(await call(key)).toContain('[DONE]'))
+  })
+
+  test('is charged by an estimate when its provider has sent no usage in time', async () => {
+    const { alone, call } = await stalled({ budget: { wait_for_usage: '400ms' } })
+    const key = newKey(alone.store)
+    await call(key)
+    const cut = cutOf(await alone.rows(key.id, 2))
+    expect(cut?.cost.estimated).toBe(true)
+    expect(cut?.usage.output).toBeGreaterThanOrEqual(65)
+  })
+
+  test('is left at once where its money cannot be held beside that of the next one, and no limit is passed', async () => {
+    const { alone, call } = await stalled()
+    const limit = 300_000_000n
+    const key = newKey(alone.store, { monthlyLimitNano: limit })
+    expect(await call(key)).toContain('[DONE]')
+    const cut = cutOf(await alone.rows(key.id, 2))
+    expect(cut?.cost.estimated).toBe(true)
+    expect(alone.store.spend.ofKey(key.id, Date.now())).toBeLessThanOrEqual(limit)
+  })
+
+  test('holds its money beside that of the next one where it fits', async () => {
+    const { alone, call, release } = await stalled()
+    const key = newKey(alone.store, { monthlyLimitNano: 500_000_000n })
+    expect(await call(key)).toContain('[DONE]')
+    const another = () => alone.post(endpoints.chat, requestIn('chat', 'second/m1'), key.secret)
+    expect((await another()).status).toBe(402)
+    release()
+    await alone.rows(key.id, 2)
+    expect(alone.store.spend.ofKey(key.id, Date.now())).toBe(2n * BigInt(billOf(thought)))
+  })
+})
+
 describe('where the client sees all that is used', () => {
   const seen: [what: string, model: string, more: JsonObject][] = [
     ['a model that does not think', 'chat/plain', {}],
@@ -362,6 +429,30 @@ describe('while the provider is read for its usage', () => {
     release()
     await alone.rows(key.id)
     await eventually(async () => expect((await again()).status).toBe(200))
+  })
+
+  test('a key that leaves all its calls keeps no other key waiting, and pays all of them', async () => {
+    const limits = { concurrent: 3, queue: 0 }
+    const alone = await own({ server: { host: '127.0.0.1', port: 0, threads: 1, limits } })
+    const leaver = newKey(alone.store)
+    const other = newKey(alone.store)
+    const release = untilReleased(alone)
+    for (let count = 0; count < 3; count++)
+      await leaveAfterText(alone, endpoints.chat, requestIn('chat', 'chat/m1'), leaver)
+    const call = async ({ secret }: { secret: string }) => {
+      const leaving = new AbortController()
+      const response = await alone.post(endpoints.chat, requestIn('chat', 'chat/m1'), secret, {
+        signal: leaving.signal,
+      })
+      leaving.abort()
+      return response.status
+    }
+    // Its own calls find no place.
+    expect(await call(leaver)).toBe(429)
+    await eventually(async () => expect(await call(other)).toBe(200))
+    release()
+    const rows = await alone.rows(leaver.id, 3)
+    expect(rows.map(({ cost }) => [cost.nanoUsd, cost.estimated])).toEqual(Array(3).fill([billOf(thought), undefined]))
   })
 
   test('its reservation stays', async () => {
