@@ -55,7 +55,7 @@ export function loadManifest(source: Source, around: Surroundings): { loaded?: L
   const resolved = resolveReferences(source, file, layers, around)
   problems.push(...resolved.problems)
   if (hasErrors(problems)) return { problems }
-  const { errors, traits, restricted } = merge(layers)
+  const { headers: _headers, restricted, ...tables } = merge(layers)
   const sameAs = layers.findLast((one) => one.sameAs)?.sameAs
   const others = besideChat(layers)
   problems.push(...formatProblems(source, others, sameAs))
@@ -71,8 +71,7 @@ export function loadManifest(source: Source, around: Surroundings): { loaded?: L
     ...(chat && { chat }),
     ...(hasAny(operations.endpoints) && { operations: operations.endpoints }),
     ...others,
-    errors,
-    traits,
+    ...tables,
     ...(restricted.length > 0 && { restricted }),
     unknownModels: around.settings?.value.unknown_models ?? file.unknown_models ?? 'refuse',
     ...(modelIds && { modelIds }),
