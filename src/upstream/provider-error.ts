@@ -61,8 +61,11 @@ function failure(
   },
 ) {
   const { slug } = provider
-  return new RouterError(code, `${prefixOf(code, status)}${redact(provider, message)}`, {
+  const text = redact(provider, message)
+  const isKeys = code === 'provider_refused' && !isRedirect(status) && speaksOfKeys.test(text)
+  return new RouterError(code, isKeys ? refusedKey : `${prefixOf(code, status)}${text}`, {
     provider: slug,
+    ...(isKeys && { forLog: text }),
     quotes: true,
     // A key that may not use one model may use others: a caller who asks for it must not close them for everybody.
     concernsModel: code === 'provider_refused' && (status === 403 || isRedirect(status)),
@@ -75,6 +78,10 @@ function failure(
 
 /** Error codes of requests that are wrong in themselves: the provider may name the member that is. */
 const isRequestsFault: ReadonlySet<ErrorCode> = new Set(['invalid_request', 'context_length', 'content_blocked'])
+
+/** Clients take the words of a provider about a key for words about their own: they ask their user for another one. */
+const speaksOfKeys = /\bkeys?\b|api[-_ ]?key|token|credential|authenti|unauthori[sz]ed|log ?in\b/i
+const refusedKey = 'The provider refused the credential of this router. The log of the router has its words.'
 
 function prefixOf(code: ErrorCode, status: number): string {
   if (code !== 'provider_refused') return ''

@@ -4,7 +4,7 @@ import type { Provider, RateLimitHeaders } from '../manifest/provider.ts'
 /** Headers of an answer, their names in lower case. */
 export type AnswerHeaders = { readonly [name: string]: string | string[] | undefined }
 
-/** What a limit is read from: `body` is that of an error, which may contain headers as well. */
+/** Answer in which a limit is reported: `body` is that of an error, which may contain headers as well. */
 type Limited = { headers: AnswerHeaders; body?: Json | undefined }
 
 /** A longer wait is of no use to the caller. */
@@ -31,9 +31,9 @@ function waitOf(
   const headers = place ? headersAt(place, body) : own
   // A provider without a limit sends 0 of 0.
   if (!isZero(headers[remaining]) || (limit !== undefined && isZero(headers[limit]))) return undefined
-  const told = reset === undefined ? undefined : waitIn(headers[reset], now)
+  const wait = reset === undefined ? undefined : waitIn(headers[reset], now)
   // A whole window is the longest that a refusal may last, and too long for what has not been refused.
-  return told ?? (body === undefined ? undefined : windowMs)
+  return wait ?? (body === undefined ? undefined : windowMs)
 }
 
 function isZero(text: string | string[] | undefined): boolean {

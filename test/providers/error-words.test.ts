@@ -21,22 +21,22 @@ const read = (slug: string, status: number, body: unknown, headers: Record<strin
     text: body === undefined ? '' : JSON.stringify(body),
   })
 
-const said = (message: string, more: JsonObject = {}) => ({ error: { message, ...more } })
+const fault = (message: string, more: JsonObject = {}) => ({ error: { message, ...more } })
 
 /** A context that is full, as each provider reports it. */
 const tooLong: [string, number, unknown][] = [
-  ['openai', 400, said("This model's maximum context length is 8192 tokens.", { code: 'context_length_exceeded' })],
-  ['openai-responses', 400, said('Your input exceeds the context window of this model.')],
-  ['azure', 400, said('The context exceeds your deployment.')],
-  ['anthropic', 400, said('prompt is too long: 210000 tokens > 200000 maximum', { type: 'invalid_request_error' })],
+  ['openai', 400, fault("This model's maximum context length is 8192 tokens.", { code: 'context_length_exceeded' })],
+  ['openai-responses', 400, fault('Your input exceeds the context window of this model.')],
+  ['azure', 400, fault('The context exceeds your deployment.')],
+  ['anthropic', 400, fault('prompt is too long: 210000 tokens > 200000 maximum', { type: 'invalid_request_error' })],
   [
     'anthropic',
     400,
-    said('input length and `max_tokens` exceed context limit: 190000 + 32000 > 200000, decrease input length'),
+    fault('input length and `max_tokens` exceed context limit: 190000 + 32000 > 200000, decrease input length'),
   ],
   ['bedrock', 400, { message: 'Input is too long for requested model.' }],
   ['bedrock', 400, { message: "This model's maximum context length is 131072 tokens." }],
-  ['google', 400, said('The input token count (9) exceeds the maximum number of tokens allowed (8).')],
+  ['google', 400, fault('The input token count (9) exceeds the maximum number of tokens allowed (8).')],
   [
     'xai',
     400,
@@ -51,50 +51,54 @@ const tooLong: [string, number, unknown][] = [
     { message: 'Prompt contains 9 tokens, too large for model with 8 maximum context length', code: 3051 },
   ],
   ['mistral', 413, undefined],
-  ['moonshot', 400, said('Your request exceeded model token limit: 8 (requested: 9)')],
-  ['moonshot-messages', 400, said('Your request exceeded model token limit: 8 (requested: 9)')],
-  ['zai', 400, said('Prompt exceeds max length', { code: '1261' })],
-  ['zai-messages', 400, said('Prompt exceeds max length', { code: '1261' })],
-  ['zai', 400, said('tokens in request more than max tokens allowed', { code: '1210' })],
-  ['zhipu', 400, said('Prompt too long', { code: '1261' })],
-  ['alibaba', 400, said('Range of input length should be [1, 8]', { code: 'invalid_parameter_error' })],
-  ['minimax', 400, said('invalid params, context window exceeds limit (2013)')],
-  ['groq', 400, said('Please reduce the length of the messages or completion.')],
+  ['moonshot', 400, fault('Your request exceeded model token limit: 8 (requested: 9)')],
+  ['moonshot-messages', 400, fault('Your request exceeded model token limit: 8 (requested: 9)')],
+  ['zai', 400, fault('Prompt exceeds max length', { code: '1261' })],
+  ['zai-messages', 400, fault('Prompt exceeds max length', { code: '1261' })],
+  ['zai', 400, fault('tokens in request more than max tokens allowed', { code: '1210' })],
+  ['zhipu', 400, fault('Prompt too long', { code: '1261' })],
+  ['alibaba', 400, fault('Range of input length should be [1, 8]', { code: 'invalid_parameter_error' })],
+  ['minimax', 400, fault('invalid params, context window exceeds limit (2013)')],
+  ['groq', 400, fault('Please reduce the length of the messages or completion.')],
   ['cerebras', 400, { message: 'Current length is 9 while limit is 8', type: 'invalid_request_error', code: 'x' }],
   ['cerebras', 400, undefined],
-  ['together', 400, said("The input (9 tokens) is longer than the model's context length (8 tokens).")],
-  ['together', 422, said('`inputs` tokens + `max_new_tokens` must be <= 8')],
-  ['openrouter', 400, said('Input length 9 exceeds the maximum allowed input length of 8 tokens.', { code: 400 })],
-  ['openrouter', 400, said('Bad', { code: 400, metadata: { error_type: 'context_length_exceeded' } })],
-  ['deepinfra', 400, said('Requested input length 9 exceeds maximum input length 8')],
+  ['together', 400, fault("The input (9 tokens) is longer than the model's context length (8 tokens).")],
+  ['together', 422, fault('`inputs` tokens + `max_new_tokens` must be <= 8')],
+  ['openrouter', 400, fault('Input length 9 exceeds the maximum allowed input length of 8 tokens.', { code: 400 })],
+  ['openrouter', 400, fault('Bad', { code: 400, metadata: { error_type: 'context_length_exceeded' } })],
+  ['deepinfra', 400, fault('Requested input length 9 exceeds maximum input length 8')],
   ['huggingface', 422, { error: 'Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8' }],
-  ['nvidia', 400, said("The model's context length is only 8 tokens")],
+  ['nvidia', 400, fault("The model's context length is only 8 tokens")],
   ['siliconflow', 400, { code: 20015, message: 'length of prompt_tokens (9) must be less than max_seq_len (8).' }],
-  ['perplexity', 400, said('Too many.', { type: 'too_many_prompt_tokens' })],
+  ['perplexity', 400, fault('Too many.', { type: 'too_many_prompt_tokens' })],
   ['vllm', 400, { object: 'error', message: 'The prompt is longer than the maximum model length of 8' }],
-  ['vllm-messages', 400, said('The prompt is longer than the maximum model length of 8')],
-  ['vllm-responses', 400, said('The prompt is longer than the maximum model length of 8')],
-  ['llama-cpp', 400, said('request (9) exceeds the available context size (8)', { type: 'exceed_context_size_error' })],
+  ['vllm-messages', 400, fault('The prompt is longer than the maximum model length of 8')],
+  ['vllm-responses', 400, fault('The prompt is longer than the maximum model length of 8')],
+  [
+    'llama-cpp',
+    400,
+    fault('request (9) exceeds the available context size (8)', { type: 'exceed_context_size_error' }),
+  ],
   ['lmstudio', 400, { error: 'tokens to keep from the initial prompt is greater than the context length' }],
   ['ollama', 400, { error: 'prompt too long; exceeded max context length by 1 tokens' }],
 ]
 
 /** A model that is unknown or retired, as each provider reports it. */
 const gone: [string, number, unknown][] = [
-  ['groq', 400, said('The model `x` has been decommissioned.', { code: 'model_decommissioned' })],
-  ['deepseek', 400, said('Model Not Exist', { code: null })],
-  ['deepseek', 400, said('The supported API model names are deepseek-v4-pro, but you passed x.')],
-  ['deepseek-messages', 400, said('The supported API model names are deepseek-v4-pro, but you passed x.')],
+  ['groq', 400, fault('The model `x` has been decommissioned.', { code: 'model_decommissioned' })],
+  ['deepseek', 400, fault('Model Not Exist', { code: null })],
+  ['deepseek', 400, fault('The supported API model names are deepseek-v4-pro, but you passed x.')],
+  ['deepseek-messages', 400, fault('The supported API model names are deepseek-v4-pro, but you passed x.')],
   ['bedrock', 400, { message: 'The provided model identifier is invalid.' }],
   ['bedrock', 400, { message: "Invocation of model ID x with on-demand throughput isn't supported. Retry with 'y'." }],
-  ['openrouter', 400, said('x is not a valid model ID', { code: 400 })],
+  ['openrouter', 400, fault('x is not a valid model ID', { code: 400 })],
   ['mistral', 400, { message: 'Invalid model: x', type: 'invalid_model', code: '1500' }],
-  ['minimax', 400, said("invalid params, unknown model 'x' (2013)")],
+  ['minimax', 400, fault("invalid params, unknown model 'x' (2013)")],
   ['cloudflare', 400, { errors: [{ code: 5007, message: 'No such model x' }], success: false }],
-  ['perplexity', 400, said("Invalid model 'x'.", { type: 'invalid_model' })],
-  ['zai', 400, said('No such model.', { code: '1211' })],
-  ['zai', 400, said('Your plan does not include it.', { code: '1311' })],
-  ['openai', 400, said('The requested model does not exist.', { code: 'model_not_found' })],
+  ['perplexity', 400, fault("Invalid model 'x'.", { type: 'invalid_model' })],
+  ['zai', 400, fault('No such model.', { code: '1211' })],
+  ['zai', 400, fault('Your plan does not include it.', { code: '1311' })],
+  ['openai', 400, fault('The requested model does not exist.', { code: 'model_not_found' })],
   [
     'xai',
     404,
@@ -105,22 +109,22 @@ const gone: [string, number, unknown][] = [
 /** What else follows from the words of a provider: the class of the failure. */
 const others: [string, string, number, unknown][] = [
   ['credential', 'xai', 400, { code: 'Invalid argument', error: 'Incorrect API key provided: xa***.' }],
-  ['credential', 'openai', 400, said('Incorrect API key provided: sk-x.')],
-  ['credential', 'zai', 400, said('x', { code: '1002' })],
-  ['credential', 'openai', 429, said('x', { code: 'project_spend_limit_exceeded' })],
+  ['credential', 'openai', 400, fault('Incorrect API key provided: sk-x.')],
+  ['credential', 'zai', 400, fault('x', { code: '1002' })],
+  ['credential', 'openai', 429, fault('x', { code: 'project_spend_limit_exceeded' })],
   ['credential', 'xai', 429, { error: 'Your team has used all available credits.' }],
-  ['credential', 'zai', 429, said('x', { code: '1308' })],
-  ['credential', 'minimax', 400, said('x', { code: '2056' })],
-  ['credential', 'fireworks', 412, said('Account suspended.')],
+  ['credential', 'zai', 429, fault('x', { code: '1308' })],
+  ['credential', 'minimax', 400, fault('x', { code: '2056' })],
+  ['credential', 'fireworks', 412, fault('Account suspended.')],
   ['credential', 'cloudflare', 429, { errors: [{ code: 3036, message: 'x' }] }],
-  ['credential', 'anthropic', 429, said('x', { type: 'billing_error' })],
-  ['failed', 'groq', 498, said('Flex tier capacity exceeded', { code: 'capacity_exceeded' })],
-  ['failed', 'openai', 503, said('x', { code: 'slow_down' })],
-  ['failed', 'zai', 400, said('x', { code: '1312' })],
-  ['rate_limited', 'zai', 400, said('x', { code: '1303' })],
-  ['blocked', 'deepseek', 400, said('Content Exists Risk')],
-  ['refused', 'vllm-responses', 501, said("Only 'auto' or 'none' tool_choice is supported")],
-  ['refused', 'deepinfra', 405, said('Tool calling is not supported for model: x')],
+  ['credential', 'anthropic', 429, fault('x', { type: 'billing_error' })],
+  ['failed', 'groq', 498, fault('Flex tier capacity exceeded', { code: 'capacity_exceeded' })],
+  ['failed', 'openai', 503, fault('x', { code: 'slow_down' })],
+  ['failed', 'zai', 400, fault('x', { code: '1312' })],
+  ['rate_limited', 'zai', 400, fault('x', { code: '1303' })],
+  ['blocked', 'deepseek', 400, fault('Content Exists Risk')],
+  ['refused', 'vllm-responses', 501, fault("Only 'auto' or 'none' tool_choice is supported")],
+  ['refused', 'deepinfra', 405, fault('Tool calling is not supported for model: x')],
 ]
 
 test.each(tooLong)('%s reports a full context with status %i: %j', async (slug, status, body) => {
@@ -137,7 +141,7 @@ test.each(others)('%s: %s reports it with status %i: %j', async (name, slug, sta
 
 test('words of the caller that a provider quotes close no target and no credential', async () => {
   for (const words of ['incorrect api key', 'unknown model', 'used all available credits'])
-    expect((await read('xai', 400, said(`Invalid value: '${words}'.`))).code).toBe('invalid_request')
+    expect((await read('xai', 400, fault(`Invalid value: '${words}'.`))).code).toBe('invalid_request')
 })
 
 test('an error inside a stream is classified by the same words', () => {
@@ -152,10 +156,10 @@ test('the member that a provider blames is named, without secrets', async () => 
   const error = await read(
     'openai',
     400,
-    said('Unsupported value', { param: 'temperature', code: 'unsupported_value' }),
+    fault('Unsupported value', { param: 'temperature', code: 'unsupported_value' }),
   )
   expect([error.code, error.param]).toEqual(['invalid_request', 'temperature'])
-  expect((await read('openai', 401, said('No.', { param: 'key' }))).param).toBeUndefined()
+  expect((await read('openai', 401, fault('No.', { param: 'key' }))).param).toBeUndefined()
 })
 
 const now = Date.parse('2026-11-28T00:00:00Z')
@@ -182,7 +186,7 @@ test.each([
 
 test('openrouter repeats its headers in the error', () => {
   const headers = { 'X-RateLimit-Limit': '50', 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': String(now + 90_000) }
-  const body = said('Rate limit exceeded', { code: 429, metadata: { headers } })
+  const body = fault('Rate limit exceeded', { code: 429, metadata: { headers } })
   expect(exhaustedMs(serving('openrouter'), { headers: {}, body }, () => now)).toBe(90_000)
 })
 

@@ -1,9 +1,10 @@
 import type { ClientApi } from '../client-api.ts'
 import { droppedByEdit, editReply, editRequest } from './edit.ts'
+import { errorStatus, writeError } from './errors.ts'
 import { wireNames } from './fields.ts'
 import { readRequest } from './read.ts'
 import { heldIds } from './reply-members.ts'
-import { errorStatus, openStream, writeError } from './stream.ts'
+import { openStream } from './stream.ts'
 import { writeReply } from './write.ts'
 
 /** The Messages API. */
