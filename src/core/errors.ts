@@ -19,6 +19,7 @@ export const catalogue = {
   idempotency_conflict: { status: 409, type: 'invalid_request_error' },
   too_large: { status: 413, type: 'request_too_large' },
   unsupported_media_type: { status: 415, type: 'invalid_request_error' },
+  upgrade_required: { status: 426, type: 'invalid_request_error' },
   rate_limited: { status: 429, type: 'rate_limit_error' },
   quota_exhausted: { status: 502, type: 'api_error' },
   client_gone: { status: 499, type: 'invalid_request_error' },

@@ -20,6 +20,7 @@ export const messages: ClientApi = {
   writeError,
   errorStatus,
   requestIdHeader: 'request-id',
+  versionHeader: 'anthropic-version',
   heldIds,
   counting: { defaults: { max_tokens: 0 }, body: (body) => body, write: (count) => count },
   forwardedHeaders: { 'anthropic-version': 'replace', 'anthropic-beta': 'append' },
