@@ -43,6 +43,8 @@ export type Provider = {
   rateLimits?: readonly RateLimitHeaders[]
   traits: Trait[]
   unknownModels: 'refuse' | 'pass'
+  /** Entry with the operator's price for models that no catalog lists. */
+  unknownEntry?: ModelEntry
   /** Rules for comparing ids of models, where that is not letter by letter. */
   modelIds?: ModelIds
   models: Record<string, ModelEntry>

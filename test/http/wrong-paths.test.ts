@@ -13,7 +13,7 @@ afterAll(() => router.end())
 const errorIn = async (response: Response) => ((await response.json()) as { error: { message: string } }).error
 
 /** Sends a WebSocket handshake, which `fetch` cannot. */
-function handshake(path: string): Promise<{ status?: number; allow?: string; upgrade?: string; body: string }> {
+function handshake(path: string): Promise<{ status: number; upgrade: string; body: string }> {
   const { promise, resolve, reject } = Promise.withResolvers<Awaited<ReturnType<typeof handshake>>>()
   const headers = {
     connection: 'Upgrade',
@@ -25,8 +25,7 @@ function handshake(path: string): Promise<{ status?: number; allow?: string; upg
   const sent = httpRequest(router.url + path, { headers }, async (response) => {
     let body = ''
     for await (const chunk of response) body += chunk
-    const { allow, upgrade } = response.headers
-    resolve({ status: response.statusCode, allow, upgrade, body })
+    resolve({ status: response.statusCode ?? 0, upgrade: response.headers.upgrade ?? '', body })
   })
   sent.on('error', reject)
   sent.end()
