@@ -147,7 +147,10 @@ describe('the provider of the tutorial', () => {
       router.call('/v1/chat/completions', { model: 'murmur/murmur-2', stream, messages: [{ role: 'user', content }] })
     const refused = await ask('too much', false)
     expect(refused.status).toBe(400)
-    expect(await refused.json()).toMatchObject({ error: { provider: 'murmur', message: 'My memory is full.' } })
+    const message = 'Your input exceeds the context window of this model: My memory is full.'
+    expect(await refused.json()).toMatchObject({
+      error: { provider: 'murmur', code: 'context_length_exceeded', message },
+    })
     const broken = await (await ask('trouble', true)).text()
     expect(broken).toContain('I lost my voice.')
     expect(broken).not.toContain('[DONE]')

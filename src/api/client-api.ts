@@ -43,6 +43,8 @@ export type ClientApi = {
   errorStatus?(error: RouterError): number | undefined
   /** The name of a response header that has the id of the request, beside `x-request-id`. */
   requestIdHeader?: string
+  /** The name of a request header by which clients of this API are known. */
+  versionHeader?: string
   /** Request headers for a provider of the same format: they replace the manifest's value, or are appended to it. */
   forwardedHeaders?: { readonly [name: string]: 'replace' | 'append' }
   /** The text that keeps an idle stream open once it has started; a comment where this is missing. */

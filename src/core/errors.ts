@@ -19,6 +19,7 @@ export const catalogue = {
   idempotency_conflict: { status: 409, type: 'invalid_request_error' },
   too_large: { status: 413, type: 'request_too_large' },
   unsupported_media_type: { status: 415, type: 'invalid_request_error' },
+  upgrade_required: { status: 426, type: 'invalid_request_error' },
   rate_limited: { status: 429, type: 'rate_limit_error' },
   quota_exhausted: { status: 502, type: 'api_error' },
   client_gone: { status: 499, type: 'invalid_request_error' },
@@ -158,16 +159,48 @@ export function asRouterError(thrown: unknown): RouterError {
   return new RouterError('internal', 'The router failed while handling this call.', { cause: thrown })
 }
 
+/** Codes of OpenAI, on which SDKs and tools act: the first is written for what any other provider calls otherwise. */
+const knownCodes: { readonly [code in ErrorCode]?: readonly [string, ...string[]] } = {
+  context_length: ['context_length_exceeded'],
+  content_blocked: ['content_filter', 'content_policy_violation', 'invalid_prompt', 'bio_policy'],
+  model_not_found: ['model_not_found'],
+  rate_limited: ['rate_limit_exceeded'],
+  quota_exhausted: ['insufficient_quota', 'billing_hard_limit_reached', 'billing_not_active'],
+  provider_overloaded: ['server_is_overloaded', 'slow_down', 'overloaded_error'],
+  // The codes of a refused key would be those of the caller's own.
+  provider_refused: ['provider_refused'],
+}
+
+/** Returns the code of an error in the words of OpenAI's APIs: a provider's own where there is no other. */
+export function writtenCode({ code, provider, providerCode }: RouterError): string {
+  if (provider === undefined) return providerCode ?? code
+  const known = knownCodes[code]
+  if (!known) return providerCode ?? code
+  return providerCode !== undefined && known.includes(providerCode) ? providerCode : known[0]
+}
+
+/** Words by which clients of OpenAI's APIs know a full context. */
+const knowsFullContext = /context (length|window|limit|size)|prompt is too long|input is too long/i
+
+/** Returns the message of an error: a full context is reported in words that clients know. */
+export function writtenMessage({ code, provider, message }: RouterError): string {
+  if (code !== 'context_length' || provider === undefined || knowsFullContext.test(message)) return message
+  return `Your input exceeds the context window of this model: ${message}`
+}
+
 /** The error body of every JSON API: `{error: {origin, message, type, code, param, provider?}}`. */
 export function errorBody(error: RouterError): JsonObject {
+  const code = writtenCode(error)
+  const { providerCode } = error
   const body: JsonObject = {
     origin: error.provider === undefined ? 'router' : 'provider',
-    message: error.message,
+    message: writtenMessage(error),
     type: catalogue[error.code].type,
-    code: error.providerCode ?? error.code,
+    code,
     param: error.param ?? null,
   }
   if (error.provider !== undefined) body.provider = error.provider
+  if (providerCode !== undefined && providerCode !== code) body.provider_code = providerCode
   if (error.details !== undefined) body.details = error.details
   if (error.attempts !== undefined) body.attempts = error.attempts
   if (error.router !== undefined) body.router = error.router

@@ -57,7 +57,7 @@ export function isAnswer(event: ProviderEvent): boolean {
 }
 
 /** A failure the provider reports inside a stream or a reply. */
-export type ProviderFailure = { status?: number; code?: string; message: string; retryable?: boolean }
+export type ProviderFailure = { status?: number; code?: string; message: string; param?: string; retryable?: boolean }
 
 /** Growth of a reply, for the writers of the client APIs: parts open, grow and close; `index` counts parts from 0. */
 export type StreamEvent =

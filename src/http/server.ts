@@ -1,13 +1,14 @@
 import { secretOf } from '../access/secrets.ts'
 import { callerOf } from '../call/open/read-after-admission.ts'
 import { RouterError } from '../core/errors.ts'
-import { type App, type Handler, newApp } from './app.ts'
+import { type App, type Handler, newApp, type Request, type Response } from './app.ts'
 import { readJson } from './bodies/request-body.ts'
 import { requireRead, sendBody } from './bodies/response-body.ts'
 import { type CallRoute, serveCall } from './calls.ts'
 import type { ServerContext } from './context.ts'
 import { answerOptions, shareWithOrigins } from './cors.ts'
 import { failWith } from './failures.ts'
+import { isGeminiPath, notHere } from './not-here.ts'
 import { refuseDoubledHeaders } from './request-headers.ts'
 import { assignRequestId, speakAs } from './request-id.ts'
 import { headersOf, isKnown, respond } from './respond.ts'
@@ -42,27 +43,42 @@ export function createApp(
     // The app would try every route before it handled the error.
     return serveCall(request, response, call, context).catch(failed)
   })
-  for (const { path } of calls) endPath(app, path, ['POST'], context)
+  for (const { path } of calls) endPath(app, path, ['POST'], { context, calls })
   for (const [path, methods] of Map.groupBy(routes, ({ path }) => path)) {
     for (const route of methods) app[route.method ?? 'get'](path, answerJson(route, context))
     // HEAD is answered as GET is.
     const names = methods.map(({ method = 'get' }) => (method === 'get' ? 'GET, HEAD' : method.toUpperCase()))
-    endPath(app, path, names, context)
+    endPath(app, path, names, { context, calls })
   }
   app.use(pages)
-  app.use((request) => {
-    throw new RouterError('not_found', `There is no ${request.method} ${request.path} here.`)
+  const paths = new Set([...calls, ...routes].map(({ path }) => path))
+  app.use((request, response) => {
+    speakAsCaller(request, response, calls)
+    throw notHere(request, paths)
   })
   app.use(fail)
   return app
 }
 
 /** Refuses all other methods of a path. */
-function endPath(app: App, path: string, names: readonly string[], { corsOrigins }: ServerContext): void {
+function endPath(
+  app: App,
+  path: string,
+  names: readonly string[],
+  { context, calls }: { context: ServerContext; calls: readonly CallRoute[] },
+): void {
   const methods = names.join(', ')
-  app.options(path, answerOptions(methods, corsOrigins))
+  app.options(path, answerOptions(methods, context.corsOrigins))
   // `app.all` would make a layer for each method that Node knows.
-  app.route(path).all(refuseMethod(methods))
+  app.route(path).all(refuseMethod(methods, calls))
+}
+
+/** Writes errors of paths that belong to no client API in that of the caller, where a header names it. */
+function speakAsCaller({ headers }: Request, response: Response, calls: readonly CallRoute[]): void {
+  if (response.locals.clientApi) return
+  const own = calls.flatMap(({ kind }) => kind.clientApi ?? [])
+  const clientApi = own.find(({ versionHeader = '' }) => headers[versionHeader] !== undefined)
+  if (clientApi) speakAs(clientApi, response)
 }
 
 function answerJson({ clientApiOf, answer }: JsonRoute, context: ServerContext): Handler {
@@ -93,8 +109,15 @@ function answerJson({ clientApiOf, answer }: JsonRoute, context: ServerContext):
   }
 }
 
-function refuseMethod(allowed: string): Handler {
+function refuseMethod(allowed: string, calls: readonly CallRoute[]): Handler {
   return (request, response) => {
+    speakAsCaller(request, response, calls)
+    if (isGeminiPath(request.path)) throw notHere(request)
+    // Clients of Responses that prefer a WebSocket go on with HTTP after this status, and try again after others.
+    if (/\bwebsocket\b/i.test(request.headers.upgrade ?? '')) {
+      headersOf(response).upgrade = 'HTTP/1.1'
+      throw new RouterError('upgrade_required', `${request.path} accepts no WebSocket: send a POST.`)
+    }
     headersOf(response).allow = allowed
     throw new RouterError('method_not_allowed', `${request.path} supports ${allowed}, not ${request.method}.`)
   }

@@ -38,8 +38,14 @@ export type Provider = {
   listing?: ModelListing
   /** HTTP status, provider code or a piece of the message → our error. The most specific wins: code, message, status. */
   errors: Record<string, ErrorCode>
+  /** Response headers that name the error, such as those of AWS, in lower case. */
+  errorHeaders?: readonly string[]
+  /** Response headers in which it reports its rate limits. */
+  rateLimits?: readonly RateLimitHeaders[]
   traits: Trait[]
   unknownModels: 'refuse' | 'pass'
+  /** Entry with the operator's price for models that no catalog lists. */
+  unknownEntry?: ModelEntry
   /** Rules for comparing ids of models, where that is not letter by letter. */
   modelIds?: ModelIds
   models: Record<string, ModelEntry>
@@ -117,6 +123,19 @@ export type Timeouts = {
   /** Limit for an answer that is not streamed. */
   wholeMs: number
   totalMs: number
+}
+
+/**
+ * One limit that a provider reports in headers, whose names are in lower case: the limit, what is left of it, and when there is more again.
+ * `windowMs` is the wait where no header says when; `in` are the members of an error body that lead to the headers where they are there as
+ * well.
+ */
+export type RateLimitHeaders = {
+  limit?: string
+  remaining: string
+  reset?: string
+  windowMs?: number
+  in?: readonly string[]
 }
 
 /**

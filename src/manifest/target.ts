@@ -9,8 +9,9 @@ import { type RequestFacts, servesNeed } from './run/variant-needs.ts'
 /**
  * Destination of a call: a provider and its own id of the model; no entry means the catalog does not know the model. `is` is the id that
  * determines its family, where that is another one.
+ * `isUnknown`: no catalog lists the model; an entry is then only the operator's price for such models.
  */
-export type Target = { provider: Provider; model: string; entry?: ModelEntry; is?: string }
+export type Target = { provider: Provider; model: string; entry?: ModelEntry; is?: string; isUnknown?: true }
 
 /** Name of a target. */
 export type NamedTarget = { provider: Pick<Provider, 'slug'>; model: string }

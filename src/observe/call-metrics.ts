@@ -110,6 +110,12 @@ export class CallMetrics {
         samples: models.map(({ labels, counts }) => ({ labels, value: counts.nanoUsd / 1e9 })),
       },
       {
+        name: 'inference_router_unpriced_calls_total',
+        help: 'Calls at no cost because no price of their model is known, such as those to models that no catalog lists.',
+        type: 'counter',
+        samples: models.map(({ labels, counts }) => ({ labels, value: counts.unpriced })),
+      },
+      {
         name: 'inference_router_tokens_total',
         help: 'Usage of calls, for all attempts, by priced class: tokens, images, seconds, characters or searches.',
         type: 'counter',
@@ -235,6 +241,7 @@ type Used = { [name in UsageClass]?: number }
 /** Sums of the calls of one model. */
 class ModelCounts {
   nanoUsd = 0
+  unpriced = 0
   readonly used: Used = {}
   readonly duration = new Histogram(durationBounds)
   readonly first = new Histogram(firstBounds)
@@ -246,6 +253,7 @@ class ModelCounts {
     this.nanoUsd += cost.nanoUsd
     this.#addUsed(usage)
     if (attemptOf !== undefined) return
+    if (cost.unpriced) this.unpriced++
     this.duration.add(durationMs / 1_000)
     const output = completionTokens(usage)
     this.input.add(promptTokens(usage))

@@ -19,7 +19,7 @@ import {
 import { type FileCache, noCache } from '../manifest/read/file-cache.ts'
 import type { KnownSources, Texts } from '../manifest/read/folder.ts'
 import type { Path } from '../manifest/read/position.ts'
-import type { ProviderSettings } from '../manifest/read/references.ts'
+import type { ProviderSettings, UnknownModelsFile } from '../manifest/read/references.ts'
 import { readSource, type Source } from '../manifest/read/source.ts'
 import type { CallMetricsSettings } from '../observe/call-metrics.ts'
 import { type PluginFile, type PluginSettings, pluginSettings } from '../plugin/settings.ts'
@@ -60,6 +60,8 @@ export type Config = {
   budget: { defaultOutputTokens: number; abandoned: 'prompt' | 'nothing'; usageWaitMs: number }
   /** Settings of providers by slug, in the form of manifests; their references are resolved together with the manifest. */
   providers: { [slug: string]: ProviderSettings }
+  /** Handling of models that no catalog lists, where a provider does not define it. */
+  unknownModels: UnknownModelsFile
   /** Managed policies, by id. */
   policies: ReadonlyMap<string, Policy>
   /** Settings of organizations, by id. */
@@ -108,6 +110,7 @@ type ConfigFile = {
   } | null
   budget?: { default_output_tokens?: number; abandoned?: 'prompt' | 'nothing'; wait_for_usage?: string } | null
   providers?: { [slug: string]: ProviderSettings | null } | null
+  unknown_models?: UnknownModelsFile
   policies?: { [id: string]: PolicyFile } | null
   organizations?: { [id: string]: { resources?: 'open' | string[] } | null } | null
   routing?: RoutingFile | null
@@ -219,6 +222,7 @@ function configOf(path: string, file: ConfigFile): Config {
       usageWaitMs: ms(file.budget?.wait_for_usage) ?? 10_000,
     },
     providers: Object.assign(Object.create(null), Object.fromEntries(settings)),
+    unknownModels: file.unknown_models ?? 'refuse',
     policies: policiesOf(file.policies ?? {}),
     organizations: new Map(
       Object.entries(file.organizations ?? {}).map(([id, settings]) => [id, { resources: settings?.resources ?? [] }]),

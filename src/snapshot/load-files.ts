@@ -191,9 +191,10 @@ function surroundings(
 ): Surroundings {
   const slug = nameOf(manifest)
   const value = config.providers[slug]
-  if (!value) return { dialects, env }
+  const { unknownModels } = config
+  if (!value) return { dialects, env, unknownModels }
   const problemAt = (path: Path, message: string) => source.problem(['providers', slug, ...path], message)
-  return { dialects, env, settings: { value, problemAt } }
+  return { dialects, env, unknownModels, settings: { value, problemAt } }
 }
 
 type CatalogRead = { list?: ModelList; problems: Problem[] }

@@ -75,8 +75,8 @@ function read(manifest: Source, around: Surroundings): ReturnType<typeof loadMan
   return { loaded, problems }
 }
 
-function settingsOf({ settings }: Surroundings): string {
-  return JSON.stringify(settings?.value) ?? ''
+function settingsOf({ settings, unknownModels }: Surroundings): string {
+  return JSON.stringify([settings?.value, unknownModels])
 }
 
 /** Record of the names that were looked up and the values that were found; not of the place, which may be large. */

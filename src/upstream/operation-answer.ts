@@ -26,8 +26,9 @@ import {
   multipartBody,
   type OutgoingBody,
 } from './outgoing-body.ts'
-import { exhaustedMs, reportedFailure } from './provider-error.ts'
+import { reportedFailure } from './provider-error.ts'
 import { sendRequest, type TimingLimits, textOf } from './provider-request.ts'
+import { exhaustedMs } from './rate-limit-headers.ts'
 
 /**
  * A provider's answer to an operation: a whole reply in the client's words, or bytes or events of which the first have come.
@@ -78,7 +79,7 @@ export async function requestOperation(
     httpClient,
     ...outgoing,
   })
-  const exhausted = exhaustedMs(response.headers)
+  const exhausted = exhaustedMs(target.provider, response)
   return exhausted === undefined ? answer : { ...answer, exhaustedMs: exhausted }
 }
 

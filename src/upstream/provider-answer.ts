@@ -19,9 +19,10 @@ import {
 } from './answer-body.ts'
 import type { Overtime } from './http/overtime.ts'
 import type { HttpClient, HttpResponse } from './http/types.ts'
-import { exhaustedMs, reportedFailure } from './provider-error.ts'
+import { reportedFailure } from './provider-error.ts'
 import { type ForwardedHeader, sendRequest, type TimingLimits, textOf } from './provider-request.ts'
 import { foldFacts, readStream, type StreamedAnswer } from './provider-stream.ts'
+import { exhaustedMs } from './rate-limit-headers.ts'
 
 /** A provider's answer: a whole reply, or a stream whose first content has come. */
 export type ProviderAnswer = (WholeAnswer | StreamedAnswer) & {
@@ -72,7 +73,7 @@ export async function requestAnswer(
     { path, accept, body, signal, timing, forwardedHeaders, onSent, once, idempotencyKey, overtime },
     httpClient,
   )
-  const exhausted = exhaustedMs(response.headers)
+  const exhausted = exhaustedMs(provider, response)
   const answer = stream
     ? await readStream(target, response, { bounds, choices, usageWaitMs: overtime?.ms })
     : await readWhole(target, response, { bounds, read: edited ? readMetered : readReply })
@@ -89,7 +90,7 @@ export async function requestJson(
   const sent = { ...rest, accept: 'application/json', ...(limits && { timing: limits }) }
   const response = await sendRequest(target, sent, httpClient)
   const text = await textOf(target.provider, response, bounds.bytes)
-  return { body: parseObject(target.provider, text, bounds), exhaustedMs: exhaustedMs(response.headers) }
+  return { body: parseObject(target.provider, text, bounds), exhaustedMs: exhaustedMs(target.provider, response) }
 }
 
 /** Reads a whole answer; a long one yields to the event loop before each step. */

@@ -1,16 +1,17 @@
-import { type ErrorCode, RouterError } from '../core/errors.ts'
+import { type ErrorCode, type ErrorDetails, RouterError } from '../core/errors.ts'
 import type { ProviderFailure } from '../core/events.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { readFailure } from '../manifest/run/translate.ts'
 import { billedAnyway, defaultAnswerBounds, excessOf } from './answer-body.ts'
 import { redact } from './auth/secrets.ts'
+import { type AnswerHeaders, exhaustedMs, maxWaitMs } from './rate-limit-headers.ts'
 
 /** Maximum length of an error body in messages; longer ones are cut. Characters. */
 const maxExcerpt = 2_000
 
 /** An unsuccessful response of a provider. */
-type ErrorResponse = { status: number; headers: Record<string, string | string[] | undefined>; text: string }
+type ErrorResponse = { status: number; headers: AnswerHeaders; text: string }
 
 /** Reads an error like `errorFor`, with the error body read by the manifest's own mapping where it has one. */
 export async function readErrorResponse(provider: Provider, answer: ErrorResponse): Promise<RouterError> {
@@ -28,41 +29,59 @@ export function errorFor(provider: Provider, answer: ErrorResponse, mapped?: Pro
     (mapped?.message || messageIn(body)) ??
     (redact(provider, answer.text).slice(0, maxExcerpt) || `HTTP status ${answer.status}`)
   const named = mapped?.code === undefined || mapped.code === null ? codesIn(body) : [String(mapped.code)]
-  const codes = [...named, ...codeInHeaders(answer.headers)]
+  const codes = [...named, ...codesInHeaders(provider, answer.headers)]
   const status = mapped?.status ?? answer.status
-  const code = classify(provider, status, codes, message)
-  const wait = comesBack.has(code) ? retryAfter(answer.headers, body) : undefined
+  const code = classify(provider, { status, codes, message, isEmpty: answer.text.trim() === '' })
+  const wait = comesBack.has(code) ? retryAfter(provider, answer.headers, body) : undefined
   const retryAfterMs = wait === undefined ? undefined : Math.min(wait, maxWaitMs)
-  const error = failure(provider, { code, status }, message, codes[0], retryAfterMs)
+  const param = mapped?.param ?? paramIn(body)
+  const error = failure(provider, { code, status }, { message, providerCode: codes[0], param, retryAfterMs })
   return error.with({ providerStatus: answer.status })
 }
 
 /** Returns the caller's error for a failure that a provider reports inside a successful response. */
 export function reportedFailure(provider: Provider, reported: ProviderFailure): RouterError {
   const codes = reported.code === undefined ? [] : [String(reported.code)]
-  const status = reported.status ?? 502
-  const code = classify(provider, status, codes, reported.message)
-  return failure(provider, { code, status }, reported.message || 'The provider reported an error.', codes[0])
+  const status = reported.status ?? statusIn(codes) ?? 502
+  const code = classify(provider, { status, codes, message: reported.message })
+  const message = reported.message || 'The provider reported an error.'
+  return failure(provider, { code, status }, { message, providerCode: codes[0], param: reported.param })
 }
 
 function failure(
   provider: Provider,
   { code, status }: { code: ErrorCode; status: number },
-  text: string,
-  providerCode?: string,
-  retryAfterMs?: number,
+  {
+    message,
+    providerCode,
+    param,
+    retryAfterMs,
+  }: Pick<ErrorDetails, 'providerCode' | 'param' | 'retryAfterMs'> & {
+    message: string
+  },
 ) {
   const { slug } = provider
-  return new RouterError(code, `${prefixOf(code, status)}${redact(provider, text)}`, {
+  const text = redact(provider, message)
+  const isKeys = code === 'provider_refused' && !isRedirect(status) && speaksOfKeys.test(text)
+  return new RouterError(code, isKeys ? refusedKey : `${prefixOf(code, status)}${text}`, {
     provider: slug,
+    ...(isKeys && { forLog: text }),
     quotes: true,
     // A key that may not use one model may use others: a caller who asks for it must not close them for everybody.
     concernsModel: code === 'provider_refused' && (status === 403 || isRedirect(status)),
-    concernsSize: code === 'rate_limited' && /request too large/i.test(text),
+    concernsSize: code === 'rate_limited' && /request too large/i.test(message),
     ...(providerCode !== undefined && { providerCode: redact(provider, providerCode) }),
+    ...(param !== undefined && isRequestsFault.has(code) && { param: redact(provider, param) }),
     ...(retryAfterMs !== undefined && { retryAfterMs }),
   })
 }
+
+/** Error codes of requests that are wrong in themselves: the provider may name the member that is. */
+const isRequestsFault: ReadonlySet<ErrorCode> = new Set(['invalid_request', 'context_length', 'content_blocked'])
+
+/** Clients take the words of a provider about a key for words about their own: they ask their user for another one. */
+const speaksOfKeys = /\bkeys?\b|api[-_ ]?key|token|credential|authenti|unauthori[sz]ed|log ?in\b/i
+const refusedKey = 'The provider refused the credential of this router. The log of the router has its words.'
 
 function prefixOf(code: ErrorCode, status: number): string {
   if (code !== 'provider_refused') return ''
@@ -78,9 +97,14 @@ function isRedirect(status: number): boolean {
 /** Error codes to which a provider's time to wait applies. */
 const comesBack: ReadonlySet<ErrorCode> = new Set(['rate_limited', 'provider_overloaded'])
 
+/** Facts by which an error is classified; `isEmpty`: it came without a body. */
+type ErrorFacts = { status: number; codes: readonly string[]; message: string; isEmpty?: boolean }
+
 /** Classifies an error by the manifest's table; a failure in that table is an overload where the status says so. */
-function classify(provider: Provider, status: number, codes: string[], message: string): ErrorCode {
-  const named = namedCode(provider, codes, message) ?? provider.errors[String(status)]
+function classify(provider: Provider, { status, codes, message, isEmpty }: ErrorFacts): ErrorCode {
+  const { errors } = provider
+  const byStatus = (isEmpty ? errors[`${status} empty`] : undefined) ?? errors[String(status)]
+  const named = namedCode(provider, codes, message) ?? byStatus
   const code = named ?? (isModelGone(status, codes, message) ? 'model_not_found' : codeByStatus(status))
   return code === 'provider_failed' && overloadStatuses.has(status) ? 'provider_overloaded' : code
 }
@@ -89,11 +113,16 @@ function classify(provider: Provider, status: number, codes: string[], message: 
  * Checks whether the model is gone. Other things that a request names, such as a file, may be missing as well, with the same status: that
  * is the caller's mistake.
  */
-function isModelGone(status: number, codes: string[], message: string): boolean {
+function isModelGone(status: number, codes: readonly string[], message: string): boolean {
   if (status !== 404 && status !== 410) return false
   if (codes.some((code) => speaksOfModel.test(code))) return true
-  const unquoted = message.replace(/(["'`])[^"'`]*\1|“[^”]*”/g, '')
+  const unquoted = withoutQuotes(message)
   return speaksOfModel.test(unquoted) && !concernsOthers.test(unquoted)
+}
+
+/** Returns a message without what it quotes, which may be words of the caller; an apostrophe is no quote. */
+function withoutQuotes(message: string): string {
+  return message.replace(/(?<![\p{L}\p{N}])(["'`])[^"'`]*\1(?![\p{L}\p{N}])|“[^”]*”/gu, '')
 }
 
 const speaksOfModel = /models?\b|model_|deployment/i
@@ -104,18 +133,28 @@ const concernsOthers =
 const overloadStatuses: ReadonlySet<number> = new Set([503, 529])
 
 /** Finds the code by the manifest's table, a code before a message, unless the code gives no reason. */
-function namedCode({ errors }: Provider, codes: string[], message: string): ErrorCode | undefined {
+function namedCode({ errors }: Provider, codes: readonly string[], message: string): ErrorCode | undefined {
   const named = codes.filter((code) => !isStatus.test(code)).map((code) => errors[code])
   const byCode = named.find((code) => code !== undefined)
   if (byCode && !vagueCodes.has(byCode)) return byCode
   const text = message.toLowerCase()
-  const phrase = Object.keys(errors).find(
-    (key) => !isStatus.test(key) && key.includes(' ') && text.includes(key.toLowerCase()),
-  )
+  const own = withoutQuotes(text)
+  const phrase = Object.keys(errors).find((key) => {
+    if (!key.includes(' ')) return false
+    return (closing.has(errors[key] as ErrorCode) ? own : text).includes(key.toLowerCase())
+  })
   return phrase === undefined ? byCode : errors[phrase]
 }
 
 const isStatus = /^\d{3}$/
+/** Codes that close a target or a credential for others: words of a caller that a message quotes must not lead to them. */
+const closing: ReadonlySet<ErrorCode> = new Set(['provider_refused', 'quota_exhausted', 'model_not_found'])
+
+/** Returns the HTTP status that a provider gives as the code of an error. */
+function statusIn([code = '']: readonly string[]): number | undefined {
+  return /^[45]\d\d$/.test(code) ? Number(code) : undefined
+}
+
 /** Providers use these codes for what concerns all calls, and for what concerns one. */
 const vagueCodes: ReadonlySet<ErrorCode> = new Set(['rate_limited', 'provider_refused'])
 
@@ -153,25 +192,39 @@ function codesIn(body: Json | undefined): string[] {
   const reasons = Array.isArray(error.details)
     ? error.details.map((detail) => (isObject(detail) ? detail.reason : undefined))
     : []
+  const [listed] = Array.isArray(first.errors) ? first.errors : []
+  const metadata = isObject(error.metadata) ? error.metadata.error_type : undefined
   const shape = typeof error.__type === 'string' ? error.__type.replace(/^.*#/, '') : undefined
-  const names = [...reasons, error.code, error.status, error.type, shape]
+  const base = isObject(first.base_resp) ? first.base_resp.status_code : undefined
+  const names = [
+    ...reasons,
+    metadata,
+    error.code,
+    isObject(listed) ? listed.code : undefined,
+    base,
+    error.status,
+    error.type,
+    shape,
+  ]
   return names.filter((name) => typeof name === 'string' || typeof name === 'number').map(String)
 }
 
-/** Finds the error name that AWS sends in a header, before a colon and a URL. */
-function codeInHeaders(headers: Record<string, string | string[] | undefined>): string[] {
-  const type = headers['x-amzn-errortype']
-  return typeof type === 'string' ? [type.replace(/:.*$/, '')] : []
+/** Finds the member of the request that an error body blames. */
+function paramIn(body: Json | undefined): string | undefined {
+  const first = Array.isArray(body) ? body[0] : body
+  if (!isObject(first)) return undefined
+  const { param } = isObject(first.error) ? first.error : first
+  return typeof param === 'string' && param !== '' ? param : undefined
 }
 
-/** A longer wait is of no use to the caller. */
-const maxWaitMs = 24 * 60 * 60 * 1_000
+/** Finds the error names in the headers that the manifest declares; some are followed by a colon and a URL. */
+function codesInHeaders({ errorHeaders = [] }: Provider, headers: AnswerHeaders): string[] {
+  const values = errorHeaders.map((name) => headers[name])
+  return values.flatMap((value) => (typeof value === 'string' ? [value.replace(/:.*$/, '')] : []))
+}
 
 /** Reads the time to wait from the headers or Google's RetryInfo. Milliseconds. */
-function retryAfter(
-  headers: Record<string, string | string[] | undefined>,
-  body: Json | undefined,
-): number | undefined {
+function retryAfter(provider: Provider, headers: AnswerHeaders, body: Json | undefined): number | undefined {
   const inMs = Number(headers['retry-after-ms'])
   if (inMs > 0) return inMs
   const header = headers['retry-after']
@@ -181,7 +234,7 @@ function retryAfter(
     if (ms > 0) return ms
   }
   const delay = /"retryDelay":\s*"([\d.]+)s"/.exec(JSON.stringify(body ?? null))?.[1]
-  return delay === undefined ? exhaustedMs(headers) : Number(delay) * 1_000
+  return delay === undefined ? exhaustedMs(provider, { headers, body: body ?? null }) : Number(delay) * 1_000
 }
 
 function parse(text: string): Json | undefined {
@@ -192,50 +245,3 @@ function parse(text: string): Json | undefined {
     return undefined
   }
 }
-
-type Headers = { readonly [name: string]: string | string[] | undefined }
-
-/** Headers in which providers report limits: the limit, what is left of it, and when there is more again. */
-const limitHeaders: readonly { limit: string; remaining: string; reset: string }[] = [
-  ...['requests', 'tokens'].map((kind) => ({
-    limit: `x-ratelimit-limit-${kind}`,
-    remaining: `x-ratelimit-remaining-${kind}`,
-    reset: `x-ratelimit-reset-${kind}`,
-  })),
-  ...['requests', 'tokens', 'input-tokens', 'output-tokens'].map((kind) => ({
-    limit: `anthropic-ratelimit-${kind}-limit`,
-    remaining: `anthropic-ratelimit-${kind}-remaining`,
-    reset: `anthropic-ratelimit-${kind}-reset`,
-  })),
-]
-
-/** Returns the time for which nothing is left, in milliseconds; undefined where something is. `now` is Unix milliseconds. */
-export function exhaustedMs(headers: Headers, now: () => number = Date.now): number | undefined {
-  let longest: number | undefined
-  for (const { limit, remaining, reset } of limitHeaders) {
-    // A provider without a limit sends 0 of 0.
-    if (headers[remaining] !== '0' || headers[limit] === '0') continue
-    const ms = waitIn(headers[reset], now)
-    if (ms !== undefined && ms > 0) longest = Math.min(maxMs, Math.max(ms, longest ?? 0))
-  }
-  return longest
-}
-
-/** Reads a wait such as `2m59.5s`, seconds, or a time. Milliseconds. */
-function waitIn(text: string | string[] | undefined, now: () => number): number | undefined {
-  if (typeof text !== 'string') return undefined
-  if (/^\d+(\.\d+)?$/.test(text)) return Number(text) < maxSeconds ? Number(text) * 1_000 : undefined
-  if (/^(\d+(\.\d+)?(ms|d|h|m|s))+$/.test(text)) {
-    const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|d|h|m|s)/g)]
-    return parts.reduce((sum, [, count, unit = '']) => sum + Number(count) * (unitMs[unit] ?? 0), 0)
-  }
-  const at = Date.parse(text)
-  return Number.isNaN(at) ? undefined : at - now()
-}
-
-const unitMs: { readonly [unit: string]: number } = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-
-const maxMs = 86_400_000
-
-/** Maximum wait: larger numbers are not waits, but times of one kind or another. Seconds. */
-const maxSeconds = 10_000_000

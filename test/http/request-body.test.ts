@@ -116,7 +116,7 @@ describe('the characters of a body', () => {
     expect(echoed(await send(bytes))).toBe('a\ufffd\ufffdb')
   })
 
-  test.each(['iso-8859-1', 'us-ascii', 'utf8', 'utf-9'])('%s → 415', async (charset) => {
+  test.each(['iso-8859-1', 'us-ascii', 'utf-9'])('%s → 415', async (charset) => {
     const refused = await send(Buffer.from(text), `${json}; charset=${charset}`)
     expect([refused.status, JSON.parse(refused.text).error.message]).toEqual([
       415,

@@ -112,7 +112,8 @@ describe.skipIf(recordingsMissing)('recorded exchanges', () => {
     const reply = (await answer.json()) as { results: object; id: string }
     expect(replay.provider.received.at(-1)?.body).toEqual(body)
     if (response.status === 200) expect(reply).toMatchObject({ id: response.body.id, results: response.body.results })
-    else expect([answer.status, reply]).toMatchObject([502, { error: { origin: 'provider', code: 'invalid_api_key' } }])
+    else
+      expect([answer.status, reply]).toMatchObject([502, { error: { origin: 'provider', code: 'provider_refused' } }])
     await replay.end()
   })
 })

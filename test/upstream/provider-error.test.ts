@@ -6,6 +6,7 @@ import { errorFor } from '../../src/upstream/provider-error.ts'
 const provider = {
   slug: 'acme',
   auth: { scheme: 'bearer', secret: 'sk-1' },
+  errorHeaders: ['x-amzn-errortype'],
   headers: { 'x-api-key': 'hdr-secret-2', 'x-version': '2024-01-01' },
   errors: { ThrottlingException: 'rate_limited', 'too long': 'context_length', 418: 'content_blocked' },
 } as unknown as Provider

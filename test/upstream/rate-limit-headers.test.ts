@@ -1,7 +1,22 @@
 import { expect, test } from 'vitest'
-import { exhaustedMs } from '../../src/upstream/provider-error.ts'
+import { exhaustedMs } from '../../src/upstream/rate-limit-headers.ts'
 
 const now = Date.parse('2026-11-23T04:00:00Z')
+const named = (kind: string, limit: string, remaining: string, reset: string) => ({
+  limit: limit.replace('*', kind),
+  remaining: remaining.replace('*', kind),
+  reset: reset.replace('*', kind),
+})
+const provider = {
+  rateLimits: [
+    ...['requests', 'tokens'].map((kind) =>
+      named(kind, 'x-ratelimit-limit-*', 'x-ratelimit-remaining-*', 'x-ratelimit-reset-*'),
+    ),
+    ...['requests', 'output-tokens'].map((kind) =>
+      named(kind, 'anthropic-ratelimit-*-limit', 'anthropic-ratelimit-*-remaining', 'anthropic-ratelimit-*-reset'),
+    ),
+  ],
+}
 const x = (remaining: string, reset: string, kind = 'requests', limit = '100') => ({
   [`x-ratelimit-limit-${kind}`]: limit,
   [`x-ratelimit-remaining-${kind}`]: remaining,
@@ -22,8 +37,10 @@ test.each([
   [anthropic('0', '2026-11-23T04:00:30Z'), 30_000],
   [anthropic('0', '2026-11-23T04:00:10Z', 'output-tokens'), 10_000],
   [x('0', '400h'), 86_400_000],
+  [x('0', String(now / 1_000 + 40)), 40_000],
+  [x('0', String(now + 50_000)), 50_000],
 ])('%j: nothing is left for %i ms', (headers, ms) => {
-  expect(exhaustedMs(headers, () => now)).toBe(ms)
+  expect(exhaustedMs(provider, { headers }, () => now)).toBe(ms)
 })
 
 test.each([
@@ -36,5 +53,5 @@ test.each([
   [anthropic('0', '2026-11-23T03:59:00Z')],
   [{ 'x-ratelimit-remaining-requests': '0' }],
 ])('%j: something is left, or nobody knows', (headers) => {
-  expect(exhaustedMs(headers, () => now)).toBeUndefined()
+  expect(exhaustedMs(provider, { headers }, () => now)).toBeUndefined()
 })

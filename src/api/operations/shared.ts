@@ -15,6 +15,19 @@ export function jsonOf(body: OperationBody): JsonObject {
   return body.json
 }
 
+/** Models that a message may name as an example. */
+const examples: { readonly [operation in Operation]: string } = {
+  embed: 'openai/text-embedding-3-small',
+  image: 'openai/gpt-image-2',
+  image_edit: 'openai/gpt-image-2',
+  speech: 'openai/gpt-4o-mini-tts',
+  transcribe: 'openai/gpt-4o-transcribe',
+  decide: 'demo/judge',
+  complete: 'mistral/codestral-latest',
+  rerank: 'cohere/rerank-v4.0-pro',
+  moderate: 'openai/omni-moderation-latest',
+}
+
 /** A request of checked fields; members of the body that none of them has the name of are unread. */
 export function readFields(
   operation: Operation,
@@ -26,7 +39,7 @@ export function readFields(
   }: Pick<OperationRequest, 'fields' | 'stream'> & Partial<Pick<OperationRequest, 'files'>>,
 ): OperationRequest {
   const named = body.model ?? firstModel(body)
-  const model = required(named, 'model', 'the name of a model, such as openai/text-embedding-3-small', filledText)
+  const model = required(named, 'model', `the name of a model, such as ${examples[operation]}`, filledText)
   const user = optional(body.user, 'user', text)
   const requesty = optional(body.requesty, 'requesty', object)
   const routing = readRouting(body)

@@ -1,4 +1,4 @@
-import { catalogue, type RouterError } from '../../core/errors.ts'
+import { catalogue, type ErrorCode, type RouterError, writtenMessage } from '../../core/errors.ts'
 import type { JsonObject } from '../../core/json.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import { type ReplyFacts, type StreamFacts, type StreamWriter, writeEvent } from '../client-api.ts'
@@ -24,8 +24,8 @@ export function openStream(request: NeutralRequest, { model, id }: StreamFacts):
     heldIds: () => heldIds({ ...editor.response, output: editor.output }),
     fail(error) {
       const { response, output, sequence } = editor
-      const { message, router } = error
-      const members = { error: { code: codeOf(error), message }, ...(router && { router }) }
+      const { router } = error
+      const members = { error: { code: codeOf(error), message: messageOf(error) }, ...(router && { router }) }
       if (!response) return writer.fail(members)
       const failed = { ...response, status: 'failed', output, ...members }
       return writeEvent({ type: 'response.failed', sequence_number: sequence, response: failed })
@@ -34,14 +34,29 @@ export function openStream(request: NeutralRequest, { model, id }: StreamFacts):
   }
 }
 
-/** Clients act on these codes: the provider's own where this API defines it, else the one that fits the error. */
+/** Clients act on these codes: those of errors that they know, the provider's own where this API defines it, else one by the status. */
 function codeOf({ code, providerCode }: RouterError): string {
+  const word = words[code]
+  if (word !== undefined) return word
   if (providerCode !== undefined && codes.has(providerCode)) return providerCode
-  if (code === 'context_length') return 'context_length_exceeded'
-  if (code === 'quota_exhausted' || code === 'budget_exhausted') return 'insufficient_quota'
   const { status } = catalogue[code]
-  if (status === 429) return 'rate_limit_exceeded'
-  return status === 400 ? 'invalid_prompt' : 'server_error'
+  return status >= 400 && status < 500 ? 'invalid_prompt' : 'server_error'
+}
+
+/** Returns the message of an error; clients read from it how long to wait, as a stream has no header for that. */
+function messageOf(error: RouterError): string {
+  const message = writtenMessage(error)
+  const { code, retryAfterMs } = error
+  if (code !== 'rate_limited' || retryAfterMs === undefined || /try again in/i.test(message)) return message
+  return `${message} Please try again in ${Math.ceil(retryAfterMs / 100) / 10}s.`
+}
+
+/** The codes on which clients compact a conversation, wait or stop. */
+const words: { readonly [code in ErrorCode]?: string } = {
+  context_length: 'context_length_exceeded',
+  rate_limited: 'rate_limit_exceeded',
+  quota_exhausted: 'insufficient_quota',
+  budget_exhausted: 'insufficient_quota',
 }
 
 /** The codes of failed responses that OpenAI documents, and others that it sends. */
@@ -49,6 +64,8 @@ const codes: ReadonlySet<string> = new Set([
   'server_error',
   'rate_limit_exceeded',
   'insufficient_quota',
+  'server_is_overloaded',
+  'slow_down',
   'context_length_exceeded',
   'invalid_prompt',
   'data_residency_mismatch',

@@ -49,7 +49,8 @@ export function findTargets<Read extends ReadCall>(
 
 /** Returns a check of whether the catalog lists a target by its name: an entry for all names does not. */
 function catalogedIn({ identify }: FindingServices['directory']): (target: Target) => boolean {
-  return ({ provider: { slug }, entry }) => entry !== undefined && entry !== identify(slug, anyModel)?.entry
+  return ({ provider: { slug }, entry, isUnknown }) =>
+    entry !== undefined && !isUnknown && entry !== identify(slug, anyModel)?.entry
 }
 
 /** Resolves the names of a call, whatever it costs and says. Throws RouterError 400, 403, 404. */

@@ -68,7 +68,7 @@ type BodyReader = {
 /** Returns the reader of a body. Most bodies are plain UTF-8; compressed ones and those in UTF-16 or UTF-32 are left to Express. */
 function readerOf(request: IncomingMessage, response: Response, limitBytes: number): BodyReader {
   const { 'content-encoding': coding = 'identity', 'content-type': type = '' } = request.headers
-  const charset = /;\s*charset\s*=\s*"?([^\s;"]*)/i.exec(type)?.[1] ?? 'utf-8'
+  const charset = /;\s*charset\s*=\s*"?([^\s;"]*)/i.exec(type)?.[1]?.replace(/^utf8$/i, 'utf-8') ?? 'utf-8'
   if (!/^utf-/i.test(charset)) {
     throw new RouterError('unsupported_media_type', `The body cannot be read: unsupported charset "${charset}"`)
   }

@@ -47,6 +47,8 @@ export function bareProvider({ name, layer }: Dialect): Provider {
     ...(chat && { chat }),
     ...(hasAny(endpoints) && { operations: endpoints }),
     errors: layer.errors,
+    errorHeaders: layer.errorHeaders,
+    rateLimits: layer.rateLimits,
     traits: layer.traits,
     unknownModels: 'pass',
     models: {},

@@ -5,10 +5,11 @@ import { maxNameLength } from '../../core/names.ts'
 import type { Operation } from '../../core/operation.ts'
 import type { Finish } from '../../core/reply.ts'
 import type { Api, NeutralRequest, TargetFacts } from '../../core/request.ts'
+import { durationMs } from '../../core/time.ts'
 import type { Mapping } from '../../mapping/mapping.ts'
 import type { Problem } from '../check/problem.ts'
 import { checkSchema } from '../check/schema.ts'
-import type { ModelListing, Trait } from '../provider.ts'
+import type { ModelListing, RateLimitHeaders, Trait } from '../provider.ts'
 import { type ChatFile, type HistoryFile, type PartialChat, readChat, readHistory } from './chat-layer.ts'
 import { type LimitsFile, readLimits } from './family-limits.ts'
 import { type Around, MappingReader } from './mapping-reader.ts'
@@ -45,6 +46,8 @@ export type Layer = {
   /** Fields of requests that change who serves, what it costs or what is kept. */
   restricted: readonly RestrictedField[]
   errors: { [name: string]: ErrorCode }
+  errorHeaders: readonly string[]
+  rateLimits: readonly RateLimitHeaders[]
   traits: Trait[]
   examples: Example[]
   /** The place of each mapping in the file, and the texts that it was made of. */
@@ -99,6 +102,8 @@ export type LayerFile = {
     [operation in Operation]?: OperationFile | boolean
   }
   errors?: { [name: string]: ErrorCode }
+  error_headers?: string[]
+  rate_limits?: RateLimitFile[]
   restricted?: { [name: string]: RestrictedFile }
   traits?: { match: string; facts?: Trait['facts']; limits?: LimitsFile; history?: HistoryFile }[]
   examples?: Example[]
@@ -120,6 +125,8 @@ export function readLayer(source: Source, around: Around = {}): { layer: Layer; 
     source,
     headers: file.headers ?? {},
     errors: file.errors ?? {},
+    errorHeaders: (file.error_headers ?? []).map((name) => name.toLowerCase()),
+    rateLimits: (file.rate_limits ?? []).map(readRateLimit),
     groups: file.groups ?? {},
     restricted: readRestricted(reader, file.restricted ?? {}),
     traits: readTraits(reader, file.traits ?? []),
@@ -142,6 +149,19 @@ export function readLayer(source: Source, around: Around = {}): { layer: Layer; 
   return { layer, problems: reader.problems }
 }
 
+type RateLimitFile = { limit?: string; remaining: string; reset?: string; window?: string; in?: string }
+
+function readRateLimit({ limit, remaining, reset, window, in: place }: RateLimitFile): RateLimitHeaders {
+  const windowMs = window === undefined ? undefined : durationMs(window)
+  return {
+    remaining: remaining.toLowerCase(),
+    ...(limit !== undefined && { limit: limit.toLowerCase() }),
+    ...(reset !== undefined && { reset: reset.toLowerCase() }),
+    ...(windowMs !== undefined && { windowMs }),
+    ...(place !== undefined && { in: place.split('.') }),
+  }
+}
+
 type ListingFile = Pick<ModelListing, 'path'> & Partial<ModelListing>
 
 /** Checks whether a file is a manifest or a variant in it: both state what a provider has, a dialect how to talk to it. */
@@ -157,6 +177,8 @@ export function sharedTraits(source: Source): Layer {
     source,
     headers: {},
     errors: {},
+    errorHeaders: [],
+    rateLimits: [],
     groups: {},
     restricted: [],
     traits,

@@ -17,6 +17,7 @@ import {
   resolveReferences,
   type Surroundings,
   type TimeoutsFile,
+  type UnknownModelsFile,
 } from './references.ts'
 import type { Source } from './source.ts'
 import { loadVariants } from './variants.ts'
@@ -55,7 +56,7 @@ export function loadManifest(source: Source, around: Surroundings): { loaded?: L
   const resolved = resolveReferences(source, file, layers, around)
   problems.push(...resolved.problems)
   if (hasErrors(problems)) return { problems }
-  const { errors, traits, restricted } = merge(layers)
+  const { headers: _headers, restricted, ...tables } = merge(layers)
   const sameAs = layers.findLast((one) => one.sameAs)?.sameAs
   const others = besideChat(layers)
   problems.push(...formatProblems(source, others, sameAs))
@@ -71,10 +72,9 @@ export function loadManifest(source: Source, around: Surroundings): { loaded?: L
     ...(chat && { chat }),
     ...(hasAny(operations.endpoints) && { operations: operations.endpoints }),
     ...others,
-    errors,
-    traits,
+    ...tables,
     ...(restricted.length > 0 && { restricted }),
-    unknownModels: around.settings?.value.unknown_models ?? file.unknown_models ?? 'refuse',
+    ...unknownModelsOf(around.settings?.value.unknown_models ?? file.unknown_models ?? around.unknownModels),
     ...(modelIds && { modelIds }),
     ...(file.idempotency !== undefined && { idempotency: file.idempotency.toLowerCase() }),
     ...(file.reports && { reports: new Set(file.reports) }),
@@ -130,6 +130,13 @@ function formatProblems(
 }
 
 const formats = { count: ['messages', 'responses'], compact: ['responses'] } as const
+
+function unknownModelsOf(file: UnknownModelsFile = 'refuse'): Pick<Provider, 'unknownModels' | 'unknownEntry'> {
+  const { pass, price } = typeof file === 'string' ? { pass: file === 'pass', price: undefined } : file
+  if (!pass || price === undefined) return { unknownModels: pass ? 'pass' : 'refuse' }
+  const { unknown } = readEntries({ unknown: { api: 'chat', also: ['embedding', 'completion'], pricing: price } })
+  return { unknownModels: 'pass', ...(unknown && { unknownEntry: unknown }) }
+}
 
 function limitsOf(limits: ProviderSettings['limits']): Pick<Provider, 'limits'> {
   return limits ? { limits: { queue: defaultQueue, ...limits } } : {}

@@ -18,9 +18,12 @@ export type ProviderSettings = {
   headers?: { [name: string]: string }
   timeouts?: TimeoutsFile
   limits?: { concurrent: number; queue?: number }
-  unknown_models?: Provider['unknownModels']
+  unknown_models?: UnknownModelsFile
   models?: WrittenEntries
 }
+
+/** Handling of models that no catalog lists, as files write it: refused, passed on, or passed on at a price in USD per token. */
+export type UnknownModelsFile = 'refuse' | 'pass' | { pass: boolean; price?: { input: number; output?: number } }
 
 /** Limits as files write them. */
 export type TimeoutsFile = {
@@ -70,6 +73,8 @@ export type Surroundings = {
   /** All manifests by slug, for those that share models or traits; without it what they share is not known. */
   manifests?: Names<Source>
   settings?: { value: ProviderSettings; problemAt(path: Path, message: string): Problem }
+  /** Handling of models that no catalog lists, for providers that do not define it. */
+  unknownModels?: UnknownModelsFile
   /** Additions of plugins. */
   extensions?: Extensions
 }

@@ -55,7 +55,16 @@ function loadVariant(manifest: Manifest, said: VariantFile, source: Source) {
   const isLost = !chat && base.chat && !hasAny(operations.endpoints)
   if (hasErrors(problems) || isLost) return { problems }
   const sameAs = layers.findLast((one) => one.sameAs)?.sameAs
-  const { sameAs: _sameAs, count: _count, compact: _compact, chat: _chat, operations: _operations, ...rest } = base
+  const {
+    sameAs: _sameAs,
+    count: _count,
+    compact: _compact,
+    chat: _chat,
+    operations: _operations,
+    errorHeaders: _errorHeaders,
+    rateLimits: _rateLimits,
+    ...rest
+  } = base
   const provider: Provider = {
     ...rest,
     ...resolved.values,
@@ -107,7 +116,9 @@ function addressOf({ base_url }: VariantFile): Pick<VariantFile, 'base_url'> {
   return base_url === undefined ? {} : { base_url }
 }
 
-function mergedTables(layers: readonly Layer[]): Pick<Provider, 'errors' | 'traits' | 'restricted'> {
-  const { errors, traits, restricted } = merge(layers)
-  return { errors, traits, ...(restricted.length > 0 && { restricted }) }
+type MergedTables = Pick<Provider, 'errors' | 'errorHeaders' | 'rateLimits' | 'traits' | 'restricted'>
+
+function mergedTables(layers: readonly Layer[]): MergedTables {
+  const { headers: _headers, restricted, ...tables } = merge(layers)
+  return { ...tables, ...(restricted.length > 0 && { restricted }) }
 }

@@ -175,12 +175,13 @@ export function reportedFailureOf(error: unknown): ProviderFailure | undefined {
   if (error === undefined || error === null || error === false) return undefined
   if (typeof error === 'string') return { message: error || unspecified }
   if (!isObject(error)) return { code: String(error), message: unspecified }
-  const { status, code, message, retryable } = error
+  const { status, code, message, param, retryable } = error
   return {
     ...(typeof status === 'number' && { status }),
     ...(code !== undefined &&
       code !== null && { code: typeof code === 'object' ? JSON.stringify(code) : String(code) }),
     message: messageOf(message),
+    ...(typeof param === 'string' && param !== '' && { param }),
     ...(typeof retryable === 'boolean' && { retryable }),
   }
 }

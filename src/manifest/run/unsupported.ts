@@ -93,6 +93,8 @@ export function namesInRequest(names: readonly string[], request: NeutralRequest
 export function demanding(names: readonly string[], request: NeutralRequest): string[] {
   return names.flatMap((name) => {
     if (undemanding[name]?.(request[name as keyof NeutralRequest])) return []
+    // The metadata of this API, which the router records.
+    if (name === 'user' && request.origin.api === 'messages') return []
     // An earlier call of a custom tool is sent as a function call.
     if (name === 'tools.custom' && !matches(request.tools, ['custom'])) return []
     if (name === 'tools.strict' && !request.tools?.some((tool) => 'strict' in tool && tool.strict)) return []

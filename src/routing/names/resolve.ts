@@ -88,7 +88,7 @@ export function resolve(
   const exclusions: (Exclusion & { id: string })[] = []
   let notAllowed: Exclusion | undefined
   for (const id of named.ids) {
-    const found = targetOf(id, directory, request)
+    const found = targetOf(id, directory, { request, apis })
     if ('message' in found) {
       exclusions.push({ ...found, id })
       continue
@@ -142,7 +142,7 @@ function lookUp(model: string, directory: Directory, scope: Scope | undefined): 
 function targetOf(
   id: string,
   { providers, identify }: Directory,
-  request: NeutralRequest | undefined,
+  { request, apis }: { request: NeutralRequest | undefined; apis: readonly string[] | undefined },
 ): Target | Exclusion {
   const { provider: slug = '', model = '' } = splitModel(id) ?? {}
   const serving = providers.get(slug)
@@ -156,12 +156,19 @@ function targetOf(
   }
   if (!provider.chat && !provider.operations) return unable(provider, 'endpoints')
   if (!known && provider.unknownModels === 'refuse') {
-    return exclusion(`The provider '${slug}' has no model '${model}' in the catalog. GET /v1/models lists the models.`)
+    const message = `The provider '${slug}' has no model '${model}' in the catalog. GET /v1/models lists the models.`
+    return exclusion(`${message} An operator lets callers use others with the setting unknown_models: pass.`)
   }
-  if (!known) return { provider, model }
+  if (!known) return { provider, model, isUnknown: true, ...unknownEntryOf(provider, apis) }
   const { entry, is } = known
   if (isShutDown(entry, Date.now())) return exclusion(shutdownMessage(id, entry))
   return { provider, model: known.model, entry, ...(is !== known.model && { is }) }
+}
+
+/** Returns the operator's price of models that no catalog lists, for endpoints whose usage is tokens. */
+function unknownEntryOf({ unknownEntry }: Provider, apis: readonly string[] = []): Pick<Target, 'entry'> {
+  if (!unknownEntry || exclusionByApi({ id: '', entry: unknownEntry }, apis)) return {}
+  return { entry: unknownEntry }
 }
 
 /** Returns the error for a name without targets: that of the first one which is not allowed; its message combines the reasons. */

@@ -33,6 +33,9 @@ export function exclusionOf(
 ): Exclusion | undefined {
   if (!scope) return undefined
   const { approvedModels, dataRules } = scope.rules
+  if (approvedModels && canonical(candidate.id, candidate.identify) === undefined) {
+    return notFound(`The model '${candidate.id}' is in no catalog, and this organization may use approved models only.`)
+  }
   if (approvedModels && !lists(approvedModels, candidate)) {
     return notFound(`The model '${candidate.id}' is not approved for this organization.`)
   }
@@ -49,7 +52,10 @@ export function exclusionForEu({ id, entry }: Candidate): Exclusion | undefined 
 }
 
 /** Returns why a model cannot be called at an endpoint for models of this API; models that the catalog does not know may be of any API. */
-export function exclusionByApi({ id, entry }: Candidate, apis: readonly string[] | undefined): Exclusion | undefined {
+export function exclusionByApi(
+  { id, entry }: Pick<Candidate, 'id' | 'entry'>,
+  apis: readonly string[] | undefined,
+): Exclusion | undefined {
   if (apis === undefined || entry === undefined) return undefined
   if ([entry.api, ...(entry.also ?? [])].some((api) => apis.includes(api))) return undefined
   const endpoint = endpoints[entry.api]
