@@ -3,7 +3,7 @@ import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { type CatalogFile, readList } from '../src/catalog/read-list.ts'
-import { isShutDown, type ModelEntry, type PricingTier } from '../src/core/models/model.ts'
+import { isRetired, type ModelEntry, type PricingTier } from '../src/core/models/model.ts'
 import { checkSchema } from '../src/manifest/check/schema.ts'
 import { readSource } from '../src/manifest/read/source.ts'
 import { tariffOf } from '../src/money/rates.ts'
@@ -19,7 +19,7 @@ type File = { provider: string; defaults?: Partial<ModelEntry>; models: { [id: s
 /** All entries of a file, as they are used, but of models that are shut down: nothing else is said of them. */
 function entriesOf(value: unknown): { id: string; entry: ModelEntry }[] {
   const all = Object.entries(readList(value as CatalogFile).models).map(([id, entry]) => ({ id, entry }))
-  return all.filter(({ entry }) => !isShutDown(entry, Date.now()))
+  return all.filter(({ entry }) => !isRetired(entry, Date.now()))
 }
 
 /** The facts that every entry has, whatever its model does. */
@@ -158,7 +158,7 @@ describe.each(sources)('$file', (source) => {
 
   test('names successors that are there', () => {
     const { models } = readList(source.value as CatalogFile)
-    const gone = Object.entries(models).filter(([, entry]) => isShutDown(entry, Date.now()))
+    const gone = Object.entries(models).filter(([, entry]) => isRetired(entry, Date.now()))
     for (const [id, { successor }] of gone) {
       if (successor !== undefined)
         expect(

@@ -39,6 +39,8 @@ export type Provider = {
   errors: Record<string, ErrorCode>
   traits: Trait[]
   unknownModels: 'refuse' | 'pass'
+  /** Decides for its models whether those that are retired are refused; otherwise the operator's setting for all providers does. */
+  refuseRetired?: boolean
   /** Rules for comparing ids of models, where that is not letter by letter. */
   modelIds?: ModelIds
   models: Record<string, ModelEntry>

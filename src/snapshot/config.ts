@@ -60,6 +60,8 @@ export type Config = {
   budget: { defaultOutputTokens: number; abandoned: 'prompt' | 'nothing'; usageWaitMs: number }
   /** Settings of providers by slug, in the form of manifests; their references are resolved together with the manifest. */
   providers: { [slug: string]: ProviderSettings }
+  /** True if models are refused from the day on for which their provider has announced their retirement. */
+  refuseRetired: boolean
   /** Managed policies, by id. */
   policies: ReadonlyMap<string, Policy>
   /** Settings of organizations, by id. */
@@ -108,6 +110,7 @@ type ConfigFile = {
   } | null
   budget?: { default_output_tokens?: number; abandoned?: 'prompt' | 'nothing'; wait_for_usage?: string } | null
   providers?: { [slug: string]: ProviderSettings | null } | null
+  refuse_retired?: boolean
   policies?: { [id: string]: PolicyFile } | null
   organizations?: { [id: string]: { resources?: 'open' | string[] } | null } | null
   routing?: RoutingFile | null
@@ -219,6 +222,7 @@ function configOf(path: string, file: ConfigFile): Config {
       usageWaitMs: ms(file.budget?.wait_for_usage) ?? 10_000,
     },
     providers: Object.assign(Object.create(null), Object.fromEntries(settings)),
+    refuseRetired: file.refuse_retired ?? false,
     policies: policiesOf(file.policies ?? {}),
     organizations: new Map(
       Object.entries(file.organizations ?? {}).map(([id, settings]) => [id, { resources: settings?.resources ?? [] }]),

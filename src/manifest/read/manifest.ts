@@ -74,7 +74,7 @@ export function loadManifest(source: Source, around: Surroundings): { loaded?: L
     errors,
     traits,
     ...(restricted.length > 0 && { restricted }),
-    unknownModels: around.settings?.value.unknown_models ?? file.unknown_models ?? 'refuse',
+    ...refusalsOf(file, around.settings?.value),
     ...(modelIds && { modelIds }),
     ...(file.idempotency !== undefined && { idempotency: file.idempotency.toLowerCase() }),
     ...(file.reports && { reports: new Set(file.reports) }),
@@ -91,6 +91,18 @@ export function loadManifest(source: Source, around: Surroundings): { loaded?: L
   layer.variants = variants.layers
   const loaded = { provider: { ...provider, variants: variants.variants }, source, files: filesOf(layers), layers }
   return { loaded, problems }
+}
+
+/** Returns which models are refused although their name is one of the provider's. */
+function refusalsOf(
+  file: ManifestFile,
+  over: ProviderSettings = {},
+): Pick<Provider, 'unknownModels' | 'refuseRetired'> {
+  const refuseRetired = over.refuse_retired ?? file.refuse_retired
+  return {
+    unknownModels: over.unknown_models ?? file.unknown_models ?? 'refuse',
+    ...(refuseRetired !== undefined && { refuseRetired }),
+  }
 }
 
 function slugProblems(source: Source, slug: string): Problem[] {
