@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import type { Access } from '../access/keys.ts'
 import type { OrganizationCache } from '../access/organizations.ts'
 import { openConversations } from '../call/open/conversations.ts'
@@ -106,6 +107,7 @@ export function openCallServer(parts: CallServerParts, started: AsyncDisposableS
     admission: { ...parts.admission, speedOf: (target) => measurements.tokensPerSecond(target) },
     gate: limiter,
     routing,
+    onRetired: retiredNotice(logOf(log, 'routing')),
   })
   const running = new RunningRequests()
   parts.plugins.presentCallsEnd = () => running.presentEnded().then(() => ofPlugins.records.idle(recordsMs))
@@ -144,6 +146,19 @@ export function openCallServer(parts: CallServerParts, started: AsyncDisposableS
     },
   }
 }
+
+/** Returns a function that logs, once for each model, that a retired one is still called. */
+function retiredNotice(log: Log): NonNullable<Services['onRetired']> {
+  const known = new LRUCache<string, true>({ max: maxRetiredNotices })
+  return ({ model, shutdown, successor }) => {
+    if (known.has(model)) return
+    known.set(model, true)
+    log.warn({ model, shutdown, ...(successor !== undefined && { successor }) }, 'a retired model is called')
+  }
+}
+
+/** Number of retired models whose notices are remembered: after that many others, a model may be named again. */
+const maxRetiredNotices = 1_000
 
 /** Returns a function that logs which provider does not accept the credential that the router has for it. */
 function refusedCredential(log: Log): NonNullable<HealthOptions['onRefused']> {
@@ -211,7 +226,13 @@ function servicesOf(
   const servicesIn = ({ providers, catalog, config, plugins }: Snapshot): Services => ({
     ...lasting,
     ...(plugins.length > 0 && { plugins: { ...ofPlugins, loaded: plugins } }),
-    directory: { providers, identify: catalog.identify, managed: config.policies, routing: config.routing },
+    directory: {
+      providers,
+      identify: catalog.identify,
+      managed: config.policies,
+      routing: config.routing,
+      refuseRetired: config.refuseRetired,
+    },
     admission: { ...lasting.admission, ...config.budget },
     resources: openAccountResources(config.organizations, { held: lasting.held, organizations }),
     media: { fetchMedia: openFetcher(config.media), settings: config.media },

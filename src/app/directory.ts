@@ -14,6 +14,7 @@ export function directoryOf(snapshot: Snapshot): ModelDirectory & Listable {
     identify: catalog.identify,
     managed: config.policies,
     routing: config.routing,
+    refuseRetired: config.refuseRetired,
     plugins: plugins.map(({ name }) => name),
   }
   const places = () => new Set([...commonPlaces, ...catalog.list().flatMap(({ entry }) => entry.geolocation ?? [])])

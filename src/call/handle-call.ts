@@ -21,7 +21,7 @@ import { requireKnownFields } from './open/request-bounds.ts'
 import { recordedFor } from './open/tags.ts'
 import { orderedByPlugins } from './plugins/plugin-targets.ts'
 import { pluginsFor, withPlugins } from './plugins/with-plugins.ts'
-import { attemptHeaders } from './reply/attempt-headers.ts'
+import { attemptHeaders, retiredTarget } from './reply/attempt-headers.ts'
 import { earlyReply } from './reply/early-reply.ts'
 import { giveUp, otherTargets } from './reply/other-targets.ts'
 import { findTargets, routeForModel } from './targets/find-targets.ts'
@@ -282,6 +282,8 @@ async function reply<Answer extends object>(
   const served = tried.error
     ? undefined
     : servedModel(tried.target, serving.reportedModel(tried as Answer), services.directory)
+  const retired = retiredTarget(tried.target)
+  if (retired) services.onRetired?.(retired)
   const headers = { ...admitted.admission.headers, ...attemptHeaders(tried, served) }
   let response: CallResponse | GoOn | undefined
   try {

@@ -117,6 +117,8 @@ export type Services = {
   ledger: CallLedger
   signatures: SignatureCache
   conversations: Conversations
+  /** Called when a model was asked whose announced retirement has come. */
+  onRetired?(notice: RetiredNotice): void
   /** The maximum number of fields of a request that its API does not have. */
   maxUnknownFields: number
   /** The maximum number of values in a request; the arguments of its calls may hold as many again. */
@@ -127,6 +129,9 @@ export type Services = {
   /** Plugins; missing where there are none. */
   plugins?: RouterPlugins
 }
+
+/** A retired model that a call has asked: its id for clients, the day of its retirement, and the model to call instead. */
+export type RetiredNotice = { model: string; shutdown: string; successor?: string }
 
 /** Limits, budget and ledger, as far as they decide whether a call may run. */
 export type AdmissionServices = {

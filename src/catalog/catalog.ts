@@ -1,4 +1,4 @@
-import { isShutDown, type ModelEntry } from '../core/models/model.ts'
+import type { ModelEntry } from '../core/models/model.ts'
 import { comparableId, exactIds, idInside, type ModelIds } from './model-ids.ts'
 
 /** The known models of all providers. */
@@ -7,7 +7,7 @@ export type Catalog = {
   find(provider: string, model: string): ModelEntry | undefined
   /** Returns the same as `find`, together with the purpose of its ids. */
   identify(provider: string, model: string): KnownModel | undefined
-  /** Returns every model once, in the order of the files, except those that were shut down before. */
+  /** Returns every model once, in the order of the files, retired ones included. */
   list(): readonly CatalogedModel[]
 }
 
@@ -44,13 +44,12 @@ export function createCatalog(
   }
   const readers = new Map<string, (model: string) => KnownModel | undefined>()
   const all: CatalogedModel[] = []
-  const now = Date.now()
   for (const [provider, models] of byProvider) {
     const ids = modelIds.get(provider) ?? exactIds
     const deployed = withDeployments(models, ids)
     readers.set(provider, identifier(deployed, ids))
     for (const [model, entry] of deployed) {
-      if (model !== anyModel && !isShutDown(entry, now)) all.push(Object.freeze({ provider, model, entry }))
+      if (model !== anyModel) all.push(Object.freeze({ provider, model, entry }))
     }
   }
   const identify: Catalog['identify'] = (provider, model) => readers.get(provider)?.(model)

@@ -1,4 +1,4 @@
-import { chatFacts, isShutDown, type ModelEntry, type PriceChange, type PricingTier } from '../core/models/model.ts'
+import { chatFacts, isRetired, type ModelEntry, type PriceChange, type PricingTier } from '../core/models/model.ts'
 import { hoursOf } from '../core/models/price-times.ts'
 import { parseTime } from '../core/time.ts'
 import { otherPrices } from './other-prices.ts'
@@ -168,7 +168,7 @@ const facts = ['created', ...chatFacts] as const
  */
 export function gapsIn(models: { readonly [model: string]: ModelEntry }, { priced }: { priced: boolean }): Finding[] {
   return Object.entries(models).flatMap(([model, entry]) => {
-    if (entry.api !== 'chat' || entry.is !== undefined || isShutDown(entry, Date.now())) return []
+    if (entry.api !== 'chat' || entry.is !== undefined || isRetired(entry, Date.now())) return []
     const missing: string[] = facts.filter((name) => entry[name] === undefined)
     const isPriced =
       entry.pricing === undefined ? !priced || entry.price_changes !== undefined : entry.pricing.length > 0

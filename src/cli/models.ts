@@ -16,6 +16,8 @@ export const help = `Lists the models that can be called, with capabilities and 
 
 Prices are current; price_changes in the JSON lists those of other times. In the table they are USD per million
 tokens, of the lowest tier; + means that there are more tiers.
+RETIRES is the day for which the provider has announced the end of a model. Models whose day has come can be called as long
+as the provider serves them, unless refuse_retired is set; clients do not see them in lists.
 SET names the environment variables without which a model cannot be called; clients do not see it until they are set.
 `
 
@@ -55,7 +57,7 @@ function asJson({ provider, model, entry, missing }: LoadedModel) {
 }
 
 function asTable(models: readonly LoadedModel[]): string {
-  const header = ['MODEL', 'API', 'CONTEXT', 'OUTPUT', 'IN $/M', 'CACHED $/M', 'OUT $/M', 'CAN', 'SET']
+  const header = ['MODEL', 'API', 'CONTEXT', 'OUTPUT', 'IN $/M', 'CACHED $/M', 'OUT $/M', 'CAN', 'RETIRES', 'SET']
   const rows = models.map(({ provider, model, entry, missing }) => {
     const [tier, ...more] = entry.pricing ?? []
     const price = (usd: number | null | undefined) => (typeof usd === 'number' ? perMillion(usd) : '')
@@ -68,6 +70,7 @@ function asTable(models: readonly LoadedModel[]): string {
       price(tier?.cached_price),
       price(tier?.output_price),
       abilities(entry),
+      entry.shutdown ?? '',
       missing.join(', '),
     ]
   })

@@ -52,6 +52,7 @@ const readableHeaders = [
   'x-router-model',
   'x-router-attempts',
   'x-router-dropped',
+  'x-router-retired',
   'x-router-cost',
   'x-router-cache',
   'x-router-audio-format',

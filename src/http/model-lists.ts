@@ -4,7 +4,7 @@ import { secretOf } from '../access/secrets.ts'
 import { messages } from '../api/messages/api.ts'
 import { type ListForm, listedIn, modelEntry, modelPage, pagedModel } from '../api/models/list.ts'
 import { RouterError } from '../core/errors.ts'
-import { isShutDown, type ModelEntry, nextShutdown, shutdownMessage } from '../core/models/model.ts'
+import { isRetired, type ModelEntry, nextRetirement, retiredMessage } from '../core/models/model.ts'
 import { type Period, pricePeriod } from '../core/models/price-times.ts'
 import { policyPrefix, splitModel } from '../core/names.ts'
 import { entryOfListed, type Listable, type Listed, listedModels, listedPolicies } from '../routing/names/listed.ts'
@@ -59,9 +59,9 @@ export function modelRoutes({ access, directory, rulesOf, now = Date.now }: Mode
       clientApiOf,
       answer: async (request) => {
         const id = [request.params.id].flat().join('/')
-        const models = await lists.models(scopeOf(request))
+        const models = await lists.callable(scopeOf(request))
         const found = models.find((model) => isCalled(model, id)) ?? findByAlias(models, id, directory())
-        if (!found) throw noModel(id, directory())
+        if (!found || isRefused(found, directory(), now())) throw noModel(id, directory())
         const write = speaksMessages(request) ? pagedModel : modelEntry
         return tagged(JSON.stringify(write(found.id, entryOfListed(found, now()))))
       },
@@ -71,6 +71,12 @@ export function modelRoutes({ access, directory, rulesOf, now = Date.now }: Mode
 
 /** The APIs, besides chat and decisions, whose models have a list. */
 const modalities = ['embedding', 'image', 'transcription', 'speech', 'rerank', 'moderation', 'completion']
+
+/** Checks whether calls of a model are refused because it is retired. */
+function isRefused({ id, entry }: Listed, { providers, refuseRetired }: Listable, at: number): boolean {
+  const provider = providers.get(splitModel(id)?.provider ?? '')
+  return (provider?.refuseRetired ?? refuseRetired ?? false) && isRetired(entry, at)
+}
 
 /** Checks whether a model has this id. Aliases and policies may be written with their prefix. */
 function isCalled(model: Listed, id: string): boolean {
@@ -88,7 +94,7 @@ function noModel(id: string, { findModel }: Listable): RouterError {
   const { provider, model = '' } = splitModel(id) ?? {}
   const known = provider === undefined ? undefined : findModel(provider, model)
   const message = known?.shutdown
-    ? shutdownMessage(id, known)
+    ? retiredMessage(id, known)
     : `There is no model '${id.slice(0, 100)}'. GET /v1/models lists them.`
   return new RouterError('model_not_found', message, { param: 'id' })
 }
@@ -109,16 +115,18 @@ function openLists(directory: () => Listable, now: () => number) {
     scope
       ? `${numberOf(directory())} ${numberOf(scope.rules)} ${accessText(scope.accessList)}`
       : `${numberOf(directory())}`
-  const models = async (scope: Scope | undefined): Promise<readonly Listed[]> => {
+  const callable = async (scope: Scope | undefined): Promise<readonly Listed[]> => {
     const key = keyOf(scope)
     const listing = known.get(key) ?? listedModels(directory(), scope)
     known.set(key, listing)
-    const listed = await listing.catch((thrown: unknown) => {
+    return await listing.catch((thrown: unknown) => {
       known.delete(key)
       throw thrown
     })
-    return listed.filter(({ entry }) => !isShutDown(entry, now()))
   }
+  // Lists are what people choose from: a retired model can be called, but is not offered.
+  const models = async (scope: Scope | undefined): Promise<readonly Listed[]> =>
+    (await callable(scope)).filter(({ entry }) => !isRetired(entry, now()))
   const cached = async (
     key: string,
     make: () => Promise<readonly Listed[]> | readonly Listed[],
@@ -139,6 +147,7 @@ function openLists(directory: () => Listable, now: () => number) {
     }
   }
   return {
+    callable,
     models,
     answer: (scope: Scope | undefined, form: ListForm): Promise<JsonAnswer> =>
       cached(`${JSON.stringify(form)} ${keyOf(scope)}`, () => models(scope), form),
@@ -165,7 +174,7 @@ async function writtenList(models: readonly Listed[], form: ListForm, at: number
   const answer = { text: Buffer.from(text), etag }
   const entries = [...new Set([...new Set(models.map(({ entry, targets }) => targets ?? entry))].flat())]
   const { from, until } = pricePeriod(entries, at)
-  return { answer, from, until: Math.min(until, nextShutdown(entries, at)) }
+  return { answer, from, until: Math.min(until, nextRetirement(entries, at)) }
 }
 
 /** Numbers objects by identity: rules and snapshots are replaced, never changed. */

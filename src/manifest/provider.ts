@@ -46,6 +46,8 @@ export type Provider = {
   unknownModels: 'refuse' | 'pass'
   /** Entry with the operator's price for models that no catalog lists. */
   unknownEntry?: ModelEntry
+  /** Decides for its models whether those that are retired are refused; otherwise the operator's setting for all providers does. */
+  refuseRetired?: boolean
   /** Rules for comparing ids of models, where that is not letter by letter. */
   modelIds?: ModelIds
   models: Record<string, ModelEntry>

@@ -1,3 +1,4 @@
+import { isRetired } from '../core/models/model.ts'
 import type { RoutingRules } from '../core/routing/rules.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import type { Explanation } from './explanation.ts'
@@ -40,7 +41,7 @@ export function chooseTargets(targets: Targets, choosing: Choosing, state: State
   const { rules, kept } = choosing
   if (targets.length === 1) return { targets, by: rules.sort }
   const earlier = kept && state.affinity.find(kept.key)
-  const sorted = rankedTargets(targets, { ...choosing, earlier }, state)
+  const sorted = retiredLast(targets, (some) => rankedTargets(some, { ...choosing, earlier }, state))
   const stays = keptTarget(sorted, { ...choosing, earlier }, state)
   const ordered = stays && stays !== sorted[0] ? [stays, ...sorted.filter((one) => one !== stays)] : sorted
   const bound = choosing.continues && ordered.filter(choosing.continues)
@@ -63,7 +64,18 @@ export function chooseTargets(targets: Targets, choosing: Choosing, state: State
 /** A call and the id of the target that served the one before. */
 type Known = Choosing & { earlier: string | undefined }
 
-function rankedTargets(targets: Targets, choosing: Known, state: State): readonly Target[] {
+/** Puts targets whose announced retirement has come behind the others: they answer only as long as their provider postpones it. */
+function retiredLast(
+  targets: readonly Target[],
+  sort: (targets: readonly Target[]) => readonly Target[],
+): readonly Target[] {
+  const now = Date.now()
+  const isPast = ({ entry }: Target) => entry !== undefined && isRetired(entry, now)
+  if (!targets.some(isPast)) return sort(targets)
+  return [...sort(targets.filter((one) => !isPast(one))), ...sort(targets.filter(isPast))]
+}
+
+function rankedTargets(targets: readonly Target[], choosing: Known, state: State): readonly Target[] {
   const { rank } = choosing
   if (!rank) return sortedTargets(targets, choosing, state)
   const ranks = Map.groupBy(targets, (target) => rank.get(target) ?? 0)
@@ -72,7 +84,7 @@ function rankedTargets(targets: Targets, choosing: Known, state: State): readonl
 }
 
 function sortedTargets(targets: readonly Target[], choosing: Known, state: State): readonly Target[] {
-  if (targets.length === 1) return targets
+  if (targets.length <= 1) return targets
   const { rules, weights, kept, earlier } = choosing
   // Every thread finds the same target for a key that it does not know yet.
   const units = kept && earlier === undefined ? unitsOf(kept.key) : (state.random ?? Math.random)

@@ -62,6 +62,8 @@ export type Config = {
   providers: { [slug: string]: ProviderSettings }
   /** Handling of models that no catalog lists, where a provider does not define it. */
   unknownModels: UnknownModelsFile
+  /** True if models are refused from the day on for which their provider has announced their retirement. */
+  refuseRetired: boolean
   /** Managed policies, by id. */
   policies: ReadonlyMap<string, Policy>
   /** Settings of organizations, by id. */
@@ -111,6 +113,7 @@ type ConfigFile = {
   budget?: { default_output_tokens?: number; abandoned?: 'prompt' | 'nothing'; wait_for_usage?: string } | null
   providers?: { [slug: string]: ProviderSettings | null } | null
   unknown_models?: UnknownModelsFile
+  refuse_retired?: boolean
   policies?: { [id: string]: PolicyFile } | null
   organizations?: { [id: string]: { resources?: 'open' | string[] } | null } | null
   routing?: RoutingFile | null
@@ -223,6 +226,7 @@ function configOf(path: string, file: ConfigFile): Config {
     },
     providers: Object.assign(Object.create(null), Object.fromEntries(settings)),
     unknownModels: file.unknown_models ?? 'refuse',
+    refuseRetired: file.refuse_retired ?? false,
     policies: policiesOf(file.policies ?? {}),
     organizations: new Map(
       Object.entries(file.organizations ?? {}).map(([id, settings]) => [id, { resources: settings?.resources ?? [] }]),

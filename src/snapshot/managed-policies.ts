@@ -1,4 +1,5 @@
 import type { Catalog } from '../catalog/catalog.ts'
+import { isRetired, retiredMessage } from '../core/models/model.ts'
 import { isEuropean, outsideEu, type Policy, policyIdProblem, splitModel, withoutCommonApi } from '../core/names.ts'
 import { hasNoWeight } from '../core/routing/policy-file.ts'
 import type { RoutingRules } from '../core/routing/rules.ts'
@@ -34,6 +35,7 @@ export function policyProblems(config: Config, source: Source, known: Known): Pr
       ...ofTargets,
       ...apiProblems(policy, source, known),
       ...regionProblems(policy, source, known),
+      ...retiredProblems(policy, source, known),
       ...timeProblems(policy.routing ?? {}, source, ['policies', id]),
       ...rulesProblems(policy, source, { ...known, routing: config.routing }),
     ]
@@ -63,6 +65,17 @@ function apiProblems({ id, targets }: Policy, source: Source, { catalog }: Known
   if (!one || !other) return []
   const message = `\`${other.target}\` has the API \`${other.api}\`, and \`${one.target}\` has \`${one.api}\`: all targets of a policy must have the same API`
   return [source.problem(['policies', id, 'targets', other.index], message)]
+}
+
+/** Finds targets whose announced retirement has come. */
+function retiredProblems({ id, targets }: Policy, source: Source, { catalog }: Known): Problem[] {
+  return targets.flatMap((target, index) => {
+    const { provider = '', model = '' } = splitModel(target) ?? {}
+    const entry = catalog.find(provider, model)
+    if (!entry || !isRetired(entry, Date.now())) return []
+    const message = `\`${target}\`: ${retiredMessage(target, entry)}`
+    return [{ ...source.problem(['policies', id, 'targets', index], message), severity: 'warning' as const }]
+  })
 }
 
 /** Finds the problems of regions: a name with `@eu` is a promise: without a target in the EU the policy could never serve a call. */

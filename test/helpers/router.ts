@@ -11,7 +11,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import OpenAI from 'openai'
-import { pino } from 'pino'
+import { type Logger, pino } from 'pino'
 import { type Router, startRouter } from '../../src/app/router.ts'
 import { openFileCache } from '../../src/manifest/read/file-cache.ts'
 import type { Source } from '../../src/manifest/read/source.ts'
@@ -113,6 +113,7 @@ export async function testRouter(
     threads?: number
     env?: NodeJS.ProcessEnv
     keepAliveMs?: number
+    log?: Logger
   } = {},
 ): Promise<TestRouter> {
   const { folder, put, configPath } = routerFolder(options)
@@ -120,7 +121,7 @@ export async function testRouter(
   const router = await startRouter({
     configPath,
     env: { ...options.env, INFERENCE_ROUTER_ADMIN_KEY: testKey },
-    log: pino({ level: 'silent' }),
+    log: options.log ?? pino({ level: 'silent' }),
     earlier: { known, cache },
     ...(options.keepAliveMs !== undefined && { keepAliveMs: options.keepAliveMs }),
   })

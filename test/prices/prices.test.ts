@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { isShutDown, type ModelEntry } from '../../src/core/models/model.ts'
+import { isRetired, type ModelEntry } from '../../src/core/models/model.ts'
 import { shippedModels } from '../money/catalog.ts'
 import { difference } from './differences.ts'
 import { comparedAt, modelsDevProviders, priceLists } from './price-lists.ts'
@@ -78,7 +78,7 @@ function* allModels(): Iterable<[id: string, provider: string, model: string, en
     const { defaults, models } = shippedModels(provider)
     for (const [id, own] of Object.entries(models)) {
       const entry = { ...defaults, ...own } as ModelEntry
-      if (isShutDown(entry, comparedAt.getTime())) continue
+      if (isRetired(entry, comparedAt.getTime())) continue
       for (const name of [id, ...(entry.aliases ?? [])]) yield [`${provider}/${name}`, provider, name, entry]
     }
   }

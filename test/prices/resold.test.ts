@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isShutDown, type ModelEntry } from '../../src/core/models/model.ts'
+import { isRetired, type ModelEntry } from '../../src/core/models/model.ts'
 import { shippedEntry, shippedModels } from '../money/catalog.ts'
 
 /** Models whose makers charge more for long prompts, and whose resellers do not, by the lists that know them. */
@@ -57,7 +57,7 @@ test.each([
 test('a model of OpenAI costs as much more with priority at Azure, where another list does not say otherwise', () => {
   const differing = entriesOf('azure').flatMap(({ id, entry }) => {
     const theirs = shippedModels('openai').models[id.slice('azure/'.length)]?.multipliers?.priority
-    return isShutDown(entry, Date.now()) || theirs === undefined || theirs === entry.multipliers?.priority ? [] : [id]
+    return isRetired(entry, Date.now()) || theirs === undefined || theirs === entry.multipliers?.priority ? [] : [id]
   })
   expect(differing).toEqual(['azure/gpt-5.5', 'azure/gpt-5.5-2026-04-23'])
 })

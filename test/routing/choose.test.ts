@@ -81,6 +81,25 @@ type Took = (slug: string) => { ms: number; fails?: boolean; tokens?: number; fo
 
 const share = (served: readonly string[], slug: string) => served.filter((one) => one === slug).length / served.length
 
+describe('retired targets', () => {
+  const retired = (slug: string): Target => ({ ...named(slug), entry: { api: 'chat', shutdown: '2026-10-16' } })
+  const later = { api: 'chat', shutdown: '2999-01-01' }
+
+  test.each(['order', 'price', 'weighted', 'latency'] as const)('come last, sorted among themselves, by %s', (sort) => {
+    const targets: Targets = [retired('x'), a, retired('y'), { ...b, entry: later }]
+    const costs: { [slug: string]: bigint } = { x: 1n, y: 2n, a: 3n, b: 4n }
+    const costAt = ({ provider }: Target) => costs[provider.slug]
+    const found = order(world(), { targets, sort, costAt }).split(' ')
+    expect(found.slice(0, 2).sort()).toEqual(['a', 'b'])
+    expect(found.slice(2).sort()).toEqual(['x', 'y'])
+    if (sort === 'order' || sort === 'price') expect(found).toEqual(['a', 'b', 'x', 'y'])
+  })
+
+  test('alone keep their order', () => {
+    expect(order(world(), { targets: [retired('x'), retired('y')] })).toBe('x y')
+  })
+})
+
 describe('latency', () => {
   test.each([0, 50, 2_000, 60_000])('traffic follows targets whose speeds swap (a call every %i ms)', (pauseMs) => {
     const state = world()

@@ -1,4 +1,4 @@
-import { isShutDown, type ModelEntry } from '../../src/core/models/model.ts'
+import { isRetired, type ModelEntry } from '../../src/core/models/model.ts'
 import { entryAt } from '../../src/core/models/price-times.ts'
 import { type ComparedField, comparedFields, isPrice, type PublicList, type PublicModel } from './public-list.ts'
 
@@ -34,7 +34,7 @@ export function compareList(catalogs: readonly ListedCatalog[], list: PublicList
       const found = [model, ...(entry.aliases ?? [])].map((name) => theirs.get(name)).find((one) => one !== undefined)
       for (const name of [model, ...(entry.aliases ?? [])]) seen.add(name)
       // Lists keep models that providers have given up; they are not reported here.
-      if (isShutDown(entry, at)) continue
+      if (isRetired(entry, at)) continue
       if (!found) all.unlisted.push({ provider, model })
       else {
         all.compared++

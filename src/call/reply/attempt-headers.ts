@@ -1,6 +1,8 @@
+import { isRetired } from '../../core/models/model.ts'
 import { withoutSecrets } from '../../core/secrets.ts'
 import { targetId } from '../../manifest/target.ts'
 import type { AnsweredCall } from '../call-kind.ts'
+import type { RetiredNotice } from '../types.ts'
 
 /** Names the model that served, or was tried last, the number of attempts, and the fields that were left out. */
 export function attemptHeaders(
@@ -12,7 +14,22 @@ export function attemptHeaders(
     'x-router-attempts': String(attempts),
   }
   if (dropped.length > 0) headers['x-router-dropped'] = dropped.join(',')
+  const retired = retiredTarget(target)
+  if (retired) headers['x-router-retired'] = retiredText(retired)
   return headers
+}
+
+/** Describes a target whose announced retirement has come; undefined for all others. */
+export function retiredTarget(target: AnsweredCall['target']): RetiredNotice | undefined {
+  const { entry, provider } = target
+  if (entry?.shutdown === undefined || !isRetired(entry, Date.now())) return undefined
+  const { shutdown, successor } = entry
+  return { model: targetId(target), shutdown, ...(successor && { successor: `${provider.slug}/${successor}` }) }
+}
+
+/** Writes a notice as the value of a header: the day, and the model to call instead. */
+function retiredText({ shutdown, successor }: RetiredNotice): string {
+  return successor === undefined ? shutdown : `${shutdown}; successor=${successor}`
 }
 
 /** Maximum length of a name in the header: a provider may call a model anything, and longer names are cut. */

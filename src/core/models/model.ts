@@ -89,9 +89,11 @@ export type ModelEntry = {
   model_canonical_name?: string
   /** Other ids of this model. */
   aliases?: string[]
-  /** The day (`2026-10-16`, UTC) from which on the provider serves the model no more, and the model to call instead. */
+  /** The day (`2026-10-16`, UTC) on which the provider retires the model, as far as it has announced it, and the model to call instead. */
   shutdown?: string
   successor?: string
+  /** The page of the provider against which the entry was checked, and the day. */
+  verified?: { page: string; on: string }
   /** The dated model that this one, without a date, stands for. */
   snapshot?: string
 }
@@ -179,24 +181,27 @@ type PriceName =
   | 'cached_price'
   | 'output_price'
 
-/** Checks whether the provider no longer serves the model at a moment (Unix milliseconds). */
-export function isShutDown({ shutdown }: Pick<ModelEntry, 'shutdown'>, at: number): boolean {
+/**
+ * Checks whether the announced retirement of a model has come at a moment (Unix milliseconds). Providers postpone retirements: only the
+ * provider knows whether it still serves the model.
+ */
+export function isRetired({ shutdown }: Pick<ModelEntry, 'shutdown'>, at: number): boolean {
   return shutdown !== undefined && Date.parse(shutdown) <= at
 }
 
-/** The next moment after this one (both Unix milliseconds) at which one of these models is shut down; Infinity when none is. */
-export function nextShutdown(entries: readonly Pick<ModelEntry, 'shutdown'>[], at: number): number {
+/** The next moment after this one (both Unix milliseconds) at which one of these models is retired; Infinity when none is. */
+export function nextRetirement(entries: readonly Pick<ModelEntry, 'shutdown'>[], at: number): number {
   const days = entries.flatMap(({ shutdown }) => (shutdown === undefined ? [] : [Date.parse(shutdown)]))
   return days.reduce((next, day) => (day > at && day < next ? day : next), Infinity)
 }
 
-/** Returns the message for a caller of a model that is shut down: `id` is the model's, with its provider. */
-export function shutdownMessage(
+/** Returns the message for a caller of a retired model: `id` is the model's, with its provider. */
+export function retiredMessage(
   id: string,
   { shutdown, successor }: Pick<ModelEntry, 'shutdown' | 'successor'>,
 ): string {
   const provider = id.slice(0, id.indexOf('/') + 1)
   const instead =
     successor === undefined ? 'GET /v1/models lists the available models' : `call '${provider}${successor}' instead`
-  return `The model '${id}' was shut down by its provider on ${shutdown}: ${instead}.`
+  return `The model '${id}' was retired by its provider on ${shutdown}: ${instead}.`
 }

@@ -75,6 +75,7 @@ export function loadManifest(source: Source, around: Surroundings): { loaded?: L
     ...tables,
     ...(restricted.length > 0 && { restricted }),
     ...unknownModelsOf(around.settings?.value.unknown_models ?? file.unknown_models ?? around.unknownModels),
+    ...retiredRule(file, around.settings?.value),
     ...(modelIds && { modelIds }),
     ...(file.idempotency !== undefined && { idempotency: file.idempotency.toLowerCase() }),
     ...(file.reports && { reports: new Set(file.reports) }),
@@ -91,6 +92,12 @@ export function loadManifest(source: Source, around: Surroundings): { loaded?: L
   layer.variants = variants.layers
   const loaded = { provider: { ...provider, variants: variants.variants }, source, files: filesOf(layers), layers }
   return { loaded, problems }
+}
+
+/** Returns which models are refused although their name is one of the provider's. */
+function retiredRule(file: ManifestFile, over: ProviderSettings = {}): Pick<Provider, 'refuseRetired'> {
+  const refuseRetired = over.refuse_retired ?? file.refuse_retired
+  return refuseRetired === undefined ? {} : { refuseRetired }
 }
 
 function slugProblems(source: Source, slug: string): Problem[] {

@@ -19,6 +19,7 @@ export type ProviderSettings = {
   timeouts?: TimeoutsFile
   limits?: { concurrent: number; queue?: number }
   unknown_models?: UnknownModelsFile
+  refuse_retired?: boolean
   models?: WrittenEntries
 }
 

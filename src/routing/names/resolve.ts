@@ -1,6 +1,6 @@
 import type { KnownModel } from '../../catalog/catalog.ts'
 import { RouterError } from '../../core/errors.ts'
-import { isShutDown, shutdownMessage } from '../../core/models/model.ts'
+import { isRetired, retiredMessage } from '../../core/models/model.ts'
 import { bareName, isEuropean, maxNameLength, type Policy, policyPrefix, splitModel } from '../../core/names.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import type { RoutingRules } from '../../core/routing/rules.ts'
@@ -15,6 +15,8 @@ export type Directory = {
   providers: ReadonlyMap<string, Provider>
   identify(provider: string, model: string): KnownModel | undefined
   managed: ReadonlyMap<string, Policy>
+  /** True if retired models are refused, for providers whose settings do not decide it. */
+  refuseRetired?: boolean
   /** The rules of names that have none of their own. */
   routing: RoutingRules
 }
@@ -141,7 +143,7 @@ function lookUp(model: string, directory: Directory, scope: Scope | undefined): 
 
 function targetOf(
   id: string,
-  { providers, identify }: Directory,
+  { providers, identify, refuseRetired }: Directory,
   { request, apis }: { request: NeutralRequest | undefined; apis: readonly string[] | undefined },
 ): Target | Exclusion {
   const { provider: slug = '', model = '' } = splitModel(id) ?? {}
@@ -161,7 +163,8 @@ function targetOf(
   }
   if (!known) return { provider, model, isUnknown: true, ...unknownEntryOf(provider, apis) }
   const { entry, is } = known
-  if (isShutDown(entry, Date.now())) return exclusion(shutdownMessage(id, entry))
+  if ((provider.refuseRetired ?? refuseRetired) && isRetired(entry, Date.now()))
+    return exclusion(retiredMessage(id, entry))
   return { provider, model: known.model, entry, ...(is !== known.model && { is }) }
 }
 
