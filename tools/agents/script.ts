@@ -11,6 +11,9 @@ export const prompt =
 /** What the sub-agent is asked. */
 const agentPrompt = 'PART TASK: answer with your word. Use no tools.'
 
+/** The answer to anything else, such as the request for a title. */
+export const helperAnswer = 'Notes'
+
 /** One step of a session: which tool is called with which arguments until its word has come back. */
 type Step = {
   word: string
@@ -49,7 +52,7 @@ const steps: readonly Step[] = [
   },
   {
     word: words.agent,
-    names: ['spawn_agent', 'agent', 'task'],
+    names: ['spawn_agent', 'task', 'agent'],
     values: {
       description: 'Tell a word',
       prompt: agentPrompt,
@@ -75,7 +78,7 @@ const maxWaits = 4
 export function nextTurn(conversation: Conversation): Turn {
   const { user, results, tools } = conversation
   if (user.includes('PART TASK') && !user.includes('MAIN TASK')) return { text: words.agent }
-  if (!user.includes('MAIN TASK') || tools.length === 0) return { text: 'Notes' }
+  if (!user.includes('MAIN TASK') || tools.length === 0) return { text: helperAnswer }
   const known = `${user}\n${results.map(({ text }) => text).join('\n')}`
   const step = steps.find(({ word }) => !known.includes(word))
   if (!step) return { text: `The words are ${Object.values(words).join(', ')}.` }
@@ -87,9 +90,8 @@ function stepTurn(step: Step, conversation: Conversation): Turn {
   const tool = toolOf(step, conversation)
   if (!tool)
     return failed(`no tool for "${step.word}" is offered: ${conversation.tools.map(({ name }) => name).join(' ')}`)
-  // JavaScript and the search for tools may be called once more for another step.
-  const asked = conversation.calls.filter(({ name }) => name === tool.name).length
-  if (asked > 1 || (asked > 0 && !/exec$|ToolSearch$/.test(tool.name))) {
+  // JavaScript and the search for tools serve two steps, and a client may lose the output of a command.
+  if (conversation.calls.filter(({ name }) => name === tool.name).length > 1) {
     return failed(`"${tool.name}" returned no "${step.word}" but: ${lastResult(conversation).slice(0, 300)}`)
   }
   return { call: { tool, input: inputOf(tool, step) } }
@@ -108,14 +110,12 @@ function agentTurn(step: Step, conversation: Conversation): Turn {
 
 /** The first of the names that is offered, as it is or behind the name of a namespace or a server. */
 function toolOf({ names }: Step, { tools }: Conversation): Tool | undefined {
-  for (const isNamed of [
-    (name: string, offered: string) => offered.toLowerCase() === name.toLowerCase(),
-    (name: string, offered: string) => new RegExp(`[^a-z]${name}$`, 'i').test(offered),
-  ]) {
-    for (const name of names) {
-      const found = tools.find((tool) => isNamed(name, tool.name))
-      if (found) return found
-    }
+  for (const name of names) {
+    const ending = new RegExp(`[^a-z]${name}$`, 'i')
+    const found =
+      tools.find((tool) => tool.name.toLowerCase() === name.toLowerCase()) ??
+      tools.find((tool) => ending.test(tool.name))
+    if (found) return found
   }
   return undefined
 }
@@ -133,13 +133,13 @@ function chosen(tool: Tool, values: Fields): Fields {
   const properties = fieldsOf(tool.parameters.properties)
   const entries = Object.entries(values).flatMap(([name, value]) => {
     const schema = fieldsOf(properties[name])
-    return name in properties && !schema.oneOf ? [[name, valueOf(tool, schema, value)]] : []
+    return name in properties && !schema.oneOf ? [[name, fitting(tool, schema, value)]] : []
   })
   return Object.fromEntries(entries)
 }
 
 /** opencode has another name for its sub-agent. */
-function valueOf({ name }: Tool, { enum: allowed }: Fields, value: unknown): unknown {
+function fitting({ name }: Tool, { enum: allowed }: Fields, value: unknown): unknown {
   if (name === 'task' && value === 'general-purpose' && !allowed) return 'general'
   return Array.isArray(allowed) && !allowed.includes(value) ? textOf(allowed[0]) : value
 }

@@ -30,6 +30,12 @@ export const targets: Readonly<Record<string, Target>> = {
     base: '/v1',
     rules: { chat: openaiChat, responses: openaiResponses },
   },
+  'openai-responses': {
+    provider: 'openai-responses',
+    model: 'openai-responses/gpt-5.6-sol',
+    base: '/v1',
+    rules: { responses: openaiResponses },
+  },
   anthropic: { provider: 'anthropic', model: 'anthropic/claude-sonnet-5', base: '/v1', rules: { messages: anthropic } },
   gemini: { provider: 'google', model: 'google/gemini-3.5-flash', base: '/v1beta', rules: { gemini } },
   qwen: {

@@ -15,7 +15,8 @@ export async function toolLoops(
   targetNames: readonly string[],
   settings: SessionSettings,
   report: (loop: Loop) => void,
-): Promise<void> {
+): Promise<Loop[]> {
+  const loops: Loop[] = []
   const providers = new Map<string, LoopbackProvider>()
   const urls: Record<string, string> = {}
   for (const name of targetNames) {
@@ -34,13 +35,16 @@ export async function toolLoops(
         const place = { home, url: router.url, key: router.key, model: targets[target]?.model ?? '' }
         const session = await runSession(clientOf(client), place, settings)
         keep(home, session, provider.seen)
-        report({ client, target, session, seen: [...provider.seen] })
+        const loop = { client, target, session, seen: [...provider.seen] }
+        loops.push(loop)
+        report(loop)
       }
     }
   } finally {
     await router.stop()
     for (const provider of providers.values()) provider.close()
   }
+  return loops
 }
 
 function clientOf(name: string) {
@@ -65,4 +69,21 @@ export function lineOf({ client, target, session, seen }: Loop): string {
   if (isComplete(session))
     return `${client} × ${target}: passed (${seconds})${first ? `, after ${refused.length} refusals: ${why}` : ''}`
   return `${client} × ${target}: FAILED (${seconds}) ${why || lastWords(session).slice(0, 500)}`
+}
+
+/** Clients by targets, as Markdown. */
+export function tableOf(loops: readonly Loop[]): string {
+  const columns = [...new Set(loops.map(({ target }) => target))]
+  const rows = [...new Set(loops.map(({ client }) => client))].map((client) => {
+    const own = loops.filter((loop) => loop.client === client)
+    return `| ${[client, ...columns.map((target) => cellOf(own.find((loop) => loop.target === target)))].join(' | ')} |`
+  })
+  return [`| | ${columns.join(' | ')} |`, `|${'---|'.repeat(columns.length + 1)}`, ...rows].join('\n')
+}
+
+function cellOf(loop: Loop | undefined): string {
+  if (!loop) return ''
+  const refused = loop.seen.find(({ rule }) => rule)?.rule
+  if (isComplete(loop.session)) return refused ? `passed after ${refused}` : 'passed'
+  return `**${refused ?? 'not complete'}**`
 }

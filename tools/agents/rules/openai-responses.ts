@@ -167,12 +167,13 @@ function pairs(body: Fields): string | undefined {
   return orphan === undefined ? undefined : `No tool call found for function call output with call_id ${orphan}.`
 }
 
+/** Clients may send the thoughts of an answer that broke off last; before what the user says or a tool returns they are refused. */
 function reasoning(body: Fields): string | undefined {
   const list = items(body)
   return firstOf(list, ({ type, id }, at) => {
-    const next = list[at + 1]
-    const follows = next && (/_call$|^reasoning$/.test(textOf(next.type)) || next.role === 'assistant')
-    return type === 'reasoning' && !follows
+    const { type: next, role } = list[at + 1] ?? {}
+    const isAlone = role === 'user' || /_output$/.test(textOf(next))
+    return type === 'reasoning' && isAlone
       ? `Item '${id}' of type 'reasoning' was provided without its required following item.`
       : undefined
   })
