@@ -36,7 +36,7 @@ export const targets: Readonly<Record<string, Target>> = {
     base: '/v1',
     rules: { responses: openaiResponses },
   },
-  anthropic: { provider: 'anthropic', model: 'anthropic/claude-sonnet-5', base: '/v1', rules: { messages: anthropic } },
+  anthropic: { provider: 'anthropic', model: 'anthropic/claude-sonnet-5', base: '', rules: { messages: anthropic } },
   gemini: { provider: 'google', model: 'google/gemini-3.5-flash', base: '/v1beta', rules: { gemini } },
   qwen: {
     provider: 'vllm',
