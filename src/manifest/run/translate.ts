@@ -5,6 +5,7 @@ import { withoutRestoredReasoning, withReasoningFor } from '../../core/restored-
 import type { Mapping } from '../../mapping/mapping.ts'
 import type { ChatEndpoint, Provider } from '../provider.ts'
 import { type ModelTarget, type Target, targetFacts } from '../target.ts'
+import { unenforcedGrammar, withFunctions } from './client-functions.ts'
 import { demandsTool, inferredUnsupported, supportedOnly, supportFor, withoutIdleChoice } from './inferred-support.ts'
 import { isPresent, readFinish, readUsage, reportedFailureOf } from './read-reply.ts'
 import { runReading } from './read-usage.ts'
@@ -17,6 +18,7 @@ import {
   foreignOpaque,
   namesInRequest,
   requestWithoutFields,
+  stillUsed,
   type UnsupportedRule,
 } from './unsupported.ts'
 
@@ -56,18 +58,20 @@ export async function mapRequest(
   model: string,
   facts: TargetFacts,
 ): Promise<ProviderRequest> {
-  const request = withReasoningFor(whole, facts.signer)
+  const given = withReasoningFor(whole, facts.signer)
   const chat = chatEndpoint(provider)
   const { mapping, sections } = chat.request
   let own: object | undefined
   const inputOf = (made: NeutralRequest) => {
-    if (made !== request) return mappingInput(made, model, facts)
-    own ??= mappingInput(request, model, facts)
+    if (made !== given) return mappingInput(made, model, facts)
+    own ??= mappingInput(given, model, facts)
     return own
   }
-  const declaring = declaredFor(provider, request, facts, () => inputOf(request))
-  const declared = declaring instanceof Promise ? await declaring : declaring
-  const support = supportFor(chat.request.support, declared, provider.sameAs)
+  const declaring = declaredFor(provider, given, facts, () => inputOf(given))
+  const allDeclared = declaring instanceof Promise ? await declaring : declaring
+  const support = supportFor(chat.request.support, allDeclared, provider.sameAs)
+  const request = withFunctions(given, support)
+  const declared = stillUsed(allDeclared, request)
   const supported = withoutIdleChoice(requestWithoutFields(supportedOnly(request, support), declared), support)
   const input = inputOf(repairHistory(supported, chat.history))
   const running = runMapping(provider, 'request', mapping, input)
@@ -75,6 +79,7 @@ export async function mapRequest(
   const lost = [
     ...declared,
     ...inferredUnsupported(request, support),
+    ...unenforcedGrammar(given, support),
     ...foreignOpaque(request, facts.signer),
     ...(demandsTool(request) && !demandsTool(supported) ? ['tool_choice'] : []),
   ]
