@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../core/json.ts'
 import type { CacheHint } from '../core/parts.ts'
-import type { Api, ClientTool, NeutralRequest, Tool, WebSearch } from '../core/request.ts'
+import type { Api, ClientTool, NeutralRequest, ProviderTool, Tool, WebSearch } from '../core/request.ts'
 import { defined, list, object, optional, text } from './check.ts'
 
 /** Rules by which a client API defines its tools. */
@@ -9,28 +9,40 @@ export type ToolReader = {
   typeOf(tool: JsonObject, path: string): string
   /** Returns a tool that the client runs; undefined for any other type. */
   clientTool(type: string, tool: JsonObject, path: string): ClientTool | undefined
+  /** Returns the functions that stand for a tool which only this API has, but the client runs; undefined for any other type. */
+  functions?(type: string, tool: JsonObject, path: string): ClientTool[] | undefined
   webSearch(tool: JsonObject, path: string): WebSearch
   cache?(tool: JsonObject, path: string): CacheHint | undefined
 }
 
-/** The tools of a body in their order, and web search apart from them. Throws RouterError 400. */
+/** The tools of a list in their order, and web search apart from them. Throws RouterError 400. */
 export function readToolList(
   value: Json | undefined,
   reader: ToolReader,
+  at = 'tools',
 ): { tools: Tool[]; web_search: WebSearch | undefined } {
   const tools: Tool[] = []
   let web_search: NeutralRequest['web_search']
-  for (const [index, item] of (optional(value, 'tools', list) ?? []).entries()) {
-    const path = `tools[${index}]`
+  for (const [index, item] of (optional(value, at, list) ?? []).entries()) {
+    const path = `${at}[${index}]`
     const tool = object(item, path)
     const type = reader.typeOf(tool, path)
     if (isWebSearch(type)) web_search = reader.webSearch(tool, path)
     else {
-      const own = reader.clientTool(type, tool, path) ?? { kind: type, by: reader.api, definition: tool }
+      const own = reader.clientTool(type, tool, path) ?? readProviderTool(type, tool, { reader, path })
       tools.push({ ...own, ...defined({ cache: reader.cache?.(tool, path) }) })
     }
   }
   return { tools, web_search }
+}
+
+function readProviderTool(
+  kind: string,
+  definition: JsonObject,
+  { reader, path }: { reader: ToolReader; path: string },
+): ProviderTool {
+  const functions = reader.functions?.(kind, definition, path)
+  return { kind, by: reader.api, definition, ...(functions && functions.length > 0 && { functions }) }
 }
 
 /** Checks whether a tool of this type is a web search: dated, previewed and prefixed names all mean the same. */

@@ -1,4 +1,4 @@
-import type { Json } from './json.ts'
+import type { Json, JsonObject } from './json.ts'
 
 /** A part of a message or reply. Parts are in their original order. */
 export type Part =
@@ -65,10 +65,20 @@ export type ToolCallPart = {
   name: string
   arguments: string
   kind?: 'function' | 'custom'
+  /** The form in which the client gets the call, where that is not a call of this name. */
+  form?: CallForm
+  /** The call as the client has sent it, in a form that only its API has. */
+  native?: NativeItem
   signature?: string
   by?: string
   cache?: CacheHint
 }
+
+/** A call in the client's words: the type of its tool, the tool's own name, and the namespace that the name belongs to. */
+export type CallForm = { kind: string; name: string; namespace?: string }
+
+/** The client's JSON of a call or result of a tool of this kind: only a provider of the API `by` that has the tool understands it. */
+export type NativeItem = { by: string; kind: string; body: JsonObject }
 
 /** A tool's result: text, images and files, in a user message. `name` is the tool's, when known. */
 export type ToolResultPart = {
@@ -77,6 +87,8 @@ export type ToolResultPart = {
   name?: string
   parts: Part[]
   is_error?: boolean
+  /** The result as the client has sent it, in a form that only its API has. */
+  native?: NativeItem
   cache?: CacheHint
 }
 

@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from './json.ts'
-import type { CacheHint, Part } from './parts.ts'
+import type { CacheHint, CallForm, Part } from './parts.ts'
 
 /** The client APIs by name. */
 export type Api = 'chat' | 'responses' | 'messages'
@@ -68,14 +68,23 @@ export type ClientTool = {
   parameters?: JsonObject
   strict?: boolean
   format?: JsonObject
+  /** The form in which the client gets its calls, where that is not a call of this name. */
+  form?: CallForm
   cache?: CacheHint
 }
 
 /**
  * A tool that only one client API defines, such as `mcp` or `code_interpreter`. `kind` is its type in that API, `by` the
- * API, and `definition` the client's JSON, unchanged: only a provider of the same API understands it.
+ * API, and `definition` the client's JSON, unchanged: only a provider of the same API understands it. One that the client
+ * runs itself, such as `shell` or `namespace`, is offered to all other providers as `functions`.
  */
-export type ProviderTool = { kind: string; by: Api; definition: JsonObject; cache?: CacheHint }
+export type ProviderTool = {
+  kind: string
+  by: Api
+  definition: JsonObject
+  functions?: ClientTool[]
+  cache?: CacheHint
+}
 
 /** Rule for which tool must, may or must not be called; `allowed` narrows to these names. */
 export type ToolChoice =
@@ -86,8 +95,16 @@ export type ToolChoice =
   | { allowed: string[]; mode: 'auto' | 'required' }
   | ProviderToolChoice
 
-/** A choice that involves a provider tool: `kind` is the choice's type in the API `by`, `definition` the client's JSON. */
-type ProviderToolChoice = { kind: string; by: Api; definition: JsonObject }
+/**
+ * A choice that involves a provider tool: `kind` is the choice's type in the API `by`, `definition` the client's JSON. `functions` are
+ * those that a choice among functions has in its place.
+ */
+export type ProviderToolChoice = {
+  kind: string
+  by: Api
+  definition: JsonObject
+  functions?: { allowed: string[]; mode: 'auto' | 'required' }
+}
 
 /** Checks whether this is a provider tool. `kind` is not enough: an API may name its types as it likes. */
 export function isProviderTool(tool: Tool): tool is ProviderTool {

@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../core/json.ts'
 import type { CacheHint, MediaPart, Part } from '../core/parts.ts'
-import { isProviderTool, type NeutralRequest } from '../core/request.ts'
+import { type ClientTool, isProviderTool, type NeutralRequest } from '../core/request.ts'
 import { audioFormatOf } from '../media/audio-format.ts'
 import { wavRate } from '../media/wav.ts'
 
@@ -50,14 +50,9 @@ function walk(size: Walk, request: NeutralRequest): number {
   for (const tool of tools ?? []) {
     takeHint(size, tool.cache)
     size.bytes += bytesPerNode
-    if (isProviderTool(tool)) {
-      takeJson(size, tool.definition)
-      continue
-    }
-    takeText(size, tool.name)
-    takeText(size, tool.description)
-    takeJson(size, tool.parameters)
-    takeJson(size, tool.format)
+    if (!isProviderTool(tool)) takeTool(size, tool)
+    else if (tool.functions) for (const one of tool.functions) takeTool(size, one)
+    else takeJson(size, tool.definition)
   }
   if (format?.type === 'json_schema') takeJson(size, format.schema)
   if (extensions) takeJson(size, extensions)
@@ -65,6 +60,13 @@ function walk(size: Walk, request: NeutralRequest): number {
   const tokens = tokensIn(size)
   takeRemaining(size, request)
   return tokens
+}
+
+function takeTool(size: Walk, { name, description, parameters, format }: ClientTool): void {
+  takeText(size, name)
+  takeText(size, description)
+  takeJson(size, parameters)
+  takeJson(size, format)
 }
 
 /** Adds what is too small or too rare to be estimated, but may become a part of the prompt. */

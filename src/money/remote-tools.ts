@@ -52,7 +52,7 @@ export function remoteUses(request: NeutralRequest, provider: Provider | undefin
   let others = numberIn(facts.remote_uses) ?? 0
   if (extensions?.mcp_servers !== undefined && reaches('messages', provider)) others += usesUnstated
   for (const tool of tools ?? []) {
-    if (!isProviderTool(tool) || runAtClient.test(tool.kind) || !reaches(tool.by, provider)) continue
+    if (!isProviderTool(tool) || tool.functions || runAtClient.test(tool.kind) || !reaches(tool.by, provider)) continue
     const stated = numberIn(tool.definition.max_uses) ?? total
     const uses = Math.max(stated ?? usesUnstated, 1)
     open ||= stated === undefined

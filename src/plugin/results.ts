@@ -46,7 +46,13 @@ function requireTool(tool: unknown, path: string): void {
   requireMembers(tool, path, isOfProvider ? providerToolMembers : clientToolMembers)
 }
 
-const providerToolMembers: Members = { kind: 'text!', by: 'text!', definition: 'object!', cache: 'object' }
+const providerToolMembers: Members = {
+  kind: 'text!',
+  by: 'text!',
+  definition: 'object!',
+  functions: 'list',
+  cache: 'object',
+}
 const clientToolMembers: Members = {
   kind: 'text!',
   name: 'text!',
@@ -54,6 +60,7 @@ const clientToolMembers: Members = {
   parameters: 'object',
   strict: 'flag',
   format: 'object',
+  form: 'object',
   cache: 'object',
 }
 

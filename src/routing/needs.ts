@@ -1,8 +1,9 @@
 import type { ModelEntry } from '../core/models/model.ts'
 import { type Api, isProviderTool, type NeutralRequest, type ProviderTool } from '../core/request.ts'
+import { withFunctions } from '../manifest/run/client-functions.ts'
 import { excessOf } from '../manifest/run/fit-request.ts'
-import { inferredUnsupported } from '../manifest/run/inferred-support.ts'
-import { demanding, distinctNames, usesField } from '../manifest/run/unsupported.ts'
+import { inferredUnsupported, supportFor } from '../manifest/run/inferred-support.ts'
+import { demanding, distinctNames, stillUsed, usesField } from '../manifest/run/unsupported.ts'
 import { lacksField, lacksTool } from '../manifest/run/variant-needs.ts'
 import { familyRules, type Target } from '../manifest/target.ts'
 
@@ -88,7 +89,8 @@ function providerToolNeed(tool: ProviderTool): Need {
   const field = `tools.${kind}`
   const flag = kind.startsWith('computer') ? { flag: 'supports_computer_use' as const } : {}
   const isLacked = ({ provider, entry }: Target) =>
-    (flag.flag !== undefined && entry?.[flag.flag] === false) || lacksTool(provider, tool)
+    (flag.flag !== undefined && entry?.[flag.flag] === false) ||
+    (lacksTool(provider, tool) && (!tool.functions || lacksField(provider, 'tools', tool.by)))
   return {
     field,
     ...flag,
@@ -126,8 +128,11 @@ export function nothingDroppedNeed(request: NeutralRequest): Need {
     isLacked: ({ provider: { chat, sameAs } }) => {
       if (!chat) return false
       const declared = chat.unsupported.filter(({ field, when }) => !when && usesField(field, request))
-      const inferred = sameAs === request.origin.api ? [] : inferredUnsupported(request, chat.request.support)
-      return demanding(distinctNames([...declared.map(({ field }) => field), ...inferred]), request).length > 0
+      const names = declared.map(({ field }) => field)
+      const support = supportFor(chat.request.support, names, sameAs)
+      const offered = withFunctions(request, support)
+      const inferred = sameAs === request.origin.api ? [] : inferredUnsupported(offered, support)
+      return demanding(distinctNames([...stillUsed(names, offered), ...inferred]), offered).length > 0
     },
   }
 }

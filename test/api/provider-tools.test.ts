@@ -56,7 +56,8 @@ test('a choice of several tools is kept as it is when not all of them have names
   const named = { type: 'function', name: 'f' }
   expect(choiceOf(allowed(named))).toEqual({ allowed: ['f'], mode: 'required' })
   const mixed = allowed(named, { type: 'mcp', server_label: 'docs' })
-  expect(choiceOf(mixed)).toEqual({ kind: 'allowed_tools', by: 'responses', definition: mixed })
+  const functions = { allowed: ['f'], mode: 'required' }
+  expect(choiceOf(mixed)).toEqual({ kind: 'allowed_tools', by: 'responses', definition: mixed, functions })
 })
 
 test.each(apis)('the $api.api API names a lost extension by its path in the body', ({ api }) => {

@@ -50,7 +50,8 @@ export function follow(events: Loose[]): JsonObject {
         endItem(item, event.item)
         finished[event.output_index] = event.item
       } else {
-        expect(event.item_id).toBe(item.id)
+        // The events of commands name the place of their item alone.
+        expect(event.item_id).toBe(event.command_index === undefined ? item.id : undefined)
         steps[kindOf(event.type)]?.(item, event)
         expect(Object.keys(steps), event.type).toContain(kindOf(event.type))
       }
@@ -89,6 +90,20 @@ function kindOf(type: string): string {
 }
 
 const steps: { [kind: string]: (item: Item, event: Loose) => void } = {
+  'shell_call_command.added': (item, { command_index, command }) => {
+    expect(item.type).toBe('shell_call')
+    expect(command_index).toBe(item.contents.length)
+    expect(command).toBe('')
+    item.contents.push({ type: 'command', text: '', annotations: [], logprobs: [], done: false })
+  },
+  'shell_call_command.delta': (item, { command_index, delta }) => {
+    open(item, command_index, 'command').text += delta
+  },
+  'shell_call_command.done': (item, { command_index, command }) => {
+    const content = open(item, command_index, 'command')
+    expect(command).toBe(content.text)
+    content.done = true
+  },
   'content_part.added': (item, { content_index, part }) => {
     expect(item.type).toBe('message')
     expect(content_index).toBe(item.contents.length)

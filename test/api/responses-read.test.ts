@@ -345,7 +345,18 @@ describe('input', () => {
   })
 
   const known = ['message', 'function_call', 'function_call_output', 'custom_tool_call', 'custom_tool_call_output']
-  const handled = new Set([...known, 'reasoning', 'web_search_call', 'image_generation_call'])
+  const ofTools = ['apply_patch_call', 'shell_call', 'local_shell_call', 'computer_call'].flatMap((type) => [
+    type,
+    `${type}_output`,
+  ])
+  const handled = new Set([
+    ...known,
+    ...ofTools,
+    'additional_tools',
+    'reasoning',
+    'web_search_call',
+    'image_generation_call',
+  ])
 
   it.skipIf(schemaMissing)('keeps every published item, those of one provider as they are', () => {
     const types = new Set([...choicesOf('Item').keys(), 'item_reference', 'compaction_trigger'])

@@ -210,7 +210,7 @@ describe('tools', () => {
     }
   })
 
-  test('of one client API, of free text and of the provider are reported by their kind', async () => {
+  test('of one client API and of the provider are reported by their kind, and those of free text are functions', async () => {
     const requested = requestWith({
       tools: [
         { kind: 'function', name: 'f' },
@@ -219,8 +219,8 @@ describe('tools', () => {
         { kind: 'bash_20250124', by: 'messages', definition: { type: 'bash_20250124' } },
       ],
     })
-    expect((await sent(requested)).tools).toMatchObject([{ name: 'f' }])
-    expect(await lost(requested)).toEqual(['tools.custom', 'tools.code_interpreter', 'tools.bash_20250124'])
+    expect((await sent(requested)).tools).toMatchObject([{ name: 'f' }, { name: 'c' }])
+    expect(await lost(requested)).toEqual(['tools.code_interpreter', 'tools.bash_20250124'])
   })
 
   test('for searching take one list of domains, and the other one is not reported', async () => {

@@ -335,14 +335,14 @@ describe('tools', () => {
     expect(await losses({ tools: [loose] }, budgeted)).toEqual(['tools.strict'])
   })
 
-  test('of one client API, of free text and of the provider are reported by their kind', async () => {
+  test('of one client API and of the provider are reported by their kind, and those of free text are functions', async () => {
     const others: NeutralRequest['tools'] = [
       { kind: 'custom', name: 'c' },
       { kind: 'mcp', by: 'responses', definition: { type: 'mcp' } },
       { kind: 'document', by: 'chat', definition: { type: 'document' } },
     ]
-    expect((await sent({ tools: [f, ...others] })).toolConfig.tools).toHaveLength(1)
-    expect(await losses({ tools: [f, ...others] })).toEqual(['tools.custom', 'tools.mcp', 'tools.document'])
+    expect((await sent({ tools: [f, ...others] })).toolConfig.tools).toHaveLength(2)
+    expect(await losses({ tools: [f, ...others] })).toEqual(['tools.mcp', 'tools.document'])
   })
 
   test('that are not there cannot be demanded', async () => {
@@ -600,7 +600,6 @@ describe('the rest of a request', () => {
         'store',
         'modalities',
         'service_tier',
-        'tools.custom',
         'messages.name',
         'parts.search',
       ].toSorted(),
@@ -627,7 +626,6 @@ describe('the rest of a request', () => {
       'store',
       'moderation',
       'parts.search',
-      'tools.custom',
     ])
   })
 })

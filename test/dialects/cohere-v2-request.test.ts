@@ -314,7 +314,7 @@ describe('a request', () => {
         ...['modalities', 'moderation', 'n', 'parallel_tool_calls', 'parts.audio', 'parts.cache'],
         ...['parts.citations', 'parts.detail', 'parts.file', 'parts.image', 'parts.reasoning', 'parts.search'],
         ...['parts.video', 'prediction', 'presence_penalty', 'reasoning', 'response_format.description'],
-        ...['safety_identifier', 'service_tier', 'stop', 'store', 'tool_choice', 'tools.cache', 'tools.custom'],
+        ...['safety_identifier', 'service_tier', 'stop', 'store', 'tool_choice', 'tools.cache'],
         ...['tools.mcp', 'tools.strict', 'top_k', 'user', 'verbosity', 'web_search'],
       ].toSorted(),
     )
@@ -335,7 +335,7 @@ describe('a request', () => {
       [
         ...['audio', 'cache', 'logit_bias', 'metadata', 'modalities', 'moderation', 'n', 'parallel_tool_calls'],
         ...['parts.audio', 'parts.file', 'parts.search', 'parts.video', 'prediction', 'safety_identifier'],
-        ...['service_tier', 'store', 'tools.custom', 'user', 'verbosity', 'web_search'],
+        ...['service_tier', 'store', 'user', 'verbosity', 'web_search'],
       ].toSorted(),
     )
   })

@@ -343,7 +343,7 @@ describe('a request', () => {
         ...['audio', 'extensions.top_a', 'logit_bias', 'messages.name', 'moderation', 'n'],
         ...['parallel_tool_calls', 'parts.audio', 'parts.cache', 'parts.citations', 'parts.detail', 'parts.filename'],
         ...['parts.image', 'parts.reasoning', 'parts.search', 'prediction'],
-        ...['response_format.description', 'safety_identifier', 'service_tier', 'store', 'tool_choice', 'tools.custom'],
+        ...['response_format.description', 'safety_identifier', 'service_tier', 'store'],
         ...['tools.web_fetch', 'user', 'verbosity', 'web_search.allowed_domains', 'web_search.blocked_domains'],
         ...['web_search.context_size', 'web_search.max_uses', 'web_search.user_location'],
       ].toSorted(),
@@ -360,7 +360,7 @@ describe('a request', () => {
     expect(unsupportedByMapping(endpoint.request.support).toSorted()).toEqual(
       [
         ...['cache', 'logit_bias', 'metadata', 'moderation', 'n', 'parallel_tool_calls', 'prediction'],
-        ...['safety_identifier', 'store', 'tools.custom', 'user', 'verbosity'],
+        ...['safety_identifier', 'store', 'user', 'verbosity'],
       ].toSorted(),
     )
   })

@@ -264,7 +264,7 @@ describe('a request', () => {
         ...['n', 'parallel_tool_calls', 'parts.audio', 'parts.cache', 'parts.citations', 'parts.detail', 'parts.file'],
         ...['parts.image', 'parts.opaque', 'parts.reasoning', 'parts.search', 'parts.url', 'parts.video', 'prediction'],
         ...['reasoning.summary', 'safety_identifier', 'service_tier', 'store', 'tool_choice', 'tools.cache'],
-        ...['tools.code_interpreter', 'tools.custom', 'tools.strict', 'user', 'verbosity', 'web_search'],
+        ...['tools.code_interpreter', 'tools.strict', 'user', 'verbosity', 'web_search'],
       ].toSorted(),
     )
     expect(await losses({ n: 1, store: false, parallel_tool_calls: true, modalities: ['text'], tools: [f] })).toEqual(
@@ -277,7 +277,7 @@ describe('a request', () => {
       [
         ...['audio', 'cache', 'logit_bias', 'metadata', 'modalities', 'moderation', 'n', 'parallel_tool_calls'],
         ...['parts.file', 'parts.opaque', 'parts.search', 'parts.video', 'prediction', 'safety_identifier'],
-        ...['service_tier', 'store', 'tools.custom', 'user', 'verbosity', 'web_search'],
+        ...['service_tier', 'store', 'user', 'verbosity', 'web_search'],
       ].toSorted(),
     )
   })

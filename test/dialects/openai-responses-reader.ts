@@ -37,7 +37,7 @@ export function readResponse(response: Loose) {
   const contents = of('message').flatMap(({ content, phase }) => content.map((part: Loose) => ({ ...part, phase })))
   const texts = contents.filter(({ type, text }) => type === 'output_text' && text !== '')
   const reason = response.incomplete_details?.reason
-  const calls = of('function_call', 'custom_tool_call')
+  const calls = items.filter(isClientCall)
   return {
     id: response.id,
     model: response.model,
@@ -50,10 +50,15 @@ export function readResponse(response: Loose) {
       citations: annotations.map(readAnnotation),
     })),
     refusal: contents.filter(({ type }) => type === 'refusal').map(({ refusal }) => refusal),
-    calls: calls.map(({ type, call_id, name, arguments: json, input }) => ({
+    calls: calls.map(({ type, call_id, name, namespace, arguments: json, input, operation, action }) => ({
       id: call_id,
-      name,
-      arguments: type === 'function_call' ? json : input,
+      name: namespace ? `${namespace}__${name}` : (name ?? type.replace('_call', '')),
+      arguments:
+        type === 'custom_tool_call'
+          ? input
+          : typeof json === 'string'
+            ? json
+            : JSON.stringify(operation ?? action ?? json),
       custom: type === 'custom_tool_call',
     })),
     reasoning: of('reasoning').map(({ id, summary, content, encrypted_content }) => ({
@@ -73,7 +78,7 @@ export function readResponse(response: Loose) {
       data: result,
       type: `image/${output_format}`,
     })),
-    opaque: items.filter(({ type }) => !known.has(type)),
+    opaque: items.filter((item) => !known.has(item.type) && !isClientCall(item)),
     logprobs: texts.flatMap(({ logprobs = [] }) => logprobs.map(({ token }: Loose) => token)),
     usage: usageOf(response),
     order: items.flatMap(kindsOf),
@@ -88,6 +93,13 @@ const known = new Set([
   'web_search_call',
   'image_generation_call',
 ])
+
+/** Checks whether an item is a call of a tool that the client runs. */
+function isClientCall({ type, environment, execution }: Loose): boolean {
+  if (type === 'shell_call') return (environment?.type ?? 'local') === 'local'
+  if (type === 'tool_search_call') return execution === 'client'
+  return ['function_call', 'custom_tool_call', 'apply_patch_call', 'local_shell_call'].includes(type)
+}
 
 function stopOf(calls: Loose[]): string {
   return calls.length > 0 ? 'tool_calls' : 'stop'
@@ -136,14 +148,14 @@ function drawnTokens(output: Loose[]): number {
   return drawn.reduce((sum, { quality, size }) => sum + (table[`${quality} ${size}`] ?? 0), 0)
 }
 
-function kindsOf({ type, content }: Loose): string[] {
+function kindsOf(item: Loose): string[] {
+  const { type, content } = item
   if (type === 'message') {
     const filled = content.filter((part: Loose) => part.text !== '')
     return filled.map((part: Loose) => (part.type === 'refusal' ? 'refusal' : 'text'))
   }
+  if (isClientCall(item)) return ['tool_call']
   const kinds: { [type: string]: string } = {
-    function_call: 'tool_call',
-    custom_tool_call: 'tool_call',
     web_search_call: 'search',
     image_generation_call: 'image',
   }

@@ -46,7 +46,7 @@ test('a declared loss never reaches the mapping: fields, members, kinds of tools
   }
   expect(await left('seed')).not.toHaveProperty('seed')
   expect((await left('web_search.max_uses')).search).toEqual({ context_size: 'low' })
-  expect((await left('tools.custom')).tools).toEqual([{ kind: 'function', name: 'f' }])
+  expect((await left('tools.function')).tools).toEqual([{ kind: 'custom', name: 'c' }])
   expect((await left('parts.video')).messages).toEqual([
     { role: 'user', name: 'Ann', parts: [{ type: 'text', text: 'hi', cache: {} }] },
     { role: 'user', parts: [{ type: 'tool_result', id: 'a', parts: [] }] },
@@ -70,15 +70,15 @@ test('a tool that only one client API defines is taken by name, or by a format o
   expect(dropped).toEqual([])
 })
 
-test('a mapping that names no kind takes functions and text alone', async () => {
+test('a mapping that names no kind takes functions and text alone, and custom tools as functions', async () => {
   const { body, dropped } = await written(request, { takes: '{ "t": tools.name, "m": messages.parts.text }' })
-  expect(body).toEqual({ t: 'f', m: 'hi' })
+  expect(body).toEqual({ t: ['f', 'c'], m: 'hi' })
   expect(dropped.toSorted()).toEqual(
-    ['parts.cache', 'parts.tool_result', 'parts.video', 'seed', 'tools.custom', 'tools.mcp', 'web_search'].toSorted(),
+    ['parts.cache', 'parts.tool_result', 'parts.video', 'seed', 'tools.mcp', 'web_search'].toSorted(),
   )
 })
 
-test('where there are no custom tools their calls are those of functions, and nothing is left to choose from', async () => {
+test('where there are no custom tools they are functions, and so are their calls', async () => {
   const requested: NeutralRequest = {
     model: 'm',
     tools: [{ kind: 'custom', name: 'c' }],
@@ -94,8 +94,13 @@ test('where there are no custom tools their calls are those of functions, and no
   }
   const takes = '{ "m": messages.parts[type = "tool_call"], "t": tools, "c": tool_choice, "p": parallel_tool_calls }'
   const { body, dropped } = await written(requested, { takes })
-  expect(body).toEqual({ m: { type: 'tool_call', id: 'a', name: 'c', arguments: '{"input":"free \\"text\\""}' } })
-  expect(dropped).toEqual(['tools.custom', 'tool_choice'])
+  expect(body).toMatchObject({
+    m: { type: 'tool_call', id: 'a', name: 'c', arguments: '{"input":"free \\"text\\""}' },
+    t: [{ kind: 'function', name: 'c', parameters: { properties: { input: { type: 'string' } } } }],
+    c: { name: 'c' },
+    p: true,
+  })
+  expect(dropped).toEqual([])
 })
 
 test('members of an object are taken by their paths; asking whether the object is there takes none', async () => {
@@ -174,17 +179,18 @@ test('a choice goes with the tools that it could choose', async () => {
   const base = { model: 'm', messages: [], seed: 1, origin: { api: 'chat', body: {} } } as const
   const tools: NeutralRequest['tools'] = [
     { kind: 'function', name: 'f' },
-    { kind: 'custom', name: 'c' },
+    { kind: 'mcp', by: 'responses', definition: { type: 'mcp' } },
   ]
   const choosing = (tool_choice: NeutralRequest['tool_choice'], more: Partial<NeutralRequest> = { tools }) =>
     written({ ...base, messages: [], ...more, ...(tool_choice && { tool_choice }) }, { takes })
-  expect(await choosing({ allowed: ['f', 'c'], mode: 'auto' })).toEqual({
+  const choice = { kind: 'allowed_tools', by: 'responses', definition: {} } as const
+  expect(await choosing({ ...choice, functions: { allowed: ['f'], mode: 'auto' } })).toEqual({
     body: { t: ['f'], c: { allowed: ['f'], mode: 'auto' }, s: 1 },
-    dropped: ['tools.custom'],
+    dropped: ['tools.mcp'],
   })
-  expect(await choosing({ allowed: ['c'], mode: 'required' })).toEqual({
+  expect(await choosing({ ...choice, kind: 'mcp' })).toEqual({
     body: { t: ['f'], s: 1 },
-    dropped: ['tools.custom', 'tool_choice'],
+    dropped: ['tools.mcp', 'tool_choice'],
   })
   expect(await choosing('required', { web_search: {} })).toMatchObject({ dropped: ['web_search', 'tool_choice'] })
   expect(await choosing('auto', { web_search: {} })).toMatchObject({ dropped: ['web_search'] })

@@ -3,6 +3,7 @@ import { isObject, type JsonObject } from '../../core/json.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import { defined } from '../check.ts'
 import type { ReplyFacts, StreamFacts, StreamWriter } from '../client-api.ts'
+import { eventsInClientForm } from '../client-form.ts'
 import { choosesFreely, readsReasoning, shownUsage, writeUsage } from './reply-members.ts'
 import { ChunkEditor } from './stream-edit.ts'
 import { ChunkWriter } from './stream-write.ts'
@@ -15,9 +16,10 @@ export function openStream(request: NeutralRequest, { model, finishOf }: StreamF
     (isObject(options) && options.include_usage === true) || (isObject(usage) && usage.include === true)
   const reads = { readsReasoning: readsReasoning(request) }
   const chunks = new ChunkWriter({ model, legacy: wantsLegacyCall(request), ...reads })
+  const inClientForm = eventsInClientForm(request)
   const editor = new ChunkEditor({ model, ending: { finishOf, free: choosesFreely(request) }, ...reads })
   return {
-    events: (events) => chunks.write(events),
+    events: (events) => chunks.write(inClientForm(events)),
     edit: (payload) => editor.edit(payload),
     repeatsText: true,
     heldIds: () => [...editor.held],

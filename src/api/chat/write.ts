@@ -5,11 +5,13 @@ import type { Reply } from '../../core/reply.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import { defined } from '../check.ts'
 import type { ReplyFacts } from '../client-api.ts'
+import { replyInClientForm } from '../client-form.ts'
 import { foreignPartsOf } from './foreign-parts.ts'
 import { endingOf, readsReasoning, writeUsage } from './reply-members.ts'
 
 /** A reply as a chat completion with one choice. */
-export function writeReply(reply: Reply, { model, usage, costUsd, request }: ReplyFacts): JsonObject {
+export function writeReply(given: Reply, { model, usage, costUsd, request }: ReplyFacts): JsonObject {
+  const reply = replyInClientForm(given, request)
   const legacy = wantsLegacyCall(request)
   const choice = {
     index: 0,

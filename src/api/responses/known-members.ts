@@ -40,16 +40,16 @@ const item: KnownMembers = { type, id: 'all', status: 'all', phase: 'all', calle
 
 /** Calls by the model itself are the default. */
 const allowed_callers: Known = { texts: new Set(['direct']) }
-const output: Known = { members: { ...item, call_id: 'all', output: content } }
+const output: Known = { members: { ...item, call_id: 'all', name: 'all', namespace: 'all', output: content } }
 
 const input: Known = {
   kindOf: ({ type: given }: JsonObject) => given ?? 'message',
   kinds: {
     message: { members: { ...item, role: 'all', content } },
     function_call: {
-      members: { ...item, call_id: 'all', name: 'all', arguments: 'all', parsed_arguments: 'all' },
+      members: { ...item, call_id: 'all', name: 'all', namespace: 'all', arguments: 'all', parsed_arguments: 'all' },
     },
-    custom_tool_call: { members: { ...item, call_id: 'all', name: 'all', input: 'all' } },
+    custom_tool_call: { members: { ...item, call_id: 'all', name: 'all', namespace: 'all', input: 'all' } },
     function_call_output: output,
     custom_tool_call_output: output,
     reasoning: { members: { ...item, summary: 'all', content: 'all', encrypted_content: 'all' } },
@@ -87,7 +87,7 @@ const tools: Known = {
   },
 }
 
-const named: Known = { members: { type, name: 'all' } }
+const named: Known = { members: { type, name: 'all', namespace: 'all' } }
 
 /** The members below the top level that `readRequest` understands. */
 export const knownMembers: KnownMembers = {

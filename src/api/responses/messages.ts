@@ -1,20 +1,22 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import type { Part, ReasoningPart, ToolCallPart } from '../../core/parts.ts'
+import type { NativeItem, Part, ReasoningPart, ToolCallPart, ToolResultPart } from '../../core/parts.ts'
 import type { Message } from '../../core/request.ts'
 import { defined, filledText, object, oneOf, optional, refuse, required, text } from '../check.ts'
 import { type ForeignSignature, readForeignSignature } from '../foreign-signature.ts'
+import type { FunctionNames } from './function-names.ts'
+import { type NativeTool, nativeToolOf } from './native-tools.ts'
 import { readContent } from './parts.ts'
 
 /** An input as messages in order, and the instructions that precede them. */
 export type ReadInput = { system: Part[]; messages: Message[] }
 
 /** Reads an input, a text or items. Consecutive items of an assistant are one turn. Throws RouterError 400. */
-export function readInput(input: Json | undefined): ReadInput {
+export function readInput(input: Json | undefined, names: FunctionNames): ReadInput {
   const given = required(input, 'input', 'a string or an array of input items', (value) => value)
   if (typeof given === 'string')
     return { system: [], messages: [{ role: 'user', parts: [{ type: 'text', text: given }] }] }
   if (!Array.isArray(given)) refuse('input', 'a string or an array of input items', given)
-  const turns = new Turns()
+  const turns = new Turns(names)
   for (const [index, item] of given.entries()) {
     if (takesPlain(item, turns)) continue
     const path = `input[${index}]`
@@ -25,14 +27,21 @@ export function readInput(input: Json | undefined): ReadInput {
 
 /** Collects items into turns. */
 class Turns {
+  readonly names: FunctionNames
   readonly #system: Part[] = []
   readonly #messages: Message[] = []
   /** Names of calls, and the messages that they are in, by the id of the call. */
   readonly #calls = new Map<string, { name: string; message: Message }>()
+  /** Ids of calls by the ids of the items that they are in. */
+  readonly #ids = new Map<string, string>()
   /** The first signature for each call. */
   readonly #signatures = new Map<string, ForeignSignature>()
   /** Position in its turn at which the last item of an assistant begins. */
   #lastItem = 0
+
+  constructor(names: FunctionNames) {
+    this.names = names
+  }
 
   assistant(...parts: Part[]): void {
     const last = this.#messages.at(-1)
@@ -41,10 +50,17 @@ class Turns {
     for (const part of parts) if (part.type === 'tool_call') this.#calls.set(part.id, { name: part.name, message })
   }
 
+  /** Adds a call; `otherId` is another id by which its result may refer to it. */
+  call(call: ToolCallPart, otherId: Json | undefined): void {
+    this.assistant(call)
+    if (typeof otherId === 'string' && !this.#calls.has(otherId)) this.#ids.set(otherId, call.id)
+  }
+
   /** Results of calls are grouped, apart from other user content. */
-  result(id: string, parts: Part[]): void {
+  result(given: string, parts: Part[], about: Pick<ToolResultPart, 'is_error' | 'native'> = {}): void {
+    const id = this.#calls.has(given) ? given : (this.#ids.get(given) ?? given)
     const { name, message } = this.#calls.get(id) ?? {}
-    const result: Part = { type: 'tool_result', id, ...(name !== undefined && { name }), parts }
+    const result: Part = { type: 'tool_result', id, ...(name !== undefined && { name }), parts, ...about }
     // Directly after its call, regardless of what the client put between them.
     const at = message ? this.#messages.lastIndexOf(message) + 1 : this.#messages.length
     const next = this.#messages[at]
@@ -98,24 +114,29 @@ type ItemReader = (item: JsonObject, path: string, turns: Turns) => void
 
 const readers: { readonly [type: string]: ItemReader } = {
   message: readMessage,
-  function_call: (item, path, turns) => turns.assistant(readCall(item, path, 'function')),
-  custom_tool_call: (item, path, turns) => turns.assistant(readCall(item, path, 'custom')),
+  function_call: (item, path, turns) => turns.assistant(readCall(item, path, turns.names)),
+  custom_tool_call: (item, path, turns) => turns.assistant(readCall(item, path, turns.names)),
   function_call_output: readOutput,
   custom_tool_call_output: readOutput,
   reasoning: readReasoning,
+  // Read with the tools of the body.
+  additional_tools: () => {},
   web_search_call: (item, _path, turns) => turns.assistant(readSearch(item)),
   image_generation_call: (item, _path, turns) => turns.assistant(readMade(item)),
 }
 
 /** Checks whether an input item is passed on unread. */
-export function isOpaqueItem({ type }: JsonObject): boolean {
-  return typeof type === 'string' && !Object.hasOwn(readers, type)
+export function isOpaqueItem(item: JsonObject): boolean {
+  const { type } = item
+  return typeof type === 'string' && !Object.hasOwn(readers, type) && !nativeToolOf(item)
 }
 
 function readItem(item: JsonObject, path: string, turns: Turns): void {
   const type = optional(item.type, `${path}.type`, text) ?? 'message'
   const reader = Object.hasOwn(readers, type) ? readers[type] : undefined
+  const native = nativeToolOf(item)
   if (reader) reader(item, path, turns)
+  else if (native) readNative(item, path, { native, turns })
   else turns.assistant({ type: 'opaque', body: item })
 }
 
@@ -141,15 +162,35 @@ function readMessage(item: JsonObject, path: string, turns: Turns): void {
   else turns.add(role === 'user' ? 'user' : 'system', parts)
 }
 
-function readCall(item: JsonObject, path: string, kind: 'function' | 'custom'): ToolCallPart {
+function readCall(item: JsonObject, path: string, names: FunctionNames): ToolCallPart {
+  const kind = item.type === 'custom_tool_call' ? 'custom' : 'function'
   const input = kind === 'custom' ? item.input : item.arguments
+  const name = required(item.name, `${path}.name`, 'the name of a tool', filledText)
+  const joined = names.ofForm(item)
   return {
     type: 'tool_call',
     id: required(item.call_id, `${path}.call_id`, 'the id of the call', filledText),
-    name: required(item.name, `${path}.name`, 'the name of a tool', filledText),
+    name: joined ?? name,
     arguments: required(input, `${path}.${kind === 'custom' ? 'input' : 'arguments'}`, 'a string', text),
     ...(kind === 'custom' && { kind }),
+    ...(joined !== undefined && { native: nativeItem('namespace', item) }),
   }
+}
+
+/** Reads a call of a tool with items of its own types, or its output. */
+function readNative(item: JsonObject, path: string, { native, turns }: { native: NativeTool; turns: Turns }): void {
+  const { kind, call, argumentsOf, partsOf } = native
+  const id = required(item.call_id ?? item.id, `${path}.call_id`, 'the id of the call', filledText)
+  const own = nativeItem(kind, item)
+  if (item.type === call) {
+    const name = turns.names.of({ kind: call, name: kind })
+    const input = JSON.stringify(argumentsOf(item) ?? {})
+    turns.call({ type: 'tool_call', id, name, arguments: input, native: own }, item.id)
+  } else turns.result(id, partsOf(item), { ...(item.status === 'failed' && { is_error: true }), native: own })
+}
+
+function nativeItem(kind: string, body: JsonObject): NativeItem {
+  return { by: 'responses', kind, body }
 }
 
 function readOutput(item: JsonObject, path: string, turns: Turns): void {

@@ -3,6 +3,7 @@ import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { Citation, MediaPart, Part, ReasoningPart, SearchPart, TextPart, ToolCallPart } from '../../core/parts.ts'
 import { defined } from '../check.ts'
 import { type ForeignSignature, writeForeignSignature } from '../foreign-signature.ts'
+import { isNativeCall, type NativePrefix, nativeCall } from './native-tools.ts'
 
 /**
  * The parts of an output item: consecutive texts and refusals are one message, every other part is an item of its own,
@@ -11,7 +12,7 @@ import { type ForeignSignature, writeForeignSignature } from '../foreign-signatu
 export type OutputGroup = { kind: ItemKind; parts: Part[]; signature?: ForeignSignature; logprobs?: JsonObject[][] }
 
 /** Kinds of items by the prefix of their ids. */
-export type ItemKind = 'msg' | 'rs' | 'fc' | 'ctc' | 'ws' | 'ig'
+export type ItemKind = 'msg' | 'rs' | 'fc' | 'ctc' | 'ws' | 'ig' | NativePrefix
 
 /** The status of an item. */
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete'
@@ -20,7 +21,7 @@ export type ItemStatus = 'in_progress' | 'completed' | 'incomplete'
 export function kindOf(part: Part): ItemKind | undefined {
   if (part.type === 'text' || part.type === 'refusal') return 'msg'
   if (part.type === 'reasoning' || part.type === 'opaque') return 'rs'
-  if (part.type === 'tool_call') return part.kind === 'custom' ? 'ctc' : 'fc'
+  if (part.type === 'tool_call') return nativeCall(part)?.tool.prefix ?? (part.kind === 'custom' ? 'ctc' : 'fc')
   if (part.type === 'search') return 'ws'
   return part.type === 'image' && part.data !== undefined ? 'ig' : undefined
 }
@@ -117,14 +118,20 @@ function reasoningMembers(part: Part): JsonObject {
   }
 }
 
-function writeCall(
-  { id: call_id, name, arguments: input, kind }: ToolCallPart,
-  id: string,
-  status: string,
-): JsonObject {
+function writeCall(part: ToolCallPart, id: string, status: string): JsonObject {
+  const { id: call_id, arguments: input, kind } = part
+  const native = nativeCall(part)
+  if (native) return { id, type: native.tool.call, status, call_id, ...native.members }
   return kind === 'custom'
-    ? { id, type: 'custom_tool_call', status, call_id, name, input }
-    : { id, type: 'function_call', status, call_id, name, arguments: input }
+    ? { id, type: 'custom_tool_call', status, call_id, ...calledName(part), input }
+    : { id, type: 'function_call', status, call_id, ...calledName(part), arguments: input }
+}
+
+/** The name of a called tool as the client has it, and the namespace that it belongs to. */
+export function calledName(part: ToolCallPart): { name: string; namespace?: string } {
+  const { form } = part
+  if (!form || isNativeCall(part)) return { name: part.name }
+  return { name: form.name, ...defined({ namespace: form.namespace }) }
 }
 
 function writeImage({ data, media_type }: MediaPart, id: string, status: ItemStatus): JsonObject {

@@ -34,7 +34,8 @@ export function readRequest(body: unknown): NeutralRequest {
   if (optional(body.background, 'background', flag))
     refuse('background', 'false: responses are only produced synchronously', true)
   checkOthers(body)
-  const { system, messages } = readInput(body.input)
+  const offered = readTools(body)
+  const { system, messages } = readInput(body.input, offered.names)
   if (body.input === '' || (messages.length === 0 && system.length === 0))
     refuse('input', 'an input that is not empty', body.input)
   const instructions = optional(body.instructions, 'instructions', text)
@@ -49,7 +50,7 @@ export function readRequest(body: unknown): NeutralRequest {
     messages,
     ...readPlain(body),
     ...defined({
-      ...readTools(body),
+      ...offered.fields,
       ...textFields,
       logprobs: readLogprobs(body),
       reasoning: readReasoning(body.reasoning),

@@ -1,10 +1,12 @@
 import { codePoints } from '../../core/citations.ts'
 import type { StreamEvent, StreamEventOf } from '../../core/events.ts'
 import type { Json, JsonObject } from '../../core/json.ts'
-import type { Citation, Part, ReasoningPart, TextPart } from '../../core/parts.ts'
+import type { Citation, Part, ReasoningPart, TextPart, ToolCallPart } from '../../core/parts.ts'
 import type { Finish } from '../../core/reply.ts'
+import { eventsOfCall, isNativeCall, nativeCall } from './native-tools.ts'
 import {
   annotationOf,
+  calledName,
   contentPart,
   type ItemKind,
   kindOf,
@@ -69,6 +71,8 @@ export class ItemWriter {
       if (spoken.type === 'text') this.#delta({ type: 'delta', index, part: 'text', text: spoken.text })
       return
     }
+    // Its form is known when the arguments are whole.
+    if (isNativeCall(part)) return
     const kind = kindOf(part)
     if (kind === 'msg') this.#beginContent(index, part)
     else if (kind) this.#beginItem(index, kind, part)
@@ -144,11 +148,28 @@ export class ItemWriter {
       if (part.type === 'text' && this.#late.length > 0) this.#message.grow(index, '', this.#late.splice(0))
       this.#message.close(index, spokenText(part))
     }
+    if (isNativeCall(part)) this.#addNative(index, part)
     const item = this.#open.get(index)
     if (!item) return
     item.parts = [part]
     // An incomplete call may continue after another one has started; free text never shows that it is complete.
     if (part.type !== 'tool_call' || (part.kind !== 'custom' && isWhole(part))) this.#finishPart(index, item, 'stop')
+  }
+
+  /** Writes a call that is an item of its own type; a function call where its arguments do not have that form. */
+  #addNative(index: number, part: ToolCallPart): void {
+    const native = nativeCall(part)
+    if (!native) {
+      const { arguments: delta } = part
+      const item = this.#beginItem(index, kindOf(part) ?? 'fc', part)
+      if (delta) this.#emit('response.function_call_arguments.delta', { ...at(item), delta })
+      return
+    }
+    this.#endMessage('stop')
+    const item = this.#add({ kind: native.tool.prefix, parts: [part] }, part)
+    for (const [type, members] of eventsOfCall(native.members))
+      this.#emit(type, { output_index: item.position, ...members })
+    this.#finish(item, 'stop', false)
   }
 
   /** Finishes the items that are still open, in the order in which they began. */
@@ -172,7 +193,8 @@ export class ItemWriter {
     const [part] = item.parts as [Part]
     if (part.type === 'reasoning') item.parts = [this.#finishReasoning(item, part)]
     else if (part.type === 'tool_call') {
-      const members = item.kind === 'ctc' ? { input: part.arguments } : { name: part.name, arguments: part.arguments }
+      const { arguments: input } = part
+      const members = item.kind === 'ctc' ? { input } : { name: calledName(part).name, arguments: input }
       this.#emit(`response.${argumentsOf(item)}.done`, { ...at(item), ...members })
     } else if (item.kind === 'ig' || (part.type === 'search' && part.status !== 'failed')) {
       this.#emit(item.kind === 'ig' ? 'response.image_generation_call.completed' : searchDone, at(item))

@@ -2,6 +2,7 @@ import { catalogue, type ErrorCode, type RouterError, writtenMessage } from '../
 import type { JsonObject } from '../../core/json.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import { type ReplyFacts, type StreamFacts, type StreamWriter, writeEvent } from '../client-api.ts'
+import { eventsInClientForm } from '../client-form.ts'
 import { heldIds } from './reply-members.ts'
 import { EventEditor } from './stream-edit.ts'
 import { ResponseWriter } from './stream-write.ts'
@@ -11,6 +12,7 @@ import { responseIdOf } from './write.ts'
 export function openStream(request: NeutralRequest, { model, id }: StreamFacts): StreamWriter {
   const writer = new ResponseWriter(request.origin.body, { model, id: responseIdOf(id) })
   const editor = new EventEditor(request.origin.body, model)
+  const inClientForm = eventsInClientForm(request)
   let response: JsonObject | undefined
   /** Made once: the stored response and that of the last event are the same, down to the second. */
   const whole = (facts: ReplyFacts): JsonObject => {
@@ -18,7 +20,7 @@ export function openStream(request: NeutralRequest, { model, id }: StreamFacts):
     return facts.router ? { ...response, router: facts.router } : response
   }
   return {
-    events: (events) => writer.write(events),
+    events: (events) => writer.write(inClientForm(events)),
     edit: (payload) => editor.edit(payload),
     end: (facts) => (editor.response ? editor : writer).end(whole(facts)),
     heldIds: () => heldIds({ ...editor.response, output: editor.output }),

@@ -2,11 +2,13 @@ import { isObject, type Json, type JsonObject, parseJson } from '../../core/json
 import type { ToolCallPart } from '../../core/parts.ts'
 import type { Finish, Reply } from '../../core/reply.ts'
 import type { ReplyFacts } from '../client-api.ts'
+import { replyInClientForm } from '../client-form.ts'
 import { groupsOf, type ItemStatus, type OutputGroup, shareTokens, tokensOf, writeItem } from './output.ts'
 import { endingOf, finishOfReply, isCut, writeUsage } from './reply-members.ts'
 
 /** A neutral reply as a response object, with `usage.cost` in USD when it is known. */
-export function writeReply(reply: Reply, { model, usage, costUsd, request, id }: ReplyFacts): JsonObject {
+export function writeReply(given: Reply, { model, usage, costUsd, request, id }: ReplyFacts): JsonObject {
+  const reply = replyInClientForm(given, request)
   const responseId = responseIdOf(id)
   const body = request?.origin.body ?? {}
   const tokens = tokensOf(reply.logprobs)

@@ -1,4 +1,6 @@
 import type { ClientApi } from '../../api/client-api.ts'
+import { needsFunctions } from '../../manifest/run/client-functions.ts'
+import { chatEndpoint } from '../../manifest/run/run-mapping.ts'
 import type { Target } from '../../manifest/target.ts'
 import { otherFormatTranslation } from './other-format.ts'
 import { sameFormatTranslation } from './same-format.ts'
@@ -6,7 +8,10 @@ import type { TargetedCall, Translation } from './types.ts'
 
 /** Chooses the translation for one attempt: bodies of the same format are edited, all others are translated by mappings. */
 export function translationOf(target: Target, prepared: TargetedCall): Translation {
-  const isEdited = !prepared.isRewritten && speaksSameFormat(target, prepared.call.clientApi)
+  const isEdited =
+    !prepared.isRewritten &&
+    speaksSameFormat(target, prepared.call.clientApi) &&
+    !needsFunctions(chatEndpoint(target.provider), prepared.request)
   if (!isEdited) return otherFormatTranslation(target, prepared)
   const own = sameFormatTranslation(target, prepared)
   if (!prepared.plugins?.mayChangeAnswer) return own

@@ -103,7 +103,8 @@ export function unsupportedByMapping(support: Support): string[] {
   return [
     ...fields,
     ...types.map((type) => `parts.${type}`),
-    ...(support.tool({ kind: 'custom' }) ? [] : ['tools.custom']),
+    // Custom tools become functions where there are those.
+    ...(support.tool({ kind: 'custom' }) || support.tool({ kind: 'function' }) ? [] : ['tools.custom']),
   ]
 }
 
@@ -198,10 +199,7 @@ function unsupportedMembers(path: string, value: JsonObject, tree: PathTree): st
   })
 }
 
-/**
- * The request without unsupported parts and tools; the original is not changed. Without custom tools, the input of an
- * earlier call of one becomes `{input}`, the arguments of a function call.
- */
+/** The request without unsupported parts and tools; the original is not changed. */
 export function supportedOnly(request: NeutralRequest, support: Support): NeutralRequest {
   const { messages, tools } = request
   const partsFit = messages.every(({ parts }) => parts.every((part) => fits(part, support)))
@@ -225,7 +223,6 @@ function withSupportedParts(message: Message, support: Support): Message {
 
 function fits(part: Part, support: Support): boolean {
   if (!support.part(part.type)) return false
-  if (part.type === 'tool_call') return part.kind !== 'custom' || support.tool({ kind: 'custom' })
   return part.type !== 'tool_result' || part.parts.every((inner) => support.part(inner.type))
 }
 
@@ -233,9 +230,7 @@ function supportedParts(parts: readonly Part[], support: Support): Part[] {
   return parts.flatMap((part): Part[] => {
     if (!support.part(part.type)) return []
     if (part.type === 'tool_result') return [{ ...part, parts: part.parts.filter(({ type }) => support.part(type)) }]
-    if (part.type !== 'tool_call' || part.kind !== 'custom' || support.tool({ kind: 'custom' })) return [part]
-    const { kind: _custom, ...call } = part
-    return [{ ...call, arguments: JSON.stringify({ input: part.arguments }) }]
+    return [part]
   })
 }
 

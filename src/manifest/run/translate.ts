@@ -5,6 +5,7 @@ import { withoutRestoredReasoning, withReasoningFor } from '../../core/restored-
 import type { Mapping } from '../../mapping/mapping.ts'
 import type { ChatEndpoint, Provider } from '../provider.ts'
 import { familyRules, type ModelTarget, type Target, targetFacts } from '../target.ts'
+import { unenforcedGrammar, withFunctions } from './client-functions.ts'
 import type { ClientNames } from './fit-names.ts'
 import { type Fitting, fitRequest } from './fit-request.ts'
 import { demandsTool, inferredUnsupported, supportedOnly, supportFor, withoutIdleChoice } from './inferred-support.ts'
@@ -18,6 +19,7 @@ import {
   foreignOpaque,
   namesInRequest,
   requestWithoutFields,
+  stillUsed,
   type UnsupportedRule,
 } from './unsupported.ts'
 
@@ -61,18 +63,20 @@ export async function mapRequest(
   facts: TargetFacts,
 ): Promise<ProviderRequest> {
   const { model } = target
-  const request = withReasoningFor(whole, facts.signer)
+  const given = withReasoningFor(whole, facts.signer)
   const chat = chatEndpoint(provider)
   const { mapping, sections } = chat.request
   let own: object | undefined
   const inputOf = (made: NeutralRequest) => {
-    if (made !== request) return mappingInput(made, model, facts)
-    own ??= mappingInput(request, model, facts)
+    if (made !== given) return mappingInput(made, model, facts)
+    own ??= mappingInput(given, model, facts)
     return own
   }
-  const declaring = declaredFor(provider, request, facts, () => inputOf(request))
-  const declared = declaring instanceof Promise ? await declaring : declaring
-  const support = supportFor(chat.request.support, declared, provider.sameAs)
+  const declaring = declaredFor(provider, given, facts, () => inputOf(given))
+  const allDeclared = declaring instanceof Promise ? await declaring : declaring
+  const support = supportFor(chat.request.support, allDeclared, provider.sameAs)
+  const request = withFunctions(given, support)
+  const declared = stillUsed(allDeclared, request)
   const supported = withoutIdleChoice(requestWithoutFields(supportedOnly(request, support), declared), support)
   const rules = familyRules(provider, target)
   const fitted = fitRequest(supported, { rules, traits: facts.traits, edited: false })
@@ -82,6 +86,7 @@ export async function mapRequest(
   const lost = [
     ...declared,
     ...inferredUnsupported(request, support),
+    ...unenforcedGrammar(given, support),
     ...foreignOpaque(request, facts.signer),
     ...fitted.lost,
     ...(demandsTool(request) && !demandsTool(supported) ? ['tool_choice'] : []),

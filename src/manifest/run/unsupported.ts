@@ -89,6 +89,11 @@ export function namesInRequest(names: readonly string[], request: NeutralRequest
   return names.filter((name) => usesField(name, request))
 }
 
+/** Returns these names without kinds of tools that the request no longer has. */
+export function stillUsed(names: readonly string[], request: NeutralRequest): string[] {
+  return names.filter((name) => !name.startsWith('tools.') || usesField(name, request))
+}
+
 /** Returns the dropped fields that matter: values that ask for nothing, or for what the router does itself, need no report. */
 export function demanding(names: readonly string[], request: NeutralRequest): string[] {
   return names.flatMap((name) => {
