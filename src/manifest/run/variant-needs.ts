@@ -17,7 +17,10 @@ export function servesNeed(need: VariantNeed, { request, entry }: RequestFacts, 
 }
 
 /** The field that a need is about, and whether a request has it. */
-function needOf(need: Exclude<VariantNeed, 'provider_tools'>, request: NeutralRequest): { field: string; isNeeded: boolean } {
+function needOf(
+  need: Exclude<VariantNeed, 'provider_tools'>,
+  request: NeutralRequest,
+): { field: string; isNeeded: boolean } {
   const { tools = [], reasoning } = request
   const hasFunctions = tools.some((tool) => !isProviderTool(tool))
   const isOff = reasoning?.effort === 'none' || reasoning?.budget === 0
