@@ -17,8 +17,16 @@ export function translationOf(target: Target, prepared: TargetedCall): Translati
   if (!prepared.plugins?.mayChangeAnswer) return own
   // Changes of plugins to an answer are written from its neutral form: a stream may be changed at any event.
   const changed = () => otherFormatTranslation(target, prepared)
+  if (!prepared.request.stream) return Object.assign(own, { changed })
   const { request, forwardedHeaders } = own
-  return prepared.request.stream ? { ...changed(), request, forwardedHeaders } : { ...own, changed }
+  return {
+    ...changed(),
+    request,
+    forwardedHeaders,
+    get names() {
+      return own.names
+    },
+  }
 }
 
 /** Checks whether a target's own format is that of the client API. */
