@@ -5,7 +5,12 @@ import { takesPart } from '../../manifest/run/inferred-support.ts'
 import { type OwnFormatFields, ownFormatFields } from '../../manifest/run/own-names.ts'
 import { finishOf } from '../../manifest/run/read-reply.ts'
 import { andThen, chatEndpoint } from '../../manifest/run/run-mapping.ts'
-import { type ProviderRequest, patchRequest, unsupportedInRequest } from '../../manifest/run/translate.ts'
+import {
+  type ProviderRequest,
+  patchRequest,
+  textFilePlaces,
+  unsupportedInRequest,
+} from '../../manifest/run/translate.ts'
 import { demanding, distinctNames, hasLinks } from '../../manifest/run/unsupported.ts'
 import { type Target, targetFacts } from '../../manifest/target.ts'
 import { fetchMedia } from '../../upstream/files/inline.ts'
@@ -102,6 +107,7 @@ function writtenRequest(
     stream: request.stream === true,
     losses: distinctNames(words ? [...losses, ...words.dropped] : losses),
     textRefusals: chatEndpoint(provider).history.refusals === 'text',
+    textFiles: textFilePlaces(chatEndpoint(provider)),
     files,
     providerFields: words,
     length,
@@ -119,7 +125,7 @@ export function editedRequest(
   asked: { body: JsonObject; losses: readonly string[] } & Omit<EditFacts, 'model' | 'dropped'>,
 ): ProviderRequest | Promise<ProviderRequest> {
   const { provider, model } = target
-  const { body, losses, stream, files, providerFields, textRefusals = false, length } = asked
+  const { body, losses, stream, files, providerFields, textRefusals = false, textFiles, length } = asked
   const edited = clientApi.editRequest(body, {
     model,
     stream,
@@ -127,6 +133,7 @@ export function editedRequest(
     files,
     providerFields,
     textRefusals,
+    textFiles,
     length,
   })
   const dropped = distinctNames([...losses, ...clientApi.droppedByEdit(body), ...droppedChoice(body, edited, losses)])
