@@ -3,6 +3,7 @@ import type { StreamEvent } from '../core/events.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { Finish, Reply } from '../core/reply.ts'
 import type { Api, NeutralRequest } from '../core/request.ts'
+import type { TextFilePlaces } from '../core/text-files.ts'
 import type { Usage } from '../core/usage.ts'
 import type { FetchedFiles } from './media-address.ts'
 
@@ -53,7 +54,7 @@ export type ClientApi = {
 
 /**
  * `dropped` are neutral names of what the provider cannot take, `files` what was fetched because it fetches nothing,
- * `textRefusals` whether earlier refusals become text, `length` an output limit in place of the client's own.
+ * `textRefusals` whether earlier refusals become text, `textFiles` where files of text do, `length` an output limit in place of the client's own.
  */
 export type EditFacts = {
   model: string
@@ -62,6 +63,7 @@ export type EditFacts = {
   files?: FetchedFiles | undefined
   providerFields?: ProviderFields | undefined
   textRefusals?: boolean
+  textFiles?: TextFilePlaces | undefined
   length?: number | undefined
 }
 

@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer'
 import type { MediaPart } from '../core/parts.ts'
+import { isTextType, textOfFile } from '../core/text-files.ts'
 import { type Check, refuse } from './check.ts'
 
 /** The bytes of a file as base64. */
@@ -51,6 +52,11 @@ const typesByExtension: ReadonlyMap<string, string> = new Map([
   ['csv', 'text/csv'],
   ['html', 'text/html'],
   ['json', 'application/json'],
+  ['log', 'text/plain'],
+  ['tsv', 'text/tab-separated-values'],
+  ['xml', 'application/xml'],
+  ['yaml', 'application/yaml'],
+  ['yml', 'application/yaml'],
   ['docx', 'application/vnd.openxmlformats-officedocument.wordprocessingml.document'],
   ['xlsx', 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'],
   ['pptx', 'application/vnd.openxmlformats-officedocument.presentationml.presentation'],
@@ -71,6 +77,13 @@ export function fileDataUrl(given: string, filename: string | undefined): string
 /** A file as a data URL. */
 export function dataUrl({ data, media_type }: FileData): string {
   return `data:${media_type};base64,${data}`
+}
+
+/** Returns the words of a text file in a data URL, its title first; undefined for any other file. */
+export function textOfDataUrl(url: string, filename: string | undefined): string | undefined {
+  if (url.slice(0, 5).toLowerCase() !== 'data:') return undefined
+  const { data, media_type } = dataOf(url, 'file_data')
+  return isTextType(media_type) ? textOfFile({ data, ...(filename !== undefined && { filename }) }) : undefined
 }
 
 function typeByName(filename: string | undefined): string {

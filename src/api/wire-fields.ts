@@ -16,6 +16,8 @@ export function namesOf(field: string, { fields, nested }: FieldNames): readonly
   if (Object.hasOwn(fields, field)) return fields[field] ?? []
   if (Object.hasOwn(nested, field)) return nested[field] ?? []
   const [first, , member = ''] = field.split('.')
+  // A block or item of a type that no reader knows.
+  if (field.startsWith('parts.opaque.')) return [`${nested['parts.opaque']?.[0]?.split('.')[0] ?? first}.${member}`]
   // A member of one type of parts.
   if (first === 'parts' && Object.hasOwn(nested, `parts.${member}`)) return nested[`parts.${member}`] ?? []
   const dot = field.lastIndexOf('.')

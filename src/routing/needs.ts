@@ -1,8 +1,10 @@
 import type { ModelEntry } from '../core/models/model.ts'
 import { type Api, isProviderTool, type NeutralRequest, type ProviderTool } from '../core/request.ts'
+import { withTextFiles } from '../core/text-files.ts'
 import { withFunctions } from '../manifest/run/client-functions.ts'
 import { excessOf } from '../manifest/run/fit-request.ts'
 import { inferredUnsupported, supportFor } from '../manifest/run/inferred-support.ts'
+import { withTextsFor } from '../manifest/run/translate.ts'
 import { demanding, distinctNames, stillUsed, usesField } from '../manifest/run/unsupported.ts'
 import { lacksField, lacksTool } from '../manifest/run/variant-needs.ts'
 import { familyRules, type Target } from '../manifest/target.ts'
@@ -59,7 +61,8 @@ function mediaNeeds(request: NeutralRequest): Need[] {
   const needs: Need[] = []
   for (const [type, lack] of mediaTypes) {
     const field = `parts.${type}`
-    if (!usesField(field, request)) continue
+    // Files of text are text where no files are taken.
+    if (!usesField(field, type === 'file' ? withTextFiles(request, 'all') : request)) continue
     const flag = type === 'image' ? { flag: 'supports_vision' as const } : {}
     const isLacked = ({ provider, entry }: Target) =>
       (flag.flag !== undefined && entry?.[flag.flag] === false) || lacksField(provider, field, api)
@@ -127,10 +130,12 @@ export function nothingDroppedNeed(request: NeutralRequest): Need {
     isCertain: false,
     isLacked: ({ provider: { chat, sameAs } }) => {
       if (!chat) return false
-      const declared = chat.unsupported.filter(({ field, when }) => !when && usesField(field, request))
+      const declared = chat.unsupported.filter(
+        ({ field, when }) => !when && usesField(field, withTextsFor(chat, request)),
+      )
       const names = declared.map(({ field }) => field)
       const support = supportFor(chat.request.support, names, sameAs)
-      const offered = withFunctions(request, support)
+      const offered = withFunctions(withTextsFor(chat, request), support)
       const inferred = sameAs === request.origin.api ? [] : inferredUnsupported(offered, support)
       return demanding(distinctNames([...stillUsed(names, offered), ...inferred]), offered).length > 0
     },

@@ -79,7 +79,7 @@ describe('a Messages body read as a neutral request', () => {
       output_config: { task_budget: { total: 1 } },
     })
     const tools = [{ type: 'bash_20250124', name: 'bash' }]
-    expect(read({ tools }).tools).toEqual([{ kind: 'bash_20250124', by: 'messages', definition: tools[0] }])
+    expect(read({ tools }).tools).toMatchObject([{ kind: 'bash_20250124', by: 'messages', definition: tools[0] }])
     const cached = { ...tools[0], cache_control: { type: 'ephemeral', ttl: '1h' } }
     expect(read({ tools: [cached] }).tools).toMatchObject([{ definition: cached, cache: { ttl: '1h' } }])
   })

@@ -74,7 +74,13 @@ test('a choice of a provider tool by its name is one of the Messages API alone',
     return messages.read({ model: 'm', max_tokens: 9, messages: hi, tools: [own, bash], tool_choice }).tool_choice
   }
   expect(choiceOf('f')).toEqual({ name: 'f' })
-  expect(choiceOf('bash')).toEqual({ kind: 'tool', by: 'messages', definition: { type: 'tool', name: 'bash' } })
+  const functions = { allowed: ['bash'], mode: 'required' }
+  expect(choiceOf('bash')).toEqual({
+    kind: 'tool',
+    by: 'messages',
+    definition: { type: 'tool', name: 'bash' },
+    functions,
+  })
 })
 
 describe('a choice of web search', () => {

@@ -128,7 +128,7 @@ describe('once found', () => {
   const message = (role: Message['role'], ...parts: Message['parts']): Message => ({ role, parts })
   const hi = message('user', { type: 'text', text: 'Hi' })
 
-  test('a turn without any supported part keeps its position', async () => {
+  test('a turn of the user without any supported part keeps its position, one of the assistant is omitted', async () => {
     const video = message('user', { type: 'video', url: 'https://files.example/a.mp4' })
     const { body, dropped } = await write('anthropic', 'claude-haiku-4-5', [video])
     expect(body.messages).toEqual([
@@ -137,11 +137,13 @@ describe('once found', () => {
     expect(dropped).toContain('parts.video')
     const thought = message('assistant', { type: 'reasoning', text: 'Hm.', by: 'somebody-else' })
     const { body: google } = await write('google', 'gemini-3.5-flash', [hi, thought, hi])
-    expect(google.contents).toEqual([
-      { role: 'user', parts: [{ text: 'Hi' }] },
-      { role: 'model', parts: [{ text: '(no answer)' }] },
-      { role: 'user', parts: [{ text: 'Hi' }] },
-    ])
+    expect(google.contents).toEqual([{ role: 'user', parts: [{ text: 'Hi' }, { text: 'Hi' }] }])
+    const { body: anthropic } = await write('anthropic', 'claude-haiku-4-5', [hi, thought, hi])
+    const text = { type: 'text', text: 'Hi' }
+    expect(anthropic.messages).toEqual([{ role: 'user', content: [text, text] }])
+    const { body: groq } = await write('groq', 'llama-3.3-70b-versatile', [hi, thought, hi])
+    const said = { role: 'user', content: 'Hi' }
+    expect(groq.messages).toEqual([said, said])
   })
 
   const media: { [name: string]: Part } = {

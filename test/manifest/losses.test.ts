@@ -49,7 +49,10 @@ test('a declared loss never reaches the mapping: fields, members, kinds of tools
   expect((await left('tools.function')).tools).toEqual([{ kind: 'custom', name: 'c' }])
   expect((await left('parts.video')).messages).toEqual([
     { role: 'user', name: 'Ann', parts: [{ type: 'text', text: 'hi', cache: {} }] },
-    { role: 'user', parts: [{ type: 'tool_result', id: 'a', parts: [] }] },
+    {
+      role: 'user',
+      parts: [{ type: 'tool_result', id: 'a', parts: [{ type: 'text', text: '(unsupported content omitted)' }] }],
+    },
   ])
   const [first] = (await left('parts.cache', 'messages.name')).messages as NeutralRequest['messages']
   expect(first).toEqual({

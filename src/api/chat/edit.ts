@@ -3,7 +3,7 @@ import { finishedArguments } from '../../core/tool-arguments.ts'
 import { onlyString } from '../check.ts'
 import type { EditFacts, ReplyFacts } from '../client-api.ts'
 import { mapItems, withEditedNodes, withoutNulls } from '../edit-nodes.ts'
-import { type FetchedFiles, fileDataUrl, linkOrData } from '../media-address.ts'
+import { type FetchedFiles, fileDataUrl, linkOrData, textOfDataUrl } from '../media-address.ts'
 import { bodyWithoutFields } from '../remove-fields.ts'
 import { withoutRouterFields } from '../router-fields.ts'
 import { cannotCarryMark, withMark, withProviderFields } from './alternative-names.ts'
@@ -40,9 +40,12 @@ export function editRequest(body: JsonObject, facts: EditFacts): JsonObject {
 }
 
 /** Files, cache hints and refusals in the words that the provider knows. */
-function inProviderNames(body: JsonObject, { files, providerFields, textRefusals = false }: EditFacts): JsonObject {
+function inProviderNames(
+  body: JsonObject,
+  { files, providerFields, textRefusals = false, textFiles }: EditFacts,
+): JsonObject {
   return withEditedNodes(body, removals.lists, (node) => {
-    const standard = standardPart(node, files)
+    const standard = standardPart(node, files, textFiles)
     const marked = providerFields ? withMark(standard, providerFields.mark) : standard
     return textRefusals ? withTextRefusals(marked) : marked
   })
@@ -152,10 +155,27 @@ const fileTypes: ReadonlySet<Json | undefined> = new Set(['file', 'input_file', 
 const linkTypes: ReadonlySet<Json | undefined> = new Set(['image_url', 'video_url', 'document_url'])
 
 /** A content part in this API's own words, with the files that were fetched for it in the place of their addresses. */
-function standardPart(part: JsonObject, files?: FetchedFiles): JsonObject {
+function standardPart(given: JsonObject, files?: FetchedFiles, textFiles?: EditFacts['textFiles']): JsonObject {
+  const part = withAddressObject(given)
   const { type } = part
-  if (fileTypes.has(type)) return standardFile(part, files)
+  if (fileTypes.has(type))
+    return textFiles === 'all' ? asTextPart(standardFile(part, files)) : standardFile(part, files)
   return files && typeof type === 'string' && linkTypes.has(type) ? withFetched(part, type, files) : part
+}
+
+/** An address alone, as Mistral writes it, in the object that this API has it in. */
+function withAddressObject(part: JsonObject): JsonObject {
+  const { type } = part
+  if ((type !== 'image_url' && type !== 'video_url') || typeof part[type] !== 'string') return part
+  return { ...part, [type]: { url: part[type] } }
+}
+
+/** A file of text as text, for servers that take no such files. */
+function asTextPart(part: JsonObject): JsonObject {
+  const { file, type: _type, ...others } = part
+  if (!isObject(file) || typeof file.file_data !== 'string') return part
+  const text = textOfDataUrl(file.file_data, onlyString(file.filename))
+  return text === undefined ? part : { type: 'text', text, ...others }
 }
 
 function standardFile(part: JsonObject, files: FetchedFiles | undefined): JsonObject {

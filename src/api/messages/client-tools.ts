@@ -50,7 +50,7 @@ const textEditor: Offer = (_tool, type) => ({
 
 const editCommands = ['view', 'create', 'str_replace', 'insert']
 
-/** The versions that can take back an edit. */
+/** The versions that can undo an edit. */
 const undoing = /^text_editor_(2024|20250124)/
 
 const memory: Offer = () => ({
@@ -73,9 +73,11 @@ const memory: Offer = () => ({
   },
 })
 
-const actions = ['key', 'type', 'mouse_move', 'left_click', 'left_click_drag', 'right_click', 'middle_click'].concat(
-  ['double_click', 'screenshot', 'cursor_position'],
-)
+const actions = ['key', 'type', 'mouse_move', 'left_click', 'left_click_drag', 'right_click', 'middle_click'].concat([
+  'double_click',
+  'screenshot',
+  'cursor_position',
+])
 
 /** The actions of the versions from 2025 on. */
 const laterActions = ['left_mouse_down', 'left_mouse_up', 'scroll', 'hold_key', 'wait', 'triple_click']

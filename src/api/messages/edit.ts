@@ -1,4 +1,6 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import { isTextType, textOfFile } from '../../core/text-files.ts'
+import { onlyString } from '../check.ts'
 import type { ClientApi, ReplyFacts } from '../client-api.ts'
 import { withEditedNodes, withoutNulls } from '../edit-nodes.ts'
 import { droppedWith, isForeignSignature } from '../foreign-signature.ts'
@@ -14,11 +16,12 @@ import { isForeignSearch } from './searches.ts'
  * The client's body for a provider of this format: its model id, without dropped fields, and without parts that this
  * router wrote into it for other providers. Everything else, known or not, stays unchanged.
  */
-export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dropped, files, length }) => {
+export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dropped, files, textFiles, length }) => {
   const asked = wantsCache(body) ? { cache_control: wholePrompt, ...body } : body
   const standard = withoutNulls(withoutRouterFields(asked), ownMembers)
   const inlined = files ? withEditedNodes(standard, removals.lists, (node) => inlinedBlock(node, files)) : standard
-  const edited: JsonObject = { ...bodyWithoutFields(inlined, dropped, removals), model }
+  const worded = textFiles === 'all' ? withEditedNodes(inlined, removals.lists, asTextBlock) : inlined
+  const edited: JsonObject = { ...bodyWithoutFields(worded, dropped, removals), model }
   // 0 asks for no reply at all.
   if (length !== undefined && body.max_tokens !== 0) edited.max_tokens = length
   if (stream) edited.stream = true
@@ -66,6 +69,18 @@ function isForeign(block: Json): block is JsonObject {
   if (!isObject(block)) return false
   if (isForeignSignature(block.signature) || isForeignSignature(block.data)) return true
   return isForeignSearch(block.type === 'server_tool_use' ? block.id : block.tool_use_id)
+}
+
+/** A document of text as text, for servers that take no documents. */
+function asTextBlock(block: JsonObject): JsonObject {
+  const { type, source, title, cache_control: mark } = block
+  if (type !== 'document' || !isObject(source) || typeof source.data !== 'string') return block
+  const isPlain = source.type === 'text'
+  if (!isPlain && !(source.type === 'base64' && isTextType(onlyString(source.media_type)))) return block
+  const data = isPlain ? Buffer.from(source.data).toString('base64') : source.data
+  const filename = onlyString(title)
+  const text = textOfFile({ data, ...(filename !== undefined && { filename }) })
+  return { type: 'text', text, ...(mark !== undefined && { cache_control: mark }) }
 }
 
 /** A content block with the file that was fetched for it in the place of its address. */

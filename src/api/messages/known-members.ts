@@ -40,6 +40,7 @@ const content: Known = {
         cache_control,
       },
     },
+    tool_reference: { members: { type, tool_name: 'all', cache_control } },
     tool_use: { members: { type, id: 'all', name: 'all', input: 'all', caller: 'all', cache_control } },
     tool_result: {
       members: {

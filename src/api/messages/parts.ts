@@ -34,6 +34,7 @@ const readers: { readonly [type: string]: Reader } = {
   image: (block, path) => [{ ...readSource('image', block.source, `${path}.source`), ...cacheOf(block) }],
   document: readDocument,
   search_result: (block, path) => readSearchResult(block, path),
+  tool_reference: (block, path) => [readReference(block, path)],
   tool_use: (block, path) => [
     {
       type: 'tool_call',
@@ -129,6 +130,12 @@ function readToolResult(block: JsonObject, path: string, names: ReadonlyMap<stri
     ...(isError && { is_error: true }),
     ...cacheOf(block),
   }
+}
+
+/** A tool that a search of the client has found: it is among the tools, and other models read its name. */
+function readReference(block: JsonObject, path: string): TextPart {
+  const name = required(block.tool_name, `${path}.tool_name`, 'the name of a tool', filledText)
+  return { type: 'text', text: `Tool found, which can be called now: ${name}`, ...cacheOf(block) }
 }
 
 function readThinking(block: JsonObject, path: string): Read {

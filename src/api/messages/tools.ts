@@ -9,6 +9,7 @@ import {
 } from '../../core/request.ts'
 import { defined, filledText, flag, integer, listOf, object, optional, refuse, required, text } from '../check.ts'
 import { isWebSearch, readToolList, type ToolReader, userLocation } from '../tools.ts'
+import { clientFunctions } from './client-tools.ts'
 import { cacheOf } from './parts.ts'
 
 /** Tools, the tool choice and web search. Throws RouterError 400. */
@@ -24,6 +25,7 @@ const toolReader: ToolReader = {
   api: 'messages',
   typeOf: (tool, path) => optional(tool.type, `${path}.type`, text) ?? 'custom',
   clientTool: (type, tool, path) => (type === 'custom' ? readTool(tool, path) : undefined),
+  functions: clientFunctions,
   webSearch: readWebSearch,
   cache: (tool) => cacheOf(tool).cache,
 }
@@ -76,9 +78,11 @@ function choiceOf(
   if (type === 'any') return 'required'
   if (type !== 'tool') return refuse('tool_choice.type', "'auto', 'any', 'tool' or 'none'", type)
   const name = required(choice.name, 'tool_choice.name', 'the name of a tool', filledText)
-  const isProviders = tools.some((tool) => isProviderTool(tool) && tool.definition.name === name)
+  const provided = tools.filter(isProviderTool).find((tool) => tool.definition.name === name)
   if (searches.includes(name) && !tools.some((tool) => 'name' in tool && tool.name === name)) {
     return { kind: 'web_search', by: 'messages', definition: choice }
   }
-  return isProviders ? { kind: type, by: 'messages', definition: choice } : { name }
+  if (!provided) return { name }
+  const functions = provided.functions && { allowed: [name], mode: 'required' as const }
+  return { kind: type, by: 'messages', definition: choice, ...(functions && { functions }) }
 }

@@ -3,7 +3,7 @@ import { onlyString } from '../check.ts'
 import type { ClientApi, ReplyFacts } from '../client-api.ts'
 import { withEditedNodes, withoutNulls } from '../edit-nodes.ts'
 import { droppedWith, isForeignSignature } from '../foreign-signature.ts'
-import { type FetchedFiles, fileDataUrl, isAddress, linkOrData } from '../media-address.ts'
+import { type FetchedFiles, fileDataUrl, isAddress, linkOrData, textOfDataUrl } from '../media-address.ts'
 import { bodyWithoutFields } from '../remove-fields.ts'
 import { withoutRouterFields } from '../router-fields.ts'
 import { ownMembers } from './fields.ts'
@@ -15,9 +15,10 @@ import { completeResponse } from './write.ts'
  * The client's body for a provider of this format: its model id, without dropped fields, and without items that this
  * router wrote into it for other providers. Everything else, known or not, stays unchanged.
  */
-export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dropped, files, length }) => {
+export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dropped, files, textFiles, length }) => {
   const standard = withEditedNodes(withoutNulls(withoutRouterFields(body), ownMembers), removals.lists, (node) => {
-    return standardPart(node, files)
+    const part = standardPart(node, files)
+    return textFiles === 'all' ? asTextPart(part) : part
   })
   const edited: JsonObject = { ...bodyWithoutFields(standard, dropped, removals), model }
   const limit = length ?? edited.max_output_tokens
@@ -56,6 +57,15 @@ function standardPart(part: JsonObject, files?: FetchedFiles): JsonObject {
   if (part.type === 'input_file') return standardFile(part, files)
   if (part.type !== 'input_image' || typeof part.image_url !== 'string' || !files?.has(part.image_url)) return part
   return { ...part, image_url: linkOrData(part.image_url, files) }
+}
+
+/** A file of text as text, for servers that take no such files. */
+function asTextPart(part: JsonObject): JsonObject {
+  const { type, file_data, filename, prompt_cache_breakpoint: mark } = part
+  if (type !== 'input_file' || typeof file_data !== 'string') return part
+  const text = textOfDataUrl(file_data, onlyString(filename))
+  if (text === undefined) return part
+  return { type: 'input_text', text, ...(mark !== undefined && { prompt_cache_breakpoint: mark }) }
 }
 
 /** A link excludes a name; data need one. */

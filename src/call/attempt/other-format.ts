@@ -1,4 +1,5 @@
 import { idsOfItem } from '../../api/returned-ids.ts'
+import { RouterError } from '../../core/errors.ts'
 import type { StreamEvent } from '../../core/events.ts'
 import type { Part } from '../../core/parts.ts'
 import type { NeutralRequest } from '../../core/request.ts'
@@ -7,7 +8,7 @@ import { takesPart } from '../../manifest/run/inferred-support.ts'
 import { chatEndpoint } from '../../manifest/run/run-mapping.ts'
 import { type ProviderRequest, writeRequest } from '../../manifest/run/translate.ts'
 import { hasLinks } from '../../manifest/run/unsupported.ts'
-import type { Target } from '../../manifest/target.ts'
+import { type Target, targetId } from '../../manifest/target.ts'
 import { type CallMedia, inlineMedia } from '../../upstream/files/inline.ts'
 import type { StreamTranslation, TargetedCall, Translation } from './types.ts'
 
@@ -98,6 +99,7 @@ export async function translatedRequest(
   media: CallMedia,
 ): Promise<ProviderRequest> {
   const { provider } = target
+  refuseEmptyReply(request, target)
   return await writeRequest(provider, inOwnFormat(await inlinedRequest(target, request, media), provider), target)
 }
 
@@ -114,17 +116,26 @@ export async function inlinedRequest(
 
 /** Returns a request with the blocks that its API alone has, where the provider speaks that API. */
 export function inOwnFormat(request: NeutralRequest, provider: Target['provider']): NeutralRequest {
-  return provider.sameAs === request.origin.api ? withOwnBlocks(request, provider) : request
+  return provider.sameAs === request.origin.api ? asOwnRequest(request, provider) : request
+}
+
+/** Requires a reply to be asked for: a Messages request for none, which fills a cache, means nothing in other formats. Throws RouterError. */
+function refuseEmptyReply({ origin: { api, body } }: NeutralRequest, target: Target): void {
+  if (api !== 'messages' || body.max_tokens !== 0 || target.provider.sameAs === api) return
+  const message = `'${targetId(target)}' cannot be called with 'max_tokens' 0: only providers of the Messages format fill their cache without a reply.`
+  throw new RouterError('invalid_request', message, { param: 'max_tokens' })
 }
 
 /**
  * Returns a request that a plugin has changed with the blocks that its API alone has: a provider of this format understands those that the
  * client wrote itself.
  */
-function withOwnBlocks(request: NeutralRequest, { signer }: Target['provider']): NeutralRequest {
+function asOwnRequest(request: NeutralRequest, { signer }: Target['provider']): NeutralRequest {
   const own = (part: Part): Part => {
     if (part.type === 'tool_result') return { ...part, parts: part.parts.map(own) }
     return part.type === 'opaque' && part.by === undefined ? { ...part, by: signer } : part
   }
-  return { ...request, messages: request.messages.map((message) => ({ ...message, parts: message.parts.map(own) })) }
+  const messages = request.messages.map((message) => ({ ...message, parts: message.parts.map(own) }))
+  // 0 asks for no reply at all.
+  return { ...request, messages, ...(request.origin.body.max_tokens === 0 && { max_output_tokens: 0 }) }
 }

@@ -4,7 +4,7 @@ import { asRouterError, RouterError } from '../../core/errors.ts'
 import type { JsonObject } from '../../core/json.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import { deniedFields } from '../../manifest/run/abilities.ts'
-import { unreadableFile } from '../../manifest/run/unsupported.ts'
+import { unreadableFile, withBlockTypes } from '../../manifest/run/unsupported.ts'
 import { type Target, targetId } from '../../manifest/target.ts'
 import { type ProviderAnswer, requestAnswer } from '../../upstream/provider-answer.ts'
 import type { TargetAnswer } from '../call-kind.ts'
@@ -90,7 +90,8 @@ export async function bodyToSend(
   const { call, request } = prepared
   const writing = translation.request()
   const written = writing instanceof Promise ? await writing : writing
-  const dropped = wireNames(call.clientApi, lostFields(written.dropped, target, prepared), request.origin.body)
+  const fields = withBlockTypes(lostFields(written.dropped, target, prepared), request)
+  const dropped = wireNames(call.clientApi, fields, request.origin.body)
   attempt.report(dropped)
   const fileId = unreadableFile(request, written.dropped)
   if (fileId !== undefined) throw fileRefused(fileId, dropped, target)

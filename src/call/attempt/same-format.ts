@@ -13,6 +13,7 @@ import {
   mapRequest,
   type ProviderRequest,
   patchRequest,
+  textFilePlaces,
   unsupportedInRequest,
 } from '../../manifest/run/translate.ts'
 import { demanding, distinctNames, hasLinks, requestWithoutFields } from '../../manifest/run/unsupported.ts'
@@ -134,6 +135,7 @@ function writtenRequest(
     stream: request.stream === true,
     losses: known,
     textRefusals: chatEndpoint(provider).history.refusals === 'text',
+    textFiles: textFilePlaces(chatEndpoint(provider)),
     files,
     providerFields: words,
     length,
@@ -192,7 +194,7 @@ export function editedRequest(
   >,
 ): ProviderRequest | Promise<ProviderRequest> {
   const { provider, model } = target
-  const { body, losses, replaced, stream, files, providerFields, textRefusals = false, length } = asked
+  const { body, losses, replaced, stream, files, providerFields, textRefusals = false, textFiles, length } = asked
   const own = clientApi.editRequest(body, {
     model,
     stream,
@@ -200,6 +202,7 @@ export function editedRequest(
     files,
     providerFields,
     textRefusals,
+    textFiles,
     length,
   })
   const edited = replaced ? withReplacedFields(own, replaced.replacement, clientApi.wireNames) : own

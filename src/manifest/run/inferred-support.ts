@@ -200,12 +200,14 @@ function unsupportedMembers(path: string, value: JsonObject, tree: PathTree): st
 }
 
 /** The request without unsupported parts and tools; the original is not changed. */
-export function supportedOnly(request: NeutralRequest, support: Support): NeutralRequest {
+export function supportedOnly(request: NeutralRequest, support: Support, signer: string): NeutralRequest {
   const { messages, tools } = request
-  const partsFit = messages.every(({ parts }) => parts.every((part) => fits(part, support)))
+  // Blocks that only another signer understands reach no mapping.
+  const takes = (part: Part) => support.part(part.type) && !(part.type === 'opaque' && part.by !== signer)
+  const partsFit = messages.every(({ parts }) => parts.every((part) => fits(part, takes)))
   const toolsFit = (!tools || tools.every((tool) => support.tool(tool))) && !choosesUnsupportedTool(request, support)
   if (partsFit && toolsFit) return request
-  const supported = partsFit ? messages : messages.map((message) => withSupportedParts(message, support))
+  const supported = partsFit ? messages : messages.flatMap((message) => withSupportedParts(message, takes))
   const fitting = { ...request, messages: supported }
   return toolsFit ? fitting : withTools(fitting, tools?.filter((tool) => support.tool(tool)) ?? [], support)
 }
@@ -213,24 +215,32 @@ export function supportedOnly(request: NeutralRequest, support: Support): Neutra
 type Message = NeutralRequest['messages'][number]
 type Part = Message['parts'][number]
 
-/** A user message left without parts gets a placeholder, so that the turns stay in order; results go with their calls. */
-function withSupportedParts(message: Message, support: Support): Message {
-  const parts = supportedParts(message.parts, support)
-  const isEmptied =
-    message.role === 'user' && parts.length === 0 && message.parts.some(({ type }) => type !== 'tool_result')
-  return { ...message, parts: isEmptied ? [{ type: 'text', text: '(unsupported content omitted)' }] : parts }
+type Takes = (part: Part) => boolean
+
+/**
+ * Returns a message with the parts that are taken. One of the user that is left without any gets a placeholder, and so does a result; one
+ * of the assistant is omitted.
+ */
+function withSupportedParts(message: Message, takes: Takes): Message[] {
+  const { role, parts: all } = message
+  const parts = supportedParts(all, takes)
+  if (parts.length > 0 || all.length === 0) return [{ ...message, parts }]
+  if (role === 'assistant') return []
+  return [{ ...message, parts: all.some(({ type }) => type !== 'tool_result') ? omitted : parts }]
 }
 
-function fits(part: Part, support: Support): boolean {
-  if (!support.part(part.type)) return false
-  return part.type !== 'tool_result' || part.parts.every((inner) => support.part(inner.type))
+const omitted: Part[] = [{ type: 'text', text: '(unsupported content omitted)' }]
+
+function fits(part: Part, takes: Takes): boolean {
+  return takes(part) && (part.type !== 'tool_result' || part.parts.every(takes))
 }
 
-function supportedParts(parts: readonly Part[], support: Support): Part[] {
+function supportedParts(parts: readonly Part[], takes: Takes): Part[] {
   return parts.flatMap((part): Part[] => {
-    if (!support.part(part.type)) return []
-    if (part.type === 'tool_result') return [{ ...part, parts: part.parts.filter(({ type }) => support.part(type)) }]
-    return [part]
+    if (!takes(part)) return []
+    if (part.type !== 'tool_result' || part.parts.every(takes)) return [part]
+    const left = part.parts.filter(takes)
+    return [{ ...part, parts: left.length > 0 ? left : omitted }]
   })
 }
 

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { MediaPart, Part, ToolCallPart, ToolResultPart } from '../../core/parts.ts'
 import type { Message, NeutralRequest } from '../../core/request.ts'
+import type { TextFilePlaces } from '../../core/text-files.ts'
 import type { Pattern } from '../types.ts'
 
 /** A dialect's requirements on a conversation's history. All are off by default. */
@@ -15,6 +16,8 @@ export type HistoryRules = {
   user_after_tool?: false
   /** Refusals in earlier turns are kept, or become text. */
   refusals?: 'keep' | 'text'
+  /** Files of text stay files, or become text: all of them, or those in results of tools. */
+  text_files?: 'keep' | TextFilePlaces
   /** True if every call is directly followed by its result: missing results are added, results without a call become text. */
   pair_tools?: boolean
   /** Results come first in their message, in the order of their calls. */

@@ -2,13 +2,21 @@ import type { ProviderEvent, ProviderFailure } from '../../core/events.ts'
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { NeutralRequest, TargetFacts } from '../../core/request.ts'
 import { withoutRestoredReasoning, withReasoningFor } from '../../core/restored-reasoning.ts'
+import { type TextFilePlaces, withTextFiles } from '../../core/text-files.ts'
 import type { Mapping } from '../../mapping/mapping.ts'
 import type { ChatEndpoint, Provider } from '../provider.ts'
 import { familyRules, type ModelTarget, type Target, targetFacts } from '../target.ts'
 import { unenforcedGrammar, withFunctions } from './client-functions.ts'
 import type { ClientNames } from './fit-names.ts'
 import { type Fitting, fitRequest } from './fit-request.ts'
-import { demandsTool, inferredUnsupported, supportedOnly, supportFor, withoutIdleChoice } from './inferred-support.ts'
+import {
+  demandsTool,
+  inferredUnsupported,
+  supportedOnly,
+  supportFor,
+  takesPart,
+  withoutIdleChoice,
+} from './inferred-support.ts'
 import { isPresent, readFinish, readUsage, reportedFailureOf } from './read-reply.ts'
 import { runReading } from './read-usage.ts'
 import { andThen, chatEndpoint, requireObject, runMapping, unreadable } from './run-mapping.ts'
@@ -63,8 +71,8 @@ export async function mapRequest(
   facts: TargetFacts,
 ): Promise<ProviderRequest> {
   const { model } = target
-  const given = withReasoningFor(whole, facts.signer)
   const chat = chatEndpoint(provider)
+  const given = withTextsFor(chat, withReasoningFor(whole, facts.signer))
   const { mapping, sections } = chat.request
   let own: object | undefined
   const inputOf = (made: NeutralRequest) => {
@@ -77,7 +85,10 @@ export async function mapRequest(
   const support = supportFor(chat.request.support, allDeclared, provider.sameAs)
   const request = withFunctions(given, support)
   const declared = stillUsed(allDeclared, request)
-  const supported = withoutIdleChoice(requestWithoutFields(supportedOnly(request, support), declared), support)
+  const supported = withoutIdleChoice(
+    requestWithoutFields(supportedOnly(request, support, facts.signer), declared),
+    support,
+  )
   const rules = familyRules(provider, target)
   const fitted = fitRequest(supported, { rules, traits: facts.traits, edited: false })
   const input = inputOf(fitted.request)
@@ -111,6 +122,19 @@ export function fitEdited(
   return fitRequest(left, { rules, traits, edited: true })
 }
 
+/** Returns a request whose files of text are text where an endpoint takes no such files. */
+export function withTextsFor(chat: ChatEndpoint, request: NeutralRequest): NeutralRequest {
+  const places = textFilePlaces(chat)
+  return places === undefined ? request : withTextFiles(request, places)
+}
+
+/** Returns the places where files of text become text for an endpoint; undefined where there are none. */
+export function textFilePlaces(chat: ChatEndpoint): TextFilePlaces | undefined {
+  if (!takesPart(chat, 'file')) return 'all'
+  const { text_files: rule } = chat.history
+  return rule === 'keep' ? undefined : rule
+}
+
 /** Returns the dropped fields of a request whose body is edited instead of translated: only declared ones, everything else survives. */
 export function unsupportedInRequest(
   provider: Provider,
@@ -119,7 +143,7 @@ export function unsupportedInRequest(
 ): string[] | Promise<string[]> {
   const chosen = target ?? { model: request.model }
   const facts = targetFacts(provider, chosen)
-  const sent = withoutRestoredReasoning(request)
+  const sent = withTextsFor(chatEndpoint(provider), withoutRestoredReasoning(request))
   return declaredFor(provider, sent, facts, () => mappingInput(sent, chosen.model, facts))
 }
 

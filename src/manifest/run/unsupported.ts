@@ -1,4 +1,4 @@
-import { isObject } from '../../core/json.ts'
+import { isObject, type JsonObject } from '../../core/json.ts'
 import type { Part } from '../../core/parts.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import type { Mapping } from '../../mapping/mapping.ts'
@@ -67,6 +67,21 @@ export function foreignOpaque(request: NeutralRequest, maker: string): string[] 
   const { parts, names } = contentsOf(request)
   const foreign = names.has('opaque') && parts.some((part) => part.type === 'opaque' && part.by !== maker)
   return foreign ? ['parts.opaque'] : []
+}
+
+/** Characters of the type of a block in the name of what is dropped. */
+const maxTypeLength = 60
+
+/** Returns these names with the types of the blocks that the client has sent and no reader knows, in the place of `parts.opaque`. */
+export function withBlockTypes(names: readonly string[], request: NeutralRequest): string[] {
+  if (!names.includes('parts.opaque')) return [...names]
+  const unknown = contentsOf(request).parts.flatMap((part) => {
+    const isOwn = part.type === 'opaque' && part.by === undefined && isObject(part.body)
+    const type = isOwn ? (part.body as JsonObject).type : undefined
+    return typeof type === 'string' ? [`parts.opaque.${type.slice(0, maxTypeLength).replace(/[^\w-]/g, '_')}`] : []
+  })
+  const types = [...new Set(unknown)]
+  return names.flatMap((name) => (name === 'parts.opaque' && types.length > 0 ? types : [name]))
 }
 
 /** The id of a file that the provider would take as data or by URL, but cannot read by its id. */
