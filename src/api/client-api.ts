@@ -38,8 +38,8 @@ export type ClientApi = {
   openStream(request: NeutralRequest, facts: StreamFacts): StreamWriter
   /** The ids of what a provider of the same format holds after a whole reply: containers, the thread of the conversation. */
   heldIds?(body: JsonObject, request: NeutralRequest): string[]
-  /** The body of an HTTP error; `id` is that of the request. */
-  writeError(error: RouterError, id?: string): JsonObject
+  /** The body of an HTTP error; `id` is that of the request, `client` the header `User-Agent`. */
+  writeError(error: RouterError, id?: string, client?: string): JsonObject
   /** The HTTP status of an error for which this API has one of its own. */
   errorStatus?(error: RouterError): number | undefined
   /** The name of a response header that has the id of the request, beside `x-request-id`. */

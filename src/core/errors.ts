@@ -39,6 +39,19 @@ export const catalogue = {
 /** A key of the catalogue. */
 export type ErrorCode = keyof typeof catalogue
 
+/** Part of a request that a provider refuses although the rest may be served: clients can leave it out and try again. */
+export type Rejection =
+  | 'cache'
+  | 'document'
+  | 'effort'
+  | 'image'
+  | 'media_size'
+  | 'signature'
+  | 'structured_output'
+  | 'system_message'
+  | 'thinking_adaptive'
+  | 'thinking_enabled'
+
 /**
  * Details of an error: `param` names the field, `retryAfterMs` becomes `Retry-After`, `headers` are sent with it, `details`
  * are for clients that act on them, `billed` is what the provider counted although it failed, `concernsModel`: other models of the
@@ -55,6 +68,7 @@ export type ErrorDetails = {
   providerCode?: string | undefined
   /** HTTP status of the provider's own answer. */
   providerStatus?: number | undefined
+  rejected?: Rejection | undefined
   retryAfterMs?: number | undefined
   details?: JsonObject | undefined
   /** Every target that was asked, when there were several: its model, status, code and message. */
@@ -75,6 +89,7 @@ export class RouterError extends Error {
   readonly provider: string | undefined
   readonly providerCode: string | undefined
   readonly providerStatus: number | undefined
+  readonly rejected: Rejection | undefined
   readonly retryAfterMs: number | undefined
   readonly details: JsonObject | undefined
   readonly attempts: JsonObject[] | undefined
@@ -95,6 +110,7 @@ export class RouterError extends Error {
     this.provider = details.provider
     this.providerCode = details.providerCode
     this.providerStatus = details.providerStatus
+    this.rejected = details.rejected
     this.retryAfterMs = details.retryAfterMs
     this.details = details.details
     this.attempts = details.attempts

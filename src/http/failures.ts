@@ -27,7 +27,9 @@ export function failWith({ log, onThrown }: ServerContext): ErrorHandler {
     Object.assign(headersOf(response), retryHeaders(error))
     addHeaders(response, error.headers)
     const clientApi: ClientApi | undefined = response.locals.clientApi
-    const body = clientApi ? clientApi.writeError(error, requestIdOf(response)) : errorBody(error)
+    const body = clientApi
+      ? clientApi.writeError(error, requestIdOf(response), request.headers['user-agent'])
+      : errorBody(error)
     respond(response, clientApi?.errorStatus?.(error) ?? error.status, JSON.stringify(body))
   }
 }

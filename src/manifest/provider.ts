@@ -1,6 +1,6 @@
 import type { RestrictedField } from '../api/restricted-fields.ts'
 import type { ModelIds } from '../catalog/model-ids.ts'
-import type { ErrorCode } from '../core/errors.ts'
+import type { ErrorCode, Rejection } from '../core/errors.ts'
 import type { Json } from '../core/json.ts'
 import type { ModelEntry } from '../core/models/model.ts'
 import type { Finish } from '../core/reply.ts'
@@ -38,6 +38,8 @@ export type Provider = {
   listing?: ModelListing
   /** HTTP status, provider code or a piece of the message → our error. The most specific wins: code, message, status. */
   errors: Record<string, ErrorCode>
+  /** Piece of the message of a refused request → the part of the request that was refused. */
+  rejections?: Readonly<Record<string, Rejection>>
   /** Response headers that name the error, such as those of AWS, in lower case. */
   errorHeaders?: readonly string[]
   /** Response headers in which it reports its rate limits. */

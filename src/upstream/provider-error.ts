@@ -1,4 +1,4 @@
-import { type ErrorCode, type ErrorDetails, RouterError } from '../core/errors.ts'
+import { type ErrorCode, type ErrorDetails, type Rejection, RouterError } from '../core/errors.ts'
 import type { ProviderFailure } from '../core/events.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import type { Provider } from '../manifest/provider.ts'
@@ -69,6 +69,7 @@ function failure(
     quotes: true,
     // A key that may not use one model may use others: a caller who asks for it must not close them for everybody.
     concernsModel: code === 'provider_refused' && (status === 403 || isRedirect(status)),
+    rejected: code === 'invalid_request' ? rejectionIn(provider, text) : undefined,
     concernsSize: code === 'rate_limited' && /request too large/i.test(message),
     ...(providerCode !== undefined && { providerCode: redact(provider, providerCode) }),
     ...(param !== undefined && isRequestsFault.has(code) && { param: redact(provider, param) }),
@@ -94,6 +95,12 @@ function isRedirect(status: number): boolean {
   return status >= 300 && status < 400
 }
 
+/** Finds the part of the request that a provider refuses, by the manifest's phrases. */
+function rejectionIn({ rejections = {} }: Provider, message: string): Rejection | undefined {
+  const text = message.toLowerCase()
+  return Object.entries(rejections).find(([phrase]) => text.includes(phrase.toLowerCase()))?.[1]
+}
+
 /** Error codes to which a provider's time to wait applies. */
 const comesBack: ReadonlySet<ErrorCode> = new Set(['rate_limited', 'provider_overloaded'])
 
@@ -105,6 +112,8 @@ function classify(provider: Provider, { status, codes, message, isEmpty }: Error
   const { errors } = provider
   const byStatus = (isEmpty ? errors[`${status} empty`] : undefined) ?? errors[String(status)]
   const named = namedCode(provider, codes, message) ?? byStatus
+  // Some servers report what their templates refuse as a failure of their own.
+  if (!named && status >= 400 && rejectionIn(provider, message)) return 'invalid_request'
   const code = named ?? (isModelGone(status, codes, message) ? 'model_not_found' : codeByStatus(status))
   return code === 'provider_failed' && overloadStatuses.has(status) ? 'provider_overloaded' : code
 }

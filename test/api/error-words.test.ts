@@ -58,6 +58,14 @@ test('the member that a provider blames is named in every API', () => {
   for (const api of [chat, responses, messages]) expect(written(api, error)[0].param).toBe('temperature')
 })
 
+test('Claude Code is told in its own words which part of a request was refused, other clients in those of the provider', () => {
+  const error = new RouterError('invalid_request', 'No pictures.', { ...maker, rejected: 'image' })
+  expect(messages.writeError(error, 'r', 'claude-cli/2.1.332 (external, cli)')).toMatchObject({
+    error: { message: 'capability_rejected: image_block', details: { provider_message: 'No pictures.' } },
+  })
+  expect(messages.writeError(error, 'r', 'anthropic/JS')).toMatchObject({ error: { message: 'No pictures.' } })
+})
+
 test('a stream of Responses says how long to wait', () => {
   const error = new RouterError('rate_limited', 'Slow down.', { ...maker, retryAfterMs: 1_250 })
   expect(written(responses, error)[1]).toMatchObject({

@@ -177,7 +177,7 @@ describe('the reply', () => {
       '19.6 a limit of the provider, without a time',
       {
         ...{ status: 429, answer: { error: { message: 'Later.' } }, wait: '1' },
-        seen: { type: 'rate_limit_error', code: 'rate_limited', message: 'Later.' },
+        seen: { type: 'rate_limit_error', code: 'rate_limit_exceeded', message: 'Later.' },
         row: { status: 429, error: 'rate_limited' },
       },
     ],

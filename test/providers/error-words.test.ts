@@ -139,6 +139,20 @@ test.each(others)('%s: %s reports it with status %i: %j', async (name, slug, sta
   expect(failureClass(await read(slug, status, body)).name).toBe(name)
 })
 
+test.each([
+  ['openai', 400, 'Invalid content type. image_url is only supported by certain models.', 'image'],
+  ['deepseek', 400, 'messages[0]: unknown variant `image_url`, expected `text`', 'image'],
+  ['openrouter', 404, 'No endpoints found that support image input', 'image'],
+  ['vllm', 400, 'System message must be at the beginning.', 'system_message'],
+  ['llama-cpp', 500, 'Jinja Exception: System message must be at the beginning.', 'system_message'],
+  ['vllm-messages', 400, 'System message must be at the beginning.', 'system_message'],
+  ['ollama', 500, 'system message must be at the beginning', 'system_message'],
+] as const)('%s refuses a part of the request with status %i: %s', async (slug, status, message, rejected) => {
+  const error = await read(slug, status, fault(message))
+  expect([error.code, error.rejected]).toEqual(['invalid_request', rejected])
+  expect(failureClass(error).same).toBe('never')
+})
+
 test('words of the caller that a provider quotes close no target and no credential', async () => {
   for (const words of ['incorrect api key', 'unknown model', 'used all available credits'])
     expect((await read('xai', 400, fault(`Invalid value: '${words}'.`))).code).toBe('invalid_request')

@@ -47,6 +47,7 @@ export function bareProvider({ name, layer }: Dialect): Provider {
     ...(chat && { chat }),
     ...(hasAny(endpoints) && { operations: endpoints }),
     errors: layer.errors,
+    rejections: layer.rejections,
     errorHeaders: layer.errorHeaders,
     rateLimits: layer.rateLimits,
     traits: layer.traits,

@@ -1,5 +1,5 @@
 import type { RestrictedField } from '../../api/restricted-fields.ts'
-import type { ErrorCode } from '../../core/errors.ts'
+import type { ErrorCode, Rejection } from '../../core/errors.ts'
 import { isObject, type JsonObject } from '../../core/json.ts'
 import { maxNameLength } from '../../core/names.ts'
 import type { Operation } from '../../core/operation.ts'
@@ -46,6 +46,7 @@ export type Layer = {
   /** Fields of requests that change who serves, what it costs or what is kept. */
   restricted: readonly RestrictedField[]
   errors: { [name: string]: ErrorCode }
+  rejections: { [phrase: string]: Rejection }
   errorHeaders: readonly string[]
   rateLimits: readonly RateLimitHeaders[]
   traits: Trait[]
@@ -102,6 +103,7 @@ export type LayerFile = {
     [operation in Operation]?: OperationFile | boolean
   }
   errors?: { [name: string]: ErrorCode }
+  rejections?: { [phrase: string]: Rejection }
   error_headers?: string[]
   rate_limits?: RateLimitFile[]
   restricted?: { [name: string]: RestrictedFile }
@@ -125,6 +127,7 @@ export function readLayer(source: Source, around: Around = {}): { layer: Layer; 
     source,
     headers: file.headers ?? {},
     errors: file.errors ?? {},
+    rejections: file.rejections ?? {},
     errorHeaders: (file.error_headers ?? []).map((name) => name.toLowerCase()),
     rateLimits: (file.rate_limits ?? []).map(readRateLimit),
     groups: file.groups ?? {},
@@ -177,6 +180,7 @@ export function sharedTraits(source: Source): Layer {
     source,
     headers: {},
     errors: {},
+    rejections: {},
     errorHeaders: [],
     rateLimits: [],
     groups: {},

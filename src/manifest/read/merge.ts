@@ -21,8 +21,10 @@ export const defaultTimeouts: Timeouts = {
 /** Merges what all kinds of layers have, the later ones over the earlier ones: tables join by name, lists add up. */
 export function merge(
   layers: readonly Layer[],
-): Pick<Provider, 'errors' | 'errorHeaders' | 'rateLimits' | 'traits'> & Pick<Layer, 'headers' | 'restricted'> {
+): Pick<Provider, 'errors' | 'rejections' | 'errorHeaders' | 'rateLimits' | 'traits'> &
+  Pick<Layer, 'headers' | 'restricted'> {
   const governed = new Map(layers.flatMap((layer) => layer.restricted.map((field) => [field.name, field] as const)))
+  const rejections: Layer['rejections'] = Object.assign({}, ...layers.map((layer) => layer.rejections))
   const errorHeaders = [...new Set(layers.flatMap((layer) => layer.errorHeaders))]
   const rateLimits = new Map(
     layers.flatMap((layer) => layer.rateLimits.map((one) => [[one.remaining, ...(one.in ?? [])].join(' '), one])),
@@ -32,6 +34,7 @@ export function merge(
     headers: Object.assign({}, ...layers.map(({ headers }) => headers)),
     // Codes come from providers: a name that every object has must not be found in the table.
     errors: Object.assign(Object.create(null), ...layers.map(({ errors }) => errors)),
+    ...(Object.keys(rejections).length > 0 && { rejections }),
     ...(errorHeaders.length > 0 && { errorHeaders }),
     ...(rateLimits.size > 0 && { rateLimits: [...rateLimits.values()] }),
     traits: layers.flatMap(({ traits }) => traits),

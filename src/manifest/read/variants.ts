@@ -61,6 +61,7 @@ function loadVariant(manifest: Manifest, said: VariantFile, source: Source) {
     compact: _compact,
     chat: _chat,
     operations: _operations,
+    rejections: _rejections,
     errorHeaders: _errorHeaders,
     rateLimits: _rateLimits,
     ...rest
@@ -116,7 +117,7 @@ function addressOf({ base_url }: VariantFile): Pick<VariantFile, 'base_url'> {
   return base_url === undefined ? {} : { base_url }
 }
 
-type MergedTables = Pick<Provider, 'errors' | 'errorHeaders' | 'rateLimits' | 'traits' | 'restricted'>
+type MergedTables = Pick<Provider, 'errors' | 'rejections' | 'errorHeaders' | 'rateLimits' | 'traits' | 'restricted'>
 
 function mergedTables(layers: readonly Layer[]): MergedTables {
   const { headers: _headers, restricted, ...tables } = merge(layers)
