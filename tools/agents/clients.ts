@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { prompt } from './script.ts'
 
-/** Where a session runs, and what it calls. */
+/** The place of a session, and the server that it calls. */
 export type Place = {
   /** The home of the session, which nothing else uses. */
   home: string
@@ -12,10 +12,10 @@ export type Place = {
   model: string
 }
 
-/** How a client is started. */
+/** The programs that start a client, in their order. */
 export type Command = { program: string; args: readonly string[]; env?: Readonly<Record<string, string>> }
 
-/** A command line agent: writes its settings, and says how it is started. */
+/** A command line agent: writes its settings, and names the programs that start it. */
 export type Client = {
   /** The npm package that it comes in. */
   package: string
@@ -58,7 +58,7 @@ function claudeCode({ home, url, key, model }: Place): Command[] {
     ANTHROPIC_DEFAULT_SONNET_MODEL: model,
     ANTHROPIC_DEFAULT_OPUS_MODEL: model,
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
-    // It refuses to run tools as root unless it is told that nothing can be broken.
+    // As root it runs tools in a sandbox only.
     IS_SANDBOX: '1',
   }
   return [{ program: 'claude', args: ['-p', prompt, '--mcp-config', servers, '--dangerously-skip-permissions'], env }]

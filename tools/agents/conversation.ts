@@ -12,16 +12,16 @@ export type Tool = {
 /** A call of a tool that a request has in its history. */
 export type PastCall = { id: string; name: string }
 
-/** What a model reads in a request, whatever its format. */
+/** A request as a model reads it, whatever its format. */
 export type Conversation = {
   tools: readonly Tool[]
-  /** Everything that the user said. */
+  /** All text of the user. */
   user: string
   calls: readonly PastCall[]
   results: readonly { id: string; text: string }[]
 }
 
-/** What the model does next: one call, or the end. */
+/** The next step of the model: one call, or the end. */
 export type Turn = { call: { tool: Tool; input: Fields | string } } | { text: string }
 
 /** An answer as it is sent: one document, or server-sent events. */

@@ -7,7 +7,7 @@ import { words } from './script.ts'
 const tools = [
   {
     name: 'forecast',
-    description: 'Tells the forecast of a city.',
+    description: 'Returns the forecast of a city.',
     inputSchema: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
   },
 ]

@@ -2,14 +2,14 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import type { Format, Reply } from './conversation.ts'
 import { type Fields, fieldsOf, textOf } from './fields.ts'
-import { nextTurn } from './script.ts'
+import { decideTurn } from './script.ts'
 import { endpointOf, type Target } from './targets.ts'
 
-/** How a provider can fail. */
+/** The ways in which a provider can fail. */
 export const faults = ['500', '503', '529', '429', 'reset', 'cut'] as const
 export type Fault = (typeof faults)[number]
 
-/** Which share of the requests fail, and how. */
+/** The share of the requests that fail, and the way. */
 export type Failing = { fault: Fault; rate: number; random: () => number }
 
 /** One request that reached the provider. */
@@ -64,7 +64,7 @@ async function answer(
     Object.assign(seen, { rule: name, refusal: message })
     return sendJson(response, 400, endpoint.format.error(message, 400))
   }
-  const reply = endpoint.format.write(nextTurn(endpoint.format.read(body)), body, target.thoughts)
+  const reply = endpoint.format.write(decideTurn(endpoint.format.read(body)), body, target.thoughts)
   const isStream = body.stream === true || path.endsWith(':streamGenerateContent')
   if (isStream) sendStream(response, reply, fault === 'cut')
   else sendWhole(response, reply, fault === 'cut')

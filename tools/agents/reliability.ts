@@ -10,13 +10,13 @@ import { targets } from './targets.ts'
 /** A client and a provider that fails. */
 export type Cell = { client: string; fault: Fault; rate: number }
 
-/** How many calls of a cell succeeded without and with the router, and how many requests reached the provider. */
+/** The calls of a cell that succeeded without and with the router, and the requests that reached the provider. */
 export type Result = Cell & { calls: number; direct: Side; routed: Side }
 export type Side = { succeeded: number; requests: number; failures: readonly string[] }
 
 export type ReliabilitySettings = SessionSettings & { calls: number; parallel: number; seed: number }
 
-/** Which target a client calls: one that speaks its own format. */
+/** The target of each client: one that speaks its own format. */
 const targetNames: Readonly<Record<string, string>> = {
   'claude-code': 'anthropic',
   'anthropic-sdk': 'anthropic',

@@ -10,7 +10,7 @@ export type RouterProcess = { url: string; key: string; log(): string; stop(): P
 
 const root = join(import.meta.dirname, '../..')
 
-/** How long a start may take. */
+/** The longest start. */
 const maxStartMs = 60_000
 
 /** Starts the router of this working tree, with the shipped manifests and other addresses. */

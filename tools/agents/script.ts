@@ -4,11 +4,11 @@ import { type Fields, fieldsOf, textOf } from './fields.ts'
 /** The words that only the tools know: an answer that has all of them came through each tool. */
 export const words = { file: 'marzipan-7', forecast: 'drizzle-8', agent: 'quokka-9' }
 
-/** What the user of a session asks. */
+/** The task of a session. */
 export const prompt =
-  'MAIN TASK: print note.txt, then ask the weather server for the forecast of Bern, then let a sub-agent tell its word. Answer with all three words.'
+  'MAIN TASK: print note.txt, then ask the weather server for the forecast of Bern, then ask a sub-agent for its word. Answer with all three words.'
 
-/** What the sub-agent is asked. */
+/** The task of the sub-agent. */
 const agentPrompt = 'PART TASK: answer with your word. Use no tools.'
 
 /** The answer to anything else, such as the request for a title. */
@@ -17,11 +17,11 @@ export const helperAnswer = 'Notes'
 /** One step of a session: which tool is called with which arguments until its word has come back. */
 type Step = {
   word: string
-  /** How the name of the tool ends, whatever stands before it; the first that is offered is called. */
+  /** Ends of the tool's name, whatever stands before them; the first tool that is offered is called. */
   names: readonly string[]
   /** Arguments by name; a call gets those that its tool knows. */
   values: Fields
-  /** What a tool that runs JavaScript gets. */
+  /** The input of a tool that runs JavaScript. */
   code?: string
 }
 
@@ -54,7 +54,7 @@ const steps: readonly Step[] = [
     word: words.agent,
     names: ['spawn_agent', 'task', 'agent'],
     values: {
-      description: 'Tell a word',
+      description: 'Ask for a word',
       prompt: agentPrompt,
       message: agentPrompt,
       task: agentPrompt,
@@ -71,11 +71,11 @@ const steps: readonly Step[] = [
   },
 ]
 
-/** How often a sub-agent is waited for. */
+/** The number of waits for one sub-agent. */
 const maxWaits = 4
 
 /** Decides as a model would: calls one tool after the other, and answers with what they returned. */
-export function nextTurn(conversation: Conversation): Turn {
+export function decideTurn(conversation: Conversation): Turn {
   const { user, results, tools } = conversation
   if (user.includes('PART TASK') && !user.includes('MAIN TASK')) return { text: words.agent }
   if (!user.includes('MAIN TASK') || tools.length === 0) return { text: helperAnswer }
@@ -103,7 +103,7 @@ function agentTurn(step: Step, conversation: Conversation): Turn {
   const started = conversation.calls.filter(({ name }) => name.endsWith('spawn_agent')).length
   if (!wait || started === 0) return stepTurn(step, conversation)
   const waits = conversation.calls.filter(({ name }) => name === wait.name).length
-  if (waits >= maxWaits) return failed(`the sub-agent told no word but: ${lastResult(conversation).slice(0, 300)}`)
+  if (waits >= maxWaits) return failed(`the sub-agent returned no word but: ${lastResult(conversation).slice(0, 300)}`)
   const id = /"agent_id":\s*"([^"]+)"/.exec(conversation.results.map(({ text }) => text).join('\n'))?.[1]
   return { call: { tool: wait, input: chosen(wait, { targets: [id ?? 'helper'], timeout_ms: 10_000 }) } }
 }

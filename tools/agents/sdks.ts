@@ -2,7 +2,7 @@ import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
 import type { Place } from './clients.ts'
 
-/** What an SDK asks for: one answer, streamed or whole, with the retries that it makes by default. */
+/** Asks for one answer, streamed or whole, with the retries that the SDK makes by default. */
 export type SdkCall = (place: Omit<Place, 'home'>, isStreamed: boolean) => Promise<string>
 
 /** Official SDKs by the names that the command takes. */

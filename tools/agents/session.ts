@@ -5,10 +5,10 @@ import { stripVTControlCharacters } from 'node:util'
 import type { Client, Command, Place } from './clients.ts'
 import { words } from './script.ts'
 
-/** What a session showed, and whether it ended by itself. */
+/** The output of a session, and its exit status where it ended by itself. */
 export type Session = { output: string; status: number | undefined; ms: number }
 
-/** How sessions are run: the folder with the installed clients, and how long one may take. */
+/** The folder with the installed clients, and the longest session. */
 export type SessionSettings = { folder: string; maxMs: number }
 
 /** Runs a client once, in an empty home and with an environment of its own. */
@@ -87,12 +87,12 @@ function end(pid: number): void {
   }
 }
 
-/** Whether a session ended with all words of the tools. */
+/** Returns whether a session ended with all words of the tools. */
 export function isComplete({ output, status }: Session): boolean {
   return status === 0 && !output.includes('FAILED: ') && Object.values(words).every((word) => output.includes(word))
 }
 
-/** What a session that is not complete said last. */
+/** Returns the last words of a session that is not complete. */
 export function lastWords({ output }: Session): string {
   const failed = /FAILED: [^\n]*/.exec(output)?.[0]
   if (failed) return failed

@@ -16,7 +16,7 @@ export type Target = {
   provider: string
   /** The model as clients of the router write it. */
   model: string
-  /** What stands before the paths of its endpoints. */
+  /** Prefix of the paths of its endpoints. */
   base: string
   thoughts?: ThoughtsMember
   rules: { chat?: readonly Rule[]; responses?: readonly Rule[]; messages?: readonly Rule[]; gemini?: readonly Rule[] }

@@ -6,7 +6,7 @@ import { startRouter } from './router.ts'
 import { isComplete, lastWords, runSession, type Session, type SessionSettings } from './session.ts'
 import { targets } from './targets.ts'
 
-/** What one client did with one target. */
+/** A session of one client with one target. */
 export type Loop = { client: string; target: string; session: Session; seen: readonly Seen[] }
 
 /** Lets each client complete its tool loop on each target, one after the other. */

@@ -4,7 +4,7 @@ import { allText, type Fields, fieldsOf, objectsOf, textOf } from '../fields.ts'
 /** Anthropic's Messages API. */
 export const messages: Format = { read, write, error }
 
-/** How the thoughts that this provider signed end. */
+/** The end of the signatures of this provider. */
 export const signatureSuffix = 'EqQBCgIYAhIM'
 
 function read(body: Fields): Conversation {

@@ -13,7 +13,7 @@ import { allText, type Fields, fieldsOf, objectsOf, textOf } from '../fields.ts'
 /** OpenAI's Responses API. */
 export const responses: Format = { read, write, error }
 
-/** How the reasoning that this provider sealed begins. */
+/** The beginning of what this provider seals. */
 export const sealPrefix = 'gAAAAAB'
 
 function read(body: Fields): Conversation {
@@ -123,7 +123,7 @@ function itemEvents(item: Fields, output_index: number): Fields[] {
   ]
 }
 
-/** What an item has while it is not finished. */
+/** The members of an item that is not finished. */
 function emptied(item: Fields): Fields {
   if (item.type === 'message') return { status: 'in_progress', content: [] }
   if (item.type === 'function_call') return { status: 'in_progress', arguments: '' }

@@ -46,7 +46,7 @@ const toolMembers = [
   'type',
 ]
 
-/** What Anthropic's Messages API refuses, with a model of the fifth generation. */
+/** Limits of Anthropic's Messages API, with a model of the fifth generation. */
 export const anthropic: readonly Rule[] = [
   { name: 'unknown members', refusal: unknown },
   {

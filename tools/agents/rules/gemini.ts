@@ -32,7 +32,7 @@ const partMembers = [
 ]
 const levels = ['MINIMAL', 'LOW', 'MEDIUM', 'HIGH']
 
-/** What Gemini 3.5 Flash refuses. */
+/** Limits of Gemini 3.5 Flash. */
 export const gemini: readonly Rule[] = [
   { name: 'unknown members', refusal: unknown },
   { name: 'tool names', refusal: toolNames },

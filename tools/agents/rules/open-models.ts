@@ -10,7 +10,7 @@ const functionsOnly: Rule = {
     ),
 }
 
-/** What DeepSeek refuses while its model thinks, which it does unless it is told not to. */
+/** Limits of DeepSeek while its model thinks, which it does unless thinking is disabled. */
 export const deepseek: readonly Rule[] = [
   functionsOnly,
   pairs,
@@ -72,7 +72,7 @@ export const deepseek: readonly Rule[] = [
   },
 ]
 
-/** What vLLM and the template of Qwen 3.5 refuse. */
+/** Limits of vLLM and of the template of Qwen 3.5. */
 export const qwenAtVllm: readonly Rule[] = [
   functionsOnly,
   {
@@ -128,7 +128,7 @@ const mistralMembers = [
   'top_p',
 ]
 
-/** What Mistral refuses. */
+/** Limits of Mistral. */
 export const mistral: readonly Rule[] = [
   functionsOnly,
   {
@@ -172,7 +172,7 @@ export const mistral: readonly Rule[] = [
   },
 ]
 
-/** What Moonshot refuses: schemas of its own kind, and tool turns without their thoughts. */
+/** Limits of Moonshot: a JSON Schema of its own, and tool turns that need their thoughts. */
 export const kimi: readonly Rule[] = [
   functionsOnly,
   pairs,

@@ -42,7 +42,7 @@ const members = [
 ]
 const messageMembers = ['role', 'content', 'name', 'refusal', 'audio', 'tool_calls', 'tool_call_id', 'function_call']
 
-/** What OpenAI's chat completions refuse. */
+/** Limits of OpenAI's chat completions. */
 export const openaiChat: readonly Rule[] = [
   { name: 'unknown members', refusal: unknown },
   {

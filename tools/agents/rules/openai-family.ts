@@ -4,7 +4,7 @@ import { firstOf, type Rule, textRefusal } from './rule.ts'
 const efforts = ['none', 'low', 'medium', 'high', 'xhigh', 'max']
 const sampling = ['temperature', 'top_p', 'presence_penalty', 'frequency_penalty', 'logprobs', 'top_logprobs']
 
-/** What GPT-5.6 refuses at both of OpenAI's APIs; they differ in where a request has its effort. */
+/** Limits of GPT-5.6 at both of OpenAI's APIs, which differ in where a request has its effort. */
 export function openaiFamily(effortOf: (body: Fields) => unknown, path: string): readonly Rule[] {
   return [
     {

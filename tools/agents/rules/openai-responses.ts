@@ -73,7 +73,7 @@ const idPrefixes: Readonly<Record<string, string>> = {
   message: 'msg',
 }
 
-/** What OpenAI's Responses API refuses. */
+/** Limits of OpenAI's Responses API. */
 export const openaiResponses: readonly Rule[] = [
   { name: 'unknown members', refusal: unknown },
   { name: 'tool names', refusal: toolNames },

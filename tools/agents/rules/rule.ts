@@ -2,9 +2,9 @@ import { type Fields, fieldsOf, objectsOf, textOf } from '../fields.ts'
 
 /** A documented limit of a provider. */
 export type Rule = {
-  /** What the rule is about, in a few words. */
+  /** Name of the rule, in a few words. */
   name: string
-  /** What the provider answers to a request that breaks the rule; nothing where it keeps it. */
+  /** Returns the provider's message for a request that breaks the rule; nothing where the request keeps it. */
   refusal(body: Fields): string | undefined
 }
 
@@ -27,7 +27,7 @@ export function unknownMember(value: Fields, known: readonly string[]): string |
   return Object.keys(value).find((name) => !known.includes(name))
 }
 
-/** What OpenAI and its copies say about a text that is too long or has other characters. */
+/** Returns what OpenAI and its copies say about a text that is too long or has other characters. */
 export function textRefusal(
   path: string,
   value: unknown,
