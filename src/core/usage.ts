@@ -149,7 +149,7 @@ export function addUsage(one: Usage, other: Usage): Usage {
 
 /**
  * Returns the counts that can be. Mappings subtract parts from the totals of a prompt and of a reply: a part that is negative, or more
- * than its total, is no count, and its total stays as it was.
+ * than its total, is no count, and its total stays as it was. Reasoning of more tokens than the reply was counted beside it.
  */
 function plausibleCounts(reported: ReportedUsage): { counts: ReportedUsage; isCorrected: boolean } {
   const counts: ReportedUsage = {}
@@ -171,12 +171,14 @@ function plausibleCounts(reported: ReportedUsage): { counts: ReportedUsage; isCo
 
 /** Adds parts to their total again that cannot be: negative ones, and as many as it takes until the total is not negative. */
 function resolveDeficits(counts: ReportedUsage, total: 'input' | 'output', parts: readonly TokenPart[]): void {
+  const reply = completionTokens(counts)
   for (const wanted of ['negative', 'any'] as const) {
     for (const part of parts) {
       const [whole, count] = [counts[total], counts[part]]
       if (whole === undefined || count === undefined || (wanted === 'negative' ? count >= 0 : whole >= 0)) continue
       counts[total] = whole + count
-      delete counts[part]
+      const isBeside = part === 'reasoning' && count > reply
+      if (!isBeside) delete counts[part]
     }
   }
 }

@@ -66,8 +66,11 @@ test.each(counting)('details of a call of $path, $form, that cannot be leave its
     const { cost, tokens } = await rowOf(one, (usage) => ({
       ...usage,
       prompt_tokens_details: { cached_tokens: count, audio_tokens: count },
-      completion_tokens_details: { reasoning_tokens: count, audio_tokens: count },
-      output_tokens_details: { reasoning_tokens: count, text_tokens: count },
+      completion_tokens_details: {
+        reasoning_tokens: count === 7_000 || count === '3' ? 1 : count,
+        audio_tokens: count,
+      },
+      output_tokens_details: { reasoning_tokens: count === 7_000 || count === '3' ? 1 : count, text_tokens: count },
       input_tokens_details: { cached_tokens: count, image_tokens: count },
     }))
     expect([tokens, cost.nanoUsd > 0], JSON.stringify(count)).toEqual([usual.tokens, true])
@@ -75,6 +78,15 @@ test.each(counting)('details of a call of $path, $form, that cannot be leave its
 })
 
 const chats = counting.filter(({ path }) => path === '/v1/chat/completions' || path === '/v1/responses')
+
+test.each(chats)('reasoning beyond the output of a call of $path, $form, is charged beside it', async (one) => {
+  const { usage, cost } = await rowOf(one, (usage) => ({
+    ...usage,
+    completion_tokens_details: { reasoning_tokens: 7_000 },
+    output_tokens_details: { reasoning_tokens: 7_000 },
+  }))
+  expect([usage.output, usage.reasoning, cost.estimated]).toEqual([counted.output, 7_000, true])
+})
 
 test.each(chats)('a sum beyond the parts of a call of $path, $form, is output', async (one) => {
   const { usage } = await rowOf(one, (usage) => ({ ...usage, total_tokens: counted.input + counted.output + 20 }))

@@ -22,16 +22,27 @@ describe('counts of an answer', () => {
   })
 
   test('a part that is more than its total is absent, and the total stays as it was', () => {
-    // 100 of input, 150 of them cached; 20 of output, 30 of them reasoning.
-    const wrong = { input: -50, cache_read: 150, output: -10, reasoning: 30 }
+    // 100 of input, 150 of them cached; 20 of output, 30 of them sound.
+    const wrong = { input: -50, cache_read: 150, output: -10, output_audio: 30 }
     expect(mergeUsage({}, wrong)).toEqual({ input: 100, output: 20, corrected: true })
     expect(mergeUsage({}, { input: -50, cache_write: 150 })).toEqual({ input: 100, corrected: true })
     // 1,000 of input, of which 400 are read from a cache and 900 written to it: the cheaper part is absent.
     const both = { input: -300, cache_read: 400, cache_write: 900 }
     expect(mergeUsage({}, both)).toEqual({ input: 100, cache_write_5m: 900, corrected: true })
     // Later events may put it right.
-    const right = { input: 0, cache_read: 100, output: 5, reasoning: 30 }
+    const right = { input: 0, cache_read: 100, output: 5, output_audio: 30 }
     expect(mergeUsage(mergeUsage({}, wrong), right)).toEqual(right)
+  })
+
+  test('reasoning of more tokens than the reply is counted beside it', () => {
+    // 52 of output, 232 of reasoning.
+    expect(mergeUsage({}, { input: 9, output: 52 - 232, reasoning: 232, total: 61 })).toEqual({
+      ...{ input: 9, output: 52, reasoning: 232, corrected: true },
+    })
+    expect(mergeUsage({}, { output: -60, reasoning: 60 })).toEqual({ output: 0, reasoning: 60, corrected: true })
+    // 20 of output, 15 of them sound, and 30 of reasoning.
+    const both = { output: -25, reasoning: 30, output_audio: 15 }
+    expect(mergeUsage({}, both)).toEqual({ output: 5, reasoning: 30, output_audio: 15, corrected: true })
   })
 
   test('a negative part neither raises nor lowers its total', () => {

@@ -154,8 +154,8 @@ export const byHand: [case_: string, model: string, nanoUsd: number][] = [
   [
     'openai-compatible/reasoning__vercel-gateway.gemini-3-pro',
     'google/gemini-3.1-pro-preview',
-    // 232 tokens of reasoning stand beside the output, which no manifest says of this provider.
-    9 * 2000 + 52 * 12_000,
+    // 232 tokens of reasoning stand beside the output: the provider's own figure is the same.
+    9 * 2000 + (52 + 232) * 12_000,
   ],
   ['openai-compatible/reasoning-tools-stream__ollama', 'groq/openai/gpt-oss-120b', 300 * 150 + 45 * 600],
   ['openai-compatible/stream__vercel-gateway.claude-sonnet-4', 'anthropic/claude-sonnet-4-5', 16 * 3000 + 36 * 15_000],

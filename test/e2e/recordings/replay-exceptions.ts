@@ -40,8 +40,8 @@ const exceptions: { api?: ClientApi; in: RegExp; what: RegExp; because: string }
   },
   {
     in: /^openai-compatible\/reasoning__vercel-gateway\.gemini/,
-    what: /^(usage\.completion_tokens_details\.reasoning_tokens|ledger\.estimated) is/,
-    because: 'the server counts reasoning beside the completion, and more of it, which no manifest says',
+    what: /^(total|usage\.(completion|total)_tokens|ledger\.(reasoning|estimated)) is/,
+    because: 'the server counts reasoning beside the completion, and more of it',
   },
   {
     api: 'messages',
