@@ -254,12 +254,12 @@ function headersOf({ headers }: HttpResponse): JsonObject {
 }
 
 /** Returns a body in the form that an endpoint takes, with the files that stand in it. Throws RouterError. */
-function outgoingBody(context: OperationContext, body: JsonObject): OutgoingBody {
+function outgoingBody(context: OperationContext, body: JsonObject): JsonObject | OutgoingBody {
   const { endpoint, request, provider } = context
   const { files } = request
   switch (endpoint.body) {
     case 'json':
-      return jsonBody(body, files)
+      return files.length > 0 ? jsonBody(body, files) : body
     case 'multipart':
       return multipartBody(entriesOf(body).map(([name, value]) => entryOf(name, value, files)))
     case 'multipart_or_json': {
