@@ -124,7 +124,7 @@ export function openCallServer(parts: CallServerParts, started: AsyncDisposableS
       onCallFailed: (thrown) => metrics.failed(thrown),
       stopping: () => stopping,
       running,
-      clientTimeoutMs: () => server().clientTimeoutMs,
+      ...clientLimits(server),
       keepAliveMs,
       keepsAliveEarly: () => server().keepAlive === 'early',
     },
@@ -143,6 +143,11 @@ export function openCallServer(parts: CallServerParts, started: AsyncDisposableS
       await ofPlugins.records.idle(recordsMs)
     },
   }
+}
+
+/** Returns the limits for clients that stall. */
+function clientLimits(server: () => Config['server']): Pick<ServerContext, 'clientTimeoutMs' | 'clientMinRate'> {
+  return { clientTimeoutMs: () => server().clientTimeoutMs, clientMinRate: () => server().clientMinRate }
 }
 
 /** Returns a function that logs which provider does not accept the credential that the router has for it. */

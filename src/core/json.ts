@@ -114,7 +114,7 @@ class Scan {
   #at = 0
   #values = 1
   #depth = 0
-  /** Of the objects and lists around the place: how many members may still follow; a list takes any number. */
+  /** Numbers of members that may still follow in the objects and lists around the place; a list takes any number. */
   readonly #left: number[] = []
   /** Right after a bracket: the next thing is a first value, or the closing bracket. */
   #opened = false

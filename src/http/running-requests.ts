@@ -134,6 +134,9 @@ export type Transfer = {
   fail?(error: RouterError): void
 }
 
+/** Bytes that a client took of an answer in a time in which some were waiting, and all that its connection had taken when it was last seen. */
+export type Taking = { ms: number; bytes: number; seen: number }
+
 /** One request. Its signal is aborted, with a RouterError as reason, when its client disconnects or it must end. */
 export class RunningRequest implements Listed {
   place = -1
@@ -142,6 +145,8 @@ export class RunningRequest implements Listed {
   /** Work that goes on after the response; it never rejects. */
   remaining: Promise<unknown> | undefined
   transfer: Transfer | undefined
+  /** Record of how fast its client takes the answer. */
+  taking: Taking | undefined
   /** Gives the place of the request up where others wait for it, and returns true then. */
   giveWay: (() => boolean) | undefined
   /** The length of its JSON body, once that has been read. */
