@@ -1,3 +1,4 @@
+import { idsOfAnswer } from '../api/returned-ids.ts'
 import { RouterError } from '../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import type { UploadedFile } from '../core/operation.ts'
@@ -40,6 +41,8 @@ export type OperationAnswer = (
 ) & {
   /** The model that served, in the words of the provider. */
   model?: string | undefined
+  /** The ids by which the provider keeps what it has made. */
+  heldIds?: readonly string[]
   /** Time for which the provider gives no more than this, in milliseconds. */
   exhaustedMs?: number | undefined
 }
@@ -125,7 +128,8 @@ async function wholeOf(context: OperationContext, answer: JsonObject, headers: J
   const failure = isObject(read.reply.error) ? reportedFailureOf(read.reply.error) : undefined
   if (failure) throw withBilled(reportedFailure(context.provider, failure), read.usage)
   const { model } = answer
-  return { kind: 'whole', ...read, ...(typeof model === 'string' && { model }) }
+  const heldIds = idsOfAnswer(context.request.operation, answer)
+  return { kind: 'whole', ...read, heldIds, ...(typeof model === 'string' && { model }) }
 }
 
 /** Reads bytes as they arrive; those that a mapping reads are gathered first. */
