@@ -1,14 +1,16 @@
-import { definePlugin, type PluginRequest, Refusal } from 'inference-router/plugin'
+import { definePlugin, Refusal } from 'inference-router/plugin'
+import { paramOf } from '../lib/texts.ts'
 import { Judge, type JudgeOptions, usualQuestion } from './judge.ts'
 import { type Denied, denier } from './patterns.ts'
 import { injectionPhrases } from './phrases.ts'
-import { type Origin, textsOf } from './texts.ts'
+import { type Origin, origins, textsOf, unreadOf } from './texts.ts'
 
 type Options = {
   deny: Denied[]
   allow: string[]
   injection_phrases: boolean
   look_at: Origin[]
+  unreadable: 'pass' | 'refuse'
   message: string
   judge?: JudgeOptions
 }
@@ -35,10 +37,11 @@ export default definePlugin<Options>({
       injection_phrases: { type: 'boolean', default: false },
       look_at: {
         type: 'array',
-        items: { enum: ['user', 'tool_result'] },
+        items: { enum: [...origins] },
         uniqueItems: true,
         default: ['user', 'tool_result'],
       },
+      unreadable: { enum: ['pass', 'refuse'], default: 'pass' },
       message: { type: 'string', minLength: 1, default: 'The prompt was blocked (content_blocked).' },
       judge: {
         type: 'object',
@@ -54,7 +57,7 @@ export default definePlugin<Options>({
       },
     },
   },
-  setup({ deny, allow, injection_phrases, look_at, message, judge: judgeOptions }, kit) {
+  setup({ deny, allow, injection_phrases, look_at, unreadable, message, judge: judgeOptions }, kit) {
     const denied = denier(deny, allow, injection_phrases ? injectionPhrases : [])
     const judge = judgeOptions && new Judge(judgeOptions, kit)
     // A variable that is missing is reported when the plugin is set up, not when the first call comes.
@@ -67,6 +70,10 @@ export default definePlugin<Options>({
           kit.log.warn({ call: id, organization, key, by }, 'refused a prompt')
           throw new Refusal(400, text, { param: paramOf(request) })
         }
+        const unread = unreadOf(request, look_at)
+        if (unread.length > 0 && unreadable === 'refuse')
+          refuse('unreadable', `The prompt has parts that cannot be checked (${unread.join(', ')}).`)
+        if (unread.length > 0) kit.log.info({ call: id, organization, key, unread }, 'passes parts that were not read')
         const { all, runs, fresh } = textsOf(request, look_at)
         for (const text of [...all, ...runs.flatMap(joined)]) {
           const match = denied(text)
@@ -82,9 +89,4 @@ export default definePlugin<Options>({
 /** Returns texts that follow each other as one: a model reads them without a border, wherever a client has cut them. */
 function joined(texts: readonly string[]): string[] {
   return texts.length > 1 ? [texts.join(''), texts.join(' ')] : []
-}
-
-function paramOf(request: PluginRequest): string {
-  if ('chat' in request) return 'messages'
-  return ['prompt', 'input', 'suffix'].find((name) => name in request.fields) ?? 'prompt'
 }

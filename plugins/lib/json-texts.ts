@@ -31,8 +31,8 @@ export function mapJsonText(text: string, change: (text: string) => string): str
   return changed === parsed ? text : JSON.stringify(changed)
 }
 
-/** Changes of texts, and of texts that are JSON. */
-export type Changes = { text(text: string): string; json(text: string): string }
+/** Changes of texts, and of texts that are JSON; `unread` is called for what has no text that could be changed: its kind. */
+export type Changes = { text(text: string): string; json(text: string): string; unread?(what: string): void }
 
 /** Members of blocks that are no words: what they are, whom they belong to, and what only their provider reads. */
 const marks =
@@ -81,34 +81,41 @@ const textTypes =
  * Returns the data of a file with other texts in it, where its type is that of a text: base64 of this media type, or a data URL. Other
  * strings are texts themselves.
  */
-export function mapData(data: string, mediaType: string | undefined, { text }: Changes, isPlain = false): string {
+export function mapData(data: string, mediaType: string | undefined, changes: Changes, isPlain = false): string {
+  const { text } = changes
   if (isPlain) return text(data)
   if (mediaType !== undefined) {
-    if (!textTypes.test(mediaType)) return data
-    return mapBase64(data, text) ?? text(data)
+    if (!textTypes.test(mediaType)) return unread(data, mediaType, changes)
+    return mapBase64(data, changes) ?? text(data)
   }
   if (!isDataUrl(data)) return text(data)
   const comma = data.slice(0, maxHead).indexOf(',')
   const head = data.slice(0, comma + 1)
-  if (comma < 0 || !textTypes.test(head.slice('data:'.length) || 'text/plain')) return data
-  if (/;base64,$/i.test(head)) return head + (mapBase64(data.slice(comma + 1), text) ?? data.slice(comma + 1))
+  const type = head.slice('data:'.length) || 'text/plain'
+  if (comma < 0 || !textTypes.test(type)) return unread(data, type, changes)
+  if (/;base64,$/i.test(head)) return head + (mapBase64(data.slice(comma + 1), changes) ?? data.slice(comma + 1))
   return mapPercentEncoded(head, data.slice(comma + 1), text)
+}
+
+function unread(data: string, mediaType: string, changes: Changes): string {
+  changes.unread?.(mediaType.split(/[;,]/, 1)[0]?.slice(0, 100) || 'a data URL')
+  return data
 }
 
 /** Characters of a data URL before its data. */
 const maxHead = 1_000
 
 /** Returns base64 with another text in it; undefined for bytes that are no text. */
-function mapBase64(data: string, change: (text: string) => string): string | undefined {
+function mapBase64(data: string, changes: Changes): string | undefined {
   const bytes = Buffer.from(data, 'base64')
   if (bytes.length === 0 || bytes.length < Math.floor(data.length / 2)) return undefined
   let decoded: string
   try {
     decoded = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
   } catch {
-    return data
+    return unread(data, 'a text that is not UTF-8', changes)
   }
-  const changed = change(decoded)
+  const changed = changes.text(decoded)
   return changed === decoded ? data : Buffer.from(changed).toString('base64')
 }
 

@@ -12,8 +12,12 @@ export type Origin = 'system' | 'user' | 'assistant' | 'tool_result' | 'block'
 /** Change of a text, by its place. */
 export type Change = (text: string, origin: Origin) => string
 
+/** Called for a part without a text that could be read: an image, sound, a file of another type or by its address. */
+export type Unread = (what: string, origin: Origin) => void
+
 /** Returns a request with other texts in it, changed in their order: every text that a model reads of it, whatever its part is. */
-export function mapRequest(request: PluginRequest, change: Change): PluginRequest {
+export function mapRequest(request: PluginRequest, changeText: Change, unread: Unread = () => {}): PluginRequest {
+  const change: Reading = { text: changeText, unread }
   if (!('chat' in request)) return mapOther(request, change)
   const { chat } = request
   const { system, prediction, messages } = chat
@@ -28,18 +32,22 @@ export function mapRequest(request: PluginRequest, change: Change): PluginReques
   }
 }
 
-function mapParts(parts: readonly Part[], change: Change, origin: Origin): Part[] {
+type Reading = { text: Change; unread: Unread }
+
+function mapParts(parts: readonly Part[], change: Reading, origin: Origin): Part[] {
   return parts.map((part) => mapRequestPart(part, change, origin))
 }
 
-function mapRequestPart(part: Part, change: Change, origin: Origin): Part {
+function mapRequestPart(part: Part, change: Reading, origin: Origin): Part {
   if (part.type === 'tool_result') return { ...part, parts: mapParts(part.parts, change, 'tool_result') }
+  // What a search has found was written by others, like the results of any tool.
+  if (part.type === 'search') return mapPart(part, changesAt(change, 'tool_result'))
   return mapPart(part, changesAt(change, isKnown(part) ? origin : 'block'))
 }
 
-function changesAt(change: Change, origin: Origin): Changes {
-  const text = (given: string) => change(given, origin)
-  return { text, json: (given) => mapJsonText(given, text) }
+function changesAt(change: Reading, origin: Origin): Changes {
+  const text = (given: string) => change.text(given, origin)
+  return { text, json: (given) => mapJsonText(given, text), unread: (what) => change.unread(what, origin) }
 }
 
 const known: ReadonlySet<string> = new Set([
@@ -99,6 +107,7 @@ type Media = Extract<Part, { type: 'image' | 'audio' | 'video' | 'file' }>
 /** Images and sound are data; a document that is a text, its name and a transcript are texts. */
 function mapMedia(part: Media, changes: Changes): Media {
   const { data, media_type, filename, transcript } = part
+  if (data === undefined) changes.unread?.(`${part.type} by its address`)
   return {
     ...part,
     ...(data !== undefined && { data: mapData(data, media_type ?? 'application/octet-stream', changes) }),
@@ -120,8 +129,13 @@ const textMembers: { readonly [operation: string]: readonly string[] } = {
   transcribe: ['prompt'],
 }
 
-function mapOther(request: OtherRequest, change: Change): OtherRequest {
+/** Files of other operations, which no text says anything about. */
+const mediaOf: { readonly [operation: string]: string } = { image_edit: 'image', transcribe: 'audio' }
+
+function mapOther(request: OtherRequest, change: Reading): OtherRequest {
   const fields = { ...request.fields }
+  const medium = mediaOf[request.operation]
+  if (medium !== undefined) change.unread(medium, 'user')
   for (const name of textMembers[request.operation] ?? []) {
     const value: JsonValue | undefined = fields[name]
     if (value === undefined) continue
@@ -130,4 +144,25 @@ function mapOther(request: OtherRequest, change: Change): OtherRequest {
     fields[name] = map(value, changes) as (typeof fields)[string]
   }
   return { ...request, fields }
+}
+
+/** Returns the kinds of the parts that `mapRequest` finds no text in, at these places. */
+export function unreadIn(request: PluginRequest, isRead: (origin: Origin) => boolean = () => true): string[] {
+  const kinds = new Set<string>()
+  mapRequest(
+    request,
+    (text) => text,
+    (what, origin) => {
+      if (isRead(origin) && kinds.size < maxKinds) kinds.add(what)
+    },
+  )
+  return [...kinds]
+}
+
+const maxKinds = 10
+
+/** Returns the parameter of a request that has its texts. */
+export function paramOf(request: PluginRequest): string {
+  if ('chat' in request) return 'messages'
+  return ['prompt', 'input', 'suffix'].find((name) => name in request.fields) ?? 'prompt'
 }

@@ -1,6 +1,6 @@
-import { definePlugin, type PluginCall, type PluginRequest, type RequestResult } from 'inference-router/plugin'
+import { definePlugin, type PluginCall, type PluginRequest, Refusal, type RequestResult } from 'inference-router/plugin'
 import { loadScanner } from '../lib/secret-rules.ts'
-import { mapRequest } from '../lib/texts.ts'
+import { mapRequest, paramOf, unreadIn } from '../lib/texts.ts'
 import { type Find, finder, type Kind, kinds } from './find.ts'
 import { MaskedTexts } from './masked-texts.ts'
 import type { OwnPattern } from './own-patterns.ts'
@@ -9,7 +9,7 @@ import { RestoredCompletion } from './restored-completion.ts'
 import { type Restorers, restoredReply } from './restored-reply.ts'
 import { RestoredStream } from './restored-stream.ts'
 
-type Options = { kinds: Kind[]; patterns: OwnPattern[]; one_way: boolean }
+type Options = { kinds: Kind[]; patterns: OwnPattern[]; one_way: boolean; unreadable: 'pass' | 'refuse' }
 
 /** State of a call. */
 type State = { restorers?: Restorers; stream?: RestoredStream; completion?: RestoredCompletion }
@@ -36,12 +36,19 @@ export default definePlugin<Options>({
         },
       },
       one_way: { type: 'boolean', default: false },
+      unreadable: { enum: ['pass', 'refuse'], default: 'pass' },
     },
   },
-  async setup({ kinds, patterns, one_way }) {
+  async setup({ kinds, patterns, one_way, unreadable }, kit) {
     const find = finder(kinds, patterns, await loadScanner())
     return {
-      request: (request, call) => masked(request, call, { find, isOneWay: one_way }),
+      request(request, call) {
+        const unread = unreadIn(request)
+        if (unread.length > 0 && unreadable === 'refuse')
+          throw new Refusal(400, refusalOf(unread), { param: paramOf(request) })
+        if (unread.length > 0) kit.log.info({ call: call.id, unread }, 'sends parts that were not read')
+        return masked(request, call, { find, isOneWay: one_way })
+      },
       ...(!one_way && {
         event(event, { state, operation }: PluginCall & { state: State }) {
           if (!state.restorers) return undefined
@@ -58,6 +65,10 @@ export default definePlugin<Options>({
     }
   },
 })
+
+function refusalOf(unread: readonly string[]): string {
+  return `The request has parts in which personal data cannot be found (${unread.join(', ')}). Send them as text.`
+}
 
 /** Returns the request with placeholders; nothing where it has no such data, so that it is asked as the client wrote it. */
 function masked(

@@ -39,8 +39,8 @@ export type OperationApi = {
   maxUsage(request: OperationRequest, entry: ModelEntry | undefined): Usage
   /** The most that can be believed of a provider's counts in each class, where that is more than follows from `maxUsage`. */
   plausible?(request: OperationRequest): Usage
-  /** The texts whose tokens `most` bounds by their bytes: each as often as it is read. */
-  texts?(request: OperationRequest): string[]
+  /** The texts whose tokens `most` bounds by their bytes: each as often as it is read. Undefined where those are too many. */
+  texts?(request: OperationRequest): string[] | undefined
   /**
    * Counts the units that the router measures itself: characters, images, seconds. `reply` is missing when none came, or only a part of
    * it, `entry` where the model is not known.

@@ -1,8 +1,12 @@
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
+import type { ReasoningPart } from '../core/parts.ts'
 import type { NeutralRequest } from '../core/request.ts'
 
-/** The use of something that an account at a provider keeps: where the request names it, and by which id. */
-export type ResourceUse = { path: string; id: string }
+/**
+ * The use of something that an account at a provider keeps: where the request names it, and by which id. `signer` where only the provider
+ * of that name is sent the id, in items of the Responses format.
+ */
+export type ResourceUse = { path: string; id: string; signer?: string }
 
 /** Nouns for what accounts keep, as the first part of the names of fields. */
 const kinds = [
@@ -181,9 +185,18 @@ export function resourceUsesInParts({ messages }: Pick<NeutralRequest, 'messages
     for (const part of parts) {
       if (part.type === 'opaque') visit(part.body, walk)
       else if (part.type === 'search' && part.results !== undefined) visit(part.results, walk)
+      else if (part.type === 'reasoning' && isReferenceById(part)) {
+        walk.uses.push({ path: `${path}.id`, id: part.id, signer: part.by })
+      }
     }
   }
   return walk.uses
+}
+
+/** Checks whether a provider may look up the contents of a reasoning by its id, wherever the client had it from. */
+function isReferenceById(part: ReasoningPart): part is ReasoningPart & { id: string; by: string } {
+  const { id, by, encrypted } = part
+  return id !== undefined && by !== undefined && !encrypted
 }
 
 type Walk = { uses: ResourceUse[]; path: string[] }

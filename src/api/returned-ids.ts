@@ -1,5 +1,6 @@
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
-import { isReferenceByItem } from './resource-uses.ts'
+import type { Operation } from '../core/operation.ts'
+import { isReferenceByItem, namesResource } from './resource-uses.ts'
 
 /**
  * Returns the ids by which a provider keeps what it has put into a block or item of a reply. Only the places that the provider itself
@@ -37,6 +38,30 @@ function quotedIn(part: Json): (Json | undefined)[] {
 function membersOf(list: Json | undefined, name: string): (Json | undefined)[] {
   return (Array.isArray(list) ? list : []).map((item) => (isObject(item) ? item[name] : undefined))
 }
+
+/**
+ * Returns the ids by which a provider keeps what it has made for a call of these operations. The others give back texts of the client and
+ * of models, with members of any name.
+ */
+export function idsOfAnswer(operation: Operation, answer: Json): string[] {
+  const ids = new Set<string>()
+  const collect = (value: Json | undefined, name: string): void => {
+    if (ids.size >= maxReturned) return
+    if (Array.isArray(value)) for (const item of value) collect(item, name)
+    else if (isObject(value)) {
+      if (makers.has(name) && typeof value.id === 'string') ids.add(value.id)
+      for (const member in value) collect(value[member], member)
+    } else if (typeof value === 'string' && value !== '' && value.length <= maxIdLength && namesResource(name))
+      ids.add(value)
+  }
+  if (makingOperations.has(operation)) collect(answer, '')
+  return [...ids]
+}
+
+const makingOperations: ReadonlySet<Operation> = new Set(['image', 'image_edit', 'speech'])
+/** Members whose objects are things that a provider has made, each with an `id`. */
+const makers: ReadonlySet<string> = new Set(['audio', 'voice', 'file', 'image'])
+const [maxReturned, maxIdLength] = [100, 512]
 
 /** Returns the same of a message of Chat Completions, or of a piece of one in a stream. */
 export function idsOfMessage({ audio, annotations, content }: JsonObject): string[] {

@@ -126,7 +126,7 @@ export function openCallServer(parts: CallServerParts, started: AsyncDisposableS
       onCallFailed: (thrown) => metrics.failed(thrown),
       stopping: () => stopping,
       running,
-      clientTimeoutMs: () => server().clientTimeoutMs,
+      ...clientLimits(server),
       keepAliveMs,
       keepsAliveEarly: () => server().keepAlive === 'early',
     },
@@ -159,6 +159,11 @@ function retiredNotice(log: Log): NonNullable<Services['onRetired']> {
 
 /** Number of retired models whose notices are remembered: after that many others, a model may be named again. */
 const maxRetiredNotices = 1_000
+
+/** Returns the limits for clients that stall. */
+function clientLimits(server: () => Config['server']): Pick<ServerContext, 'clientTimeoutMs' | 'clientMinRate'> {
+  return { clientTimeoutMs: () => server().clientTimeoutMs, clientMinRate: () => server().clientMinRate }
+}
 
 /** Returns a function that logs which provider does not accept the credential that the router has for it. */
 function refusedCredential(log: Log): NonNullable<HealthOptions['onRefused']> {

@@ -11,7 +11,7 @@ import type { AttemptHandle } from '../routing/health/health.ts'
 import type { Directory, Purpose, Targets } from '../routing/names/resolve.ts'
 import type { ServedModel } from '../routing/served-model.ts'
 import type { Trial } from '../routing/types.ts'
-import type { StoredResponse } from '../store/responses.ts'
+import type { SentResponse } from '../store/responses.ts'
 import type { Overtime } from '../upstream/http/overtime.ts'
 import type { Settlement } from './admission/settlement.ts'
 import type {
@@ -158,5 +158,5 @@ export type PluginAnswer = NonNullable<RequestOutcome['answer']>
 /** Writes the row of a call that a plugin answers, and releases its limits, once: later calls have no effect. */
 export type AnswerEnd = (
   end: Pick<CallRecord, 'outcome' | 'status'> & Partial<Pick<CallRecord, 'error'>>,
-  response?: StoredResponse,
+  response?: SentResponse,
 ) => Promise<void>

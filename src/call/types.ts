@@ -28,7 +28,7 @@ import type { Directory, Route, Targets } from '../routing/names/resolve.ts'
 import type { ServedModel } from '../routing/served-model.ts'
 import type { SignatureCache } from '../routing/signature-cache.ts'
 import type { Attempted, AttemptLimits, RoutingState, UnseenUsage } from '../routing/types.ts'
-import type { StoredResponse } from '../store/responses.ts'
+import type { SentResponse, StoredResponse } from '../store/responses.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 import type { Tokenizer } from '../tokenizer/tokenizer.ts'
 import type { AnswerBounds } from '../upstream/answer-body.ts'
@@ -207,7 +207,7 @@ export type Turn = {
   /** True where the organization allows anybody to store conversations. */
   mayStore: boolean
   /** Returns a response in its stored form, `text` being its JSON; undefined when it is not to be stored or did not complete. */
-  responseToStore(response: JsonObject, text: string, by: Author): StoredResponse | undefined
+  responseToStore(response: JsonObject, text: string, by: Author): MaybePromise<SentResponse | undefined>
 }
 
 /** The writer of a response: a target, whether its format is that of the client, and whether it stores the response itself. */

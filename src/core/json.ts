@@ -62,66 +62,152 @@ function bracketsIn(text: string, most: number): number {
   return count
 }
 
-/** Counts the values in a JSON text. */
-export function valuesIn(text: string): number {
-  return scan(text, { values: text.length, depth: text.length, members: text.length }).values
+/** Does the same as `exceeded` in steps: between them others run. */
+export async function exceededInSteps(
+  text: string,
+  bounds: JsonBounds,
+  betweenSteps: () => Promise<void>,
+  perStep = charactersInStep,
+): Promise<keyof JsonBounds | undefined> {
+  return (await scanInSteps(text, bounds, { betweenSteps, perStep })).bound
 }
 
-function scan(
+/** Counts the values in a JSON text. */
+export function valuesIn(text: string): number {
+  return scan(text, unbounded(text)).values
+}
+
+/** Counts the values in a JSON text, in steps: between them others run. */
+export async function valuesInSteps(text: string, betweenSteps: () => Promise<void>): Promise<number> {
+  return (await scanInSteps(text, unbounded(text), { betweenSteps, perStep: charactersInStep })).values
+}
+
+function unbounded({ length }: string): JsonBounds {
+  return { values: length, depth: length, members: length }
+}
+
+type Found = { values: number; bound?: keyof JsonBounds }
+
+function scan(text: string, bounds: JsonBounds): Found {
+  return new Scan(text, bounds).upTo(text.length) as Found
+}
+
+async function scanInSteps(
   text: string,
-  { values: most, depth: deep, members: wide }: JsonBounds,
-): { values: number; bound?: keyof JsonBounds } {
-  let values = 1
-  let depth = 0
-  // Of the objects and lists around the place: how many members may still follow; a list takes any number.
-  const left: number[] = []
-  // Right after a bracket: the next thing is a first value, or the closing bracket.
-  let opened = false
-  for (let at = 0; at < text.length; at++) {
-    const code = text.charCodeAt(at)
-    // Of numbers, words and colons only the first character matters, and only after a bracket.
-    if (code <= space || (!opened && code > comma && code < openBracket)) continue
-    const closes = code === closeBrace || code === closeBracket
-    if (code === comma || (opened && !closes)) {
-      if (++values > most) return { values, bound: 'values' }
-      if (--(left[depth] as number) < 0) return { values, bound: 'members' }
-    }
-    opened = code === openBrace || code === openBracket
-    if (code === quote) at = endOfString(text, at + 1)
-    else if (opened) {
-      if (++depth > deep) return { values, bound: 'depth' }
-      left[depth] = code === openBrace ? wide : most
-    } else if (closes) {
-      // Not JSON: that is left to the parser.
-      if (--depth < 0) return { values }
-    }
+  bounds: JsonBounds,
+  { betweenSteps, perStep }: { betweenSteps: () => Promise<void>; perStep: number },
+): Promise<Found> {
+  const scanning = new Scan(text, bounds)
+  for (let end = perStep; ; end += perStep) {
+    const found = scanning.upTo(end)
+    if (found) return found
+    await betweenSteps()
   }
-  return { values }
+}
+
+const charactersInStep = 512 * 1024
+
+/** A look through a JSON text, which goes on where it stopped. */
+class Scan {
+  readonly #text: string
+  readonly #bounds: JsonBounds
+  #at = 0
+  #values = 1
+  #depth = 0
+  /** Numbers of members that may still follow in the objects and lists around the place; a list takes any number. */
+  readonly #left: number[] = []
+  /** Right after a bracket: the next thing is a first value, or the closing bracket. */
+  #opened = false
+  #isInString = false
+
+  constructor(text: string, bounds: JsonBounds) {
+    this.#text = text
+    this.#bounds = bounds
+  }
+
+  /** Looks on to a place, or a little further; returns what has been found once that is the end of the text, or a bound is exceeded. */
+  upTo(place: number): Found | undefined {
+    const text = this.#text
+    const left = this.#left
+    const { values: most, depth: deep, members: wide } = this.#bounds
+    const end = Math.min(place, text.length)
+    let [at, values, depth, opened] = [this.#at, this.#values, this.#depth, this.#opened]
+    if (this.#isInString) {
+      at = endOfString(text, at, end)
+      if (at < 0) return this.#pauseInString(~at)
+      at++
+    }
+    for (; at < end; at++) {
+      const code = text.charCodeAt(at)
+      // Of numbers, words and colons only the first character matters, and only after a bracket.
+      if (code <= space || (!opened && code > comma && code < openBracket)) continue
+      const closes = code === closeBrace || code === closeBracket
+      if (code === comma || (opened && !closes)) {
+        if (++values > most) return { values, bound: 'values' }
+        if (--(left[depth] as number) < 0) return { values, bound: 'members' }
+      }
+      opened = code === openBrace || code === openBracket
+      if (code === quote) {
+        at = endOfString(text, at + 1, end)
+        if (at >= 0) continue
+        this.#values = values
+        this.#depth = depth
+        this.#opened = opened
+        return this.#pauseInString(~at)
+      }
+      if (opened) {
+        if (++depth > deep) return { values, bound: 'depth' }
+        left[depth] = code === openBrace ? wide : most
+      } else if (closes) {
+        // Not JSON: that is left to the parser.
+        if (--depth < 0) return { values }
+      }
+    }
+    if (at >= text.length) return { values }
+    this.#isInString = false
+    this.#at = at
+    this.#values = values
+    this.#depth = depth
+    this.#opened = opened
+    return undefined
+  }
+
+  #pauseInString(at: number): undefined {
+    this.#isInString = true
+    this.#at = at
+    return undefined
+  }
 }
 
 /**
- * The position of the quote that ends a string. Names are short, and read character by character; in anything else the quotes are
- * searched for, whatever escapes are between them: each is examined once, and so is each backslash before one.
+ * The position of the quote that ends a string, or the complement of the place to go on from, at `limit` or a little after it. Names are
+ * short, and read character by character; in anything else the quotes are searched for, whatever escapes are between them. Where one is
+ * escaped, so may the next ones be: what follows is read by characters, and so are long runs of backslashes.
  */
-function endOfString(text: string, from: number): number {
-  const short = Math.min(from + maxShortLength, text.length)
+function endOfString(text: string, from: number, limit: number): number {
   let at = from
-  for (; at < short; at++) {
-    const code = text.charCodeAt(at)
-    if (code === quote) return at
-    if (code === backslash) break
-  }
-  for (let end = text.indexOf('"', at); end >= 0; end = text.indexOf('"', at)) {
+  let end = -1
+  for (let length = maxShortLength; ; ) {
+    for (const near = Math.min(at + length, text.length); at < near; at++) {
+      const code = text.charCodeAt(at)
+      if (code === quote) return at
+      if (code === backslash) at++
+    }
+    if (at >= limit && limit < text.length) return ~at
+    length = maxNearLength
+    if (end < at) end = text.indexOf('"', at)
+    if (end < 0) return text.length
+    const first = Math.max(at, end - maxNearLength)
     let escapes = end
-    while (escapes > at && text.charCodeAt(escapes - 1) === backslash) escapes--
-    if ((end - escapes) % 2 === 0) return end
-    at = end + 1
+    while (escapes > first && text.charCodeAt(escapes - 1) === backslash) escapes--
+    if (escapes === first && first > at) length = maxRunLength
+    else if ((end - escapes) % 2 === 0) return end
+    else at = end + 1
   }
-  return text.length
 }
 
-/** Characters after which searching for the quote is faster. */
-const maxShortLength = 24
+/** Characters that are read one by one: of any string, after an escaped quote, and before a quote after many backslashes. */
+const [maxShortLength, maxNearLength, maxRunLength] = [24, 64, 64 * 1_024]
 
 const [space, quote, comma] = [32, 34, 44]
 

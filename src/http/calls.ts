@@ -46,7 +46,8 @@ export async function serveCall(
     )
     if (typeof answer.body !== 'string') running.beginStream(own)
     const keepAlive = { ms: context.keepAliveMs, text: kind.clientApi?.keepAlive ?? comment }
-    await deliver(response, answer, { running: own, idleMs: context.clientTimeoutMs(), keepAlive })
+    const [idleMs, minRate] = [context.clientTimeoutMs(), context.clientMinRate()]
+    await deliver(response, answer, { running: own, idleMs, minRate, keepAlive })
   } finally {
     await form?.dispose()
     running.end(own)

@@ -24,6 +24,8 @@ export type ServerContext = {
   running: RunningRequests
   /** Returns the maximum time for which a client may stall while it sends or reads. Milliseconds. */
   clientTimeoutMs(): number
+  /** Returns how many bytes of a waiting answer a client takes in a second at least. */
+  clientMinRate(): number
   /** Time for which a stream that has begun may be silent before a keep-alive is sent. Milliseconds. */
   keepAliveMs: number
   /** Returns true where a silent stream is begun before it is known how the call ends. */

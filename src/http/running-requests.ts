@@ -137,6 +137,9 @@ export type Transfer = {
   fail?(error: RouterError): void
 }
 
+/** Bytes that a client took of an answer in a time in which some were waiting, and all that its connection had taken when it was last seen. */
+export type Taking = { ms: number; bytes: number; seen: number }
+
 /** One request. Its signal is aborted, with a RouterError as reason, when its client disconnects or it must end. */
 export class RunningRequest implements Listed {
   place = -1
@@ -147,6 +150,8 @@ export class RunningRequest implements Listed {
   transfer: Transfer | undefined
   /** The place of the call, once it has one. */
   admitted: CallPlace | undefined
+  /** Record of how fast its client takes the answer. */
+  taking: Taking | undefined
   /** The length of its JSON body, once that has been read. */
   bodyBytes = 0
   isStream = false

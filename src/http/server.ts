@@ -102,7 +102,7 @@ function answerJson({ clientApiOf, answer }: JsonRoute, context: ServerContext):
       if (etag !== undefined) Object.assign(headersOf(response), { etag, 'cache-control': 'private, no-cache' })
       if (etag !== undefined && isKnown(etag, headers['if-none-match'])) respond(response, 304)
       else respond(response, status, text, mediaType)
-      await requireRead(response, { running: own, idleMs })
+      await requireRead(response, { running: own, idleMs, minRate: context.clientMinRate() })
     } finally {
       running.end(own)
     }

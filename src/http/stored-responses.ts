@@ -2,6 +2,9 @@ import { type Access, requirePermission } from '../access/keys.ts'
 import { secretOf } from '../access/secrets.ts'
 import { inputList } from '../api/responses/input-list.ts'
 import { RouterError } from '../core/errors.ts'
+import type { Json } from '../core/json.ts'
+import { isLongerThan, jsonPieces } from '../core/json-pieces.ts'
+import { isLong, maxInOneStep, yieldBetween, yieldEach, yieldToEventLoop } from '../runtime/event-loop.ts'
 import type { Level } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
 import type { StoredResponse } from '../store/responses.ts'
@@ -16,7 +19,7 @@ export function storedResponseRoutes({ responses }: Pick<Store, 'responses'>, ac
   }
   const found = (request: JsonRequest, level: Level): StoredResponse => {
     const id = idOf(request)
-    return responses.find(organizationOf(request, level), id) ?? missing(id)
+    return responses.findResponse(organizationOf(request, level), id) ?? missing(id)
   }
   return [
     {
@@ -38,9 +41,12 @@ export function storedResponseRoutes({ responses }: Pick<Store, 'responses'>, ac
     },
     {
       path: '/v1/responses/:id/input_items',
-      answer: (request) => {
-        const { id, input } = found(request, 'read')
-        return { text: JSON.stringify(inputList(JSON.parse(input), id, plainQuery(request.query))) }
+      async answer(request) {
+        const id = idOf(request)
+        const items = await inputItems(responses, organizationOf(request, 'read'), id)
+        const list = inputList(items, id, plainQuery(request.query))
+        if (!isLongerThan(list, maxInOneStep)) return { text: JSON.stringify(list) }
+        return { body: yieldEach(await jsonPieces(list, yieldBetween())) }
       },
     },
     {
@@ -52,6 +58,16 @@ export function storedResponseRoutes({ responses }: Pick<Store, 'responses'>, ac
       },
     },
   ]
+}
+
+/** Returns the items of an input; those of a long one are read, parsed and written in steps, between which calls run. */
+async function inputItems({ find }: Store['responses'], organization: string, id: string): Promise<Json[]> {
+  const { input } = find(organization, id) ?? missing(id)
+  if (!isLong(input.length)) return JSON.parse(input)
+  await yieldToEventLoop()
+  const items = JSON.parse(input)
+  await yieldToEventLoop()
+  return items
 }
 
 const noStream =

@@ -1,8 +1,11 @@
 import { setImmediate } from 'node:timers/promises'
 
+/** Size of work that is done in one step. Characters or bytes. */
+export const maxInOneStep = 256 * 1024
+
 /** Checks whether work of this size, in characters or bytes, is so long that other work should run before it. */
 export function isLong(size: number): boolean {
-  return size > long
+  return size > maxInOneStep
 }
 
 /** Yields to the event loop, so that other calls run. */
@@ -26,7 +29,6 @@ export function yieldBetween(): YieldToOthers {
   }
 }
 
-const long = 256 * 1024
 const maxMs = 3
 
 /**

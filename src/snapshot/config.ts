@@ -46,6 +46,8 @@ export type Config = {
     keepAlive: 'late' | 'early'
     /** Maximum time for which a client may stall while it sends or reads. Milliseconds. */
     clientTimeoutMs: number
+    /** Least number of bytes that a client takes in a second while its answer is waiting; 0 for none. */
+    clientMinRate: number
   }
   /** Limits of the size of the answers of providers. */
   answers: AnswerBounds
@@ -94,6 +96,7 @@ type ConfigFile = {
     cors?: string[]
     keep_alive?: 'late' | 'early'
     client_timeout?: string
+    client_min_rate?: string | number
     limits?: { concurrent: number; queue?: number }
   } | null
   manage?: { port?: number | null; limits?: CreationLimitsFile | null } | null
@@ -195,7 +198,7 @@ async function readConfigFile(
 function configOf(path: string, file: ConfigFile): Config {
   const folder = dirname(path)
   const { host = '127.0.0.1', port = 8787, threads = 1, cors = [], keep_alive = 'late' } = file.server ?? {}
-  const { client_timeout = '30s' } = file.server ?? {}
+  const { client_timeout = '30s', client_min_rate = '1kb' } = file.server ?? {}
   const { providers = './providers', catalog = './catalog', plugins = './plugins' } = file.folders ?? {}
   const settings = Object.entries(file.providers ?? {}).map(([slug, settings]) => [slug, settings ?? {}] as const)
   return {
@@ -209,6 +212,7 @@ function configOf(path: string, file: ConfigFile): Config {
       limits: { ...defaultLimits, ...file.server?.limits },
       keepAlive: keep_alive,
       clientTimeoutMs: durationMs(client_timeout) as number,
+      clientMinRate: bytesOf(client_min_rate),
     },
     answers: answerBounds(file.answers ?? {}),
     manage: { port: file.manage?.port ?? null, limits: creationLimits(file.manage?.limits ?? {}) },

@@ -44,6 +44,9 @@ export function responses(db: Connection) {
   const byId = db.prepare<[string, string, number], Row>(
     'SELECT * FROM responses WHERE organization = ? AND id = ? AND expires_at > ?',
   )
+  const withoutInput = db.prepare<[string, string, number], Row>(`
+    SELECT organization, id, created_at, expires_at, previous, model, provider, native, '' AS input, response
+    FROM responses WHERE organization = ? AND id = ? AND expires_at > ?`)
   const byItem = db.prepare<[string, string, number], Row>(`
     SELECT responses.organization, responses.id, created_at, expires_at, previous, model, provider, native,
       '' AS input, responses.response AS response
@@ -65,6 +68,11 @@ export function responses(db: Connection) {
     /** A response of an organization; nothing when it is unknown, deleted, expired, or of another one. */
     find(organization: string, id: string, now = Date.now()): StoredResponse | undefined {
       const row = byId.get(organization, id, now)
+      return row && storedResponse(row)
+    },
+    /** The same without its input, which may be long. */
+    findResponse(organization: string, id: string, now = Date.now()): StoredResponse | undefined {
+      const row = withoutInput.get(organization, id, now)
       return row && storedResponse(row)
     },
     /** The response of an organization that has an item of this id in its output, without its input. */

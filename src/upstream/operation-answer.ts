@@ -1,3 +1,4 @@
+import { idsOfAnswer } from '../api/returned-ids.ts'
 import { RouterError } from '../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import type { UploadedFile } from '../core/operation.ts'
@@ -41,6 +42,8 @@ export type OperationAnswer = (
 ) & {
   /** The model that served, in the words of the provider. */
   model?: string | undefined
+  /** The ids by which the provider keeps what it has made. */
+  heldIds?: readonly string[]
   /** Time for which the provider gives no more than this, in milliseconds. */
   exhaustedMs?: number | undefined
 }
@@ -126,7 +129,8 @@ async function wholeOf(context: OperationContext, answer: JsonObject, headers: J
   const failure = isObject(read.reply.error) ? reportedFailureOf(read.reply.error) : undefined
   if (failure) throw withBilled(reportedFailure(context.provider, failure), read.usage)
   const { model } = answer
-  return { kind: 'whole', ...read, ...(typeof model === 'string' && { model }) }
+  const heldIds = idsOfAnswer(context.request.operation, answer)
+  return { kind: 'whole', ...read, heldIds, ...(typeof model === 'string' && { model }) }
 }
 
 /** Reads bytes as they arrive; those that a mapping reads are gathered first. */
@@ -255,12 +259,12 @@ function headersOf({ headers }: HttpResponse): JsonObject {
 }
 
 /** Returns a body in the form that an endpoint takes, with the files that stand in it. Throws RouterError. */
-function outgoingBody(context: OperationContext, body: JsonObject): OutgoingBody {
+function outgoingBody(context: OperationContext, body: JsonObject): JsonObject | OutgoingBody {
   const { endpoint, request, provider } = context
   const { files } = request
   switch (endpoint.body) {
     case 'json':
-      return jsonBody(body, files)
+      return files.length > 0 ? jsonBody(body, files) : body
     case 'multipart':
       return multipartBody(entriesOf(body).map(([name, value]) => entryOf(name, value, files)))
     case 'multipart_or_json': {

@@ -1,12 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { isObject, type JsonObject } from '../core/json.ts'
+import { isLongerThan, jsonPieces, jsonText, wellFormedText, withoutLoneEscapes } from '../core/json-pieces.ts'
 import type { UploadedFile } from '../core/operation.ts'
+import { maxInOneStep, yieldBetween } from '../runtime/event-loop.ts'
 
 /** Body that is sent to a provider: `contentType` of the request, its bytes anew for every call of `bytes`, `length` where it is known. */
 export type OutgoingBody = { contentType: string; length?: number; bytes(): BodyBytes }
 
-/** A text, bytes, or bytes that are made as they are sent. */
-export type BodyBytes = string | Uint8Array | AsyncIterable<Uint8Array>
+/** A text, bytes, bytes in pieces, or bytes that are made as they are sent. */
+export type BodyBytes = string | Uint8Array | readonly Uint8Array[] | AsyncIterable<Uint8Array>
 
 /** A field or a file of a form. */
 export type MultipartEntry =
@@ -28,6 +30,22 @@ export function jsonBody(value: JsonObject, files: readonly UploadedFile[] = [])
   }
   const text = jsonText(value)
   return { contentType, bytes: () => text }
+}
+
+/** Returns the JSON text of a value: of a long one its bytes in UTF-8, written in steps between which other calls run. */
+export function jsonContent(value: JsonObject): string | Promise<Uint8Array[]> {
+  return isLongerThan(value, maxInOneStep) ? jsonBytes(value) : jsonText(value)
+}
+
+async function jsonBytes(value: JsonObject): Promise<Uint8Array[]> {
+  const yieldToOthers = yieldBetween()
+  const pieces = await jsonPieces(value, yieldToOthers)
+  const bytes: Uint8Array[] = []
+  for (const piece of pieces) {
+    bytes.push(Buffer.from(piece))
+    await yieldToOthers()
+  }
+  return bytes
 }
 
 /** Returns a form with files (RFC 7578). */
@@ -66,25 +84,6 @@ export async function wholeBytes(bytes: BodyBytes, most: number): Promise<string
   return Buffer.concat(chunks)
 }
 
-/** Returns a JSON text without lone surrogates, which a text cut inside a character leaves: strict parsers refuse them. */
-export function jsonText(value: JsonObject): string {
-  const json = JSON.stringify(value)
-  return json.includes('\\ud') ? wellFormed(JSON.stringify(value, wellFormedText)) : json
-}
-
-/** Replaces lone surrogates in texts, which takes a moment however many there are; those in names of members stay. */
-function wellFormedText(_: string, item: unknown): unknown {
-  return typeof item === 'string' ? item.toWellFormed() : item
-}
-
-/** Replaces the escapes of lone surrogates. */
-function wellFormed(json: string): string {
-  return json.includes('\\ud') ? json.replace(loneSurrogate, '\\ufffd') : json
-}
-
-/** An escape after an even number of backslashes: after an odd one it is the letters `ud`. They are counted last, as few places need it. */
-const loneSurrogate = /\\ud[89a-f][\da-f]{2}(?<=(?<!\\)(?:\\\\)*\\u.{4})/g
-
 /** Returns the text around the files, and the files. */
 function withFiles(value: JsonObject, files: readonly UploadedFile[]): (string | Source)[] {
   // Nobody can guess it: a text that looks like the place of a file is not one.
@@ -95,7 +94,7 @@ function withFiles(value: JsonObject, files: readonly UploadedFile[]): (string |
     const type = sendableType((files[place.index] as UploadedFile).mediaType)
     return `${place.dataUrl ? `data:${type};base64,` : ''}${mark}.${place.index}`
   }
-  const pieces = wellFormed(JSON.stringify(value, marked)).split(new RegExp(`${mark}\\.(\\d+)`))
+  const pieces = withoutLoneEscapes(JSON.stringify(value, marked)).split(new RegExp(`${mark}\\.(\\d+)`))
   return pieces.map((piece, at) => (at % 2 === 0 ? piece : base64Of(files[Number(piece)] as UploadedFile)))
 }
 

@@ -3,11 +3,10 @@ import { RouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { Provider, Timeouts } from '../manifest/provider.ts'
 import type { Target } from '../manifest/target.ts'
-import { isLong, yieldToEventLoop } from '../runtime/event-loop.ts'
 import { authorize } from './auth/authorize.ts'
 import type { Overtime } from './http/overtime.ts'
 import type { HttpClient, HttpMethod, HttpResponse } from './http/types.ts'
-import { type BodyBytes, jsonText, type OutgoingBody } from './outgoing-body.ts'
+import { type BodyBytes, jsonContent, type OutgoingBody } from './outgoing-body.ts'
 import { readErrorResponse } from './provider-error.ts'
 
 /** A client's header for the provider: it replaces the manifest's own value, or is appended to it as a list item. */
@@ -80,14 +79,14 @@ export async function sendRequest(
     once,
     overtime,
   } = outgoing
-  const { contentType, body, length } = contentOf(method === 'GET' ? undefined : outgoing.body)
+  const making = contentOf(method === 'GET' ? undefined : outgoing.body)
+  const { contentType, body, length } = making instanceof Promise ? await making : making
   const url = withQuery(hosts ? absoluteUrl(provider, path, hosts) : urlOf(provider, path, model), query)
   const headers = withKey(
     withForwarded(ownHeaders(provider, accept, contentType), forwardedHeaders),
     provider,
     outgoing,
   )
-  if (typeof body === 'string' && isLong(body.length)) await yieldToEventLoop()
   const request = body === undefined ? { method, url, headers } : { method, url, headers, body }
   const authorizing = authorize(provider, request, { httpClient, signal })
   const authorized = authorizing instanceof Promise ? await authorizing : authorizing
@@ -116,16 +115,23 @@ function withKey(headers: Headers, { idempotency }: Provider, { idempotencyKey }
   return { ...headers, [idempotency]: idempotencyKey }
 }
 
-/** A text is made once, any other body as often as it is needed. */
-type Content = { contentType?: string; length?: number; body?: string | (() => BodyBytes) }
+/** A text, or its bytes, is made once, any other body as often as it is needed. */
+type Content = { contentType?: string; length?: number; body?: string | readonly Uint8Array[] | (() => BodyBytes) }
 
-function contentOf(body: JsonObject | OutgoingBody | undefined): Content {
+function contentOf(body: JsonObject | OutgoingBody | undefined): Content | Promise<Content> {
   if (body === undefined) return {}
-  if (!isOutgoing(body)) return { contentType: json, body: jsonText(body) }
+  if (!isOutgoing(body)) {
+    const content = jsonContent(body)
+    return typeof content === 'string' ? { contentType: json, body: content } : longContent(content)
+  }
   const { contentType, length } = body
   const bytes = body.bytes()
   if (typeof bytes === 'string') return { contentType, body: bytes }
   return { contentType, body: () => body.bytes(), ...(length !== undefined && { length }) }
+}
+
+async function longContent(making: Promise<Uint8Array[]>): Promise<Content> {
+  return { contentType: json, body: await making }
 }
 
 function isOutgoing(body: JsonObject | OutgoingBody): body is OutgoingBody {

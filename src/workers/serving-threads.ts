@@ -254,6 +254,7 @@ function managementContext({ watch, accounting, log, sampling, keepAliveMs }: Se
     stopping: () => false,
     running: new RunningRequests(),
     clientTimeoutMs: () => server().clientTimeoutMs,
+    clientMinRate: () => server().clientMinRate,
     keepAliveMs,
     keepsAliveEarly: () => false,
   }

@@ -128,6 +128,36 @@ describe('what the account keeps', () => {
     expect(refusalOf(body, { organization: 'other' })?.param).toBe('messages.content.file.file_id')
   })
 
+  test('includes reasoning without its content, by whatever field its id comes', () => {
+    const signature = writeForeignSignature({ by: 'openai', id: 'rs_theirs', summary: 'x' }) ?? ''
+    const detail = { type: 'reasoning.summary', summary: 'x', id: 'rs_theirs', format: 'openai', index: 0, after: {} }
+    const histories: [ClientApi, JsonObject][] = [
+      [chat, { role: 'assistant', content: 'Hi', reasoning_details: [detail] }],
+      [messages, { role: 'assistant', content: [{ type: 'thinking', thinking: 'x', signature }] }],
+    ]
+    for (const [api, said] of histories) {
+      const turns = [{ role: 'user', content: 'Hi' }, said, { role: 'user', content: 'Hi' }]
+      const body = readConversation(api, { model: 'a/m', max_tokens: 9, messages: turns })
+      expect([api.api, refusalOf(body, { slug: 'openai-responses' })?.param]).toEqual([api.api, 'messages.id'])
+      // Another format has no such ids, and reasoning of another signer is not sent.
+      expect(refusalOf(body, { slug: 'openai' })).toBeUndefined()
+      expect(refusalOf(body, { slug: 'xai-responses' })).toBeUndefined()
+      expect(refusalOf(body, { slug: 'openai-responses', alone: true })).toBeUndefined()
+    }
+    held.remember(acme, 'openai-responses', ['rs_own'])
+    const own = { role: 'assistant', content: 'Hi', reasoning_details: [{ ...detail, id: 'rs_own' }] }
+    const sealed = {
+      role: 'assistant',
+      content: 'Hi',
+      reasoning_details: [{ ...detail, type: 'reasoning.encrypted', data: 'e' }],
+    }
+    for (const said of [own, sealed]) {
+      const turns = [{ role: 'user', content: 'Hi' }, said, { role: 'user', content: 'Hi' }]
+      const body = readConversation(chat, { model: 'a/m', messages: turns })
+      expect(refusalOf(body, { slug: 'openai-responses' })).toBeUndefined()
+    }
+  })
+
   test('is found under a name in another case, in a wrapper and in a form', () => {
     for (const name of ['fileId', 'FILE_ID', 'File-Id', 'file_ids[]', 'options[file_id]'])
       expect(

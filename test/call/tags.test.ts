@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { taggedMetadata } from '../../src/call/open/tags.ts'
+import { recordedFor, taggedMetadata } from '../../src/call/open/tags.ts'
 
 test('without the header a row has the metadata of the body', () => {
   const metadata = { team: 'a' }
@@ -7,6 +7,20 @@ test('without the header a row has the metadata of the body', () => {
   expect(taggedMetadata(undefined, undefined)).toBeUndefined()
   expect(taggedMetadata(metadata, ' , ')).toBe(metadata)
 })
+
+test('a row has no more of the metadata and of the user than any API allows', () => {
+  const secret = `sk-${'a1'.repeat(30)}`
+  const metadata = { long: 'x'.repeat(50_000), short: 'y', ...Object.fromEntries(many(100)) }
+  const { user, metadata: recorded = {} } = recordedFor({ user: 'u'.repeat(9_000), metadata }, {})
+  expect([user?.length, String(recorded.long).length, recorded.short]).toEqual([2_048, 2_048, 'y'])
+  expect(JSON.stringify(recorded).length).toBeLessThan(70_000)
+  expect(Object.keys(recorded).length).toBeGreaterThan(30)
+  expect(recordedFor({ metadata: { a: secret } }, {})).toEqual({ metadata: { a: secret } })
+})
+
+function many(count: number): [string, string][] {
+  return Array.from({ length: count }, (_, at) => [`n${at}`, 'z'.repeat(2_000)])
+}
 
 test('tags override the metadata of the body', () => {
   expect(taggedMetadata({ team: 'a', task: 'x' }, 'team=b,cost-center = 47=11 , empty=')).toEqual({

@@ -1,6 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { valuesIn as counted, deepest, exceeded, maxMembers } from '../../src/core/json.ts'
+import {
+  valuesIn as counted,
+  deepest,
+  exceeded,
+  exceededInSteps,
+  type JsonBounds,
+  maxMembers,
+  valuesInSteps,
+} from '../../src/core/json.ts'
 
 /** The values of a document, counted after parsing. */
 function valuesIn(value: unknown): number {
@@ -51,6 +59,33 @@ describe('what a JSON text holds is counted without parsing it', () => {
       }),
       { numRuns: 500 },
     )
+  })
+
+  test('in steps as at once, wherever a step ends', async () => {
+    const property = fc.asyncProperty(json, fc.integer({ min: 1, max: 90 }), async (value, perStep) => {
+      const text = `${' '.repeat(5_000)}${JSON.stringify(value)}`
+      const [values, depth, members] = [valuesIn(value), depthOf(value), membersOf(value)]
+      let steps = 0
+      const step = async () => void steps++
+      const found = (bounds: JsonBounds) => exceededInSteps(text, bounds, step, perStep)
+      expect(await valuesInSteps(text, step)).toBe(values)
+      expect(steps).toBe(0)
+      expect(await found({ values, depth, members })).toBeUndefined()
+      expect(steps).toBeGreaterThan(5_000 / perStep - 1)
+      if (values > 1) expect(await found({ values: values - 1, depth, members })).toBe('values')
+      if (members > 0) expect(await found({ values, depth, members: members - 1 })).toBe('members')
+      if (depth > 1) expect(await found({ values, depth: depth - 1, members })).toBe('depth')
+    })
+    await fc.assert(property, { numRuns: 500 })
+  })
+
+  test('a string of nothing but backslashes and quotes is read once', async () => {
+    for (const piece of ['\\\\', '\\"', `\\"${'x'.repeat(70)}`]) {
+      const text = `["${piece.repeat(Math.ceil(4_000_000 / piece.length))}",1]`
+      let steps = 0
+      expect([counted(text), await valuesInSteps(text, async () => void steps++)]).toEqual([3, 3])
+      expect(steps).toBeGreaterThan(5)
+    }
   })
 
   test('a text that is too short to exceed a bound does not', () => {

@@ -15,6 +15,7 @@ async function serving(answer: () => StreamedBody, patienceMs = 60_000) {
   const context = {
     running,
     clientTimeoutMs: () => patienceMs,
+    clientMinRate: () => 0,
     log: pino({ level: 'silent' }),
   } as unknown as ServerContext
   const ended: ('sent' | 'thrown')[] = []

@@ -121,6 +121,52 @@ describe('patterns', () => {
     expect((await users.call({ request: chat([result]) })).refusal).toBeUndefined()
   })
 
+  const bad = { type: 'text' as const, text: 'drop table' }
+  const chatOf = (chat: Partial<Chat>): PluginRequest => ({
+    operation: 'chat',
+    chat: { model: 'acme/model', messages: [{ role: 'user', parts: [{ type: 'text', text: 'Hi' }] }], ...chat },
+  })
+
+  test('are looked for in what the system or an earlier answer says, where that is asked for', async () => {
+    const system = chatOf({ system: [bad] })
+    const answered = chatOf({ messages: [{ role: 'assistant', parts: [bad] }] })
+    await using ofSystem = await openPlugin(guardPrompt, { options: { deny, look_at: ['system'] } })
+    expect((await ofSystem.call({ request: system })).refusal?.status).toBe(400)
+    expect((await ofSystem.call({ request: answered })).refusal).toBeUndefined()
+    await using ofAnswers = await openPlugin(guardPrompt, { options: { deny, look_at: ['user', 'assistant'] } })
+    expect((await ofAnswers.call({ request: answered })).refusal?.status).toBe(400)
+    expect((await ofAnswers.call({ request: system })).refusal).toBeUndefined()
+  })
+
+  test('are looked for in what a search has found, like in the result of any tool', async () => {
+    const parts = [{ type: 'search' as const, query: 'x', results: [{ title: 'A', snippet: 'drop table' }] }]
+    await using tested = await openPlugin(guardPrompt, { options: { deny } })
+    expect((await tested.call({ request: chatOf({ messages: [{ role: 'assistant', parts }] }) })).refusal?.status).toBe(
+      400,
+    )
+  })
+
+  test.each<[string, PluginRequest]>([
+    [
+      'a PDF',
+      chatOf({ messages: [{ role: 'user', parts: [{ type: 'file', data: 'JVBE', media_type: 'application/pdf' }] }] }),
+    ],
+    [
+      'a file by its address',
+      chatOf({ messages: [{ role: 'user', parts: [{ type: 'file', url: 'https://a.example/x' }] }] }),
+    ],
+    ['sound', { operation: 'transcribe', model: 'acme/model', fields: {} } as PluginRequest],
+  ])('cannot be found in %s, which is logged, and refused where the guard is strict', async (_, request) => {
+    const answer = 'chat' in request ? {} : { answer: { json: {} } }
+    await using tested = await openPlugin(guardPrompt, { options: { deny } })
+    expect((await tested.call({ request, ...answer })).refusal).toBeUndefined()
+    expect(tested.logged).toMatchObject([{ level: 'info', facts: { unread: [expect.any(String)] } }])
+    await using strict = await openPlugin(guardPrompt, { options: { deny, unreadable: 'refuse' } })
+    const { refusal } = await strict.call({ request, ...answer })
+    expect(refusal).toMatchObject({ status: 400, message: expect.stringContaining('cannot be checked') })
+    expect((await strict.call({ text: 'Hi' })).refusal).toBeUndefined()
+  })
+
   test('that may take long are refused when the plugin is set up', async () => {
     await expect(openPlugin(guardPrompt, { options: { deny: [{ pattern: '(a+)+' }] } })).rejects.toThrow(
       'deny[0] repeats',

@@ -122,6 +122,16 @@ describe('a request', () => {
     ]
     const request = chatOf({ messages: [{ role: 'user', parts }] })
     expect((await tested.call({ request })).forwarded).toBe(request)
+    const unread = ['a text that is not UTF-8', 'application/pdf', 'image/png']
+    expect(tested.logged).toMatchObject([{ level: 'info', facts: { unread } }])
+    await using strict = await openPlugin(maskPii, { options: { unreadable: 'refuse' } })
+    const { refusal } = await strict.call({ request })
+    expect(refusal).toMatchObject({
+      status: 400,
+      param: 'messages',
+      message: expect.stringContaining('application/pdf'),
+    })
+    expect((await strict.call({ request: chatOf({}) })).refusal).toBeUndefined()
   })
 
   test('for decisions has them in its input and questions, and keeps the names', async () => {

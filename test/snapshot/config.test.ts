@@ -25,6 +25,7 @@ test('everything has a default; paths are relative to the file', async () => {
       cors: [],
       keepAlive: 'late',
       clientTimeoutMs: 30_000,
+      clientMinRate: 1_024,
       limits: { concurrent: 5_000, queue: 1_000 },
     },
     answers: { bytes: 32 * 1024 * 1024, eventBytes: 8 * 1024 * 1024, values: 250_000 },

@@ -81,6 +81,14 @@ describe('a request', () => {
     ])
   })
 
+  test('of JSON too long for one step arrives whole, with its length', async () => {
+    const body = { text: '"ż🙂\ud83d'.repeat(200_000), list: Array.from({ length: 50_000 }, (_, at) => `n${at}`) }
+    const came = await sent({ body })
+    expect(JSON.parse(came.body)).toEqual({ ...body, text: body.text.toWellFormed() })
+    expect(came.headers['content-length']).toBe(String(Buffer.byteLength(came.body)))
+    expect(came.headers).not.toHaveProperty('transfer-encoding')
+  })
+
   test.each<[what: string, body: OutgoingBody, type: RegExp, length: number]>([
     ['a form', formBody([['a', 'b']]), /^application\/x-www-form-urlencoded$/, 3],
     ['a file', bytesBody(file), /^audio\/mpeg$/, 100_000],
@@ -130,6 +138,24 @@ describe('a request', () => {
     const came = await sent({ method, query: { q: 'a b' }, ...(body && { body }) }, { auth })
     const seen = { ...came, target: came.url ?? '', method: came.method ?? '' }
     expect(came.headers.authorization).toBe(expectedAuthorization(seen as Seen, keys.secretKey))
+  })
+
+  test('of JSON too long for one step is signed as it is sent', async () => {
+    const keys = { accessKey: 'A', secretKey: 'S', service: 'bedrock', region: 'us-east-1' }
+    const came = await sent({ body: { text: '"'.repeat(600_000) } }, { auth: { scheme: 'aws-sigv4', ...keys } })
+    const seen = { ...came, target: came.url ?? '', method: came.method ?? '' }
+    expect(came.headers.authorization).toBe(expectedAuthorization(seen as Seen, keys.secretKey))
+  })
+
+  test('of JSON too long for one step is shown to a scheme of a plugin as a text', async () => {
+    let seen: { body?: string } = {}
+    const headersOf = (request: object) => {
+      seen = request
+      return { 'x-signed': 'yes' }
+    }
+    const auth = { scheme: 'plugin', name: 'own', values: {}, headersOf }
+    const came = await sent({ body: { text: '"🙂'.repeat(300_000) } }, { auth })
+    expect([came.headers['x-signed'], seen.body === came.body]).toEqual(['yes', true])
   })
 
   test('that must be signed is refused above 64 MiB', async () => {

@@ -160,6 +160,28 @@ const models: Readonly<Record<string, string>> = {
   '/v1/audio/speech': 'all/s',
 }
 
+/** Returns a request of a path for each place that takes a value, at a model of the same format and of another one. */
+export function requestsWith(path: string, value: string): (LargeRequest & { name: string })[] {
+  return (places[path] ?? []).flatMap((place, way) =>
+    ['all/c', 'other/c'].map((slug) => ({
+      name: `at ${way} ${slug}`,
+      path,
+      type: 'application/json',
+      body: `{"model":"${models[path] ?? slug}",${place(value)}}`,
+    })),
+  )
+}
+
+/** A query that is read with each of many documents. */
+export const longQuery: LargeRequest = {
+  path: '/v1/rerank',
+  type: 'application/json',
+  body: `{"model":"all/r","query":"${'q'.repeat(20_000_000)}","documents":[${Array.from({ length: 20_000 }, () => '"x"').join()}]}`,
+}
+
+/** A text that is escaped in as much time as its length allows. */
+export const quotes = (): string => `"${repeatedIn(largest.bytes - 2_000, '\\"')}"`
+
 /** The paths that take a body, with how large requests to each are made. */
 export const largeRequests: Readonly<Record<string, fc.Arbitrary<LargeRequest & { name: string }>>> =
   Object.fromEntries(

@@ -81,14 +81,20 @@ function maxTokensOf(text: string): number {
   return Buffer.byteLength(text) + 8
 }
 
-function tokensBy(request: OperationRequest, measure: (text: string) => number): number {
-  return textsRead(request).reduce((sum, text) => sum + measure(text), 0)
+/** The query is read with each document, and measured once: there may be many. */
+function tokensBy({ fields }: OperationRequest, measure: (text: string) => number): number {
+  const documents = textsOf(fields.documents)
+  return documents.reduce((sum, text) => sum + measure(text), documents.length * measure(String(fields.query)))
 }
 
-/** The query is read with each document. */
-function textsRead({ fields }: OperationRequest): string[] {
-  return textsOf(fields.documents).flatMap((text) => [String(fields.query), text])
+/** Returns the texts that are read, the query with each document; undefined where they are too long together to be counted. */
+function textsRead({ fields }: OperationRequest): string[] | undefined {
+  const [query, documents] = [String(fields.query), textsOf(fields.documents)]
+  return query.length * documents.length > maxCounted ? undefined : documents.flatMap((text) => [query, text])
 }
+
+/** Characters of copies of a query. */
+const maxCounted = 10_000_000
 
 /** Returns the number of queries billed: one for each hundred documents or part thereof. */
 function queriesFor(documents: number): number {

@@ -103,8 +103,10 @@ function usesIn(body: JsonObject, meant: ReadonlyMap<string, string>): Restricte
     if (!asksForSomething(value) || harmless.has(folded(name))) continue
     const field = fieldOf(name, value, meant)
     if (field) uses.push({ field, path, value })
-    else if (Array.isArray(value)) for (const item of value) open.push([path, '', item])
-    else if (isObject(value)) {
+    else if (Array.isArray(value)) {
+      // Most items are texts or numbers, and only what they say may matter.
+      for (const item of value) if (isOpen(item)) open.push([path, '', item])
+    } else if (isObject(value)) {
       for (const [member, inner] of Object.entries(value)) open.push([`${path}.${member}`, member, inner as Json])
     }
   }
@@ -117,10 +119,18 @@ function fieldOf(name: string, value: Json, meant: ReadonlyMap<string, string>):
   if (other !== undefined) return { name, effect: 'cost', rule, instead: `write \`${other}\` at the top of the body` }
   const kind = kindOf(name)
   if (kind) return { name, effect: kind.effect, rule, ...(kind.instead !== undefined && { instead: kind.instead }) }
-  const isAddress = typeof value === 'string' && (value.includes('://') || data.test(value.slice(0, 64)))
-  return isAddress
+  return isAddress(value)
     ? { name, effect: 'cost', rule, instead: 'an address in it may be what the provider works on' }
     : undefined
+}
+
+/** Checks whether an item of a list may have something to find in it. */
+function isOpen(item: Json): boolean {
+  return typeof item === 'string' ? isAddress(item) : typeof item === 'object'
+}
+
+function isAddress(value: Json): boolean {
+  return typeof value === 'string' && (value.includes('://') || data.test(value.slice(0, 64)))
 }
 
 function kindOf(name: string): Kind | undefined {

@@ -8,12 +8,13 @@ import type { Target } from '../../manifest/target.ts'
 import { chargeOf } from '../../money/charge.ts'
 import { boundedUsage } from '../../money/meter.ts'
 import type { CallPlugins } from '../../plugin/call-plugins.ts'
+import type { MaybePromise } from '../../plugin/contract.ts'
 import type { AttemptTimes, Explanation } from '../../routing/explanation.ts'
 import { failureClass } from '../../routing/health/failure-class.ts'
 import type { ServedModel } from '../../routing/served-model.ts'
 import type { UnseenUsage } from '../../routing/types.ts'
 import { costNano } from '../../store/ledger/ledger-row.ts'
-import type { StoredResponse } from '../../store/responses.ts'
+import type { SentResponse } from '../../store/responses.ts'
 import type {
   Admission,
   AttemptSummary,
@@ -67,9 +68,14 @@ export class Settlement {
   }
 
   /** Settles a reply that was received whole. `store` returns the response to store with the row, once the price is known. */
-  async complete(received: ReceivedReply, store?: (settled: Settled) => StoredResponse | undefined): Promise<Settled> {
+  async complete(
+    received: ReceivedReply,
+    store?: (settled: Settled) => MaybePromise<SentResponse | undefined>,
+  ): Promise<Settled> {
     const settled = this.#price(received)
-    await this.#write(received, { outcome: 'complete', status: 200, settled, response: store?.(settled) })
+    const storing = store?.(settled)
+    const response = storing instanceof Promise ? await storing : storing
+    await this.#write(received, { outcome: 'complete', status: 200, settled, response })
     return settled
   }
 
@@ -299,5 +305,5 @@ type SettledOutcome = {
   status: number
   settled: Settled
   error?: RouterError
-  response?: StoredResponse | undefined
+  response?: SentResponse | undefined
 }

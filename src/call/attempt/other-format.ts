@@ -54,12 +54,13 @@ export function keptBy({ provider: { slug } }: Target, holds: TargetedCall['hold
 }
 
 function isKept({ type }: Part): boolean {
-  return type === 'opaque' || type === 'audio'
+  return type === 'opaque' || type === 'audio' || type === 'reasoning'
 }
 
 /** Returns the ids of what a provider keeps of a part. */
 function idsOfPart(part: Part): string[] {
   if (part.type === 'audio') return part.id === undefined ? [] : [part.id]
+  if (part.type === 'reasoning') return part.id === undefined || part.encrypted ? [] : [part.id]
   return part.type === 'opaque' ? idsOfItem(part.body) : []
 }
 

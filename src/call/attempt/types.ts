@@ -6,8 +6,9 @@ import type { NeutralRequest } from '../../core/request.ts'
 import type { ClientNames } from '../../manifest/run/fit-names.ts'
 import type { ProviderRequest } from '../../manifest/run/translate.ts'
 import type { CallPlugins } from '../../plugin/call-plugins.ts'
+import type { MaybePromise } from '../../plugin/contract.ts'
 import type { Explanation } from '../../routing/explanation.ts'
-import type { StoredResponse } from '../../store/responses.ts'
+import type { SentResponse } from '../../store/responses.ts'
 import type { AnswerBounds } from '../../upstream/answer-body.ts'
 import type { CallMedia } from '../../upstream/files/inline.ts'
 import type { WholeAnswer } from '../../upstream/provider-answer.ts'
@@ -55,7 +56,7 @@ export type Translation = {
   /** Returns a writer for one streamed answer of a model, by its name for clients. */
   stream(model: string): StreamTranslation
   /** Returns a response in its stored form, `text` being its JSON; undefined when it is not to be stored. */
-  responseToStore(response: JsonObject, text: string): StoredResponse | undefined
+  responseToStore(response: JsonObject, text: string): MaybePromise<SentResponse | undefined>
 }
 
 /** Writes one streamed answer as the text of server-sent events. */

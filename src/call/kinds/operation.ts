@@ -124,9 +124,9 @@ function bodyOf({ model, fields, unread }: OperationRequest): JsonObject {
 }
 
 function servingOf(
-  { call, read, route, media: inputs, admission, explanation, plugins }: AdmittedCall<ReadOperation>,
+  { call, read, key, route, media: inputs, admission, explanation, plugins }: AdmittedCall<ReadOperation>,
   api: OperationApi,
-  { media: services }: Pick<Services, 'media'>,
+  { media: services, held }: Pick<Services, 'media' | 'held'>,
 ): Serving<OperationAnswer> {
   const { request } = read
   const { id, signal } = call
@@ -137,7 +137,11 @@ function servingOf(
   const isEvents = events !== undefined && api.wants(request) === 'events'
   return {
     canTake: (other, refusedBy, how) => how === 'larger' && isLarger(other, refusedBy, admission.promptTokens),
-    ask: (target, attempt) => callOperation(target, { request, api, inputs, media, admission, holds }, attempt),
+    async ask(target, attempt) {
+      const answer = await callOperation(target, { request, api, inputs, media, admission, holds }, attempt)
+      held.remember(key.organization, target.provider.slug, answer.heldIds ?? [])
+      return answer
+    },
     reportedModel: ({ model }) => model,
     measure: (answer, target) => measureUnseenOperation(answer, { target, api, request, admission }),
     reply: (answered) => operationReply(answered.answer, { ...answered, prepared }),

@@ -13,6 +13,7 @@ import { shownCredential } from '../../upstream/auth/authorize.ts'
 import { shownOf } from '../../upstream/auth/secrets.ts'
 import type { CallMedia } from '../../upstream/files/inline.ts'
 import type { HttpClient, HttpRequest } from '../../upstream/http/types.ts'
+import { wholeBytes } from '../../upstream/outgoing-body.ts'
 import { requestAnswer } from '../../upstream/provider-answer.ts'
 import { speaksSameFormat, translationOf } from '../attempt/choose-translation.ts'
 import { wireNames } from '../attempt/provider-call.ts'
@@ -75,7 +76,7 @@ export async function tryRequest(
     headers: Object.fromEntries(
       Object.entries(sent.headers).map(([name, value]) => [name, ofManifest.has(name) ? '[secret]' : shown(value)]),
     ),
-    body: JSON.parse(String(sent.body)),
+    body: JSON.parse(String(await wholeBytes(sent.body ?? '', Infinity))),
     dropped: wireNames(clientApi, written.dropped, request.origin.body),
     edited: speaksSameFormat(target, clientApi),
   }

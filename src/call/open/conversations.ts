@@ -2,12 +2,13 @@ import { filledText, optional } from '../../api/check.ts'
 import type { ClientApi } from '../../api/client-api.ts'
 import { isReference } from '../../api/foreign-signature.ts'
 import { RouterError } from '../../core/errors.ts'
-import { isObject, type Json, type JsonObject, valuesIn } from '../../core/json.ts'
+import { isObject, type Json, type JsonObject, valuesInSteps } from '../../core/json.ts'
+import { isLongerThan, jsonPieces } from '../../core/json-pieces.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import { dayMs } from '../../core/time.ts'
 import type { Provider } from '../../manifest/provider.ts'
 import { targetId } from '../../manifest/target.ts'
-import { type YieldToOthers, yieldBetween } from '../../runtime/event-loop.ts'
+import { maxInOneStep, type YieldToOthers, yieldBetween } from '../../runtime/event-loop.ts'
 import type { Store } from '../../store/open.ts'
 import type { StoredResponse } from '../../store/responses.ts'
 import type { Retention } from '../../store/rules.ts'
@@ -57,7 +58,7 @@ export function openConversations(store: StoredTurns, retentionOf: (organization
               return undefined
             const createdAt = Date.now()
             const { slug } = target.provider
-            return {
+            const stored = {
               id,
               organization,
               createdAt,
@@ -66,10 +67,12 @@ export function openConversations(store: StoredTurns, retentionOf: (organization
               model: targetId(target),
               provider: slug,
               native: sameFormat && storesItself,
-              // Items left out because the provider could not read them would not be readable later either.
-              input: JSON.stringify(now.flatMap((segment) => (sameFormat ? readableBy(slug, segment) : segment.items))),
               response: text,
             }
+            // Items left out because the provider could not read them would not be readable later either.
+            const items = now.flatMap((segment) => (sameFormat ? readableBy(slug, segment) : segment.items))
+            if (!isLongerThan(items, maxInOneStep)) return { ...stored, input: JSON.stringify(items) }
+            return sharedJson(items).then((input) => ({ ...stored, input }))
           },
         }
       }
@@ -78,6 +81,19 @@ export function openConversations(store: StoredTurns, retentionOf: (organization
       return continued(store, organization, { previous, items }).then(({ earlier, now }) => turnOf(earlier, now))
     },
   }
+}
+
+/** Returns the JSON text of items as UTF-8 in shared memory, written in steps between which other calls run. */
+async function sharedJson(items: Json[]): Promise<Uint8Array> {
+  const yieldToOthers = yieldBetween()
+  const pieces = await jsonPieces(items, yieldToOthers)
+  const bytes = Buffer.from(new SharedArrayBuffer(pieces.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0)))
+  let at = 0
+  for (const piece of pieces) {
+    at += bytes.write(piece, at)
+    await yieldToOthers()
+  }
+  return bytes
 }
 
 /** Returns a body that no provider may store, whatever it asks for. */
@@ -149,7 +165,7 @@ async function requireFewValues(turns: readonly StoredResponse[], yieldToOthers:
   for (const { input, response } of turns) {
     for (const text of [input, response]) {
       await yieldToOthers()
-      values += valuesIn(text)
+      values += await valuesInSteps(text, yieldToOthers)
       if (values > maxValues) throw tooLong()
     }
   }

@@ -17,11 +17,33 @@ type Described = { user?: string | undefined; metadata?: JsonObject | undefined;
  */
 export function recordedFor(request: Described, { origin, header }: CallTags): Recorded {
   const { user_id, ...described } = readDescription(request.requesty)
-  const user = request.user ?? user_id
-  const all = [origin, request.metadata, described].filter((one) => one && Object.keys(one).length > 0)
+  const user = (request.user ?? user_id)?.slice(0, maxRecorded)
+  const all = [origin, recordable(request.metadata), described].filter((one) => one && Object.keys(one).length > 0)
   const metadata = taggedMetadata(all.length > 0 ? Object.assign({}, ...all) : undefined, header)
   return { ...(user !== undefined && { user }), ...(metadata && { metadata }) }
 }
+
+/** Shortens metadata to what a row has room for: long values are cut, and members beyond a total length are left out. */
+function recordable(metadata: JsonObject | undefined): JsonObject | undefined {
+  if (!metadata) return undefined
+  const short: [name: string, value: Json][] = []
+  let left = maxRecordedInAll
+  for (const [name, value] of Object.entries(metadata)) {
+    // A secret that is cut would not be recognized.
+    const cut = typeof value === 'string' && value.length > maxRecorded ? shortened(value) : (value ?? null)
+    left -= name.length + (typeof cut === 'string' ? cut.length : maxScalar)
+    if (left < 0) break
+    short.push([name, cut])
+  }
+  return Object.fromEntries(short)
+}
+
+function shortened(value: string): string {
+  return withoutSecrets(value.slice(0, maxRecorded + maxSecret)).slice(0, maxRecorded)
+}
+
+/** Characters of one value and of all names and values of a row, more than any API allows; of a number; and of the longest secret. */
+const [maxRecorded, maxRecordedInAll, maxScalar, maxSecret] = [2_048, 64 * 1_024, 24, 256]
 
 /** Reads `requesty: {tags, user_id, trace_id, session_id, extra}`: the members of `extra` are recorded under their own names. */
 function readDescription(given: Json | undefined): JsonObject & { user_id?: string } {

@@ -9,6 +9,7 @@ import { targetId } from '../../manifest/target.ts'
 import type { CallPlugins } from '../../plugin/call-plugins.ts'
 import type { PluginReply, StreamedEvent } from '../../plugin/contract.ts'
 import type { Explanation } from '../../routing/explanation.ts'
+import { clientText } from '../attempt/client-text.ts'
 import { neutralStream } from '../attempt/other-format.ts'
 import type { AnswerEnd, PluginAnswer } from '../call-kind.ts'
 import type { CallResponse, Turn } from '../types.ts'
@@ -57,9 +58,9 @@ class ChatAnswer {
     const reply = 'chat' in shown ? shown.chat : chat
     const { router, ...facts } = this.#facts(chat)
     const written = call.clientApi.writeReply({ ...reply, id: chat.id, created: chat.created }, facts)
-    const own = JSON.stringify(written)
-    await this.#end({ outcome: 'complete', status: 200 }, turn.responseToStore(written, own, this.#author))
-    return router ? JSON.stringify({ ...written, router }) : own
+    const own = await clientText(written)
+    await this.#end({ outcome: 'complete', status: 200 }, await turn.responseToStore(written, own, this.#author))
+    return router ? await clientText({ ...written, router }) : own
   }
 
   async *events(chat: Reply): AsyncGenerator<string, void> {
@@ -81,7 +82,7 @@ class ChatAnswer {
       const last = rest + stream.close(shown)
       const { router: _, ...own } = this.#facts(chat)
       const whole = turn.stores ? stream.reply?.(own) : undefined
-      const stored = whole && turn.responseToStore(whole, JSON.stringify(whole), this.#author)
+      const stored = whole && (await turn.responseToStore(whole, await clientText(whole), this.#author))
       await this.#end({ outcome: 'complete', status: 200 }, stored)
       plugins.streamed((plugin) => ({ operation: 'chat', chat: hooks?.arrivedAt(plugin) ?? arrived.reply() }))
       yield last + stream.end(this.#facts(chat))

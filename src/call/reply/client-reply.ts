@@ -5,6 +5,7 @@ import type { CallPlugins } from '../../plugin/call-plugins.ts'
 import { SeenChat } from '../../plugin/call-view.ts'
 import type { MaybePromise } from '../../plugin/contract.ts'
 import type { WholeAnswer } from '../../upstream/provider-answer.ts'
+import { clientText } from '../attempt/client-text.ts'
 import type { GoOn } from '../call-kind.ts'
 import type { ReceivedReply } from '../types.ts'
 import { type AnsweredAttempt, measured, replyFacts } from './answered-attempt.ts'
@@ -22,9 +23,15 @@ export async function wholeReply(answer: WholeAnswer, answered: AnsweredAttempt)
       const router = prepared.explanation?.facts()
       const writing = shown === answer ? translation : (translation.changed?.() ?? translation)
       const written = writing.whole(shown, replyFacts(answered, settled))
-      const own = JSON.stringify(written)
-      text = router ? JSON.stringify({ ...written, router }) : own
-      return writing.responseToStore(written, own)
+      return andThen(clientText(written), (own) => {
+        text = own
+        const storing = () => writing.responseToStore(written, own)
+        if (!router) return storing()
+        return andThen(clientText({ ...written, router }), (explained) => {
+          text = explained
+          return storing()
+        })
+      })
     })
     handle.produced?.(completionTokens(usage), cost.estimated === true)
     return text

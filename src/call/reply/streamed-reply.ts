@@ -3,12 +3,14 @@ import { asRouterError, RouterError } from '../../core/errors.ts'
 import type { ProviderEvent } from '../../core/events.ts'
 import { Fold } from '../../core/fold.ts'
 import { addUsage, completionTokens, mergeUsage, type Usage } from '../../core/usage.ts'
+import { andThen } from '../../manifest/run/run-mapping.ts'
 import { targetId } from '../../manifest/target.ts'
 import type { EventHooks, Events } from '../../plugin/event-hooks.ts'
 import { withoutSecretsOf } from '../../upstream/auth/secrets.ts'
 import { foldFacts, type StreamedAnswer } from '../../upstream/provider-stream.ts'
 import type { StreamFrame } from '../../upstream/stream-frames.ts'
 import { requireBounded, requireWhole } from '../attempt/broken-stream.ts'
+import { clientText } from '../attempt/client-text.ts'
 import { keptBy, neutralStream } from '../attempt/other-format.ts'
 import type { StreamTranslation } from '../attempt/types.ts'
 import { OpenFrames, UnseenRest } from '../attempt/unseen-rest.ts'
@@ -84,7 +86,8 @@ class StreamedReply {
       answered.remember(own.reply())
       const settled = await settlement.complete(received, (known) => {
         const whole = prepared.turn.stores && this.#stream.reply?.(this.#facts(known))
-        return whole ? answered.translation.responseToStore(whole, JSON.stringify(whole)) : undefined
+        if (!whole) return undefined
+        return andThen(clientText(whole), (text) => answered.translation.responseToStore(whole, text))
       })
       this.#isSettled = true
       answered.handle.produced?.(completionTokens(settled.usage), settled.cost.estimated === true)

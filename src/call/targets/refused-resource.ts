@@ -29,8 +29,10 @@ export function refusedResource(
   }
   if (ofAccount.test(model) && isCataloged?.(target) === false) uses.push({ path: 'model', id: model })
   const checked = new Set<string>()
-  for (const { path, id } of uses) {
-    if (checked.has(id)) continue
+  for (const { path, id, signer } of uses) {
+    // Reasoning of others is not sent, and other formats have no ids.
+    const isSent = signer === undefined || (signer === provider.signer && provider.sameAs === 'responses')
+    if (!isSent || checked.has(id)) continue
     checked.add(id)
     if (isVoice(path, operation) && target.entry?.voices?.includes(id)) continue
     if (checked.size > maxUses) return tooMany(path)

@@ -2,8 +2,8 @@ import { constants } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import type { Request as ExpressRequest, Response as ExpressResponse, RequestHandler } from 'express'
 import { RouterError } from '../../core/errors.ts'
-import { deepest, exceeded, maxMembers } from '../../core/json.ts'
-import { isLong, yieldToEventLoop } from '../../runtime/event-loop.ts'
+import { deepest, exceeded, exceededInSteps, type JsonBounds, maxMembers } from '../../core/json.ts'
+import { isLong, yieldBetween, yieldToEventLoop } from '../../runtime/event-loop.ts'
 import { type Response, wholeExpress } from '../app.ts'
 import { headersOf } from '../respond.ts'
 import type { RunningRequest } from '../running-requests.ts'
@@ -183,7 +183,7 @@ const toleratedExcess = 4
 /** Parses like `parseBody`, but yields to the event loop before each step and after the last one. */
 async function parseYielding(text: string, limits: BodyLimits): Promise<unknown> {
   await yieldToEventLoop()
-  requireBounds(text, limits)
+  refuseExceeded(await exceededInSteps(text, jsonBounds(limits), yieldBetween()), limits)
   await yieldToEventLoop()
   try {
     return parsed(text)
@@ -194,12 +194,15 @@ async function parseYielding(text: string, limits: BodyLimits): Promise<unknown>
 
 /** Parses a body whose bounds hold. Throws RouterError. */
 function parseBody(text: string, limits: BodyLimits): unknown {
-  requireBounds(text, limits)
+  refuseExceeded(exceeded(text, jsonBounds(limits)), limits)
   return parsed(text)
 }
 
-function requireBounds(text: string, { values }: BodyLimits): void {
-  const bound = exceeded(text, { values, depth: deepest, members: maxMembers })
+function jsonBounds({ values }: BodyLimits): JsonBounds {
+  return { values, depth: deepest, members: maxMembers }
+}
+
+function refuseExceeded(bound: keyof JsonBounds | undefined, { values }: BodyLimits): void {
   if (bound === 'depth') throw invalidBody(`The body is nested deeper than ${deepest} levels.`)
   if (bound === 'members') throw invalidBody(`The body has an object of more than ${maxMembers} members.`)
   if (bound === 'values') {

@@ -4,7 +4,7 @@ import { collectPassed } from '../../runtime/collect.ts'
 import type { Response } from '../app.ts'
 import type { ServerContext } from '../context.ts'
 import { addHeaders, headersOf, respond } from '../respond.ts'
-import type { RunningRequest, Transfer } from '../running-requests.ts'
+import type { RunningRequest, Taking, Transfer } from '../running-requests.ts'
 
 /** Limits at which a client is given up. */
 type DeliveryLimits = {
@@ -12,6 +12,8 @@ type DeliveryLimits = {
   running: RunningRequest
   /** Maximum time for which a client may take nothing of pending data before it counts as disconnected. Milliseconds. */
   idleMs: number
+  /** Least number of bytes of pending data that it takes in a second, on average over that time. */
+  minRate: number
   /** The text sent when a stream that has begun is silent for this long. Milliseconds. */
   keepAlive?: { ms: number; text: string }
 }
@@ -79,7 +81,7 @@ async function stream(
 function clientRead(
   response: ServerResponse,
   event: 'drain' | 'finish',
-  { running, idleMs }: DeliveryLimits,
+  { running, idleMs, minRate }: DeliveryLimits,
 ): Promise<void> {
   if (response.closed) return Promise.resolve()
   const { signal } = running
@@ -89,7 +91,7 @@ function clientRead(
     timer = setTimeout(resolve, lastMomentMs)
   }
   response.once(event, resolve).once('close', resolve)
-  running.transfer = unread(response, running, idleMs)
+  running.transfer = unread(response, running, { idleMs, minRate })
   if (signal.aborted) endSoon()
   else signal.addEventListener('abort', endSoon, { once: true })
   return promise.finally(() => {
@@ -100,8 +102,15 @@ function clientRead(
   })
 }
 
-/** Cuts a client off that takes no byte for a time: a shorter one where others wait for its place. */
-function unread(response: ServerResponse, running: RunningRequest, idleMs: number): Transfer {
+/**
+ * Cuts a client off that takes no byte for a time, or too few over it: a shorter time where others wait for its place. What it takes counts
+ * from one wait to the next: a few bytes now and then are enough to end each of them.
+ */
+function unread(
+  response: ServerResponse,
+  running: RunningRequest,
+  { idleMs, minRate }: Pick<DeliveryLimits, 'idleMs' | 'minRate'>,
+): Transfer {
   let last = -1
   let quietMs = 0
   return {
@@ -111,9 +120,25 @@ function unread(response: ServerResponse, running: RunningRequest, idleMs: numbe
       const left = unsentBytes(response)
       quietMs = left === last ? quietMs + ms : 0
       last = left
-      if (quietMs >= idleMs || (quietMs >= yieldingMs && running.admitted?.giveWay())) response.destroy()
+      const taking = takingAfter(response, running, ms)
+      const isSlow = taking.bytes < (minRate * taking.ms) / 1_000
+      const isOver = quietMs >= idleMs || (isSlow && taking.ms >= idleMs)
+      const isYielding = quietMs >= yieldingMs || (isSlow && taking.ms >= slowMs)
+      if (isOver || (isYielding && running.admitted?.giveWay())) response.destroy()
+      else if (taking.ms >= idleMs) running.taking = { ms: 0, bytes: 0, seen: taking.seen }
     },
   }
+}
+
+/** Records how much a client has taken by now, and that it had something to take for some time. */
+function takingAfter(response: ServerResponse, running: RunningRequest, ms: number): Taking {
+  const seen = (response.socket?.bytesWritten ?? 0) - unsentBytes(response)
+  running.taking ??= { ms: 0, bytes: 0, seen }
+  const { taking } = running
+  taking.ms += ms
+  taking.bytes += Math.max(seen - taking.seen, 0)
+  taking.seen = Math.max(seen, taking.seen)
+  return taking
 }
 
 /** Returns how much the system has not taken yet. Node counts what is queued only until it hands it on: the rest is the handle's. */
@@ -124,6 +149,8 @@ function unsentBytes({ writableLength, socket }: ServerResponse): number {
 
 /** Time after which a client that takes nothing loses its place to others. Milliseconds. */
 const yieldingMs = 1_000
+/** Time after which one that takes too little does. Milliseconds. */
+const slowMs = 5_000
 
 /** Time for the last event of an aborted call. */
 const lastMomentMs = 1_000
@@ -142,7 +169,7 @@ export async function sendBody(
   { own, context, isHead }: { own: RunningRequest; context: ServerContext; isHead: boolean },
 ): Promise<void> {
   const { running } = context
-  const idleMs = context.clientTimeoutMs()
+  const [idleMs, minRate] = [context.clientTimeoutMs(), context.clientMinRate()]
   if (endless) {
     running.beginEndless(own)
     // It ends when the router does: the connection has no time left for another request.
@@ -153,7 +180,7 @@ export async function sendBody(
   try {
     const pieces = isHead ? nothing() : untilAborted(body, signal, endless)
     const answer = { headers: {}, body: pieces, ...(mediaType !== undefined && { mediaType }) }
-    await deliver(response, answer, { running: own, idleMs })
+    await deliver(response, answer, { running: own, idleMs, minRate })
   } catch (thrown) {
     if (!response.headersSent) throw thrown
     if (!signal.aborted) context.log.warn({ err: thrown }, 'an answer was cut off')

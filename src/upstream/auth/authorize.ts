@@ -2,20 +2,22 @@ import { createHash } from 'node:crypto'
 import { RouterError } from '../../core/errors.ts'
 import type { Auth, OAuthClientCredentials, PluginScheme, Provider } from '../../manifest/provider.ts'
 import { wrongHeader } from '../../manifest/read/auth.ts'
+import { yieldBetween } from '../../runtime/event-loop.ts'
 import { unlessAborted } from '../http/deadlines.ts'
 import type { HttpClient, HttpMethod } from '../http/types.ts'
 import { type BodyBytes, wholeBytes } from '../outgoing-body.ts'
-import { signAws } from './aws-signature.ts'
+import { type Signable, signAws } from './aws-signature.ts'
 import { rememberIssued } from './secrets.ts'
 import { serviceAccountToken } from './service-account.ts'
 import { requestToken, type Token, tokensOf } from './tokens.ts'
 
-/** A request before authentication. Header names are in lower case; bytes that are not a text are read by schemes that sign them. */
+/** A request before authentication. Header names are in lower case; bytes that are not a text are read by schemes
+ * that sign them; bytes in pieces are those of a long text. */
 type UnauthorizedRequest = {
   method: HttpMethod
   url: string
   headers: Readonly<Record<string, string>>
-  body?: string | (() => BodyBytes)
+  body?: string | readonly Uint8Array[] | (() => BodyBytes)
 }
 
 /** The URL and headers to send it with. Call `refused` when the provider answers 401. */
@@ -73,8 +75,8 @@ const schemes: { [Name in Auth['scheme']]: Scheme<Extract<Auth, { scheme: Name }
 }
 
 /** Returns the bytes that are signed. Throws RouterError for more than fits into memory. */
-async function signedBytes({ body = '' }: UnauthorizedRequest, provider: string): Promise<string | Uint8Array> {
-  if (typeof body === 'string') return body
+async function signedBytes({ body = '' }: UnauthorizedRequest, provider: string): Promise<Signable['body']> {
+  if (typeof body !== 'function') return body
   const bytes = await wholeBytes(body(), maxSigned)
   if (bytes !== undefined) return bytes
   const message = `Requests to this provider are signed, which is possible up to ${maxSigned} bytes.`
@@ -130,8 +132,18 @@ async function clientToken(auth: OAuthClientCredentials, { httpClient, provider,
   return await requestToken({ url, form, secrets: [clientSecret], provider }, httpClient, now)
 }
 
-/** A request before authentication; of bodies that are no text a plugin gets nothing. */
-type Request = { method: string; url: string; headers: Readonly<Record<string, string>>; body?: unknown }
+/** Returns the text of a body; a plugin gets nothing of bodies that are no text. */
+async function textOf({ body }: UnauthorizedRequest): Promise<string | undefined> {
+  if (typeof body === 'string') return body
+  if (typeof body !== 'object') return undefined
+  const yieldToOthers = yieldBetween()
+  const texts: string[] = []
+  for (const piece of body) {
+    texts.push(Buffer.from(piece.buffer, piece.byteOffset, piece.length).toString())
+    await yieldToOthers()
+  }
+  return texts.join('')
+}
 
 /**
  * Returns the headers that a plugin's scheme adds to a request. Rejects with RouterError for results that are not headers, and when it
@@ -139,10 +151,11 @@ type Request = { method: string; url: string; headers: Readonly<Record<string, s
  */
 async function pluginHeaders(
   scheme: PluginScheme,
-  { method, url, headers, body }: Request,
+  given: UnauthorizedRequest,
   { signal, provider }: { signal: AbortSignal; provider: string },
 ): Promise<Record<string, string>> {
-  const request = { method, url, headers, body: typeof body === 'string' ? body : undefined }
+  const { method, url, headers } = given
+  const request = { method, url, headers, body: await textOf(given) }
   const refuse = (what: string, cause?: unknown) => {
     const message = `The request to ${provider} cannot be authenticated: the scheme ${scheme.name} ${what}.`
     return new RouterError('provider_refused', message, { provider, ...(cause !== undefined && { cause }) })

@@ -1,5 +1,6 @@
 import type { Dispatcher } from 'undici'
 import { RouterError } from '../../core/errors.ts'
+import type { BodyBytes } from '../outgoing-body.ts'
 import type { Deadlines, Limited } from './deadlines.ts'
 import type { HttpRequest } from './types.ts'
 
@@ -58,7 +59,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
    * Yields a body that is made as it is sent, piece by piece. The time until the first event counts from its end; until then the provider
    * must go on taking it.
    */
-  async *sending(body: Uint8Array | AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  async *sending(body: Exclude<BodyBytes, string>): AsyncGenerator<Uint8Array> {
     this.#isSending = true
     for await (const chunk of body instanceof Uint8Array ? [body] : body) {
       for (let at = 0; at < chunk.length; at += maxOffered) {

@@ -46,7 +46,7 @@ function closedUnused(thrown: unknown): boolean {
 }
 
 function isRepeatable({ body, once }: HttpRequest): boolean {
-  return !once && (body === undefined || typeof body === 'string' || body instanceof Uint8Array)
+  return !once && (body === undefined || typeof body === 'string' || body instanceof Uint8Array || isInPieces(body))
 }
 
 type Clock = { stalls: LoopStalls; deadlines: Deadlines }
@@ -69,11 +69,19 @@ async function send(outgoing: HttpRequest, agent: Agent, { stalls, deadlines }: 
 /** Frames the body for undici: a text is sent at once; of anything else the exchange watches how it is taken. */
 function framed({ headers, body, length }: HttpRequest, exchange: Exchange) {
   if (typeof body === 'string') return { headers, body }
-  const known = body instanceof Uint8Array ? body.length : length
+  const known = body instanceof Uint8Array ? body.length : isInPieces(body) ? lengthOf(body) : length
   if (body === undefined || known === 0) return { headers, body: null }
   const own = known === undefined ? headers : { ...headers, 'content-length': String(known) }
   // undici accepts iterables, though its types do not show it.
   return { headers: own, body: exchange.sending(body) as unknown as Readable }
+}
+
+function isInPieces(body: HttpRequest['body']): body is readonly Uint8Array[] {
+  return Array.isArray(body)
+}
+
+function lengthOf(pieces: readonly Uint8Array[]): number {
+  return pieces.reduce((sum, piece) => sum + piece.length, 0)
 }
 
 type Address = { origin: string; path: string }

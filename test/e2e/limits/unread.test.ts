@@ -60,6 +60,21 @@ function unreadCall({ url }: TestRouter, content: string): Socket {
   return socket
 }
 
+/** Lets a client take so many bytes every 200 ms. Returns how many it has taken. */
+function takingSome(socket: Socket, bytes: number): () => number {
+  let taken = 0
+  const timer = setInterval(() => {
+    for (let left = bytes; left > 0; ) {
+      const chunk: Buffer | null = socket.read()
+      if (!chunk) break
+      left -= chunk.length
+      taken += chunk.length
+    }
+  }, 200)
+  onTestFinished(() => clearInterval(timer))
+  return () => taken
+}
+
 async function outcomes(router: TestRouter): Promise<unknown[]> {
   const { body } = await administration(router).get('/calls')
   return (body.calls as { outcome: string }[]).map(({ outcome }) => outcome)
@@ -76,6 +91,19 @@ describe('a stream that nobody reads', () => {
     expect(ms).toBeLessThan(limit(3_500))
     const { body } = await administration(router).get('/calls')
     expect(body.calls).toMatchObject([{ status: 499, estimated: true }])
+  })
+
+  test('and one that is read too slowly is cut, however often its client takes a little', async () => {
+    const router = await routerWith({ client_timeout: '3s', client_min_rate: '4mb' })
+    takingSome(unreadCall(router, 'endless'), 300_000)
+    await eventually(async () => expect(await outcomes(router)).toEqual(['partial']))
+  })
+
+  test('at the least rate it goes on', async () => {
+    const router = await routerWith({ client_timeout: '2s', client_min_rate: '10kb' })
+    const taken = takingSome(unreadCall(router, 'endless'), 300_000)
+    await eventually(() => expect(taken()).toBeGreaterThan(800_000))
+    expect(await outcomes(router)).toEqual([])
   })
 
   test('gives its place to another key at once: four of them do not stop the fifth call at a limit of four', async () => {

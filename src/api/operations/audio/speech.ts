@@ -93,10 +93,21 @@ function exactSeconds(reply: JsonObject | undefined): Usage {
   return seconds === undefined ? {} : { seconds }
 }
 
+function isHighSurrogate(unit: number): boolean {
+  return unit >= 0xd800 && unit <= 0xdbff
+}
+
+function isLowSurrogate(unit: number): boolean {
+  return unit >= 0xdc00 && unit <= 0xdfff
+}
+
 /** Counts the characters of a text, each code point being one. */
 function charactersOf(text: string): number {
-  let count = 0
-  for (const _ of text) count++
+  let count = text.length
+  for (let at = 1; at < text.length; at++) {
+    const isPair = isLowSurrogate(text.charCodeAt(at)) && isHighSurrogate(text.charCodeAt(at - 1))
+    if (isPair) count--
+  }
   return count
 }
 
