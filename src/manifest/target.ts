@@ -65,7 +65,7 @@ export function familyRules(
 
 const rulesByModel = new WeakMap<Provider, Map<string, FamilyRules>>()
 
-function rulesOf({ traits, chat }: Provider, family: string): FamilyRules {
+function rulesOf({ traits = [], chat }: Partial<Provider>, family: string): FamilyRules {
   const matching = traits.filter(({ match }) => match.test(family))
   const limits = Object.assign({}, ...matching.map((trait) => trait.limits))
   const history: HistoryRules = Object.assign({}, ...matching.map((trait) => trait.history))
