@@ -160,7 +160,8 @@ export const byHand: [case_: string, model: string, nanoUsd: number][] = [
   ['openai-compatible/reasoning-tools-stream__ollama', 'groq/openai/gpt-oss-120b', 300 * 150 + 45 * 600],
   ['openai-compatible/stream__vercel-gateway.claude-sonnet-4', 'anthropic/claude-sonnet-4-5', 16 * 3000 + 36 * 15_000],
 
-  ['openai-responses/apply-patch-call-stream__', 'openai/gpt-5.1', 24 * 1250],
+  // The provider counted nothing of the call.
+  ['openai-responses/apply-patch-call-stream__', 'openai/gpt-5.1', 24 * 1250 + 14 * 10_000],
   ['openai-responses/cache__openai.gpt-5.2', 'openai/gpt-5.2', (4565 - 4352) * 1750 + 4352 * 175 + 5 * 14_000],
   [
     'openai-responses/code-execution-stream__openai.gpt-5-nano',

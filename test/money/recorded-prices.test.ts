@@ -32,7 +32,7 @@ describe.skipIf(recordingsMissing)(
         const recording = good.find((one) => one.case.startsWith(name)) as Recording
         const { usage, cost } = await rowOf(recording)
         expect(priceOf(usage, shippedEntry(model), at).nanoUsd).toBe(nanoUsd)
-        expect(cost.estimated).toBe(/vercel-gateway\.gemini/.test(name) || undefined)
+        expect(cost.estimated).toBe(/vercel-gateway\.gemini|apply-patch-call/.test(name) || undefined)
       },
     )
 

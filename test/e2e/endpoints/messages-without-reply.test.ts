@@ -34,7 +34,7 @@ test.each(['openai/gpt-4.1', 'google/gemini-3.5-flash'])(
     const before = provider.received.length
     const response = await router.call('/v1/messages', { ...body, model })
     expect(response.status).toBe(400)
-    expect((await response.json()).error).toMatchObject({ param: 'max_tokens' })
+    expect(((await response.json()) as { error: unknown }).error).toMatchObject({ param: 'max_tokens' })
     expect(provider.received).toHaveLength(before)
   },
 )
