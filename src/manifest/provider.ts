@@ -159,8 +159,8 @@ export type ChatEndpoint = {
   usage?: Mapping
   /** The provider's error body to its code and message. Without it the usual places are searched. */
   failure?: Mapping
-  /** Provider JSON in and out; `$target` holds the facts about the model. */
-  patch: { request?: Mapping; reply?: Mapping; event?: Mapping }
+  /** Provider JSON in and out; `$target` holds the facts about the model. `base` runs before `request`. */
+  patch: { base?: Mapping; request?: Mapping; reply?: Mapping; event?: Mapping }
   unsupported: UnsupportedField[]
   history: HistoryRules
 }

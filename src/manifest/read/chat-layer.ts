@@ -36,7 +36,7 @@ export type ChatFile = {
   output_limit?: string | string[]
   reply?: string
   events?: { [name: string]: string }
-  patch?: { request?: string; reply?: string; event?: string }
+  patch?: { base?: string; request?: string; reply?: string; event?: string }
   unsupported?: (string | { field: string; when?: string })[]
   history?: HistoryFile
 }
@@ -121,7 +121,7 @@ function readEvents(reader: MappingReader, events: NonNullable<ChatFile['events'
 
 function readPatch(reader: MappingReader, patch: NonNullable<ChatFile['patch']>): ChatEndpoint['patch'] {
   const mappings: ChatEndpoint['patch'] = {}
-  for (const name of ['request', 'reply', 'event'] as const) {
+  for (const name of ['base', 'request', 'reply', 'event'] as const) {
     const mapping = reader.read([...at, 'patch', name], patch[name], ['target'])
     if (mapping) reader.problems.push(...targetProblems(mapping, reader.source, [...at, 'patch', name]))
     if (mapping) mappings[name] = mapping

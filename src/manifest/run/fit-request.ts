@@ -181,11 +181,11 @@ function formOf(choice: ToolChoice): ChoiceForm | undefined {
 
 function fitTools(fit: Fit, { tool_schema, answer_schema, strict_tools }: Limits): void {
   const { tools, response_format: format } = fit.request
-  const isStrict = (tool: Tool) => !isProviderTool(tool) && tool.strict === true
   const areTooStrict = strict_tools && tools && tools.filter(isStrict).length > strict_tools.count
   if (tools && (tool_schema || areTooStrict)) {
     const limit = areTooStrict ? { ...tool_schema, strict: false as const } : (tool_schema ?? {})
-    const fitted = tools.map((tool) => fittedTool(tool, limit))
+    const each = tools.map((tool) => fittedTool(tool, limit))
+    const fitted = uniform(each, limit)
     if (fitted.some(({ tool }, index) => tool !== tools[index])) {
       const lost = new Set(fitted.flatMap((one) => one.lost))
       fit.put(
@@ -204,13 +204,30 @@ function fitTools(fit: Fit, { tool_schema, answer_schema, strict_tools }: Limits
   }
 }
 
-function fittedTool(tool: Tool, limit: SchemaLimit): { tool: Tool; lost: string[] } {
+type FittedTool = { tool: Tool; lost: string[] }
+
+function fittedTool(tool: Tool, limit: SchemaLimit): FittedTool {
   if (isProviderTool(tool) || !tool.parameters) return { tool, lost: [] }
   const { schema, lost } = fitSchema(tool.parameters as JsonObject, limit)
   const isLoose = tool.strict === true && !canBeStrict(schema, limit)
   if (schema === tool.parameters && !isLoose) return { tool, lost: [] }
   const names = [...(lost ? ['tools.parameters'] : []), ...(isLoose ? ['tools.strict'] : [])]
   return { tool: { ...tool, parameters: schema, ...(isLoose && { strict: false }) }, lost: names }
+}
+
+/** Where all tools have to be strict or none, one that is not makes the others loose. */
+function uniform(fitted: FittedTool[], { strict }: SchemaLimit): FittedTool[] {
+  if (!strict || !strict.uniform) return fitted
+  const strictOnes = fitted.filter(({ tool }) => isStrict(tool)).length
+  if (strictOnes === 0 || strictOnes === fitted.length) return fitted
+  return fitted.map((one) => {
+    if (!isStrict(one.tool)) return one
+    return { tool: { ...one.tool, strict: false } as Tool, lost: [...one.lost, 'tools.strict'] }
+  })
+}
+
+function isStrict(tool: Tool): boolean {
+  return !isProviderTool(tool) && tool.strict === true
 }
 
 /** The effort becomes the nearest one that the model takes; an edited body says it in the form that the family takes. */

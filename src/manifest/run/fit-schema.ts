@@ -6,6 +6,8 @@ export type SchemaLimit = {
   root_union?: false
   /** False where nothing may stand beside `$ref`: the definition is put in its place. */
   ref_siblings?: false
+  /** False where no `allOf` is taken: its schemas become one. */
+  all_of?: false
   /** True where every schema has a type, and none beside alternatives. */
   typed?: true
   /** False where all items of a list have one schema. */
@@ -23,7 +25,15 @@ export type SchemaLimit = {
   /** Requirements for a strict schema; false where no schema is strict. Other schemas are sent without `strict`. */
   strict?:
     | false
-    | { all_required?: true; closed?: true; refused?: readonly string[]; max_depth?: number; max_properties?: number }
+    | {
+        all_required?: true
+        closed?: true
+        refused?: readonly string[]
+        max_depth?: number
+        max_properties?: number
+        /** True where all tools of a request are strict, or none. */
+        uniform?: true
+      }
 }
 
 /** A schema that the provider takes; `lost` where it is less strict than the given one. */
@@ -85,6 +95,10 @@ function fitNode(node: JsonObject, work: Work, { depth, refs }: Place): JsonObje
   if (depth > maxDepth) return node
   const inlined = withoutRefSiblings(node, work, refs)
   if (inlined) return fitNode(inlined.schema, work, { depth: depth + 1, refs: [...refs, inlined.ref] })
+  if (work.limit.all_of === false && Array.isArray(node.allOf)) {
+    const { schema, added } = withoutAllOf(node, work, refs)
+    return fitNode(schema, work, { depth: depth + 1, refs: [...refs, ...added] })
+  }
   const own = withinKeywords(withTextEnum(withItems(withoutConst(withoutTuple(node, work), work), work), work), work)
   const typed = work.limit.typed ? withType(own) : own
   return withFittedChildren(typed, work, { depth: depth + 1, refs })
@@ -134,6 +148,41 @@ function definitionOf(ref: string, root: JsonObject): JsonObject | undefined {
     at = isObject(at) && Object.hasOwn(at, name) ? at[name] : undefined
   }
   return isObject(at) ? at : undefined
+}
+
+/** The schemas of `allOf` and what stands beside it as one; of two values for a keyword the description states the other. */
+function withoutAllOf(
+  { allOf, ...own }: JsonObject,
+  work: Work,
+  refs: readonly string[],
+): { schema: JsonObject; added: string[] } {
+  const added: string[] = []
+  const members = (allOf as Json[]).filter(isObject).map((member) => {
+    const { $ref: ref, ...others } = member
+    if (typeof ref !== 'string') return member
+    const definition = refs.includes(ref) || work.inlined++ > maxInlined ? undefined : definitionOf(ref, work.root)
+    if (!definition) work.lost = true
+    added.push(ref)
+    return { ...definition, ...others }
+  })
+  const merged: JsonObject = {}
+  const others: string[] = []
+  for (const member of [...members, own]) {
+    for (const [name, value] of Object.entries(member)) {
+      const known = merged[name]
+      if (name === 'properties' && isObject(known) && isObject(value)) merged[name] = { ...known, ...value }
+      else if (name === 'required' && Array.isArray(known) && Array.isArray(value))
+        merged[name] = [...new Set([...known, ...value])]
+      else {
+        const isOther = known !== undefined && name !== 'description' && JSON.stringify(known) !== JSON.stringify(value)
+        if (isOther) others.push(`${name}: ${JSON.stringify(known)}`)
+        merged[name] = value
+      }
+    }
+  }
+  if (others.length === 0) return { schema: merged, added }
+  work.lost = true
+  return { schema: { ...merged, description: described(merged, others.join(', ')) }, added }
 }
 
 /** Alternatives at the top become one object with the members of all; the description states what is no longer binding. */

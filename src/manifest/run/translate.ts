@@ -172,17 +172,18 @@ function namesIn(dropped: Json | undefined): string[] {
   return [dropped].flat(2).filter((name) => typeof name === 'string')
 }
 
-/** A body after the manifest's `patch.request`, if there is one. */
+/** A body after `patch.base`, which is a dialect's, and the manifest's `patch.request`, as far as there are any. */
 export function patchRequest(
   provider: Provider,
   body: JsonObject,
   target: TargetFacts,
 ): JsonObject | Promise<JsonObject> {
-  const { request } = chatEndpoint(provider).patch
-  if (!request) return body
-  return andThen(runMapping(provider, 'patch.request', request, body, { target }), (patched) =>
-    requireObject(provider, 'patch.request', patched),
-  )
+  const { base, request } = chatEndpoint(provider).patch
+  const patched = (given: JsonObject, name: string, mapping: Mapping | undefined) =>
+    mapping
+      ? andThen(runMapping(provider, name, mapping, given, { target }), (made) => requireObject(provider, name, made))
+      : given
+  return andThen(patched(body, 'patch.base', base), (based) => patched(based, 'patch.request', request))
 }
 
 /** Translates one event of a stream; synchronous if its mapping is compiled. Throws RouterError `provider_unreadable`. */
