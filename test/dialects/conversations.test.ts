@@ -7,7 +7,7 @@ import { isProviderTool, type Message, type NeutralRequest } from '../../src/cor
 import type { Provider } from '../../src/manifest/provider.ts'
 import { bareProvider } from '../../src/manifest/read/dialect.ts'
 import { type ProviderRequest, unsupportedInRequest, writeRequest } from '../../src/manifest/run/translate.ts'
-import { type ModelTarget, servedBy, targetFacts } from '../../src/manifest/target.ts'
+import { familyRules, type ModelTarget, servedBy, targetFacts } from '../../src/manifest/target.ts'
 import { schemaMissing, violations } from '../api/chatSchema.ts'
 import { shippedFiles } from '../helpers/shipped.ts'
 import { testInRuns } from '../helpers/slow.ts'
@@ -291,6 +291,8 @@ function exceptions(provider: Provider, target: ModelTarget): string[] {
   const { reasoning_replay } = targetFacts(provider, target).traits
   return [
     ...(reasoning_replay === 'reasoning_details' ? [foreignReasoning] : []),
+    // A digest takes their place.
+    ...(familyRules(provider, target).limits.user?.pattern ? ['user'] : []),
     ...(['mistral', 'perplexity'].includes(provider.slug) ? ['assistant image/png data'] : []),
   ]
 }

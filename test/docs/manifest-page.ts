@@ -93,6 +93,49 @@ export function described({ schema, pointer }: Pick<Field, 'schema' | 'pointer'>
   return $ref === undefined ? schema : { ...at(target($ref, pointer)), ...own, $ref }
 }
 
+/** What is said below the table of a section. */
+const notes: { [pointer: string]: string } = {
+  'provider.schema.json#/$defs/traits/items': `Traits are joined in this order, and later ones win, member by member:
+
+1. Those of the dialect: what is true of a family wherever it is served.
+2. Those of the provider that \`traits_of\` names.
+3. Those of the manifest, from top to bottom.
+4. Those of the variant that serves the request.
+
+A member is one fact, one limit (\`tool_schema\` as a whole) or one requirement (\`tool_id\` as a whole). Ids may begin with the name of an
+organization or a path, and have any case: begin a pattern with \`^\` only if the provider's ids do. To cancel a fact of the dialect, state another
+value, such as \`reasoning_replay: none\`.
+
+Mappings read any fact. The router itself reads these:
+
+| fact | meaning |
+| --- | --- |
+| \`efforts\` | Levels of effort that are taken. Another one becomes the nearest, which is reported. |
+| \`thinking\`, \`thinking_off\` | The form in which reasoning is asked for: edited bodies get the same as translated ones. |
+| \`prefill\` | Whether the last message may be the assistant's. |
+| \`prompt_cache\` | How long a prompt stays in the cache. |
+| \`token_factor\`, \`image_tokens\` | How tokens are estimated before a call. |
+| \`remote_uses\`, \`search_uses\` | Maximum number of uses of the provider's own tools, for the price that is reserved. |
+
+All others are explained at the head of each dialect.`,
+  'provider.schema.json#/$defs/familyLimits': `How a request outside of a limit is adapted:
+
+| limit | adapted |
+| --- | --- |
+| \`tool_name\` | Shortened to a name that still reads like the given one and ends with a part of its digest: in tools, tool choice and history. In the reply and in every event the client's name is back. |
+| \`schema_name\` | Shortened likewise. |
+| \`user\`, \`safety_identifier\`, \`cache_key\` | A digest, the same for the same text; or dropped, with \`drop\`. |
+| numbers | The nearest, reported; or dropped, with \`drop\`. |
+| \`stop\`, \`metadata\` | The first ones stay, the others are dropped and reported. |
+| \`tools\`, \`images\` | The request is refused with a reason. With several targets those that would refuse it are not asked. |
+| \`strict_tools\` | No tool is strict, which is reported. |
+| \`tool_choice\`, \`tool_choice_thinking\` | A demanded tool becomes a demanded call if there is one tool only; otherwise the model chooses, which is reported. |
+| \`tool_schema\`, \`answer_schema\` | Rewritten; reported where a rule is lost, or strictness. |
+
+Limits apply to bodies that are translated and to bodies of the client's own format alike. Of those only the fields that have to change are
+written anew: everything else stays as the client sent it. With \`x-router-strict: true\` a request that loses something is refused.`,
+}
+
 /** The whole page, in Markdown. */
 export function manifestPage(): string {
   return `${[introduction, ...sections.map(sectionText), errorCodes(), formerNames()].join('\n\n')}\n`
@@ -126,6 +169,7 @@ function sectionText({ title, pointer, schema, fields }: Section): string {
     `## ${title}`,
     ...(about ? [cell(about)] : []),
     rows.map((cells) => `| ${cells.join(' | ')} |`).join('\n'),
+    ...(notes[pointer] === undefined ? [] : [notes[pointer]]),
   ].join('\n\n')
 }
 

@@ -32,7 +32,7 @@ export type ContractWorld = {
   shipped: readonly Shipped[]
   /** What has come since the last call of `play`. */
   received(): readonly Received[]
-  play(play: Play): void
+  play(play: Play | ((received: Received['body']) => Play)): void
   end(): Promise<void>
 }
 
@@ -54,11 +54,12 @@ export function plainModels({ provider, models }: Shipped): Shipped['models'] {
 export async function contractWorld(): Promise<ContractWorld> {
   const files = await shippedFiles()
   const tokens = await tokenEndpoint()
-  let playing: Play = { status: 500 }
+  let playing: Play | ((received: Received['body']) => Play) = { status: 500 }
   const server: LoopbackProvider = await loopbackProvider((request, response) => {
     const slug = request.path.split('/')[1] ?? ''
     const found = shipped.find((one) => one.slug === slug)
-    if (found) answer(found.provider, request, response, playing)
+    const play = typeof playing === 'function' ? playing(request.body) : playing
+    if (found) answer(found.provider, request, response, play)
     else response.writeHead(404).end()
   })
   const missing = files.providers.flatMap(({ provider }) => provider.missing)

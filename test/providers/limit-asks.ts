@@ -1,0 +1,171 @@
+import type { JsonObject } from '../../src/core/json.ts'
+
+/** The client APIs. */
+export const clients = ['chat', 'messages', 'responses'] as const
+
+export type Client = (typeof clients)[number]
+
+/** A tool of a request. */
+export type AskedTool = { name: string; parameters: JsonObject; strict?: boolean }
+
+/** A request in words that no API has: what it asks for. */
+export type Ask = {
+  tools?: AskedTool[]
+  choice?: 'auto' | 'none' | 'required' | { name: string }
+  schema?: { name: string; schema: JsonObject; strict?: boolean }
+  effort?: string
+  budget?: number
+  numbers?: { [name: string]: number }
+  stop?: string[]
+  metadata?: { [name: string]: string }
+  user?: string
+  safety_identifier?: string
+  cache_key?: string
+  images?: number
+  /** The id of a call of an earlier turn, which has its result. */
+  callId?: string
+  /** Instructions between two texts of the user, or two texts after each other, or a text after the result of the call. */
+  middle?: string
+  twice?: boolean
+  afterResult?: string
+}
+
+/** A picture of one pixel. */
+const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+
+/** A tool that an earlier turn called. */
+export const called: AskedTool = { name: 'f', parameters: { type: 'object', properties: {} } }
+
+/** The path and the body of a request in an API; undefined where the API cannot ask for it. */
+export function requestIn(client: Client, ask: Ask): { path: string; body: JsonObject } | undefined {
+  const made = { chat: inChat, messages: inMessages, responses: inResponses }[client](ask)
+  const path = { chat: '/v1/chat/completions', messages: '/v1/messages', responses: '/v1/responses' }[client]
+  return made && { path, body: made }
+}
+
+function inChat(ask: Ask): JsonObject | undefined {
+  const { tools, choice, schema, numbers = {}, budget } = ask
+  const { max_output_tokens, top_logprobs, ...plain } = numbers
+  const images = Array.from({ length: ask.images ?? 0 }, () => ({
+    type: 'image_url',
+    image_url: { url: `data:image/png;base64,${pixel}` },
+  }))
+  const id = ask.callId ?? 'abc123xyz'
+  const hasCall = ask.callId !== undefined || ask.afterResult !== undefined
+  return {
+    messages: [
+      { role: 'user', content: images.length > 0 ? [{ type: 'text', text: 'Hi' }, ...images] : 'Hi' },
+      ...(ask.middle ? [{ role: 'system', content: ask.middle }] : []),
+      ...(ask.middle || ask.twice ? [{ role: 'user', content: 'Well?' }] : []),
+      ...(hasCall
+        ? [
+            {
+              role: 'assistant',
+              content: null,
+              tool_calls: [{ id, type: 'function', function: { name: 'f', arguments: '{}' } }],
+            },
+            { role: 'tool', tool_call_id: id, content: 'Done.' },
+          ]
+        : []),
+      ...(ask.afterResult ? [{ role: 'user', content: ask.afterResult }] : []),
+    ],
+    ...plain,
+    ...(max_output_tokens !== undefined && { max_completion_tokens: max_output_tokens }),
+    ...(top_logprobs !== undefined && { logprobs: true, top_logprobs }),
+    ...(ask.effort && { reasoning_effort: ask.effort }),
+    ...(budget !== undefined && { reasoning: { max_tokens: budget } }),
+    ...(tools && { tools: tools.map((tool) => ({ type: 'function', function: tool })) }),
+    ...(choice && { tool_choice: typeof choice === 'string' ? choice : { type: 'function', function: choice } }),
+    ...(schema && { response_format: { type: 'json_schema', json_schema: schema } }),
+    ...(ask.stop && { stop: ask.stop }),
+    ...(ask.metadata && { metadata: ask.metadata }),
+    ...(ask.user && { user: ask.user }),
+    ...(ask.safety_identifier && { safety_identifier: ask.safety_identifier }),
+    ...(ask.cache_key && { prompt_cache_key: ask.cache_key }),
+  } as JsonObject
+}
+
+const numbersInMessages = new Set(['temperature', 'top_p', 'top_k', 'max_output_tokens'])
+
+function inMessages(ask: Ask): JsonObject | undefined {
+  const { tools, choice, numbers = {}, budget } = ask
+  if (ask.schema || ask.metadata || ask.safety_identifier || ask.cache_key) return undefined
+  if (Object.keys(numbers).some((name) => !numbersInMessages.has(name))) return undefined
+  if ((numbers.temperature ?? 0) > 1) return undefined
+  if (tools?.some(({ strict }) => strict !== undefined) || ask.effort === 'minimal') return undefined
+  const { max_output_tokens = 64_000, ...plain } = numbers
+  const id = ask.callId ?? 'abc123xyz'
+  const hasCall = ask.callId !== undefined || ask.afterResult !== undefined
+  const images = Array.from({ length: ask.images ?? 0 }, () => ({
+    type: 'image',
+    source: { type: 'base64', media_type: 'image/png', data: pixel },
+  }))
+  const after = ask.afterResult ? [{ type: 'text', text: ask.afterResult }] : []
+  return {
+    max_tokens: max_output_tokens,
+    messages: [
+      { role: 'user', content: [{ type: 'text', text: 'Hi' }, ...images] },
+      ...(ask.middle ? [{ role: 'system', content: ask.middle }] : []),
+      ...(ask.middle || ask.twice ? [{ role: 'user', content: 'Well?' }] : []),
+      ...(hasCall
+        ? [
+            { role: 'assistant', content: [{ type: 'tool_use', id, name: 'f', input: {} }] },
+            { role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: 'Done.' }, ...after] },
+          ]
+        : []),
+    ],
+    ...plain,
+    ...(ask.effort === 'none' && { thinking: { type: 'disabled' } }),
+    ...(ask.effort &&
+      ask.effort !== 'none' && { thinking: { type: 'adaptive' }, output_config: { effort: ask.effort } }),
+    ...(budget !== undefined && { thinking: { type: 'enabled', budget_tokens: budget } }),
+    ...(tools && { tools: tools.map(({ name, parameters }) => ({ name, input_schema: parameters })) }),
+    ...(choice && { tool_choice: messagesChoice(choice) }),
+    ...(ask.stop && { stop_sequences: ask.stop }),
+    ...(ask.user && { metadata: { user_id: ask.user } }),
+  } as JsonObject
+}
+
+function messagesChoice(choice: NonNullable<Ask['choice']>): JsonObject {
+  if (typeof choice !== 'string') return { type: 'tool', name: choice.name }
+  return { type: choice === 'required' ? 'any' : choice }
+}
+
+const numbersInResponses = new Set(['temperature', 'top_p', 'max_output_tokens', 'top_logprobs'])
+
+function inResponses(ask: Ask): JsonObject | undefined {
+  const { tools, choice, schema, numbers = {} } = ask
+  if (ask.stop || ask.budget !== undefined) return undefined
+  if (Object.keys(numbers).some((name) => !numbersInResponses.has(name))) return undefined
+  const { top_logprobs, ...plain } = numbers
+  const id = ask.callId ?? 'abc123xyz'
+  const hasCall = ask.callId !== undefined || ask.afterResult !== undefined
+  const images = Array.from({ length: ask.images ?? 0 }, () => ({
+    type: 'input_image',
+    image_url: `data:image/png;base64,${pixel}`,
+  }))
+  return {
+    input: [
+      { role: 'user', content: [{ type: 'input_text', text: 'Hi' }, ...images] },
+      ...(ask.middle ? [{ role: 'system', content: ask.middle }] : []),
+      ...(ask.middle || ask.twice ? [{ role: 'user', content: 'Well?' }] : []),
+      ...(hasCall
+        ? [
+            { type: 'function_call', call_id: id, name: 'f', arguments: '{}' },
+            { type: 'function_call_output', call_id: id, output: 'Done.' },
+          ]
+        : []),
+      ...(ask.afterResult ? [{ role: 'user', content: ask.afterResult }] : []),
+    ],
+    ...plain,
+    ...(top_logprobs !== undefined && { top_logprobs, include: ['message.output_text.logprobs'] }),
+    ...(ask.effort && { reasoning: { effort: ask.effort } }),
+    ...(tools && { tools: tools.map((tool) => ({ type: 'function', ...tool })) }),
+    ...(choice && { tool_choice: typeof choice === 'string' ? choice : { type: 'function', ...choice } }),
+    ...(schema && { text: { format: { type: 'json_schema', ...schema } } }),
+    ...(ask.metadata && { metadata: ask.metadata }),
+    ...(ask.user && { user: ask.user }),
+    ...(ask.safety_identifier && { safety_identifier: ask.safety_identifier }),
+    ...(ask.cache_key && { prompt_cache_key: ask.cache_key }),
+  } as JsonObject
+}

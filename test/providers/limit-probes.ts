@@ -1,0 +1,396 @@
+import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
+import type { FamilyRules, Limits, NumberLimit, TextLimit } from '../../src/manifest/limits.ts'
+import type { SchemaLimit } from '../../src/manifest/run/fit-schema.ts'
+import type { Arrived } from '../e2e/clients/sdk-wire.ts'
+import { type Ask, type AskedTool, called } from './limit-asks.ts'
+
+/** What a provider received, as it is and read. */
+export type Seen = { body: Json; arrived: Arrived }
+
+/**
+ * One limit tried from both sides. `unchanged` holds for what arrives of the request inside, `within` for what arrives of the one outside;
+ * without `outside` the provider takes everything that can be asked for. `refused`: the request outside is not sent at all.
+ */
+export type Probe = {
+  limit: string
+  inside: Ask
+  unchanged(seen: Seen): boolean
+  outside?: Ask
+  within?(seen: Seen): boolean
+  refused?: true
+  /** The name that clients get again in a reply, where the provider is sent another one. */
+  clientName?: string | undefined
+}
+
+/** All probes for the declared limits, requirements on conversations and efforts of a family. */
+export function probesOf(rules: FamilyRules, traits: { [name: string]: Json }): Probe[] {
+  const { limits, history } = rules
+  return [
+    ...textProbes(limits),
+    ...numberProbes(limits),
+    ...listProbes(limits),
+    ...choiceProbes(limits),
+    ...schemaProbes('tool_schema', limits.tool_schema),
+    ...schemaProbes('answer_schema', limits.answer_schema),
+    ...historyProbes(history),
+    ...effortProbes(traits),
+  ]
+}
+
+const longest = 3_000
+
+function textInside({ pattern, max = 64 }: TextLimit): string {
+  const length = Math.min(max, longest)
+  const samples = ['a'.repeat(length), 'a'.repeat(Math.min(length, 32)), 'abc123xyz']
+  return samples.find((text) => pattern === undefined || pattern.test(text)) ?? 'a'
+}
+
+function textOutside({ pattern, max }: TextLimit): string | undefined {
+  if (max !== undefined && max <= longest) return `b${'a'.repeat(max)}`
+  return ['b', 'a b|c', 'bücher'].find((text) => pattern && !pattern.test(text))
+}
+
+function textProbes(limits: Limits): Probe[] {
+  const asks: { [name: string]: (text: string) => Ask } = {
+    tool_name: (name) => ({ tools: [{ ...called, name }] }),
+    schema_name: (name) => ({ schema: { name, schema: closed } }),
+    user: (user) => ({ user }),
+    safety_identifier: (safety_identifier) => ({ safety_identifier }),
+    cache_key: (cache_key) => ({ cache_key }),
+  }
+  return Object.entries(asks).flatMap(([limit, ask]): Probe[] => {
+    const declared = limits[limit as 'user']
+    if (!declared) return []
+    const [inside, outside] = [textInside(declared), textOutside(declared)]
+    const has = (text: string) => (seen: Seen) => textsIn(seen.body).includes(text)
+    return [
+      {
+        limit,
+        inside: ask(inside),
+        unchanged: has(inside),
+        ...(outside !== undefined && { outside: ask(outside), within: (seen) => !has(outside)(seen) }),
+        ...(limit === 'tool_name' && { clientName: outside }),
+      },
+    ]
+  })
+}
+
+const names = [
+  'temperature',
+  'top_p',
+  'top_k',
+  'frequency_penalty',
+  'presence_penalty',
+  'seed',
+  'n',
+  'max_output_tokens',
+  'top_logprobs',
+] as const
+
+function numberProbes(limits: Limits): Probe[] {
+  const plain = names.flatMap((name) => sidesOf(name, limits[name], (number) => ({ numbers: { [name]: number } })))
+  const budget = sidesOf('reasoning_budget', limits.reasoning_budget, (number) => ({ budget: number }))
+  return [...plain, ...budget].map((probe) =>
+    probe.limit === 'top_logprobs' ? { ...probe, unchanged: () => true } : probe,
+  )
+}
+
+function sidesOf(limit: string, declared: NumberLimit | undefined, ask: (number: number) => Ask): Probe[] {
+  if (!declared) return []
+  const step =
+    Number.isInteger(declared.min ?? 0) &&
+    ['top_k', 'seed', 'n', 'max_output_tokens', 'reasoning_budget', 'top_logprobs'].includes(limit)
+      ? 1
+      : 0.25
+  const sides = [
+    [declared.max, (declared.max ?? 0) + step],
+    [declared.min, (declared.min ?? 0) - step],
+  ] as const
+  return sides.flatMap(([inside, outside]): Probe[] => {
+    if (inside === undefined || Math.abs(inside) > 1e9) return []
+    const has = (number: number) => (seen: Seen) => numbersIn(seen.body).includes(number)
+    // Budgets become efforts, and a single choice need not be asked for.
+    const isSame = limit === 'reasoning_budget' || limit === 'n' ? () => true : has(inside)
+    const isMeant = limit !== 'max_output_tokens' || outside > 0
+    return [
+      {
+        limit,
+        inside: ask(inside),
+        unchanged: isSame,
+        ...(isMeant && { outside: ask(outside), within: (seen) => !has(outside)(seen) }),
+      },
+    ]
+  })
+}
+
+function listProbes({ stop, metadata, tools, images, strict_tools }: Limits): Probe[] {
+  const probes: Probe[] = []
+  const letters = (count: number) => Array.from({ length: count }, (_, index) => `stop_${index}`)
+  const has =
+    (...texts: string[]) =>
+    (seen: Seen) =>
+      texts.every((text) => textsIn(seen.body).includes(text))
+  if (stop?.count) {
+    const [inside, outside] = [letters(stop.count), letters(stop.count + 1)]
+    const last = outside.at(-1) ?? ''
+    probes.push({
+      limit: 'stop',
+      inside: { stop: inside },
+      unchanged: has(...inside),
+      outside: { stop: outside },
+      within: (seen) => !has(last)(seen),
+    })
+  }
+  if (metadata?.count) {
+    const entries = (count: number) => Object.fromEntries(letters(count).map((name) => [name, `v${name}`]))
+    const last = `vstop_${metadata.count}`
+    probes.push({
+      limit: 'metadata',
+      inside: { metadata: entries(metadata.count) },
+      unchanged: has('vstop_0'),
+      outside: { metadata: entries(metadata.count + 1) },
+      within: (seen) => !has(last)(seen),
+    })
+  }
+  const manyTools = (count: number, strict?: true): Ask => ({
+    tools: Array.from({ length: count }, (_, index) => ({
+      name: `f${index}`,
+      parameters: closed,
+      ...(strict && { strict }),
+    })),
+  })
+  if (tools)
+    probes.push({
+      limit: 'tools',
+      inside: manyTools(tools.count),
+      unchanged: (seen) => seen.arrived.tools.length === tools.count,
+      outside: manyTools(tools.count + 1),
+      refused: true,
+    })
+  if (strict_tools)
+    probes.push({
+      limit: 'strict_tools',
+      inside: manyTools(strict_tools.count, true),
+      unchanged: (seen) => seen.arrived.tools.length === strict_tools.count,
+      outside: manyTools(strict_tools.count + 1, true),
+      within: (seen) => !isStrict(seen.body),
+    })
+  if (images)
+    probes.push({
+      limit: 'images',
+      inside: { images: images.count },
+      unchanged: (seen) => seen.arrived.turns.flatMap((turn) => turn.images).length === images.count,
+      outside: { images: images.count + 1 },
+      refused: true,
+    })
+  return probes
+}
+
+function choiceProbes({ tool_choice, tool_choice_thinking }: Limits): Probe[] {
+  const tools: AskedTool[] = [called, { ...called, name: 'g' }]
+  const forms = { none: 'none', required: 'required', named: { name: 'f' } } as const
+  const probe = (limit: string, taken: readonly string[], more: Ask): Probe[] => {
+    const ask = (form: keyof typeof forms): Ask => ({ ...more, tools, choice: forms[form] })
+    const all = Object.keys(forms) as (keyof typeof forms)[]
+    const outside = all.find((form) => !taken.includes(form) && form !== 'none')
+    return [
+      ...all
+        .filter((form) => taken.includes(form))
+        .map((form): Probe => ({ limit, inside: ask(form), unchanged: () => true })),
+      ...(outside
+        ? [
+            {
+              limit,
+              inside: { ...more, tools },
+              unchanged: () => true,
+              outside: ask(outside),
+              within: (seen: Seen) => !seen.arrived.mustCall,
+            },
+          ]
+        : []),
+    ]
+  }
+  return [
+    ...(tool_choice ? probe('tool_choice', tool_choice, {}) : []),
+    ...(tool_choice_thinking ? probe('tool_choice_thinking', tool_choice_thinking, { effort: 'high' }) : []),
+  ]
+}
+
+/** A schema that every provider takes. */
+const closed: JsonObject = {
+  type: 'object',
+  properties: { mk_a: { type: 'string' } },
+  required: ['mk_a'],
+  additionalProperties: false,
+}
+
+type Broken = { schema: JsonObject; strict?: true; within(sent: JsonObject, seen: Seen): boolean }
+
+function brokenSchemas(limit: SchemaLimit): { [feature: string]: Broken } {
+  const { strict } = limit
+  const a = (schema: JsonObject): JsonObject => ({ ...closed, properties: { mk_a: schema } })
+  const at = (sent: JsonObject) =>
+    isObject(sent.properties) && isObject(sent.properties.mk_a) ? sent.properties.mk_a : {}
+  const loose = (schema: JsonObject): Broken => ({ schema, strict: true, within: (_, seen) => !isStrict(seen.body) })
+  return {
+    ...(limit.root_union === false && {
+      root_union: {
+        schema: { ...closed, anyOf: [{ required: ['mk_a'] }, {}] },
+        within: (sent) => sent.anyOf === undefined,
+      },
+    }),
+    ...(limit.ref_siblings === false && {
+      ref_siblings: {
+        schema: { ...a({ $ref: '#/$defs/A', description: 'one' }), $defs: { A: { type: 'string' } } },
+        within: (sent) => at(sent).$ref === undefined,
+      },
+    }),
+    ...(limit.typed && { typed: { schema: a({ description: 'any' }), within: (sent) => at(sent).type !== undefined } }),
+    ...(limit.tuples === false && {
+      tuples: {
+        schema: a({ type: 'array', prefixItems: [{ type: 'string' }] }),
+        within: (sent) => at(sent).prefixItems === undefined,
+      },
+    }),
+    ...(limit.all_of === false && {
+      all_of: { schema: a({ allOf: [{ type: 'string' }] }), within: (sent) => at(sent).allOf === undefined },
+    }),
+    ...(limit.consts === false && {
+      consts: { schema: a({ type: 'string', const: 'x' }), within: (sent) => at(sent).const === undefined },
+    }),
+    ...(limit.array_items && {
+      array_items: { schema: a({ type: 'array' }), within: (sent) => at(sent).items !== undefined },
+    }),
+    ...(limit.enum_texts && {
+      enum_texts: { schema: a({ type: 'integer', enum: [1, 2] }), within: (sent) => at(sent).enum === undefined },
+    }),
+    ...Object.fromEntries(
+      (limit.refused ?? []).map((keyword): [string, Broken] => [
+        keyword,
+        { schema: a({ type: 'string', [keyword]: {} }), within: (sent) => at(sent)[keyword] === undefined },
+      ]),
+    ),
+    ...(limit.formats && {
+      formats: { schema: a({ type: 'string', format: 'x-none' }), within: (sent) => at(sent).format === undefined },
+    }),
+    ...(strict === false && { strict: loose(closed) }),
+    ...(strict &&
+      strict.all_required && {
+        all_required: loose({ ...closed, properties: { mk_a: { type: 'string' }, b: { type: 'string' } } }),
+      }),
+    ...(strict?.closed && { closed: loose({ ...closed, additionalProperties: true }) }),
+    ...(strict &&
+      strict.refused?.[0] !== undefined && { strict_refused: loose(a({ type: 'string', [strict.refused[0]]: 1 })) }),
+  }
+}
+
+function schemaProbes(limit: 'tool_schema' | 'answer_schema', declared: SchemaLimit | undefined): Probe[] {
+  if (!declared) return []
+  const ask = (schema: JsonObject, strict?: true): Ask =>
+    limit === 'tool_schema'
+      ? { tools: [{ name: 'f', parameters: schema, ...(strict && { strict }) }] }
+      : { schema: { name: 'f', schema, ...(strict && { strict }) } }
+  return Object.entries(brokenSchemas(declared)).map(([feature, { schema, strict, within }]) => ({
+    limit: `${limit}.${feature}`,
+    inside: ask(closed, declared.strict === false ? undefined : strict),
+    unchanged: () => true,
+    outside: ask(schema, strict),
+    within: (seen) => {
+      const sent = schemaIn(seen.body)
+      return sent === undefined || within(sent, seen)
+    },
+  }))
+}
+
+function historyProbes({ tool_id, mid_system, user_after_tool, alternate }: FamilyRules['history']): Probe[] {
+  const probes: Probe[] = []
+  if (tool_id) {
+    const { pattern, length, max_length } = tool_id
+    const max = length ?? max_length
+    const inside = textInside({ pattern, max: max ?? 40 })
+    const outside = max === undefined ? 'a b|c' : `b${'a'.repeat(max)}`
+    const has = (id: string) => (seen: Seen) => textsIn(seen.body).includes(id)
+    probes.push({
+      limit: 'history.tool_id',
+      inside: { callId: inside, tools: [called] },
+      unchanged: has(inside),
+      outside: { callId: outside, tools: [called] },
+      within: (seen) => !has(outside)(seen),
+    })
+  }
+  const text = 'Instructions of the middle.'
+  if (mid_system === 'head')
+    probes.push({
+      limit: 'history.mid_system',
+      inside: {},
+      unchanged: () => true,
+      outside: { middle: text },
+      within: ({ arrived }) => arrived.system.includes(text) && !arrived.turns.some((turn) => turn.text.includes(text)),
+    })
+  if (user_after_tool === false)
+    probes.push({
+      limit: 'history.user_after_tool',
+      inside: { callId: 'abc123xyz', tools: [called] },
+      unchanged: ({ arrived }) => arrived.turns.length === 3,
+      outside: { callId: 'abc123xyz', afterResult: 'Stop.', tools: [called] },
+      within: ({ arrived }) => arrived.turns.length === 5,
+    })
+  if (alternate)
+    probes.push({
+      limit: 'history.alternate',
+      inside: {},
+      unchanged: () => true,
+      outside: { twice: true },
+      within: ({ body }) =>
+        isObject(body) &&
+        [body.messages, body.contents].flat().filter((one) => isObject(one) && one.role === 'user').length === 1,
+    })
+  return probes
+}
+
+function effortProbes({ efforts, reasoning }: { [name: string]: Json }): Probe[] {
+  if (!Array.isArray(efforts) || reasoning === false) return []
+  const outside = ['xhigh', 'high', 'max', 'medium', 'low'].find((effort) => !efforts.includes(effort))
+  return efforts
+    .filter((effort) => typeof effort === 'string' && effort !== 'default')
+    .map((effort, index) => ({
+      limit: 'efforts',
+      inside: { effort: String(effort) },
+      unchanged: () => true,
+      ...(index === 0 &&
+        outside && { outside: { effort: outside }, within: (seen: Seen) => !textsIn(seen.body).includes(outside) }),
+    }))
+}
+
+/** The schema that has the property of all probes. */
+function schemaIn(value: Json): JsonObject | undefined {
+  if (Array.isArray(value)) return value.map(schemaIn).find((found) => found !== undefined)
+  if (!isObject(value)) return undefined
+  if (isObject(value.properties) && Object.hasOwn(value.properties, 'mk_a')) return value
+  return Object.values(value)
+    .map((member) => schemaIn(member as Json))
+    .find((found) => found !== undefined)
+}
+
+function isStrict(value: Json): boolean {
+  if (Array.isArray(value)) return value.some(isStrict)
+  if (!isObject(value)) return false
+  return (
+    value.strict === true ||
+    value.strict_tools === true ||
+    Object.values(value).some((member) => isStrict(member as Json))
+  )
+}
+
+function leaves(value: Json): Json[] {
+  if (Array.isArray(value)) return value.flatMap(leaves)
+  return isObject(value) ? Object.values(value).flatMap((member) => leaves(member as Json)) : [value]
+}
+
+function textsIn(body: Json): string[] {
+  return leaves(body).filter((one) => typeof one === 'string')
+}
+
+function numbersIn(body: Json): number[] {
+  return leaves(body).filter((one) => typeof one === 'number')
+}
