@@ -152,6 +152,19 @@ function listProbes({ stop, metadata, tools, images, strict_tools }: Limits): Pr
       within: (seen) => !has(last)(seen),
     })
   }
+  if (images)
+    probes.push({
+      limit: 'images',
+      inside: { images: images.count },
+      unchanged: (seen) => seen.arrived.turns.flatMap((turn) => turn.images).length === images.count,
+      outside: { images: images.count + 1 },
+      refused: true,
+    })
+  return [...probes, ...toolCountProbes(tools, strict_tools)]
+}
+
+function toolCountProbes(tools: Limits['tools'], strictTools: Limits['strict_tools']): Probe[] {
+  const probes: Probe[] = []
   const manyTools = (count: number, strict?: true): Ask => ({
     tools: Array.from({ length: count }, (_, index) => ({
       name: `f${index}`,
@@ -167,21 +180,13 @@ function listProbes({ stop, metadata, tools, images, strict_tools }: Limits): Pr
       outside: manyTools(tools.count + 1),
       refused: true,
     })
-  if (strict_tools)
+  if (strictTools)
     probes.push({
       limit: 'strict_tools',
-      inside: manyTools(strict_tools.count, true),
-      unchanged: (seen) => seen.arrived.tools.length === strict_tools.count,
-      outside: manyTools(strict_tools.count + 1, true),
+      inside: manyTools(strictTools.count, true),
+      unchanged: (seen) => seen.arrived.tools.length === strictTools.count,
+      outside: manyTools(strictTools.count + 1, true),
       within: (seen) => !isStrict(seen.body),
-    })
-  if (images)
-    probes.push({
-      limit: 'images',
-      inside: { images: images.count },
-      unchanged: (seen) => seen.arrived.turns.flatMap((turn) => turn.images).length === images.count,
-      outside: { images: images.count + 1 },
-      refused: true,
     })
   return probes
 }
@@ -228,6 +233,7 @@ type Broken = { schema: JsonObject; strict?: true; within(sent: JsonObject, seen
 
 function brokenSchemas(limit: SchemaLimit): { [feature: string]: Broken } {
   const { strict } = limit
+  const { all_required, closed: isClosed, refused } = strict || {}
   const a = (schema: JsonObject): JsonObject => ({ ...closed, properties: { mk_a: schema } })
   const at = (sent: JsonObject) =>
     isObject(sent.properties) && isObject(sent.properties.mk_a) ? sent.properties.mk_a : {}
@@ -274,13 +280,11 @@ function brokenSchemas(limit: SchemaLimit): { [feature: string]: Broken } {
       formats: { schema: a({ type: 'string', format: 'x-none' }), within: (sent) => at(sent).format === undefined },
     }),
     ...(strict === false && { strict: loose(closed) }),
-    ...(strict &&
-      strict.all_required && {
-        all_required: loose({ ...closed, properties: { mk_a: { type: 'string' }, b: { type: 'string' } } }),
-      }),
-    ...(strict?.closed && { closed: loose({ ...closed, additionalProperties: true }) }),
-    ...(strict &&
-      strict.refused?.[0] !== undefined && { strict_refused: loose(a({ type: 'string', [strict.refused[0]]: 1 })) }),
+    ...(all_required && {
+      all_required: loose({ ...closed, properties: { mk_a: { type: 'string' }, b: { type: 'string' } } }),
+    }),
+    ...(isClosed && { closed: loose({ ...closed, additionalProperties: true }) }),
+    ...(refused?.[0] !== undefined && { strict_refused: loose(a({ type: 'string', [refused[0]]: 1 })) }),
   }
 }
 
