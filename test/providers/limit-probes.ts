@@ -24,7 +24,7 @@ export type Probe = {
 
 /** All probes for the declared limits, requirements on conversations and efforts of a family. */
 export function probesOf(rules: FamilyRules, traits: { [name: string]: Json }): Probe[] {
-  const { limits, history } = rules
+  const { limits, editedHistory: history } = rules
   return [
     ...textProbes(limits),
     ...numberProbes(limits),
@@ -67,7 +67,8 @@ function textProbes(limits: Limits): Probe[] {
       {
         limit,
         inside: ask(inside),
-        unchanged: has(inside),
+        // A hint for the cache need not be reported.
+        unchanged: limit === 'cache_key' ? () => true : has(inside),
         ...(outside !== undefined && { outside: ask(outside), within: (seen) => !has(outside)(seen) }),
         ...(limit === 'tool_name' && { clientName: outside }),
       },
@@ -108,14 +109,16 @@ function sidesOf(limit: string, declared: NumberLimit | undefined, ask: (number:
   ] as const
   return sides.flatMap(([inside, outside]): Probe[] => {
     if (inside === undefined || Math.abs(inside) > 1e9) return []
+    // The default need not be sent.
+    const near = step < 1 && inside === 1 ? 0.99 : inside
     const has = (number: number) => (seen: Seen) => numbersIn(seen.body).includes(number)
     // Budgets become efforts, and a single choice need not be asked for.
-    const isSame = limit === 'reasoning_budget' || limit === 'n' ? () => true : has(inside)
+    const isSame = limit === 'reasoning_budget' || limit === 'n' ? () => true : has(near)
     const isMeant = limit !== 'max_output_tokens' || outside > 0
     return [
       {
         limit,
-        inside: ask(inside),
+        inside: ask(near),
         unchanged: isSame,
         ...(isMeant && { outside: ask(outside), within: (seen) => !has(outside)(seen) }),
       },
@@ -147,7 +150,8 @@ function listProbes({ stop, metadata, tools, images, strict_tools }: Limits): Pr
     probes.push({
       limit: 'metadata',
       inside: { metadata: entries(metadata.count) },
-      unchanged: has('vstop_0'),
+      // Metadata that a provider does not take is the router's own, and need not be reported.
+      unchanged: () => true,
       outside: { metadata: entries(metadata.count + 1) },
       within: (seen) => !has(last)(seen),
     })
@@ -306,6 +310,7 @@ function schemaProbes(limit: 'tool_schema' | 'answer_schema', declared: SchemaLi
   }))
 }
 
+/** What is asked of conversations in both ways; what translated ones alone need is a matter of their format. */
 function historyProbes({ tool_id, mid_system, user_after_tool, alternate }: FamilyRules['history']): Probe[] {
   const probes: Probe[] = []
   if (tool_id) {
