@@ -93,7 +93,7 @@ function inMessages(ask: Ask): JsonObject | undefined {
   if (Object.keys(numbers).some((name) => !numbersInMessages.has(name))) return undefined
   if ((numbers.temperature ?? 0) > 1) return undefined
   if (tools?.some(({ strict }) => strict !== undefined) || ask.effort === 'minimal') return undefined
-  const { max_output_tokens = 64_000, ...plain } = numbers
+  const { max_output_tokens = 4_000 + (budget ?? 0), ...plain } = numbers
   const id = ask.callId ?? 'abc123xyz'
   const hasCall = ask.callId !== undefined || ask.afterResult !== undefined
   const images = Array.from({ length: ask.images ?? 0 }, () => ({

@@ -24,7 +24,7 @@ export type Probe = {
 
 /** All probes for the declared limits, requirements on conversations and efforts of a family. */
 export function probesOf(rules: FamilyRules, traits: { [name: string]: Json }): Probe[] {
-  const { limits, history } = rules
+  const { limits, editedHistory: history } = rules
   return [
     ...textProbes(limits),
     ...numberProbes(limits),
@@ -67,7 +67,8 @@ function textProbes(limits: Limits): Probe[] {
       {
         limit,
         inside: ask(inside),
-        unchanged: has(inside),
+        // A hint for the cache need not be reported.
+        unchanged: limit === 'cache_key' ? () => true : has(inside),
         ...(outside !== undefined && { outside: ask(outside), within: (seen) => !has(outside)(seen) }),
         ...(limit === 'tool_name' && { clientName: outside }),
       },
@@ -108,14 +109,16 @@ function sidesOf(limit: string, declared: NumberLimit | undefined, ask: (number:
   ] as const
   return sides.flatMap(([inside, outside]): Probe[] => {
     if (inside === undefined || Math.abs(inside) > 1e9) return []
+    // The default need not be sent.
+    const near = step < 1 && inside === 1 ? 0.99 : inside
     const has = (number: number) => (seen: Seen) => numbersIn(seen.body).includes(number)
     // Budgets become efforts, and a single choice need not be asked for.
-    const isSame = limit === 'reasoning_budget' || limit === 'n' ? () => true : has(inside)
+    const isSame = limit === 'reasoning_budget' || limit === 'n' ? () => true : has(near)
     const isMeant = limit !== 'max_output_tokens' || outside > 0
     return [
       {
         limit,
-        inside: ask(inside),
+        inside: ask(near),
         unchanged: isSame,
         ...(isMeant && { outside: ask(outside), within: (seen) => !has(outside)(seen) }),
       },
@@ -147,11 +150,25 @@ function listProbes({ stop, metadata, tools, images, strict_tools }: Limits): Pr
     probes.push({
       limit: 'metadata',
       inside: { metadata: entries(metadata.count) },
-      unchanged: has('vstop_0'),
+      // Metadata that a provider does not take is the router's own, and need not be reported.
+      unchanged: () => true,
       outside: { metadata: entries(metadata.count + 1) },
       within: (seen) => !has(last)(seen),
     })
   }
+  if (images)
+    probes.push({
+      limit: 'images',
+      inside: { images: images.count },
+      unchanged: (seen) => seen.arrived.turns.flatMap((turn) => turn.images).length === images.count,
+      outside: { images: images.count + 1 },
+      refused: true,
+    })
+  return [...probes, ...toolCountProbes(tools, strict_tools)]
+}
+
+function toolCountProbes(tools: Limits['tools'], strictTools: Limits['strict_tools']): Probe[] {
+  const probes: Probe[] = []
   const manyTools = (count: number, strict?: true): Ask => ({
     tools: Array.from({ length: count }, (_, index) => ({
       name: `f${index}`,
@@ -167,21 +184,13 @@ function listProbes({ stop, metadata, tools, images, strict_tools }: Limits): Pr
       outside: manyTools(tools.count + 1),
       refused: true,
     })
-  if (strict_tools)
+  if (strictTools)
     probes.push({
       limit: 'strict_tools',
-      inside: manyTools(strict_tools.count, true),
-      unchanged: (seen) => seen.arrived.tools.length === strict_tools.count,
-      outside: manyTools(strict_tools.count + 1, true),
+      inside: manyTools(strictTools.count, true),
+      unchanged: (seen) => seen.arrived.tools.length === strictTools.count,
+      outside: manyTools(strictTools.count + 1, true),
       within: (seen) => !isStrict(seen.body),
-    })
-  if (images)
-    probes.push({
-      limit: 'images',
-      inside: { images: images.count },
-      unchanged: (seen) => seen.arrived.turns.flatMap((turn) => turn.images).length === images.count,
-      outside: { images: images.count + 1 },
-      refused: true,
     })
   return probes
 }
@@ -228,6 +237,7 @@ type Broken = { schema: JsonObject; strict?: true; within(sent: JsonObject, seen
 
 function brokenSchemas(limit: SchemaLimit): { [feature: string]: Broken } {
   const { strict } = limit
+  const { all_required, closed: isClosed, refused } = strict || {}
   const a = (schema: JsonObject): JsonObject => ({ ...closed, properties: { mk_a: schema } })
   const at = (sent: JsonObject) =>
     isObject(sent.properties) && isObject(sent.properties.mk_a) ? sent.properties.mk_a : {}
@@ -274,13 +284,11 @@ function brokenSchemas(limit: SchemaLimit): { [feature: string]: Broken } {
       formats: { schema: a({ type: 'string', format: 'x-none' }), within: (sent) => at(sent).format === undefined },
     }),
     ...(strict === false && { strict: loose(closed) }),
-    ...(strict &&
-      strict.all_required && {
-        all_required: loose({ ...closed, properties: { mk_a: { type: 'string' }, b: { type: 'string' } } }),
-      }),
-    ...(strict?.closed && { closed: loose({ ...closed, additionalProperties: true }) }),
-    ...(strict &&
-      strict.refused?.[0] !== undefined && { strict_refused: loose(a({ type: 'string', [strict.refused[0]]: 1 })) }),
+    ...(all_required && {
+      all_required: loose({ ...closed, properties: { mk_a: { type: 'string' }, b: { type: 'string' } } }),
+    }),
+    ...(isClosed && { closed: loose({ ...closed, additionalProperties: true }) }),
+    ...(refused?.[0] !== undefined && { strict_refused: loose(a({ type: 'string', [refused[0]]: 1 })) }),
   }
 }
 
@@ -302,6 +310,7 @@ function schemaProbes(limit: 'tool_schema' | 'answer_schema', declared: SchemaLi
   }))
 }
 
+/** What is asked of conversations in both ways; what translated ones alone need is a matter of their format. */
 function historyProbes({ tool_id, mid_system, user_after_tool, alternate }: FamilyRules['history']): Probe[] {
   const probes: Probe[] = []
   if (tool_id) {

@@ -1,5 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { chat } from '../../src/api/chat/api.ts'
+import { messages } from '../../src/api/messages/api.ts'
+import { responses } from '../../src/api/responses/api.ts'
 import type { Json, JsonObject } from '../../src/core/json.ts'
+import type { NeutralRequest } from '../../src/core/request.ts'
+import { type FitTo, fitRequest } from '../../src/manifest/run/fit-request.ts'
 import { familyRules, targetFacts } from '../../src/manifest/target.ts'
 import { slow } from '../helpers/slow.ts'
 import { chatAddresses } from './addresses.ts'
@@ -50,12 +55,12 @@ function shippedAs(slug: string): Shipped {
 async function faultsOf(slug: string, families: ReturnType<typeof familiesOf>): Promise<string[]> {
   const shipped = shippedAs(slug)
   const faults: string[] = []
-  for (const { model, probes } of families) {
+  for (const { model, probes, fitTo } of families) {
     for (const probe of probes) {
       declared.add(probe.limit)
       for (const client of clients)
         for (const stream of [false, true]) {
-          const fault = await faultOf(shipped, { model, probe, client, stream })
+          const fault = await faultOf(shipped, { model, probe, client, stream, fitTo })
           if (fault) faults.push(`${model}, ${probe.limit}, ${client}${stream ? ', streamed' : ''}: ${fault}`)
         }
     }
@@ -64,11 +69,11 @@ async function faultsOf(slug: string, families: ReturnType<typeof familiesOf>): 
 }
 
 /** One model of each family: those of which different things are declared. */
-function familiesOf(shipped: Shipped): { model: string; probes: Probe[] }[] {
+function familiesOf(shipped: Shipped): Family[] {
   const { provider } = shipped
   const own = plainModels(shipped).filter(({ entry }) => entry.api === 'chat')
   const others = provider.models['*'] ? world.shipped.flatMap(({ models }) => models) : []
-  const families = new Map<string, { model: string; probes: Probe[] }>()
+  const families = new Map<string, Family>()
   for (const { model, entry } of [...own, ...others.filter((one) => one.entry.api === 'chat')]) {
     const isListed = own.some((one) => one.model === model)
     const target = { model, ...(isListed && { entry }), ...(isListed && entry.is && { is: entry.is }) }
@@ -77,15 +82,35 @@ function familiesOf(shipped: Shipped): { model: string; probes: Probe[] }[] {
     const key = JSON.stringify([rules, traits.efforts ?? null], (_, value) =>
       value instanceof Object && 'test' in value ? String(value.source ?? value) : value,
     )
-    if (!families.has(key)) families.set(key, { model, probes: probesOf(rules, traits) })
+    if (!families.has(key))
+      families.set(key, { model, probes: probesOf(rules, traits), fitTo: { rules, traits, edited: false } })
   }
   return [...families.values()]
 }
 
-type Case = { model: string; probe: Probe; client: Client; stream: boolean }
+/** A model, the probes for everything that is declared for it, and what requests to it are fitted to. */
+type Family = { model: string; probes: Probe[]; fitTo: FitTo }
+
+type Case = Pick<Family, 'model' | 'fitTo'> & { probe: Probe; client: Client; stream: boolean }
+
+const readers = { chat, messages, responses }
+
+/** The neutral form of a request; undefined where the API cannot ask for it. */
+function readIn(client: Client, model: string, ask: Ask): NeutralRequest | undefined {
+  const body = requestIn(client, ask)?.body
+  try {
+    return body && readers[client].read({ ...body, model })
+  } catch {
+    return undefined
+  }
+}
 
 /** What goes wrong in one case. Where the provider does not take the field at all there is no limit to keep. */
-async function faultOf(shipped: Shipped, { model, probe, client, stream }: Case): Promise<string | undefined> {
+async function faultOf(shipped: Shipped, { model, probe, client, stream, fitTo }: Case): Promise<string | undefined> {
+  const read = readIn(client, model, probe.inside)
+  if (!read) return undefined
+  const { changed, lost } = fitRequest(read, fitTo)
+  if (changed.size > 0) return `inside is adapted: ${[...changed, ...lost]}`
   const ask = (words: Ask, name?: string) => asked(shipped, { model, client, stream, ask: words, name })
   const inside = await ask(probe.inside)
   if (!inside) return undefined
