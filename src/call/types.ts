@@ -6,6 +6,7 @@ import type { ResourceUse } from '../api/resource-uses.ts'
 import type { CallContents, CallRecord, Cost } from '../core/call.ts'
 import type { RouterError } from '../core/errors.ts'
 import type { Json, JsonObject } from '../core/json.ts'
+import type { RetiredNotice } from '../core/models/model.ts'
 import type { Operation } from '../core/operation.ts'
 import type { Part } from '../core/parts.ts'
 import type { RefusedCall } from '../core/refused-call.ts'
@@ -129,9 +130,6 @@ export type Services = {
   /** Plugins; missing where there are none. */
   plugins?: RouterPlugins
 }
-
-/** A retired model that a call has asked: its id for clients, the day of its retirement, and the model to call instead. */
-export type RetiredNotice = { model: string; shutdown: string; successor?: string }
 
 /** Limits, budget and ledger, as far as they decide whether a call may run. */
 export type AdmissionServices = {

@@ -23,7 +23,7 @@ test('each model that there is an endpoint for is listed with its prices per mil
   const { code, stdout } = await ran(run, '--config', config())
   expect(code).toBe(0)
   expect(stdout.split('\n').map((line) => line.replace(/ {2,}/g, ' | '))).toEqual([
-    'MODEL | API | CONTEXT | OUTPUT | IN $/M | CACHED $/M | OUT $/M | CAN | SET',
+    'MODEL | API | CONTEXT | OUTPUT | IN $/M | CACHED $/M | OUT $/M | CAN | RETIRES | SET',
     'acme/m | chat | 1000 | 0.15+ | 0.4 | vision tools',
     'beta/n | embedding | NO_SUCH_KEY',
     '',

@@ -132,8 +132,8 @@ export const byHand: [case_: string, model: string, nanoUsd: number][] = [
   ['groq/reasoning-stream__groq__', 'groq/openai/gpt-oss-120b', 17 * 150 + 1107 * 600],
 
   // Mistral: audio is not in the prompt count and has no price of its own here.
-  ['mistral/audio-in__', 'mistral/voxtral-small-latest', (9 + 375) * 100 + 248 * 300],
-  ['mistral/cache__mistral.mistral-tiny', 'mistral/voxtral-small-latest', 10 * 100 + 10 * 10 + 18 * 300],
+  ['mistral/audio-in__', 'mistral/voxtral-small-latest', (9 + 375) * 100 + 248 * 400],
+  ['mistral/cache__mistral.mistral-tiny', 'mistral/voxtral-small-latest', 10 * 100 + 10 * 10 + 18 * 400],
   ['mistral/n-choices__', 'mistral/ministral-3b-latest', 8 * 100 + 10 * 100],
 
   ['ollama/parallel-tools-stream__', 'groq/openai/gpt-oss-120b', 218 * 150 + 306 * 600],
@@ -188,7 +188,7 @@ export const byHand: [case_: string, model: string, nanoUsd: number][] = [
     31 * 250 + 80 * 2000,
   ],
   // 15 x 269 + 8 x 134.5 + 12 x 400 = 9,911: half a nano-dollar never comes about.
-  ['openrouter/cache__openrouter.deepseek-v3.2', 'openrouter/deepseek/deepseek-v3.2', 15 * 269 + 8 * 134.5 + 12 * 400],
+  ['openrouter/cache__openrouter.deepseek-v3.2', 'openrouter/deepseek/deepseek-v3.2', 15 * 260 + 8 * 130 + 12 * 380],
   [
     'openrouter/parallel-tools-stream__openrouter.gemini',
     'openrouter/google/gemini-3.1-flash-lite-preview',

@@ -34,7 +34,7 @@ export type ListedModel = {
   provider: string
   /** Ids of the model: the first one is the list's own. */
   ids: readonly [string, ...string[]]
-  /** What the model does, in the catalog's words; undefined where the list does not say it. */
+  /** The API of the model, in the catalog's words; undefined where the list does not state it. */
   api?: string
   facts: Facts
   /** The page of the provider that the list names as its source, and the one for the date of retirement. */

@@ -4,12 +4,12 @@ import { type FactKind, type FactName, type FactValue, isMultiplier, kindOf } fr
 
 /** A comparison, sorted by what is to be done. */
 export type Report = {
-  /** What more than one origin, or the provider's page, contradicts, without an exception: to correct or to explain. */
+  /** Facts that more than one origin, or the provider's page, contradicts, without an exception: to correct or to explain. */
   open: Disagreement[]
   /** Models that more than one origin lists, without an exception. */
   missing: NewModel[]
   explained: number
-  /** What one origin alone contradicts, or about what origins differ. */
+  /** Facts that one origin alone contradicts, or about which origins differ. */
   uncertain: Disagreement[]
   /** Models that one origin alone lists. */
   rumoured: NewModel[]

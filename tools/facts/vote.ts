@@ -1,6 +1,6 @@
 import { type FactName, type FactValue, kindOf } from './listed.ts'
 
-/** What one list states about a fact of a model. */
+/** The statement of one list about a fact of a model. */
 export type Statement = { list: string; origin: string; asOf: string; value: FactValue; page?: string }
 
 /**

@@ -1,8 +1,7 @@
-import { isRetired } from '../../core/models/model.ts'
+import { isRetired, type RetiredNotice } from '../../core/models/model.ts'
 import { withoutSecrets } from '../../core/secrets.ts'
 import { targetId } from '../../manifest/target.ts'
 import type { AnsweredCall } from '../call-kind.ts'
-import type { RetiredNotice } from '../types.ts'
 
 /** Names the model that served, or was tried last, the number of attempts, and the fields that were left out. */
 export function attemptHeaders(

@@ -189,6 +189,9 @@ export function isRetired({ shutdown }: Pick<ModelEntry, 'shutdown'>, at: number
   return shutdown !== undefined && Date.parse(shutdown) <= at
 }
 
+/** A retired model that a call has asked: its id for clients, the day of its retirement, and the model to call instead. */
+export type RetiredNotice = { model: string; shutdown: string; successor?: string }
+
 /** The next moment after this one (both Unix milliseconds) at which one of these models is retired; Infinity when none is. */
 export function nextRetirement(entries: readonly Pick<ModelEntry, 'shutdown'>[], at: number): number {
   const days = entries.flatMap(({ shutdown }) => (shutdown === undefined ? [] : [Date.parse(shutdown)]))
