@@ -13,17 +13,18 @@ type MeasuredFile = Pick<UploadedFile, 'head' | 'size' | 'read'>
 
 /**
  * Measures how long the sound of a file is, piece by piece: by what a decoder makes of it, since a header may state anything. Estimates it
- * by the size where it cannot be measured, or has more elements than a recording. Rejects with the reason of an aborted signal.
+ * by the size and the lowest bit rate of its codec where it cannot be measured, or has more elements than a recording. Rejects with the reason of an aborted signal.
  */
 export async function audioLength(file: MeasuredFile, signal?: AbortSignal): Promise<AudioLength> {
   const format = audioFormatOf(file.head)
-  const seconds = format && (await secondsOf(format, file, signal))
+  const parser = format && parsers[format](file)
+  const isRead = parser !== undefined && (await readThrough(parser, file, signal))
+  const seconds = isRead ? parser.seconds() : undefined
   if (seconds !== undefined && seconds > 0) return { seconds, maxSeconds: seconds, exact: true }
-  return { seconds: file.size / usualBytesPerSecond, maxSeconds: maxSecondsOf(file), exact: false }
+  // Whoever chooses the codec chooses the bit rate: what is not measured counts as if it had the lowest.
+  const longest = file.size / ((isRead ? parser.minBytesPerSecond?.() : undefined) ?? minBytesPerSecond)
+  return { seconds: longest, maxSeconds: longest, exact: false }
 }
-
-/** Speech at 64 kbit/s. */
-const usualBytesPerSecond = 8_000
 
 /** The longest that the speech in a file can last, by its size. */
 export function maxSecondsOf({ size }: Pick<UploadedFile, 'size'>): number {
@@ -42,10 +43,8 @@ const parsers: { readonly [format in AudioFormat]: (file: ParserFile) => AudioPa
   webm: webmParser,
 }
 
-async function secondsOf(format: AudioFormat, file: MeasuredFile, signal?: AbortSignal): Promise<number | undefined> {
-  const parser = parsers[format](file)
+async function readThrough(parser: AudioParser, file: MeasuredFile, signal: AbortSignal | undefined): Promise<boolean> {
   // Many files that are read at once must not leave their pieces to the garbage collector.
   const pieces = file.read(Buffer.allocUnsafeSlow(pieceBytes))
-  const isRead = await parseElements({ size: file.size, pieces }, parser, signal)
-  return isRead ? parser.seconds() : undefined
+  return await parseElements({ size: file.size, pieces }, parser, signal)
 }

@@ -17,6 +17,8 @@ export type AudioParser = {
   maxBytes?: number
   /** Returns the length as far as it has been read; undefined where the sound could not be found and measured. */
   seconds(): number | undefined
+  /** Returns the bytes that a second of its codec has at least, where that is known although it cannot be measured. */
+  minBytesPerSecond?(): number | undefined
 }
 
 /** A file as far as its parser must know it. */
@@ -24,6 +26,12 @@ export type ParserFile = Pick<UploadedFile, 'head' | 'size'>
 
 /** Bytes per second of speech at 6 kbit/s, the minimum at which it is intelligible: what cannot be measured is as long as that. */
 export const minBytesPerSecond = 750
+
+/**
+ * Bytes per second at the lowest bit rate of codecs whose packets are not read: of AC-3 32 kbit/s (ETSI TS 102 366), of MPEG audio 8 kbit/s (ISO/IEC
+ * 13818-3), of AMR 4.75 and of its wide-band form 6.6 kbit/s with a byte of header in each frame of 20 ms (RFC 4867).
+ */
+export const codecRates = { ac3: 4_000, mpeg: 1_000, amr: 650, amrWideBand: 900 }
 
 /** Returns the larger of what was measured and what a header states, which may be anything: no sound has fewer bytes than silence. */
 export function largerOf(measured: number, stated: number, bytes: number): number {

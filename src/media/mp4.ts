@@ -2,6 +2,7 @@ import { id3Length } from './audio-format.ts'
 import {
   type AudioParser,
   Containers,
+  codecRates,
   finished,
   hasBytes,
   largerOf,
@@ -20,6 +21,8 @@ type Track = {
   perSample: number
   isUnknown: boolean
   isSound: boolean
+  /** Names of its codecs. */
+  names: string[]
   /** Units of time that its list of edits plays, and how often it may play all of it where the list is too long to be read. */
   edited: number
   repeats: number
@@ -75,11 +78,36 @@ export function mp4Parser({ head, size }: ParserFile): AudioParser {
       return bodyAt - at + length
     },
     seconds: () => secondsOf(movie, size),
+    minBytesPerSecond: () => minRateOf(movie),
   }
 }
 
+/** Returns the bytes of a second at the lowest bit rate of the sounds, where all of them have a known one. */
+function minRateOf({ tracks, isHidden }: Movie): number | undefined {
+  const sounds = tracks.filter(({ isSound }) => isSound)
+  const rates = sounds.map(({ names }) => Math.min(...names.map((name) => minRates[name] ?? 0)))
+  const least = Math.min(...rates)
+  return !isHidden && sounds.length > 0 && least > 0 && least < Infinity ? least : undefined
+}
+
+const minRates: { readonly [name: string]: number } = {
+  'ac-3': codecRates.ac3,
+  '.mp3': codecRates.mpeg,
+  samr: codecRates.amr,
+  sawb: codecRates.amrWideBand,
+}
+
 function beginTrack(movie: Movie): void {
-  const track: Track = { id: 0, samples: 0, perSample: 0, isUnknown: false, isSound: false, edited: 0, repeats: 1 }
+  const track: Track = {
+    id: 0,
+    samples: 0,
+    perSample: 0,
+    isUnknown: false,
+    isSound: false,
+    edited: 0,
+    repeats: 1,
+    names: [],
+  }
   movie.tracks.push(track)
   movie.track = track
 }
@@ -168,6 +196,9 @@ function describe(track: Track, body: Buffer): void {
     const entry = body.subarray(at, at + Math.max(body.readUInt32BE(at), 8))
     const name = entry.toString('latin1', 4, 8)
     if (sounding.has(name)) track.isSound = true
+    // One that is not kept counts as unknown.
+    if (track.names.length < maxNames) track.names.push(name)
+    else track.names[0] = ''
     const seconds = sampleSeconds(name, entry)
     if (seconds === undefined) track.isUnknown = true
     else track.perSample = Math.max(track.perSample, seconds)
@@ -184,6 +215,9 @@ function sampleSeconds(name: string, entry: Buffer): number | undefined {
   if (name !== 'alac' || cookie < 8 || entry.length < cookie + 24) return undefined
   return entry.readUInt32BE(cookie) / Math.max(entry.readUInt32BE(cookie + 20), 1)
 }
+
+/** Maximum number of codecs of a track of which the names are kept. */
+const maxNames = 8
 
 /** Codecs of sound. */
 const sounding: ReadonlySet<string> = new Set(['mp4a', 'Opus', 'alac', 'fLaC', 'ac-3', 'ec-3', 'samr', 'sawb', 'lpcm'])

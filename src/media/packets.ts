@@ -35,11 +35,13 @@ export function even(seconds: number): Codec {
   return { measure: () => seconds, maxSeconds: seconds }
 }
 
-/** A codec that is not known: its packets last as long as their bytes can. */
-export const unknownCodec: Codec = {
-  measure: (_, __, length) => length / minBytesPerSecond,
-  maxSeconds: Infinity,
+/** Returns a codec whose packets are not read: they last as long as their bytes can. */
+export function unreadCodec(bytesPerSecond: number): Codec {
+  return { measure: (_, __, length) => length / bytesPerSecond, maxSeconds: Infinity }
 }
+
+/** A codec that is not known. */
+export const unknownCodec = unreadCodec(minBytesPerSecond)
 
 /** Returns the codec of FLAC whose frames may leave out their `rate`. */
 export function flacIn(rate: number): Codec {

@@ -2,6 +2,7 @@ import { id3Length } from './audio-format.ts'
 import {
   type AudioParser,
   Containers,
+  codecRates,
   finished,
   largerOf,
   maxTimedElements,
@@ -10,7 +11,7 @@ import {
   type ParserFile,
 } from './audio-parser.ts'
 import { flacRate } from './flac.ts'
-import { aac, type Codec, flacIn, opus, packetBytes, unknownCodec, vorbis } from './packets.ts'
+import { aac, type Codec, flacIn, opus, packetBytes, unknownCodec, unreadCodec, vorbis } from './packets.ts'
 
 /** One track: its codec once its first block comes, and how long its blocks sound. */
 type Track = {
@@ -173,6 +174,8 @@ function codecOf({ name, setup, rate }: Track): Codec {
   if (name === 'A_OPUS') return opus
   if (name === 'A_VORBIS') return vorbisOf(setup)
   if (name.startsWith('A_AAC')) return aac(setup, rate) ?? unknownCodec
+  if (name === 'A_AC3') return unreadCodec(codecRates.ac3)
+  if (name.startsWith('A_MPEG/')) return unreadCodec(codecRates.mpeg)
   if (name === 'A_FLAC' && setup.length >= 26) return flacIn(flacRate(setup, 8))
   return unknownCodec
 }

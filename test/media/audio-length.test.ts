@@ -52,15 +52,26 @@ describe('the length of sounds', () => {
   test.each([
     ['a FLAC without frames', flac(0)],
     ['an M4A without a header', mp4(9).subarray(0, 3_000)],
-    ['an M4A of a codec that is not known', mp4(9, { codec: 'samr' })],
+    ['an M4A of a codec that is not known', mp4(9, { codec: 'xxxx' })],
     ['a film of MPEG without sound', Buffer.concat([Buffer.from([0, 0, 1, 0xba]), Buffer.alloc(8_000)])],
     ['a tag with something else after it', Buffer.concat([mp3(0, { tag: 5_000 }), ogg(2)])],
     ['nothing', Buffer.from('OggS')],
   ])('is estimated by the size: %s', async (_, bytes) => {
     const { seconds, maxSeconds, exact } = await lengthOf(bytes)
     expect(exact).toBe(false)
-    expect(seconds).toBe(bytes.length / 8_000)
+    expect(seconds).toBe(bytes.length / 750)
     expect(maxSeconds).toBe(bytes.length / 750)
+  })
+
+  test.each([
+    ['ac-3', 4_000],
+    ['.mp3', 1_000],
+    ['samr', 650],
+    ['sawb', 900],
+  ])('is estimated by the lowest bit rate of a codec that is not measured: %s', async (codec, bytesPerSecond) => {
+    const bytes = mp4(9, { codec })
+    const longest = bytes.length / bytesPerSecond
+    expect(await lengthOf(bytes)).toMatchObject({ seconds: longest, maxSeconds: longest, exact: false })
   })
 
   test('what a decoder may find behind broken bytes is added', async () => {

@@ -157,6 +157,20 @@ describe('a transcription', () => {
     expect(most(seconds, entry).seconds).toBe(expected)
   })
 
+  test.each([30, 600, 3_600])('of %i s is reserved at no more than twice the price of ordinary speech', (seconds) => {
+    const { input_audio: sound = 0, output = 0, input = 0 } = most(seconds, { audio_tokens_per_second: 10 })
+    // The prices of gpt-4o-transcribe: 0.006 USD a minute, as published, are ten tokens of sound and four of text a second.
+    const cost = sound * 6e-6 + output * 10e-6 + input * 2.5e-6
+    const ordinary = (seconds * 0.006) / 60
+    expect(cost / ordinary).toBeGreaterThan(1.4)
+    expect(cost / ordinary).toBeLessThan(2)
+    // One that names the speakers was recorded with 39 tokens of text a second.
+    const named = most(seconds, { audio_tokens_per_second: 10, formats: ['json', 'diarized_json'] })
+    const namedCost = (named.input_audio ?? 0) * 6e-6 + (named.output ?? 0) * 10e-6
+    expect(namedCost / (seconds * (10 * 6e-6 + 39 * 10e-6))).toBeLessThan(2)
+    expect(named.output).toBeGreaterThan(39 * seconds)
+  })
+
   test.each([
     ['as can be said in that time', 10, {}, 10 * 48 + 256],
     ['as the model can write', 10, { max_output_tokens: 100 }, 100],

@@ -66,6 +66,8 @@ export type ModelEntry = {
   granularities_at_once?: number
   /** Minimum number of seconds that a transcription is billed for. */
   min_seconds?: number
+  /** Number of tokens that a model counts for a second of sound that it transcribes. */
+  audio_tokens_per_second?: number
   /** True if a model of speech, images or transcriptions answers in events. */
   streams?: boolean
   description?: string
@@ -112,6 +114,7 @@ export const modalFacts = [
   'granularities',
   'granularities_at_once',
   'min_seconds',
+  'audio_tokens_per_second',
   'streams',
 ] as const satisfies (keyof ModelEntry)[]
 

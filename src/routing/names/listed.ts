@@ -157,6 +157,7 @@ export function commonEntry(entries: readonly ModelEntry[]): ModelEntry {
       ...Object.fromEntries(upperLimits.map((name) => [name, lowest(all(name))])),
       ...Object.fromEntries(choices.map((name) => [name, inAll<string>(all(name))])),
       min_seconds: highest(all('min_seconds')),
+      audio_tokens_per_second: highest(all('audio_tokens_per_second')),
       streams: all('streams').includes(false) ? false : shared(all('streams')),
     }),
     ...(pricing.length > 0 && { pricing }),

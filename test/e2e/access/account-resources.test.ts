@@ -121,10 +121,14 @@ beforeAll(async () => {
     const id = `file-${++made}`
     if (path.endsWith('/messages')) answerMessage(body, response, madeFile(id))
     else if (path.endsWith('/chat/completions')) answerJson(response, thoughtful)
+    else if (path.endsWith('/images/generations'))
+      answerJson(response, { created: 1, data: [{ b64_json: 'AA==', file_id: id }] })
     else answerResponse(body, response, id)
   })
   const own = { base_url: provider.url, secret: 's' }
-  router = await testRouter({ providers: alone({ anthropic: own, 'openai-responses': own, deepseek: own }) })
+  router = await testRouter({
+    providers: alone({ anthropic: own, 'openai-responses': own, deepseek: own, openai: own }),
+  })
   store = storeIn(router.folder)
   other = store.organizations.create('other').id
   stranger = newKey(store, { organization: other }).secret
@@ -186,6 +190,13 @@ describe('a file that a call has made', () => {
     expect((await router.call('/v1/responses', { ...gpt, tools })).status).toBe(200)
     expect((await router.call('/v1/responses', { ...gpt, tools }, asStranger())).status).toBe(400)
   })
+})
+
+test('a file that a call for images has made is its organization’s', async () => {
+  const drawn = await router.call('/v1/images/generations', { model: 'openai/gpt-image-1', prompt: 'A plum.' })
+  expect([drawn.status, await drawn.text()]).toEqual([200, expect.any(String)])
+  expect((await router.call('/v1/responses', gptWithFile(`file-${made}`))).status).toBe(200)
+  expect((await router.call('/v1/responses', gptWithFile(`file-${made - 1}`), asStranger())).status).toBe(403)
 })
 
 test('an id that a client writes into a call does not become its own by coming back', async () => {
