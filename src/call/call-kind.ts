@@ -109,7 +109,7 @@ export type TargetAnswer<Answer> = Answer & { exhaustedMs?: number | undefined }
  */
 export type AttemptResult<Answer> = { dropped: string[] } & (
   | (TargetAnswer<Answer> & { error?: undefined; overtime: Overtime | undefined })
-  | ({ error: RouterError; sent: boolean } & Pick<FailedAttempt, 'rest'>)
+  | ({ error: RouterError; sent: boolean } & Pick<FailedAttempt, 'rest' | 'served'>)
 )
 
 /** A call that a target has answered. */

@@ -28,7 +28,7 @@ import type { CallPlace, ConcurrencyLimiter } from '../routing/health/concurrenc
 import type { Directory, Route, Targets } from '../routing/names/resolve.ts'
 import type { ServedModel } from '../routing/served-model.ts'
 import type { SignatureCache } from '../routing/signature-cache.ts'
-import type { Attempted, AttemptLimits, RoutingState, UnseenUsage } from '../routing/types.ts'
+import type { Attempted, AttemptLimits, Outcome, RoutingState } from '../routing/types.ts'
 import type { SentResponse, StoredResponse } from '../store/responses.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 import type { Tokenizer } from '../tokenizer/tokenizer.ts'
@@ -380,7 +380,7 @@ export type AttemptContext = {
 export type AttemptSummary = Attempted & { dropped: string[] }
 
 /** An attempt that failed. `sent`: the provider has the whole request; `rest`: what its answer used, which is read in overtime. */
-export type FailedAttempt = AttemptSummary & { sent?: boolean; rest?: Promise<UnseenUsage> }
+export type FailedAttempt = AttemptSummary & Pick<Outcome, 'sent' | 'rest' | 'served'>
 
 /** Usage of a call: as the provider counted it, or `estimated`; and its contents, where spans record them. */
 export type MeasuredUsage = { usage: Usage; estimated: boolean; contents?: CallContents }

@@ -54,11 +54,12 @@ export type Rejection =
 
 /**
  * Details of an error: `param` names the field, `retryAfterMs` becomes `Retry-After`, `headers` are sent with it, `details`
- * are for clients that act on them, `billed` is what the provider counted although it failed, `concernsModel`: other models of the
+ * are for clients that act on them, `billed` is what the provider counted although it failed, and `billedModel` the model that it says has served, `concernsModel`: other models of the
  * provider may well be allowed, `concernsSize`: smaller requests may well be, `mayHaveActed`: a provider may have acted for the caller.
  */
 export type ErrorDetails = {
   billed?: Usage | undefined
+  billedModel?: string | undefined
   concernsModel?: boolean | undefined
   concernsSize?: boolean | undefined
   headers?: Readonly<Record<string, string>>
@@ -97,6 +98,7 @@ export class RouterError extends Error {
   forLog: string | undefined
   readonly headers: Readonly<Record<string, string>>
   billed: Usage | undefined
+  billedModel: string | undefined
   readonly quotes: boolean
   readonly concernsModel: boolean
   readonly concernsSize: boolean
@@ -118,6 +120,7 @@ export class RouterError extends Error {
     this.forLog = details.forLog
     this.headers = details.headers ?? {}
     this.billed = details.billed
+    this.billedModel = details.billedModel
     this.quotes = details.quotes === true
     this.concernsModel = details.concernsModel === true
     this.concernsSize = details.concernsSize === true

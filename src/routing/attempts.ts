@@ -1,5 +1,6 @@
 import { asRouterError, type RouterError } from '../core/errors.ts'
 import type { Target } from '../manifest/target.ts'
+import { counting, releasing } from './attempt-handles.ts'
 import { limitsBefore } from './attempt-limits.ts'
 import type { AttemptTimes } from './explanation.ts'
 import type { ConcurrencyLimiter, Release } from './health/concurrency-limiter.ts'
@@ -13,6 +14,8 @@ import type { Attempted, AttemptLimits, Outcome, RoutingState, Trial, Tried } fr
 const maxAttempts = 6
 /** An attempt with less time than this is not begun. */
 const minMs = 5
+/** The most failed attempts of one call that are billed: a client that tries again pays them each time. */
+const maxBilled = 2
 
 /** Checks whether a call that has made so many attempts, and has so many milliseconds left, may make another one. */
 export function mayTryAgain(attempts: number, leftMs: number): boolean {
@@ -32,13 +35,15 @@ export function tryTargets<Result extends Outcome>(trial: Trial<Result>, state: 
 
 /**
  * A target of the call. `waits`: it is asked again only when it is not busy any more; `waitedMs`: for how long the call has waited for that;
- * `mayRepeat`: a retry of it has been counted and not been made; `isHurried`: the caller's time did not leave it its own.
+ * `lostRaces`: how often another call was faster to try it; `mayRepeat`: a retry of it has been counted and not been made; `isHurried`: the caller's
+ * time did not leave it its own.
  */
 type Candidate = {
   target: Target
   retries: number
   isTried: boolean
   isOver: boolean
+  lostRaces: number
   waits: boolean
   waitedMs: number
   mayRepeat: boolean
@@ -58,6 +63,7 @@ class Attempts<Result extends Outcome> {
   readonly #candidates: Candidate[]
   readonly #failures: Failures<Result>
   #count = 0
+  #billed = 0
   #hasEnded = false
 
   constructor(trial: Trial<Result>, state: RoutingState) {
@@ -74,6 +80,7 @@ class Attempts<Result extends Outcome> {
       retries: 0,
       isTried: false,
       isOver: false,
+      lostRaces: 0,
       waits: false,
       waitedMs: 0,
       mayRepeat: false,
@@ -152,7 +159,9 @@ class Attempts<Result extends Outcome> {
     const handle = isLast ? health.enterAsLastResort(target, organization) : health.enter(target, organization)
     if (!handle) {
       leave?.()
-      this.#skip(candidate)
+      if (isLast) this.#skip(candidate)
+      // It may still be the only one that is left.
+      else candidate.lostRaces++
       return undefined
     }
     const { kind, rules } = this.#trial
@@ -229,9 +238,11 @@ class Attempts<Result extends Outcome> {
     const mayHaveActed = this.#trial.acts === true && attempt.sent === true && hasBegun
     this.#failures.addAttempt(attempt, { mayHaveActed })
     // Whether to pay once more for the same is left to the client.
-    candidate.isOver = failure.same === 'never' || attempt.error.billed !== undefined
+    const isBilled = attempt.error.billed !== undefined
+    if (isBilled) this.#billed++
+    candidate.isOver = failure.same === 'never' || isBilled
     candidate.waits = failure.same === 'when_told'
-    if (failure.next === 'never' || mayHaveActed) this.#hasEnded = true
+    if (failure.next === 'never' || mayHaveActed || this.#billed >= maxBilled) this.#hasEnded = true
     if (failure.next !== 'any') this.#dropUnable(candidate.target, failure.next)
   }
 
@@ -303,7 +314,9 @@ class Attempts<Result extends Outcome> {
 
   #firstOpen(): Candidate | undefined {
     const untried = this.#untried()
-    const found = untried.find((one) => this.#isOpen(one, untried.length > 1))
+    const findOpen = (lostRaces: number) =>
+      untried.find((one) => one.lostRaces === lostRaces && this.#isOpen(one, untried.length > 1))
+    const found = findOpen(0) ?? findOpen(1)
     const { explanation } = this.#trial
     if (explanation) {
       const passed = found ? untried.slice(0, untried.indexOf(found)) : untried
@@ -371,24 +384,3 @@ const notAfter = {
 
 /** Time after which another call tries a target that may have recovered. */
 const shortMs = 1_000
-
-/** Wraps an attempt handle so that its end admits another call. */
-function releasing(handle: AttemptHandle, leave: Release): AttemptHandle {
-  const ended = () => {
-    leave()
-    handle.ended()
-  }
-  return { ...handle, ended }
-}
-
-/** Wraps an attempt handle so that only some failures count. */
-function counting(handle: AttemptHandle, counts: (error: RouterError) => boolean): AttemptHandle {
-  return {
-    succeeded: () => handle.succeeded(),
-    produced: (...tokens) => handle.produced?.(...tokens),
-    failed: (error) => {
-      if (counts(error)) handle.failed(error)
-    },
-    ended: () => handle.ended(),
-  }
-}

@@ -9,6 +9,9 @@ export type CircuitFinding = CircuitName & {
   facts: CircuitFacts | undefined
 }
 
+/** A call that had no other target began although the circuit is open: the pace of such calls is one for all event loops. */
+export type PacedFinding = CircuitName & { kind: 'paced'; at: number }
+
 /** The target that a key is kept at. */
 export type KeptFinding = { kind: 'kept'; at: number; key: string; target: string; until: number }
 
@@ -26,7 +29,7 @@ export type SpeedFinding = {
 /**
  * Facts about providers that one event loop has found out and shares with the others. Times are milliseconds of the clock that they share.
  */
-export type Finding = CircuitFinding | KeptFinding | SpeedFinding
+export type Finding = CircuitFinding | PacedFinding | KeptFinding | SpeedFinding
 
 /** Returns the time of a finding, which is later than the one it follows, also where the clock shows the same. */
 export function timeAfter(before: number, now: number): number {

@@ -20,7 +20,7 @@ export type SharedStateOptions = {
   /** Number of event loops that share the limits of concurrent calls. */
   workers?: number
   onRefused?: HealthOptions['onRefused']
-  /** Called immediately with circuits and kept keys; measurements are polled. Without it nothing is shared. */
+  /** Called immediately with circuits, paced calls and kept keys; measurements are polled. Without it nothing is shared. */
   onFound?: ((finding: Finding) => void) | undefined
   now?: () => number
   random?: () => number
@@ -41,6 +41,7 @@ export function openSharedState({
   const measurements = new Measurements({ now, isShared: onFound !== undefined })
   const adoptOne = (finding: Finding) => {
     if (finding.kind === 'circuit') health.merge(finding)
+    else if (finding.kind === 'paced') health.mergePaced(finding)
     else if (finding.kind === 'kept') affinity.merge(finding)
     else measurements.merge(finding)
   }

@@ -57,20 +57,21 @@ export type Trial<Result> = {
 
 /**
  * Outcome of an attempt. `dropped`: the fields that were left out; `sent`: the provider has the whole request; `rest` resolves when its
- * answer, of which nobody receives anything, has been read; `exhaustedMs`: for how long it gives no more than this answer.
+ * answer, of which nobody receives anything, has been read; `served`: another model that has served; `exhaustedMs`: for how long it gives no more than this answer.
  */
 export type Outcome = {
   dropped: string[]
   error?: RouterError | undefined
   sent?: boolean
   rest?: Promise<UnseenUsage>
+  served?: ServedModel | undefined
   exhaustedMs?: number | undefined
 }
 
 /** Usage of an answer that no client has received, or the part that its provider counted of one that failed. */
 export type UnseenUsage =
   | { measured: { usage: Usage; estimated: boolean }; served: ServedModel | undefined }
-  | { measured?: undefined; billed: Usage | undefined }
+  | { measured?: undefined; billed: Usage | undefined; served: ServedModel | undefined }
 
 /**
  * A call that failed: the attempts are over, or none was begun. The error is that of the target. `hasRows`: `onFailed` has received all
@@ -82,6 +83,7 @@ export type Failure = {
   sent: boolean
   hasRows: boolean
   rest?: Promise<UnseenUsage>
+  served?: ServedModel
 }
 
 /** The result of the attempts; that of one without an error has its attempt handle, which is still open. */

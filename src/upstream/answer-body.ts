@@ -37,16 +37,22 @@ export function cut(provider: Provider, what: string): RouterError {
   return new RouterError('provider_cut', `The provider ${what}.`, { provider: provider.slug })
 }
 
-/** Returns an error with the usage that the provider counted, if any. */
-export function withBilled(error: RouterError, usage: Usage | undefined): RouterError {
+/** Returns an error with the usage that the provider counted, if any, and the model that it names. */
+export function withBilled(error: RouterError, usage: Usage | undefined, model?: Json): RouterError {
   if (usage && countsAnything(usage)) error.billed = usage
+  if (typeof model === 'string') error.billedModel ??= model
   return error
 }
 
 /** Bills an answer that is not a reply by the usage in it. */
 export async function billedAnyway(provider: Provider, error: RouterError, answer: JsonObject): Promise<RouterError> {
-  if (error.billed) return error
-  return withBilled(error, await usageIn(provider, answer).catch(() => undefined))
+  const usage = error.billed ?? (await usageIn(provider, answer).catch(() => undefined))
+  const { response } = answer
+  return withBilled(
+    error,
+    usage,
+    answer.model ?? answer.modelVersion ?? (isObject(response) ? response.model : undefined),
+  )
 }
 
 /** Limits of the size of a provider's answer. */

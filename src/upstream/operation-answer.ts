@@ -127,7 +127,7 @@ async function readJson(
 async function wholeOf(context: OperationContext, answer: JsonObject, headers: JsonObject): Promise<OperationAnswer> {
   const read = await readOperationReply(context, answer, headers)
   const failure = isObject(read.reply.error) ? reportedFailureOf(read.reply.error) : undefined
-  if (failure) throw withBilled(reportedFailure(context.provider, failure), read.usage)
+  if (failure) throw withBilled(reportedFailure(context.provider, failure), read.usage, answer.model)
   const { model } = answer
   const heldIds = idsOfAnswer(context.request.operation, answer)
   return { kind: 'whole', ...read, heldIds, ...(typeof model === 'string' && { model }) }
@@ -250,7 +250,7 @@ async function readFrame(context: OperationContext, frame: Frame, bounds: Answer
   const { events, failure } = await readOperationEvent(context, typeof named === 'string' ? named : undefined, data)
   if (!failure) return events
   const usage = events.reduce<Usage>((sum, one) => mergeUsage(sum, one.usage ?? {}), {})
-  throw withBilled(reportedFailure(provider, failure), usage)
+  throw withBilled(reportedFailure(provider, failure), usage, data.model)
 }
 
 function headersOf({ headers }: HttpResponse): JsonObject {

@@ -122,7 +122,9 @@ async function untilContent(batches: AsyncGenerator<StreamFrame[], void>, provid
     throw cut(provider, 'ended its stream before any content')
   } catch (thrown) {
     const error = asRouterError(thrown)
-    throw withBilled(error, mergeUsage(usageOf(opening.flatMap(({ events }) => events)), error.billed ?? {}))
+    const events = opening.flatMap((frame) => frame.events)
+    const model = events.find((event) => event.model)?.model
+    throw withBilled(error, mergeUsage(usageOf(events), error.billed ?? {}), model)
   }
 }
 

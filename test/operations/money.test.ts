@@ -11,8 +11,8 @@ import { type TestRouter, testRouter } from '../helpers/router.ts'
 import { wav } from '../media/sounds.ts'
 import { until } from './speech-world.ts'
 
-// Any calls for operations at once, whatever their providers and clients do: limits hold, each call has one ending, and nothing
-// stays reserved.
+// Any calls for operations at once, whatever their providers and clients do: limits hold, each call has one ending, nothing that was
+// served is free, and nothing stays reserved.
 
 /** A token costs 1,000 nano-USD everywhere, a second a hundred of them. */
 const tokenNano = 1_000n
@@ -26,6 +26,8 @@ const kinds = {
   say: { api: 'speech', pricing: perToken },
   hear: { api: 'transcription', other_prices: { per_second: 1e-4 } },
   write: { api: 'transcription', pricing: perToken },
+  rank: { api: 'rerank', other_prices: { per_query: 2e-3 } },
+  sort: { api: 'rerank', pricing: perToken },
 }
 type Kind = keyof typeof kinds
 
@@ -38,6 +40,7 @@ const manifest = (slug: string, url: string) =>
       speech: { stream: {} },
       transcribe: { stream: {} },
       decide: {},
+      rerank: {},
     },
     models: kinds,
   })
@@ -112,6 +115,7 @@ function usageOf(manner: Manner): object | undefined {
 function replyAt(path: string, body: { input?: unknown[]; n?: number; questions?: unknown[] }): object {
   if (path === '/embeddings') return { data: [body.input].flat().map((_, index) => ({ index, embedding: [1, 2] })) }
   if (path === '/images/generations') return { data: Array.from({ length: body.n ?? 1 }, () => ({ b64_json: 'UElY' })) }
+  if (path === '/rerank') return { results: [{ index: 0, relevance_score: 0.5 }] }
   if (path === '/decisions') return { answers: body.questions?.map(() => ({ type: 'predicate', probability: 0.5 })) }
   return { text: 'Nothing was said.' }
 }
@@ -218,6 +222,11 @@ function bodyOf(
       const questions = Array.from({ length: count }, () => ({ type: 'predicate', instructions: 'Is it?' }))
       return { path: '/v1/decisions', body: { model, input: text, questions } }
     }
+    case 'rank':
+    case 'sort': {
+      const documents = Array.from({ length: count }, () => 'A document.')
+      return { path: '/v1/rerank', body: { model, query: text, documents } }
+    }
     case 'speak':
     case 'say': {
       const format = { response_format: 'pcm', ...(stream && { stream_format: 'sse' }) }
@@ -268,7 +277,7 @@ async function untilAsync(holds: () => Promise<boolean>): Promise<void> {
 }
 
 testInRuns(
-  'any calls at once: no limit is passed, each call has one ending, nothing stays reserved',
+  'any calls at once: no limit is passed, each call has one ending, nothing is served free, nothing stays reserved',
   runs,
   async (numRuns) => {
     const scenario = fc.asyncProperty(
@@ -288,6 +297,11 @@ testInRuns(
         for (const one of made) if (isAdmitted(one)) await until(() => endingsOf(rowsOf(one.id)) === 1)
         for (const index of [0, 1, 2]) await untilAsync(() => canSpend(keyOf(index), left(index)))
         for (const one of made) expect(endingsOf(rowsOf(one.id)), `endings of ${one.status}`).toBeLessThanOrEqual(1)
+        for (const { id, status } of made) {
+          if (status !== 200) continue
+          for (const row of rowsOf(id))
+            if (row.attemptOf === undefined) expect(row.cost.nanoUsd, JSON.stringify(row)).toBeGreaterThan(0)
+        }
         for (const key of keys) {
           const rows = [...store.ledger.each({ key: key.id })]
           expect(rows.reduce((sum, { cost }) => sum + BigInt(cost.nanoUsd), 0n)).toBe(spent(key))

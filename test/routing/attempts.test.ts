@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { type ErrorCode, type ErrorDetails, RouterError } from '../../src/core/errors.ts'
 import { defaultHealth, defaultRouting, type RoutingRules } from '../../src/core/routing/rules.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
@@ -10,7 +10,7 @@ import { Health } from '../../src/routing/health/health.ts'
 import { RetryBudget } from '../../src/routing/health/retries.ts'
 import { callClass, Measurements } from '../../src/routing/measurements.ts'
 import type { Targets } from '../../src/routing/names/resolve.ts'
-import type { AttemptLimits, RoutingState } from '../../src/routing/types.ts'
+import type { AttemptLimits, RoutingState, UnseenUsage } from '../../src/routing/types.ts'
 
 const minutes = {
   connectMs: 10_000,
@@ -159,10 +159,14 @@ describe('the table of failures', () => {
     expect((await call(['provider_failed', 'invalid_request'], { targets: [a, b] })).requested).toBe('a b a')
   })
 
-  test('an attempt that was billed is not made again at the same target, and moves on to the next', async () => {
+  test('an attempt that was billed is not made again at the same target, and moves on to the next once', async () => {
     const billed: End = ['provider_cut', { billed: { output: 40 } }]
     expect((await call(Array(6).fill(billed), { targets: [a] })).requested).toBe('a')
-    expect((await call(Array(6).fill(billed))).requested).toBe('a b c')
+    const { requested, moved, result } = await call(Array(6).fill(billed))
+    expect(requested).toBe('a b')
+    // Each has a row of its own, so that the row of the call has nothing left to charge.
+    expect([moved, result.error?.billed]).toEqual([['a provider_cut', 'b provider_cut'], undefined])
+    expect((await call(['provider_failed', billed, billed])).requested).toBe('a b c')
   })
 
   test('what a provider may have done for the caller is asked again only where it cannot have begun', async () => {
@@ -404,6 +408,74 @@ describe('health', () => {
     state.at += 5_001
     expect((await call([], { targets: [a, b] }, state)).requested).toBe('a')
     expect((await call([], { targets: [a, b] }, state)).requested).toBe('a')
+  })
+
+  describe('an attempt whose client has left, and whose answer is read on', () => {
+    const limited: Target = { ...a, provider: { ...a.provider, limits: { concurrent: 1, queue: 0 } } }
+    /** One call that has been left, and the end of its reading. */
+    async function left(state: RoutingState) {
+      const rest = Promise.withResolvers<UnseenUsage>()
+      const { error } = await tryTargets(
+        {
+          targets: [limited],
+          rules: defaultRouting,
+          signal: new AbortController().signal,
+          caller: { organization: 'o', key: 'k', isLow: false },
+          attempt: async () => ({
+            ...{ dropped: [], sent: true, rest: rest.promise },
+            error: new RouterError('client_gone', 'The client disconnected.'),
+          }),
+          onFailed() {},
+        },
+        state,
+      )
+      expect(error?.code).toBe('client_gone')
+      return () => rest.resolve({ billed: undefined, served: undefined })
+    }
+
+    test('keeps its place at the target until it has been read', async () => {
+      const state = fresh()
+      const end = await left(state)
+      expect(state.limiters.of(limited)?.running).toBe(1)
+      expect((await call([], failing(limited, b), state)).requested).toBe('b')
+      end()
+      await vi.waitFor(() => expect(state.limiters.of(limited)?.running).toBe(0))
+      expect((await call([], failing(limited, b), state)).requested).toBe('a')
+    })
+
+    test('is no trial any more after an outage: the next call may try the target', async () => {
+      const state = fresh()
+      for (const _ of Array(5)) await call(['provider_failed'], failing(a, b), state)
+      state.at += 5_001
+      await left(state)
+      expect(state.health.degraded()).toMatchObject([{ state: 'half_open' }])
+      expect((await call([], failing(a, b), state)).requested).toBe('a')
+    })
+  })
+
+  test('a trial after an outage that takes long lets the others pass, and as a success brings the target back', async () => {
+    const state = fresh()
+    for (const _ of Array(5)) await call(['provider_failed'], failing(a, b), state)
+    state.at += 5_001
+    const trial = state.health.enter(a, 'o')
+    expect((await call([], failing(a, b), state)).requested).toBe('b')
+    trial?.succeeded()
+    expect((await call([], failing(a, b), state)).requested).toBe('a')
+    expect(state.health.degraded()).toMatchObject([{ state: 'recovering' }])
+    trial?.ended()
+    expect(state.health.degraded()).toMatchObject([{ state: 'recovering' }])
+  })
+
+  test('a target that another call was faster to try is asked after the others, when nothing else is left', async () => {
+    const state = fresh()
+    const enter = state.health.enter.bind(state.health)
+    let races = 0
+    state.health.enter = (target, caller) => (target === a && races++ === 0 ? undefined : enter(target, caller))
+    expect((await call(['provider_failed'], failing(a, b), state)).requested).toBe('b a')
+    expect(races).toBe(2)
+    // Nor is it asked without end where others are always faster.
+    state.health.enter = (target, caller) => (target === a ? undefined : enter(target, caller))
+    expect((await call(['provider_failed', 'provider_failed'], failing(a, b), state)).requested).toBe('b a')
   })
 
   test('a target that is down and the only one takes a few calls at once, then some in each second; others are told when', async () => {

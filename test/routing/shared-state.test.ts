@@ -113,6 +113,28 @@ describe('circuits', () => {
     }
   })
 
+  test('calls that have no other target are paced together, not once in each event loop', () => {
+    const begun = (count: number) => {
+      const { world, states, deliver } = someLoops(count)
+      let calls = 0
+      for (let step = 0; step < 200; step++) {
+        for (const { health } of states) {
+          const handle = health.enterAsLastResort(target)
+          handle?.failed(failure)
+          handle?.ended()
+          if (handle) calls++
+        }
+        world.at += 50
+        deliver()
+      }
+      return calls
+    }
+    // Those until it is down, five at once and two and a half in each second; a message may cross another one.
+    expect(begun(1)).toBeLessThanOrEqual(36)
+    expect(begun(4)).toBeLessThanOrEqual(36 + 4 * 5)
+    expect(begun(4)).toBeGreaterThanOrEqual(25)
+  })
+
   test('what is found in one event loop counts as what another one meets', () => {
     const { one, two, deliver } = twoLoops()
     const gone = new RouterError('model_not_found', 'No.', { provider: 'maker' })

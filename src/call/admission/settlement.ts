@@ -166,7 +166,7 @@ export class Settlement {
     void this.#ledger.settle({ ...record, ...own }, undefined, end.error?.forLog).catch(() => {})
   }
 
-  #priceFailure({ target, sent, times }: FailedAttempt, error: RouterError, rest?: UnseenUsage): Settled {
+  #priceFailure({ target, sent, times, served }: FailedAttempt, error: RouterError, rest?: UnseenUsage): Settled {
     if (rest?.measured) return this.#price({ target, ...rest })
     const billed = rest?.billed ?? error.billed
     const hasLeft = rest !== undefined || (sent === true && error.code === 'client_gone')
@@ -174,8 +174,9 @@ export class Settlement {
     if (!billed && !abandoned) return nothingUsed
     const most = this.#admission.mostAt(target, false)
     const counted = billed && boundedUsage(billed, most)
-    const known = counted && this.#chargeAs(counted.usage, target, counted.bounded)
-    const asked = abandoned && this.#chargeAs(abandoned, target, true)
+    const known =
+      counted && this.#chargeAs(counted.usage, { target, served: rest ? rest.served : served }, counted.bounded)
+    const asked = abandoned && this.#chargeAs(abandoned, { target }, true)
     // Of a request in pieces some may be counted when its client leaves.
     if (known && asked) return known.cost.nanoUsd < asked.cost.nanoUsd ? asked : known
     return (known ?? asked) as Settled
@@ -194,8 +195,8 @@ export class Settlement {
     return { usage, cost: estimated ? { ...cost, estimated } : cost }
   }
 
-  #chargeAs(usage: Usage, target: Target, estimated: boolean): Settled {
-    const cost = this.#charge(usage, target)
+  #chargeAs(usage: Usage, { target, served }: Pick<ReceivedReply, 'target' | 'served'>, estimated: boolean): Settled {
+    const cost = this.#charge(usage, target, served)
     return { usage, cost: estimated ? { ...cost, estimated } : cost }
   }
 

@@ -5,7 +5,7 @@ import { type Target, targetId } from '../../manifest/target.ts'
 import type { CallPlugins } from '../../plugin/call-plugins.ts'
 import type { MaybePromise } from '../../plugin/contract.ts'
 import { pluginTarget } from '../../plugin/plugin-target.ts'
-import { servedModel } from '../../routing/served-model.ts'
+import { type ServedModel, servedModel } from '../../routing/served-model.ts'
 import type { Trial, UnseenUsage } from '../../routing/types.ts'
 import { withoutSecretsOf } from '../../upstream/auth/secrets.ts'
 import { Overtime } from '../../upstream/http/overtime.ts'
@@ -60,8 +60,16 @@ export function attemptOf<Answer extends object>(
       return { ...answer, dropped: [...lost, ...ignoredPreferences], overtime }
     } catch (thrown) {
       const error = withoutSecretsOf(target.provider, asRouterError(thrown))
-      const rest = overtime?.isOpen ? restOf(asking, read) : undefined
-      return { dropped: [...lost, ...ignoredPreferences], error, sent, ...(rest && { rest }) }
+      const servedFor = ({ billedModel }: RouterError) => servedModel(target, billedModel, directory)
+      const rest = overtime?.isOpen ? restOf(asking, read, servedFor) : undefined
+      const served = error.billed && servedFor(error)
+      return {
+        dropped: [...lost, ...ignoredPreferences],
+        error,
+        sent,
+        ...(served && { served }),
+        ...(rest && { rest }),
+      }
     }
   }
 }
@@ -88,11 +96,13 @@ async function unlessOver<Answer>(
 async function restOf<Answer>(
   asking: Promise<TargetAnswer<Answer>>,
   read: (answer: Answer) => Promise<UnseenUsage>,
+  servedFor: (error: RouterError) => ServedModel | undefined,
 ): Promise<UnseenUsage> {
   try {
     return await read(await asking)
   } catch (thrown) {
-    return { billed: asRouterError(thrown).billed }
+    const error = asRouterError(thrown)
+    return { billed: error.billed, served: servedFor(error) }
   }
 }
 

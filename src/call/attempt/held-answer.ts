@@ -30,6 +30,7 @@ export async function heldAnswer(
     const counted = { ...reply, usage: mergeUsage(reply.usage, error.billed ?? {}) }
     const ms = performance.now() - begunMs
     const { usage, estimated } = measuredReply(counted, target, admission, { complete: false, ms })
+    error.billedModel ??= reply.model ?? answer.model
     error.billed = estimated ? { ...usage, corrected: true } : usage
     throw error
   }

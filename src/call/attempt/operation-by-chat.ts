@@ -118,6 +118,7 @@ export async function askByChat(
   } catch (thrown) {
     const error = asRouterError(thrown)
     error.billed ??= usage
+    error.billedModel ??= model
     throw error
   }
 }

@@ -55,7 +55,7 @@ export function callOperation(
  */
 function requireReadable(
   target: Target,
-  { reply, usage }: Extract<OperationAnswer, { kind: 'whole' }>,
+  { reply, usage, model }: Extract<OperationAnswer, { kind: 'whole' }>,
   { api, request, admission }: AskedOperation,
 ): void {
   try {
@@ -63,7 +63,8 @@ function requireReadable(
   } catch (thrown) {
     const { code, message } = asRouterError(thrown)
     const error = new RouterError(code, message, { provider: target.provider.slug, cause: thrown })
-    throw billedWith(error, measureOperation(usage, { target, api, request, admission, reply, complete: true }).usage)
+    const measured = measureOperation(usage, { target, api, request, admission, reply, complete: true })
+    throw billedWith(error, measured.usage, model)
   }
 }
 
@@ -206,17 +207,18 @@ async function askInPieces(
     }
   }
   await Promise.all(Array.from({ length: piecesAtOnce }, work))
-  if (failure !== undefined) throw billedWith(failure, usage)
+  if (failure !== undefined) throw billedWith(failure, usage, model)
   try {
     return { kind: 'whole', reply: join(replies, offsets), usage, reported: undefined, model, exhaustedMs }
   } catch (thrown) {
-    throw billedWith(thrown, usage)
+    throw billedWith(thrown, usage, model)
   }
 }
 
 /** Returns an error of its own: the reason of an abort is that of other calls as well. */
-function billedWith(thrown: unknown, usage: Usage): RouterError {
+function billedWith(thrown: unknown, usage: Usage, model?: string): RouterError {
   const error = asRouterError(thrown).withHeaders({})
+  error.billedModel ??= model
   if (Object.keys(usage).length > 0) error.billed = addUsage(usage, error.billed ?? {})
   return error
 }

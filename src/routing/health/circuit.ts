@@ -108,15 +108,22 @@ export class Circuit {
   }
 
   /**
-   * Counts a call that has no other target, and is let through although the circuit is open or half-open. Returns whether it is a trial,
-   * whose end must be reported.
+   * Counts a call that has no other target, and is let through although the circuit is open or half-open: as a trial, whose end must be
+   * reported, or by the pace.
    */
-  beginLastResort(now: number, settings: HealthSettings, caller?: string): boolean {
-    if (!this.isDown(now, settings, caller)) return false
-    const isTrial = this.#isTrialAllowed(settings)
-    if (isTrial) this.beginTrial()
-    else this.#pace.take(now)
-    return isTrial
+  beginLastResort(now: number, settings: HealthSettings, caller?: string): 'trial' | 'paced' | undefined {
+    if (!this.isDown(now, settings, caller)) return undefined
+    if (this.#isTrialAllowed(settings)) {
+      this.beginTrial()
+      return 'trial'
+    }
+    this.takePace(now)
+    return 'paced'
+  }
+
+  /** Counts a call that the pace has let through, here or in another event loop. */
+  takePace(now: number): void {
+    this.#pace.take(now)
   }
 
   /** Checks whether it is down only because it is busy or refuses calls: it says so itself to everybody who asks, one after the other. */

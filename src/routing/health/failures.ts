@@ -67,6 +67,7 @@ export class Failures<Result extends Outcome> {
       hasRows: !isLast,
       ...(attempt?.times && { times: attempt.times }),
       ...(isLast && attempt.rest && { rest: attempt.rest }),
+      ...(isLast && attempt.served && { served: attempt.served }),
     }
   }
 }

@@ -1,7 +1,7 @@
 import type { RouterError } from '../../core/errors.ts'
 import type { HealthSettings } from '../../core/routing/rules.ts'
 import type { Target } from '../../manifest/target.ts'
-import { type CircuitFinding, timeAfter } from '../findings.ts'
+import { type CircuitFinding, type PacedFinding, timeAfter } from '../findings.ts'
 import type { Circuit, CircuitState } from './circuit.ts'
 import { Circuits, type KnownCircuit, type TargetCircuits } from './circuits.ts'
 import { failureClass, type HealthScope } from './failure-class.ts'
@@ -38,8 +38,8 @@ export type HealthOptions = {
   random?: () => number
   /** Called with credentials that a provider refuses, once until they are accepted again. */
   onRefused?: (slug: string, error: RouterError) => void
-  /** Called with each circuit that has changed, but not with single failures. */
-  onFound?: (finding: CircuitFinding) => void
+  /** Called with each circuit that has changed, and each call that the pace has let through, but not with single failures. */
+  onFound?: (finding: CircuitFinding | PacedFinding) => void
 }
 
 /**
@@ -126,7 +126,12 @@ export class Health {
     const settings = this.#settings()
     const circuits = this.#circuits.of(target, now, settings)
     if (circuits.some(({ circuit }) => circuit.lastResortMs(now, settings, caller) > 0)) return undefined
-    const trials = circuits.map(({ circuit }) => circuit).filter((one) => one.beginLastResort(now, settings, caller))
+    const trials: Circuit[] = []
+    for (const { circuit, key, scope, name } of circuits) {
+      const how = circuit.beginLastResort(now, settings, caller)
+      if (how === 'trial') trials.push(circuit)
+      else if (how === 'paced') this.#onFound({ kind: 'paced', at: now, key, scope, name })
+    }
     return this.#handle(circuits, trials, caller)
   }
 
@@ -162,6 +167,12 @@ export class Health {
     known.circuit.merge(finding.facts)
     known.reason = finding.reason
     known.changedAt = finding.at
+  }
+
+  /** Adopts a call of another event loop that the pace has let through. */
+  mergePaced(finding: PacedFinding): void {
+    const now = this.#now()
+    this.#circuits.named(finding, now, this.#settings()).circuit.takePace(now)
   }
 
   /** Returns the circuits that are not closed, for an event loop that knows nothing yet. */

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect } from 'vitest'
 import type { JsonObject } from '../../../src/core/json.ts'
 import { pause, within } from '../../helpers/provider.ts'
 import { testInRuns } from '../../helpers/slow.ts'
+import { limit } from '../../helpers/time.ts'
 import { newKey } from './budget-world.ts'
 import {
   billOf,
@@ -59,6 +60,8 @@ let groups: { id: string; limitNano: bigint }[]
 /** The calls by the number in their prompts, and what the provider has billed for each. */
 const asked = new Map<number, Asked>()
 const billed = new Map<number, number>()
+/** When the provider received each, in Unix milliseconds: its attempt had begun by then, however late the call was served. */
+const receivedAt = new Map<number, number>()
 
 beforeAll(async () => {
   world = await openHiddenWorld({ budget: { wait_for_usage: '2s' } })
@@ -74,6 +77,7 @@ beforeAll(async () => {
     const { textAt, usageAfter, counts, hidden } = asked.get(number) as Asked
     const isStream = received.body.stream === true
     billed.set(number, billOf(hidden))
+    receivedAt.set(number, Date.now())
     await pause(textAt)
     if (isStream) writeText(received, response)
     await pause(usageAfter)
@@ -111,7 +115,7 @@ async function make(
 
 /** Checks what was charged for a call that its provider received. */
 async function checkPaid(number: number, key: string): Promise<void> {
-  const { counts, stream, leaves } = asked.get(number) as Asked
+  const { counts, stream } = asked.get(number) as Asked
   const [row] = await world.rows(key)
   const { nanoUsd = 0, estimated } = row?.cost ?? {}
   const what = JSON.stringify({ ...asked.get(number), row })
@@ -125,8 +129,9 @@ async function checkPaid(number: number, key: string): Promise<void> {
   // A provider that fails before it has begun to answer is not paid.
   if (!hasBegun && !hasLeft) return expect(nanoUsd, what).toBe(0)
   expect(estimated, what).toBe(true)
-  // A hundred tokens a second: the call has begun a little before its attempt.
-  const seconds = ((row?.durationMs ?? 0) - (leaves === 'stays' ? 50 : 150)) / 1_000
+  // A hundred tokens a second, from the beginning of the attempt on: that of the call was earlier, its request came later.
+  const endedAt = (row?.at ?? 0) + (row?.durationMs ?? 0)
+  const seconds = (endedAt - (receivedAt.get(number) ?? 0) - limit(50)) / 1_000
   expect(row?.usage.output, what).toBeGreaterThanOrEqual(Math.min(maxTokens, Math.floor(seconds * 100)))
   expect(row?.usage.output, what).toBeLessThanOrEqual(Math.max(3, (row?.durationMs ?? 0) / 10 + 1))
 }

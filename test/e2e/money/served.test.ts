@@ -11,7 +11,7 @@ let provider: LoopbackProvider
 let router: TestRouter
 let store: Store
 /** What the provider says in its next replies. */
-let says: { model: string; cost?: number }
+let says: { model: string; cost?: number; fails?: 'status' | 'whole' | 'event' }
 
 const chatManifest = (url: string, own: string) => `slug: ${own.includes('reports') ? 'market' : 'plain'}
 name: A provider
@@ -37,6 +37,16 @@ beforeAll(async () => {
       ...(says.cost !== undefined && { cost: says.cost }),
     }
     const facts = { id: 'c', created: 1, model: says.model }
+    if (says.fails === 'event') {
+      beginStream(response)
+      response.end(`data: ${JSON.stringify({ ...facts, error: { message: 'No.', type: 'server_error' }, usage })}\n\n`)
+      return
+    }
+    if (says.fails) {
+      const failed = { ...facts, error: { message: 'No.', type: 'server_error' }, usage }
+      answerJson(response, failed, says.fails === 'status' ? 500 : 200)
+      return
+    }
     if (!body.stream) {
       const choices = [{ index: 0, message: { role: 'assistant', content: 'Hi' }, finish_reason: 'stop' }]
       answerJson(response, { ...facts, object: 'chat.completion', choices, usage })
@@ -159,3 +169,28 @@ describe.each(ways)('through %s, streamed: %s', (api, stream) => {
     }
   })
 })
+
+test.each([
+  ['a status', 'status', false],
+  ['a whole answer', 'whole', false],
+  ['a document in place of a stream', 'whole', true],
+  ['an event', 'event', true],
+] as const)(
+  'a failure as %s is charged as the more expensive model that its provider names',
+  async (_, fails, stream) => {
+    const { path, body } = paths.chat
+    for (const [asked, model, nanoUsd] of [
+      ['plain/cheap', 'dear', 150_000],
+      ['plain/dear', 'cheap', 150_000],
+      ['plain/cheap', 'cheap', 15_000],
+    ] as const) {
+      says = { model, fails }
+      expect((await router.call(path, { model: asked, stream, ...body })).status).toBe(502)
+      const [row] = [...store.ledger.each({})].toSorted(
+        (one, other) => other.at - one.at || (one.id < other.id ? 1 : -1),
+      )
+      expect(row?.cost.nanoUsd).toBe(nanoUsd)
+      expect(row?.served).toBe(asked.endsWith(model) ? undefined : model)
+    }
+  },
+)
