@@ -103,10 +103,8 @@ describe('every result in a history has its call, also of custom tools', () => {
       const custom = objectsIn(sent.body).filter(({ type }) => /^custom/.test(String(type)))
       if (!isKnown) expect({ [id]: custom }).toEqual({ [id]: [] })
       if (calls.length > 0) expect(JSON.stringify(sent.body)).toContain('free text')
-      // A call that is told as that of a function is not lost, a tool that cannot be called any more is.
-      const offers = JSON.stringify(body.tools ?? []).includes('custom')
-      if (calls.length > 0)
-        expect({ [id]: sent.dropped.includes('tools.custom') }).toEqual({ [id]: offers && !isKnown })
+      // A custom tool is a function there.
+      expect({ [id]: sent.dropped.includes('tools.custom') }).toEqual({ [id]: false })
     }
   })
 })

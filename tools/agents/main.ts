@@ -15,7 +15,7 @@ const usage = `Usage: npm run agents -- <folder with the installed clients> [cli
   --failing <rates>   instead of tool loops: calls to a provider that fails this often, directly and through the router: 0.05,0.3,0.5
   --faults <names>    how it fails (default: ${faults.join(',')})
   --calls <number>    calls or sessions of each kind and rate of failures (default 10)
-  --parallel <number> how many of them at once (default 2)
+  --parallel <number> how many of them at once (default 1: both sides then draw the same failures in the same order)
   --seed <number>     other failures (default 1)
 Clients: ${Object.keys(clients).join(', ')}
 With --failing: claude-code, codex, ${Object.keys(sdks).join(', ')}
@@ -29,7 +29,7 @@ const { values, positionals } = parseArgs({
     failing: { type: 'string' },
     faults: { type: 'string', default: faults.join(',') },
     calls: { type: 'string', default: '10' },
-    parallel: { type: 'string', default: '2' },
+    parallel: { type: 'string', default: '1' },
     seed: { type: 'string', default: '1' },
   },
 })

@@ -12,6 +12,9 @@ export type Fault = (typeof faults)[number]
 /** The share of the requests that fail, and the way. */
 export type Failing = { fault: Fault; rate: number; random: () => number }
 
+/** Time between the last byte of a stream and its cut. */
+const cutMs = 100
+
 /** One request that reached the provider. */
 export type Seen = { path: string; body: Fields; rule?: string; refusal?: string; fault?: Fault }
 
@@ -94,8 +97,8 @@ function sendStream(response: ServerResponse, { events }: Reply, isCut: boolean)
     response.end()
     return
   }
-  // What was written leaves before the connection breaks.
-  response.write(': cut\n\n', () => response.socket?.destroySoon())
+  // Clients have read what was written before the connection breaks: some forget it where both come at once.
+  setTimeout(() => response.socket?.destroy(), cutMs)
 }
 
 function sendWhole(response: ServerResponse, { whole }: Reply, isCut: boolean): void {

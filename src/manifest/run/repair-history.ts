@@ -97,27 +97,23 @@ function withoutMedia(result: ToolResultPart): ToolResultPart {
   return { ...result, parts: shown }
 }
 
-/**
- * Checks whether every call has a result right after its turn, in the order of the calls, and no two calls have the same id: then
- * `pair_tools` and `results_first` change nothing.
- */
+/** Checks whether the calls of every turn have their results right after it, and no two calls the same id: nothing has to be paired then. */
 export function isPaired(messages: readonly Message[]): boolean {
   const known = new Set<string>()
-  const open: string[] = []
-  let answered = 0
+  const open = new Set<string>()
   for (const { role, parts } of messages) {
-    if (role === 'assistant' && answered < open.length) return false
+    if (role === 'assistant' && open.size > 0) return false
     for (const part of parts) {
       if (part.type === 'tool_call') {
         if (known.has(part.id)) return false
         known.add(part.id)
-        open.push(part.id)
+        open.add(part.id)
       } else if (part.type === 'tool_result') {
-        if (open[answered++] !== part.id) return false
-      } else if (role !== 'assistant' && answered < open.length) return false
+        if (!open.delete(part.id)) return false
+      } else if (role !== 'assistant' && open.size > 0) return false
     }
   }
-  return answered === open.length
+  return open.size === 0
 }
 
 /** Checks whether two conversations have the same content, however their parts are distributed over messages. */
