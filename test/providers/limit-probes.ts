@@ -29,7 +29,7 @@ export function probesOf(rules: FamilyRules, traits: { [name: string]: Json }): 
     ...textProbes(limits),
     ...numberProbes(limits),
     ...listProbes(limits),
-    ...choiceProbes(limits),
+    ...choiceProbes(limits, traits),
     ...schemaProbes('tool_schema', limits.tool_schema),
     ...schemaProbes('answer_schema', limits.answer_schema),
     ...historyProbes(history),
@@ -195,7 +195,9 @@ function toolCountProbes(tools: Limits['tools'], strictTools: Limits['strict_too
   return probes
 }
 
-function choiceProbes({ tool_choice, tool_choice_thinking }: Limits): Probe[] {
+function choiceProbes({ tool_choice, tool_choice_thinking }: Limits, { efforts }: { [name: string]: Json }): Probe[] {
+  const levels = Array.isArray(efforts) ? efforts.filter((effort) => effort !== 'none' && effort !== 'default') : []
+  const effort = String(levels[0] ?? 'high')
   const tools: AskedTool[] = [called, { ...called, name: 'g' }]
   const forms = { none: 'none', required: 'required', named: { name: 'f' } } as const
   const probe = (limit: string, taken: readonly string[], more: Ask): Probe[] => {
@@ -221,7 +223,7 @@ function choiceProbes({ tool_choice, tool_choice_thinking }: Limits): Probe[] {
   }
   return [
     ...(tool_choice ? probe('tool_choice', tool_choice, {}) : []),
-    ...(tool_choice_thinking ? probe('tool_choice_thinking', tool_choice_thinking, { effort: 'high' }) : []),
+    ...(tool_choice_thinking ? probe('tool_choice_thinking', tool_choice_thinking, { effort }) : []),
   ]
 }
 
