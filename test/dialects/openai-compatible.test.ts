@@ -161,7 +161,7 @@ describe('a body that is edited', () => {
       messages: [{ role: 'user', content }, message],
       seed: 0,
       stream_options: {},
-      reasoning_effort: 'low',
+      reasoning_effort: 'high',
     })
     expect(body).toEqual({
       model: 'm',
@@ -202,13 +202,17 @@ describe('a body that is edited', () => {
 
   test('has an effort that the provider knows', async () => {
     const effort = async (slug: string, word: string, model = 'm') => {
-      const { reasoning_effort, reasoning } = await edited(slug, { model, reasoning_effort: word })
-      return reasoning_effort ?? reasoning
+      const messages: Message[] = [{ role: 'user', parts: [{ type: 'text', text: 'Hi' }] }]
+      const reasoning = { effort: word } as NonNullable<NeutralRequest['reasoning']>
+      const request = { model, messages, reasoning, origin: { api: 'responses' as const, body: {} } }
+      const { body } = await writeRequest(provider(slug), request, { model })
+      return body.reasoning_effort ?? body.reasoning
     }
     expect(await effort('groq', 'xhigh', 'openai/gpt-oss-120b')).toBe('high')
     expect(await effort('groq', 'none', 'qwen/qwen3.8-27b')).toBe('none')
-    expect(await effort('groq', 'low', 'qwen/qwen3.8-27b')).toBe('default')
-    expect(await effort('xai', 'minimal')).toBe('low')
+    expect(await effort('groq', 'low', 'qwen/qwen3.8-27b')).toBe('low')
+    expect(await effort('groq', 'low', 'qwen/qwen3-32b')).toBe('default')
+    expect(await effort('xai', 'minimal', 'grok-4.6')).toBe('low')
     expect(await effort('together', 'max')).toBe('high')
     expect(await effort('together', 'none')).toEqual({ enabled: false })
     expect(await effort('fireworks', 'medium')).toBe('medium')
@@ -244,9 +248,9 @@ describe('the fields that a provider cannot take', () => {
 
   test('is reasoning of earlier turns where it would be refused', async () => {
     const messages: Message[] = [user, { role: 'assistant', parts: [{ type: 'reasoning', text: 'Hm.' }] }, user]
-    for (const slug of ['openai', 'groq', 'xai', 'together'])
+    for (const slug of ['openai', 'groq', 'xai', 'cerebras'])
       expect(await losses(slug, 'm', { messages })).toEqual(['parts.reasoning'])
-    for (const slug of ['deepseek', 'mistral', 'openrouter', 'fireworks'])
+    for (const slug of ['deepseek', 'mistral', 'openrouter', 'fireworks', 'together', 'vllm'])
       expect(await losses(slug, 'm', { messages })).toEqual([])
   })
 

@@ -1,4 +1,5 @@
-import type { JsonObject } from '../../src/core/json.ts'
+import type { Json, JsonObject } from '../../src/core/json.ts'
+import type { Arrived } from '../e2e/clients/sdk-wire.ts'
 
 /** The client APIs. */
 export const clients = ['chat', 'messages', 'responses'] as const
@@ -28,6 +29,24 @@ export type Ask = {
   middle?: string
   twice?: boolean
   afterResult?: string
+}
+
+/** What a provider received, as it is and read. */
+export type Seen = { body: Json; arrived: Arrived }
+
+/**
+ * One limit tried from both sides. `unchanged` holds for what arrives of the request inside, `within` for what arrives of the one outside;
+ * without `outside` the provider takes everything that can be asked for. `refused`: the request outside is not sent at all.
+ */
+export type Probe = {
+  limit: string
+  inside: Ask
+  unchanged(seen: Seen): boolean
+  outside?: Ask
+  within?(seen: Seen): boolean
+  refused?: true
+  /** The name that clients get again in a reply, where the provider is sent another one. */
+  clientName?: string | undefined
 }
 
 /** A picture of one pixel. */

@@ -1,26 +1,7 @@
-import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
+import { isObject, type Json } from '../../src/core/json.ts'
 import type { FamilyRules, Limits, NumberLimit, TextLimit } from '../../src/manifest/limits.ts'
-import type { SchemaLimit } from '../../src/manifest/run/fit-schema.ts'
-import type { Arrived } from '../e2e/clients/sdk-wire.ts'
-import { type Ask, type AskedTool, called } from './limit-asks.ts'
-
-/** What a provider received, as it is and read. */
-export type Seen = { body: Json; arrived: Arrived }
-
-/**
- * One limit tried from both sides. `unchanged` holds for what arrives of the request inside, `within` for what arrives of the one outside;
- * without `outside` the provider takes everything that can be asked for. `refused`: the request outside is not sent at all.
- */
-export type Probe = {
-  limit: string
-  inside: Ask
-  unchanged(seen: Seen): boolean
-  outside?: Ask
-  within?(seen: Seen): boolean
-  refused?: true
-  /** The name that clients get again in a reply, where the provider is sent another one. */
-  clientName?: string | undefined
-}
+import { type Ask, type AskedTool, called, type Probe, type Seen } from './limit-asks.ts'
+import { closed, isStrict, schemaProbes } from './limit-schema-probes.ts'
 
 /** All probes for the declared limits, requirements on conversations and efforts of a family. */
 export function probesOf(rules: FamilyRules, traits: { [name: string]: Json }): Probe[] {
@@ -29,7 +10,7 @@ export function probesOf(rules: FamilyRules, traits: { [name: string]: Json }): 
     ...textProbes(limits),
     ...numberProbes(limits),
     ...listProbes(limits),
-    ...choiceProbes(limits),
+    ...choiceProbes(limits, traits),
     ...schemaProbes('tool_schema', limits.tool_schema),
     ...schemaProbes('answer_schema', limits.answer_schema),
     ...historyProbes(history),
@@ -195,7 +176,9 @@ function toolCountProbes(tools: Limits['tools'], strictTools: Limits['strict_too
   return probes
 }
 
-function choiceProbes({ tool_choice, tool_choice_thinking }: Limits): Probe[] {
+function choiceProbes({ tool_choice, tool_choice_thinking }: Limits, { efforts }: { [name: string]: Json }): Probe[] {
+  const levels = Array.isArray(efforts) ? efforts.filter((effort) => effort !== 'none' && effort !== 'default') : []
+  const effort = String(levels[0] ?? 'high')
   const tools: AskedTool[] = [called, { ...called, name: 'g' }]
   const forms = { none: 'none', required: 'required', named: { name: 'f' } } as const
   const probe = (limit: string, taken: readonly string[], more: Ask): Probe[] => {
@@ -221,93 +204,8 @@ function choiceProbes({ tool_choice, tool_choice_thinking }: Limits): Probe[] {
   }
   return [
     ...(tool_choice ? probe('tool_choice', tool_choice, {}) : []),
-    ...(tool_choice_thinking ? probe('tool_choice_thinking', tool_choice_thinking, { effort: 'high' }) : []),
+    ...(tool_choice_thinking ? probe('tool_choice_thinking', tool_choice_thinking, { effort }) : []),
   ]
-}
-
-/** A schema that every provider takes. */
-const closed: JsonObject = {
-  type: 'object',
-  properties: { mk_a: { type: 'string' } },
-  required: ['mk_a'],
-  additionalProperties: false,
-}
-
-type Broken = { schema: JsonObject; strict?: true; within(sent: JsonObject, seen: Seen): boolean }
-
-function brokenSchemas(limit: SchemaLimit): { [feature: string]: Broken } {
-  const { strict } = limit
-  const { all_required, closed: isClosed, refused } = strict || {}
-  const a = (schema: JsonObject): JsonObject => ({ ...closed, properties: { mk_a: schema } })
-  const at = (sent: JsonObject) =>
-    isObject(sent.properties) && isObject(sent.properties.mk_a) ? sent.properties.mk_a : {}
-  const loose = (schema: JsonObject): Broken => ({ schema, strict: true, within: (_, seen) => !isStrict(seen.body) })
-  return {
-    ...(limit.root_union === false && {
-      root_union: {
-        schema: { ...closed, anyOf: [{ required: ['mk_a'] }, {}] },
-        within: (sent) => sent.anyOf === undefined,
-      },
-    }),
-    ...(limit.ref_siblings === false && {
-      ref_siblings: {
-        schema: { ...a({ $ref: '#/$defs/A', description: 'one' }), $defs: { A: { type: 'string' } } },
-        within: (sent) => at(sent).$ref === undefined,
-      },
-    }),
-    ...(limit.typed && { typed: { schema: a({ description: 'any' }), within: (sent) => at(sent).type !== undefined } }),
-    ...(limit.tuples === false && {
-      tuples: {
-        schema: a({ type: 'array', prefixItems: [{ type: 'string' }] }),
-        within: (sent) => at(sent).prefixItems === undefined,
-      },
-    }),
-    ...(limit.all_of === false && {
-      all_of: { schema: a({ allOf: [{ type: 'string' }] }), within: (sent) => at(sent).allOf === undefined },
-    }),
-    ...(limit.consts === false && {
-      consts: { schema: a({ type: 'string', const: 'x' }), within: (sent) => at(sent).const === undefined },
-    }),
-    ...(limit.array_items && {
-      array_items: { schema: a({ type: 'array' }), within: (sent) => at(sent).items !== undefined },
-    }),
-    ...(limit.enum_texts && {
-      enum_texts: { schema: a({ type: 'integer', enum: [1, 2] }), within: (sent) => at(sent).enum === undefined },
-    }),
-    ...Object.fromEntries(
-      (limit.refused ?? []).map((keyword): [string, Broken] => [
-        keyword,
-        { schema: a({ type: 'string', [keyword]: {} }), within: (sent) => at(sent)[keyword] === undefined },
-      ]),
-    ),
-    ...(limit.formats && {
-      formats: { schema: a({ type: 'string', format: 'x-none' }), within: (sent) => at(sent).format === undefined },
-    }),
-    ...(strict === false && { strict: loose(closed) }),
-    ...(all_required && {
-      all_required: loose({ ...closed, properties: { mk_a: { type: 'string' }, b: { type: 'string' } } }),
-    }),
-    ...(isClosed && { closed: loose({ ...closed, additionalProperties: true }) }),
-    ...(refused?.[0] !== undefined && { strict_refused: loose(a({ type: 'string', [refused[0]]: 1 })) }),
-  }
-}
-
-function schemaProbes(limit: 'tool_schema' | 'answer_schema', declared: SchemaLimit | undefined): Probe[] {
-  if (!declared) return []
-  const ask = (schema: JsonObject, strict?: true): Ask =>
-    limit === 'tool_schema'
-      ? { tools: [{ name: 'f', parameters: schema, ...(strict && { strict }) }] }
-      : { schema: { name: 'f', schema, ...(strict && { strict }) } }
-  return Object.entries(brokenSchemas(declared)).map(([feature, { schema, strict, within }]) => ({
-    limit: `${limit}.${feature}`,
-    inside: ask(closed, declared.strict === false ? undefined : strict),
-    unchanged: () => true,
-    outside: ask(schema, strict),
-    within: (seen) => {
-      const sent = schemaIn(seen.body)
-      return sent === undefined || within(sent, seen)
-    },
-  }))
 }
 
 /** What is asked of conversations in both ways; what translated ones alone need is a matter of their format. */
@@ -369,26 +267,6 @@ function effortProbes({ efforts, reasoning }: { [name: string]: Json }): Probe[]
       ...(index === 0 &&
         outside && { outside: { effort: outside }, within: (seen: Seen) => !textsIn(seen.body).includes(outside) }),
     }))
-}
-
-/** The schema that has the property of all probes. */
-function schemaIn(value: Json): JsonObject | undefined {
-  if (Array.isArray(value)) return value.map(schemaIn).find((found) => found !== undefined)
-  if (!isObject(value)) return undefined
-  if (isObject(value.properties) && Object.hasOwn(value.properties, 'mk_a')) return value
-  return Object.values(value)
-    .map((member) => schemaIn(member as Json))
-    .find((found) => found !== undefined)
-}
-
-function isStrict(value: Json): boolean {
-  if (Array.isArray(value)) return value.some(isStrict)
-  if (!isObject(value)) return false
-  return (
-    value.strict === true ||
-    value.strict_tools === true ||
-    Object.values(value).some((member) => isStrict(member as Json))
-  )
 }
 
 function leaves(value: Json): Json[] {

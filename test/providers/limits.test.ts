@@ -9,8 +9,8 @@ import { familyRules, targetFacts } from '../../src/manifest/target.ts'
 import { slow } from '../helpers/slow.ts'
 import { chatAddresses } from './addresses.ts'
 import { type ContractWorld, contractWorld, plainModels, type Shipped, wireOf } from './contract-world.ts'
-import { type Ask, type Client, clients, requestIn } from './limit-asks.ts'
-import { type Probe, probesOf, type Seen } from './limit-probes.ts'
+import { type Ask, type Client, clients, type Probe, requestIn, type Seen } from './limit-asks.ts'
+import { probesOf } from './limit-probes.ts'
 
 // Every limit that a shipped manifest declares for a family, tried from both sides: in each client API, whole and streamed.
 

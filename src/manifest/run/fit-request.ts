@@ -215,7 +215,7 @@ function fittedTool(tool: Tool, limit: SchemaLimit): FittedTool {
   return { tool: { ...tool, parameters: schema, ...(isLoose && { strict: false }) }, lost: names }
 }
 
-/** Where all tools have to be strict or none, one that is not makes the others loose. */
+/** Tools that are all strict or all loose, where a provider takes no others. */
 function uniform(fitted: FittedTool[], { strict }: SchemaLimit): FittedTool[] {
   if (!strict || !strict.uniform) return fitted
   const strictOnes = fitted.filter(({ tool }) => isStrict(tool)).length
