@@ -130,9 +130,9 @@ function callsIn(contents: Body[], finish: string): Facts['calls'] {
 
 /**
  * The providers that count reasoning beside the completion, and audio or cached tokens beside the prompt. Others do so without a sign of
- * it in their total: without a manifest that says so, a part that is more than its total is none.
+ * it in their total: without a manifest that says so, a part that is more than its total is none, but for reasoning.
  */
-const reasoningBeside = /^xai\//
+const reasoningBeside = /^xai\/|^openai-compatible\/reasoning__vercel-gateway\.gemini/
 const audioBeside = /^mistral\//
 /** Only their manifest says so. */
 export const cacheBeside = /^azure-openai\/(cache|structured|tool-loop)__azure\.grok/
