@@ -107,7 +107,6 @@ export function openCallServer(parts: CallServerParts, started: AsyncDisposableS
     admission: { ...parts.admission, speedOf: (target) => measurements.tokensPerSecond(target) },
     gate: limiter,
     routing,
-    onRetired: retiredNotice(logOf(log, 'routing')),
   })
   const running = new RunningRequests()
   parts.plugins.presentCallsEnd = () => running.presentEnded().then(() => ofPlugins.records.idle(recordsMs))
@@ -219,7 +218,7 @@ type OfSnapshot =
 
 /** Returns the services of calls: those of the current snapshot, and those that live as long as the process. */
 function servicesOf(
-  { watch, store: { organizations } }: Pick<CallServerParts, 'watch' | 'store'>,
+  { watch, store: { organizations }, log }: Pick<CallServerParts, 'watch' | 'store' | 'log'>,
   {
     ofPlugins,
     ...lasting
@@ -228,8 +227,10 @@ function servicesOf(
     admission: Omit<AdmissionServices, keyof Config['budget']>
   },
 ): () => Services {
+  const onRetired = retiredNotice(logOf(log, 'routing'))
   const servicesIn = ({ providers, catalog, config, plugins }: Snapshot): Services => ({
     ...lasting,
+    onRetired,
     ...(plugins.length > 0 && { plugins: { ...ofPlugins, loaded: plugins } }),
     directory: {
       providers,
