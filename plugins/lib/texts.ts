@@ -39,7 +39,10 @@ function mapParts(parts: readonly Part[], change: Reading, origin: Origin): Part
 }
 
 function mapRequestPart(part: Part, change: Reading, origin: Origin): Part {
-  if (part.type === 'tool_result') return { ...part, parts: mapParts(part.parts, change, 'tool_result') }
+  if (part.type === 'tool_result') {
+    const native = mapNative(part, changesAt(change, 'tool_result'))
+    return { ...part, parts: mapParts(part.parts, change, 'tool_result'), ...native }
+  }
   // What a search has found was written by others, like the results of any tool.
   if (part.type === 'search') return mapPart(part, changesAt(change, 'tool_result'))
   return mapPart(part, changesAt(change, isKnown(part) ? origin : 'block'))
@@ -80,9 +83,13 @@ export function mapPart(part: Part, changes: Changes): Part {
         ...(part.summary !== undefined && { summary: text(part.summary) }),
       }
     case 'tool_call':
-      return { ...part, arguments: part.kind === 'custom' ? text(part.arguments) : json(part.arguments) }
+      return {
+        ...part,
+        arguments: part.kind === 'custom' ? text(part.arguments) : json(part.arguments),
+        ...mapNative(part, changes),
+      }
     case 'tool_result':
-      return { ...part, parts: part.parts.map((one) => mapPart(one, changes)) }
+      return { ...part, parts: part.parts.map((one) => mapPart(one, changes)), ...mapNative(part, changes) }
     case 'search': {
       const { query, results } = part
       const found = results === undefined ? undefined : (mapBlock(results, changes) as typeof results)
@@ -100,6 +107,13 @@ export function mapPart(part: Part, changes: Changes): Part {
     default:
       return mapBlock(part, changes) as Part
   }
+}
+
+type ToolPart = Extract<Part, { type: 'tool_call' | 'tool_result' }>
+
+/** A call or result says the same once more as its client has sent it: providers of that API get this form. */
+function mapNative({ native }: ToolPart, changes: Changes): Pick<ToolPart, 'native'> {
+  return native ? { native: { ...native, body: mapBlock(native.body, changes) as typeof native.body } } : {}
 }
 
 type Media = Extract<Part, { type: 'image' | 'audio' | 'video' | 'file' }>

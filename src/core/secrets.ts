@@ -29,7 +29,7 @@ export function withoutKeys(text: string): string {
 
 /** Checks whether the value of a header is secret to nobody, by its name. */
 export function isPlainHeader(name: string): boolean {
-  return /^(?:accept|content-type|user-agent|(?:http-)?referer|x-title|[\w-]+-(?:version|beta))$/i.test(name)
+  return /^(?:accept|content-type|user-agent|(?:http-)?referer|x-title|[\w-]+-(?:version|beta|token-type))$/i.test(name)
 }
 
 const looksRandom = /(?=[A-Za-z\d]{16})[A-Za-z]*\d[A-Za-z\d]*[A-Za-z]|(?=[A-Za-z\d]{16})\d+[A-Za-z]/

@@ -119,8 +119,8 @@ function withoutKey(provider: Provider): Provider {
 /** A body with an effort that the model takes: some know a single one. */
 function atTakenEffort(body: JsonObject, { provider, model }: Model['served']): JsonObject {
   const { efforts } = targetFacts(servedBy(provider, model), { model }).traits
-  if (!Array.isArray(efforts) || efforts.length === 0 || efforts.includes('high')) return body
-  const effort = efforts.at(-1) as string
+  const effort = Array.isArray(efforts) ? efforts.at(-1) : undefined
+  if (typeof effort !== 'string' || effort === 'none' || (efforts as string[]).includes('high')) return body
   if (body.reasoning_effort !== undefined) return { ...body, reasoning_effort: effort }
   return isObject(body.reasoning) ? { ...body, reasoning: { ...body.reasoning, effort } } : body
 }

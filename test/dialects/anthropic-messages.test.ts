@@ -106,7 +106,7 @@ describe.skipIf(recordingsMissing)('recorded errors', () => {
     'prompt is too long': 'context_length',
     'does not support effort level': 'invalid_request',
     'does not match the expected shape': 'invalid_request',
-    'invalid x-api-key': 'provider_refused',
+    'refused the credential': 'provider_refused',
     'model: claude-sonet-4-5': 'model_not_found',
   }
 

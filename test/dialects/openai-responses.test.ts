@@ -95,7 +95,7 @@ const provider = { slug: 'p', auth: { scheme: 'none' }, headers: {}, errors: ben
 
 describe.skipIf(recordingsMissing)('every recorded refusal has its error', () => {
   const meanings: { [piece: string]: ErrorCode } = {
-    'Incorrect API key': 'provider_refused',
+    'refused the credential': 'provider_refused',
     'file type you uploaded': 'invalid_request',
   }
 
