@@ -92,13 +92,6 @@ async function edited(slug: string, body: JsonObject): Promise<JsonObject> {
   return await patchRequest(provider(slug), { model, messages: [{ role: 'user', content: 'Hi' }], ...body }, facts)
 }
 
-/** A body as a provider is sent it, with the values that are nearest to its limits. */
-async function fittedBody(slug: string, given: JsonObject): Promise<JsonObject> {
-  const body = { model: 'm', messages: [{ role: 'user', content: 'Hi' }], ...given }
-  const target = { provider: provider(slug), model: String(body.model) }
-  return (await writtenRequest(target, chat.read(body), { clientApi: chat })).body
-}
-
 async function losses(slug: string, model: string, requested: Partial<NeutralRequest>): Promise<string[]> {
   const request = { model, messages: [user], origin: { api: 'chat' as const, body: {} }, ...requested }
   return (await unsupportedInRequest(provider(slug), request, { model })).toSorted()

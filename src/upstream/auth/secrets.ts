@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import type { RouterError } from '../../core/errors.ts'
+import { isPlainHeader } from '../../core/secrets.ts'
 import type { Auth, Provider } from '../../manifest/provider.ts'
 import { isPublicAddress } from '../files/public-address.ts'
 
@@ -128,7 +129,7 @@ function base64Forms(bytes: Buffer): string[] {
 const holdsSecret = /auth|key|token|secret|password|credential|cookie/i
 
 function allSecrets({ auth, headers, baseUrl }: Secretive): string[] {
-  const inHeaders = Object.entries(headers).flatMap(([name, value]) => (holdsSecret.test(name) ? value : []))
+  const inHeaders = Object.entries(headers).flatMap(([name, value]) => (holdsSecret.test(name) && !isPlainHeader(name) ? value : []))
   return [...secretsOf(auth), ...(issued.get(auth) ?? []), ...inHeaders, ...secretsOfUrl(baseUrl)]
 }
 
