@@ -214,7 +214,7 @@ function historyProbes({ tool_id, mid_system, user_after_tool, alternate }: Fami
   if (tool_id) {
     const { pattern, length, max_length } = tool_id
     const max = length ?? max_length
-    const inside = textInside({ pattern, max: max ?? 40 })
+    const inside = textInside({ ...(pattern && { pattern }), max: max ?? 40 })
     const outside = max === undefined ? 'a b|c' : `b${'a'.repeat(max)}`
     const has = (id: string) => (seen: Seen) => textsIn(seen.body).includes(id)
     probes.push({
