@@ -248,7 +248,7 @@ describe('the fields that a provider cannot take', () => {
 
   test('is reasoning of earlier turns where it would be refused', async () => {
     const messages: Message[] = [user, { role: 'assistant', parts: [{ type: 'reasoning', text: 'Hm.' }] }, user]
-    for (const slug of ['openai', 'groq', 'xai', 'cerebras'])
+    for (const slug of ['openai', 'groq', 'xai'])
       expect(await losses(slug, 'm', { messages })).toEqual(['parts.reasoning'])
     for (const slug of ['deepseek', 'mistral', 'openrouter', 'fireworks', 'together', 'vllm'])
       expect(await losses(slug, 'm', { messages })).toEqual([])

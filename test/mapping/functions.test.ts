@@ -280,6 +280,9 @@ describe('$reasoningEffort and $nearestEffort', () => {
     ['xhigh', ['max'], 'max'],
     ['high', ['low'], 'low'],
     ['high', [], 'high'],
+    ['low', ['none', 'default'], 'default'],
+    ['none', ['none', 'default'], 'none'],
+    ['low', ['none', 'default', 'low'], 'low'],
     ['turbo', ['low'], 'turbo'],
     [undefined, ['low'], undefined],
   ])('nearest to %j of %j', async (effort, levels, nearest) => {

@@ -35,13 +35,15 @@ export function reasoningBudget(reasoning?: unknown, limit = 0): number | undefi
 
 /**
  * The level nearest to an effort among those that a model takes, in any order: the next one above, but for efforts
- * above `high` the next one below. Without levels the effort itself.
+ * above `high` the next one below. The level `default` is any effort where no other has a name. Without levels the effort itself.
  */
 export function nearestEffort(effort?: string, levels: readonly unknown[] = []): string | undefined {
-  const wish = efforts.indexOf(effort ?? '')
+  const rank = efforts.indexOf(effort ?? '')
   const taken = efforts.filter((level) => levels.includes(level))
-  if (wish === -1 || taken.length === 0) return effort
-  const above = taken.find((level) => efforts.indexOf(level) >= wish)
-  const below = taken.findLast((level) => efforts.indexOf(level) <= wish)
-  return wish > efforts.indexOf('high') ? (below ?? above) : (above ?? below)
+  if (rank === -1) return effort
+  if (levels.includes('default') && rank > 0 && taken.every((level) => level === 'none')) return 'default'
+  if (taken.length === 0) return effort
+  const above = taken.find((level) => efforts.indexOf(level) >= rank)
+  const below = taken.findLast((level) => efforts.indexOf(level) <= rank)
+  return rank > efforts.indexOf('high') ? (below ?? above) : (above ?? below)
 }
