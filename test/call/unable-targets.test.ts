@@ -21,7 +21,7 @@ function target(slug: string, entry: Partial<ModelEntry> | undefined, format: Fo
     named: () => false,
   }
   const endpoint = { request: { support }, unsupported: losses.map((field) => ({ field })) }
-  const provider = { slug, ...(sameAs && { sameAs }), chat: endpoint } as unknown as Provider
+  const provider = { slug, ...(sameAs && { sameAs }), chat: endpoint, traits: [] } as unknown as Provider
   return { provider, model: 'm', ...(entry && { entry: { api: 'chat', ...entry } }) }
 }
 
