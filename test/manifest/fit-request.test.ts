@@ -13,7 +13,7 @@ function request(members: Partial<NeutralRequest>): NeutralRequest {
   return { model: 'm', messages: [hi], origin: { api: 'chat', body: {} }, ...members }
 }
 
-function fit(
+function fitted(
   members: Partial<NeutralRequest>,
   {
     limits = {},
@@ -59,7 +59,7 @@ describe('a name over the limit', () => {
 
   test('is another one everywhere: tools, choice, calls and results', () => {
     const name = 'x'.repeat(30)
-    const { request: made, names } = fit(
+    const { request: made, names } = fitted(
       {
         tools: [{ kind: 'function', name }],
         tool_choice: { name },
@@ -92,14 +92,14 @@ describe('what is over a limit', () => {
       ['reasoning.budget'],
     ],
   ])('%j under %j becomes %j, named', (members, limits, expected, lost) => {
-    const fitted = fit(members, { limits })
-    for (const [name, value] of Object.entries(expected)) expect(fitted.request[name as 'user']).toEqual(value)
-    expect(fitted.lost).toEqual(lost)
-    expect([...fitted.changed]).toEqual(Object.keys(expected))
+    const result = fitted(members, { limits })
+    for (const [name, value] of Object.entries(expected)) expect(result.request[name as 'user']).toEqual(value)
+    expect(result.lost).toEqual(lost)
+    expect([...result.changed]).toEqual(Object.keys(expected))
   })
 
   test('a user becomes a digest of fixed length, unnamed, since nothing is lost by it', () => {
-    const { request: made, lost } = fit(
+    const { request: made, lost } = fitted(
       { user: '{"device_id":"…"}' },
       { limits: { user: { pattern: /^[\w-]+$/, max: 64 } } },
     )
@@ -109,14 +109,14 @@ describe('what is over a limit', () => {
 
   test('more tools or images than are taken are refused with the number', () => {
     const tools = ['a', 'b'].map((name) => ({ kind: 'function' as const, name }))
-    expect(() => fit({ tools }, { limits: { tools: { count: 1 } } })).toThrow('takes at most 1 tools, not 2')
+    expect(() => fitted({ tools }, { limits: { tools: { count: 1 } } })).toThrow('takes at most 1 tools, not 2')
     const images = request({ messages: [{ role: 'user', parts: [{ type: 'image', url: 'https://a/b.png' }] }] })
     expect(excessOf(images, { images: { count: 0 } })).toMatchObject({ field: 'parts.image' })
   })
 
   test('the only tool is demanded by its name or in general', () => {
     const tools = [{ kind: 'function' as const, name: 'f' }]
-    const { request: made, lost } = fit(
+    const { request: made, lost } = fitted(
       { tools, tool_choice: { name: 'f' } },
       { limits: { tool_choice: ['auto', 'required'] } },
     )
@@ -126,7 +126,10 @@ describe('what is over a limit', () => {
 
 describe('an effort', () => {
   test('becomes the nearest one, named', () => {
-    const { request: made, lost } = fit({ reasoning: { effort: 'minimal' } }, { traits: { efforts: ['low', 'high'] } })
+    const { request: made, lost } = fitted(
+      { reasoning: { effort: 'minimal' } },
+      { traits: { efforts: ['low', 'high'] } },
+    )
     expect([made.reasoning, lost]).toEqual([{ effort: 'low' }, ['reasoning.effort']])
   })
 
@@ -139,8 +142,8 @@ describe('an effort', () => {
     [{ effort: 'none' }, { thinking: 'adaptive', thinking_off: 'disabled' }, false],
     [{ budget: 2000 }, {}, false],
   ] as const)('%j for %j is written anew in an edited body: %j', (reasoning, traits, expected) => {
-    expect(fit({ reasoning }, { traits }).changed.has('reasoning')).toBe(expected)
-    expect(fit({ reasoning }, { traits, edited: false }).changed.has('reasoning')).toBe(false)
+    expect(fitted({ reasoning }, { traits }).changed.has('reasoning')).toBe(expected)
+    expect(fitted({ reasoning }, { traits, edited: false }).changed.has('reasoning')).toBe(false)
   })
 })
 
@@ -255,7 +258,7 @@ describe('a schema', () => {
   test('that cannot be strict is sent without, named', () => {
     const parameters = { type: 'object', properties: { a: {} } }
     const tools = [{ kind: 'function' as const, name: 'f', strict: true, parameters }]
-    const { request: made, lost } = fit({ tools }, { limits: { tool_schema: { strict: { all_required: true } } } })
+    const { request: made, lost } = fitted({ tools }, { limits: { tool_schema: { strict: { all_required: true } } } })
     expect([made.tools, lost]).toEqual([[{ ...tools[0], strict: false }], ['tools.strict']])
   })
 })
@@ -268,7 +271,7 @@ describe('a conversation', () => {
   }
   const instruction: Message = { role: 'system', parts: [{ type: 'text', text: 'Be brief.' }] }
   const edit = (messages: Message[], history: HistoryRules, more: Partial<NeutralRequest> = {}) =>
-    fit({ messages, ...more }, { history })
+    fitted({ messages, ...more }, { history })
 
   test('whose instructions stand in the middle has them at the head', () => {
     const { request: made, changed } = edit([hi, instruction, hi], { mid_system: 'head' })

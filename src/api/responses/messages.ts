@@ -119,6 +119,7 @@ const readers: { readonly [type: string]: ItemReader } = {
   function_call_output: readOutput,
   custom_tool_call_output: readOutput,
   reasoning: readReasoning,
+  agent_message: readAgentMessage,
   // Read with the tools of the body.
   additional_tools: () => {},
   web_search_call: (item, _path, turns) => turns.assistant(readSearch(item)),
@@ -161,6 +162,23 @@ function readMessage(item: JsonObject, path: string, turns: Turns): void {
   if (role === 'assistant') turns.assistant(...parts)
   else turns.add(role === 'user' ? 'user' : 'system', parts)
 }
+
+/**
+ * Reads what one agent of the client says to another: the task of a sub-agent, or its result. Clients write the text under
+ * `encrypted_content` where the model did not encrypt it.
+ */
+function readAgentMessage(item: JsonObject, _path: string, turns: Turns): void {
+  const content = Array.isArray(item.content) ? item.content : []
+  const parts = content.flatMap((part): Part[] => {
+    const said = isObject(part) ? (part.text ?? part.encrypted_content) : undefined
+    return typeof said === 'string' && said !== '' && !sealed.test(said) ? [{ type: 'text', text: said }] : []
+  })
+  if (parts.length > 0) turns.add('user', parts)
+  else turns.assistant({ type: 'opaque', body: item })
+}
+
+/** The beginning of what OpenAI's models encrypt. */
+const sealed = /^gAAAA[\w-]+/
 
 function readCall(item: JsonObject, path: string, names: FunctionNames): ToolCallPart {
   const kind = item.type === 'custom_tool_call' ? 'custom' : 'function'

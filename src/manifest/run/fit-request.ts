@@ -217,7 +217,8 @@ function fittedTool(tool: Tool, limit: SchemaLimit): FittedTool {
 
 /** Tools that are all strict or all loose, where a provider takes no others. */
 function uniform(fitted: FittedTool[], { strict }: SchemaLimit): FittedTool[] {
-  if (!strict || !strict.uniform) return fitted
+  const mustAgree = typeof strict === 'object' && strict.uniform === true
+  if (!mustAgree) return fitted
   const strictOnes = fitted.filter(({ tool }) => isStrict(tool)).length
   if (strictOnes === 0 || strictOnes === fitted.length) return fitted
   return fitted.map((one) => {

@@ -129,7 +129,9 @@ function base64Forms(bytes: Buffer): string[] {
 const holdsSecret = /auth|key|token|secret|password|credential|cookie/i
 
 function allSecrets({ auth, headers, baseUrl }: Secretive): string[] {
-  const inHeaders = Object.entries(headers).flatMap(([name, value]) => (holdsSecret.test(name) && !isPlainHeader(name) ? value : []))
+  const inHeaders = Object.entries(headers).flatMap(([name, value]) =>
+    holdsSecret.test(name) && !isPlainHeader(name) ? value : [],
+  )
   return [...secretsOf(auth), ...(issued.get(auth) ?? []), ...inHeaders, ...secretsOfUrl(baseUrl)]
 }
 

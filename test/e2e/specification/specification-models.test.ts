@@ -333,7 +333,7 @@ describe('Lists', () => {
       'openai/text-embedding-3-small',
       { ...{ dimensions: 1_536, dimensions_free: true, max_inputs: 2_048 }, input_price: 0.02e-6, output_price: 0 },
     ],
-    ['image', 'openai/gpt-image-1', { qualities: ['low', 'medium', 'high', 'auto'], input_price: 5e-6 }],
+    ['image', 'openai/gpt-image-1.5', { qualities: ['low', 'medium', 'high', 'auto'], input_price: 5e-6 }],
     ['image', 'google/imagen-4.0-generate-001', { other_prices: { per_image: 0.04 }, pricing: [] }],
     ['image', 'xai/grok-imagine-image-2.0', { image_prices: { 'low 1k': 0.04 }, sizes: ['1k', '2k'] }],
     [
@@ -349,7 +349,6 @@ describe('Lists', () => {
     ['speech', 'openai/tts-1', { other_prices: { per_character: 15e-6 }, max_characters: 4_096, pricing: [] }],
     ['rerank', 'cohere/rerank-v3.5', { other_prices: { per_query: 0.002 }, max_inputs: 1_000 }],
     ['moderation', 'openai/omni-moderation-latest', { input_price: 0, output_price: 0 }],
-    ['completion', 'openai/gpt-3.5-turbo-instruct', { input_price: 1.5e-6, output_price: 2e-6 }],
   ]
   test.each(shown)('1.21: /v1/models/%s shows what matters of %s', async (path, id, facts) => {
     const entry = (await list(path)).data.find((one: Body) => one.id === id)
