@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../core/json.ts'
-import type { CacheHint, MediaPart, Part } from '../core/parts.ts'
-import { type ClientTool, isProviderTool, type NeutralRequest } from '../core/request.ts'
+import type { CacheHint, MediaPart, NativeItem, Part } from '../core/parts.ts'
+import { type ClientTool, isProviderTool, type NeutralRequest, type ProviderTool } from '../core/request.ts'
 import { audioFormatOf } from '../media/audio-format.ts'
 import { wavRate } from '../media/wav.ts'
 
@@ -50,16 +50,31 @@ function walk(size: Walk, request: NeutralRequest): number {
   for (const tool of tools ?? []) {
     takeHint(size, tool.cache)
     size.bytes += bytesPerNode
-    if (!isProviderTool(tool)) takeTool(size, tool)
-    else if (tool.functions) for (const one of tool.functions) takeTool(size, one)
-    else takeJson(size, tool.definition)
+    if (isProviderTool(tool)) takeProviderTool(size, tool)
+    else takeTool(size, tool)
   }
   if (format?.type === 'json_schema') takeJson(size, format.schema)
   if (extensions) takeJson(size, extensions)
   if (cache?.options || cache?.retention) takeHint(size, lifetimeOf(cache))
   const tokens = tokensIn(size)
+  size.bytes += inlinedBytes(request)
   takeRemaining(size, request)
   return tokens
+}
+
+/** A provider of the client's API gets the definition, every other one the functions in its place: the longer of both counts. */
+function takeProviderTool(size: Walk, { definition, functions }: ProviderTool): void {
+  if (functions && lengthOf(functions) >= lengthOf(definition)) for (const one of functions) takeTool(size, one)
+  else takeJson(size, definition)
+}
+
+/** A call or result in the client's own form goes to a provider of that API as it is. */
+function takesNative(native: NativeItem | undefined, other: Json): native is NativeItem {
+  return native !== undefined && lengthOf(native.body) > lengthOf(other)
+}
+
+function lengthOf(value: unknown): number {
+  return JSON.stringify(value)?.length ?? 0
 }
 
 function takeTool(size: Walk, { name, description, parameters, format }: ClientTool): void {
@@ -67,6 +82,13 @@ function takeTool(size: Walk, { name, description, parameters, format }: ClientT
   takeText(size, description)
   takeJson(size, parameters)
   takeJson(size, format)
+}
+
+/** Bytes that definitions add where a provider takes no references beside which something stands. */
+function inlinedBytes({ tools = [], response_format: format }: NeutralRequest): number {
+  const schemas = tools.flatMap((tool) => ('parameters' in tool && tool.parameters ? [tool.parameters] : []))
+  if (format?.type === 'json_schema' && format.schema) schemas.push(format.schema)
+  return schemas.some((schema) => JSON.stringify(schema).includes('"$ref"')) ? maxInlinedBytes : 0
 }
 
 /** Adds what is too small or too rare to be estimated, but may become a part of the prompt. */
@@ -103,6 +125,9 @@ const base64PerToken = { text: 5, other: 64 }
 /** The markup of a message: its role and end. Characters. */
 const charactersPerTurn = 16
 
+/** As many bytes of definitions as are put in the places of references in a request. */
+const maxInlinedBytes = 16_384
+
 /** Bytes that a provider may write around a message, a part or a tool. */
 const bytesPerNode = 32
 
@@ -138,10 +163,13 @@ function takeParts(size: Walk, parts: readonly Part[]): void {
         break
       case 'tool_call':
         takeText(size, part.name)
-        takeText(size, part.arguments)
+        if (takesNative(part.native, part.arguments)) takeJson(size, part.native.body)
+        else takeText(size, part.arguments)
         break
       case 'tool_result':
-        takeParts(size, part.parts)
+        // Media count as such; the client's own form says the same of them.
+        if (part.parts.every(isText) && takesNative(part.native, textsOf(part.parts))) takeJson(size, part.native.body)
+        else takeParts(size, part.parts)
         break
       case 'search':
         takeJson(size, part.results)
@@ -153,6 +181,14 @@ function takeParts(size: Walk, parts: readonly Part[]): void {
         takeMedium(size, part)
     }
   }
+}
+
+function isText({ type }: Part): boolean {
+  return type === 'text'
+}
+
+function textsOf(parts: readonly Part[]): string {
+  return parts.map((part) => (part.type === 'text' ? part.text : '')).join('')
 }
 
 function takeMedium(size: Walk, part: MediaPart): void {

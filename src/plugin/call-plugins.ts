@@ -9,6 +9,7 @@ import { WrongResult } from './members.ts'
 import { PluginRecords } from './records.ts'
 import { replyResult, requestResult, sentHeaders, targetsResult } from './results.ts'
 import { type HookName, type HookRun, RunningPlugin } from './running.ts'
+import { withoutStaleForms } from './stale-forms.ts'
 
 /** Services that the plugins of a router share, from snapshot to snapshot. */
 export type PluginServices = { faults: PluginFaults; records: PluginRecords }
@@ -86,7 +87,7 @@ export class CallPlugins {
           return true
         }
         Object.assign(this.headers, headers)
-        if (request) turns.given = freezeData(request)
+        if (request) turns.given = freezeData(withoutStaleForms(request, turns.given))
         return false
       },
     }

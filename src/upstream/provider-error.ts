@@ -111,7 +111,7 @@ type ErrorFacts = { status: number; codes: readonly string[]; message: string; i
 function classify(provider: Provider, { status, codes, message, isEmpty }: ErrorFacts): ErrorCode {
   const { errors } = provider
   const byStatus = (isEmpty ? errors[`${status} empty`] : undefined) ?? errors[String(status)]
-  const named = namedCode(provider, codes, message) ?? byStatus
+  const named = namedCode(provider, { codes, message, status }) ?? byStatus
   // Some servers report what their templates refuse as a failure of their own.
   if (!named && status >= 400 && rejectionIn(provider, message)) return 'invalid_request'
   const code = named ?? (isModelGone(status, codes, message) ? 'model_not_found' : codeByStatus(status))
@@ -142,17 +142,27 @@ const concernsOthers =
 const overloadStatuses: ReadonlySet<number> = new Set([503, 529])
 
 /** Finds the code by the manifest's table, a code before a message, unless the code gives no reason. */
-function namedCode({ errors }: Provider, codes: readonly string[], message: string): ErrorCode | undefined {
+function namedCode({ errors }: Provider, { codes, message, status }: ErrorFacts): ErrorCode | undefined {
   const named = codes.filter((code) => !isStatus.test(code)).map((code) => errors[code])
   const byCode = named.find((code) => code !== undefined)
   if (byCode && !vagueCodes.has(byCode)) return byCode
   const text = message.toLowerCase()
-  const own = withoutQuotes(text)
+  const own = ownWords(text, status)
   const phrase = Object.keys(errors).find((key) => {
     if (!key.includes(' ')) return false
     return (closing.has(errors[key] as ErrorCode) ? own : text).includes(key.toLowerCase())
   })
   return phrase === undefined ? byCode : errors[phrase]
+}
+
+/**
+ * Returns the words of a message that cannot be the caller's. Where the status says that the request is at fault, providers repeat parts of
+ * it: all that is between the first quote and the last, and what follows a colon.
+ */
+function ownWords(message: string, status: number): string {
+  if (status !== 400 && status !== 422) return withoutQuotes(message)
+  const [before = ''] = message.replace(/["'`“](?:.*["'`”]|(?=[^"'`”]*$).*)/s, '').split(/:\s/)
+  return before
 }
 
 const isStatus = /^\d{3}$/

@@ -57,6 +57,24 @@ describe('a name over the limit', () => {
     expect(shortName('1st', { pattern: /^[a-zA-Z_][a-zA-Z0-9_]*$/, max: 64 })).toMatch(/^t_1st/)
   })
 
+  test('never is that of another tool', () => {
+    const [long] = ['x'.repeat(30)]
+    const made = shortName(long as string, limit)
+    const { request: named, names } = fitted(
+      {
+        tools: [
+          { kind: 'function', name: long as string },
+          { kind: 'function', name: made },
+        ],
+      },
+      { limits: { tool_name: limit } },
+    )
+    const sent = named.tools?.map((tool) => ('name' in tool ? tool.name : '')) ?? []
+    expect(new Set(sent).size).toBe(2)
+    expect(sent[1]).toBe(made)
+    expect(names.get(sent[0] ?? '')).toBe(long)
+  })
+
   test('is another one everywhere: tools, choice, calls and results', () => {
     const name = 'x'.repeat(30)
     const { request: made, names } = fitted(
@@ -188,6 +206,41 @@ describe('a schema', () => {
     )
     const { user, system } = process.cpuUsage(begun)
     expect((user + system) / 1000).toBeLessThan(1_000)
+  })
+
+  test('is fitted in bounded time and size, whatever its names and references', () => {
+    const names = Array.from({ length: 60_000 }, (_, index) => `n${index}`)
+    const properties = Object.fromEntries(names.slice(0, 4_000).map((name) => [name, { type: 'string' }]))
+    const definition = { type: 'string', description: 'x'.repeat(9_000) }
+    const many = Object.fromEntries(names.slice(0, 500).map((name) => [name, { $ref: '#/$defs/a', title: name }]))
+    const begun = process.cpuUsage()
+    fitSchema({ anyOf: [{ required: names }, { required: names.toReversed() }] }, { root_union: false })
+    canBeStrict({ type: 'object', properties, required: names.toReversed() }, { strict: { all_required: true } })
+    fitSchema(
+      { allOf: names.slice(0, 20_000).map((name) => ({ properties: { [name]: {} }, required: [name] })) },
+      { all_of: false },
+    )
+    const { schema } = fitSchema(
+      { type: 'object', $defs: { a: definition }, properties: many },
+      { ref_siblings: false },
+    )
+    const { user, system } = process.cpuUsage(begun)
+    expect((user + system) / 1_000).toBeLessThan(3_000)
+    expect(JSON.stringify(schema).length).toBeLessThan(120_000)
+  })
+
+  test('with names of any kind keeps them', () => {
+    const odd = JSON.parse(
+      '{"type":"object","anyOf":[{"properties":{"__proto__":{"type":"string"},"constructor":{}}}]}',
+    )
+    const { properties } = fitSchema(odd, { root_union: false }).schema
+    expect(Object.keys(properties as JsonObject).toSorted()).toEqual(['__proto__', 'constructor'])
+    const ref = {
+      type: 'object',
+      $defs: { '100%': { type: 'string' } },
+      properties: { a: { $ref: '#/$defs/100%', title: 'x' } },
+    }
+    expect(fitSchema(ref, { ref_siblings: false }).schema.properties).toEqual({ a: { type: 'string', title: 'x' } })
   })
 
   test('with a type everywhere has none beside alternatives', () => {

@@ -56,10 +56,14 @@ export function readRequest(body: unknown): NeutralRequest {
       reasoning: readReasoning(body.reasoning),
       cache: readPromptCache(body),
       extensions: Object.keys(unknown).length > 0 ? unknown : undefined,
-      unread: unreadMembers(body, knownMembers),
+      unread: withUnread(unreadMembers(body, knownMembers), offered.unread),
     }),
     origin: { api: 'responses', body },
   }
+}
+
+function withUnread(members: readonly string[] | undefined, others: readonly string[]): readonly string[] | undefined {
+  return others.length === 0 ? members : [...(members ?? []), ...others]
 }
 
 /** Fields with the same name and form in the neutral request. */

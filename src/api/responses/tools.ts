@@ -25,21 +25,30 @@ import { FunctionNames } from './function-names.ts'
 import { joinedName, nativeTool } from './native-tools.ts'
 
 /** The tools of a body, and the names of those that are offered as functions. */
-export type OfferedTools = { fields: Partial<NeutralRequest>; names: FunctionNames }
+export type OfferedTools = {
+  fields: Partial<NeutralRequest>
+  names: FunctionNames
+  /** Paths of tools that only an edited body keeps: they are offered already. */
+  unread: string[]
+}
 
 /** Tools, those among the input items included, the tool choice and web search. Throws RouterError 400. */
 export function readTools(body: JsonObject): OfferedTools {
   const { tools: given, web_search } = readToolList(body.tools, toolReader)
   const names = new FunctionNames(given)
-  const later = laterTools(body.input).filter((tool) => isProviderTool(tool) || names.take(tool.name))
-  const tools = [...given, ...later].flatMap((tool) => names.assign(tool))
+  const later = laterTools(body.input)
+  const fresh = later.filter((tool) => isProviderTool(tool) || names.take(tool.name))
+  const offered = [...given, ...fresh]
+  const assigned = offered.map((tool) => names.assign(tool))
+  const tools = assigned.flat()
+  const isRepeated = fresh.length < later.length || assigned.some((made) => made.length === 0)
   const fields = defined({
     tools: tools.length > 0 ? tools : undefined,
     web_search,
     tool_choice: optional(body.tool_choice, 'tool_choice', (value, path) => readChoice(value, path, names)),
     parallel_tool_calls: optional(body.parallel_tool_calls, 'parallel_tool_calls', flag),
   })
-  return { fields, names }
+  return { fields, names, unread: isRepeated ? ['tools'] : [] }
 }
 
 /** Tools that come with an item of the input: those that were added during the conversation, or that a search found. */

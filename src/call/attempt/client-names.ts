@@ -1,4 +1,5 @@
 import type { ProviderEvent } from '../../core/events.ts'
+import { isObject, type JsonObject } from '../../core/json.ts'
 import type { Part } from '../../core/parts.ts'
 import type { Reply } from '../../core/reply.ts'
 import type { ClientNames } from '../../manifest/run/fit-names.ts'
@@ -15,6 +16,16 @@ export function withClientNames(answer: ProviderAnswer, names: ClientNames | und
     reply: renamedReply(reply, names),
     ...(whole && { whole: () => renamedReply(whole(), names) }),
   }
+}
+
+/** A body of the Responses API in whose calls tools have the client's names again. */
+export function withClientNamesIn(body: JsonObject, names: ClientNames | undefined): JsonObject {
+  if (!names || !Array.isArray(body.output)) return body
+  const output = body.output.map((item) => {
+    const name = isObject(item) && typeof item.name === 'string' ? names.get(item.name) : undefined
+    return isObject(item) && name !== undefined ? { ...item, name } : item
+  })
+  return { ...body, output }
 }
 
 function renamedReply(reply: Reply, names: ClientNames): Reply {

@@ -2,6 +2,7 @@ import type { ClientApi, EditFacts } from '../../api/client-api.ts'
 import { droppedChoice } from '../../api/remove-fields.ts'
 import { type Replacement, withReplacedFields } from '../../api/replace-fields.ts'
 import { isObject, type JsonObject } from '../../core/json.ts'
+import type { NeutralRequest } from '../../core/request.ts'
 import type { ClientNames } from '../../manifest/run/fit-names.ts'
 import type { Field, Fitting } from '../../manifest/run/fit-request.ts'
 import { takesPart } from '../../manifest/run/inferred-support.ts'
@@ -128,7 +129,7 @@ function writtenRequest(
   const { provider } = target
   const known = distinctNames(words ? [...losses, ...words.dropped] : losses)
   const body = turn.bodyFor(provider)
-  const said = continues(body) ? call.clientApi.read(body) : request
+  const said = continues(body) ? withLength(call.clientApi.read(body), length) : request
   const fitting = fitEdited(provider, said, { dropped: known, target })
   const asked = {
     body,
@@ -146,10 +147,22 @@ function writtenRequest(
     andThen(editedRequest(target, call.clientApi, { ...asked, replaced }), ({ body, dropped }) => {
       const lost = turn.lostFor?.(provider) ?? []
       const named = demanding(distinctNames([...dropped, ...lost]), request)
-      return { body, dropped: named, ...(fitting.names.size > 0 && { names: fitting.names }) }
+      const isRenamed = fitting.names.size > 0 || isLegacyRewritten(asked.body, fitting)
+      return { body, dropped: named, ...(isRenamed && { names: fitting.names }) }
     }),
   )
 }
+
+function withLength(request: NeutralRequest, length: number | undefined): NeutralRequest {
+  return length === undefined ? request : { ...request, max_output_tokens: length }
+}
+
+/** Checks whether tools in the former words of an API are sent in the present ones: then the reply is written in the client's. */
+function isLegacyRewritten({ functions }: JsonObject, { changed }: Pick<Fitting, 'changed'>): boolean {
+  return functions !== undefined && toolFields.some((field) => changed.has(field))
+}
+
+const toolFields = ['tools', 'tool_choice', 'messages'] as const satisfies readonly Field[]
 
 /** Checks whether a body continues what the provider has stored: then its own items are all that may be written anew. */
 function continues({ previous_response_id, conversation }: JsonObject): boolean {
@@ -162,7 +175,7 @@ type ReplacedFields = { replacement: Replacement; lost: readonly string[] }
 /** Writes the fields anew that are over a limit of the target: as a translated request has them. */
 async function fittedFields(
   target: Target,
-  { request, media }: TargetedCall,
+  { call, request, media }: TargetedCall,
   { fitting: { changed, lost, request: after }, known }: { fitting: Fitting; known: readonly string[] },
 ): Promise<ReplacedFields> {
   const { provider } = target
@@ -176,12 +189,19 @@ async function fittedFields(
   const fields = new Set(changed)
   // A budget for reasoning and the limit for the reply depend on each other.
   if (fields.has('reasoning')) fields.add('max_output_tokens')
+  // What is said in the former words of an API is said anew as a whole.
+  if (isLegacyRewritten(request.origin.body, { changed })) for (const field of toolFields) fields.add(field)
   const isChanged = (name: string) => {
     const first = name.split('.')[0] as Field | 'parts'
     return fields.has(first === 'parts' ? 'messages' : first)
   }
+  // Members that the neutral form does not have are lost with the fields that hold them.
+  const holding = new Set(
+    [...fields].flatMap((field) => call.clientApi.wireNames(field)).map((name) => name.split('.')[0]),
+  )
+  const unread = (request.unread ?? []).filter((path) => holding.has(path.split('.')[0]))
   const replacement = { fields, made, before: request.tools ?? [], after: after.tools ?? [] }
-  return { replacement, lost: [...lost, ...dropped.filter(isChanged)] }
+  return { replacement, lost: [...lost, ...dropped.filter(isChanged), ...unread.map((path) => `extensions.${path}`)] }
 }
 
 /** Returns a client's body, edited for a provider of the same format, and the neutral names of the dropped fields. */

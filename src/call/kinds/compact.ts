@@ -14,6 +14,7 @@ import { withBilled } from '../../upstream/answer-body.ts'
 import { requestJson } from '../../upstream/provider-answer.ts'
 import { admitOperation, countableTexts, type MostUsed } from '../admission/admission.ts'
 import { translationOf } from '../attempt/choose-translation.ts'
+import { withClientNamesIn } from '../attempt/client-names.ts'
 import { bodyToSend, resending } from '../attempt/provider-call.ts'
 import { comparing } from '../targets/unable-targets.ts'
 import { type ConversationKind, conversationIn, preparedFor, type ReadConversation } from './conversation.ts'
@@ -65,7 +66,8 @@ export function compactKind(clientApi: ClientApi): ConversationKind<Compacted> {
             const path = target.provider.compact?.path ?? ''
             const outgoing = { ...attempt, path, body, forwardedHeaders }
             const answer = await requestJson(target, outgoing, await attempt.client())
-            return { ...(await compactedIn(target, answer.body)), exhaustedMs: answer.exhaustedMs }
+            const compacted = await compactedIn(target, withClientNamesIn(answer.body, translation.names))
+            return { ...compacted, exhaustedMs: answer.exhaustedMs }
           }),
         reportedModel: ({ body: { model } }) => (typeof model === 'string' ? model : undefined),
         measure,

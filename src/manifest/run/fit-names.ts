@@ -34,10 +34,14 @@ export function withShortNames(
 ): { request: NeutralRequest; names: ClientNames } | undefined {
   const short = new Map<string, string>()
   const clientNames = new Map<string, string>()
+  // A name that fits stays, whoever else would get it.
+  const taken = new Set(namesIn(request).filter((name) => fits(name, limit)))
   const rename = (name: string): string => {
     const known = short.get(name)
     if (known !== undefined) return known
-    const made = shortName(name, limit)
+    let made = shortName(name, limit)
+    for (let count = 2; made !== name && taken.has(made); count++) made = shortName(`${name} ${count}`, limit)
+    taken.add(made)
     short.set(name, made)
     if (made !== name) clientNames.set(made, name)
     return made
@@ -53,6 +57,13 @@ export function withShortNames(
 }
 
 type Rename = (name: string) => string
+
+function namesIn({ tools = [], messages }: NeutralRequest): string[] {
+  const called = messages.flatMap(({ parts }) =>
+    parts.flatMap((part) => ('name' in part && part.name ? [part.name] : [])),
+  )
+  return [...tools.flatMap((tool) => (isProviderTool(tool) ? [] : [tool.name])), ...called]
+}
 
 function renamedTool(tool: Tool, rename: Rename): Tool {
   if (isProviderTool(tool)) return tool

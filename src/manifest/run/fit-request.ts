@@ -2,10 +2,11 @@ import { RouterError } from '../../core/errors.ts'
 import type { Json, JsonObject } from '../../core/json.ts'
 import { isProviderTool, type NeutralRequest, type Tool, type ToolChoice } from '../../core/request.ts'
 import { nearestEffort } from '../../mapping/functions/reasoning-effort.ts'
-import type { ChoiceForm, FamilyRules, Limits, NumberLimit } from '../limits.ts'
+import type { ChoiceForm, FamilyRules, Limits, NumberLimit, TextLimit } from '../limits.ts'
+import { areAlike, isPaired } from './compare-history.ts'
 import { type ClientNames, digest, fits, shortName, withShortNames } from './fit-names.ts'
-import { canBeStrict, fitSchema, type SchemaLimit } from './fit-schema.ts'
-import { areAlike, isPaired, repairHistory } from './repair-history.ts'
+import { canBeStrict, fitSchema, maxInlined, type Room, type SchemaLimit } from './fit-schema.ts'
+import { repairHistory } from './repair-history.ts'
 
 /** A field of the neutral request. */
 export type Field = keyof NeutralRequest
@@ -104,10 +105,13 @@ function fitTexts(fit: Fit, limits: Limits): void {
     else fit.put(name, digest(text, limit))
   }
   const { cache_key, schema_name } = limits
-  if (cache_key && cache?.key !== undefined && !fits(cache.key, cache_key))
-    fit.put('cache', { ...cache, key: digest(cache.key, cache_key) })
+  if (cache_key && cache?.key !== undefined && !fits(cache.key, cache_key)) fit.put('cache', withKey(cache, cache_key))
   if (schema_name && response_format?.type === 'json_schema' && !fits(response_format.name, schema_name))
     fit.put('response_format', { ...response_format, name: shortName(response_format.name, schema_name) })
+}
+
+function withKey({ key = '', ...others }: NonNullable<NeutralRequest['cache']>, limit: TextLimit) {
+  return limit.drop ? others : { ...others, key: digest(key, limit) }
 }
 
 function fitLists(fit: Fit, { stop, metadata }: Limits): void {
@@ -142,13 +146,17 @@ function fitNumbers(fit: Fit, limits: Limits): void {
   const { reasoning, logprobs } = request
   if (limits.reasoning_budget && reasoning?.budget !== undefined && reasoning.budget > 0) {
     const budget = within(reasoning.budget, limits.reasoning_budget)
-    if (budget !== reasoning.budget)
-      fit.put('reasoning', { ...reasoning, ...(budget && { budget }) }, 'reasoning.budget')
+    if (budget !== reasoning.budget) fit.put('reasoning', withBudget(reasoning, budget), 'reasoning.budget')
   }
   if (limits.top_logprobs && logprobs?.top !== undefined) {
     const most = within(logprobs.top, limits.top_logprobs)
     if (most !== logprobs.top) fit.put('logprobs', most === undefined ? {} : { top: most }, 'logprobs.top')
   }
+}
+
+function withBudget(reasoning: NonNullable<NeutralRequest['reasoning']>, budget: number | undefined) {
+  const { budget: _before, ...others } = reasoning
+  return budget === undefined ? others : { ...others, budget }
 }
 
 /** The nearest number that is taken; none where one outside is dropped. */
@@ -181,10 +189,11 @@ function formOf(choice: ToolChoice): ChoiceForm | undefined {
 
 function fitTools(fit: Fit, { tool_schema, answer_schema, strict_tools }: Limits): void {
   const { tools, response_format: format } = fit.request
+  const room = { left: maxInlined }
   const areTooStrict = strict_tools && tools && tools.filter(isStrict).length > strict_tools.count
   if (tools && (tool_schema || areTooStrict)) {
     const limit = areTooStrict ? { ...tool_schema, strict: false as const } : (tool_schema ?? {})
-    const each = tools.map((tool) => fittedTool(tool, limit))
+    const each = tools.map((tool) => fittedTool(tool, limit, room))
     const fitted = uniform(each, limit)
     if (fitted.some(({ tool }, index) => tool !== tools[index])) {
       const lost = new Set(fitted.flatMap((one) => one.lost))
@@ -196,7 +205,7 @@ function fitTools(fit: Fit, { tool_schema, answer_schema, strict_tools }: Limits
     }
   }
   if (answer_schema && format?.type === 'json_schema' && format.schema) {
-    const { schema, lost } = fitSchema(format.schema, answer_schema)
+    const { schema, lost } = fitSchema(format.schema, answer_schema, room)
     const isLoose = format.strict === true && !canBeStrict(schema, answer_schema)
     if (schema === format.schema && !isLoose) return
     const names = [...(lost ? ['response_format.schema'] : []), ...(isLoose ? ['response_format.strict'] : [])]
@@ -206,9 +215,9 @@ function fitTools(fit: Fit, { tool_schema, answer_schema, strict_tools }: Limits
 
 type FittedTool = { tool: Tool; lost: string[] }
 
-function fittedTool(tool: Tool, limit: SchemaLimit): FittedTool {
+function fittedTool(tool: Tool, limit: SchemaLimit, room: Room): FittedTool {
   if (isProviderTool(tool) || !tool.parameters) return { tool, lost: [] }
-  const { schema, lost } = fitSchema(tool.parameters as JsonObject, limit)
+  const { schema, lost } = fitSchema(tool.parameters as JsonObject, limit, room)
   const isLoose = tool.strict === true && !canBeStrict(schema, limit)
   if (schema === tool.parameters && !isLoose) return { tool, lost: [] }
   const names = [...(lost ? ['tools.parameters'] : []), ...(isLoose ? ['tools.strict'] : [])]
@@ -312,7 +321,8 @@ function fitHistory(fit: Fit, { history, editedHistory }: FamilyRules, { traits,
   const continues = (request.origin.body.previous_response_id ?? request.origin.body.conversation ?? null) !== null
   const hasPairs = continues || isPaired(request.messages)
   const rules = hasPairs ? { ...editedHistory, pair_tools: false, results_first: false } : editedHistory
-  const { messages, system } = repairHistory(request, rules)
+  const { messages, system, tools } = repairHistory(request, rules)
+  if (tools !== request.tools) fit.put('tools', tools)
   const isMerged = rules.alternate === true && messages.length !== request.messages.length
   if (isMerged || !areAlike(request.messages, messages)) fit.put('messages', messages)
   const isSplit = rules.mid_system === 'head' && (request.system?.length ?? 0) > 1

@@ -39,15 +39,19 @@ export type SchemaLimit = {
 /** A schema that the provider takes; `lost` where it is less strict than the given one. */
 export type Fitted = { schema: JsonObject; lost: boolean }
 
-/** Bounds of the work for one schema: clients write them. */
+/** Bound of the work for one schema: clients write them. */
 const maxDepth = 100
-const maxInlined = 5_000
+/** Characters that definitions in the places of references may add to a request. Prompts are bounded with room for as much. */
+export const maxInlined = 16_384
 
-type Work = { limit: SchemaLimit; root: JsonObject; lost: boolean; inlined: number }
+type Work = { limit: SchemaLimit; root: JsonObject; lost: boolean; room: Room; lengths: Map<JsonObject, number> }
+
+/** Characters that definitions may still add: all schemas of a request share them. */
+export type Room = { left: number }
 
 /** Returns a schema as a provider takes it; the same object when nothing has to change. */
-export function fitSchema(schema: JsonObject, limit: SchemaLimit): Fitted {
-  const work: Work = { limit, root: schema, lost: false, inlined: 0 }
+export function fitSchema(schema: JsonObject, limit: SchemaLimit, room: Room = { left: maxInlined }): Fitted {
+  const work: Work = { limit, root: schema, lost: false, room, lengths: new Map() }
   const plain = limit.root_union === false ? withoutRootUnion(schema, work) : schema
   return { schema: fitNode(plain, work, top), lost: work.lost }
 }
@@ -65,7 +69,8 @@ export function canBeStrict(schema: JsonObject, { strict = {} }: SchemaLimit): b
       const names = Object.keys(properties)
       count += names.length
       if (count > max_properties) return false
-      if (all_required && !names.every((name) => Array.isArray(required) && required.includes(name))) return false
+      const needed = new Set(Array.isArray(required) ? required : [])
+      if (all_required && !names.every((name) => needed.has(name))) return false
       if (closed && additionalProperties !== false) return false
     } else if (closed && node.type === 'object' && additionalProperties !== false) return false
     return childrenOf(node).every((child) => holds(child, level + 1))
@@ -136,18 +141,36 @@ function withoutRefSiblings(
   if (work.limit.ref_siblings !== false || typeof ref !== 'string' || Object.keys(others).length === 0) return undefined
   const definition = definitionOf(ref, work.root)
   // A definition that contains itself can only be referred to.
-  const isBare = !definition || refs.includes(ref) || work.inlined++ > maxInlined
+  const isBare = !definition || refs.includes(ref) || !hasRoom(definition, work)
   return { schema: isBare ? { $ref: ref } : { ...definition, ...others }, ref }
+}
+
+/** Takes the room for one more copy of a definition; returns false where there is none left. */
+function hasRoom(definition: JsonObject, work: Work): boolean {
+  const length = work.lengths.get(definition) ?? JSON.stringify(definition).length
+  work.lengths.set(definition, length)
+  if (length > work.room.left) return false
+  work.room.left -= length
+  return true
 }
 
 function definitionOf(ref: string, root: JsonObject): JsonObject | undefined {
   if (!ref.startsWith('#/')) return undefined
   let at: Json | undefined = root
   for (const step of ref.slice(2).split('/')) {
-    const name = decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~')
+    const name = decoded(step).replaceAll('~1', '/').replaceAll('~0', '~')
     at = isObject(at) && Object.hasOwn(at, name) ? at[name] : undefined
   }
   return isObject(at) ? at : undefined
+}
+
+/** A step of a pointer; one that is no encoding stands for itself. */
+function decoded(step: string): string {
+  try {
+    return decodeURIComponent(step)
+  } catch {
+    return step
+  }
 }
 
 /** The schemas of `allOf` and what stands beside it as one; of two values for a keyword the description states the other. */
@@ -160,26 +183,30 @@ function withoutAllOf(
   const members = (allOf as Json[]).filter(isObject).map((member) => {
     const { $ref: ref, ...others } = member
     if (typeof ref !== 'string') return member
-    const definition = refs.includes(ref) || work.inlined++ > maxInlined ? undefined : definitionOf(ref, work.root)
+    const found = refs.includes(ref) ? undefined : definitionOf(ref, work.root)
+    const definition = found && hasRoom(found, work) ? found : undefined
     if (!definition) work.lost = true
     added.push(ref)
     return { ...definition, ...others }
   })
-  const merged: JsonObject = {}
+  const merged: JsonObject = Object.create(null)
+  const properties: JsonObject = Object.create(null)
+  const required = new Set<Json>()
   const others: string[] = []
   for (const member of [...members, own]) {
     for (const [name, value] of Object.entries(member)) {
       const known = merged[name]
-      if (name === 'properties' && isObject(known) && isObject(value)) merged[name] = { ...known, ...value }
-      else if (name === 'required' && Array.isArray(known) && Array.isArray(value))
-        merged[name] = [...new Set([...known, ...value])]
+      if (name === 'properties' && isObject(value)) Object.assign(properties, value)
+      else if (name === 'required' && Array.isArray(value)) for (const one of value) required.add(one)
       else {
         const isOther = known !== undefined && name !== 'description' && JSON.stringify(known) !== JSON.stringify(value)
         if (isOther) others.push(`${name}: ${JSON.stringify(known)}`)
-        merged[name] = value
+        merged[name] = value as Json
       }
     }
   }
+  if (Object.keys(properties).length > 0) merged.properties = properties
+  if (required.size > 0) merged.required = [...required]
   if (others.length === 0) return { schema: merged, added }
   work.lost = true
   return { schema: { ...merged, description: described(merged, others.join(', ')) }, added }
@@ -191,16 +218,18 @@ function withoutRootUnion(schema: JsonObject, work: Work): JsonObject {
   if (unions.length === 0) return schema
   work.lost = true
   const left: JsonObject = { ...schema }
-  const properties: JsonObject = {}
+  const properties: JsonObject = Object.create(null)
   const required = new Set(Array.isArray(schema.required) ? schema.required : [])
   for (const name of unions) {
     const branches = (schema[name] as Json[]).filter(isObject).map((branch) => resolved(branch, schema))
     delete left[name]
     for (const branch of branches) if (isObject(branch.properties)) Object.assign(properties, branch.properties)
-    const demanded = branches.map(({ required: list }) => (Array.isArray(list) ? list : []))
-    const [first = [], ...others] = demanded
+    const demanded = branches.map(({ required: list }) => new Set(Array.isArray(list) ? list : []))
+    const [first = new Set<Json>(), ...others] = demanded
     const common =
-      name === 'allOf' ? demanded.flat() : first.filter((one) => others.every((list) => list.includes(one)))
+      name === 'allOf'
+        ? demanded.flatMap((names) => [...names])
+        : [...first].filter((one) => others.every((names) => names.has(one)))
     for (const one of common) required.add(one)
   }
   const rules = unions.map((name) => `${name}: ${JSON.stringify(schema[name])}`).join(', ')

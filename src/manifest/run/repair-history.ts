@@ -97,50 +97,6 @@ function withoutMedia(result: ToolResultPart): ToolResultPart {
   return { ...result, parts: shown }
 }
 
-/** Checks whether the calls of every turn have their results right after it, and no two calls the same id: nothing has to be paired then. */
-export function isPaired(messages: readonly Message[]): boolean {
-  const known = new Set<string>()
-  const open = new Set<string>()
-  for (const { role, parts } of messages) {
-    if (role === 'assistant' && open.size > 0) return false
-    for (const part of parts) {
-      if (part.type === 'tool_call') {
-        if (known.has(part.id)) return false
-        known.add(part.id)
-        open.add(part.id)
-      } else if (part.type === 'tool_result') {
-        if (!open.delete(part.id)) return false
-      } else if (role !== 'assistant' && open.size > 0) return false
-    }
-  }
-  return open.size === 0
-}
-
-/** Checks whether two conversations have the same content, however their parts are distributed over messages. */
-export function areAlike(a: readonly Message[], b: readonly Message[]): boolean {
-  if (a === b) return true
-  const [one, other] = [flattened(a), flattened(b)]
-  return one.length === other.length && one.every((placed, index) => isSamePart(placed, other[index] as PlacedPart))
-}
-
-type PlacedPart = { role: Message['role']; part: Part }
-
-function flattened(messages: readonly Message[]): PlacedPart[] {
-  return messages.flatMap(({ role, parts }) => parts.map((part) => ({ role, part })))
-}
-
-function isSamePart(a: PlacedPart, b: PlacedPart): boolean {
-  if (a.role !== b.role) return false
-  if (a.part === b.part) return true
-  if (a.part.type !== 'tool_result' || b.part.type !== 'tool_result') return false
-  const [one, other] = [a.part, b.part]
-  return one.id === other.id && (one.parts === other.parts || sameItems(one.parts, other.parts))
-}
-
-function sameItems(a: readonly unknown[], b: readonly unknown[]): boolean {
-  return a.length === b.length && a.every((item, index) => item === b[index])
-}
-
 function asUserNote(message: Message): Message {
   if (message.role !== 'system') return message
   const parts = message.parts.map((part) =>
@@ -217,7 +173,7 @@ function pairTurn(turn: Message, answer: Message[], taken: Taken): Message[] {
   const take = (part: Part): boolean => {
     const call = part.type === 'tool_result' ? calls[open.get(part.id)?.shift() ?? -1] : undefined
     if (!call) return false
-    results.push({ ...(part as ToolResultPart), id: call.id })
+    results.push(withId(part as ToolResultPart, call.id))
     answered.add(call.id)
     return true
   }
@@ -226,8 +182,26 @@ function pairTurn(turn: Message, answer: Message[], taken: Taken): Message[] {
     if (parts.length === message.parts.length) return [withoutOrphans(message)]
     return parts.length === 0 ? [] : [withoutOrphans({ ...message, parts })]
   })
-  for (const call of calls) if (!answered.has(call.id)) results.push(missingResult(call))
-  return results.length === 0 ? [calling, ...rest] : [calling, { role: 'user', parts: results }, ...rest]
+  const missing = calls.filter(({ id }) => !answered.has(id))
+  for (const call of missing) results.push(missingResult(call))
+  // A result that nobody recorded is that of a function: so is its call then.
+  const written = missing.some(({ native }) => native) ? withoutNative(calling, new Set(missing)) : calling
+  return results.length === 0 ? [written, ...rest] : [written, { role: 'user', parts: results }, ...rest]
+}
+
+function withoutNative(message: Message, calls: ReadonlySet<Part>): Message {
+  const bare = (part: Part): Part => {
+    if (part.type !== 'tool_call' || !calls.has(part) || part.native?.kind === 'namespace') return part
+    const { native: _native, ...call } = part
+    return call
+  }
+  return { ...message, parts: message.parts.map(bare) }
+}
+
+/** A call or result with another id, also in the client's own form of it. */
+function withId<P extends ToolCallPart | ToolResultPart>(part: P, id: string): P {
+  const { native } = part
+  return { ...part, id, ...(native && { native: { ...native, body: { ...native.body, call_id: id } } }) }
 }
 
 /** The ids that calls have, each with the last number that was put behind it. */
@@ -239,7 +213,7 @@ function withFreshIds(turn: Message, taken: Taken): Message {
     if (part.type !== 'tool_call') return part
     const id = taken.has(part.id) ? unused(part.id, taken) : part.id
     taken.set(id, taken.get(id) ?? 1)
-    return id === part.id ? part : { ...part, id }
+    return id === part.id ? part : withId(part, id)
   })
   return { ...turn, parts }
 }
@@ -313,7 +287,7 @@ function joined(messages: Message[], when: (earlier: Message) => boolean): Messa
 function renameIds(messages: Message[], rule: NonNullable<HistoryRules['tool_id']>): Message[] {
   const rename = <P extends ToolCallPart | ToolResultPart>(part: P): P => {
     const id = acceptedId(part.id, rule)
-    return id === part.id ? part : { ...part, id }
+    return id === part.id ? part : withId(part, id)
   }
   return mapped(messages, (message) => {
     const parts = mapped(message.parts, (part) =>
