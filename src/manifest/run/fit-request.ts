@@ -24,7 +24,7 @@ export type Fitting = {
 /** Rules that a request is fitted to; `edited` where the client's own JSON is sent, with the changed fields alone written anew. */
 export type FitTo = { rules: FamilyRules; traits: { [name: string]: Json }; edited: boolean }
 
-/** Fits a request to the limits of a provider, which stay as the manifest states them whatever the format of the body. Throws RouterError. */
+/** Fits a request to the limits of a provider, the same ones for edited and translated bodies. Throws RouterError. */
 export function fitRequest(request: NeutralRequest, { rules, traits, edited }: FitTo): Fitting {
   const { limits } = rules
   refuseExcess(request, limits)
@@ -53,7 +53,7 @@ class Fit {
     this.request = request
   }
 
-  /** Puts a value in the place of a field's, or none; `lost` are the names of what is less than the client asked for. */
+  /** Replaces a field, or removes it; `lost` are the names to report. */
   put<Name extends Field>(name: Name, value: NeutralRequest[Name] | undefined, ...lost: string[]): void {
     const { [name]: _before, ...others } = this.request
     this.request = (value === undefined ? others : { ...others, [name]: value }) as NeutralRequest
@@ -264,8 +264,8 @@ function isDemanded(choice: ToolChoice | undefined): boolean {
 const leastWhileThinking = 0.95
 
 /**
- * Leaves out sampling and demands that a family refuses, in an edited body of the Messages API: the mapping of a translated one knows
- * them. 1 is what the numbers are without being sent.
+ * Removes sampling settings and forced tool choices that a Claude family refuses from edited Messages bodies; translated ones get this
+ * from their mapping. 1 is the default of `temperature` and `top_p`.
  */
 function fitFamily(fit: Fit, { sampling, forced_tools }: FitTo['traits']): void {
   const { temperature, top_p, top_k, tool_choice } = fit.request
