@@ -54,7 +54,8 @@ export type ClientApi = {
 
 /**
  * `dropped` are neutral names of what the provider cannot take, `files` what was fetched because it fetches nothing,
- * `textRefusals` whether earlier refusals become text, `textFiles` where files of text do, `length` an output limit in place of the client's own.
+ * `textRefusals` whether earlier refusals become text, `textFiles` the places where files of text become text, `length` an output limit in
+ * place of the client's own.
  */
 export type EditFacts = {
   model: string

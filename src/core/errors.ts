@@ -178,7 +178,7 @@ export function asRouterError(thrown: unknown): RouterError {
   return new RouterError('internal', 'The router failed while handling this call.', { cause: thrown })
 }
 
-/** Codes of OpenAI, on which SDKs and tools act: the first is written for what any other provider calls otherwise. */
+/** Codes of OpenAI, on which SDKs and tools act: the first is written if the provider's own code is not in the list. */
 const knownCodes: { readonly [code in ErrorCode]?: readonly [string, ...string[]] } = {
   context_length: ['context_length_exceeded'],
   content_blocked: ['content_filter', 'content_policy_violation', 'invalid_prompt', 'bio_policy'],

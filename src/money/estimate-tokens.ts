@@ -125,7 +125,7 @@ const base64PerToken = { text: 5, other: 64 }
 /** The markup of a message: its role and end. Characters. */
 const charactersPerTurn = 16
 
-/** As many bytes of definitions as are put in the places of references in a request. */
+/** Bytes of definitions that are put in the places of references, at most, in a request. */
 const maxInlinedBytes = 16_384
 
 /** Bytes that a provider may write around a message, a part or a tool. */

@@ -59,6 +59,7 @@ const sectionTitles: { [pointer: string]: string } = {
   'provider.schema.json#/$defs/numberLimit': 'Limit of a number',
   'provider.schema.json#/$defs/schemaLimit': 'Limit of a schema',
   'provider.schema.json#/$defs/history': 'Requirements for conversations',
+  'provider.schema.json#/$defs/rateLimits/items': 'Rate limits',
   'provider.schema.json#/$defs/restricted/additionalProperties': 'Restricted fields',
   'provider.schema.json#/$defs/variant': 'Variants',
   'provider.schema.json#/$defs/endpoints': 'Endpoints',
@@ -109,30 +110,37 @@ Mappings read any fact. The router itself reads these:
 
 | fact | meaning |
 | --- | --- |
-| \`efforts\` | Levels of effort that are taken. Another one becomes the nearest, which is reported. |
+| \`efforts\` | Levels of effort that the model takes. Any other becomes the nearest, which is reported. |
 | \`thinking\`, \`thinking_off\` | The form in which reasoning is asked for: edited bodies get the same as translated ones. |
+| \`sampling\` | Whether the model takes \`temperature\`, \`top_p\` and \`top_k\`: \`all\`, \`one\` (not \`top_p\` beside \`temperature\`) or \`none\`. What it refuses then or while it thinks is removed from edited Messages bodies, which is reported. |
+| \`forced_tools\` | \`false\` if no tool may be required: in edited Messages bodies the model chooses then, which is reported. |
 | \`prefill\` | Whether the last message may be the assistant's. |
-| \`prompt_cache\` | How long a prompt stays in the cache. |
-| \`token_factor\`, \`image_tokens\` | How tokens are estimated before a call. |
-| \`remote_uses\`, \`search_uses\` | Maximum number of uses of the provider's own tools, for the price that is reserved. |
+| \`prompt_cache\` | \`{lifetime, extended}\`: how long a prompt stays in the provider's cache after its last use (\`5m\`), and how long if the request asks for an hour or more (the same); used by [\`sticky: cache\`](routing.md#sticky). |
+| \`token_factor\` | Tokens of the text per token of OpenAI's \`o200k_base\` (default: 2), for counted prompts. |
+| \`image_tokens\` | Maximum tokens of an image (default: 16,384). |
+| \`search_uses\` | Maximum web searches of one call (default: 10) if no \`max_uses\` reaches the provider. |
+| \`search_tokens\` | Maximum tokens that one web search adds to the prompt (default: the whole context window). |
+| \`remote_uses\` | How often the model uses tools of its provider without being asked (default: 0). |
+
+Those about tokens and uses determine what a call [reserves](api.md#budgets).
 
 All others are explained at the head of each dialect.`,
-  'provider.schema.json#/$defs/familyLimits': `How a request outside of a limit is adapted:
+  'provider.schema.json#/$defs/familyLimits': `How a request that exceeds a limit is adapted:
 
 | limit | adapted |
 | --- | --- |
-| \`tool_name\` | Shortened to a name that still reads like the given one and ends with a part of its digest: in tools, tool choice and history. In the reply and in every event the client's name is back. |
+| \`tool_name\` | Shortened to a name that still reads like the given one and ends with a part of its digest: in tools, tool choice and history. The reply and every event have the client's name again. |
 | \`schema_name\` | Shortened likewise. |
 | \`user\`, \`safety_identifier\`, \`cache_key\` | A digest, the same for the same text; or dropped, with \`drop\`. |
 | numbers | The nearest, reported; or dropped, with \`drop\`. |
 | \`stop\`, \`metadata\` | The first ones stay, the others are dropped and reported. |
-| \`tools\`, \`images\` | The request is refused with a reason. With several targets those that would refuse it are not asked. |
+| \`tools\`, \`images\` | The request is refused with a reason. Of several targets, those that would refuse it are not asked. |
 | \`strict_tools\` | No tool is strict, which is reported. |
-| \`tool_choice\`, \`tool_choice_thinking\` | A demanded tool becomes a demanded call if there is one tool only; otherwise the model chooses, which is reported. |
+| \`tool_choice\`, \`tool_choice_thinking\` | A specific required tool becomes \`required\` if it is the only tool; otherwise the model chooses, which is reported. |
 | \`tool_schema\`, \`answer_schema\` | Rewritten; reported where a rule is lost, or strictness. |
 
-Limits apply to bodies that are translated and to bodies of the client's own format alike. Of those only the fields that have to change are
-written anew: everything else stays as the client sent it. With \`x-router-strict: true\` a request that loses something is refused.`,
+Limits apply to bodies that are translated and to those that are edited. In the latter, only the fields that must change are rewritten:
+everything else stays as the client sent it. With \`x-router-strict: true\` a request that loses something is refused.`,
 }
 
 /** The whole page, in Markdown. */
@@ -213,7 +221,7 @@ const typeNames: { [type: string]: string } = {
   array: 'list',
 }
 
-function typeOf({ $ref, type, enum: values, items }: Schema, pointer: string): string {
+function typeOf({ $ref, type, enum: values, items, additionalProperties }: Schema, pointer: string): string {
   const aim = $ref === undefined ? pointer : target($ref, pointer)
   const section = sectionTitles[aim] ?? sectionTitles[`${aim}/items`] ?? sectionTitles[`${aim}/additionalProperties`]
   const linked =
@@ -224,7 +232,8 @@ function typeOf({ $ref, type, enum: values, items }: Schema, pointer: string): s
   if ($ref?.endsWith('/mapping') || at(aim).$ref?.endsWith('/mapping')) return '[mapping](mapping.md)'
   if ($ref?.endsWith('/duration')) return 'duration'
   if (values) return values.map((value) => `\`${value}\``).join(', ')
-  const inner = items && (items.enum ? `: ${items.enum.map((value) => `\`${value}\``).join(', ')}` : '')
+  const members = items ?? (typeof additionalProperties === 'object' ? additionalProperties : undefined)
+  const inner = members?.enum && `: ${members.enum.map((value) => `\`${value}\``).join(', ')}`
   return (
     [type ?? 'anything']
       .flat()

@@ -28,8 +28,9 @@ export function choosesFreely(request: NeutralRequest | undefined): boolean {
 }
 
 /**
- * The ending of a choice from a provider of this format: agents stop at `stop`, although the model has called. A `finish_reason` that the API does not define is translated by
- * the provider's table, and stays available as `native_finish_reason`.
+ * The ending of a choice from a provider of this format. `stop` becomes `tool_calls` if the model has called a tool freely: agents would
+ * stop otherwise. A `finish_reason` that the API does not define is translated by the provider's table, and stays available as
+ * `native_finish_reason`.
  */
 export function editEnding(reason: Json | undefined, called: Called, { finishOf, free }: Ending): JsonObject {
   if (reason === 'stop' && called && free) return { finish_reason: called }

@@ -5,7 +5,7 @@ import { nearestEffort } from '../../mapping/functions/reasoning-effort.ts'
 import type { ChoiceForm, FamilyRules, Limits, NumberLimit, TextLimit } from '../limits.ts'
 import { areAlike, isPaired } from './compare-history.ts'
 import { type ClientNames, digest, fits, shortName, withShortNames } from './fit-names.ts'
-import { canBeStrict, fitSchema, maxInlined, type Room, type SchemaLimit } from './fit-schema.ts'
+import { canBeStrict, fitSchema, maxInlined, type Headroom, type SchemaLimit } from './fit-schema.ts'
 import { repairHistory } from './repair-history.ts'
 
 /** A field of the neutral request. */
@@ -25,7 +25,7 @@ export type Fitting = {
 /** Rules that a request is fitted to; `edited` where the client's own JSON is sent, with the changed fields alone written anew. */
 export type FitTo = { rules: FamilyRules; traits: { [name: string]: Json }; edited: boolean }
 
-/** Fits a request to the limits of a provider, which stay as the manifest states them whatever the format of the body. Throws RouterError. */
+/** Fits a request to the limits of a provider, the same ones for edited and translated bodies. Throws RouterError. */
 export function fitRequest(request: NeutralRequest, { rules, traits, edited }: FitTo): Fitting {
   const { limits } = rules
   refuseExcess(request, limits)
@@ -54,7 +54,7 @@ class Fit {
     this.request = request
   }
 
-  /** Puts a value in the place of a field's, or none; `lost` are the names of what is less than the client asked for. */
+  /** Replaces a field, or removes it; `lost` are the names to report. */
   put<Name extends Field>(name: Name, value: NeutralRequest[Name] | undefined, ...lost: string[]): void {
     const { [name]: _before, ...others } = this.request
     this.request = (value === undefined ? others : { ...others, [name]: value }) as NeutralRequest
@@ -189,11 +189,11 @@ function formOf(choice: ToolChoice): ChoiceForm | undefined {
 
 function fitTools(fit: Fit, { tool_schema, answer_schema, strict_tools }: Limits): void {
   const { tools, response_format: format } = fit.request
-  const room = { left: maxInlined }
+  const headroom = { left: maxInlined }
   const areTooStrict = strict_tools && tools && tools.filter(isStrict).length > strict_tools.count
   if (tools && (tool_schema || areTooStrict)) {
     const limit = areTooStrict ? { ...tool_schema, strict: false as const } : (tool_schema ?? {})
-    const each = tools.map((tool) => fittedTool(tool, limit, room))
+    const each = tools.map((tool) => fittedTool(tool, limit, headroom))
     const fitted = uniform(each, limit)
     if (fitted.some(({ tool }, index) => tool !== tools[index])) {
       const lost = new Set(fitted.flatMap((one) => one.lost))
@@ -205,7 +205,7 @@ function fitTools(fit: Fit, { tool_schema, answer_schema, strict_tools }: Limits
     }
   }
   if (answer_schema && format?.type === 'json_schema' && format.schema) {
-    const { schema, lost } = fitSchema(format.schema, answer_schema, room)
+    const { schema, lost } = fitSchema(format.schema, answer_schema, headroom)
     const isLoose = format.strict === true && !canBeStrict(schema, answer_schema)
     if (schema === format.schema && !isLoose) return
     const names = [...(lost ? ['response_format.schema'] : []), ...(isLoose ? ['response_format.strict'] : [])]
@@ -215,9 +215,9 @@ function fitTools(fit: Fit, { tool_schema, answer_schema, strict_tools }: Limits
 
 type FittedTool = { tool: Tool; lost: string[] }
 
-function fittedTool(tool: Tool, limit: SchemaLimit, room: Room): FittedTool {
+function fittedTool(tool: Tool, limit: SchemaLimit, headroom: Headroom): FittedTool {
   if (isProviderTool(tool) || !tool.parameters) return { tool, lost: [] }
-  const { schema, lost } = fitSchema(tool.parameters as JsonObject, limit, room)
+  const { schema, lost } = fitSchema(tool.parameters as JsonObject, limit, headroom)
   const isLoose = tool.strict === true && !canBeStrict(schema, limit)
   if (schema === tool.parameters && !isLoose) return { tool, lost: [] }
   const names = [...(lost ? ['tools.parameters'] : []), ...(isLoose ? ['tools.strict'] : [])]
@@ -273,8 +273,8 @@ function isDemanded(choice: ToolChoice | undefined): boolean {
 const leastWhileThinking = 0.95
 
 /**
- * Leaves out sampling and demands that a family refuses, in an edited body of the Messages API: the mapping of a translated one knows
- * them. 1 is what the numbers are without being sent.
+ * Removes sampling settings and forced tool choices that a Claude family refuses from edited Messages bodies; translated ones get this
+ * from their mapping. 1 is the default of `temperature` and `top_p`.
  */
 function fitFamily(fit: Fit, { sampling, forced_tools }: FitTo['traits']): void {
   const { temperature, top_p, top_k, tool_choice } = fit.request

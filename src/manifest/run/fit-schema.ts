@@ -44,14 +44,14 @@ const maxDepth = 100
 /** Characters that definitions in the places of references may add to a request. Prompts are bounded with room for as much. */
 export const maxInlined = 16_384
 
-type Work = { limit: SchemaLimit; root: JsonObject; lost: boolean; room: Room; lengths: Map<JsonObject, number> }
+type Work = { limit: SchemaLimit; root: JsonObject; lost: boolean; headroom: Headroom; lengths: Map<JsonObject, number> }
 
 /** Characters that definitions may still add: all schemas of a request share them. */
-export type Room = { left: number }
+export type Headroom = { left: number }
 
 /** Returns a schema as a provider takes it; the same object when nothing has to change. */
-export function fitSchema(schema: JsonObject, limit: SchemaLimit, room: Room = { left: maxInlined }): Fitted {
-  const work: Work = { limit, root: schema, lost: false, room, lengths: new Map() }
+export function fitSchema(schema: JsonObject, limit: SchemaLimit, headroom: Headroom = { left: maxInlined }): Fitted {
+  const work: Work = { limit, root: schema, lost: false, headroom, lengths: new Map() }
   const plain = limit.root_union === false ? withoutRootUnion(schema, work) : schema
   return { schema: fitNode(plain, work, top), lost: work.lost }
 }
@@ -149,8 +149,8 @@ function withoutRefSiblings(
 function hasRoom(definition: JsonObject, work: Work): boolean {
   const length = work.lengths.get(definition) ?? JSON.stringify(definition).length
   work.lengths.set(definition, length)
-  if (length > work.room.left) return false
-  work.room.left -= length
+  if (length > work.headroom.left) return false
+  work.headroom.left -= length
   return true
 }
 
