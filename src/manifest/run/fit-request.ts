@@ -251,7 +251,9 @@ function fitReasoning(fit: Fit, traits: FitTo['traits'], edited: boolean): void 
   if (effort !== undefined && levels.length > 0 && !isSwitch) {
     const nearest = nearestEffort(effort, levels) as typeof effort
     if (nearest !== effort) {
-      const lost = effort === 'none' ? [] : ['reasoning.effort']
+      // `default` is any effort where a model knows no levels.
+      const isSame = effort === 'none' || String(nearest) === 'default'
+      const lost = isSame ? [] : ['reasoning.effort']
       fit.put('reasoning', { ...reasoning, effort: nearest }, ...lost)
       return
     }

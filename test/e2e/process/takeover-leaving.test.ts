@@ -94,7 +94,7 @@ test('without usage it is charged by an estimate in time, and the old process en
   const { old, takeOver, rows } = await leftBehind({ budget: { wait_for_usage: '1s' } })
   await takeOver()
   await within(limit(5_000), 'the end of the old process', old.retired)
-  expect(rows()).toHaveLength(1)
+  await eventually(() => expect(rows()).toHaveLength(1))
   expect(rows()[0]?.cost.estimated).toBe(true)
   expect(rows()[0]?.usage.output).toBeGreaterThanOrEqual(90)
 })
