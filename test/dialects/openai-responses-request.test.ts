@@ -127,7 +127,8 @@ describe('sampling', () => {
     expect(await sent({ ...requestFields, reasoning: { effort: 'none' } })).toMatchObject(taken)
     expect(await sent({ ...requestFields, reasoning: { budget: 0 } })).toMatchObject(taken)
     expect(await lost({ ...requestFields, reasoning: { effort: 'none' } })).toEqual([])
-    for (const model of ['o3', 'gpt-5', 'gpt-5.4']) {
+    expect(await sent(requestFields, 'gpt-5.4')).toMatchObject(taken)
+    for (const model of ['o3', 'gpt-5', 'gpt-5.6']) {
       const body = await sent(requestFields, model)
       expect([body.temperature, body.top_p, body.top_logprobs]).toEqual([undefined, undefined, undefined])
       expect(body.include).toEqual(['reasoning.encrypted_content'])

@@ -34,7 +34,9 @@ export function editRequest(body: JsonObject, facts: EditFacts): JsonObject {
     ...lengthFields(body, length),
   }
   if (Array.isArray(edited.messages)) {
-    edited.messages = mapItems(edited.messages, (item) => (isObject(item) ? withoutForeignParts(item) : item))
+    edited.messages = mapItems(edited.messages, (item) => {
+      return isObject(item) ? withPlainCalls(withoutForeignParts(item)) : item
+    })
   }
   return withStreaming(edited, stream)
 }
@@ -83,6 +85,20 @@ function withStreaming(edited: JsonObject, stream: boolean): JsonObject {
   }
   const options = isObject(edited.stream_options) ? edited.stream_options : {}
   return { ...edited, stream: true, stream_options: { ...options, include_usage: true } }
+}
+
+/** Calls without what official SDKs add to them when they gather a stream or parse arguments: servers refuse it. */
+function withPlainCalls(message: JsonObject): JsonObject {
+  const { tool_calls: calls } = message
+  if (!Array.isArray(calls)) return message
+  const plain = mapItems(calls, (call) => {
+    if (!isObject(call)) return call
+    const own = 'index' in call ? without(call, ['index']) : call
+    const { function: called } = own
+    if (!isObject(called) || !('parsed_arguments' in called)) return own
+    return { ...own, function: without(called, ['parsed_arguments']) }
+  })
+  return plain === calls ? message : { ...message, tool_calls: plain }
 }
 
 /** The provider would take signatures of other providers for its own, or refuse fields that it does not know. */

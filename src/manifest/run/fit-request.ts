@@ -5,7 +5,7 @@ import { nearestEffort } from '../../mapping/functions/reasoning-effort.ts'
 import type { ChoiceForm, FamilyRules, Limits, NumberLimit, TextLimit } from '../limits.ts'
 import { areAlike, isPaired } from './compare-history.ts'
 import { type ClientNames, digest, fits, shortName, withShortNames } from './fit-names.ts'
-import { canBeStrict, fitSchema, maxInlined, type Headroom, type SchemaLimit } from './fit-schema.ts'
+import { canBeStrict, fitSchema, type Headroom, maxInlined, type SchemaLimit } from './fit-schema.ts'
 import { repairHistory } from './repair-history.ts'
 
 /** A field of the neutral request. */
@@ -215,8 +215,11 @@ function fitTools(fit: Fit, { tool_schema, answer_schema, strict_tools }: Limits
 
 type FittedTool = { tool: Tool; lost: string[] }
 
+const noParameters: JsonObject = { type: 'object', properties: {} }
+
 function fittedTool(tool: Tool, limit: SchemaLimit, headroom: Headroom): FittedTool {
-  if (isProviderTool(tool) || !tool.parameters) return { tool, lost: [] }
+  if (isProviderTool(tool) || tool.kind !== 'function') return { tool, lost: [] }
+  if (!tool.parameters) return { tool: limit.always ? { ...tool, parameters: noParameters } : tool, lost: [] }
   const { schema, lost } = fitSchema(tool.parameters as JsonObject, limit, headroom)
   const isLoose = tool.strict === true && !canBeStrict(schema, limit)
   if (schema === tool.parameters && !isLoose) return { tool, lost: [] }

@@ -2,6 +2,8 @@ import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 
 /** The subset of JSON Schema that a provider takes. */
 export type SchemaLimit = {
+  /** True where every function has parameters, if only none. */
+  always?: true
   /** False where the schema itself must be a plain object: no `anyOf`, `oneOf` or `allOf` at the top. */
   root_union?: false
   /** False where nothing may stand beside `$ref`: the definition is put in its place. */
@@ -44,7 +46,13 @@ const maxDepth = 100
 /** Characters that definitions in the places of references may add to a request. Prompts are bounded with room for as much. */
 export const maxInlined = 16_384
 
-type Work = { limit: SchemaLimit; root: JsonObject; lost: boolean; headroom: Headroom; lengths: Map<JsonObject, number> }
+type Work = {
+  limit: SchemaLimit
+  root: JsonObject
+  lost: boolean
+  headroom: Headroom
+  lengths: Map<JsonObject, number>
+}
 
 /** Characters that definitions may still add: all schemas of a request share them. */
 export type Headroom = { left: number }
