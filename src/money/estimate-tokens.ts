@@ -1,4 +1,5 @@
 import type { Json, JsonObject } from '../core/json.ts'
+import { hasMember, jsonLength } from '../core/json-size.ts'
 import type { CacheHint, MediaPart, NativeItem, Part } from '../core/parts.ts'
 import { type ClientTool, isProviderTool, type NeutralRequest, type ProviderTool } from '../core/request.ts'
 import { audioFormatOf } from '../media/audio-format.ts'
@@ -64,17 +65,13 @@ function walk(size: Walk, request: NeutralRequest): number {
 
 /** A provider of the client's API gets the definition, every other one the functions in its place: the longer of both counts. */
 function takeProviderTool(size: Walk, { definition, functions }: ProviderTool): void {
-  if (functions && lengthOf(functions) >= lengthOf(definition)) for (const one of functions) takeTool(size, one)
+  if (functions && jsonLength(functions) >= jsonLength(definition)) for (const one of functions) takeTool(size, one)
   else takeJson(size, definition)
 }
 
 /** A call or result in the client's own form goes to a provider of that API as it is. */
 function takesNative(native: NativeItem | undefined, other: Json): native is NativeItem {
-  return native !== undefined && lengthOf(native.body) > lengthOf(other)
-}
-
-function lengthOf(value: unknown): number {
-  return JSON.stringify(value)?.length ?? 0
+  return native !== undefined && jsonLength(native.body) > jsonLength(other)
 }
 
 function takeTool(size: Walk, { name, description, parameters, format }: ClientTool): void {
@@ -88,7 +85,7 @@ function takeTool(size: Walk, { name, description, parameters, format }: ClientT
 function inlinedBytes({ tools = [], response_format: format }: NeutralRequest): number {
   const schemas = tools.flatMap((tool) => ('parameters' in tool && tool.parameters ? [tool.parameters] : []))
   if (format?.type === 'json_schema' && format.schema) schemas.push(format.schema)
-  return schemas.some((schema) => JSON.stringify(schema).includes('"$ref"')) ? maxInlinedBytes : 0
+  return schemas.some((schema) => hasMember(schema, '$ref')) ? maxInlinedBytes : 0
 }
 
 /** Adds what is too small or too rare to be estimated, but may become a part of the prompt. */

@@ -1,4 +1,5 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import { jsonLength } from '../../core/json-size.ts'
 
 /** The subset of JSON Schema that a provider takes. */
 export type SchemaLimit = {
@@ -155,7 +156,7 @@ function withoutRefSiblings(
 
 /** Takes the room for one more copy of a definition; returns false where there is none left. */
 function hasRoom(definition: JsonObject, work: Work): boolean {
-  const length = work.lengths.get(definition) ?? JSON.stringify(definition).length
+  const length = work.lengths.get(definition) ?? jsonLength(definition)
   work.lengths.set(definition, length)
   if (length > work.headroom.left) return false
   work.headroom.left -= length
@@ -208,7 +209,7 @@ function withoutAllOf(
       else if (name === 'required' && Array.isArray(value)) for (const one of value) required.add(one)
       else {
         const isOther = known !== undefined && name !== 'description' && JSON.stringify(known) !== JSON.stringify(value)
-        if (isOther) others.push(`${name}: ${JSON.stringify(known)}`)
+        if (isOther) others.push(`${name}: ${ruleText(known)}`)
         merged[name] = value as Json
       }
     }
@@ -240,7 +241,7 @@ function withoutRootUnion(schema: JsonObject, work: Work): JsonObject {
         : [...first].filter((one) => others.every((names) => names.has(one)))
     for (const one of common) required.add(one)
   }
-  const rules = unions.map((name) => `${name}: ${JSON.stringify(schema[name])}`).join(', ')
+  const rules = unions.map((name) => `${name}: ${ruleText(schema[name])}`).join(', ')
   return {
     ...left,
     type: 'object',
@@ -257,6 +258,11 @@ function resolved(branch: JsonObject, root: JsonObject): JsonObject {
 
 /** Characters of rules that a description states. */
 const maxRules = 2_000
+
+/** A rule as a text; one that is too long for a description is only hinted at. */
+function ruleText(rule: Json | undefined): string {
+  return jsonLength(rule) > maxRules ? '…' : JSON.stringify(rule)
+}
 
 function described({ description }: JsonObject, rules: string): string {
   const before = typeof description === 'string' && description !== '' ? `${description} ` : ''
@@ -275,7 +281,7 @@ function withinKeywords(node: JsonObject, work: Work): JsonObject {
   const left = Object.fromEntries(Object.entries(node).filter(([name]) => !gone.includes(name))) as JsonObject
   return {
     ...left,
-    description: described(node, gone.map((name) => `${name}: ${JSON.stringify(node[name])}`).join(', ')),
+    description: described(node, gone.map((name) => `${name}: ${ruleText(node[name])}`).join(', ')),
   }
 }
 
@@ -311,7 +317,7 @@ function withTextEnum(node: JsonObject, work: Work): JsonObject {
   if (values.every(isFilled)) return node
   work.lost = true
   if (values.every((value) => typeof value === 'string')) return { ...others, enum: values.filter(isFilled) }
-  return { ...others, description: described(node, `enum: ${JSON.stringify(values)}`) }
+  return { ...others, description: described(node, `enum: ${ruleText(values)}`) }
 }
 
 /** A node with a type, or with alternatives that have one each. */
