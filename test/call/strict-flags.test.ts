@@ -120,7 +120,8 @@ function withoutKey(provider: Provider): Provider {
 function atTakenEffort(body: JsonObject, { provider, model }: Model['served']): JsonObject {
   const { efforts } = targetFacts(servedBy(provider, model), { model }).traits
   const effort = Array.isArray(efforts) ? efforts.at(-1) : undefined
-  if (typeof effort !== 'string' || ['none', 'default'].includes(effort) || (efforts as string[]).includes('high')) return body
+  if (typeof effort !== 'string' || ['none', 'default'].includes(effort) || (efforts as string[]).includes('high'))
+    return body
   if (body.reasoning_effort !== undefined) return { ...body, reasoning_effort: effort }
   return isObject(body.reasoning) ? { ...body, reasoning: { ...body.reasoning, effort } } : body
 }

@@ -265,7 +265,9 @@ describe('Flags', () => {
       const played = chat.filter(
         // This model thinks as much as it likes.
         ({ id, [flag]: value }) =>
-          /^(openai|openai-responses|anthropic|google)\//.test(id) && value !== undefined && !id.endsWith('/chat-latest'),
+          /^(openai|openai-responses|anthropic|google)\//.test(id) &&
+          value !== undefined &&
+          !id.endsWith('/chat-latest'),
       )
       for (const { id, [flag]: promised } of played.filter((_, index) => index % step === 0)) {
         const { status } = await ask(id, body, { 'x-router-strict': 'true' })
