@@ -27,6 +27,11 @@ export function isLongerThan(value: Json | undefined, characters: number): boole
   return charactersLeft(value, characters) < 0
 }
 
+/** Returns about how many characters the JSON text of a value has, without making it: long strings cost nothing. */
+export function jsonLength(value: Json | undefined): number {
+  return Number.MAX_SAFE_INTEGER - charactersLeft(value, Number.MAX_SAFE_INTEGER)
+}
+
 /** Subtracts the length of the JSON text of a value; stops below zero. */
 function charactersLeft(value: Json | undefined, left: number): number {
   if (typeof value === 'string') return left - value.length - 2

@@ -212,3 +212,12 @@ const [maxShortLength, maxNearLength, maxRunLength] = [24, 64, 64 * 1_024]
 const [space, quote, comma] = [32, 34, 44]
 
 const [openBracket, backslash, closeBracket, openBrace, closeBrace] = [91, 92, 93, 123, 125]
+
+/** Checks whether an object anywhere in a JSON value has a member of this name. */
+export function hasMember(value: unknown, name: string): boolean {
+  if (Array.isArray(value)) return value.some((item) => hasMember(item, name))
+  if (!isObject(value)) return false
+  if (Object.hasOwn(value, name)) return true
+  for (const other in value) if (hasMember(value[other], name)) return true
+  return false
+}

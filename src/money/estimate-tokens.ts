@@ -1,5 +1,5 @@
-import type { Json, JsonObject } from '../core/json.ts'
-import { hasMember, jsonLength } from '../core/json-size.ts'
+import { hasMember, type Json, type JsonObject } from '../core/json.ts'
+import { jsonLength } from '../core/json-pieces.ts'
 import type { CacheHint, MediaPart, NativeItem, Part } from '../core/parts.ts'
 import { type ClientTool, isProviderTool, type NeutralRequest, type ProviderTool } from '../core/request.ts'
 import { audioFormatOf } from '../media/audio-format.ts'
@@ -65,7 +65,8 @@ function walk(size: Walk, request: NeutralRequest): number {
 
 /** A provider of the client's API gets the definition, every other one the functions in its place: the longer of both counts. */
 function takeProviderTool(size: Walk, { definition, functions }: ProviderTool): void {
-  if (functions && jsonLength(functions) >= jsonLength(definition)) for (const one of functions) takeTool(size, one)
+  if (functions && jsonLength(functions as Json) >= jsonLength(definition))
+    for (const one of functions) takeTool(size, one)
   else takeJson(size, definition)
 }
 

@@ -170,8 +170,8 @@ function readMessage(item: JsonObject, path: string, turns: Turns): void {
 function readAgentMessage(item: JsonObject, _path: string, turns: Turns): void {
   const content = Array.isArray(item.content) ? item.content : []
   const parts = content.flatMap((part): Part[] => {
-    const said = isObject(part) ? (part.text ?? part.encrypted_content) : undefined
-    return typeof said === 'string' && said !== '' && !sealed.test(said) ? [{ type: 'text', text: said }] : []
+    const words = isObject(part) ? (part.text ?? part.encrypted_content) : undefined
+    return typeof words === 'string' && words !== '' && !sealed.test(words) ? [{ type: 'text', text: words }] : []
   })
   if (parts.length > 0) turns.add('user', parts)
   else turns.assistant({ type: 'opaque', body: item })

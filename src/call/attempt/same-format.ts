@@ -129,8 +129,8 @@ function writtenRequest(
   const { provider } = target
   const known = distinctNames(words ? [...losses, ...words.dropped] : losses)
   const body = turn.bodyFor(provider)
-  const said = continues(body) ? withLength(call.clientApi.read(body), length) : request
-  const fitting = fitEdited(provider, said, { dropped: known, target })
+  const written = continues(body) ? withLength(call.clientApi.read(body), length) : request
+  const fitting = fitEdited(provider, written, { dropped: known, target })
   const asked = {
     body,
     stream: request.stream === true,
@@ -142,7 +142,7 @@ function writtenRequest(
     length,
   }
   const fitted =
-    fitting.changed.size > 0 ? fittedFields(target, { ...prepared, request: said }, { fitting, known }) : undefined
+    fitting.changed.size > 0 ? fittedFields(target, { ...prepared, request: written }, { fitting, known }) : undefined
   return andThen(fitted, (replaced) =>
     andThen(editedRequest(target, call.clientApi, { ...asked, replaced }), ({ body, dropped }) => {
       const lost = turn.lostFor?.(provider) ?? []
@@ -189,7 +189,7 @@ async function fittedFields(
   const fields = new Set(changed)
   // A budget for reasoning and the limit for the reply depend on each other.
   if (fields.has('reasoning')) fields.add('max_output_tokens')
-  // What is said in the former words of an API is said anew as a whole.
+  // Tools in an API's former fields are written anew as a whole.
   if (isLegacyRewritten(request.origin.body, { changed })) for (const field of toolFields) fields.add(field)
   const isChanged = (name: string) => {
     const first = name.split('.')[0] as Field | 'parts'

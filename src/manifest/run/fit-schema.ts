@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import { jsonLength } from '../../core/json-size.ts'
+import { jsonLength } from '../../core/json-pieces.ts'
 
 /** The subset of JSON Schema that a provider takes. */
 export type SchemaLimit = {
