@@ -1,4 +1,4 @@
-import { printable } from './cli/printable.ts'
+import { printable } from './core/printable.ts'
 import { version } from './cli/version.ts'
 import { keepCode } from './runtime/cache-folder.js'
 import { resolveSources } from './runtime/resolve-sources.ts'
@@ -24,7 +24,7 @@ const commands: Record<string, { about: string; load: () => Promise<Command> }> 
   org: { about: 'organizations: create, list, credit, store', load: () => import('./cli/org.ts') },
   key: { about: 'keys: create, list, revoke', load: () => import('./cli/key.ts') },
   ledger: {
-    about: 'settled calls: recount by prices, compare with bills',
+    about: 'settled calls: show one, recount by prices, compare with bills',
     load: () => import('./cli/ledger/ledger.ts'),
   },
   models: {

@@ -29,6 +29,7 @@ import type { Config } from '../snapshot/config.ts'
 import type { PluginHost } from '../snapshot/plugin-host.ts'
 import type { Watch } from '../snapshot/reload.ts'
 import type { Snapshot } from '../snapshot/snapshot.ts'
+import { tokensOf } from '../store/ledger/ledger-row.ts'
 import type { Store } from '../store/open.ts'
 import { openTokenizer } from '../tokenizer/tokenizer.ts'
 import { openFetcher } from '../upstream/files/fetcher.ts'
@@ -213,6 +214,7 @@ type OfSnapshot =
   | 'media'
   | 'maxUnknownFields'
   | 'maxValues'
+  | 'keepErrorsMs'
   | 'answerBounds'
   | 'plugins'
 
@@ -244,6 +246,7 @@ function servicesOf(
     media: { fetchMedia: openFetcher(config.media), settings: config.media },
     maxUnknownFields: config.server.body.unknownFields,
     maxValues: config.server.body.values,
+    keepErrorsMs: config.errors.keepMs,
     answerBounds: config.answers,
   })
   let made: { snapshot: Snapshot; services: Services } | undefined
@@ -256,17 +259,21 @@ function servicesOf(
 
 /** Returns the ledger, with a log line for every settled call. */
 function logged({ ledger, onRefused }: Pick<CallServerParts, 'ledger' | 'onRefused'>, log: Log): CallLedger {
+  const isDetailed = () => log.isLevelEnabled('debug')
   return {
     refused: limitPerSecond(maxRefusedPerSecond, onRefused),
-    settle(record, response, detail) {
+    settle(record, response, { detail, keyName } = {}) {
       const { id, attemptOf, trace, requestId, requested, provider, model, served, outcome, status, error, failure } =
         record
-      const { durationMs, cost } = record
+      const { durationMs, cost, key } = record
+      const { input, output } = tokensOf(record)
       const facts = {
         id,
         attempt_of: attemptOf,
         trace_id: trace?.traceId,
         request_id: requestId,
+        key,
+        key_name: keyName,
         requested,
         provider,
         model,
@@ -276,7 +283,10 @@ function logged({ ledger, onRefused }: Pick<CallServerParts, 'ledger' | 'onRefus
         error,
         failure,
         ms: durationMs,
+        input_tokens: input,
+        output_tokens: output,
         detail,
+        provider_message: isDetailed() ? record.providerMessage : undefined,
         usd: cost.nanoUsd / 1e9,
         unpriced: cost.unpriced || undefined,
       }

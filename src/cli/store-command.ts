@@ -72,7 +72,8 @@ export async function withStore<Result>(
 
 const commonOptions = { config: { type: 'string' }, json: { type: 'boolean' } } as const
 
-async function configuredStoreUrl(configPath: string | undefined): Promise<string> {
+/** Returns the URL of the database that a configuration file names. Throws CommandError. */
+export async function configuredStoreUrl(configPath: string | undefined): Promise<string> {
   const { config, problems } = await loadConfig(findConfig(configPath, process.env), process.env)
   if (!config) throw unreadable(problems)
   return config.store.url

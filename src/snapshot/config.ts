@@ -7,7 +7,7 @@ import { isObject, type JsonObject } from '../core/json.ts'
 import type { Policy } from '../core/names.ts'
 import { type PolicyFile, policyOf, type RoutingFile, routingOf } from '../core/routing/policy-file.ts'
 import { defaultHealth, defaultRouting, type HealthSettings, type RoutingRules } from '../core/routing/rules.ts'
-import { durationMs } from '../core/time.ts'
+import { dayMs, durationMs } from '../core/time.ts'
 import { type Problem, readingFailure } from '../manifest/check/problem.ts'
 import { checkSchema, readSchema } from '../manifest/check/schema.ts'
 import {
@@ -49,6 +49,8 @@ export type Config = {
     /** Least number of bytes that a client takes in a second while its answer is waiting; 0 for none. */
     clientMinRate: number
   }
+  /** Time for which messages of providers about failed attempts are stored; 0 for not at all. */
+  errors: { keepMs: number }
   /** Limits of the size of the answers of providers. */
   answers: AnswerBounds
   /** Port of the management API, null where it shares the server; and how much an organization can create. */
@@ -103,6 +105,7 @@ type ConfigFile = {
   metrics?: Partial<Config['metrics']> | null
   console?: Partial<Config['console']> | null
   answers?: { body_limit?: string | number; event_limit?: string | number; max_values?: number } | null
+  errors?: { keep?: string | number } | null
   store?: { url?: string } | null
   folders?: Partial<Config['folders']> | null
   media?: {
@@ -128,7 +131,8 @@ type CreationLimitsFile = {
   [name in 'keys' | 'groups' | 'aliases' | 'policies' | 'targets' | 'labels' | 'models' | 'responses']?: number
 } & { label_length?: number; changes_per_hour?: number; response_bytes?: string | number }
 
-const projectFolder = resolve(import.meta.dirname, '../..')
+/** The folder of the program. */
+export const projectFolder = resolve(import.meta.dirname, '../..')
 
 /**
  * Finds the configuration file: the one that is named, else the one that `INFERENCE_ROUTER_CONFIG` names, else `config.yaml`
@@ -216,6 +220,7 @@ function configOf(path: string, file: ConfigFile): Config {
     },
     answers: answerBounds(file.answers ?? {}),
     manage: { port: file.manage?.port ?? null, limits: creationLimits(file.manage?.limits ?? {}) },
+    errors: { keepMs: keptMs(file.errors?.keep ?? '7d') },
     store: { url: absoluteStore(file.store?.url ?? 'sqlite:data/router.sqlite', folder) },
     folders: {
       providers: resolve(folder, providers),
@@ -365,6 +370,12 @@ function healthOf(file: HealthFile): HealthSettings {
     maxOpenMs: ms(max_open) ?? base.maxOpenMs,
     rampUpMs: ms(ramp_up) ?? base.rampUpMs,
   }
+}
+
+/** Returns how long something is stored: a duration, also in days; 0 and `off` are not at all. */
+function keptMs(duration: string | number): number {
+  const [, days] = /^([\d.]+)d$/.exec(String(duration)) ?? []
+  return days === undefined ? (durationMs(String(duration)) ?? 0) : Math.round(Number(days) * dayMs)
 }
 
 function ms(duration: string | undefined): number | undefined {
