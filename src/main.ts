@@ -1,5 +1,5 @@
-import { printable } from './core/printable.ts'
 import { version } from './cli/version.ts'
+import { printable } from './core/printable.ts'
 import { keepCode } from './runtime/cache-folder.js'
 import { resolveSources } from './runtime/resolve-sources.ts'
 import { restartAsServer } from './runtime/restart.ts'
@@ -21,6 +21,7 @@ const commands: Record<string, { about: string; load: () => Promise<Command> }> 
     about: 'validates configuration, manifests, catalog, plugins; runs their examples',
     load: () => import('./cli/check.ts'),
   },
+  doctor: { about: 'checks what a router needs, and says what to fix', load: () => import('./cli/doctor/doctor.ts') },
   org: { about: 'organizations: create, list, credit, store', load: () => import('./cli/org.ts') },
   key: { about: 'keys: create, list, revoke', load: () => import('./cli/key.ts') },
   ledger: {
