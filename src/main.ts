@@ -38,6 +38,7 @@ const commands: Record<string, { about: string; load: () => Promise<Command> }> 
     load: () => import('../tools/discover/discover.ts'),
   },
   providers: { about: 'lists the loaded providers', load: () => import('./cli/providers.ts') },
+  provider: { about: 'provider new: writes a manifest to begin with', load: () => import('./cli/provider.ts') },
   plugin: { about: 'plugins: create one, run their tests', load: () => import('./cli/plugin.ts') },
   try: { about: 'shows the input and the output of a mapping side by side', load: () => import('./cli/try.ts') },
 }

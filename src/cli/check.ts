@@ -17,7 +17,11 @@ import { closeAll } from '../plugin/instances.ts'
 import { type Config, findConfig, loadConfig } from '../snapshot/config.ts'
 import { type Files, loadCatalog, readFiles } from '../snapshot/load-files.ts'
 import { proveFiles } from '../snapshot/snapshot.ts'
+import { openHttpClient } from '../upstream/http/http-client.ts'
 import { jsonText, type Out, parseArguments, problemLine, relativePath, runCommand, UsageError } from './command.ts'
+import { callManifest } from './live/check-call.ts'
+import type { LiveCall } from './live/live-call.ts'
+import { liveText } from './live/live-text.ts'
 import {
   interpretedWarnings,
   isDialect,
@@ -33,28 +37,38 @@ import {
 export const help = `Checks configuration, manifests, dialects, catalog and plugins; runs their examples, and sets up the plugins.
 
   inference-router check [path…] [--mappings [--print]] [--config FILE] [--json]
+  inference-router check MANIFEST… --call [--model NAME]
 
   path            a file or folder to check (default: the configuration and all files it refers to)
   --mappings      list every mapping: compiled, or interpreted because of which construct
   --print         with --mappings: print the JavaScript that each mapping of the paths is compiled to, below its
                   place and the URL by which stack traces and CPU profiles name it
+  --call          call the live address of each named manifest as well, once for a whole answer and once for a stream, with
+                  at most 16 tokens of output: shows the finish reason, the usage and what it is read from, and the
+                  members of the answer that no mapping reads. The provider charges for it
+  --model NAME    the model to call (default: the one that costs least)
   --config FILE   the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
   --json          print JSON: {checked, mappings: [{file, line, column, name, compiled, construct?, url?, code?}],
-                  not_taken: [{file, names}], problems: [{file, line, column, message, severity}]}
+                  not_taken: [{file, names}], problems: [{file, line, column, message, severity}], calls?}
 
 Each problem is one line, file:line:column: message. For each named file, a line lists the request fields that
-never reach the provider. The exit code is 1 when there is an error. Variables that are not set are not errors here:
+never reach the provider. The exit code is 1 when there is an error, or a call fails. Variables that are not set are not errors here:
 inference-router providers lists them. Interpreted mappings, which are slow, and old names of keys are warnings.
 `
 
-const flags = { json: { type: 'boolean' }, mappings: { type: 'boolean' }, print: { type: 'boolean' } } as const
-const options = { config: { type: 'string' }, ...flags } as const
+const flag = { type: 'boolean' } as const
+const text = { type: 'string' } as const
+const options = { config: text, model: text, json: flag, mappings: flag, print: flag, call: flag } as const
 
 /** Runs `inference-router check`. Returns the exit code. */
 export function run(args: string[], out: Out): Promise<number> {
   return runCommand(args, { help, out }, async () => {
     const { positionals: paths, text, flag } = parseArguments(args, { options, positionals: Number.POSITIVE_INFINITY })
     if (flag('print') && !flag('mappings')) throw new UsageError('--print is for --mappings: name both.')
+    if (flag('call') && paths.length === 0)
+      throw new UsageError(
+        '--call is for manifests: name their files. doctor --call calls the providers of a configuration.',
+      )
     const plugin = paths.find((path) => path.endsWith('.ts'))
     if (plugin !== undefined)
       throw new UsageError(`${plugin} is checked together with the configuration that lists it: leave out its path.`)
@@ -65,19 +79,45 @@ export function run(args: string[], out: Out): Promise<number> {
     const configPath = findConfig(text('config'), env)
     const checked = paths.length === 0 ? await checkConfig(configPath, env) : await checkPaths(paths, configPath, env)
     const problems = inOrder([...checked.problems, ...interpretedWarnings(checked.mappings)]).map(withoutKeysIn)
+    const calls =
+      flag('call') && !hasErrors(problems) ? await callAll(paths, { configPath, env, model: text('model') }) : []
     if (flag('json')) {
       const mappings = checked.mappings.map((placed) => mappingEntry(placed, flag('print')))
       const not_taken = checked.notTaken
-      out.stdout(jsonText({ checked: countsOf(checked), mappings, not_taken, problems }))
+      out.stdout(
+        jsonText({ checked: countsOf(checked), mappings, not_taken, problems, ...(flag('call') && { calls }) }),
+      )
     } else {
       const shown = flag('print') ? (placed: PlacedMapping) => `${printedMapping(placed)}\n` : mappingLine
       if (flag('mappings')) for (const placed of checked.mappings) out.stdout(shown(placed))
       for (const problem of problems) out.stdout(problemLine(problem))
       for (const line of checked.notTaken) out.stdout(notTakenLine(line))
       out.stdout(summary(checked, problems))
+      for (const call of calls) out.stdout(liveText(call))
     }
-    return hasErrors(problems) ? 1 : 0
+    return hasErrors(problems) || calls.some(({ error }) => error) ? 1 : 0
   })
+}
+
+/** Calls the manifests among these files. */
+async function callAll(
+  paths: readonly string[],
+  { configPath, env, model }: { configPath: string; env: Environment; model: string | undefined },
+): Promise<LiveCall[]> {
+  const { config } = await loadConfig(configPath, env)
+  if (!config) return []
+  const client = openHttpClient()
+  try {
+    const calls: LiveCall[] = []
+    for (const file of new Set((await Promise.all(paths.map(filesIn))).flat())) {
+      const source = await readInput(file)
+      if (isConfig(source) || isCatalog(source)) continue
+      calls.push(...(await callManifest(source, { config, env, model, client })))
+    }
+    return calls
+  } finally {
+    await client.close()
+  }
 }
 
 /** The result of a check: the number of files of each kind, their mappings and problems. */
