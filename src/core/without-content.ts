@@ -21,40 +21,40 @@ const pieceLength = minLength / 2
 const isPhrase = /\S\s+\S/
 /** Maximum length of a request that is searched, which takes some milliseconds. Characters. */
 const maxSearched = 1_000_000
-/** Members that name things, and data that no message repeats. */
-const noContent = new Set([
-  'model',
-  'name',
-  'type',
-  'role',
-  'id',
-  'object',
-  'data',
-  'image_url',
-  'file_data',
-  'b64_json',
-])
+/** Members whose value names something, if it is one word: in a message it says what was wrong. */
+const naming: ReadonlySet<string> = new Set(['model', 'name', 'type', 'role', 'id', 'object'])
+const isWord = /^[\w.:/@+-]{1,128}$/
+/** Members that may hold files, which messages do not repeat. */
+const holding: ReadonlySet<string> = new Set(['data', 'url', 'image_url', 'file_data', 'b64_json'])
+const isData = /^(?:data:[^\s]{50}|[A-Za-z0-9+/=_-]{64})/
 
 /** Lists the texts of a request; undefined where they are too long. */
 function textsIn(content: unknown): string[] | undefined {
   const found: string[] = []
-  let length = 0
   const pending: unknown[] = [content]
+  let length = 0
+  // A short text costs a search as well.
+  const add = (text: string) => {
+    found.push(text)
+    length += text.length + minLength
+  }
   while (pending.length > 0 && length <= maxSearched) {
     const value = pending.pop()
-    if (typeof value === 'string') {
-      found.push(value)
-      // A short one costs a search as well.
-      length += value.length + minLength
-    } else if (Array.isArray(value)) {
+    if (typeof value === 'string') add(value)
+    else if (Array.isArray(value)) {
       length += value.length
       if (length <= maxSearched) for (const item of value) pending.push(item)
     } else if (value !== null && typeof value === 'object') {
-      for (const [name, member] of Object.entries(value)) if (!noContent.has(name)) pending.push(member)
       length += minLength
+      for (const [name, member] of Object.entries(value)) if (isContent(name, member)) pending.push(member)
     }
   }
   return length > maxSearched ? undefined : found
+}
+
+function isContent(name: string, value: unknown): boolean {
+  if (typeof value !== 'string') return true
+  return !(naming.has(name) && isWord.test(value)) && !(holding.has(name) && isData.test(value))
 }
 
 /** Hides the longest runs of a message that are in one of the texts. */

@@ -32,6 +32,18 @@ describe('the message of a provider', () => {
     expect(withoutContent(message, content)).toBe(message)
   })
 
+  test('loses a sentence wherever it is in the request, and is searched quickly in spite of a file beside it', () => {
+    const sentence = 'the treasure is under the oak'
+    const file = { type: 'image', data: 'A'.repeat(20_000_000) }
+    for (const content of [
+      { name: sentence },
+      { id: [sentence] },
+      { a: { data: sentence } },
+      [file, { type: sentence }],
+    ])
+      expect(withoutContent(`Unknown: ${sentence}!`, content)).toBe('Unknown: [content]!')
+  })
+
   test('is cut at its first quote where the request is too long to be searched', () => {
     const content = { messages: [{ role: 'user', content: 'tell me a secret '.repeat(200_000) }] }
     expect(withoutContent("The text 'zebra' is wrong", content)).toBe('The text [content]')
