@@ -1,7 +1,8 @@
+import type { CallRecord } from '../../core/call.ts'
 import type { Json, JsonObject } from '../../core/json.ts'
 import type { Store } from '../../store/open.ts'
-import type { CallsPage, CallsQuery } from '../../store/queries/calls-query.ts'
-import { json, type ManagementContext, type ManageRoute, missing, pathPart } from '../manage.ts'
+import type { CallsPage, CallsQuery, ListedCall } from '../../store/queries/calls-query.ts'
+import { json, type ManagementContext, type ManageRoute, mayOperate, missing, pathPart } from '../manage.ts'
 import { limitFrom, requireCursor } from '../page.ts'
 import { parametersOf } from '../read.ts'
 import { callDetail, callEntry, ownIdIn } from './call-entry.ts'
@@ -27,17 +28,26 @@ export function callRoutes({ store }: Pick<ManagementContext, 'store'>): ManageR
     },
     {
       path: '/v1/manage/calls/:id',
-      handle({ organization, params, query }) {
+      handle({ key, organization, params, query }) {
         parametersOf(query, [])
         const id = pathPart({ params }, 'id')
         const found = store.calls.find(ownIdIn(id) ?? id, organization) ?? missing('call', id)
-        return json(callDetail(found))
+        return json(callDetail(mayOperate(key, store) ? found : forOrganization(found)))
       },
     },
   ]
 }
 
 const usualLimit = 100
+
+/** Leaves out what providers wrote about the credential of this router: it concerns the account of the operator alone. */
+function forOrganization({ call, attempts, ...listed }: ListedCall): ListedCall {
+  const shown = (record: CallRecord): CallRecord => {
+    const { providerMessage: _, ...others } = record
+    return record.error === 'provider_refused' ? others : record
+  }
+  return { ...listed, call: shown(call), attempts: attempts.map(shown) }
+}
 
 type Page = Omit<CallsQuery, 'limit' | 'after'>
 

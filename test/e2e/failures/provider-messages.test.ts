@@ -2,6 +2,7 @@ import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { help, run } from '../../../src/cli/ledger/ledger.ts'
 import type { JsonObject } from '../../../src/core/json.ts'
+import { openStore } from '../../../src/store/open.ts'
 import { ran } from '../../cli/running.ts'
 import { answerJson, beginStream, type LoopbackProvider, loopbackProvider } from '../../helpers/provider.ts'
 import { type TestRouter, testRouter } from '../../helpers/router.ts'
@@ -29,6 +30,7 @@ let words = ''
 let provider: LoopbackProvider
 beforeAll(async () => {
   provider = await loopbackProvider(({ body, headers }, response) => {
+    if (words.startsWith('bad key')) return answerJson(response, { error: { message: words } }, 401)
     const error = { message: words.replace('KEY', String(headers.authorization)) }
     if (!body.stream) return answerJson(response, { error }, 500)
     beginStream(response)
@@ -116,6 +118,20 @@ describe('the message of a provider', () => {
     expect(await ran(run, 'show', 'nothing', '--config', `${router.folder}/config.yaml`)).toMatchObject({ code: 1 })
     expect(await ran(run, 'show', '--config', `${router.folder}/config.yaml`)).toMatchObject({ code: 2 })
     expect(help).toContain('ledger show ID')
+  })
+
+  test('about the credential of the router is for operators alone, where there are several organizations', async () => {
+    const { id, detail } = await made.ask('bad key of account 4711')
+    expect(detail.error).toMatchObject({ code: 'provider_refused', provider_message: 'bad key of account 4711' })
+    const store = openStore(`sqlite:${router.folder}/data/router.sqlite`)
+    store.organizations.create('another')
+    store.close()
+    const manage = administration(router)
+    const { secret: tenant } = await manage.newKey({ permissions: { manage: 'read' } })
+    expect((await manage.get(`/calls/${id}`, tenant)).text).not.toContain('4711')
+    expect((await manage.get(`/calls/${id}`)).text).toContain('4711')
+    const other = await made.ask('no GPU is left')
+    expect((await manage.get(`/calls/${other.id}`, tenant)).text).toContain('no GPU is left')
   })
 
   test('is neither stored nor logged nor shown to plugins where the organization forbids to retain data', async () => {
