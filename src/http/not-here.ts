@@ -28,7 +28,7 @@ function hintFor(path: string, paths: ReadonlySet<string> = new Set()): string |
   if (known !== undefined) return `Shorten the base URL of the client: it is ${known}.`
   if (/^\/v1\/v1\//.test(whole)) return `Shorten the base URL of the client: it is ${whole.slice('/v1'.length)}.`
   const fixed = [...paths].filter((known) => !/[:*]/.test(known))
-  const similar = nearest(whole, fixed) ?? nearest(`/v1${whole}`, fixed)
+  const similar = nearest(whole, fixed, maxTypos) ?? nearest(`/v1${whole}`, fixed, maxTypos)
   return similar === undefined ? undefined : `Did you mean ${similar}?`
 }
 
@@ -42,6 +42,8 @@ function endOf(steps: readonly string[], paths: ReadonlySet<string>): string | u
 const maxSteps = 12
 /** Maximum length of a path that is compared with others. Characters. */
 const maxCompared = 120
+/** Maximum number of letters by which a mistyped path differs from the one that is meant. */
+const maxTypos = 2
 /** Maximum length of a path in a message. Characters. */
 const maxShown = 200
 

@@ -32,7 +32,7 @@ export function suggestion(name: string, known: Suggestible): string {
   return ` Did you mean ${quoted.length > 0 ? `${quoted.join(', ')} or ${last}` : last}?`
 }
 
-/** Leaves out further endpoints for the models of a provider, such as `openai-responses`, where there is any other. */
+/** Leaves out further endpoints for the models of a provider, such as its native Responses API, where there is any other. */
 function withoutVariants(ids: readonly string[], { providers }: Suggestible): readonly string[] {
   const others = ids.filter((id) => providers.get(splitModel(id)?.provider ?? '')?.modelsOf === undefined)
   return others.length > 0 ? others : ids
