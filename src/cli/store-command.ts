@@ -31,7 +31,7 @@ export type StoreAction = Syntax & {
 }
 
 /** Work on an open database. */
-export type StoreOperation = (store: Store) => ActionResult
+export type StoreOperation = (store: Store) => ActionResult | Promise<ActionResult>
 
 /** Runs one action of a command on the database of the configuration. Returns the exit code: 0 done, 1 failed, 2 wrong usage. */
 export function runStoreAction(

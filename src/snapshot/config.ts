@@ -23,6 +23,7 @@ import type { ProviderSettings, UnknownModelsFile } from '../manifest/read/refer
 import { readSource, type Source } from '../manifest/read/source.ts'
 import type { CallMetricsSettings } from '../observe/call-metrics.ts'
 import { type PluginFile, type PluginSettings, pluginSettings } from '../plugin/settings.ts'
+import type { UnprefixedModels } from '../routing/names/resolve.ts'
 import { type AnswerBounds, defaultAnswerBounds } from '../upstream/answer-body.ts'
 import type { MediaSettings } from '../upstream/files/fetcher.ts'
 
@@ -66,6 +67,8 @@ export type Config = {
   providers: { [slug: string]: ProviderSettings }
   /** Handling of models that no catalog lists, where a provider does not define it. */
   unknownModels: UnknownModelsFile
+  /** Handling of names of models without a provider. */
+  unprefixedModels: UnprefixedModels
   /** True if models are refused from the day on for which their provider has announced their retirement. */
   refuseRetired: boolean
   /** Managed policies, by id. */
@@ -119,6 +122,7 @@ type ConfigFile = {
   budget?: { default_output_tokens?: number; abandoned?: 'prompt' | 'nothing'; wait_for_usage?: string } | null
   providers?: { [slug: string]: ProviderSettings | null } | null
   unknown_models?: UnknownModelsFile
+  unprefixed_models?: UnprefixedModels
   refuse_retired?: boolean
   policies?: { [id: string]: PolicyFile } | null
   organizations?: { [id: string]: { resources?: 'open' | string[] } | null } | null
@@ -235,6 +239,7 @@ function configOf(path: string, file: ConfigFile): Config {
     },
     providers: Object.assign(Object.create(null), Object.fromEntries(settings)),
     unknownModels: file.unknown_models ?? 'refuse',
+    unprefixedModels: file.unprefixed_models ?? 'refuse',
     refuseRetired: file.refuse_retired ?? false,
     policies: policiesOf(file.policies ?? {}),
     organizations: new Map(
