@@ -228,12 +228,13 @@ function servicesOf(
   },
 ): () => Services {
   const onRetired = retiredNotice(logOf(log, 'routing'))
-  const servicesIn = ({ providers, catalog, config, plugins }: Snapshot): Services => ({
+  const servicesIn = ({ providers, off, catalog, config, plugins }: Snapshot): Services => ({
     ...lasting,
     onRetired,
     ...(plugins.length > 0 && { plugins: { ...ofPlugins, loaded: plugins } }),
     directory: {
       providers,
+      off,
       identify: catalog.identify,
       managed: config.policies,
       routing: config.routing,

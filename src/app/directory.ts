@@ -6,10 +6,11 @@ import type { Snapshot } from '../snapshot/snapshot.ts'
  * Returns the directory of a snapshot, against which names are resolved. One object for each snapshot, so that lists can be cached by it.
  */
 export function directoryOf(snapshot: Snapshot): ModelDirectory & Listable {
-  const { providers, catalog, config, plugins } = snapshot
+  const { providers, off, catalog, config, plugins } = snapshot
   const modelIds = () => catalog.list().map(({ provider, model }) => `${provider}/${model}`)
   const names = {
     providers,
+    off,
     findModel: catalog.find,
     identify: catalog.identify,
     managed: config.policies,
