@@ -79,11 +79,14 @@ function inheritedSettings(
   { config: { providers }, manifests }: SettingsAround,
 ): ProviderSettings {
   const { enabled, secret, base_url } = (account !== undefined && providers[account]) || {}
+  const own = providers[nameOf(manifest.file)]
+  // A provider with an address or a secret of its own is meant to serve.
+  const isPlaced = own?.base_url !== undefined || own?.secret !== undefined
   const { base_url: written, auth } = relatedOf(manifest) as Partial<ManifestFile>
   const address = isDerived(written) ? providers[written.of]?.base_url : undefined
   const isEqual = account !== undefined && written === relatedOf(manifests.get(account)).base_url
   return {
-    ...(enabled !== undefined && { enabled }),
+    ...(enabled !== undefined && !isPlaced && { enabled }),
     ...(secret !== undefined && takesSecret(auth) && { secret }),
     ...(isEqual && base_url !== undefined && { base_url }),
     ...(isDerived(written) && address !== undefined && { base_url: addressBehind(address, written) }),

@@ -65,12 +65,17 @@ test('a variant that takes no secret has none of its account', async () => {
   expect(problems).toEqual([])
 })
 
-test('a provider that is switched off takes the variants of its account with it, unless they are switched on', async () => {
+test('a provider that is switched off takes the variants of its account with it, unless they are switched on or have an address or a secret', async () => {
   const { provider, off, problems } = await build(variant(own), { acme: { enabled: false } })
   expect([provider, problems]).toEqual([undefined, []])
   expect(off).toContain('`providers.acme-two.enabled: true`')
   const back = await build(variant(own), { acme: { enabled: false }, 'acme-two': { enabled: true } })
   expect(back.provider?.slug).toBe('acme-two')
+  for (const placed of [{ base_url: own }, { secret: 'mine' }]) {
+    expect((await build(variant(own), { acme: { enabled: false }, 'acme-two': placed })).off).toBeUndefined()
+  }
+  const tuned = await build(variant(own), { acme: { enabled: false }, 'acme-two': { timeouts: { total: '1m' } } })
+  expect(tuned.provider).toBeUndefined()
   const alone = await build(variant(own), { 'acme-two': { enabled: false } })
   expect([alone.provider, alone.off]).toEqual([undefined, undefined])
 })
