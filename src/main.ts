@@ -22,6 +22,7 @@ const commands: Record<string, { about: string; load: () => Promise<Command> }> 
     load: () => import('./cli/check.ts'),
   },
   doctor: { about: 'checks what a router needs, and says what to fix', load: () => import('./cli/doctor/doctor.ts') },
+  eject: { about: 'copies a shipped file to a folder of yours', load: () => import('./cli/eject.ts') },
   org: { about: 'organizations: create, list, credit, store', load: () => import('./cli/org.ts') },
   key: { about: 'keys: create, list, edit, rotate, revoke', load: () => import('./cli/key.ts') },
   group: { about: 'groups: keys that share a monthly limit', load: () => import('./cli/group.ts') },
