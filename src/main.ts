@@ -22,8 +22,15 @@ const commands: Record<string, { about: string; load: () => Promise<Command> }> 
     load: () => import('./cli/check.ts'),
   },
   doctor: { about: 'checks what a router needs, and says what to fix', load: () => import('./cli/doctor/doctor.ts') },
+  eject: { about: 'copies a shipped file to a folder of yours', load: () => import('./cli/eject.ts') },
   org: { about: 'organizations: create, list, credit, store', load: () => import('./cli/org.ts') },
-  key: { about: 'keys: create, list, revoke', load: () => import('./cli/key.ts') },
+  key: { about: 'keys: create, list, edit, rotate, revoke', load: () => import('./cli/key.ts') },
+  group: { about: 'groups: keys that share a monthly limit', load: () => import('./cli/group.ts') },
+  alias: { about: 'aliases: names for a model or a policy', load: () => import('./cli/alias.ts') },
+  policy: {
+    about: 'policies: names for several models, and how they are asked',
+    load: () => import('./cli/policy.ts'),
+  },
   ledger: {
     about: 'settled calls: show one, recount by prices, compare with bills',
     load: () => import('./cli/ledger/ledger.ts'),

@@ -34,6 +34,7 @@ import type { Store } from '../store/open.ts'
 import { openTokenizer } from '../tokenizer/tokenizer.ts'
 import { openFetcher } from '../upstream/files/fetcher.ts'
 import { openHttpClient } from '../upstream/http/http-client.ts'
+import { directoryOf } from './directory.ts'
 
 /** Parts that a worker needs: its own connection to the database, and its quota to spend. */
 export type CallServerParts = {
@@ -230,17 +231,11 @@ function servicesOf(
   },
 ): () => Services {
   const onRetired = retiredNotice(logOf(log, 'routing'))
-  const servicesIn = ({ providers, catalog, config, plugins }: Snapshot): Services => ({
+  const servicesIn = (snapshot: Snapshot, { config, plugins } = snapshot): Services => ({
     ...lasting,
     onRetired,
     ...(plugins.length > 0 && { plugins: { ...ofPlugins, loaded: plugins } }),
-    directory: {
-      providers,
-      identify: catalog.identify,
-      managed: config.policies,
-      routing: config.routing,
-      refuseRetired: config.refuseRetired,
-    },
+    directory: directoryOf(snapshot),
     admission: { ...lasting.admission, ...config.budget },
     resources: openAccountResources(config.organizations, { held: lasting.held, organizations }),
     media: { fetchMedia: openFetcher(config.media), settings: config.media },

@@ -3,8 +3,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { hasErrors } from '../manifest/check/problem.ts'
 import { readSource } from '../manifest/read/source.ts'
-import { type Config, findConfig, loadConfig, projectFolder } from '../snapshot/config.ts'
-import { shippedDialects } from '../snapshot/load-files.ts'
+import { ownFolder, shippedDialects, shippedFolder } from '../snapshot/folders.ts'
 import { run as check } from './check.ts'
 import {
   type Args,
@@ -19,6 +18,7 @@ import {
 } from './command.ts'
 import { loadOne } from './load-one.ts'
 import { type ManifestFacts, manifestText } from './manifest-text.ts'
+import { configOf } from './read-config.ts'
 
 /** The text of `inference-router provider --help`. */
 export const help = `Writes a manifest to begin with: providers/<slug>.yaml, for a provider that speaks a known format.
@@ -62,15 +62,20 @@ async function createManifest(args: Args, out: Out, ask: Ask | undefined): Promi
   if (!/^[a-z0-9][a-z0-9-]*$/.test(slug))
     throw new UsageError(`'${slug}' cannot be a slug: write small letters, digits and -`)
   const config = await configOf(args.text('config'))
-  const file = join(config.folders.providers, `${slug}.yaml`)
+  const folder = ownFolder(config.folders.providers)
+  if (folder === undefined)
+    throw new CommandError(
+      '`folders.providers` names only shipped files: add a folder of your own, as in [./providers, shipped].',
+    )
+  const file = join(folder, `${slug}.yaml`)
   if (existsSync(file)) throw new CommandError(`${relativePath(file)} already exists.`)
-  const written = manifestText(await factsFrom(slug, { args, ask }), schemaFor(config))
+  const written = manifestText(await factsFrom(slug, { args, ask }), schemaFor(folder))
   const { loaded, problems } = await loadOne(readSource(file, written), config, process.env)
   if (!loaded || hasErrors(problems)) {
     for (const problem of problems) out.stderr(problemLine(problem))
     throw new CommandError(`Nothing was written.`)
   }
-  mkdirSync(config.folders.providers, { recursive: true })
+  mkdirSync(folder, { recursive: true })
   writeFileSync(file, written, { flag: 'wx' })
   out.stdout(`${relativePath(file)}\n\n${written}\n`)
   const { missing } = loaded.provider
@@ -80,15 +85,9 @@ async function createManifest(args: Args, out: Out, ask: Ask | undefined): Promi
   return code
 }
 
-async function configOf(path: string | undefined): Promise<Config> {
-  const { config, problems } = await loadConfig(findConfig(path, process.env), process.env)
-  if (config) return config
-  throw new CommandError(problems.map((problem) => problemLine(problem).trimEnd()).join('\n'))
-}
-
 /** Returns the path of the schema as the manifest names it for editors, where that is near. */
-function schemaFor({ folders }: Config): string | undefined {
-  return folders.providers === join(projectFolder, 'providers') ? '../schemas/provider.schema.json' : undefined
+function schemaFor(folder: string): string | undefined {
+  return folder === shippedFolder('providers') ? '../schemas/provider.schema.json' : undefined
 }
 
 /** Asks for a fact until it is right; without a terminal a fact that is missing or wrong is an error. */

@@ -36,18 +36,7 @@ export function callsReader(db: Connection, patienceMs = maxMs): (query: CallsQu
     const to = begin ? Math.min(query.to, Number(begin.at) + 1) : query.to
     const rowsIn = rowsBetween<LedgerRow>(db, '*', query)
     const found: CallRecord[] = []
-    const page = (next?: string): [CallsPage] => {
-      const calls: ListedCall[] = []
-      let characters = 0
-      for (const call of found.slice(0, limit)) {
-        // A page that is long enough ends there.
-        if (characters > maxCharacters) return [{ calls, next: (calls.at(-1) as ListedCall).call.id }]
-        const one = listed(call)
-        calls.push(one)
-        characters += JSON.stringify([one.labels, call.metadata]).length
-      }
-      return [{ calls, ...(next !== undefined && { next }) }]
-    }
+    const page = (next?: string): [CallsPage] => [pageOf(found.slice(0, limit), listed, next)]
     let rows = firstRows
     for (const span of callHours(db, { organization, from: query.from, to, filters })) {
       let place = begin && Number(begin.at) < span.to ? begin : startOf(span.to)
@@ -67,6 +56,23 @@ export function callsReader(db: Connection, patienceMs = maxMs): (query: CallsQu
     }
     return page()
   }
+}
+
+/** Returns a page of calls; one that is long enough ends early. */
+export function pageOf(
+  found: readonly CallRecord[],
+  listed: (call: CallRecord) => ListedCall,
+  next?: string,
+): CallsPage {
+  const calls: ListedCall[] = []
+  let characters = 0
+  for (const call of found) {
+    if (characters > maxCharacters) return { calls, next: (calls.at(-1) as ListedCall).call.id }
+    const one = listed(call)
+    calls.push(one)
+    characters += JSON.stringify([one.labels, call.metadata]).length
+  }
+  return { calls, ...(next !== undefined && { next }) }
 }
 
 /** A call, with what it names by an id, as that is today. */
@@ -104,7 +110,7 @@ export function callFinder(db: Connection): (id: string) => ListedCall | undefin
 }
 
 /** A function that adds to a call what belongs to it. */
-function listing(db: Connection): (call: CallRecord) => ListedCall {
+export function listing(db: Connection): (call: CallRecord) => ListedCall {
   const keyOf = db.prepare<[string], { name: string; labels: string }>('SELECT name, labels FROM api_keys WHERE id = ?')
   const groupName = db.prepare<[string], string>('SELECT name FROM groups WHERE id = ?').pluck()
   const attemptsOf = db

@@ -198,6 +198,13 @@ export const migrations: readonly Migration[] = [
       CREATE INDEX provider_messages_by_organization ON provider_messages (organization);
     `,
   },
+  {
+    name: 'the permission to read all organizations',
+    sql: `
+      ALTER TABLE api_keys ADD COLUMN instance TEXT NOT NULL DEFAULT 'none' CHECK (instance IN ('none', 'read'));
+      UPDATE api_keys SET instance = 'read' WHERE created_by_id = 'first-start' AND operate = 'write';
+    `,
+  },
 ]
 
 /** Applies the missing migrations in one transaction. Throws StoreError for a database of a newer router. */
