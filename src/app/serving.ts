@@ -63,6 +63,7 @@ export async function serveInThisThread(served: Served, started: AsyncDisposable
     writeFailure,
     damage: damage.failure,
     degraded: line.degraded,
+    failingHooks: line.failingHooks,
     metrics() {
       line.watchLoop()
       return processMetrics({ accounting, watch, degraded: line.degraded, workers: () => ({ facts: [line.facts()] }) })

@@ -231,7 +231,8 @@ function routesOf(
     underWay: (organization: string) =>
       together(workers().facts.flatMap(({ underWay }) => underWay[organization] ?? [])),
   }
-  return jsonRoutes({ ...own, degraded, metrics, explaining, live, refused: accounting.refused })
+  const failingHooks = () => workers().facts.flatMap(({ failingHooks = [] }) => failingHooks)
+  return jsonRoutes({ ...own, degraded, failingHooks, metrics, explaining, live, refused: accounting.refused })
 }
 
 function together(parts: readonly CallsUnderWay[]): CallsUnderWay {
