@@ -70,6 +70,7 @@ export async function serveInThisThread(served: Served, started: AsyncDisposable
     writeFailure,
     damage: damage.failure,
     degraded: line.degraded,
+    failingHooks: line.failingHooks,
     metrics,
     explaining: line.context.services,
     live: { watch: (organization) => accounting.live.watch(organization), underWay: line.underWay },

@@ -280,6 +280,8 @@ export type Admission = Pick<Reservation, 'charge' | 'maxNano'> & {
    * `budget_exhausted`.
    */
   cover(target: Target, body: JsonObject): void | Promise<void>
+  /** Admits the call to a further target, and reserves what it can cost there. Throws RouterError `budget_exhausted`. */
+  add?(target: Target): void | Promise<void>
   /** Reserves the cost of an answer that is read on while another target answers the call; false where that does not fit. */
   keep(target: Target): MaybePromise<boolean>
   /** Records that the prompt is from now on so many bytes longer than that of the client. */
@@ -367,9 +369,9 @@ export type AttemptContext = {
   report(dropped: readonly string[]): void
   /**
    * To be called with each body before it is sent: refuses losses where the call is strict, and reserves what the body can cost.
-   * Throws RouterError.
+   * Returns the body as plugins have edited it. Throws RouterError.
    */
-  beforeSend(body: JsonObject): MaybePromise<void>
+  beforeSend(body: JsonObject): MaybePromise<JsonObject>
   /** Returns the HTTP client with the headers of plugins and of the trace. */
   client(): MaybePromise<HttpClient>
 }

@@ -16,7 +16,9 @@ import { unsupportedByEndpoint } from '../manifest/run/inferred-support.ts'
 import { closeAll } from '../plugin/instances.ts'
 import { type Config, findConfig, loadConfig } from '../snapshot/config.ts'
 import { type Files, loadCatalog, readFiles } from '../snapshot/load-files.ts'
+import { shippedPlugins } from '../snapshot/load-plugins.ts'
 import { proveFiles } from '../snapshot/snapshot.ts'
+import { checkTypes } from './check-types.ts'
 import { jsonText, type Out, parseArguments, problemLine, relativePath, runCommand, UsageError } from './command.ts'
 import {
   interpretedWarnings,
@@ -40,10 +42,12 @@ export const help = `Checks configuration, manifests, dialects, catalog and plug
                   place and the URL by which stack traces and CPU profiles name it
   --config FILE   the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
   --json          print JSON: {checked, mappings: [{file, line, column, name, compiled, construct?, url?, code?}],
-                  not_taken: [{file, names}], problems: [{file, line, column, message, severity}]}
+                  not_taken: [{file, names}], problems: [{file, line, column, message, severity}],
+                  types_unchecked?: <reason>}
 
 Each problem is one line, file:line:column: message. For each named file, a line lists the request fields that
-never reach the provider. The exit code is 1 when there is an error. Variables that are not set are not errors here:
+never reach the provider. The exit code is 1 when there is an error. The types of your plugins are checked
+where TypeScript is installed with them or with the router; else a line says that they were not. Variables that are not set are not errors here:
 inference-router providers lists them. Interpreted mappings, which are slow, and old names of keys are warnings.
 `
 
@@ -68,12 +72,15 @@ export function run(args: string[], out: Out): Promise<number> {
     if (flag('json')) {
       const mappings = checked.mappings.map((placed) => mappingEntry(placed, flag('print')))
       const not_taken = checked.notTaken
-      out.stdout(jsonText({ checked: countsOf(checked), mappings, not_taken, problems }))
+      const types = checked.typesUnchecked === undefined ? {} : { types_unchecked: checked.typesUnchecked }
+      out.stdout(jsonText({ checked: countsOf(checked), mappings, not_taken, problems, ...types }))
     } else {
       const shown = flag('print') ? (placed: PlacedMapping) => `${printedMapping(placed)}\n` : mappingLine
       if (flag('mappings')) for (const placed of checked.mappings) out.stdout(shown(placed))
       for (const problem of problems) out.stdout(problemLine(problem))
       for (const line of checked.notTaken) out.stdout(notTakenLine(line))
+      if (checked.typesUnchecked !== undefined)
+        out.stdout(`The types of plugins were not checked: ${checked.typesUnchecked}.\n`)
       out.stdout(summary(checked, problems))
     }
     return hasErrors(problems) ? 1 : 0
@@ -85,6 +92,8 @@ type Checked = { providers: number; dialects: number; models: number; examples: 
   mappings: PlacedMapping[]
   /** Request fields of named files that never reach the provider. */
   notTaken: NotTaken[]
+  /** The reason why the types of plugins were not checked, if they were not. */
+  typesUnchecked?: string
   problems: Problem[]
 }
 
@@ -109,6 +118,11 @@ async function checkConfig(path: string, env: Environment): Promise<Checked> {
   if (!config) return { ...nothing, problems }
   const files = await readFiles({ config, source, env, everything: true })
   await closeAll(files.plugins)
+  const own = files.plugins
+    .map(({ entry }) => entry)
+    .filter((entry) => dirname(entry).startsWith(config.folders.plugins))
+  const types =
+    config.folders.plugins === shippedPlugins ? { problems: [] } : await checkTypes(own, config.folders.plugins)
   const layers = [
     ...files.dialects.map(({ layer }) => layer),
     ...files.providers.flatMap((one) => one.layers?.slice(-1) ?? []),
@@ -127,7 +141,9 @@ async function checkConfig(path: string, env: Environment): Promise<Checked> {
       ...(await proveFiles(files)),
       ...gapsInCatalog(files),
       ...doubtsInFiles(config, source, files),
+      ...types.problems,
     ],
+    ...(types.unchecked !== undefined && { typesUnchecked: types.unchecked }),
   }
 }
 
@@ -178,6 +194,7 @@ async function checkPaths(paths: readonly string[], configPath: string, env: Env
     total.mappings.push(...checked.mappings)
     total.notTaken.push(...checked.notTaken)
     total.problems.push(...checked.problems)
+    if (checked.typesUnchecked !== undefined) total.typesUnchecked = checked.typesUnchecked
   }
   return total
 }
@@ -259,7 +276,7 @@ function notTakenLine({ file, names }: NotTaken): string {
   return names.length === 0 ? '' : `${relativePath(file)} does not support: ${names.join(', ')}\n`
 }
 
-function countsOf({ problems, mappings, notTaken: _, ...counts }: Checked) {
+function countsOf({ problems, mappings, notTaken: _, typesUnchecked: __, ...counts }: Checked) {
   const interpreted = mappings.filter(({ mapping }) => !mapping.compiled).length
   return { ...counts, mappings: mappings.length, interpreted }
 }

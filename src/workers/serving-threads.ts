@@ -232,7 +232,8 @@ function routesOf(
     underWay: (organization: string) =>
       together(workers().facts.flatMap(({ underWay }) => underWay[organization] ?? [])),
   }
-  const routes = jsonRoutes({ ...own, degraded, metrics, explaining, live, refused: accounting.refused })
+  const failingHooks = () => workers().facts.flatMap(({ failingHooks = [] }) => failingHooks)
+  const routes = jsonRoutes({ ...own, degraded, failingHooks, metrics, explaining, live, refused: accounting.refused })
   return { routes, metrics }
 }
 
