@@ -184,6 +184,10 @@ export const migrations: readonly Migration[] = [
       END;
     `,
   },
+  {
+    name: 'counts of pages that searches opened',
+    sql: 'ALTER TABLE ledger ADD COLUMN page_visits INTEGER',
+  },
 ]
 
 /** Applies the missing migrations in one transaction. Throws StoreError for a database of a newer router. */
