@@ -12,12 +12,12 @@ import type { Explanation } from '../../routing/explanation.ts'
 import { clientText } from '../attempt/client-text.ts'
 import { neutralStream } from '../attempt/other-format.ts'
 import type { AnswerEnd, PluginAnswer } from '../call-kind.ts'
-import type { CallResponse, Turn } from '../types.ts'
+import type { Call, CallResponse, Turn } from '../types.ts'
 import { pluginAsTarget } from './with-plugins.ts'
 
 /** A conversation that a plugin answers. */
 type AnsweredChat = {
-  call: { id: string; requestId?: string | undefined; clientApi: ClientApi }
+  call: Pick<Call, 'id' | 'requestId' | 'headers'> & { clientApi: ClientApi }
   request: NeutralRequest
   turn: Turn
   plugins: CallPlugins
