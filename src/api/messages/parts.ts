@@ -147,7 +147,7 @@ function calledName({ name, toolset_name: toolset }: JsonObject, path: string): 
   return toolsetName === undefined ? own : memberName(toolsetName, own)
 }
 
-/** What a call has changed in a browser, as other models read it. */
+/** Returns the state of a browser after a call, as other models read it. */
 function readBrowserState(block: JsonObject): TextPart {
   const { tabs = [], state_changes } = block
   return { type: 'text', text: JSON.stringify({ tabs, ...defined({ state_changes }) }), ...cacheOf(block) }

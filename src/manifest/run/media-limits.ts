@@ -4,7 +4,7 @@ import { isTextType } from '../../core/text-files.ts'
 import { imageSizeOf } from '../../media/image-format.ts'
 import type { Limits, MediaLimit } from '../limits.ts'
 
-/** Something that a request has more of than a provider takes: the neutral field, why, and whether it is the kind of a file. */
+/** The part of a request beyond a limit: its neutral field, the reason, and whether it is the kind of a file. */
 export type Excess = { field: string; reason: string; isKind?: true }
 
 type Kind = 'image' | 'file'
