@@ -122,7 +122,7 @@ export function policyRoutes(context: RecordContext): ManageRoute[] {
 }
 
 /** Lists the policies of the configuration: whoever manages an organization may call them, but has not written them. */
-function managedRoute({ store, directory }: ManagementContext): ManageRoute {
+function managedRoute({ store, directory }: RecordContext): ManageRoute {
   return {
     path: '/v1/manage/managed-policy',
     handle({ key, query }) {
