@@ -1,10 +1,11 @@
 import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { createCatalog } from '../catalog/catalog.ts'
 import { readEntries, type WrittenEntries } from '../catalog/read-list.ts'
 import { isObject } from '../core/json.ts'
 import type { ModelEntry } from '../core/models/model.ts'
-import type { Problem } from '../manifest/check/problem.ts'
+import { type Problem, readingFailure } from '../manifest/check/problem.ts'
 import type { Extensions, Provider } from '../manifest/provider.ts'
 import { dialectsIn } from '../manifest/read/base-layers.ts'
 import { bareProvider, type Dialect, loadDialect } from '../manifest/read/dialect.ts'
@@ -108,9 +109,9 @@ export async function entryOf(
 
 /** Returns the models that catalog, manifest and settings list for a slug, in this order. */
 async function modelsIn(slug: string, { folders, providers }: Config, written?: Models): Promise<Models[]> {
-  const { source } = await readSourceFile(join(folders.catalog, `${slug}.yaml`))
+  const source = await readSourceFile(join(folders.catalog, `${slug}.yaml`))
   const { list } = source ? loadCatalog(source) : {}
-  const manifest = written ? undefined : (await readSourceFile(join(folders.providers, `${slug}.yaml`))).source
+  const manifest = written ? undefined : await readSourceFile(join(folders.providers, `${slug}.yaml`))
   const inManifest = written ?? readEntries((manifest?.value as { models?: WrittenEntries } | undefined)?.models ?? {})
   return [list?.models ?? {}, inManifest, readEntries(providers[slug]?.models ?? {})]
 }
@@ -120,9 +121,12 @@ type Models = { readonly [model: string]: ModelEntry }
 /** Reads one YAML or JSON file. Throws an Error that names the file and the reason. */
 export async function readInput(file: string): Promise<Source> {
   const path = resolve(file)
-  const { source, problems } = await readSourceFile(path)
-  if (!source) throw new Error(problems[0] ? `${file} ${problems[0].message}` : `There is no file ${file}.`)
-  return source
+  try {
+    return readSource(path, await readFile(path, 'utf8'))
+  } catch (error) {
+    const isGone = (error as NodeJS.ErrnoException).code === 'ENOENT'
+    throw new Error(isGone ? `There is no file ${file}.` : `${file} cannot be read: ${readingFailure(error)}`)
+  }
 }
 
 /** A mapping and its position. `name` is its path in the file. */

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { chat } from '../api/chat/api.ts'
 import { filledText, oneOf, optional, required } from '../api/check.ts'
@@ -14,6 +13,7 @@ import { withoutKeys } from '../core/secrets.ts'
 import type { Problem } from '../manifest/check/problem.ts'
 import { endpointFor } from '../manifest/operation.ts'
 import type { Provider } from '../manifest/provider.ts'
+import { readText } from '../manifest/read/folder.ts'
 import { servedBy, type Target } from '../manifest/target.ts'
 import type { TargetOutage } from '../routing/health/health.ts'
 import { shortPath } from '../snapshot/config.ts'
@@ -116,7 +116,7 @@ function targetOf(
 async function manifestText({ file, provider, problems }: KnownProvider, { sources }: Snapshot): Promise<string> {
   const known = sources.get(file)?.text ?? ''
   const isBroken = problems.length > 0
-  const text = isBroken ? await readFile(file, 'utf8').catch(() => known) : known
+  const text = isBroken ? await readText(file).catch(() => known) : known
   const served = provider ? [provider, ...(provider.variants ?? []).map((variant) => variant.provider)] : []
   const shown = (line: string) => served.reduce((left, one) => redact(one, left), line)
   return withoutLiterals(text)
@@ -134,7 +134,7 @@ type KnownProvider = {
   file: string
   models: readonly CatalogedModel[]
   health: readonly TargetOutage[]
-  /** Problems of its manifest and its catalog file. */
+  /** Problems of its manifest and its catalog file, and that of another file without which it cannot be used. */
   problems: readonly Problem[]
 }
 
@@ -144,7 +144,7 @@ export function knownProviders(
   problems: readonly Problem[],
   troubled: readonly TargetOutage[],
 ): { providers: KnownProvider[]; others: Problem[] } {
-  const { config, providers, sources, catalog } = snapshot
+  const { config, providers, unavailable, sources, catalog } = snapshot
   const { folders } = config
   const slugOf = (file: string) =>
     [folders.providers, folders.catalog].some((folder) => file === join(folder, basename(file)))
@@ -154,6 +154,13 @@ export function knownProviders(
     (file) => file === join(folders.providers, basename(file)) && file.endsWith('.yaml'),
   )
   const slugs = new Set(manifests.map((file) => basename(file, '.yaml')))
+  const reasonsOf = (slug: string) => {
+    const own = problemsOf.get(slug) ?? []
+    const reason = unavailable.providers.get(slug)
+    return reason && !own.some(({ file, line }) => file === reason.file && line === reason.line)
+      ? [...own, reason]
+      : own
+  }
   const modelsOf = Map.groupBy(catalog.list(), ({ provider }) => provider)
   const problemsOf = Map.groupBy(problems, ({ file }) => slugOf(file))
   const known = [...slugs].sort().map((slug): KnownProvider => {
@@ -165,7 +172,7 @@ export function knownProviders(
       file: join(folders.providers, `${slug}.yaml`),
       models: modelsOf.get(slug) ?? [],
       health: troubled.filter(({ name }) => name === slug || name.startsWith(`${slug}/`)),
-      problems: problemsOf.get(slug) ?? [],
+      problems: reasonsOf(slug),
     }
   })
   return { providers: known, others: problems.filter(({ file }) => !slugs.has(slugOf(file) ?? '')) }

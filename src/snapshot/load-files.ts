@@ -19,8 +19,8 @@ import { extensionsOf, type PluginInstance } from '../plugin/instances.ts'
 import { neverYield, type YieldToOthers } from '../runtime/event-loop.ts'
 import type { Config } from './config.ts'
 import { joinCatalog, sharedLists } from './join-catalog.ts'
-import { type PluginServices, pluginsOf } from './load-plugins.ts'
-import { loadProviders } from './load-providers.ts'
+import { type PluginServices, type PluginsAround, pluginsOf } from './load-plugins.ts'
+import { explained, loadProviders } from './load-providers.ts'
 import { policyProblems } from './managed-policies.ts'
 
 /** All dialects, manifests and catalog files of a configuration, as far as they can be used. */
@@ -28,18 +28,16 @@ export type Files = {
   dialects: Dialect[]
   providers: KeptProvider[]
   catalog: Catalog
-  /** Plugins that are set up: whoever does not use them ends them. */
-  plugins: readonly PluginInstance[]
   /** Every file that was read, by path. */
   sources: KnownSources
   problems: Problem[]
 }
 
 /**
- * The input of `readFiles`; `everything` includes the manifests of switched-off providers, `running` are the plugins of the last
- * generation, `services` are those provided to them; `giveTurn` lets calls run between the steps.
+ * The input of `readFiles`; `everything` includes the manifests of switched-off providers, `services` are those provided to plugins;
+ * `yieldToOthers` lets calls run between the steps.
  */
-type Reading = {
+export type Reading = {
   config: Config
   source: Source
   env: Environment
@@ -47,17 +45,26 @@ type Reading = {
   cache?: FileCache
   texts?: Texts | undefined
   everything?: boolean
-  running?: readonly PluginInstance[]
   services?: PluginServices | undefined
   yieldToOthers?: YieldToOthers
 }
 
-/** The files that a configuration leads to, by their kind. */
-type Sources = { dialects: Source[]; manifests: Source[]; catalogs: Source[]; problems: Problem[] }
+/** The kinds of files that are loaded one by one. */
+export type SourceKind = 'dialect' | 'provider' | 'catalog'
+
+/** The files of each kind. */
+export type SourcesByKind = Readonly<Record<SourceKind, readonly Source[]>>
+
+/** The files that a configuration leads to, and the problems of their folders and of files that are not read. */
+export type Sources = { files: SourcesByKind; problems: (Problem & { kind: SourceKind })[] }
 
 /** Reads all files that a configuration leads to, and collects all their problems. */
-export async function readFiles(reading: Reading): Promise<Files> {
-  return await loadFiles(reading, await readSources(reading))
+export async function readFiles(reading: Reading): Promise<Files & { plugins: readonly PluginInstance[] }> {
+  const read = await readSources(reading)
+  const { instances, problems } = await pluginsFor(reading, read.files)
+  const { extensions, problems: clashes } = extensionsOf(instances, reading.config.plugins, reading.source)
+  const files = await loadFiles(reading, read.files, { extensions })
+  return { ...files, plugins: instances, problems: [...read.problems, ...problems, ...clashes, ...files.problems] }
 }
 
 /** Reads and parses all files that a configuration leads to. */
@@ -67,54 +74,73 @@ export async function readSources({
   cache = noCache,
   texts,
 }: Reading): Promise<Sources> {
-  const ofKind = (kind: FileKind): Earlier => ({ known, cache, texts, kind })
+  const read = async (folder: string, kind: SourceKind) => {
+    const { sources, problems } = await readFolder(folder, { known, cache, texts, kind })
+    return { sources, problems: problems.map((problem) => ({ ...problem, kind })) }
+  }
   const ownDialects = join(folders.providers, 'dialects')
   const [shippedFiles, dialectFiles, manifestFiles, catalogFiles] = await Promise.all([
-    ownDialects === shippedDialects ? noFiles : readFolder(shippedDialects, ofKind('dialect')),
-    readFolder(ownDialects, ofKind('dialect')),
-    readFolder(folders.providers, ofKind('provider')),
-    readFolder(folders.catalog, ofKind('catalog')),
+    ownDialects === shippedDialects ? noFiles : read(shippedDialects, 'dialect'),
+    read(ownDialects, 'dialect'),
+    read(folders.providers, 'provider'),
+    read(folders.catalog, 'catalog'),
   ])
   return {
-    dialects: [...shippedFiles.sources, ...dialectFiles.sources],
-    manifests: manifestFiles.sources,
-    catalogs: catalogFiles.sources,
+    files: {
+      dialect: [...shippedFiles.sources, ...dialectFiles.sources],
+      provider: manifestFiles.sources,
+      catalog: catalogFiles.sources,
+    },
     problems: [shippedFiles, dialectFiles, manifestFiles, catalogFiles].flatMap((folder) => folder.problems),
   }
 }
 
-/** Makes of files what serves, and collects all their problems. */
-export async function loadFiles(reading: Reading, sources: Sources): Promise<Files> {
-  const { config, source, known = new Map(), cache = noCache, everything = false, yieldToOthers = neverYield } = reading
+/** Sets up the plugins of a configuration, without the credentials that its files name. */
+export function pluginsFor(
+  { config, source, env, texts, services }: Reading,
+  { provider }: Pick<SourcesByKind, 'provider'>,
+  more: Partial<Pick<PluginsAround, 'previous' | 'except'>> = {},
+): ReturnType<typeof pluginsOf> {
   // A copy: that of the process loses its credentials when plugins are set up.
+  const around = { source, env: { ...env }, texts, services, ...more }
+  return pluginsOf(config, { ...around, credentials: credentialNames(provider, config.providers) })
+}
+
+/** Names that are not loaded, because files of theirs were left out: dialects, and providers by slug. */
+export type LeftOutNames = { dialects: ReadonlySet<string>; providers: ReadonlySet<string> }
+
+const nothingLeftOut: LeftOutNames = { dialects: new Set(), providers: new Set() }
+
+/** Makes of files what serves, and collects all their problems. */
+export async function loadFiles(
+  reading: Reading,
+  sources: SourcesByKind,
+  { extensions, leftOut = nothingLeftOut }: { extensions: Extensions; leftOut?: LeftOutNames },
+): Promise<Files> {
+  const { config, source, known = new Map(), cache = noCache, everything = false, yieldToOthers = neverYield } = reading
   const env = { ...reading.env }
   const ofKind = (kind: FileKind): Earlier => ({ known, cache, kind })
-  const problems = [...sources.problems]
-  const plugins = await pluginsOf(config, {
-    source,
-    env,
-    credentials: credentialNames(sources.manifests, config.providers),
-    previous: reading.running ?? [],
-    texts: reading.texts,
-    services: reading.services,
-  })
-  const { extensions, problems: clashes } = extensionsOf(plugins.instances, config.plugins, source)
-  problems.push(...plugins.problems, ...clashes)
-  const dialects = readDialects(sources.dialects, { ...ofKind('dialect'), extensions }, problems)
-  const manifests = new Map(sources.manifests.map((one) => [nameOf(one), one]))
-  const slugs = new Set(manifests.keys())
+  const problems: Problem[] = []
+  const dialects = readDialects(sources.dialect, { ...ofKind('dialect'), extensions }, problems)
+  for (const name of leftOut.dialects) dialects.set(name, 'unusable')
+  const manifests = new Map(sources.provider.map((one) => [nameOf(one), one]))
+  const slugs = new Set([...manifests.keys(), ...leftOut.providers])
   problems.push(...settingsProblems(config, source, slugs))
-  const used = sources.manifests.filter((one) => everything || config.providers[nameOf(one)]?.enabled !== false)
-  const { providers, problems: ofManifests } = await loadProviders(used, {
-    giveTurn: yieldToOthers,
-    around: (one) => ({ ...surroundings(one, config, source, dialects, env), manifests, extensions }),
-    onSound(one) {
-      // With the extensions of plugins a file may be valid that is not without them.
-      if (isBare(extensions)) keepSound(one, ofKind('provider'), seenOf(one, { dialects }))
+  const isUsed = (slug: string) =>
+    !leftOut.providers.has(slug) && (everything || config.providers[slug]?.enabled !== false)
+  const { providers, problems: ofManifests } = await loadProviders(
+    sources.provider.filter((one) => isUsed(nameOf(one))),
+    {
+      giveTurn: yieldToOthers,
+      around: (one) => ({ ...surroundings(one, config, source, dialects, env), manifests, extensions }),
+      onSound(one) {
+        // With the extensions of plugins a file may be valid that is not without them.
+        if (isBare(extensions)) keepSound(one, ofKind('provider'), seenOf(one, { dialects }))
+      },
     },
-  })
+  )
   problems.push(...ofManifests)
-  const lists = sources.catalogs.flatMap((one) => readCatalogFile(one, slugs, ofKind('catalog'), problems))
+  const lists = sources.catalog.flatMap((one) => readCatalogFile(one, slugs, ofKind('catalog'), problems))
   const catalog = await joinCatalog(
     sharedLists(lists, providers, manifests, config),
     providers,
@@ -133,24 +159,23 @@ export async function loadFiles(reading: Reading, sources: Sources): Promise<Fil
     dialects: [...dialects.values()].filter((one) => one !== 'unusable'),
     providers,
     catalog,
-    plugins: plugins.instances,
     sources: byPath(sources),
     problems,
   }
 }
 
 /** Returns all files by path. */
-export function byPath({ dialects, manifests, catalogs }: Sources): Map<string, Source> {
-  return new Map([...dialects, ...manifests, ...catalogs].map((one) => [one.file, one]))
+export function byPath({ dialect, provider, catalog }: SourcesByKind): Map<string, Source> {
+  return new Map([...dialect, ...provider, ...catalog].map((one) => [one.file, one]))
 }
 
 /** The dialects of the project can be built on from any folder; one of the same name in that folder replaces them. */
 export const shippedDialects = join(import.meta.dirname, '../../providers/dialects')
-const noFiles: Awaited<ReturnType<typeof readFolder>> = { sources: [], problems: [] }
+const noFiles = { sources: [], problems: [] }
 
 /** Returns a file's name without its ending: the slug or dialect it is about. */
-function nameOf({ file }: Source): string {
-  return file.replace(/^.*[\\/]/, '').replace(/\.yaml$/, '')
+export function nameOf({ file }: Pick<Source, 'file'>): string {
+  return file.replace(/^.*[\\/]/, '').replace(/\.ya?ml$/, '')
 }
 
 /** Dialects by source: an unchanged source is not loaded a second time. */
@@ -160,17 +185,25 @@ function readDialects(
   sources: readonly Source[],
   { extensions, ...earlier }: Earlier & { extensions: Extensions },
   problems: Problem[],
-): Dialects {
+): Map<string, Dialect | 'unusable'> {
   const dialects = new Map<string, Dialect | 'unusable'>()
   const { functions } = extensions
   for (const source of sources) {
-    const read = (functions ? undefined : dialectsRead.get(source)) ?? loadDialect(source, functions)
+    const read = (functions ? undefined : dialectsRead.get(source)) ?? readDialect(source, functions)
     if (!functions) dialectsRead.set(source, read)
     if (read.problems.length === 0 && !functions) keepSound(source, earlier)
     problems.push(...read.problems)
     dialects.set(nameOf(source), read.dialect ?? 'unusable')
   }
   return dialects
+}
+
+function readDialect(source: Source, functions: Extensions['functions']): ReturnType<typeof loadDialect> {
+  return explained(
+    source,
+    () => loadDialect(source, functions),
+    (problem) => ({ problems: [problem] }),
+  )
 }
 
 function settingsProblems(config: Config, source: Source, slugs: ReadonlySet<string>): Problem[] {
@@ -206,7 +239,7 @@ function readCatalogFile(
   earlier: Earlier,
   problems: Problem[],
 ): ModelList[] {
-  const read = catalogsRead.get(source) ?? loadCatalog(source)
+  const read = catalogsRead.get(source) ?? explained(source, () => loadCatalog(source), noList)
   catalogsRead.set(source, read)
   if (read.problems.length === 0) keepSound(source, earlier)
   problems.push(...read.problems)
@@ -216,6 +249,10 @@ function readCatalogFile(
   const message = `there is no provider \`${provider}\`: these models are not used${didYouMean(provider, slugs)}`
   problems.push({ ...source.problem(['provider'], message), severity: 'warning' })
   return []
+}
+
+function noList(problem: Problem): CatalogRead {
+  return { problems: [problem] }
 }
 
 /** Reads a catalog file. The list is missing when there are problems. */
