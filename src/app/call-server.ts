@@ -33,6 +33,7 @@ import type { Store } from '../store/open.ts'
 import { openTokenizer } from '../tokenizer/tokenizer.ts'
 import { openFetcher } from '../upstream/files/fetcher.ts'
 import { openHttpClient } from '../upstream/http/http-client.ts'
+import { unavailablePlaces } from './directory.ts'
 
 /** Parts that a worker needs: its own connection to the database, and its quota to spend. */
 export type CallServerParts = {
@@ -228,13 +229,14 @@ function servicesOf(
   },
 ): () => Services {
   const onRetired = retiredNotice(logOf(log, 'routing'))
-  const servicesIn = ({ providers, off, catalog, config, plugins }: Snapshot): Services => ({
+  const servicesIn = ({ providers, off, unavailable, catalog, config, plugins }: Snapshot): Services => ({
     ...lasting,
     onRetired,
     ...(plugins.length > 0 && { plugins: { ...ofPlugins, loaded: plugins } }),
     directory: {
       providers,
       off,
+      unavailable: unavailablePlaces({ unavailable, config }),
       identify: catalog.identify,
       managed: config.policies,
       routing: config.routing,

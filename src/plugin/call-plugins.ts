@@ -1,4 +1,5 @@
 import type { CallRecord } from '../core/call.ts'
+import { RouterError } from '../core/errors.ts'
 import { andThen } from '../manifest/run/run-mapping.ts'
 import { type CallFacts, freezeData } from './call-view.ts'
 import type { MaybePromise, PluginLog, PluginReply, PluginRequest, PluginTarget, RequestResult } from './contract.ts'
@@ -46,6 +47,7 @@ export class CallPlugins {
   /** Headers that plugins send to the client. */
   readonly headers: { [name: string]: string } = {}
   readonly #plugins: readonly RunningPlugin[]
+  readonly #unavailable: LoadedPlugin | undefined
   readonly #facts: CallFacts
   readonly #services: PluginServices
   #isRecorded = false
@@ -53,10 +55,19 @@ export class CallPlugins {
   #outside: readonly RunningPlugin[]
 
   constructor(plugins: readonly LoadedPlugin[], facts: CallFacts, services: PluginServices) {
+    this.#unavailable = plugins.find((plugin) => plugin.unavailable !== undefined)
     this.#plugins = plugins.map((plugin) => new RunningPlugin(plugin, facts, services.faults))
     this.#outside = this.#plugins
     this.#facts = facts
     this.#services = services
+  }
+
+  /** Throws RouterError `plugin_unavailable` where one of them could not be set up, and no call goes on without it. */
+  requireAvailable(): void {
+    const missing = this.#unavailable
+    if (!missing) return
+    const message = `The plugin '${missing.name}' is unavailable: the router has left out ${missing.unavailable}. It refuses calls without the plugin.`
+    throw new RouterError('plugin_unavailable', message)
   }
 
   /** Checks whether one of them has this hook. */

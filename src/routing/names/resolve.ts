@@ -8,7 +8,7 @@ import type { Provider } from '../../manifest/provider.ts'
 import { servedBy, type Target, targetId } from '../../manifest/target.ts'
 import type { Explanation } from '../explanation.ts'
 import type { Weights } from '../weights.ts'
-import { type Exclusion, exclusionByApi, exclusionForEu, exclusionOf, type Scope } from './scope.ts'
+import { type Exclusion, exclusionByApi, exclusionByList, exclusionForEu, exclusionOf, type Scope } from './scope.ts'
 
 /** The providers, models and managed policies of one snapshot, against which names are resolved. */
 export type Directory = {
@@ -17,6 +17,8 @@ export type Directory = {
   off?: ReadonlyMap<string, string | undefined>
   identify(provider: string, model: string): KnownModel | undefined
   managed: ReadonlyMap<string, Policy>
+  /** The files without which a provider cannot be used, with the places of their errors, by slug. */
+  unavailable?: ReadonlyMap<string, string>
   /** True if retired models are refused, for providers whose settings do not decide it. */
   refuseRetired?: boolean
   /** The rules of names that have none of their own. */
@@ -92,7 +94,8 @@ export function resolve(
   const exclusions: (Exclusion & { id: string })[] = []
   let notAllowed: Exclusion | undefined
   for (const id of named.ids) {
-    const found = targetOf(id, directory, { request, apis })
+    const found =
+      unavailableTarget(id, directory, { scope, through: named.through }) ?? targetOf(id, directory, { request, apis })
     if ('message' in found) {
       exclusions.push({ ...found, id })
       continue
@@ -143,6 +146,18 @@ function lookUp(model: string, directory: Directory, scope: Scope | undefined): 
   throw notFound(`The model '${model}' does not exist. Write a model as <provider>/<model>; GET /v1/models lists them.`)
 }
 
+/** Returns why a target cannot be used now; undefined where its files are in use. */
+function unavailableTarget(
+  id: string,
+  { unavailable }: Directory,
+  { scope, through }: { scope: Scope | undefined; through: readonly string[] },
+): Exclusion | undefined {
+  const place = unavailable?.get(splitModel(id)?.provider ?? '')
+  if (place === undefined) return undefined
+  const message = `The model '${id}' is unavailable: the router has left out ${place}.`
+  return exclusionByList(id, scope, through) ?? { code: 'model_unavailable', message }
+}
+
 function targetOf(
   id: string,
   { providers, off, identify, refuseRetired }: Directory,
@@ -176,14 +191,19 @@ function unknownEntryOf({ unknownEntry }: Provider, apis: readonly string[] = []
   return { entry: unknownEntry }
 }
 
-/** Returns the error for a name without targets: that of the first one which is not allowed; its message combines the reasons. */
+/**
+ * Returns the error for a name without targets: that of one which is unavailable only now, else of the first one which is not allowed; its
+ * message combines the reasons.
+ */
 function noTargets(
   model: string,
   { ids, through }: LookedUp,
   { exclusions, notAllowed }: { exclusions: readonly Exclusion[]; notAllowed: Exclusion | undefined },
 ): RouterError {
-  const isOfOtherApi = exclusions.some(({ code }) => code === 'invalid_request')
-  const code = notAllowed?.code ?? (isOfOtherApi ? 'invalid_request' : 'model_not_found')
+  const has = (code: Exclusion['code']) => exclusions.some((one) => one.code === code)
+  const refused = notAllowed?.code ?? (has('forbidden') ? 'forbidden' : undefined)
+  const otherwise = has('invalid_request') ? 'invalid_request' : 'model_not_found'
+  const code = has('model_unavailable') ? 'model_unavailable' : (refused ?? otherwise)
   const reasons = exclusions.slice(0, maxReasons).map(({ message }) => message)
   const more = ids.length > maxReasons ? [`${ids.length - maxReasons} more cannot be used either.`] : []
   const reason = [...reasons, ...more].join(' ')
