@@ -79,10 +79,23 @@ export default function Overview({ query }: PageProps) {
         <${Select} name="by" label="By" value=${choice} options=${groups} onInput=${(value: string) => changeQuery({ by: value })} />
         ${choice === 'tag' && html`<${Field} name="tag" label="Label or tag" placeholder="label.team" type="search" value=${tag} onInput=${(value: string) => changeQuery({ tag: value })} />`}
       </div>`}>
+      <${FileProblems} />
       <${Now} live=${live} />
       <${OverTime} range=${range} query=${query} by=${by} version=${live.chartVersion} />
     <//>
   `
+}
+
+/** Lists the files that are not in use, or not in their newest version. They may be fixed meanwhile. */
+function FileProblems() {
+  const ready = useLoad((signal) => api<{ problems?: string[] }>('ready', { signal }))
+  useEffect(() => {
+    const timer = setInterval(() => document.hidden || ready.reload(), reloadChartsMs)
+    return () => clearInterval(timer)
+  }, [])
+  const problems = ready.data?.problems ?? []
+  if (problems.length === 0) return null
+  return html`<${Section} title="Files with errors"><ul>${problems.map((problem) => html`<li class="failure" key=${problem}><bdi dir="auto">${problem}</bdi></li>`)}</ul><//>`
 }
 
 /** Checks whether a text is `label.<name>` of a key, or `extra.<field>` of a call's metadata. */

@@ -10,7 +10,7 @@ import { isObject, type JsonObject } from '../core/json.ts'
 import { type Operation, operations } from '../core/operation.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import { withoutKeys } from '../core/secrets.ts'
-import type { Problem } from '../manifest/check/problem.ts'
+import { isFileProblem, type Problem } from '../manifest/check/problem.ts'
 import { endpointFor } from '../manifest/operation.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { readText } from '../manifest/read/folder.ts'
@@ -204,9 +204,17 @@ export function providerEntry(
   }
 }
 
-/** Returns a problem as the API has it: `file:line:column`, and its message. */
-function problemEntry({ file, line, column, message, severity }: Problem, config: string): JsonObject {
-  return { place: `${shortPath(file, config)}:${line}:${column}`, line, message: withoutKeys(message), severity }
+/** Returns a problem as the API has it: `file:line:column`, its message, and the consequence. */
+function problemEntry(problem: Problem, config: string): JsonObject {
+  const { file, line, column, message, severity } = problem
+  const place = `${shortPath(file, config)}:${line}:${column}`
+  return {
+    place,
+    line,
+    message: withoutKeys(message),
+    severity,
+    ...(isFileProblem(problem) && { effect: problem.effect }),
+  }
 }
 
 /** Names that providers can be asked for: those with their models, or any name where they take all. Found once for each generation. */
