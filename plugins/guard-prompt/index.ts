@@ -19,6 +19,9 @@ const pattern = { type: 'string', minLength: 1, maxLength: 1000 }
 
 export default definePlugin<Options>({
   description: 'Refuses prompts that match patterns, or that a model judges to be attacks',
+  // A judge that does not answer lets nothing pass.
+  onError: 'closed',
+  guards: true,
   // Longer than the longest time of a judge: it is the judge that fails then.
   timeoutMs: 65_000,
   options: {

@@ -9,10 +9,11 @@ import type { Snapshot } from '../snapshot/snapshot.ts'
 export function directoryOf(snapshot: Snapshot): ModelDirectory & Listable {
   const known = directories.get(snapshot)
   if (known) return known
-  const { providers, catalog, config, plugins } = snapshot
+  const { providers, off, catalog, config, plugins } = snapshot
   const modelIds = () => catalog.list().map(({ provider, model }) => `${provider}/${model}`)
   const names = {
     providers,
+    off,
     findModel: catalog.find,
     identify: catalog.identify,
     managed: config.policies,

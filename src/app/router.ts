@@ -5,7 +5,7 @@ import { adminKeyVariable, requireUsableSecret } from '../access/secrets.ts'
 import type { Endpoint } from '../http/listeners.ts'
 import { formatProblem, type Problem } from '../manifest/check/problem.ts'
 import { type Log, logOf } from '../observe/log.ts'
-import { openTracing, traceSettings } from '../observe/tracing.ts'
+import { openTelemetry } from '../observe/telemetry.ts'
 import { budgetsLater, valuesLater } from '../plugin/kit.ts'
 import { startSimulator } from '../simulator/server.ts'
 import type { Config } from '../snapshot/config.ts'
@@ -95,13 +95,12 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   const handed = mayHandOver ? await takeBooks(stored.url) : undefined
   // Closed last: then the other process may take its accounting over again.
   if (handed) started.adopt(handed.channel, (channel) => channel.close())
-  const { isSent, sampling } = traceSettings(env)
-  // Closed after the accounting: their last rows are spans as well.
-  const tracing = isSent ? started.adopt(await openTracing(log, env), (open) => open.close()) : undefined
-  const limits = () => watch.current().config.manage.limits
+  // Closed after the accounting: its last rows are spans as well.
+  const { sampling, tracing, sendMetrics } = await openTelemetry(env, { log, hasMetrics: metrics.enabled }, started)
+  const config = () => watch.current().config
   const accounting: Accounting = openAccounting(
     stored.url,
-    { log: logOf(log, 'ledger'), onFailure: () => notifyFailure(holder, accounting), metrics, tracing, limits },
+    { log: logOf(log, 'ledger'), onFailure: () => notifyFailure(holder, accounting), metrics, tracing, config },
     started,
   )
   openValues(storedValues(accounting.store))
@@ -116,6 +115,8 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   const serving = await (count === 1 && !mayHandOver
     ? serveInThisThread(served, started)
     : serveInSeveral(served, { count, holder, handed, mayHandOver }, started))
+  // Ends first, when no call runs any more: the last metrics count all of them.
+  sendMetrics(serving.metrics, started)
   // Last, because a start that fails later would have created a key without displaying it.
   const firstKey = createFirstKey(accounting.store, env)
   serving.open()

@@ -1,6 +1,6 @@
 import type { Key } from '../access/keys.ts'
 import type { OperationBody } from '../api/operation-api.ts'
-import { asRouterError, RouterError } from '../core/errors.ts'
+import { asRouterError, RouterError, withoutStack } from '../core/errors.ts'
 import { isRefusal, refusedCall } from '../core/refused-call.ts'
 import { recordedTrace } from '../core/trace.ts'
 import { withLoans } from '../lending/with-loans.ts'
@@ -13,6 +13,7 @@ import type { Trial, Tried } from '../routing/types.ts'
 import { isLong, yieldToEventLoop } from '../runtime/event-loop.ts'
 import { openCallMedia } from '../upstream/files/inline.ts'
 import { callerWithRules, requireLedger, requireMoney } from './admission/admission.ts'
+import { providerMessages } from './admission/provider-message.ts'
 import { freeSettlement, Settlement } from './admission/settlement.ts'
 import { attemptClients, attemptOf } from './attempt/attempt.ts'
 import type { AttemptResult, CallKind, GoOn, ReadingServices, Serving } from './call-kind.ts'
@@ -24,7 +25,7 @@ import { pluginsFor, withPlugins } from './plugins/with-plugins.ts'
 import { attemptHeaders, retiredTarget } from './reply/attempt-headers.ts'
 import { earlyReply } from './reply/early-reply.ts'
 import { giveUp, otherTargets } from './reply/other-targets.ts'
-import { findTargets, routeForModel } from './targets/find-targets.ts'
+import { findTargets, routeForModel, targetNamed } from './targets/find-targets.ts'
 import { orderTargets } from './targets/order-targets.ts'
 import type {
   Admission,
@@ -165,6 +166,7 @@ function startOf(
     monotonicMs: performance.now(),
     organization: key.organization,
     key: key.id,
+    keyName: key.name,
     ...(key.groupId !== null && { group: key.groupId }),
     api,
     operation,
@@ -186,9 +188,11 @@ async function answer<Read extends ReadCall, Answer extends object>(
   const media = openCallMedia(services.media, { param: kind.mediaParam, signal: call.signal })
   const nextClient = attemptClients(services.httpClient, call.trace)
   const admitted: AdmittedCall<Read> = { ...opened, ...applicant, admission, media, nextClient }
+  const kept = { rules: applicant.rules, keepMs: services.keepErrorsMs }
+  const providerMessage = providerMessages(() => kind.content(applicant.read), kept)
   const settlement = kind.isFree
     ? freeSettlement(start, admission)
-    : new Settlement(start, { ledger: services.ledger, admission, explanation, plugins })
+    : new Settlement(start, { ledger: services.ledger, admission, explanation, plugins, providerMessage })
   if (isLong(admission.promptTokens * charactersPerToken)) await yieldToEventLoop()
   return await askTargets(admitted, settlement, { kind, services })
 }
@@ -241,7 +245,8 @@ async function askTargets<Read extends ReadCall, Answer extends object>(
   const { routing } = services
   const serving = kind.serve(admitted, services)
   const order = orderTargets(admitted, kind, routing)
-  const ordering = plugins ? orderedByPlugins(order.targets, { plugins, settlement }) : order.targets
+  const find = (id: string) => targetNamed(id, admitted, kind, services)
+  const ordering = plugins ? orderedByPlugins(order.targets, { plugins, settlement, admission, find }) : order.targets
   const trial: Trial<AttemptResult<Answer>> = {
     targets: ordering instanceof Promise ? await ordering : ordering,
     ...(order.kind && { kind: order.kind }),
@@ -294,11 +299,12 @@ async function reply<Answer extends object>(
       throw tried.error
     }
     const { target, attempts, dropped, times, handle, untried, overtime } = tried
-    const others = otherTargets(trial, { attempts, untried }, { begunMs, respond })
+    const others = otherTargets(trial, { target, attempts, untried }, { begunMs, respond })
     response = await serving.reply({
       ...{ target, attempts, dropped, times, handle, untried, overtime, served, headers, settlement, trial, begunMs },
       answer: tried as Answer,
       servedBy: (target, reported) => servedModel(target, reported, services.directory),
+      mayRetry: () => others(wanted) !== undefined,
       giveUp: (received, thrown) => giveUp(received, thrown, { settlement, handle, others }),
     })
   } catch (thrown) {
@@ -312,6 +318,9 @@ async function reply<Answer extends object>(
   }
   return typeof response === 'function' ? await response() : response
 }
+
+/** The error of an answer in place of which another one is wanted. */
+const wanted = withoutStack(() => new RouterError('plugin_refused', 'Another answer is wanted.', { wantsOther: true }))
 
 /** Answers a call that asks for an explanation; an error has it as well, once targets were looked for. Throws RouterError. */
 export async function explained<Result>(

@@ -11,6 +11,8 @@ import type { PluginSettings } from './settings.ts'
 
 /** A plugin that is set up, for as long as neither its files nor its options change. */
 export type PluginInstance = Pick<LoadedPlugin, 'name' | 'hooks' | 'onError'> & {
+  /** Clients get only what it has seen of an answer. */
+  guards: boolean
   /** Time limit that the plugin itself sets. Milliseconds. */
   timeoutMs: number
   /** The file that it begins with. */
@@ -28,7 +30,15 @@ export function configured(instances: readonly PluginInstance[], settings: reado
   return settings.flatMap(({ options: _, fetch: __, ...said }) => {
     const instance = instances.find(({ name }) => name === said.name)
     return instance
-      ? [{ timeoutMs: instance.timeoutMs, onError: instance.onError, ...said, hooks: instance.hooks }]
+      ? [
+          {
+            timeoutMs: instance.timeoutMs,
+            onError: instance.onError,
+            ...said,
+            ...(instance.guards && { guards: true }),
+            hooks: instance.hooks,
+          },
+        ]
       : []
   })
 }

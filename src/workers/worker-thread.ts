@@ -141,10 +141,11 @@ function watchLine({ takeMeasured, facts }: CallServer, tell: (said: Said) => vo
 }
 
 /** What the routes of this thread tell. Damage, counts and what happens now are known to the books. */
-function knownHere({ degraded, context }: CallServer) {
+function knownHere({ degraded, failingHooks, context }: CallServer) {
   return {
     damage: () => undefined,
     degraded,
+    failingHooks,
     metrics: () => [],
     explaining: context.services,
     live: { watch: () => undefined, underWay: () => ({ calls: 0, streams: 0 }) },

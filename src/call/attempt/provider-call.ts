@@ -62,13 +62,13 @@ async function callOnce(
   const body = await bodyToSend(target, prepared, { translation, attempt })
   const making = attempt.client()
   const client = making instanceof Promise ? await making : making
-  const { forwardedHeaders, edits } = translation
+  const { forwardedHeaders } = translation
   const stream = request.stream === true
   // Spans quote a reply: then all of it is read.
-  const edited = edits && call.trace?.hasContents !== true
+  const edited = translation.edits() && call.trace?.hasContents !== true
   const begunMs = performance.now()
   const outgoing = { ...attempt, body, stream, edited, forwardedHeaders, choices: admission.choices }
-  const answer = withClientNames(await requestAnswer(target, outgoing, client), translation.names)
+  const answer = withClientNames(await requestAnswer(target, outgoing, client), translation.clientNames())
   const { exhaustedMs } = answer
   const isHeld = holds === true && answer.kind === 'stream'
   return {
@@ -95,9 +95,8 @@ export async function bodyToSend(
   attempt.report(dropped)
   const fileId = unreadableFile(request, written.dropped)
   if (fileId !== undefined) throw fileRefused(fileId, dropped, target)
-  const covering = attempt.beforeSend(written.body)
-  if (covering) await covering
-  return written.body
+  const sending = attempt.beforeSend(written.body)
+  return sending instanceof Promise ? await sending : sending
 }
 
 /** Lists the fields that a request loses at a target; for a strict call also those that are sent although the model's entry denies them. */

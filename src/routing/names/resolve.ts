@@ -15,6 +15,8 @@ import { suggestion } from './suggest.ts'
 /** The providers, models and managed policies of one snapshot, against which names are resolved. */
 export type Directory = {
   providers: ReadonlyMap<string, Provider>
+  /** Switched-off providers, and why. */
+  off?: ReadonlyMap<string, string | undefined>
   identify(provider: string, model: string): KnownModel | undefined
   managed: ReadonlyMap<string, Policy>
   /** The models by the names that they have without a provider. */
@@ -197,12 +199,16 @@ function unknown(message: string): Unresolved {
 
 function targetOf(
   id: string,
-  { providers, identify, refuseRetired }: Directory,
+  { providers, off, identify, refuseRetired }: Directory,
   { request, apis }: { request: NeutralRequest | undefined; apis: readonly string[] | undefined },
 ): Target | (Exclusion & { isUnknown?: true }) {
   const { provider: slug = '', model = '' } = splitModel(id) ?? {}
   const serving = providers.get(slug)
-  if (!serving) return { ...exclusion(`The provider '${slug}' of the model '${id}' does not exist.`), isUnknown: true }
+  if (!serving) {
+    const reason = off?.get(slug)
+    if (reason !== undefined) return exclusion(reason)
+    return { ...exclusion(`The provider '${slug}' of the model '${id}' does not exist.`), isUnknown: true }
+  }
   const known = identify(slug, model)
   const asked = request && { request, entry: known?.entry }
   const provider = servedBy(serving, known?.is ?? model, asked)

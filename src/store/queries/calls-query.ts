@@ -1,6 +1,7 @@
 import type { CallRecord } from '../../core/call.ts'
 import type { Connection } from '../connection.ts'
 import { callRecord, type LedgerRow } from '../ledger/ledger-row.ts'
+import { messageReader } from '../provider-messages.ts'
 import { storedJson } from '../store-error.ts'
 import type { CallFilters } from './call-filters.ts'
 import { callHours, placesOf, rowsBetween, type Span, startOf } from './call-places.ts'
@@ -90,9 +91,21 @@ export type ListedCall = {
 export function callFinder(db: Connection): (id: string) => ListedCall | undefined {
   const byId = db.prepare<[string], LedgerRow>('SELECT * FROM ledger WHERE id = ?').safeIntegers()
   const listed = listing(db)
+  const messageOf = messageReader(db)
+  const withMessage = (record: CallRecord): CallRecord => {
+    const providerMessage = messageOf(record)
+    return providerMessage === undefined ? record : { ...record, providerMessage }
+  }
   return (id) => {
     const row = byId.get(id)
-    return row && { ...listed(callRecord(row)), ...(row.trace_id !== null && { traceId: String(row.trace_id) }) }
+    if (!row) return undefined
+    const found = listed(callRecord(row))
+    return {
+      ...found,
+      call: withMessage(found.call),
+      attempts: found.attempts.map(withMessage),
+      ...(row.trace_id !== null && { traceId: String(row.trace_id) }),
+    }
   }
 }
 

@@ -19,6 +19,8 @@ type Calls = {
   isCursor(id: string, organization?: string): boolean
   /** A call of an organization, by its id or that of an attempt. */
   find(id: string, organization: string): ListedCall | undefined
+  /** A call of whatever organization, by its id or that of an attempt. */
+  findAnywhere(id: string): ListedCall | undefined
   /** The call of an organization with this id, or with an attempt of this id. `at` is Unix milliseconds. */
   callOf(id: string, organization: string): { id: string; at: number } | undefined
   close(): void
@@ -36,6 +38,7 @@ export function calls(db: Connection): Calls {
   const callOf = db.prepare<[string, string], { id: string; at: number }>(
     'SELECT coalesce(attempt_of, id) AS id, at FROM ledger WHERE id = ? AND organization = ?',
   )
+  const callAnywhere = db.prepare<[string], string>('SELECT coalesce(attempt_of, id) FROM ledger WHERE id = ?').pluck()
   const find = callFinder(db)
   return {
     async page(asked) {
@@ -58,6 +61,10 @@ export function calls(db: Connection): Calls {
     find(id, organization) {
       const found = callOf.get(id, organization)
       return found && find(found.id)
+    },
+    findAnywhere(id) {
+      const found = callAnywhere.get(id)
+      return found === undefined ? undefined : find(found)
     },
     callOf: (id, organization) => callOf.get(id, organization),
     close() {
