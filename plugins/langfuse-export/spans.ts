@@ -11,7 +11,7 @@ export type CallSpan = { fields: JsonObject; attributes: Attributes; contents: C
 /** Returns the span of a call, with the attributes that Langfuse reads as those of a generation. */
 export function spanOf(
   record: CallRecord,
-  { body, headers }: Pick<PluginCall, 'body' | 'headers'>,
+  { body, headers, names }: Pick<PluginCall, 'body' | 'headers' | 'names'>,
   contents: CallContents,
 ): CallSpan {
   const { id, at, durationMs, trace, operation, error, outcome } = record
@@ -30,7 +30,7 @@ export function spanOf(
     },
     attributes: {
       ...observationAttributes(record, body),
-      ...metadataAttributes(record),
+      ...metadataAttributes(record, names),
       ...traceAttributes(record, headers),
     },
     contents,
@@ -127,10 +127,11 @@ function costDetails({ nanoUsd, parts }: CallRecord['cost']): { [name: string]: 
 }
 
 /** Returns the client's metadata and facts of the call, which come last: a client cannot replace them. */
-function metadataAttributes(record: CallRecord): Attributes {
+function metadataAttributes(record: CallRecord, names: PluginCall['names']): Attributes {
   const { id, organization, key, group, provider, model, api, stream, status, attempts, outcome, dropped } = record
   const own = { call: id, organization, key, group, provider, model, api, stream, status, attempts, outcome, dropped }
-  const all = Object.entries({ ...record.metadata, ...own })
+  const named = Object.entries(names).map(([owner, name]) => [`${owner}_name`, name] as const)
+  const all = Object.entries({ ...record.metadata, ...own, ...Object.fromEntries(named) })
   return Object.fromEntries(
     all.map(([name, value]) => [`langfuse.observation.metadata.${name}`, attributeOf(value as Json | undefined)]),
   )

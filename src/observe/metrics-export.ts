@@ -178,7 +178,7 @@ export class Points {
 /** Samples of one request: some milliseconds of work, and some hundred kilobytes. */
 const maxSamples = 2_000
 
-/** When counters began, in Unix milliseconds. */
+/** Beginning of the counters, in Unix milliseconds. */
 const startedAt = performance.timeOrigin
 
 /** Numbers of the SDK's enumerations: `DataPointType`, `AggregationTemporality` and `ValueType.DOUBLE`. */
