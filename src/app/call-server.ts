@@ -12,7 +12,7 @@ import type { ServerContext } from '../http/context.ts'
 import { RunningRequests } from '../http/running-requests.ts'
 import { type Log, logOf } from '../observe/log.ts'
 import { limitPerSecond } from '../observe/refused-calls.ts'
-import { type CallsUnderWay, type WorkerFacts, WorkerMetrics } from '../observe/worker-metrics.ts'
+import { type CallsUnderWay, type FailingHook, type WorkerFacts, WorkerMetrics } from '../observe/worker-metrics.ts'
 import { openPluginServices, type PluginServices } from '../plugin/call-plugins.ts'
 import type { Finding } from '../routing/findings.ts'
 import {
@@ -71,6 +71,8 @@ export type CallServer = {
   merge(findings: readonly Finding[]): void
   /** Returns the calls of an organization that are in flight. */
   underWay(organization: string): CallsUnderWay
+  /** Returns the hooks of plugins that have failed on every call since their load. */
+  failingHooks(): FailingHook[]
   /** Returns the facts that it reports to those who watch the process. */
   facts(): WorkerFacts
   /** Starts to measure the delay of its event loop. */
@@ -113,6 +115,7 @@ export function openCallServer(parts: CallServerParts, started: AsyncDisposableS
   const running = new RunningRequests()
   parts.plugins.presentCallsEnd = () => running.presentEnded().then(() => ofPlugins.records.idle(recordsMs))
   const { faults } = ofPlugins
+  const failingHooks = () => faults.failing(watch.current().plugins)
   const known = { underWay, running, limiter, limiters, limits, metrics, faults, budget: parts.admission.budget }
   let stopping = false
   const server = () => watch.current().config.server
@@ -135,17 +138,23 @@ export function openCallServer(parts: CallServerParts, started: AsyncDisposableS
     takeMeasured: () => measurements.takeFindings(),
     merge: routing.merge,
     underWay: underWay.of,
-    facts: () => factsOf(known),
+    failingHooks,
+    facts: () => ({ ...factsOf(known), failingHooks: failingHooks() }),
     watchLoop: () => metrics.watch(),
-    async stop(deadlineMs, stopListening) {
+    stop(deadlineMs, stopListening) {
       stopping = true
       stopListening()
-      await running.endWithin(deadlineMs)
-      // The last error responses have been written.
-      await new Promise(setImmediate)
-      await ofPlugins.records.idle(recordsMs)
+      return ended(deadlineMs, running, ofPlugins)
     },
   }
+}
+
+/** Ends running calls, and waits until plugins have recorded them. */
+async function ended(deadlineMs: number, running: RunningRequests, { records }: PluginServices): Promise<void> {
+  await running.endWithin(deadlineMs)
+  // The last error responses have been written.
+  await new Promise(setImmediate)
+  await records.idle(recordsMs)
 }
 
 /** Returns a function that logs, once for each model, that a retired one is still called. */

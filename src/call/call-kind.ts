@@ -131,6 +131,8 @@ export type AnsweredCall<Answer extends object = object> = AttemptSummary & {
   trial: Trial<AttemptResult<Answer>>
   /** The time at which the first of its targets was asked, in milliseconds of the monotonic clock. */
   begunMs: number
+  /** Checks whether another answer may be asked for in place of this one. */
+  mayRetry?(): boolean
   /**
    * Gives up an answer of which no reply can be made, before anything of it was sent: it is charged. Returns what asks the remaining
    * targets where they may be asked after this error, which is thrown otherwise.

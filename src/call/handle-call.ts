@@ -1,6 +1,6 @@
 import type { Key } from '../access/keys.ts'
 import type { OperationBody } from '../api/operation-api.ts'
-import { asRouterError, RouterError } from '../core/errors.ts'
+import { asRouterError, RouterError, withoutStack } from '../core/errors.ts'
 import { isRefusal, refusedCall } from '../core/refused-call.ts'
 import { recordedTrace } from '../core/trace.ts'
 import { withLoans } from '../lending/with-loans.ts'
@@ -25,7 +25,7 @@ import { pluginsFor, withPlugins } from './plugins/with-plugins.ts'
 import { attemptHeaders, retiredTarget } from './reply/attempt-headers.ts'
 import { earlyReply } from './reply/early-reply.ts'
 import { giveUp, otherTargets } from './reply/other-targets.ts'
-import { findTargets, routeForModel } from './targets/find-targets.ts'
+import { findTargets, routeForModel, targetNamed } from './targets/find-targets.ts'
 import { orderTargets } from './targets/order-targets.ts'
 import type {
   Admission,
@@ -245,7 +245,8 @@ async function askTargets<Read extends ReadCall, Answer extends object>(
   const { routing } = services
   const serving = kind.serve(admitted, services)
   const order = orderTargets(admitted, kind, routing)
-  const ordering = plugins ? orderedByPlugins(order.targets, { plugins, settlement }) : order.targets
+  const find = (id: string) => targetNamed(id, admitted, kind, services)
+  const ordering = plugins ? orderedByPlugins(order.targets, { plugins, settlement, admission, find }) : order.targets
   const trial: Trial<AttemptResult<Answer>> = {
     targets: ordering instanceof Promise ? await ordering : ordering,
     ...(order.kind && { kind: order.kind }),
@@ -298,11 +299,12 @@ async function reply<Answer extends object>(
       throw tried.error
     }
     const { target, attempts, dropped, times, handle, untried, overtime } = tried
-    const others = otherTargets(trial, { attempts, untried }, { begunMs, respond })
+    const others = otherTargets(trial, { target, attempts, untried }, { begunMs, respond })
     response = await serving.reply({
       ...{ target, attempts, dropped, times, handle, untried, overtime, served, headers, settlement, trial, begunMs },
       answer: tried as Answer,
       servedBy: (target, reported) => servedModel(target, reported, services.directory),
+      mayRetry: () => others(wanted) !== undefined,
       giveUp: (received, thrown) => giveUp(received, thrown, { settlement, handle, others }),
     })
   } catch (thrown) {
@@ -316,6 +318,9 @@ async function reply<Answer extends object>(
   }
   return typeof response === 'function' ? await response() : response
 }
+
+/** The error of an answer in place of which another one is wanted. */
+const wanted = withoutStack(() => new RouterError('plugin_refused', 'Another answer is wanted.', { wantsOther: true }))
 
 /** Answers a call that asks for an explanation; an error has it as well, once targets were looked for. Throws RouterError. */
 export async function explained<Result>(

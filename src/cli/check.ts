@@ -14,12 +14,14 @@ import type { Environment } from '../manifest/read/environment.ts'
 import { countExamples } from '../manifest/read/layer.ts'
 import type { Source } from '../manifest/read/source.ts'
 import { unsupportedByEndpoint } from '../manifest/run/inferred-support.ts'
-import { closeAll } from '../plugin/instances.ts'
+import { closeAll, type PluginInstance } from '../plugin/instances.ts'
 import { type Config, loadConfig } from '../snapshot/config.ts'
 import { ejectedProblems } from '../snapshot/ejected.ts'
+import { ownFolder, shippedFolder } from '../snapshot/folders.ts'
 import { type Files, loadCatalog, readFiles } from '../snapshot/load-files.ts'
 import { proveFiles } from '../snapshot/snapshot.ts'
 import { openHttpClient } from '../upstream/http/http-client.ts'
+import { type CheckedTypes, checkTypes } from './check-types.ts'
 import { jsonText, type Out, parseArguments, problemLine, relativePath, runCommand, UsageError } from './command.ts'
 import { callManifest } from './live/check-call.ts'
 import type { LiveCall } from './live/live-call.ts'
@@ -52,10 +54,12 @@ export const help = `Checks configuration, manifests, dialects, catalog and plug
   --model NAME    the model to call (default: the one that costs least)
   --config FILE   the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
   --json          print JSON: {checked, mappings: [{file, line, column, name, compiled, construct?, url?, code?}],
-                  not_taken: [{file, names}], problems: [{file, line, column, message, severity}], calls?}
+                  not_taken: [{file, names}], problems: [{file, line, column, message, severity}], calls?,
+                  types_unchecked?: <reason>}
 
 Each problem is one line, file:line:column: message. For each named file, a line lists the request fields that
-never reach the provider. The exit code is 1 when there is an error, or a call fails. Variables that are not set are not errors here:
+never reach the provider. The exit code is 1 when there is an error, or a call fails. The types of your plugins are checked
+where TypeScript is installed with them or with the router; else a line says that they were not. Variables that are not set are not errors here:
 inference-router providers lists them. Interpreted mappings, which are slow, and old names of keys are warnings.
 `
 
@@ -87,14 +91,16 @@ export function run(args: string[], out: Out): Promise<number> {
     if (flag('json')) {
       const mappings = checked.mappings.map((placed) => mappingEntry(placed, flag('print')))
       const not_taken = checked.notTaken
-      out.stdout(
-        jsonText({ checked: countsOf(checked), mappings, not_taken, problems, ...(flag('call') && { calls }) }),
-      )
+      const types = checked.typesUnchecked === undefined ? {} : { types_unchecked: checked.typesUnchecked }
+      const called = flag('call') ? { calls } : {}
+      out.stdout(jsonText({ checked: countsOf(checked), mappings, not_taken, problems, ...called, ...types }))
     } else {
       const shown = flag('print') ? (placed: PlacedMapping) => `${printedMapping(placed)}\n` : mappingLine
       if (flag('mappings')) for (const placed of checked.mappings) out.stdout(shown(placed))
       for (const problem of problems) out.stdout(problemLine(problem))
       for (const line of checked.notTaken) out.stdout(notTakenLine(line))
+      if (checked.typesUnchecked !== undefined)
+        out.stdout(`The types of plugins were not checked: ${checked.typesUnchecked}.\n`)
       out.stdout(summary(checked, problems))
       for (const call of calls) out.stdout(liveText(call))
     }
@@ -128,6 +134,8 @@ type Checked = { providers: number; dialects: number; models: number; examples: 
   mappings: PlacedMapping[]
   /** Request fields of named files that never reach the provider. */
   notTaken: NotTaken[]
+  /** The reason why the types of plugins were not checked, if they were not. */
+  typesUnchecked?: string
   problems: Problem[]
 }
 
@@ -147,11 +155,23 @@ const nothing: Omit<Checked, 'problems'> = {
   notTaken: [],
 }
 
+/** Checks the types of plugins, but those of the program, which are checked where they are made. */
+async function checkPluginTypes(
+  plugins: readonly Pick<PluginInstance, 'entry'>[],
+  { folders }: Config,
+): Promise<CheckedTypes> {
+  const folder = ownFolder(folders.plugins)
+  if (folder === undefined || folder === shippedFolder('plugins')) return { problems: [] }
+  const own = plugins.map(({ entry }) => entry).filter((entry) => dirname(entry).startsWith(folder))
+  return await checkTypes(own, folder)
+}
+
 async function checkConfig(path: string, env: Environment): Promise<Checked> {
   const { config, source, problems } = await loadConfig(path, env)
   if (!config) return { ...nothing, problems }
   const files = await readFiles({ config, source, env, everything: true })
   await closeAll(files.plugins)
+  const types = await checkPluginTypes(files.plugins, config)
   const layers = [
     ...files.dialects.map(({ layer }) => layer),
     ...files.providers.flatMap((one) => one.layers?.slice(-1) ?? []),
@@ -171,7 +191,9 @@ async function checkConfig(path: string, env: Environment): Promise<Checked> {
       ...ejectedProblems(files.sources.values()),
       ...gapsInCatalog(files),
       ...doubtsInFiles(config, source, files),
+      ...types.problems,
     ],
+    ...(types.unchecked !== undefined && { typesUnchecked: types.unchecked }),
   }
 }
 
@@ -222,6 +244,7 @@ async function checkPaths(paths: readonly string[], configPath: string, env: Env
     total.mappings.push(...checked.mappings)
     total.notTaken.push(...checked.notTaken)
     total.problems.push(...checked.problems, ...ejectedProblems([source]))
+    if (checked.typesUnchecked !== undefined) total.typesUnchecked = checked.typesUnchecked
   }
   return total
 }
@@ -314,7 +337,7 @@ function notTakenLine({ file, names }: NotTaken): string {
   return names.length === 0 ? '' : `${relativePath(file)} does not support: ${names.join(', ')}\n`
 }
 
-function countsOf({ problems, mappings, notTaken: _, ...counts }: Checked) {
+function countsOf({ problems, mappings, notTaken: _, typesUnchecked: __, ...counts }: Checked) {
   const interpreted = mappings.filter(({ mapping }) => !mapping.compiled).length
   return { ...counts, mappings: mappings.length, interpreted }
 }

@@ -5,12 +5,16 @@ export type LoadedPlugin = {
   name: string
   hooks: Hooks
   onError: 'open' | 'closed'
+  /** Clients get only what it has seen of an answer. */
+  guards?: boolean
   /** Maximum time of a hook. Milliseconds. */
   timeoutMs: number
   /** True where it is called unless the organization or the key says otherwise. */
   enabled: boolean
   /** Calls of other organizations are never shown to it. */
   organizations: ReadonlySet<string> | 'all'
+  /** Place of the error because of which it could not be set up: calls that it would see are refused. */
+  unavailable?: string
 }
 
 /** Rules of an organization or a key about plugins, by their names: `true` switches one on, `false` off. */

@@ -95,9 +95,8 @@ export async function bodyToSend(
   attempt.report(dropped)
   const fileId = unreadableFile(request, written.dropped)
   if (fileId !== undefined) throw fileRefused(fileId, dropped, target)
-  const covering = attempt.beforeSend(written.body)
-  if (covering) await covering
-  return written.body
+  const sending = attempt.beforeSend(written.body)
+  return sending instanceof Promise ? await sending : sending
 }
 
 /** Lists the fields that a request loses at a target; for a strict call also those that are sent although the model's entry denies them. */

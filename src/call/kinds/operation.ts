@@ -137,10 +137,11 @@ function servingOf(
   { media: services, held }: Pick<Services, 'media' | 'held'>,
 ): Serving<OperationAnswer> {
   const { request } = read
-  const { id, signal } = call
+  const { id, signal, keepAlive } = call
   const media = openCallMedia(services, { param: 'input', signal })
   const holds = route.rules.onCut === 'hold'
-  const prepared = { call: { id, api, signal }, ...{ request, admission, explanation, plugins }, media: services }
+  const asked = { id, api, signal, afterMs: keepAlive.afterMs }
+  const prepared = { call: asked, ...{ request, admission, explanation, plugins }, media: services }
   const { events } = api
   const isEvents = events !== undefined && api.wants(request) === 'events'
   return {
