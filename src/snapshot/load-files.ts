@@ -130,8 +130,8 @@ export async function loadFiles(
   const manifests = byName(sources.provider)
   const slugs = new Set([...manifests.keys(), ...leftOut.providers])
   problems.push(...settingsProblems(config, source, slugs))
-  const { settingsOf, off } = statesIn(reading, sources)
-  problems.push(...[...off.values()].flatMap(({ problem }) => problem ?? []))
+  const { settingsOf, off, problems: ofStates } = statesIn(reading, sources)
+  problems.push(...ofStates)
   const isUsed = (slug: string) => !leftOut.providers.has(slug) && (everything || !off.has(slug))
   const { providers, problems: ofManifests } = await loadProviders(
     sources.provider.filter((one) => isUsed(nameOf(one))),

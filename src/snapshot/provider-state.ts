@@ -35,10 +35,11 @@ export type ProviderState = {
 /** A provider that serves no calls. `message` is for clients, where its own settings do not explain it; `problem` is for the operator. */
 export type SwitchedOff = { message?: string; problem?: Problem }
 
-/** Returns the settings of all providers, and those that are switched off, by slug. */
+/** Returns the settings of all providers, those that are switched off, by slug, and what an operator should know of them. */
 export function statesOf(around: Omit<SettingsAround, 'manifests'> & { manifests: ReadonlyMap<string, Source> }): {
   settingsOf(slug: string): Pick<ProviderState, 'settings'>
   off: Map<string, SwitchedOff>
+  problems: Problem[]
 } {
   const states = new Map([...around.manifests].map(([slug, manifest]) => [slug, stateOf(manifest, around)]))
   return {
@@ -47,7 +48,30 @@ export function statesOf(around: Omit<SettingsAround, 'manifests'> & { manifests
       return settings ? { settings } : {}
     },
     off: new Map([...states].flatMap(([slug, { off }]) => (off ? [[slug, off] as const] : []))),
+    problems: [
+      ...[...states.values()].flatMap(({ off }) => off?.problem ?? []),
+      ...[...around.manifests].flatMap(([slug, manifest]) => undeclaredProblem(slug, manifest, around) ?? []),
+    ],
   }
+}
+
+/**
+ * Warns of a manifest that offers the models of a provider with its secret and does not say that it is of its account: it is not moved
+ * when the address of that provider is set.
+ */
+function undeclaredProblem(slug: string, manifest: Source, { config, manifests }: SettingsAround): Problem | undefined {
+  const { account_of, models_of: models, base_url, auth } = (manifest.value ?? {}) as Partial<ManifestFile>
+  const [own, other] = [config.providers[slug], typeof models === 'string' ? config.providers[models] : undefined]
+  if (account_of !== undefined || typeof base_url !== 'string' || other?.base_url === undefined) return undefined
+  if (own?.base_url !== undefined || own?.enabled === false) return undefined
+  const others = variablesOf((manifests.get(models as string)?.value as Partial<ManifestFile> | undefined)?.auth)
+  if (!variablesOf(auth).some((name) => others.includes(name))) return undefined
+  const message = `requests of \`${slug}\` go to this address although the base_url of \`${models}\`, whose secret it has, is set: write \`account_of: ${models}\` here, or set \`providers.${slug}.base_url\``
+  return { ...manifest.problem(['base_url'], message), severity: 'warning' }
+}
+
+function variablesOf(auth: unknown): string[] {
+  return referencesIn(JSON.stringify(auth ?? ''))
 }
 
 /** Returns the state of a provider. A provider takes part in the settings of the account that its manifest names. */

@@ -129,6 +129,18 @@ test('a manifest without `account_of` has its own settings only', async () => {
   expect(provider?.baseUrl).toBe(own)
 })
 
+test('a manifest with the models and the secret of a provider that moves past it is named in a warning', async () => {
+  const eu = { acme: { base_url: 'https://eu.acme.example' } }
+  const copied = variant(own, 'models_of: acme\n')
+  expect((await build(copied, eu)).problems).toEqual([
+    'providers/acme-two.yaml:3:11: warning: requests of `acme-two` go to this address although the base_url of `acme`, whose secret it has, is set: write `account_of: acme` here, or set `providers.acme-two.base_url`',
+  ])
+  expect((await build(copied, {})).problems).toEqual([])
+  expect((await build(copied, { ...eu, 'acme-two': { enabled: false } })).problems).toEqual([])
+  const other = copied.replace('${ACME_KEY}', '${OTHER_KEY}')
+  expect((await build(other, eu)).problems).toEqual([])
+})
+
 test('an account that does not exist, or belongs to another one, is an error of the manifest', async () => {
   const { problems } = await build(variant(own, 'account_of: akme\n'), {})
   expect(problems).toEqual(['providers/acme-two.yaml:6:13: there is no provider `akme`; did you mean `acme`?'])
