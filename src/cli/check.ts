@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
-import { basename, dirname, join, resolve } from 'node:path'
+import { basename, dirname, join, resolve, sep } from 'node:path'
 import { doubtsIn, gapsIn } from '../catalog/findings.ts'
 import { type CatalogFile, readEntries } from '../catalog/read-list.ts'
 import { isObject } from '../core/json.ts'
@@ -16,9 +16,9 @@ import { unsupportedByEndpoint } from '../manifest/run/inferred-support.ts'
 import { closeAll } from '../plugin/instances.ts'
 import { type Config, findConfig, loadConfig } from '../snapshot/config.ts'
 import { type Files, loadCatalog, readFiles } from '../snapshot/load-files.ts'
-import { shippedPlugins } from '../snapshot/load-plugins.ts'
+import { pluginFolders } from '../snapshot/load-plugins.ts'
 import { proveFiles } from '../snapshot/snapshot.ts'
-import { checkTypes } from './check-types.ts'
+import { type CheckedTypes, checkTypes } from './check-types.ts'
 import { jsonText, type Out, parseArguments, problemLine, relativePath, runCommand, UsageError } from './command.ts'
 import {
   interpretedWarnings,
@@ -118,11 +118,7 @@ async function checkConfig(path: string, env: Environment): Promise<Checked> {
   if (!config) return { ...nothing, problems }
   const files = await readFiles({ config, source, env, everything: true })
   await closeAll(files.plugins)
-  const own = files.plugins
-    .map(({ entry }) => entry)
-    .filter((entry) => dirname(entry).startsWith(config.folders.plugins))
-  const types =
-    config.folders.plugins === shippedPlugins ? { problems: [] } : await checkTypes(own, config.folders.plugins)
+  const types = await typesOf(files.plugins, pluginFolders(config.folders))
   const layers = [
     ...files.dialects.map(({ layer }) => layer),
     ...files.providers.flatMap((one) => one.layers?.slice(-1) ?? []),
@@ -145,6 +141,17 @@ async function checkConfig(path: string, env: Environment): Promise<Checked> {
     ],
     ...(types.unchecked !== undefined && { typesUnchecked: types.unchecked }),
   }
+}
+
+/** Checks the types of plugins in these folders but the last one, which is that of the program. */
+async function typesOf(plugins: Files['plugins'], folders: readonly string[]): Promise<CheckedTypes> {
+  const checked = folders.slice(0, -1).map((folder) => {
+    const own = plugins.flatMap(({ entry }) => (entry.startsWith(folder + sep) ? entry : []))
+    return checkTypes(own, folder)
+  })
+  const all = await Promise.all(checked)
+  const unchecked = all.find((one) => one.unchecked !== undefined)?.unchecked
+  return { problems: all.flatMap(({ problems }) => problems), ...(unchecked !== undefined && { unchecked }) }
 }
 
 /** Finds prices of manifests and settings that can only be mistakes. */
