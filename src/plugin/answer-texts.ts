@@ -96,8 +96,10 @@ function complete(kind: CheckedKind, texts: readonly (string | undefined)[]): Ad
 /** Returns all strings in a value but those that are names, or media and sealed text in base64. */
 function stringsIn(value: Json | undefined, found: string[] = []): string[] {
   if (typeof value === 'string') found.push(value)
-  else if (Array.isArray(value)) for (const item of value) stringsIn(item, found)
-  else if (isObject(value)) {
+  else if (Array.isArray(value)) {
+    // Vectors are long, and are no texts.
+    if (typeof value[0] !== 'number') for (const item of value) stringsIn(item, found)
+  } else if (isObject(value)) {
     for (const [name, member] of Object.entries(value)) if (!unread.has(name)) stringsIn(member, found)
   }
   return found
