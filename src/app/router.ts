@@ -98,10 +98,10 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   const { isSent, sampling } = traceSettings(env)
   // Closed after the accounting: their last rows are spans as well.
   const tracing = isSent ? started.adopt(await openTracing(log, env), (open) => open.close()) : undefined
-  const limits = () => watch.current().config.manage.limits
+  const config = () => watch.current().config
   const accounting: Accounting = openAccounting(
     stored.url,
-    { log: logOf(log, 'ledger'), onFailure: () => notifyFailure(holder, accounting), metrics, tracing, limits },
+    { log: logOf(log, 'ledger'), onFailure: () => notifyFailure(holder, accounting), metrics, tracing, config },
     started,
   )
   openValues(storedValues(accounting.store))

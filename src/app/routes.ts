@@ -105,7 +105,7 @@ function readiness(
 /** Checks whether a caller may read the details. Never throws: also while the database cannot be read, `/ready` reports so. */
 function mayRead(access: Access, { headers }: JsonRequest): boolean {
   try {
-    requirePermission(access.identify(secretOf(headers)), ['manage', 'operate'], 'read')
+    requirePermission(access.identify(secretOf(headers)), ['manage', 'operate', 'instance'], 'read')
     return true
   } catch {
     return false
@@ -113,11 +113,11 @@ function mayRead(access: Access, { headers }: JsonRequest): boolean {
 }
 
 /**
- * Requires a key that may operate the router, or manage its only organization: the counts are those of all organizations. Throws
+ * Requires a key that may operate the router or read all organizations, or manage the only one: the counts are those of all. Throws
  * RouterError 401, 403.
  */
 function requireMetricsReader({ access, store }: RouteServices, { headers }: Pick<JsonRequest, 'headers'>): void {
   const key = access.identify(secretOf(headers))
   const isAlone = store.organizations.list().length === 1
-  requirePermission(key, isAlone ? ['manage', 'operate'] : ['operate'], 'read')
+  requirePermission(key, isAlone ? ['manage', 'operate', 'instance'] : ['operate', 'instance'], 'read')
 }

@@ -50,7 +50,7 @@ type Row = {
   any_model?: boolean
 }
 
-function rowsOf({ config, providers, catalog }: Snapshot): Row[] {
+function rowsOf({ providers, off: switchedOff, catalog }: Snapshot): Row[] {
   const served = Map.groupBy(servedModels({ catalog, providers }), (model) => model.provider)
   const loaded = [...providers.values()].map((provider): Row => {
     const { slug, name, baseUrl, missing, dialect = null, unknownModels } = provider
@@ -66,9 +66,7 @@ function rowsOf({ config, providers, catalog }: Snapshot): Row[] {
       any_model: unknownModels === 'pass' || catalog.find(slug, anyModel) !== undefined,
     }
   })
-  const off = Object.entries(config.providers)
-    .filter(([, { enabled }]) => enabled === false)
-    .map(([slug]): Row => ({ slug, state: 'off', missing: [], models: 0 }))
+  const off = [...switchedOff.keys()].map((slug): Row => ({ slug, state: 'off', missing: [], models: 0 }))
   return [...loaded, ...off].sort((one, other) => (one.slug < other.slug ? -1 : 1))
 }
 

@@ -21,12 +21,12 @@ import type { NamedPolicy } from '../store/names.ts'
 import { limitsOf, requireCapacity } from './creation-limits.ts'
 import {
   json,
-  type ManagementContext,
   type ManageRequest,
   type ManageRoute,
   missing,
   noContent,
   pathPart,
+  type RecordContext,
   rulesOf,
 } from './manage.ts'
 import { type ModelDirectory, modelCheck, refuseMixedApis, refuseOutsideEu } from './names.ts'
@@ -34,7 +34,7 @@ import { pageOf } from './page.ts'
 import { duration, invalid, membersOf, onlyMembers, policyId, remark } from './read.ts'
 
 /** Serves `/v1/manage/policy`: the organization's named lists of targets, and the rules for asking them. */
-export function policyRoutes(context: ManagementContext): ManageRoute[] {
+export function policyRoutes(context: RecordContext): ManageRoute[] {
   const { store } = context
   const { names } = store
   const found = (request: ManageRequest) => {
@@ -120,7 +120,7 @@ function entry({ id, description, targets, ...rules }: NamedPolicy) {
 type PolicyChange = Omit<NamedPolicy, 'description'> & { description: string | undefined }
 
 /** Returns the policy of a body, which may omit the id when the path has it. */
-function policyFrom(body: unknown, pathId: string | undefined, context: ManagementContext): PolicyChange {
+function policyFrom(body: unknown, pathId: string | undefined, context: RecordContext): PolicyChange {
   const directory = context.directory()
   const { targets: most } = limitsOf(context)
   const members = membersOf(body, ['id', 'description', 'targets', ...routingFields])

@@ -10,23 +10,25 @@ import { seenOf } from '../manifest/read/base-layers.ts'
 import { type Dialect, type Dialects, loadDialect } from '../manifest/read/dialect.ts'
 import { type Environment, referencesIn } from '../manifest/read/environment.ts'
 import { type FileCache, noCache } from '../manifest/read/file-cache.ts'
-import { type Earlier, type KnownSources, keepSound, readFolder, type Texts } from '../manifest/read/folder.ts'
+import { type Earlier, type KnownSources, keepSound, type Texts } from '../manifest/read/folder.ts'
 import type { KeptProvider } from '../manifest/read/manifest.ts'
-import type { Path } from '../manifest/read/position.ts'
-import type { Surroundings } from '../manifest/read/references.ts'
 import type { Source } from '../manifest/read/source.ts'
 import { extensionsOf, type PluginInstance } from '../plugin/instances.ts'
 import { neverYield, type YieldToOthers } from '../runtime/event-loop.ts'
 import type { Config } from './config.ts'
+import { type Folders, isShippedIn, nameOf, pathsOf, readFolders, shippedDialects } from './folders.ts'
 import { joinCatalog, sharedLists } from './join-catalog.ts'
 import { type PluginServices, pluginsOf } from './load-plugins.ts'
 import { loadProviders } from './load-providers.ts'
 import { policyProblems } from './managed-policies.ts'
+import { addedProblems, type SwitchedOff, statesOf } from './provider-state.ts'
 
 /** All dialects, manifests and catalog files of a configuration, as far as they can be used. */
 export type Files = {
   dialects: Dialect[]
   providers: KeptProvider[]
+  /** Providers that serve no calls, by slug. */
+  off: ReadonlyMap<string, SwitchedOff>
   catalog: Catalog
   /** Plugins that are set up: whoever does not use them ends them. */
   plugins: readonly PluginInstance[]
@@ -52,8 +54,14 @@ type Reading = {
   yieldToOthers?: YieldToOthers
 }
 
-/** The files that a configuration leads to, by their kind. */
-type Sources = { dialects: Source[]; manifests: Source[]; catalogs: Source[]; problems: Problem[] }
+/** The files that a configuration leads to, by their kind; `shadowed` are manifests that another one of the same name replaces. */
+type Sources = {
+  dialects: Source[]
+  manifests: Source[]
+  shadowed: Source[]
+  catalogs: Source[]
+  problems: Problem[]
+}
 
 /** Reads all files that a configuration leads to, and collects all their problems. */
 export async function readFiles(reading: Reading): Promise<Files> {
@@ -68,18 +76,20 @@ export async function readSources({
   texts,
 }: Reading): Promise<Sources> {
   const ofKind = (kind: FileKind): Earlier => ({ known, cache, texts, kind })
-  const ownDialects = join(folders.providers, 'dialects')
-  const [shippedFiles, dialectFiles, manifestFiles, catalogFiles] = await Promise.all([
-    ownDialects === shippedDialects ? noFiles : readFolder(shippedDialects, ofKind('dialect')),
-    readFolder(ownDialects, ofKind('dialect')),
-    readFolder(folders.providers, ofKind('provider')),
-    readFolder(folders.catalog, ofKind('catalog')),
+  const [dialects, manifests, catalogs] = await Promise.all([
+    readFolders(dialectFolders(folders), ofKind('dialect')),
+    readFolders(pathsOf(folders.providers), ofKind('provider')),
+    readFolders(pathsOf(folders.catalog), ofKind('catalog')),
   ])
+  const isShipped = isShippedIn(folders.catalog)
+  const slugs = new Set(manifests.sources.map(({ file }) => nameOf(file)))
   return {
-    dialects: [...shippedFiles.sources, ...dialectFiles.sources],
-    manifests: manifestFiles.sources,
-    catalogs: catalogFiles.sources,
-    problems: [shippedFiles, dialectFiles, manifestFiles, catalogFiles].flatMap((folder) => folder.problems),
+    dialects: dialects.sources,
+    manifests: manifests.sources,
+    shadowed: manifests.shadowed,
+    // A shipped file is there for whoever has its provider.
+    catalogs: catalogs.sources.filter((one) => !isShipped(one) || slugs.has(nameOf(one.file))),
+    problems: [dialects, manifests, catalogs].flatMap((read) => read.problems),
   }
 }
 
@@ -101,19 +111,25 @@ export async function loadFiles(reading: Reading, sources: Sources): Promise<Fil
   const { extensions, problems: clashes } = extensionsOf(plugins.instances, config.plugins, source)
   problems.push(...plugins.problems, ...clashes)
   const dialects = readDialects(sources.dialects, { ...ofKind('dialect'), extensions }, problems)
-  const manifests = new Map(sources.manifests.map((one) => [nameOf(one), one]))
+  const manifests = new Map(sources.manifests.map((one) => [nameOf(one.file), one]))
   const slugs = new Set(manifests.keys())
   problems.push(...settingsProblems(config, source, slugs))
-  const used = sources.manifests.filter((one) => everything || config.providers[nameOf(one)]?.enabled !== false)
+  const shadowed = new Map(sources.shadowed.map((one) => [nameOf(one.file), one]))
+  const { settingsOf, off } = statesOf({ config, source, manifests, shadowed, env })
+  problems.push(...[...off.values()].flatMap(({ problem }) => problem ?? []))
+  const used = sources.manifests.filter((one) => everything || !off.has(nameOf(one.file)))
   const { providers, problems: ofManifests } = await loadProviders(used, {
     giveTurn: yieldToOthers,
-    around: (one) => ({ ...surroundings(one, config, source, dialects, env), manifests, extensions }),
+    around: ({ file }) => ({
+      ...{ dialects, env, unknownModels: config.unknownModels, manifests, extensions },
+      ...settingsOf(nameOf(file)),
+    }),
     onSound(one) {
       // With the extensions of plugins a file may be valid that is not without them.
       if (isBare(extensions)) keepSound(one, ofKind('provider'), seenOf(one, { dialects }))
     },
   })
-  problems.push(...ofManifests)
+  problems.push(...ofManifests, ...addedProblems(providers, { config, source }))
   const lists = sources.catalogs.flatMap((one) => readCatalogFile(one, slugs, ofKind('catalog'), problems))
   const catalog = await joinCatalog(
     sharedLists(lists, providers, manifests, config),
@@ -124,14 +140,13 @@ export async function loadFiles(reading: Reading, sources: Sources): Promise<Fil
     problems,
   )
   const served = new Map(
-    providers.flatMap(({ provider }) =>
-      config.providers[provider.slug]?.enabled === false ? [] : [[provider.slug, provider] as const],
-    ),
+    providers.flatMap(({ provider }) => (off.has(provider.slug) ? [] : [[provider.slug, provider] as const])),
   )
-  problems.push(...policyProblems(config, source, { providers: served, slugs, catalog }))
+  problems.push(...policyProblems(config, source, { providers: served, slugs, off, catalog }))
   return {
     dialects: [...dialects.values()].filter((one) => one !== 'unusable'),
     providers,
+    off,
     catalog,
     plugins: plugins.instances,
     sources: byPath(sources),
@@ -140,17 +155,13 @@ export async function loadFiles(reading: Reading, sources: Sources): Promise<Fil
 }
 
 /** Returns all files by path. */
-export function byPath({ dialects, manifests, catalogs }: Sources): Map<string, Source> {
-  return new Map([...dialects, ...manifests, ...catalogs].map((one) => [one.file, one]))
+export function byPath({ dialects, manifests, shadowed, catalogs }: Sources): Map<string, Source> {
+  return new Map([...dialects, ...manifests, ...shadowed, ...catalogs].map((one) => [one.file, one]))
 }
 
-/** The dialects of the project can be built on from any folder; one of the same name in that folder replaces them. */
-export const shippedDialects = join(import.meta.dirname, '../../providers/dialects')
-const noFiles: Awaited<ReturnType<typeof readFolder>> = { sources: [], problems: [] }
-
-/** Returns a file's name without its ending: the slug or dialect it is about. */
-function nameOf({ file }: Source): string {
-  return file.replace(/^.*[\\/]/, '').replace(/\.yaml$/, '')
+/** Returns the folders of dialects: those of the program can be built on from any folder; one of the same name in that folder replaces them. */
+export function dialectFolders({ providers }: Folders): string[] {
+  return [...new Set([...pathsOf(providers).map((path) => join(path, 'dialects')), shippedDialects])]
 }
 
 /** Dialects by source: an unchanged source is not loaded a second time. */
@@ -168,7 +179,7 @@ function readDialects(
     if (!functions) dialectsRead.set(source, read)
     if (read.problems.length === 0 && !functions) keepSound(source, earlier)
     problems.push(...read.problems)
-    dialects.set(nameOf(source), read.dialect ?? 'unusable')
+    dialects.set(nameOf(source.file), read.dialect ?? 'unusable')
   }
   return dialects
 }
@@ -180,21 +191,6 @@ function settingsProblems(config: Config, source: Source, slugs: ReadonlySet<str
       const message = `there is no provider \`${slug}\` in the folder of providers${didYouMean(slug, slugs)}`
       return source.problem(['providers', slug], message, 'name')
     })
-}
-
-function surroundings(
-  manifest: Source,
-  config: Config,
-  source: Source,
-  dialects: Dialects,
-  env: Environment,
-): Surroundings {
-  const slug = nameOf(manifest)
-  const value = config.providers[slug]
-  const { unknownModels } = config
-  if (!value) return { dialects, env, unknownModels }
-  const problemAt = (path: Path, message: string) => source.problem(['providers', slug, ...path], message)
-  return { dialects, env, unknownModels, settings: { value, problemAt } }
 }
 
 type CatalogRead = { list?: ModelList; problems: Problem[] }
@@ -225,7 +221,7 @@ export function loadCatalog(source: Source): CatalogRead {
   if (problems.length > 0) return { problems }
   const file = source.value as CatalogFile
   const { provider } = file
-  const name = nameOf(source)
+  const name = nameOf(source.file)
   if (provider !== name) {
     problems.push(
       source.problem(['provider'], `the models of \`${provider}\` must be in ${provider}.yaml, not ${name}.yaml`),

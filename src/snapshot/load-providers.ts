@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Problem } from '../manifest/check/problem.ts'
 import { isBare, noExtensions } from '../manifest/provider.ts'
 import type { Dialect } from '../manifest/read/dialect.ts'
@@ -25,7 +26,8 @@ export async function loadProviders(
     const surroundings = around(manifest)
     const known = keptOf(manifest, surroundings)
     const { loaded = known, problems: found } = known ? { problems: [] } : read(manifest, surroundings)
-    problems.push(...found)
+    // Two manifests may have the settings of one account.
+    problems.push(...found.filter((one) => !problems.some((known) => isDeepStrictEqual(known, one))))
     if (found.length === 0) onSound(manifest)
     if (loaded) providers.push(loaded)
   }

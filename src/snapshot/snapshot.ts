@@ -21,6 +21,8 @@ export type Snapshot = {
   config: Config
   /** Providers by slug; switched-off ones are absent, unconfigured ones are present, with the settings that they miss. */
   providers: ReadonlyMap<string, Provider>
+  /** Switched-off providers by slug, with the message for clients where their own settings do not explain it. */
+  off: ReadonlyMap<string, string | undefined>
   catalog: Catalog
   /** Plugins in the order in which they are called. */
   plugins: readonly LoadedPlugin[]
@@ -80,6 +82,7 @@ export async function buildSnapshot(
     generation: (previous?.generation ?? 0) + 1,
     config,
     providers: new Map(files.providers.map(({ provider }) => [provider.slug, provider])),
+    off: new Map([...files.off].map(([slug, { message }]) => [slug, message])),
     catalog: files.catalog,
     plugins: configured(files.plugins, config.plugins),
     instances: files.plugins,
