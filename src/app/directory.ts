@@ -1,7 +1,7 @@
 import type { ModelDirectory } from '../management/names.ts'
 import type { Listable } from '../routing/names/listed.ts'
 import { ModelNames } from '../routing/names/model-names.ts'
-import type { Snapshot } from '../snapshot/snapshot.ts'
+import { placeOf, type Snapshot } from '../snapshot/snapshot.ts'
 
 /**
  * Returns the directory of a snapshot, against which names are resolved. One object for each snapshot, so that lists can be cached by it.
@@ -14,6 +14,7 @@ export function directoryOf(snapshot: Snapshot): ModelDirectory & Listable {
   const names = {
     providers,
     off,
+    unavailable: unavailablePlaces(snapshot),
     findModel: catalog.find,
     identify: catalog.identify,
     managed: config.policies,
@@ -27,6 +28,14 @@ export function directoryOf(snapshot: Snapshot): ModelDirectory & Listable {
   const directory = { ...names, modelIds, places, models: catalog.list }
   directories.set(snapshot, directory)
   return directory
+}
+
+/** Returns the places of the errors because of which providers are not in use, by slug. */
+export function unavailablePlaces({
+  unavailable,
+  config,
+}: Pick<Snapshot, 'unavailable' | 'config'>): ReadonlyMap<string, string> {
+  return new Map([...unavailable.providers].map(([slug, problem]) => [slug, placeOf(problem, config.path)]))
 }
 
 /** Geolocations that rules may name before any model has them. */

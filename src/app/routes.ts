@@ -11,7 +11,7 @@ import { storedResponseRoutes } from '../http/stored-responses.ts'
 import type { JsonRequest, JsonRoute } from '../http/types.ts'
 import type { ManagementContext } from '../management/manage.ts'
 import { authCheckRoutes, managementRoutes } from '../management/routes.ts'
-import { formatProblem } from '../manifest/check/problem.ts'
+import { formatFileProblem } from '../manifest/check/problem.ts'
 import type { Family } from '../observe/families.ts'
 import type { FailingHook } from '../observe/worker-metrics.ts'
 import { hookProblem } from '../plugin/faults.ts'
@@ -96,7 +96,9 @@ function readiness(
     problems: [
       ...watch
         .problems()
-        .map((problem) => formatProblem({ ...problem, file: shortPath(problem.file, watch.current().config.path) })),
+        .map((problem) =>
+          formatFileProblem({ ...problem, file: shortPath(problem.file, watch.current().config.path) }),
+        ),
       ...new Set(failingHooks().map(hookProblem)),
     ],
   }

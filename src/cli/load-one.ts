@@ -1,10 +1,11 @@
 import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { type Catalog, createCatalog } from '../catalog/catalog.ts'
 import { readEntries, type WrittenEntries } from '../catalog/read-list.ts'
 import { isObject } from '../core/json.ts'
 import type { ModelEntry } from '../core/models/model.ts'
-import type { Problem } from '../manifest/check/problem.ts'
+import { type Problem, readingFailure } from '../manifest/check/problem.ts'
 import type { Extensions, Provider } from '../manifest/provider.ts'
 import { dialectsIn } from '../manifest/read/base-layers.ts'
 import { bareProvider, type Dialect, loadDialect } from '../manifest/read/dialect.ts'
@@ -75,7 +76,7 @@ export function isDialect({ file, value }: Source): boolean {
 /** Returns the manifests of the configuration and those beside this one, by slug. */
 async function manifestsFor({ file }: Source, { folders }: Config): Promise<Map<string, Source>> {
   const { sources } = await readFolders([...new Set([dirname(file), ...pathsOf(folders.providers)])])
-  return new Map(sources.map((one) => [nameOf(one.file), one]))
+  return new Map(sources.map((one) => [nameOf(one), one]))
 }
 
 /** Returns the dialects of the project, of the configuration and beside a manifest; only those it names are read. */
@@ -86,7 +87,7 @@ async function dialectsFor(manifest: Source, { folders }: Config, functions?: Ow
   const problems: Problem[] = []
   const { sources } = await readFolders([...new Set(beside)])
   for (const source of sources) {
-    const name = nameOf(source.file)
+    const name = nameOf(source)
     const read = named.has(name) ? loadDialect(source, functions) : undefined
     problems.push(...(read?.problems ?? []))
     dialects.set(name, read?.dialect ?? 'unusable')
@@ -124,15 +125,18 @@ type Models = { readonly [model: string]: ModelEntry }
 /** Reads the first file of a name in folders. */
 async function fileIn(folders: Folders['catalog'], name: string): Promise<Source | undefined> {
   const read = await Promise.all(pathsOf(folders).map((folder) => readSourceFile(join(folder, `${name}.yaml`))))
-  return read.find(({ source }) => source)?.source
+  return read.find((source) => source !== undefined)
 }
 
 /** Reads one YAML or JSON file. Throws an Error that names the file and the reason. */
 export async function readInput(file: string): Promise<Source> {
   const path = resolve(file)
-  const { source, problems } = await readSourceFile(path)
-  if (!source) throw new Error(problems[0] ? `${file} ${problems[0].message}` : `There is no file ${file}.`)
-  return source
+  try {
+    return readSource(path, await readFile(path, 'utf8'))
+  } catch (error) {
+    const isGone = (error as NodeJS.ErrnoException).code === 'ENOENT'
+    throw new Error(isGone ? `There is no file ${file}.` : `${file} cannot be read: ${readingFailure(error)}`)
+  }
 }
 
 /** A mapping and its position. `name` is its path in the file. */

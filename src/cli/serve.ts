@@ -2,7 +2,7 @@ import { flushCompileCache } from 'node:module'
 import { setFlagsFromString } from 'node:v8'
 import { type Router, type RouterOptions, StartRefused, startRouter } from '../app/router.ts'
 import { splitModel } from '../core/names.ts'
-import { formatProblem } from '../manifest/check/problem.ts'
+import { type FileProblem, formatProblem } from '../manifest/check/problem.ts'
 import { formerNamesIn, logFormat, logLevels, openLog } from '../observe/log.ts'
 import { lateFlags } from '../runtime/restart.ts'
 import {
@@ -12,19 +12,21 @@ import {
   usualMb,
 } from '../runtime/young-generation.ts'
 import type { Snapshot } from '../snapshot/snapshot.ts'
-import { type Out, parseArguments, runCommand, UsageError } from './command.ts'
+import { fileProblemLine, type Out, parseArguments, runCommand, UsageError } from './command.ts'
 import { locateConfig } from './read-config.ts'
 import { earlierFiles } from './read-snapshot.ts'
 
 /** The text of `inference-router serve --help`. */
 export const help = `Runs the server.
 
-  inference-router serve [--config FILE] [--port N] [--takeover]
+  inference-router serve [--config FILE] [--port N] [--takeover] [--strict-files]
 
   --config FILE   the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
   --port N        listen here instead of at server.port; 0 takes any free port
   --takeover      take over from a router that runs with the same database and was started with --takeover as well:
                   it hands over at once, finishes its calls and exits; without such a router, start as usual
+  --strict-files  refuse to start, and to load any change later, while one file has an error; otherwise a manifest,
+                  catalog file or plugin with an error is left out, or stays as it was, and the others are in use
 
 The first start creates the database, an organization and a key with full permissions, and prints the key once; if
 INFERENCE_ROUTER_ADMIN_KEY is set, its value (20 characters or more) is the key and is not printed.
@@ -43,7 +45,12 @@ const settledMs = 2_000
 /** Interval at which the young generation is checked while the process starts. */
 const lookMs = 20
 
-const options = { config: { type: 'string' }, port: { type: 'string' }, takeover: { type: 'boolean' } } as const
+const options = {
+  config: { type: 'string' },
+  port: { type: 'string' },
+  takeover: { type: 'boolean' },
+  'strict-files': { type: 'boolean' },
+} as const
 
 /** Runs `inference-router serve` until a signal arrives. Returns the exit code. */
 export function run(args: string[], out: Out): Promise<number> {
@@ -51,11 +58,15 @@ export function run(args: string[], out: Out): Promise<number> {
     const { text, flag } = parseArguments(args, { options })
     const port = portFrom(text('port'))
     const configPath = locateConfig(text('config'))
-    return serve({ configPath, takeOver: flag('takeover'), ...(port !== undefined && { port }) }, out)
+    const flags = { takeOver: flag('takeover'), strictFiles: flag('strict-files') }
+    return serve({ configPath, ...flags, ...(port !== undefined && { port }) }, out)
   })
 }
 
-async function serve(options: Pick<RouterOptions, 'configPath' | 'port' | 'takeOver'>, out: Out): Promise<number> {
+async function serve(
+  options: Pick<RouterOptions, 'configPath' | 'port' | 'takeOver' | 'strictFiles'>,
+  out: Out,
+): Promise<number> {
   leaveThreadsTheirSizes()
   // No request runs yet.
   const starting = setInterval(limitYoungGeneration({ begun: 0, size: 0, bodyBytes: 0 }, usualMb), lookMs)
@@ -78,6 +89,7 @@ async function serve(options: Pick<RouterOptions, 'configPath' | 'port' | 'takeO
   router.limitMemory()
   const stopSignal = untilSignal()
   out.stdout(welcome(router))
+  out.stderr(problemNotice(router.problems()))
   setTimeout(() => settle(router), settledMs).unref()
   const isSignal = await Promise.race([stopSignal.then(() => true), router.retired.then(() => false)])
   out.stderr(
@@ -151,6 +163,14 @@ configuration, or name one that needs none: providers: { demo: {} }. Then start 
 
   curl ${url}/v1/models -H "Authorization: Bearer ${key}"
 `
+}
+
+/** Returns the problems of files that are not in use, for whoever starts the router; empty where there are none. */
+function problemNotice(problems: readonly FileProblem[]): string {
+  if (problems.length === 0) return ''
+  const [are, files] = problems.length === 1 ? ['is', 'error'] : ['are', 'errors']
+  const lines = problems.map((problem) => `  ${fileProblemLine(problem)}`)
+  return `There ${are} ${problems.length} ${files} in files; all other files are in use:\n\n${lines.join('')}\n`
 }
 
 function explain(error: unknown): string {

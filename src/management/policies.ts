@@ -14,7 +14,14 @@ import {
 } from '../api/check.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import { policyIdProblem } from '../core/names.ts'
-import { hasNoWeight, policyOf, type RoutingFile, type TargetFile, targetName } from '../core/routing/policy-file.ts'
+import {
+  hasNoWeight,
+  policyFile,
+  policyOf,
+  type RoutingFile,
+  type TargetFile,
+  targetName,
+} from '../core/routing/policy-file.ts'
 import { afterBlocks, afterCuts, maxRetries, maxWeight, sorts, stickiness } from '../core/routing/rules.ts'
 import { audited } from '../store/audit.ts'
 import type { NamedPolicy } from '../store/names.ts'
@@ -23,6 +30,7 @@ import {
   json,
   type ManageRequest,
   type ManageRoute,
+  mayOperate,
   missing,
   noContent,
   pathPart,
@@ -31,7 +39,7 @@ import {
 } from './manage.ts'
 import { type ModelDirectory, modelCheck, refuseMixedApis, refuseOutsideEu } from './names.ts'
 import { pageOf } from './page.ts'
-import { duration, invalid, membersOf, onlyMembers, policyId, remark } from './read.ts'
+import { duration, invalid, membersOf, onlyMembers, parametersOf, policyId, remark } from './read.ts'
 
 /** Serves `/v1/manage/policy`: the organization's named lists of targets, and the rules for asking them. */
 export function policyRoutes(context: RecordContext): ManageRoute[] {
@@ -80,6 +88,7 @@ export function policyRoutes(context: RecordContext): ManageRoute[] {
         return json(entry(put(request, change, { isNew: true }).policy), 201)
       },
     },
+    managedRoute(context),
     { path: '/v1/manage/policy/:id', handle: (request) => json(entry(found(request))) },
     {
       path: '/v1/manage/policy/:id',
@@ -110,6 +119,22 @@ export function policyRoutes(context: RecordContext): ManageRoute[] {
       },
     },
   ]
+}
+
+/** Lists the policies of the configuration: whoever manages an organization may call them, but has not written them. */
+function managedRoute({ store, directory }: RecordContext): ManageRoute {
+  return {
+    path: '/v1/manage/managed-policy',
+    handle({ key, query }) {
+      parametersOf(query, [])
+      const maySee = mayOperate(key, store)
+      const policies = [...directory().managed.values()].map((policy): JsonObject => {
+        const { id, description } = policy
+        return maySee ? entry({ id, description, ...policyFile(policy) }) : { id, description }
+      })
+      return json({ policies })
+    },
+  }
 }
 
 function entry({ id, description, targets, ...rules }: NamedPolicy) {

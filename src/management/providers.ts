@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { chat } from '../api/chat/api.ts'
 import { filledText, oneOf, optional, required } from '../api/check.ts'
@@ -11,9 +10,10 @@ import { isObject, type JsonObject } from '../core/json.ts'
 import { type Operation, operations } from '../core/operation.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import { withoutKeys } from '../core/secrets.ts'
-import type { Problem } from '../manifest/check/problem.ts'
+import { isFileProblem, type Problem } from '../manifest/check/problem.ts'
 import { endpointFor } from '../manifest/operation.ts'
 import type { Provider } from '../manifest/provider.ts'
+import { readText } from '../manifest/read/folder.ts'
 import { servedBy, type Target } from '../manifest/target.ts'
 import type { TargetOutage } from '../routing/health/health.ts'
 import { shortPath } from '../snapshot/config.ts'
@@ -117,7 +117,7 @@ function targetOf(
 async function manifestText({ file, provider, problems }: KnownProvider, { sources }: Snapshot): Promise<string> {
   const known = sources.get(file)?.text ?? ''
   const isBroken = problems.length > 0
-  const text = isBroken ? await readFile(file, 'utf8').catch(() => known) : known
+  const text = isBroken ? await readText(file).catch(() => known) : known
   const served = provider ? [provider, ...(provider.variants ?? []).map((variant) => variant.provider)] : []
   const shown = (line: string) => served.reduce((left, one) => redact(one, left), line)
   return withoutLiterals(text)
@@ -135,7 +135,7 @@ type KnownProvider = {
   file: string
   models: readonly CatalogedModel[]
   health: readonly TargetOutage[]
-  /** Problems of its manifest and its catalog file. */
+  /** Problems of its manifest and its catalog file, and that of another file without which it cannot be used. */
   problems: readonly Problem[]
 }
 
@@ -145,7 +145,7 @@ export function knownProviders(
   problems: readonly Problem[],
   troubled: readonly TargetOutage[],
 ): { providers: KnownProvider[]; others: Problem[] } {
-  const { config, providers, off, sources, catalog } = snapshot
+  const { config, providers, off, unavailable, sources, catalog } = snapshot
   const { folders } = config
   const slugOf = (file: string) =>
     pathsOf([...folders.providers, ...folders.catalog]).includes(dirname(file)) ? basename(file, '.yaml') : undefined
@@ -157,6 +157,13 @@ export function knownProviders(
       .flatMap((folder) => files.filter((file) => dirname(file) === folder))
       .map((file) => [basename(file, '.yaml'), file]),
   )
+  const reasonsOf = (slug: string) => {
+    const own = problemsOf.get(slug) ?? []
+    const reason = unavailable.providers.get(slug)
+    return reason && !own.some(({ file, line }) => file === reason.file && line === reason.line)
+      ? [...own, reason]
+      : own
+  }
   const modelsOf = Map.groupBy(catalog.list(), ({ provider }) => provider)
   const problemsOf = Map.groupBy(problems, ({ file }) => slugOf(file))
   const known = [...manifests].sort().map(([slug, file]): KnownProvider => {
@@ -168,7 +175,7 @@ export function knownProviders(
       file,
       models: modelsOf.get(slug) ?? [],
       health: troubled.filter(({ name }) => name === slug || name.startsWith(`${slug}/`)),
-      problems: problemsOf.get(slug) ?? [],
+      problems: reasonsOf(slug),
     }
   })
   return { providers: known, others: problems.filter(({ file }) => !manifests.has(slugOf(file) ?? '')) }
@@ -197,9 +204,17 @@ export function providerEntry(
   }
 }
 
-/** Returns a problem as the API has it: `file:line:column`, and its message. */
-function problemEntry({ file, line, column, message, severity }: Problem, config: string): JsonObject {
-  return { place: `${shortPath(file, config)}:${line}:${column}`, line, message: withoutKeys(message), severity }
+/** Returns a problem as the API has it: `file:line:column`, its message, and the consequence. */
+function problemEntry(problem: Problem, config: string): JsonObject {
+  const { file, line, column, message, severity } = problem
+  const place = `${shortPath(file, config)}:${line}:${column}`
+  return {
+    place,
+    line,
+    message: withoutKeys(message),
+    severity,
+    ...(isFileProblem(problem) && { effect: problem.effect }),
+  }
 }
 
 /** Names that providers can be asked for: those with their models, or any name where they take all. Found once for each generation. */

@@ -191,7 +191,8 @@ function requireEvent(event: unknown, operation: PluginCall['operation']): void 
 const jsonEventMembers: Members = { operation: 'text!', json: 'object!' }
 
 function requireChatEvent(given: unknown): void {
-  const event = requireMembers<{ [name: string]: unknown }>(given, 'the event', eventMembers)
+  // Events of providers have members that are null, and plugins copy them.
+  const event = requireMembers<{ [name: string]: unknown }>(withoutNulls(given), 'the event', eventMembers)
   for (const name in event) {
     const members = nestedMembers[name]
     if (members && event[name] !== undefined) requireMembers(event[name], `the event's ${name}`, members)
@@ -201,6 +202,11 @@ function requireChatEvent(given: unknown): void {
   if (finish !== undefined && !isFinish(finish as string)) throw new WrongResult(`the event's finish is '${finish}'`)
   const isKey = at === undefined || typeof at === 'string' || typeof at === 'number'
   if (!isKey) throw new WrongResult("the event's at is neither a string nor a number")
+}
+
+function withoutNulls(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+  return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null))
 }
 
 const eventMembers: Members = {

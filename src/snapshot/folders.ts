@@ -72,10 +72,11 @@ type ReadFolders = { sources: Source[]; shadowed: Source[]; problems: Problem[] 
 export async function readFolders(paths: readonly string[], earlier?: Earlier): Promise<ReadFolders> {
   const folders = await Promise.all(paths.map((path) => readFolder(path, earlier)))
   const taken = new Set<string>()
-  const layers = folders.map(({ sources }) => {
-    const isFirst = ({ file }: Source) => !taken.has(nameOf(file))
+  const layers = folders.map(({ sources, problems }) => {
+    const isFirst = (source: Source) => !taken.has(nameOf(source))
     const layer = { sources: sources.filter(isFirst), shadowed: sources.filter((one) => !isFirst(one)) }
-    for (const { file } of sources) taken.add(nameOf(file))
+    // A file that is not read because of its ending is no less meant to replace another.
+    for (const one of [...sources, ...problems]) taken.add(nameOf(one))
     return layer
   })
   return {
@@ -92,6 +93,6 @@ export function isShippedIn(folders: readonly Folder[]): (source: Source) => boo
 }
 
 /** Returns a file's name without its ending: the slug or dialect it is about. */
-export function nameOf(file: string): string {
-  return file.replace(/^.*[\\/]/, '').replace(/\.yaml$/, '')
+export function nameOf({ file }: Pick<Source, 'file'>): string {
+  return file.replace(/^.*[\\/]/, '').replace(/\.ya?ml$/, '')
 }

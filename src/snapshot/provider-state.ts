@@ -52,7 +52,7 @@ export function statesOf(around: Omit<SettingsAround, 'manifests'> & { manifests
 
 /** Returns the state of a provider. A provider takes part in the settings of the account that its manifest names. */
 export function stateOf(manifest: Source, around: SettingsAround): ProviderState {
-  const slug = nameOf(manifest.file)
+  const slug = nameOf(manifest)
   const { config, source } = around
   const own = config.providers[slug]
   const account = accountOf(manifest, slug, around)
@@ -79,7 +79,7 @@ function inheritedSettings(
   { config: { providers }, manifests }: SettingsAround,
 ): ProviderSettings {
   const { enabled, secret, base_url } = (account !== undefined && providers[account]) || {}
-  const own = providers[nameOf(manifest.file)]
+  const own = providers[nameOf(manifest)]
   // A provider with an address or a secret of its own is meant to serve.
   const isPlaced = own?.base_url !== undefined || own?.secret !== undefined
   const { base_url: written, auth } = relatedOf(manifest) as Partial<ManifestFile>

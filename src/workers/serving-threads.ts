@@ -22,7 +22,7 @@ import { sharedClock } from '../routing/findings.ts'
 import { openSharedState, type SharedState } from '../routing/shared-state.ts'
 import { collectWhenIdle } from '../runtime/collect.ts'
 import { limitYoungGeneration } from '../runtime/young-generation.ts'
-import { textsOf } from '../snapshot/snapshot.ts'
+import { chosenFiles } from '../snapshot/snapshot.ts'
 import { unavailable } from '../store/store-error.ts'
 import { openAdoption } from './adoption.ts'
 import { Handover, type HandoverParts } from './handover.ts'
@@ -59,7 +59,7 @@ export async function serveInThreads(
   const { watch, accounting } = served
   const { server, manage } = watch.current().config
   const routing = openSharedState({ settings: () => watch.current().config.health })
-  const routes = routesOf(served, { holder, routing })
+  const { routes, metrics } = routesOf(served, { holder, routing })
   requireOwnPort(served.port, manage.port)
   const { port, release } = await sharedPort(server.host, served.port, handed?.port)
   started.defer(release)
@@ -101,6 +101,7 @@ export async function serveInThreads(
     manageUrl: own?.url ?? url,
     endpoints: endpointsOf(routes),
     threads: () => lines.threads(),
+    metrics,
     open() {
       lines.open()
       adoption.tell({ kind: 'retire' })
@@ -161,7 +162,11 @@ function linesOptions(served: Served, own: OpenLines & { count: number; routes: 
   return {
     count,
     setup: { ...ways, host: server.host, port, servesManagement: manage.port === null },
-    current: () => ({ generation: watch.current().generation, texts: textsOf(watch.current()) }),
+    current: () => ({
+      generation: watch.current().generation,
+      problems: watch.problems(),
+      ...chosenFiles(watch.current()),
+    }),
     books: {
       money: handover.money,
       routes: new Map(
@@ -211,11 +216,11 @@ async function sharedPort(host: string, port: number, handed: number | undefined
   return { port, release() {} }
 }
 
-/** The routes of this thread. */
+/** The routes of this thread, and the metrics that one of them has. */
 function routesOf(
   { watch, accounting, access, rulesOf }: Served,
   { holder, routing }: Pick<OpenLines, 'holder' | 'routing'>,
-): Routes {
+): { routes: Routes } & Pick<Serving, 'metrics'> {
   const { store, writeFailure, damage } = accounting
   const stopping = () => false
   const degraded = () => routing.health.degraded()
@@ -232,7 +237,8 @@ function routesOf(
       together(workers().facts.flatMap(({ underWay }) => underWay[organization] ?? [])),
   }
   const failingHooks = () => workers().facts.flatMap(({ failingHooks = [] }) => failingHooks)
-  return jsonRoutes({ ...own, degraded, failingHooks, metrics, explaining, live, refused: accounting.refused })
+  const routes = jsonRoutes({ ...own, degraded, failingHooks, metrics, explaining, live, refused: accounting.refused })
+  return { routes, metrics }
 }
 
 function together(parts: readonly CallsUnderWay[]): CallsUnderWay {

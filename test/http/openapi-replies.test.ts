@@ -499,6 +499,7 @@ describe('management', () => {
       201,
     )
     expect((await ask('GET', '/v1/manage/policy')).body.policies).toHaveLength(2)
+    expect((await ask('GET', '/v1/manage/managed-policy')).status).toBe(200)
     expect((await ask('GET', '/v1/manage/policy/careful')).body).toEqual({ ...policy, description: '' })
     const explain = '/v1/manage/policy/careful/explain'
     expect((await ask('POST', explain, { body: { messages } })).body).toMatchObject({ policy: 'careful' })

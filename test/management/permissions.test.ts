@@ -198,6 +198,7 @@ const table: { readonly [endpoint: string]: Row } = {
   },
 
   'GET /v1/manage/policy': read,
+  'GET /v1/manage/managed-policy': read,
   'GET /v1/manage/policy/:id': { need: 'manage: read', path: '/v1/manage/policy/quick' },
   'POST /v1/manage/policy/:id/explain': {
     need: 'manage: read',

@@ -150,6 +150,7 @@ test('an address of a provider that does not exist, or whose own is derived, is 
 })
 
 test('a wrong address is reported once, where it is written', async () => {
-  const { problems } = await build(variant(derived), { acme: { base_url: 'ftp://acme.example' } })
+  const { provider, problems } = await build(variant(derived), { acme: { base_url: 'ftp://acme.example' } })
+  expect(provider).toBeUndefined()
   expect(problems).toEqual([expect.stringMatching(/^config\.yaml:1:\d+: `base_url` must be an http or https address$/)])
 })

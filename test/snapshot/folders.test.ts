@@ -138,6 +138,19 @@ test('an own manifest with another address moves the shipped variants of its acc
   ])
 })
 
+test('an own file that cannot be used is never replaced by the shipped one', async () => {
+  const { snapshot } = await build({
+    'config.yaml': lists,
+    'providers/openai.yaml': 'slug: openai\nbase_ulr: https://eu.openai.example/v1\n',
+    'providers/bedrock.yaml': 'slug: [\n',
+    'providers/groq.yml': shippedText('providers/groq.yaml'),
+  })
+  const slugs = ['openai', 'openai-responses', 'bedrock', 'bedrock-responses', 'groq', 'groq-responses']
+  expect(slugs.filter((slug) => snapshot?.providers.has(slug))).toEqual([])
+  expect(slugs.filter((slug) => !snapshot?.unavailable.providers.has(slug))).toEqual([])
+  expect(snapshot?.providers.has('mistral')).toBe(true)
+})
+
 test('a reload sees a file that appears over a shipped one, and one that goes', async () => {
   const { folder, snapshot } = await build({ 'config.yaml': lists })
   writeIn(folder, 'providers/groq.yaml', shippedText('providers/groq.yaml').replace('name: Groq', 'name: Mine'))

@@ -18,7 +18,7 @@ import type { Admission, Call, Turn } from '../types.ts'
 
 /** A conversation whose body has been read: everything that does not depend on the target. */
 export type PreparedCall = {
-  call: Pick<Call, 'id' | 'requestId' | 'strict' | 'forwardedHeaders' | 'trace' | 'signal' | 'outlive'> & {
+  call: Pick<Call, 'id' | 'requestId' | 'strict' | 'headers' | 'forwardedHeaders' | 'trace' | 'signal' | 'outlive'> & {
     clientApi: ClientApi
   }
   request: NeutralRequest

@@ -50,6 +50,7 @@ export function withPlugins<Read extends ReadCall>(
 ): Promise<CallResponse> {
   if (!isSeen(opened)) return following.answer(opened)
   return reportedToPlugins(opened, kind, () => {
+    opened.plugins.requireAvailable()
     if (!opened.plugins.seeRequest) return following.answer(opened)
     return andThen(changedByPlugins(opened, kind, following), ({ call, answer }) =>
       answer && kind.plugins.answer

@@ -9,7 +9,7 @@ import { servedBy, type Target, targetId } from '../../manifest/target.ts'
 import type { Explanation } from '../explanation.ts'
 import type { Weights } from '../weights.ts'
 import type { ModelNames } from './model-names.ts'
-import { type Exclusion, exclusionByApi, exclusionForEu, exclusionOf, type Scope } from './scope.ts'
+import { type Exclusion, exclusionByApi, exclusionByList, exclusionForEu, exclusionOf, type Scope } from './scope.ts'
 import { suggestion } from './suggest.ts'
 
 /** The providers, models and managed policies of one snapshot, against which names are resolved. */
@@ -23,6 +23,8 @@ export type Directory = {
   names?: ModelNames
   /** Handling of names of models without a provider: `first` is the first provider that the caller may use. */
   unprefixed?: UnprefixedModels
+  /** The files without which a provider cannot be used, with the places of their errors, by slug. */
+  unavailable?: ReadonlyMap<string, string>
   /** True if retired models are refused, for providers whose settings do not decide it. */
   refuseRetired?: boolean
   /** The rules of names that have none of their own. */
@@ -133,7 +135,8 @@ function find(model: string, directory: Directory, scope: Scope | undefined, pur
   const exclusions: FoundExclusion[] = []
   let notAllowed: Exclusion | undefined
   for (const id of named.ids) {
-    const found = targetOf(id, directory, { request, apis })
+    const found =
+      unavailableTarget(id, directory, { scope, through: named.through }) ?? targetOf(id, directory, { request, apis })
     if ('message' in found) {
       exclusions.push({ ...found, id })
       continue
@@ -197,6 +200,18 @@ function unknown(message: string): Unresolved {
   return { error: notFound(message), isUnknown: true }
 }
 
+/** Returns why a target cannot be used now; undefined where its files are in use. */
+function unavailableTarget(
+  id: string,
+  { unavailable }: Directory,
+  { scope, through }: { scope: Scope | undefined; through: readonly string[] },
+): Exclusion | undefined {
+  const place = unavailable?.get(splitModel(id)?.provider ?? '')
+  if (place === undefined) return undefined
+  const message = `The model '${id}' is unavailable: the router has left out ${place}.`
+  return exclusionByList(id, scope, through) ?? { code: 'model_unavailable', message }
+}
+
 function targetOf(
   id: string,
   { providers, off, identify, refuseRetired }: Directory,
@@ -235,14 +250,19 @@ function unknownEntryOf({ unknownEntry }: Provider, apis: readonly string[] = []
   return { entry: unknownEntry }
 }
 
-/** Returns the error for a name without targets: that of the first one which is not allowed; its message combines the reasons. */
+/**
+ * Returns the error for a name without targets: that of one which is unavailable only now, else of the first one which is not allowed; its
+ * message combines the reasons.
+ */
 function noTargets(
   model: string,
   { ids, through }: LookedUp,
   { exclusions, notAllowed }: { exclusions: readonly FoundExclusion[]; notAllowed: Exclusion | undefined },
 ): Unresolved {
-  const isOfOtherApi = exclusions.some(({ code }) => code === 'invalid_request')
-  const code = notAllowed?.code ?? (isOfOtherApi ? 'invalid_request' : 'model_not_found')
+  const has = (code: Exclusion['code']) => exclusions.some((one) => one.code === code)
+  const refused = notAllowed?.code ?? (has('forbidden') ? 'forbidden' : undefined)
+  const otherwise = has('invalid_request') ? 'invalid_request' : 'model_not_found'
+  const code = has('model_unavailable') ? 'model_unavailable' : (refused ?? otherwise)
   const reasons = exclusions.slice(0, maxReasons).map(({ message }) => message)
   const more = ids.length > maxReasons ? [`${ids.length - maxReasons} more cannot be used either.`] : []
   const reason = [...reasons, ...more].join(' ')

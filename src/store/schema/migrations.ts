@@ -205,6 +205,10 @@ export const migrations: readonly Migration[] = [
       UPDATE api_keys SET instance = 'read' WHERE created_by_id = 'first-start' AND operate = 'write';
     `,
   },
+  {
+    name: 'counts of pages that searches opened',
+    sql: 'ALTER TABLE ledger ADD COLUMN page_visits INTEGER',
+  },
 ]
 
 /** Applies the missing migrations in one transaction. Throws StoreError for a database of a newer router. */
