@@ -253,7 +253,7 @@ describe('an authenticate hook', () => {
     // All that the group may spend is spent, whoever asks.
     world.store.groups.setLimit(group, 10_000n)
     await eventually(async () => {
-      const refused = await world.ask({ max_tokens: 1 }, as({ ...caller, id: 'bert' }))
+      const refused = await world.ask({ max_tokens: 1 }, as({ organization, group, id: 'bert' }))
       expect([refused.status, JSON.parse(refused.text).error?.code]).toEqual([402, 'budget_exhausted'])
     })
     const own = { organization, id: 'carl', limits: { requests_per_minute: 1 } }
