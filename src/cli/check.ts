@@ -14,7 +14,7 @@ import type { Environment } from '../manifest/read/environment.ts'
 import { countExamples } from '../manifest/read/layer.ts'
 import type { Source } from '../manifest/read/source.ts'
 import { unsupportedByEndpoint } from '../manifest/run/inferred-support.ts'
-import { closeAll } from '../plugin/instances.ts'
+import { closeAll, type PluginInstance } from '../plugin/instances.ts'
 import { type Config, loadConfig } from '../snapshot/config.ts'
 import { ejectedProblems } from '../snapshot/ejected.ts'
 import { shippedFolder } from '../snapshot/folders.ts'
@@ -157,7 +157,10 @@ const nothing: Omit<Checked, 'problems'> = {
 }
 
 /** Checks the types of plugins, but those of the program, which are checked where they are made. */
-async function checkPluginTypes(plugins: Files['plugins'], { folders }: Config): Promise<CheckedTypes> {
+async function checkPluginTypes(
+  plugins: readonly Pick<PluginInstance, 'entry'>[],
+  { folders }: Config,
+): Promise<CheckedTypes> {
   const own = pluginFolders(folders).filter((folder) => folder !== shippedFolder('plugins'))
   const checked = await Promise.all(
     own.map((folder) =>
