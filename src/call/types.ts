@@ -104,6 +104,7 @@ export type CallResponse = {
 /** The services a call depends on. */
 export type Services = {
   authenticate(secret: string | undefined): Key
+  authenticateById?(id: string): Key
   revalidate(key: Key): Key
   rulesOf(organization: string): OrganizationRules
   directory: Directory
@@ -363,10 +364,7 @@ export type AttemptContext = {
   onSent(): void
   /** Reports the client's names of the fields that the request leaves out. */
   report(dropped: readonly string[]): void
-  /**
-   * To be called with each body before it is sent: refuses losses where the call is strict, and reserves what the body can cost.
-   * Returns the body as plugins have edited it. Throws RouterError.
-   */
+  /** To be called with each body before it is sent: reserves what it can cost, and returns it as plugins have edited it. Throws RouterError. */
   beforeSend(body: JsonObject): MaybePromise<JsonObject>
   /** Returns the HTTP client with the headers of plugins and of the trace. */
   client(): MaybePromise<HttpClient>
