@@ -30,11 +30,9 @@ export function otherFormatTranslation(
       names = made.names
       return made
     },
-    get names() {
-      return names
-    },
+    clientNames: () => names,
     forwardedHeaders: [],
-    edits: false,
+    edits: () => false,
     whole({ reply }, facts) {
       keep(reply.parts)
       return clientApi.writeReply(reply, facts)

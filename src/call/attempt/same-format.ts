@@ -43,13 +43,9 @@ export function sameFormatTranslation(target: Target, prepared: TargetedCall): T
         return made
       })
     },
-    get names() {
-      return names
-    },
+    clientNames: () => names,
     forwardedHeaders: call.forwardedHeaders ?? [],
-    get edits() {
-      return names === undefined
-    },
+    edits: () => names === undefined,
     whole(answer, facts) {
       if (names) return renamed().whole(answer, facts)
       const { body } = answer
