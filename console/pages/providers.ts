@@ -10,7 +10,7 @@ import { Table } from '../parts/table.ts'
 import { Badge, Code, Name, Time } from '../parts/text.ts'
 import { changeQuery, type PageProps, to } from '../place.ts'
 
-type Problem = { place?: string; message: string }
+type Problem = { place?: string; message: string; effect?: string }
 type Trouble = { state?: string; reason?: string; until?: string } & Record<string, unknown>
 type Provider = {
   slug: string
@@ -49,7 +49,7 @@ function ProviderList({ query }: { query: URLSearchParams }) {
   return html`
     <${Page} title="Providers">
       <${Loading} of=${providers}>${({ providers: found, problems, generation, reloaded_at: at }: Providers) => html`
-        ${allProblems(problems, found).length > 0 && html`<${Section} title="Problems of the last reload"><p class="note">The previous files stay in use until these problems are fixed.</p><${Problems} problems=${allProblems(problems, found)} /><//>`}
+        ${allProblems(problems, found).length > 0 && html`<${Section} title="Files with errors"><${Problems} problems=${allProblems(problems, found)} /><//>`}
         <form class="filters" role="search" onSubmit=${(event: Event) => event.preventDefault()}>
           <${Field} name="text" label="Search" type="search" value=${query.get('text') ?? ''} onInput=${(value: string) => changeQuery({ text: value })} />
           <${Select} name="which" label="Filter" value=${which} options=${[['', 'All'], ['configured', 'Configured'], ['missing', 'Not configured'], ['trouble', 'Degraded']]} onInput=${(value: string) => changeQuery({ which: value })} />
@@ -96,7 +96,7 @@ function State({ configured, missing, health, problems }: Provider) {
 }
 
 function Problems({ problems }: { problems: readonly Problem[] }) {
-  return html`<ul>${problems.map(({ place, message }, index) => html`<li class="failure" key=${index}>${place && html`<code>${place}</code> `}<bdi dir="auto">${message}</bdi></li>`)}</ul>`
+  return html`<ul>${problems.map(({ place, message, effect }, index) => html`<li class="failure" key=${index}>${place && html`<code>${place}</code> `}<bdi dir="auto">${message}</bdi>${effect && html` <span class="quiet">${effect}</span>`}</li>`)}</ul>`
 }
 
 function ProviderDetail({ slug, query }: { slug: string; query: URLSearchParams }) {
@@ -110,7 +110,7 @@ function ProviderDetail({ slug, query }: { slug: string; query: URLSearchParams 
         ['Models', count(found.models)],
         ['Operations', found.operations.join(', ')],
       ]} />
-      ${found.problems.length > 0 && html`<${Section} title="Problems of the last reload"><${Problems} problems=${found.problems} /><//>`}
+      ${found.problems.length > 0 && html`<${Section} title="Files with errors"><${Problems} problems=${found.problems} /><//>`}
       ${found.health.length > 0 && html`<${Section} title="Health"><${Code} text=${JSON.stringify(found.health, null, 2)} /><//>`}
       <${Try} path=${path} slug=${slug} query=${query} />
       ${found.manifest && html`<${Section} title="Manifest"><${Manifest} ...${found.manifest} problems=${found.problems} /><//>`}

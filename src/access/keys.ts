@@ -90,15 +90,17 @@ export function openAccess(store: Pick<Store, 'keys'>, { now = Date.now, rereadM
 
 /** Throws RouterError `forbidden` unless the key has the permission in one of the areas: `none` < `read` < `write`. */
 export function requirePermission({ permissions }: Key, areas: readonly (keyof Permissions)[], level: Level): void {
-  if (areas.some((area) => rank(permissions[area]) >= rank(level))) return
-  const has = areas.map((area) => `${area}: ${permissions[area]}`).join(' and ')
+  if (areas.some((area) => rank(permissions[area] ?? 'none') >= rank(level))) return
+  const has = areas.map((area) => `${area}: ${permissions[area] ?? 'none'}`).join(' and ')
   const needs = areas.map((area) => `${area}: ${level}`).join(' or ')
   throw new RouterError('forbidden', `This API key has the permission ${has}; this request needs ${needs}.`)
 }
 
 /** Returns the first area in which permissions are more than those of a key; undefined when there is none. */
 export function areaBeyond({ permissions }: Key, others: Permissions): keyof Permissions | undefined {
-  return areas.find((area) => rank(others[area]) > rank(permissions[area]))
+  return ([...areas, 'instance'] as const).find(
+    (area) => rank(others[area] ?? 'none') > rank(permissions[area] ?? 'none'),
+  )
 }
 
 function rank(level: Level): number {
@@ -118,7 +120,7 @@ export function ensureFirstKey(store: Store, chosen?: string): FirstKey {
       ...storedSecret(secret),
       organization: organization.id,
       name: 'first key',
-      permissions: { manage: 'write', completions: 'write', operate: 'write' },
+      permissions: { manage: 'write', completions: 'write', operate: 'write', instance: 'read' },
       createdBy: { id: actor, email: '' },
     })
     const change = { actor, action: 'apikey.create', subject: id, after: { name, permissions } }

@@ -29,10 +29,12 @@ import type { Config } from '../snapshot/config.ts'
 import type { PluginHost } from '../snapshot/plugin-host.ts'
 import type { Watch } from '../snapshot/reload.ts'
 import type { Snapshot } from '../snapshot/snapshot.ts'
+import { tokensOf } from '../store/ledger/ledger-row.ts'
 import type { Store } from '../store/open.ts'
 import { openTokenizer } from '../tokenizer/tokenizer.ts'
 import { openFetcher } from '../upstream/files/fetcher.ts'
 import { openHttpClient } from '../upstream/http/http-client.ts'
+import { directoryOf } from './directory.ts'
 
 /** Parts that a worker needs: its own connection to the database, and its quota to spend. */
 export type CallServerParts = {
@@ -222,6 +224,7 @@ type OfSnapshot =
   | 'media'
   | 'maxUnknownFields'
   | 'maxValues'
+  | 'keepErrorsMs'
   | 'answerBounds'
   | 'plugins'
 
@@ -237,22 +240,17 @@ function servicesOf(
   },
 ): () => Services {
   const onRetired = retiredNotice(logOf(log, 'routing'))
-  const servicesIn = ({ providers, catalog, config, plugins }: Snapshot): Services => ({
+  const servicesIn = (snapshot: Snapshot, { config, plugins } = snapshot): Services => ({
     ...lasting,
     onRetired,
     ...(plugins.length > 0 && { plugins: { ...ofPlugins, loaded: plugins } }),
-    directory: {
-      providers,
-      identify: catalog.identify,
-      managed: config.policies,
-      routing: config.routing,
-      refuseRetired: config.refuseRetired,
-    },
+    directory: directoryOf(snapshot),
     admission: { ...lasting.admission, ...config.budget },
     resources: openAccountResources(config.organizations, { held: lasting.held, organizations }),
     media: { fetchMedia: openFetcher(config.media), settings: config.media },
     maxUnknownFields: config.server.body.unknownFields,
     maxValues: config.server.body.values,
+    keepErrorsMs: config.errors.keepMs,
     answerBounds: config.answers,
   })
   let made: { snapshot: Snapshot; services: Services } | undefined
@@ -265,17 +263,21 @@ function servicesOf(
 
 /** Returns the ledger, with a log line for every settled call. */
 function logged({ ledger, onRefused }: Pick<CallServerParts, 'ledger' | 'onRefused'>, log: Log): CallLedger {
+  const isDetailed = () => log.isLevelEnabled('debug')
   return {
     refused: limitPerSecond(maxRefusedPerSecond, onRefused),
-    settle(record, response, detail) {
+    settle(record, response, { detail, keyName } = {}) {
       const { id, attemptOf, trace, requestId, requested, provider, model, served, outcome, status, error, failure } =
         record
-      const { durationMs, cost } = record
+      const { durationMs, cost, key } = record
+      const { input, output } = tokensOf(record)
       const facts = {
         id,
         attempt_of: attemptOf,
         trace_id: trace?.traceId,
         request_id: requestId,
+        key,
+        key_name: keyName,
         requested,
         provider,
         model,
@@ -285,7 +287,10 @@ function logged({ ledger, onRefused }: Pick<CallServerParts, 'ledger' | 'onRefus
         error,
         failure,
         ms: durationMs,
+        input_tokens: input,
+        output_tokens: output,
         detail,
+        provider_message: isDetailed() ? record.providerMessage : undefined,
         usd: cost.nanoUsd / 1e9,
         unpriced: cost.unpriced || undefined,
       }

@@ -35,13 +35,13 @@ export function processMetrics({ accounting, watch, degraded, workers }: MetricS
     single(
       'gauge',
       'inference_router_reload_problems',
-      'Problems that keep changed files from being used.',
+      'Problems of files that are not in use, or not in their newest version.',
       watch.problems().length,
     ),
     single(
       'counter',
       'inference_router_reloads_refused_total',
-      'Changes of files that were rejected.',
+      'Changes of files that were rejected, as a whole or for one file.',
       watch.refusals(),
     ),
     ...ofProcess(),

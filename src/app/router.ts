@@ -3,7 +3,7 @@ import { ensureFirstKey, openAccess } from '../access/keys.ts'
 import { openOrganizations } from '../access/organizations.ts'
 import { adminKeyVariable, requireUsableSecret } from '../access/secrets.ts'
 import type { Endpoint } from '../http/listeners.ts'
-import { formatProblem, type Problem } from '../manifest/check/problem.ts'
+import { type FileProblem, formatProblem, hasErrors, isFileProblem, type Problem } from '../manifest/check/problem.ts'
 import { type Log, logOf } from '../observe/log.ts'
 import { openTelemetry } from '../observe/telemetry.ts'
 import { budgetsLater, valuesLater } from '../plugin/kit.ts'
@@ -11,7 +11,7 @@ import { startSimulator } from '../simulator/server.ts'
 import type { Config } from '../snapshot/config.ts'
 import { PluginHost } from '../snapshot/plugin-host.ts'
 import { type WatchListeners, watchSnapshot } from '../snapshot/reload.ts'
-import { type After, buildSnapshot, type Snapshot, textsOf } from '../snapshot/snapshot.ts'
+import { type After, buildSnapshot, chosenFiles, type Snapshot } from '../snapshot/snapshot.ts'
 import { eventLoopPatienceMs, type Store } from '../store/open.ts'
 import { takeBooks } from '../workers/handover.ts'
 import type { LinesHolder, SeveralOptions } from '../workers/serving-threads.ts'
@@ -25,6 +25,8 @@ export type RouterOptions = {
   port?: number
   /** Takes over from a router that runs with the same database, and lets another one do so. */
   takeOver?: boolean
+  /** Refuses to start, and any change later, while one file has an error. */
+  strictFiles?: boolean
   env: NodeJS.ProcessEnv
   log: Log
   keepAliveMs?: number
@@ -48,6 +50,8 @@ export type Router = {
   /** The threads that serve calls, where that is not this one. */
   threads: Serving['threads']
   snapshot(): Snapshot
+  /** Returns the problems of files that are not in use in their newest version. */
+  problems(): readonly FileProblem[]
   /** Resolves when another process has taken over, and the last call has ended here. */
   retired: Promise<void>
   /** Keeps the young generation small as long as that is enough: the process is this router's alone. */
@@ -70,7 +74,7 @@ export async function startRouter(options: RouterOptions): Promise<Router> {
 }
 
 async function start(options: RouterOptions, started: AsyncDisposableStack): Promise<Router> {
-  const { configPath, log, earlier = {}, keepAliveMs = silenceMs } = options
+  const { configPath, log, keepAliveMs = silenceMs, strictFiles: strict, takeOver: mayHandOver = false } = options
   // A copy: plugins find no credentials in that of the process.
   const env = { ...options.env }
   requireUsableSecret(env[adminKeyVariable])
@@ -79,15 +83,14 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   const { values, open: openValues } = valuesLater()
   const { budgets, open: openBudgets } = budgetsLater()
   const plugins = new PluginHost({ log: logOf(log, 'plugin'), values, budgets })
-  const parts = { ...earlier, services: plugins.services }
-  const { snapshot, problems } = await buildSnapshot(configPath, environment, parts)
-  if (!snapshot) throw new StartRefused(problems)
-  logWarnings(problems, logOf(log, 'files'))
+  const ofFiles = logOf(log, 'files')
+  const after = { ...options.earlier, services: plugins.services, strict }
+  const { snapshot, problems } = await firstSnapshot(configPath, environment, after, ofFiles)
   const { server, store: stored, metrics } = snapshot.config
-  const { takeOver: mayHandOver = false } = options
   const count = threadCount(snapshot.config, mayHandOver)
   const holder: LinesHolder = {}
-  const watching = watchSnapshot(snapshot, environment, reloadListeners(logOf(log, 'files'), holder), plugins)
+  const listeners = reloadListeners(ofFiles, holder)
+  const watching = watchSnapshot(snapshot, environment, listeners, { plugins, problems, strict })
   const watch = started.adopt(watching, async (open) => {
     await open.close()
     await plugins.close(open.current())
@@ -97,10 +100,10 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   if (handed) started.adopt(handed.channel, (channel) => channel.close())
   // Closed after the accounting: its last rows are spans as well.
   const { sampling, tracing, sendMetrics } = await openTelemetry(env, { log, hasMetrics: metrics.enabled }, started)
-  const limits = () => watch.current().config.manage.limits
+  const config = () => watch.current().config
   const accounting: Accounting = openAccounting(
     stored.url,
-    { log: logOf(log, 'ledger'), onFailure: () => notifyFailure(holder, accounting), metrics, tracing, limits },
+    { log: logOf(log, 'ledger'), onFailure: () => notifyFailure(holder, accounting), metrics, tracing, config },
     started,
   )
   openValues(storedValues(accounting.store))
@@ -130,11 +133,27 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
     ...(firstKey && { firstKey }),
     hasConsole: watch.current().config.console.enabled,
     snapshot: watch.current,
+    problems: watch.problems,
     async stop(deadlineMs) {
       await serving.stop(deadlineMs)
       await started.disposeAsync()
     },
   }
+}
+
+/** Builds the first snapshot, and logs what is wrong with files. Throws StartRefused where there is none. */
+async function firstSnapshot(
+  configPath: string | undefined,
+  env: NodeJS.ProcessEnv,
+  after: After,
+  log: Log,
+): Promise<{ snapshot: Snapshot; problems: FileProblem[] }> {
+  const { snapshot, problems: found } = await buildSnapshot(configPath, env, after)
+  if (!snapshot) throw new StartRefused(found)
+  const problems = found.filter(isFileProblem)
+  logWarnings(found, log)
+  logProblems(problems, log)
+  return { snapshot, problems }
 }
 
 /** Reports to the workers and to a predecessor's workers whether rows can be written. */
@@ -192,20 +211,26 @@ export class StartRefused extends Error {
 
 /** Logs the warnings about files that are in use nevertheless, such as keys with an old name. */
 function logWarnings(problems: readonly Problem[], log: Log): void {
-  for (const problem of problems) log.warn({ problem: formatProblem(problem) }, 'the files have a warning')
+  for (const problem of problems)
+    if (!hasErrors([problem])) log.warn({ problem: formatProblem(problem) }, 'the files have a warning')
+}
+
+function logProblems(problems: readonly FileProblem[], log: Log): void {
+  for (const problem of problems)
+    log.error({ problem: formatProblem(problem), effect: problem.effect }, 'a file has an error, the others are in use')
 }
 
 function reloadListeners(log: Log, holder: LinesHolder): WatchListeners {
   return {
-    prepare: async (next) => (await holder.lines?.prepare(next.generation, textsOf(next))) ?? [],
+    prepare: async (next) => (await holder.lines?.prepare(next.generation, chosenFiles(next))) ?? [],
     onSwap(snapshot, notes) {
       holder.lines?.tell({ kind: 'swap', generation: snapshot.generation })
       log.info({ generation: snapshot.generation, notes }, 'reloaded')
     },
-    onProblems(problems) {
+    onProblems(problems, added) {
       holder.lines?.tell({ kind: 'problems', problems })
-      for (const problem of problems)
-        log.error({ problem: formatProblem(problem) }, 'reload rejected, the previous files stay in use')
+      logProblems(added, log)
+      if (problems.length === 0) log.info('all files are in use again')
     },
   }
 }

@@ -11,7 +11,7 @@ import { storedResponseRoutes } from '../http/stored-responses.ts'
 import type { JsonRequest, JsonRoute } from '../http/types.ts'
 import type { ManagementContext } from '../management/manage.ts'
 import { authCheckRoutes, managementRoutes } from '../management/routes.ts'
-import { formatProblem } from '../manifest/check/problem.ts'
+import { formatFileProblem } from '../manifest/check/problem.ts'
 import type { Family } from '../observe/families.ts'
 import type { FailingHook } from '../observe/worker-metrics.ts'
 import { hookProblem } from '../plugin/faults.ts'
@@ -96,7 +96,9 @@ function readiness(
     problems: [
       ...watch
         .problems()
-        .map((problem) => formatProblem({ ...problem, file: shortPath(problem.file, watch.current().config.path) })),
+        .map((problem) =>
+          formatFileProblem({ ...problem, file: shortPath(problem.file, watch.current().config.path) }),
+        ),
       ...new Set(failingHooks().map(hookProblem)),
     ],
   }
@@ -105,7 +107,7 @@ function readiness(
 /** Checks whether a caller may read the details. Never throws: also while the database cannot be read, `/ready` reports so. */
 function mayRead(access: Access, { headers }: JsonRequest): boolean {
   try {
-    requirePermission(access.identify(secretOf(headers)), ['manage', 'operate'], 'read')
+    requirePermission(access.identify(secretOf(headers)), ['manage', 'operate', 'instance'], 'read')
     return true
   } catch {
     return false
@@ -113,11 +115,11 @@ function mayRead(access: Access, { headers }: JsonRequest): boolean {
 }
 
 /**
- * Requires a key that may operate the router, or manage its only organization: the counts are those of all organizations. Throws
+ * Requires a key that may operate the router or read all organizations, or manage the only one: the counts are those of all. Throws
  * RouterError 401, 403.
  */
 function requireMetricsReader({ access, store }: RouteServices, { headers }: Pick<JsonRequest, 'headers'>): void {
   const key = access.identify(secretOf(headers))
   const isAlone = store.organizations.list().length === 1
-  requirePermission(key, isAlone ? ['manage', 'operate'] : ['operate'], 'read')
+  requirePermission(key, isAlone ? ['manage', 'operate', 'instance'] : ['operate', 'instance'], 'read')
 }

@@ -56,6 +56,8 @@ export type CallKind<Read extends ReadCall = ReadCall, Answer extends object = o
   /** Returns the abilities that targets must have; `read` is missing while only the model of a form is known. */
   purpose(read: Read | undefined, explanation: Explanation | undefined): Purpose
   promptTokens(read: Read): number
+  /** Returns the request with everything that a provider may repeat in an error. */
+  content(read: Read): unknown
   restricted(read: Read): RestrictedBody
   /** Leaves out the targets that cannot take the request. */
   able?(targets: Targets, read: Read, context: AbleContext): Targets

@@ -13,6 +13,7 @@ import type { Trial, Tried } from '../routing/types.ts'
 import { isLong, yieldToEventLoop } from '../runtime/event-loop.ts'
 import { openCallMedia } from '../upstream/files/inline.ts'
 import { callerWithRules, requireLedger, requireMoney } from './admission/admission.ts'
+import { providerMessages } from './admission/provider-message.ts'
 import { freeSettlement, Settlement } from './admission/settlement.ts'
 import { attemptClients, attemptOf } from './attempt/attempt.ts'
 import type { AttemptResult, CallKind, GoOn, ReadingServices, Serving } from './call-kind.ts'
@@ -165,6 +166,7 @@ function startOf(
     monotonicMs: performance.now(),
     organization: key.organization,
     key: key.id,
+    keyName: key.name,
     ...(key.groupId !== null && { group: key.groupId }),
     api,
     operation,
@@ -186,9 +188,11 @@ async function answer<Read extends ReadCall, Answer extends object>(
   const media = openCallMedia(services.media, { param: kind.mediaParam, signal: call.signal })
   const nextClient = attemptClients(services.httpClient, call.trace)
   const admitted: AdmittedCall<Read> = { ...opened, ...applicant, admission, media, nextClient }
+  const kept = { rules: applicant.rules, keepMs: services.keepErrorsMs }
+  const providerMessage = providerMessages(() => kind.content(applicant.read), kept)
   const settlement = kind.isFree
     ? freeSettlement(start, admission)
-    : new Settlement(start, { ledger: services.ledger, admission, explanation, plugins })
+    : new Settlement(start, { ledger: services.ledger, admission, explanation, plugins, providerMessage })
   if (isLong(admission.promptTokens * charactersPerToken)) await yieldToEventLoop()
   return await askTargets(admitted, settlement, { kind, services })
 }

@@ -3,7 +3,7 @@ import type { Limits } from '../access/limits.ts'
 import type { ClientApi } from '../api/client-api.ts'
 import type { OperationBody } from '../api/operation-api.ts'
 import type { ResourceUse } from '../api/resource-uses.ts'
-import type { CallContents, CallRecord, Cost } from '../core/call.ts'
+import type { CallContents, CallRecord, Cost, LogFacts } from '../core/call.ts'
 import type { RouterError } from '../core/errors.ts'
 import type { Json, JsonObject } from '../core/json.ts'
 import type { RetiredNotice } from '../core/models/model.ts'
@@ -124,6 +124,8 @@ export type Services = {
   maxUnknownFields: number
   /** The maximum number of values in a request; the arguments of its calls may hold as many again. */
   maxValues: number
+  /** Time for which messages of providers about failed attempts are stored; 0 for not at all. Milliseconds. */
+  keepErrorsMs: number
   answerBounds: AnswerBounds
   held: HeldState
   resources: AccountResources
@@ -147,9 +149,9 @@ export type AdmissionServices = {
   speedOf?(target: Target): number | undefined
 }
 
-/** The part of the ledger that a call writes to; `detail` is the description of its error in the log. */
+/** The part of the ledger that a call writes to. */
 export type CallLedger = {
-  settle(...call: [...Parameters<LedgerQueue['settle']>, detail?: string]): Promise<void>
+  settle(...call: [...Parameters<LedgerQueue['settle']>, facts?: LogFacts]): Promise<void>
   /** Called when a call was refused before a provider was asked. */
   refused?(call: RefusedCall): void
   /** Called when a call is in flight. Returns a function that reports that it is settled. */
@@ -244,7 +246,7 @@ export type CallStart = Pick<
   | 'user'
   | 'metadata'
   | 'trace'
-> & { monotonicMs: number }
+> & { monotonicMs: number; keyName?: string }
 
 /** A call whose body has been read. */
 export type OpenedCall<Read extends ReadCall = ReadCall> = {

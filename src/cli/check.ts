@@ -8,18 +8,24 @@ import type { ModelEntry } from '../core/models/model.ts'
 import { withoutKeys } from '../core/secrets.ts'
 import { proveExamples } from '../manifest/check/examples.ts'
 import { hasErrors, type Problem } from '../manifest/check/problem.ts'
+import { type FileKind, readSchema } from '../manifest/check/schema.ts'
 import type { ChatEndpoint, Provider } from '../manifest/provider.ts'
 import type { Environment } from '../manifest/read/environment.ts'
 import { countExamples } from '../manifest/read/layer.ts'
 import type { Source } from '../manifest/read/source.ts'
 import { unsupportedByEndpoint } from '../manifest/run/inferred-support.ts'
-import { closeAll } from '../plugin/instances.ts'
-import { type Config, findConfig, loadConfig } from '../snapshot/config.ts'
+import { closeAll, type PluginInstance } from '../plugin/instances.ts'
+import { type Config, loadConfig } from '../snapshot/config.ts'
+import { ejectedProblems } from '../snapshot/ejected.ts'
+import { ownFolder, shippedFolder } from '../snapshot/folders.ts'
 import { type Files, loadCatalog, readFiles } from '../snapshot/load-files.ts'
-import { shippedPlugins } from '../snapshot/load-plugins.ts'
 import { proveFiles } from '../snapshot/snapshot.ts'
-import { checkTypes } from './check-types.ts'
+import { openHttpClient } from '../upstream/http/http-client.ts'
+import { type CheckedTypes, checkTypes } from './check-types.ts'
 import { jsonText, type Out, parseArguments, problemLine, relativePath, runCommand, UsageError } from './command.ts'
+import { callManifest } from './live/check-call.ts'
+import type { LiveCall } from './live/live-call.ts'
+import { liveText } from './live/live-text.ts'
 import {
   interpretedWarnings,
   isDialect,
@@ -30,50 +36,64 @@ import {
   readInput,
   treatmentOf,
 } from './load-one.ts'
+import { dotEnvBeside, locateConfig } from './read-config.ts'
 
 /** The text of `inference-router check --help`. */
 export const help = `Checks configuration, manifests, dialects, catalog and plugins; runs their examples, and sets up the plugins.
 
   inference-router check [path…] [--mappings [--print]] [--config FILE] [--json]
+  inference-router check MANIFEST… --call [--model NAME]
 
   path            a file or folder to check (default: the configuration and all files it refers to)
   --mappings      list every mapping: compiled, or interpreted because of which construct
   --print         with --mappings: print the JavaScript that each mapping of the paths is compiled to, below its
                   place and the URL by which stack traces and CPU profiles name it
+  --call          call the live address of each named manifest as well, once for a whole answer and once for a stream, with
+                  at most 16 tokens of output: shows the finish reason, the usage and what it is read from, and the
+                  members of the answer that no mapping reads. The provider charges for it
+  --model NAME    the model to call (default: the one that costs least)
   --config FILE   the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
   --json          print JSON: {checked, mappings: [{file, line, column, name, compiled, construct?, url?, code?}],
-                  not_taken: [{file, names}], problems: [{file, line, column, message, severity}],
+                  not_taken: [{file, names}], problems: [{file, line, column, message, severity}], calls?,
                   types_unchecked?: <reason>}
 
 Each problem is one line, file:line:column: message. For each named file, a line lists the request fields that
-never reach the provider. The exit code is 1 when there is an error. The types of your plugins are checked
+never reach the provider. The exit code is 1 when there is an error, or a call fails. The types of your plugins are checked
 where TypeScript is installed with them or with the router; else a line says that they were not. Variables that are not set are not errors here:
 inference-router providers lists them. Interpreted mappings, which are slow, and old names of keys are warnings.
 `
 
-const flags = { json: { type: 'boolean' }, mappings: { type: 'boolean' }, print: { type: 'boolean' } } as const
-const options = { config: { type: 'string' }, ...flags } as const
+const flag = { type: 'boolean' } as const
+const text = { type: 'string' } as const
+const options = { config: text, model: text, json: flag, mappings: flag, print: flag, call: flag } as const
 
 /** Runs `inference-router check`. Returns the exit code. */
 export function run(args: string[], out: Out): Promise<number> {
   return runCommand(args, { help, out }, async () => {
     const { positionals: paths, text, flag } = parseArguments(args, { options, positionals: Number.POSITIVE_INFINITY })
     if (flag('print') && !flag('mappings')) throw new UsageError('--print is for --mappings: name both.')
+    if (flag('call') && paths.length === 0)
+      throw new UsageError(
+        '--call is for manifests: name their files. doctor --call calls the providers of a configuration.',
+      )
     const plugin = paths.find((path) => path.endsWith('.ts'))
     if (plugin !== undefined)
       throw new UsageError(`${plugin} is checked together with the configuration that lists it: leave out its path.`)
     const absent = paths.find((path) => !statSync(path, { throwIfNoEntry: false }))
     if (absent !== undefined) throw new UsageError(`There is no file or folder ${absent}.`)
+    const configPath = locateConfig(text('config'))
     // A copy: that of the process has no credentials left when plugins were set up.
     const env = { ...process.env }
-    const configPath = findConfig(text('config'), env)
     const checked = paths.length === 0 ? await checkConfig(configPath, env) : await checkPaths(paths, configPath, env)
     const problems = inOrder([...checked.problems, ...interpretedWarnings(checked.mappings)]).map(withoutKeysIn)
+    const calls =
+      flag('call') && !hasErrors(problems) ? await callAll(paths, { configPath, env, model: text('model') }) : []
     if (flag('json')) {
       const mappings = checked.mappings.map((placed) => mappingEntry(placed, flag('print')))
       const not_taken = checked.notTaken
       const types = checked.typesUnchecked === undefined ? {} : { types_unchecked: checked.typesUnchecked }
-      out.stdout(jsonText({ checked: countsOf(checked), mappings, not_taken, problems, ...types }))
+      const called = flag('call') ? { calls } : {}
+      out.stdout(jsonText({ checked: countsOf(checked), mappings, not_taken, problems, ...called, ...types }))
     } else {
       const shown = flag('print') ? (placed: PlacedMapping) => `${printedMapping(placed)}\n` : mappingLine
       if (flag('mappings')) for (const placed of checked.mappings) out.stdout(shown(placed))
@@ -82,9 +102,31 @@ export function run(args: string[], out: Out): Promise<number> {
       if (checked.typesUnchecked !== undefined)
         out.stdout(`The types of plugins were not checked: ${checked.typesUnchecked}.\n`)
       out.stdout(summary(checked, problems))
+      for (const call of calls) out.stdout(liveText(call))
     }
-    return hasErrors(problems) ? 1 : 0
+    return hasErrors(problems) || calls.some(({ error }) => error) ? 1 : 0
   })
+}
+
+/** Calls the manifests among these files. */
+async function callAll(
+  paths: readonly string[],
+  { configPath, env, model }: { configPath: string; env: Environment; model: string | undefined },
+): Promise<LiveCall[]> {
+  const { config } = await loadConfig(configPath, env)
+  if (!config) return []
+  const client = openHttpClient()
+  try {
+    const calls: LiveCall[] = []
+    for (const file of new Set((await Promise.all(paths.map(filesIn))).flat())) {
+      const source = await readInput(file)
+      if (isConfig(source) || isCatalog(source)) continue
+      calls.push(...(await callManifest(source, { config, env, model, client })))
+    }
+    return calls
+  } finally {
+    await client.close()
+  }
 }
 
 /** The result of a check: the number of files of each kind, their mappings and problems. */
@@ -113,16 +155,23 @@ const nothing: Omit<Checked, 'problems'> = {
   notTaken: [],
 }
 
+/** Checks the types of plugins, but those of the program, which are checked where they are made. */
+async function checkPluginTypes(
+  plugins: readonly Pick<PluginInstance, 'entry'>[],
+  { folders }: Config,
+): Promise<CheckedTypes> {
+  const folder = ownFolder(folders.plugins)
+  if (folder === undefined || folder === shippedFolder('plugins')) return { problems: [] }
+  const own = plugins.map(({ entry }) => entry).filter((entry) => dirname(entry).startsWith(folder))
+  return await checkTypes(own, folder)
+}
+
 async function checkConfig(path: string, env: Environment): Promise<Checked> {
   const { config, source, problems } = await loadConfig(path, env)
   if (!config) return { ...nothing, problems }
   const files = await readFiles({ config, source, env, everything: true })
   await closeAll(files.plugins)
-  const own = files.plugins
-    .map(({ entry }) => entry)
-    .filter((entry) => dirname(entry).startsWith(config.folders.plugins))
-  const types =
-    config.folders.plugins === shippedPlugins ? { problems: [] } : await checkTypes(own, config.folders.plugins)
+  const types = await checkPluginTypes(files.plugins, config)
   const layers = [
     ...files.dialects.map(({ layer }) => layer),
     ...files.providers.flatMap((one) => one.layers?.slice(-1) ?? []),
@@ -139,6 +188,7 @@ async function checkConfig(path: string, env: Environment): Promise<Checked> {
       ...problems,
       ...files.problems,
       ...(await proveFiles(files)),
+      ...ejectedProblems(files.sources.values()),
       ...gapsInCatalog(files),
       ...doubtsInFiles(config, source, files),
       ...types.problems,
@@ -186,14 +236,14 @@ async function checkPaths(paths: readonly string[], configPath: string, env: Env
   for (const file of new Set((await Promise.all(paths.map(filesIn))).flat())) {
     const source = await readInput(file)
     const checked = isConfig(source)
-      ? await checkConfig(source.file, env)
+      ? await checkConfig(source.file, { ...dotEnvBeside(source.file), ...env })
       : config
         ? await checkOne(source, config, env)
         : { ...nothing, problems: unusable }
     for (const kind of ['providers', 'dialects', 'models', 'examples', 'plugins'] as const) total[kind] += checked[kind]
     total.mappings.push(...checked.mappings)
     total.notTaken.push(...checked.notTaken)
-    total.problems.push(...checked.problems)
+    total.problems.push(...checked.problems, ...ejectedProblems([source]))
     if (checked.typesUnchecked !== undefined) total.typesUnchecked = checked.typesUnchecked
   }
   return total
@@ -240,10 +290,21 @@ function notTakenBy({ variants = [] }: Provider, chat: ChatEndpoint): string[] {
   return unsupportedByEndpoint(chat).filter((name) => !taken.some((need) => need === name))
 }
 
-/** Checks whether a file is a configuration: the kind of a file is that of its folder, else that of its fields. */
+/** Checks whether a file is a configuration: by its name, else by what most of its members are members of. */
 function isConfig({ file, value }: Source): boolean {
   if (/^config\b/.test(basename(file))) return true
-  return isObject(value) && ['server', 'store', 'folders', 'manage'].some((name) => value[name] !== undefined)
+  if (!isObject(value)) return false
+  const among = (known: readonly string[]) => Object.keys(value).filter((name) => known.includes(name)).length
+  const ofConfig = among(membersOf('config'))
+  return ofConfig > 0 && ofConfig >= among(otherKinds.flatMap(membersOf))
+}
+
+const otherKinds = ['provider', 'dialect', 'catalog'] as const satisfies FileKind[]
+
+/** Returns the members that files of a kind have. */
+function membersOf(kind: FileKind): string[] {
+  const { properties } = readSchema(kind)
+  return isObject(properties) ? Object.keys(properties) : []
 }
 
 function isCatalog({ file, value }: Source): boolean {

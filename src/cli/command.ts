@@ -1,7 +1,7 @@
 import { relative } from 'node:path'
 import { type ParseArgsConfig, parseArgs } from 'node:util'
-import { formatProblem, type Problem } from '../manifest/check/problem.ts'
-import { printableInLine } from './printable.ts'
+import { printableInLine } from '../core/printable.ts'
+import { type FileProblem, formatFileProblem, formatProblem, type Problem } from '../manifest/check/problem.ts'
 
 /** The options that a command takes, and how many positional arguments at most (none unless given). */
 export type Syntax = { options: NonNullable<ParseArgsConfig['options']>; positionals?: number }
@@ -80,6 +80,11 @@ export type Out = { stdout: (text: string) => void; stderr: (text: string) => vo
 /** Returns a problem as one line; files below the working directory are named relative to it. */
 export function problemLine(problem: Problem): string {
   return `${formatProblem({ ...problem, file: relativePath(problem.file) })}\n`
+}
+
+/** Returns a problem of a file that is not in use as one line, with the consequence. */
+export function fileProblemLine(problem: FileProblem): string {
+  return `${formatFileProblem({ ...problem, file: relativePath(problem.file) })}\n`
 }
 
 /** Returns a path relative to the working directory when it lies below it, else as it is. */

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { findConfig, loadConfig } from '../snapshot/config.ts'
+import { ownFolder } from '../snapshot/folders.ts'
 import { checkTypes, pluginCompilerOptions } from './check-types.ts'
 import {
   type Args,
@@ -15,6 +15,7 @@ import {
   runCommand,
   UsageError,
 } from './command.ts'
+import { configOf } from './read-config.ts'
 
 /** The text of `inference-router plugin --help`. */
 export const help = `Manages plugins: TypeScript files that the router runs; see docs/plugins.md.
@@ -100,9 +101,10 @@ function filesOf(names: readonly string[], folder: string): string[] {
 const register = new URL('../plugin/register.ts', import.meta.url).href
 
 async function folderOf(configPath: string | undefined): Promise<string> {
-  const { config, problems } = await loadConfig(findConfig(configPath, process.env), process.env)
-  if (config) return config.folders.plugins
-  throw new CommandError(problems.map((problem) => problemLine(problem).trimEnd()).join('\n'))
+  const { folders } = await configOf(configPath)
+  const folder = ownFolder(folders.plugins)
+  if (folder !== undefined) return folder
+  throw new CommandError('`folders.plugins` names no folder of yours: write `plugins: [./plugins, shipped]`.')
 }
 
 /** Checks whether an editor finds the types of the router from a folder. */

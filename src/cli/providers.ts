@@ -1,9 +1,10 @@
 import { providersPage } from '../../tools/providers-page.ts'
 import { anyModel } from '../catalog/catalog.ts'
+import { hasErrors, isFileProblem } from '../manifest/check/problem.ts'
 import type { Provider } from '../manifest/provider.ts'
 import type { Snapshot } from '../snapshot/snapshot.ts'
 import { redact } from '../upstream/auth/secrets.ts'
-import { jsonText, type Out, parseArguments, problemLine, runCommand, table } from './command.ts'
+import { fileProblemLine, jsonText, type Out, parseArguments, problemLine, runCommand, table } from './command.ts'
 import { readSnapshot, servedModels } from './read-snapshot.ts'
 
 /** The text of `inference-router providers --help`. */
@@ -15,7 +16,8 @@ export const help = `Lists the loaded providers, and the settings that each stil
   --json          print JSON
   --markdown      print docs/providers.md: what each provider supports
 
-STATE is ready, off (switched off in the configuration), or the environment variables that are not set.
+STATE is ready, off (switched off in the configuration), the environment variables that are not set, or the place of the
+error because of which the provider is unavailable. Errors of files are printed to standard error; then the exit code is 1.
 `
 
 const options = { config: { type: 'string' }, json: { type: 'boolean' }, markdown: { type: 'boolean' } } as const
@@ -25,21 +27,19 @@ export function run(args: string[], out: Out): Promise<number> {
   return runCommand(args, { help, out }, async () => {
     const { text, flag } = parseArguments(args, { options })
     const { snapshot, problems } = await readSnapshot(text('config'))
-    for (const problem of problems) out.stderr(problemLine(problem))
+    for (const one of problems) out.stderr(isFileProblem(one) ? fileProblemLine(one) : problemLine(one))
     if (!snapshot) return 1
-    if (flag('markdown')) {
-      out.stdout(providersPage(snapshot))
-      return 0
-    }
-    const rows = rowsOf(snapshot)
-    out.stdout(flag('json') ? jsonText(rows) : asTable(rows))
-    return 0
+    const rows = flag('markdown') ? [] : rowsOf(snapshot)
+    out.stdout(flag('markdown') ? providersPage(snapshot) : flag('json') ? jsonText(rows) : asTable(rows))
+    return hasErrors(problems) ? 1 : 0
   })
 }
 
 type Row = {
   slug: string
-  state: 'ready' | 'unconfigured' | 'off'
+  state: 'ready' | 'unconfigured' | 'off' | 'unavailable'
+  /** The error because of which it is unavailable: `file:line:column: message`. */
+  problem?: string
   name?: string
   dialect?: string | null
   base_url?: string
@@ -50,7 +50,7 @@ type Row = {
   any_model?: boolean
 }
 
-function rowsOf({ config, providers, catalog }: Snapshot): Row[] {
+function rowsOf({ providers, off: switchedOff, unavailable, catalog }: Snapshot): Row[] {
   const served = Map.groupBy(servedModels({ catalog, providers }), (model) => model.provider)
   const loaded = [...providers.values()].map((provider): Row => {
     const { slug, name, baseUrl, missing, dialect = null, unknownModels } = provider
@@ -66,16 +66,17 @@ function rowsOf({ config, providers, catalog }: Snapshot): Row[] {
       any_model: unknownModels === 'pass' || catalog.find(slug, anyModel) !== undefined,
     }
   })
-  const off = Object.entries(config.providers)
-    .filter(([, { enabled }]) => enabled === false)
-    .map(([slug]): Row => ({ slug, state: 'off', missing: [], models: 0 }))
-  return [...loaded, ...off].sort((one, other) => (one.slug < other.slug ? -1 : 1))
+  const off = [...switchedOff.keys()].map((slug): Row => ({ slug, state: 'off', missing: [], models: 0 }))
+  const broken = [...unavailable.providers].map(([slug, problem]): Row => {
+    return { slug, state: 'unavailable', problem: problemLine(problem).trimEnd(), missing: [], models: 0 }
+  })
+  return [...loaded, ...off, ...broken].sort((one, other) => (one.slug < other.slug ? -1 : 1))
 }
 
 function asTable(rows: readonly Row[]): string {
   const header = ['PROVIDER', 'NAME', 'DIALECT', 'MODELS', 'ADDRESS', 'STATE']
   const lines = rows.map((row) => {
-    const state = row.state === 'unconfigured' ? `set ${row.missing.join(', ')}` : row.state
+    const state = row.state === 'unconfigured' ? `set ${row.missing.join(', ')}` : (row.problem ?? row.state)
     const models = row.any_model ? `${row.models}+any` : String(row.models)
     return [row.slug, row.name ?? '', row.dialect ?? '', models, row.base_url ?? '', state]
   })

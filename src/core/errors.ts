@@ -34,6 +34,8 @@ export const catalogue = {
   provider_unreadable: { status: 502, type: 'api_error' },
   provider_cut: { status: 502, type: 'api_error' },
   unavailable: { status: 503, type: 'api_error' },
+  model_unavailable: { status: 503, type: 'api_error' },
+  plugin_unavailable: { status: 503, type: 'api_error' },
   stopping: { status: 503, type: 'api_error' },
 } as const satisfies Record<string, { status: number; type: string }>
 

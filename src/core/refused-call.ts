@@ -77,6 +77,8 @@ const plainlyWorded: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'provider_timeout',
   'provider_cut',
   'unavailable',
+  'model_unavailable',
+  'plugin_unavailable',
   'stopping',
 ])
 const isCode = /^[\w.:/-]{1,64}$/

@@ -36,7 +36,7 @@ export const callRoutes: readonly CallRoute[] = [
   { path: '/v1/audio/speech', kind: operationKind(speech) },
 ]
 
-/** State of the process: if it can serve, why not, and the problems of the last refused reload. */
+/** State of the process: if it can serve, why not, and the problems of files that are not in use. */
 export type Readiness = {
   ready: boolean
   generation: number

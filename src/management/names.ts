@@ -17,6 +17,8 @@ import { invalid } from './read.ts'
 /** The providers, models and managed policies of one snapshot, which names are checked against. */
 export type ModelDirectory = {
   providers: ReadonlyMap<string, Provider>
+  /** Providers that are not in use because of errors in files: any model may be theirs. */
+  unavailable?: ReadonlyMap<string, unknown>
   findModel(provider: string, model: string): ModelEntry | undefined
   managed: ReadonlyMap<string, Policy>
   /** The names of the plugins that are loaded. */
@@ -116,8 +118,8 @@ function bothWays(names: Iterable<string>): string[] {
   return [...names].flatMap((name) => [name, `${policyPrefix}${name}`])
 }
 
-function patternsOf({ providers }: ModelDirectory): string[] {
-  return [...providers.keys()].map((slug) => `${slug}/*`)
+function patternsOf({ providers, unavailable = new Map() }: ModelDirectory): string[] {
+  return [...providers.keys(), ...unavailable.keys()].map((slug) => `${slug}/*`)
 }
 
 function check(directory: ModelDirectory, kinds: string, others: readonly string[] = []): NameCheck {
@@ -133,9 +135,11 @@ function check(directory: ModelDirectory, kinds: string, others: readonly string
 /** Length of the longest name that is compared with others. Characters. */
 const maxCompared = 80
 
-function isModel(name: string, { providers, findModel }: ModelDirectory): boolean {
+function isModel(name: string, { providers, unavailable, findModel }: ModelDirectory): boolean {
   const { provider: slug = '', model = '' } = splitModel(name) ?? {}
+  if (model === '*' || name.length > maxNameLength || !name.isWellFormed()) return false
+  if (unavailable?.has(slug)) return true
   const provider = providers.get(slug)
-  if (!provider || model === '*' || name.length > maxNameLength || !name.isWellFormed()) return false
+  if (!provider) return false
   return provider.unknownModels === 'pass' || findModel(slug, model) !== undefined
 }

@@ -1,5 +1,4 @@
-import { readFile } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { basename, dirname } from 'node:path'
 import { chat } from '../api/chat/api.ts'
 import { filledText, oneOf, optional, required } from '../api/check.ts'
 import { messages } from '../api/messages/api.ts'
@@ -11,12 +10,14 @@ import { isObject, type JsonObject } from '../core/json.ts'
 import { type Operation, operations } from '../core/operation.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import { withoutKeys } from '../core/secrets.ts'
-import type { Problem } from '../manifest/check/problem.ts'
+import { isFileProblem, type Problem } from '../manifest/check/problem.ts'
 import { endpointFor } from '../manifest/operation.ts'
 import type { Provider } from '../manifest/provider.ts'
+import { readText } from '../manifest/read/folder.ts'
 import { servedBy, type Target } from '../manifest/target.ts'
 import type { TargetOutage } from '../routing/health/health.ts'
 import { shortPath } from '../snapshot/config.ts'
+import { pathsOf } from '../snapshot/folders.ts'
 import type { Snapshot } from '../snapshot/snapshot.ts'
 import { redact } from '../upstream/auth/secrets.ts'
 import { timeText } from './key-entry.ts'
@@ -116,7 +117,7 @@ function targetOf(
 async function manifestText({ file, provider, problems }: KnownProvider, { sources }: Snapshot): Promise<string> {
   const known = sources.get(file)?.text ?? ''
   const isBroken = problems.length > 0
-  const text = isBroken ? await readFile(file, 'utf8').catch(() => known) : known
+  const text = isBroken ? await readText(file).catch(() => known) : known
   const served = provider ? [provider, ...(provider.variants ?? []).map((variant) => variant.provider)] : []
   const shown = (line: string) => served.reduce((left, one) => redact(one, left), line)
   return withoutLiterals(text)
@@ -134,7 +135,7 @@ type KnownProvider = {
   file: string
   models: readonly CatalogedModel[]
   health: readonly TargetOutage[]
-  /** Problems of its manifest and its catalog file. */
+  /** Problems of its manifest and its catalog file, and that of another file without which it cannot be used. */
   problems: readonly Problem[]
 }
 
@@ -144,31 +145,40 @@ export function knownProviders(
   problems: readonly Problem[],
   troubled: readonly TargetOutage[],
 ): { providers: KnownProvider[]; others: Problem[] } {
-  const { config, providers, sources, catalog } = snapshot
+  const { config, providers, off, unavailable, sources, catalog } = snapshot
   const { folders } = config
   const slugOf = (file: string) =>
-    [folders.providers, folders.catalog].some((folder) => file === join(folder, basename(file)))
-      ? basename(file, '.yaml')
-      : undefined
-  const manifests = [...sources.keys(), ...problems.map(({ file }) => file)].filter(
-    (file) => file === join(folders.providers, basename(file)) && file.endsWith('.yaml'),
+    pathsOf([...folders.providers, ...folders.catalog]).includes(dirname(file)) ? basename(file, '.yaml') : undefined
+  const files = [...sources.keys(), ...problems.map(({ file }) => file)].filter((file) => file.endsWith('.yaml'))
+  // Of several manifests of a provider the first folder's is used.
+  const manifests = new Map(
+    pathsOf(folders.providers)
+      .toReversed()
+      .flatMap((folder) => files.filter((file) => dirname(file) === folder))
+      .map((file) => [basename(file, '.yaml'), file]),
   )
-  const slugs = new Set(manifests.map((file) => basename(file, '.yaml')))
+  const reasonsOf = (slug: string) => {
+    const own = problemsOf.get(slug) ?? []
+    const reason = unavailable.providers.get(slug)
+    return reason && !own.some(({ file, line }) => file === reason.file && line === reason.line)
+      ? [...own, reason]
+      : own
+  }
   const modelsOf = Map.groupBy(catalog.list(), ({ provider }) => provider)
   const problemsOf = Map.groupBy(problems, ({ file }) => slugOf(file))
-  const known = [...slugs].sort().map((slug): KnownProvider => {
+  const known = [...manifests].sort().map(([slug, file]): KnownProvider => {
     const provider = providers.get(slug)
     return {
       slug,
-      enabled: config.providers[slug]?.enabled !== false,
+      enabled: !off.has(slug),
       ...(provider && { provider }),
-      file: join(folders.providers, `${slug}.yaml`),
+      file,
       models: modelsOf.get(slug) ?? [],
       health: troubled.filter(({ name }) => name === slug || name.startsWith(`${slug}/`)),
-      problems: problemsOf.get(slug) ?? [],
+      problems: reasonsOf(slug),
     }
   })
-  return { providers: known, others: problems.filter(({ file }) => !slugs.has(slugOf(file) ?? '')) }
+  return { providers: known, others: problems.filter(({ file }) => !manifests.has(slugOf(file) ?? '')) }
 }
 
 /** Returns a provider in the API. One that is switched off, or was never without problems, has only the facts of its files. */
@@ -194,9 +204,17 @@ export function providerEntry(
   }
 }
 
-/** Returns a problem as the API has it: `file:line:column`, and its message. */
-function problemEntry({ file, line, column, message, severity }: Problem, config: string): JsonObject {
-  return { place: `${shortPath(file, config)}:${line}:${column}`, line, message: withoutKeys(message), severity }
+/** Returns a problem as the API has it: `file:line:column`, its message, and the consequence. */
+function problemEntry(problem: Problem, config: string): JsonObject {
+  const { file, line, column, message, severity } = problem
+  const place = `${shortPath(file, config)}:${line}:${column}`
+  return {
+    place,
+    line,
+    message: withoutKeys(message),
+    severity,
+    ...(isFileProblem(problem) && { effect: problem.effect }),
+  }
 }
 
 /** Names that providers can be asked for: those with their models, or any name where they take all. Found once for each generation. */

@@ -58,6 +58,7 @@ export class CallPlugins {
   /** Headers that plugins send to the client. */
   readonly headers: { [name: string]: string } = {}
   readonly #plugins: readonly RunningPlugin[]
+  readonly #unavailable: LoadedPlugin | undefined
   readonly #facts: CallFacts
   readonly #services: PluginServices
   /** The hooks that see the request: that of all operations, and that of its own. */
@@ -69,6 +70,7 @@ export class CallPlugins {
   #outside: readonly RunningPlugin[]
 
   constructor(plugins: readonly LoadedPlugin[], facts: CallFacts, services: PluginServices) {
+    this.#unavailable = plugins.find((plugin) => plugin.unavailable !== undefined)
     this.#plugins = plugins.map((plugin) => new RunningPlugin(plugin, facts, services.faults))
     this.#outside = this.#plugins
     this.#facts = facts
@@ -79,6 +81,14 @@ export class CallPlugins {
   /** Checks whether one of them sees the request. */
   get seeRequest(): boolean {
     return this.#requestHooks.some((hook) => this.have(hook))
+  }
+
+  /** Throws RouterError `plugin_unavailable` where one of them could not be set up, and no call goes on without it. */
+  requireAvailable(): void {
+    const missing = this.#unavailable
+    if (!missing) return
+    const message = `The plugin '${missing.name}' is unavailable: the router has left out ${missing.unavailable}. It refuses calls without the plugin.`
+    throw new RouterError('plugin_unavailable', message)
   }
 
   /** Checks whether one of them has this hook. */

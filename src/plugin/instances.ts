@@ -25,21 +25,25 @@ export type PluginInstance = Pick<LoadedPlugin, 'name' | 'hooks' | 'onError'> & 
   close(): Promise<void>
 }
 
-/** Returns the plugins with the settings that config.yaml has for each. */
-export function configured(instances: readonly PluginInstance[], settings: readonly PluginSettings[]): LoadedPlugin[] {
+/**
+ * Returns the plugins with the settings that config.yaml has for each. One that is unavailable has no hooks, and a place of its error unless
+ * calls go on without it.
+ */
+export function configured(
+  instances: readonly PluginInstance[],
+  settings: readonly PluginSettings[],
+  unavailable: ReadonlyMap<string, string | undefined> = new Map(),
+): LoadedPlugin[] {
   return settings.flatMap(({ options: _, fetch: __, ...said }) => {
     const instance = instances.find(({ name }) => name === said.name)
-    return instance
-      ? [
-          {
-            timeoutMs: instance.timeoutMs,
-            onError: instance.onError,
-            ...said,
-            ...(instance.guards && { guards: true }),
-            hooks: instance.hooks,
-          },
-        ]
-      : []
+    if (instance) {
+      const { timeoutMs, onError, guards, hooks } = instance
+      return [{ timeoutMs, onError, ...said, ...(guards && { guards: true }), hooks }]
+    }
+    if (!unavailable.has(said.name)) return []
+    const place = unavailable.get(said.name)
+    const isMissing = place !== undefined && { unavailable: place }
+    return [{ timeoutMs: 0, onError: 'closed' as const, ...said, hooks: {}, ...isMissing }]
   })
 }
 

@@ -10,6 +10,7 @@ import type { Hooks, Plugin } from './contract.ts'
 import { catchUncaughtErrors, inPlugin } from './faults.ts'
 import { entryOf, isUnchanged, type PluginInstance } from './instances.ts'
 import { type KitServices, openKit } from './kit.ts'
+import type { LoadedPlugin } from './loaded.ts'
 import { ImportError, openModules, pluginFile } from './modules.ts'
 import { checkOptions, type PluginSettings } from './settings.ts'
 import { hooksProblem, pluginProblem } from './shape.ts'
@@ -24,27 +25,46 @@ export type LoadOptions = {
   services: KitServices
   previous?: readonly PluginInstance[]
   texts?: Texts | undefined
+  /** Plugins that are not set up. */
+  except?: ReadonlySet<string>
   /** Maximum time of loading, setting up and ending a plugin, each. Milliseconds. */
   maxMs?: number
 }
 
+/** A plugin whose files cannot be used, and what it says itself about its failures, as far as that is known. */
+export type BrokenPlugin = Pick<Loaded, 'problems' | 'onError' | 'isAbsent'> & { name: string }
+
+/** Plugins that are set up, those that cannot be, and the problems of all of them, besides those of config.yaml. */
+export type LoadedPlugins = { instances: PluginInstance[]; broken: BrokenPlugin[]; problems: Problem[] }
+
 /** Sets up all plugins, one after the other. */
-export async function loadPlugins(
-  settings: readonly PluginSettings[],
-  options: LoadOptions,
-): Promise<{ instances: PluginInstance[]; problems: Problem[] }> {
+export async function loadPlugins(settings: readonly PluginSettings[], options: LoadOptions): Promise<LoadedPlugins> {
   const instances: PluginInstance[] = []
+  const broken: BrokenPlugin[] = []
   const problems: Problem[] = []
   for (const [index, one] of settings.entries()) {
+    const { name } = one
+    if (options.except?.has(name)) continue
     const loaded = await loadPlugin(one, index, settings, options)
     problems.push(...loaded.problems)
     if (loaded.instance) instances.push(loaded.instance)
+    else if (loaded.isBroken) broken.push({ name, ...loaded })
   }
-  return { instances, problems }
+  return { instances, broken, problems }
 }
 
-/** A plugin that is set up, if it could be, and its problems. */
-type Loaded = { instance?: PluginInstance; problems: Problem[] }
+/**
+ * A plugin that is set up, if it could be, and its problems. `isBroken`: its own files are the reason why not, and `onError` is what it says
+ * about its failures.
+ */
+type Loaded = {
+  instance?: PluginInstance
+  problems: Problem[]
+  isBroken?: boolean
+  /** Set where the plugin has no file. */
+  isAbsent?: boolean
+  onError?: LoadedPlugin['onError'] | undefined
+}
 
 async function loadPlugin(
   settings: PluginSettings,
@@ -56,7 +76,7 @@ async function loadPlugin(
   const refused = (message: string) => ({ problems: [source.problem(['plugins', index, 'name'], message)] })
   if (all.findIndex((one) => one.name === name) < index) return refused(`the plugin \`${name}\` is listed twice`)
   const found = entryOf(name, folders, texts)
-  if (found === undefined) return refused(absent(name, folders))
+  if (found === undefined) return { ...refused(absent(name, folders)), isBroken: true, isAbsent: true }
   const { file: entry, folder } = found
   const about = JSON.stringify([options, fetch])
   const same = previous.find((one) => one.name === name && one.entry === entry && one.about === about)
@@ -71,18 +91,24 @@ async function loadPlugin(
       `it was not loaded within ${maxMs} ms`,
     )
     const wrong = pluginProblem(exported)
-    if (wrong) return { problems: [problemAt(entry, files.get(entry) ?? '', wrong.at, wrong.message)] }
+    if (wrong) return { problems: [problemAt(entry, files.get(entry) ?? '', wrong.at, wrong.message)], isBroken: true }
     plugin = exported as Plugin<JsonObject>
   } catch (thrown) {
-    return { problems: [problemOf(thrown, entry, files)] }
+    return { problems: [problemOf(thrown, entry, files)], isBroken: true }
   }
   const place = memberOf(source, ['plugins', index, 'options'])
   const blame = (message: string) => problemAt(entry, files.get(entry) ?? '', /\boptions\b/, message)
   const { renamedOptions: renamed, options: schema } = plugin
   const checked = checkOptions(options, { schema, renamed, source: place, name, problemOf: blame })
-  if (hasErrors(checked.problems)) return { problems: checked.problems }
+  const { onError } = plugin
+  if (hasErrors(checked.problems)) {
+    // Options that were accepted before are wrong because of the plugin.
+    const isBroken = checked.problems.some(({ file }) => file === entry) || same !== undefined
+    return { problems: checked.problems, isBroken, onError }
+  }
   const made = await setUp(plugin, { name, entry, files, about, fetch, options: checked.options, services, maxMs })
-  return { problems: [...checked.problems, ...made.problems], ...(made.instance && { instance: made.instance }) }
+  const problems = [...checked.problems, ...made.problems]
+  return made.instance ? { problems, instance: made.instance } : { problems, isBroken: true, onError }
 }
 
 type SetUp = Pick<PluginInstance, 'name' | 'entry' | 'files' | 'about'> & {

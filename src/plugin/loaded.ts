@@ -13,6 +13,8 @@ export type LoadedPlugin = {
   enabled: boolean
   /** Calls of other organizations are never shown to it. */
   organizations: ReadonlySet<string> | 'all'
+  /** Place of the error because of which it could not be set up: calls that it would see are refused. */
+  unavailable?: string
 }
 
 /** Rules of an organization or a key about plugins, by their names: `true` switches one on, `false` off. */

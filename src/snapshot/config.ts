@@ -7,7 +7,7 @@ import { isObject, type JsonObject } from '../core/json.ts'
 import type { Policy } from '../core/names.ts'
 import { type PolicyFile, policyOf, type RoutingFile, routingOf } from '../core/routing/policy-file.ts'
 import { defaultHealth, defaultRouting, type HealthSettings, type RoutingRules } from '../core/routing/rules.ts'
-import { durationMs } from '../core/time.ts'
+import { dayMs, durationMs } from '../core/time.ts'
 import { type Problem, readingFailure } from '../manifest/check/problem.ts'
 import { checkSchema, readSchema } from '../manifest/check/schema.ts'
 import {
@@ -23,8 +23,11 @@ import type { ProviderSettings, UnknownModelsFile } from '../manifest/read/refer
 import { readSource, type Source } from '../manifest/read/source.ts'
 import type { CallMetricsSettings } from '../observe/call-metrics.ts'
 import { type PluginFile, type PluginSettings, pluginSettings } from '../plugin/settings.ts'
+import type { UnprefixedModels } from '../routing/names/resolve.ts'
 import { type AnswerBounds, defaultAnswerBounds } from '../upstream/answer-body.ts'
 import type { MediaSettings } from '../upstream/files/fetcher.ts'
+import { type Folders, type FoldersFile, foldersOf, programConfig } from './folders.ts'
+import { storeProblems, storeUrl, usualStore } from './store-place.ts'
 
 /** Limits of the body of a request: values of any kind, and fields at its top that its API does not have. */
 type BodyBounds = { bytes: number; values: number; unknownFields: number }
@@ -49,13 +52,15 @@ export type Config = {
     /** Least number of bytes that a client takes in a second while its answer is waiting; 0 for none. */
     clientMinRate: number
   }
+  /** Time for which messages of providers about failed attempts are stored; 0 for not at all. */
+  errors: { keepMs: number }
   /** Limits of the size of the answers of providers. */
   answers: AnswerBounds
   /** Port of the management API, null where it shares the server; and how much an organization can create. */
   manage: { port: number | null; limits: CreationLimits }
   /** `sqlite:` and an absolute path, or `sqlite::memory:`. */
   store: { url: string }
-  folders: { providers: string; catalog: string; plugins: string }
+  folders: Folders
   /** Limits of fetching files that clients give by URL. */
   media: MediaSettings
   /** The reservation of a call. */
@@ -64,6 +69,8 @@ export type Config = {
   providers: { [slug: string]: ProviderSettings }
   /** Handling of models that no catalog lists, where a provider does not define it. */
   unknownModels: UnknownModelsFile
+  /** Handling of names of models without a provider. */
+  unprefixedModels: UnprefixedModels
   /** True if models are refused from the day on for which their provider has announced their retirement. */
   refuseRetired: boolean
   /** Managed policies, by id. */
@@ -103,8 +110,9 @@ type ConfigFile = {
   metrics?: Partial<Config['metrics']> | null
   console?: Partial<Config['console']> | null
   answers?: { body_limit?: string | number; event_limit?: string | number; max_values?: number } | null
+  errors?: { keep?: string | number } | null
   store?: { url?: string } | null
-  folders?: Partial<Config['folders']> | null
+  folders?: FoldersFile | null
   media?: {
     schemes?: string[]
     max_bytes?: string | number
@@ -116,6 +124,7 @@ type ConfigFile = {
   budget?: { default_output_tokens?: number; abandoned?: 'prompt' | 'nothing'; wait_for_usage?: string } | null
   providers?: { [slug: string]: ProviderSettings | null } | null
   unknown_models?: UnknownModelsFile
+  unprefixed_models?: UnprefixedModels
   refuse_retired?: boolean
   policies?: { [id: string]: PolicyFile } | null
   organizations?: { [id: string]: { resources?: 'open' | string[] } | null } | null
@@ -128,8 +137,6 @@ type CreationLimitsFile = {
   [name in 'keys' | 'groups' | 'aliases' | 'policies' | 'targets' | 'labels' | 'models' | 'responses']?: number
 } & { label_length?: number; changes_per_hour?: number; response_bytes?: string | number }
 
-const projectFolder = resolve(import.meta.dirname, '../..')
-
 /**
  * Finds the configuration file: the one that is named, else the one that `INFERENCE_ROUTER_CONFIG` names, else `config.yaml`
  * of the working folder, else the project's own.
@@ -138,7 +145,7 @@ export function findConfig(named: string | undefined, env: Environment): string 
   const chosen = named ?? env.INFERENCE_ROUTER_CONFIG
   if (chosen) return resolve(chosen)
   const here = resolve('config.yaml')
-  return existsSync(here) ? here : join(projectFolder, 'config.yaml')
+  return existsSync(here) ? here : programConfig
 }
 
 /**
@@ -156,7 +163,8 @@ export async function loadConfig(
   // The schema would report missing variables a second time.
   const wrong = unresolved.length > 0 ? unresolved : checkOnce(source, value, cache)
   if (wrong.length > 0) return { source, problems: [...source.warnings, ...wrong] }
-  return { config: configOf(path, (value ?? {}) as ConfigFile), source, problems: [...source.warnings] }
+  const config = configOf(path, (value ?? {}) as ConfigFile, env)
+  return { config, source, problems: [...source.warnings, ...storeProblems(config, source, env)] }
 }
 
 /** Checks settings with the values of the environment in them, unless the very same ones passed before. */
@@ -188,18 +196,17 @@ async function readConfigFile(
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     const source = known?.text === '' ? known : readSource(path, '')
-    const isOptional = code === 'ENOENT' && path === join(projectFolder, 'config.yaml')
+    const isOptional = code === 'ENOENT' && path === programConfig
     if (isOptional) return { source, problems: [] }
     const reason = code === 'ENOENT' ? 'there is no such file' : readingFailure(error)
     return { source, problems: [source.problem([], `the configuration cannot be read: ${reason}`)] }
   }
 }
 
-function configOf(path: string, file: ConfigFile): Config {
+function configOf(path: string, file: ConfigFile, env: Environment): Config {
   const folder = dirname(path)
   const { host = '127.0.0.1', port = 8787, threads = 1, cors = [], keep_alive = 'late' } = file.server ?? {}
   const { client_timeout = '30s', client_min_rate = '1kb' } = file.server ?? {}
-  const { providers = './providers', catalog = './catalog', plugins = './plugins' } = file.folders ?? {}
   const settings = Object.entries(file.providers ?? {}).map(([slug, settings]) => [slug, settings ?? {}] as const)
   return {
     path,
@@ -216,12 +223,9 @@ function configOf(path: string, file: ConfigFile): Config {
     },
     answers: answerBounds(file.answers ?? {}),
     manage: { port: file.manage?.port ?? null, limits: creationLimits(file.manage?.limits ?? {}) },
-    store: { url: absoluteStore(file.store?.url ?? 'sqlite:data/router.sqlite', folder) },
-    folders: {
-      providers: resolve(folder, providers),
-      catalog: resolve(folder, catalog),
-      plugins: resolve(folder, plugins),
-    },
+    errors: { keepMs: keptMs(file.errors?.keep ?? '7d') },
+    store: { url: storeUrl(file.store?.url ?? usualStore, path, env) },
+    folders: foldersOf(file.folders, folder),
     media: mediaOf(file.media ?? {}),
     budget: {
       defaultOutputTokens: file.budget?.default_output_tokens ?? 4_096,
@@ -230,6 +234,7 @@ function configOf(path: string, file: ConfigFile): Config {
     },
     providers: Object.assign(Object.create(null), Object.fromEntries(settings)),
     unknownModels: file.unknown_models ?? 'refuse',
+    unprefixedModels: file.unprefixed_models ?? 'refuse',
     refuseRetired: file.refuse_retired ?? false,
     policies: policiesOf(file.policies ?? {}),
     organizations: new Map(
@@ -288,11 +293,6 @@ function bytesOf(size: string | number): number {
   return count === undefined ? Number(size) : Math.floor(Number(count) * (sizes[unit] ?? 1))
 }
 
-function absoluteStore(url: string, folder: string): string {
-  const path = url.slice('sqlite:'.length)
-  return path === ':memory:' ? url : `sqlite:${resolve(folder, path)}`
-}
-
 /** Returns a copy of the file's value with the environment's values in it; providers' settings keep their references. */
 function resolveReferences(source: Source, env: Environment): { value: unknown; problems: Problem[] } {
   const problems: Problem[] = []
@@ -319,7 +319,8 @@ function resolveReferences(source: Source, env: Environment): { value: unknown; 
  * number, boolean or null is converted.
  */
 function takesText(schema: JsonObject, path: Path): boolean {
-  const node = path.reduce<unknown>((at, step) => valueAt(at, ['properties', String(step)]), schema)
+  const inside = (step: Path[number]) => (typeof step === 'number' ? ['items'] : ['properties', step])
+  const node = path.reduce<unknown>((at, step) => valueAt(at, inside(step)), schema)
   return [valueAt(node, ['type'])].flat().includes('string')
 }
 
@@ -365,6 +366,12 @@ function healthOf(file: HealthFile): HealthSettings {
     maxOpenMs: ms(max_open) ?? base.maxOpenMs,
     rampUpMs: ms(ramp_up) ?? base.rampUpMs,
   }
+}
+
+/** Returns how long something is stored: a duration, also in days; 0 and `off` are not at all. */
+function keptMs(duration: string | number): number {
+  const [, days] = /^([\d.]+)d$/.exec(String(duration)) ?? []
+  return days === undefined ? (durationMs(String(duration)) ?? 0) : Math.round(Number(days) * dayMs)
 }
 
 function ms(duration: string | undefined): number | undefined {

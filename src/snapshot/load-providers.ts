@@ -24,12 +24,34 @@ export async function loadProviders(
     await yieldToOthers()
     const surroundings = around(manifest)
     const known = keptOf(manifest, surroundings)
-    const { loaded = known, problems: found } = known ? { problems: [] } : read(manifest, surroundings)
-    problems.push(...found)
+    const { loaded = known, problems: found } = known ? { problems: [] } : readOrExplain(manifest, surroundings)
+    problems.push(...found.map((problem) => breaking(manifest, problem)))
     if (found.length === 0) onSound(manifest)
     if (loaded) providers.push(loaded)
   }
   return { providers, problems }
+}
+
+/** Returns a problem with the file that it breaks, which may be at another place than the problem. */
+export function breaking({ file }: Pick<Source, 'file'>, problem: Problem): Problem {
+  return problem.file === file ? problem : { ...problem, breaks: file }
+}
+
+/** Runs a step that is about one file: what it throws is a problem of that file and of no other. */
+export function explained<Result>(source: Source, step: () => Result, otherwise: (problem: Problem) => Result): Result {
+  try {
+    return step()
+  } catch (thrown) {
+    return otherwise(source.problem([], `this file cannot be used: ${(thrown as Error).message}`))
+  }
+}
+
+function readOrExplain(manifest: Source, around: Surroundings): ReturnType<typeof loadManifest> {
+  return explained(
+    manifest,
+    () => read(manifest, around),
+    (problem) => ({ problems: [problem] }),
+  )
 }
 
 /** Result of loading a manifest, the settings that it had, and the values that were looked up for it. */

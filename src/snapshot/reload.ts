@@ -1,18 +1,25 @@
 import type { FSWatcher } from 'chokidar'
-import { formatProblem, type Problem } from '../manifest/check/problem.ts'
+import {
+  type FileProblem,
+  formatFileProblem,
+  formatProblem,
+  hasErrors,
+  isFileProblem,
+  type Problem,
+} from '../manifest/check/problem.ts'
 import type { Environment } from '../manifest/read/environment.ts'
 import { type Config, needRestart } from './config.ts'
-import { shippedDialects } from './load-files.ts'
+import { pathsOf, shippedDialects } from './folders.ts'
 import { pluginFolders } from './load-plugins.ts'
 import { PluginHost } from './plugin-host.ts'
-import { buildSnapshot, type Snapshot } from './snapshot.ts'
+import { type After, type Built, buildSnapshot, type Snapshot } from './snapshot.ts'
 
-/** The current snapshot, and the problems of a rejected one since. */
+/** The current snapshot, and the problems of files that it does not have in their newest version. */
 export type Watch = {
   current(): Snapshot
-  /** Returns why the newest state of the files is not in use; empty when it is. */
-  problems(): readonly Problem[]
-  /** Returns the number of refused changes. */
+  /** Returns why files are not in use, or not in their newest version; empty when all are. */
+  problems(): readonly FileProblem[]
+  /** Returns the number of changes that were refused, as a whole or for one file. */
   refusals(): number
   close(): Promise<void>
 }
@@ -22,36 +29,43 @@ export type WatchListeners = {
   /** Asks others that must have the same snapshot before it is used, and returns their problems. */
   prepare?(next: Snapshot): Promise<readonly Problem[]>
   onSwap?(snapshot: Snapshot, notes: string[]): void
-  /** Called with new problems, or with none when they are gone. */
-  onProblems?(problems: readonly Problem[]): void
+  /** Called when the problems have changed, with all of them and with those that are new. */
+  onProblems?(problems: readonly FileProblem[], added: readonly FileProblem[]): void
 }
 
-/** Files are read when nothing has changed for this long: an editor or a copy writes in several steps. */
-const quietMs = 100
+/** `problems` are those of the first snapshot; with `strict` one file with an error holds back every change. */
+export type WatchOptions = {
+  plugins?: PluginHost
+  problems?: readonly FileProblem[]
+  strict?: boolean | undefined
+}
 
 /**
- * Builds a new snapshot whenever the configuration, a manifest, a dialect, the catalog or a plugin changes. One that
- * has an error changes nothing and is reported; one without replaces the old one at once and as a whole.
+ * Files are read when nothing has changed for this long: an editor or a copy writes in several steps. A file that changes all the time does
+ * not keep the others waiting for longer than `maxQuietMs`.
+ */
+const quietMs = 100
+const maxQuietMs = 2_000
+
+/**
+ * Builds a new snapshot whenever the configuration, a manifest, a dialect, the catalog or a plugin changes, which replaces the old one at once
+ * and as a whole. A file with an error stays as it was, or is left out, and is reported.
  */
 export function watchSnapshot(
   initial: Snapshot,
   env: Environment,
   listeners: WatchListeners = {},
-  plugins: PluginHost = new PluginHost(),
+  { plugins = new PluginHost(), problems: first = [], strict }: WatchOptions = {},
 ): Watch {
   let snapshot = initial
-  let problems: readonly Problem[] = []
-  let refused = 0
+  const reports = new ProblemReports(first, listeners)
+  const { report } = reports
   let building: Promise<void> | undefined
   let isStale = false
   let isClosed = false
-  let quiet: NodeJS.Timeout | undefined
+  const quiet = new QuietTimer(rebuild)
+  const notice = () => !isClosed && quiet.restart()
   let watched = watchFiles(initial.config, notice)
-
-  function notice(): void {
-    clearTimeout(quiet)
-    if (!isClosed) quiet = setTimeout(rebuild, quietMs)
-  }
 
   /** Runs one build at a time; files that change meanwhile are read by the next one. */
   function rebuild(): void {
@@ -63,61 +77,105 @@ export function watchSnapshot(
   }
 
   async function build(): Promise<void> {
-    const built = await buildOrExplain(snapshot, env, plugins)
+    const built = await buildOrExplain(snapshot, env, { previous: snapshot, services: plugins.services, strict })
     if (isClosed) {
       if (built.snapshot) plugins.discard(built.snapshot, snapshot)
-    } else if (!built.snapshot) report(built.problems)
-    else if (built.snapshot === snapshot) report([])
+    } else if (!built.snapshot) report(built.problems.filter((one) => hasErrors([one])).map(ofAll))
+    else if (built.snapshot === snapshot) report(built.problems.filter(isFileProblem))
     else await prepareAndSwap(built.snapshot, built.problems)
   }
 
-  async function prepareAndSwap(next: Snapshot, warnings: readonly Problem[]): Promise<void> {
-    const found = (await listeners.prepare?.(next)) ?? []
-    if (found.length > 0) report(found)
-    if (found.length > 0 || isClosed) plugins.discard(next, snapshot)
-    else await swap(next, warnings)
+  async function prepareAndSwap(next: Snapshot, found: Built['problems']): Promise<void> {
+    const failed = (await listeners.prepare?.(next)) ?? []
+    if (failed.length > 0) report([...failed.map(ofAll), ...found.filter(isFileProblem)])
+    if (failed.length > 0 || isClosed) plugins.discard(next, snapshot)
+    else await swap(next, found)
   }
 
-  async function swap(next: Snapshot, warnings: readonly Problem[]): Promise<void> {
+  async function swap(next: Snapshot, found: Built['problems']): Promise<void> {
     const { config: before } = snapshot
     plugins.replace(snapshot, next)
     snapshot = next
-    problems = []
     const waiting = needRestart(initial.config, next.config)
     const notes = waiting.map((name) => `${name} has changed: restart the router to use it`)
+    const warnings = found.filter((one) => !isFileProblem(one))
     listeners.onSwap?.(next, [...warnings.map(formatProblem), ...notes])
+    report(found.filter(isFileProblem))
     if (watchedPaths(before).join('\n') === watchedPaths(next.config).join('\n')) return
     await watched.close()
     if (!isClosed) watched = watchFiles(next.config, notice)
   }
 
-  function report(found: readonly Problem[]): void {
-    if (found.length > 0) refused++
-    if (found.length > 0 || problems.length > 0) listeners.onProblems?.(found)
-    problems = found
-  }
-
   return {
     current: () => snapshot,
-    problems: () => problems,
-    refusals: () => refused,
+    problems: () => reports.problems,
+    refusals: () => reports.refusals,
     async close() {
       isClosed = true
-      clearTimeout(quiet)
+      quiet.stop()
       await building
       await watched.close()
     },
   }
 }
 
-async function buildOrExplain(
-  previous: Snapshot,
-  env: Environment,
-  { services }: PluginHost,
-): ReturnType<typeof buildSnapshot> {
-  const { path } = previous.config
+/** The problems of the files, and how many changes were refused. */
+class ProblemReports {
+  problems: readonly FileProblem[]
+  refusals = 0
+  readonly #listeners: WatchListeners
+
+  constructor(first: readonly FileProblem[], listeners: WatchListeners) {
+    this.problems = first
+    this.#listeners = listeners
+  }
+
+  /** Reports problems once: one that is still there is not reported again. */
+  readonly report = (found: readonly FileProblem[]): void => {
+    const known = new Set(this.problems.map(formatFileProblem))
+    const added = found.filter((one) => !known.has(formatFileProblem(one)))
+    const isSame = added.length === 0 && found.length === this.problems.length
+    if (added.length > 0) this.refusals++
+    this.problems = found
+    if (!isSame) this.#listeners.onProblems?.(found, added)
+  }
+}
+
+/** Calls a function when it has not been restarted for a while. */
+class QuietTimer {
+  readonly #call: () => void
+  #timer: NodeJS.Timeout | undefined
+  #since: number | undefined
+
+  constructor(call: () => void) {
+    this.#call = call
+  }
+
+  restart(): void {
+    this.#since ??= performance.now()
+    clearTimeout(this.#timer)
+    const left = this.#since + maxQuietMs - performance.now()
+    this.#timer = setTimeout(() => this.#end(), Math.max(0, Math.min(quietMs, left)))
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer)
+  }
+
+  #end(): void {
+    this.#since = undefined
+    this.#call()
+  }
+}
+
+/** Returns a problem because of which all files stay as they were. */
+function ofAll(problem: Problem): FileProblem {
+  return isFileProblem(problem) ? problem : { ...problem, kind: 'config', effect: 'the previous files stay in use' }
+}
+
+async function buildOrExplain({ config: { path } }: Snapshot, env: Environment, after: After): Promise<Built> {
   try {
-    return await buildSnapshot(path, env, { previous, services })
+    return await buildSnapshot(path, env, after)
   } catch (error) {
     // A file that breaks the reading itself must not take the running router down.
     const message = `the files cannot be read: ${(error as Error).message}`
@@ -126,7 +184,8 @@ async function buildOrExplain(
 }
 
 function watchedPaths({ path, folders }: Config): string[] {
-  return [path, folders.providers, folders.catalog, ...pluginFolders(folders), shippedDialects]
+  const yaml = [...pathsOf(folders.providers), ...pathsOf(folders.catalog)]
+  return [path, ...new Set([...yaml, ...pluginFolders(folders), shippedDialects])]
 }
 
 /** The watcher begins a moment later, when the first call has been answered: it looks at every file. */

@@ -216,7 +216,8 @@ async function* readBatches(
       if (events.length > 0) yield events
       if (failure !== undefined) throw failure
       if (isDone) return
-      if (frames.failure) throw unreadable(provider, `sent a stream that is not ${format}: ${frames.failure.message}`)
+      const broken = frames.failure()
+      if (broken) throw unreadable(provider, `sent a stream that is not ${format}: ${broken.message}`)
       if (next.done) return
     }
   } finally {

@@ -79,7 +79,8 @@ export async function* readBatches(reading: Reading, response: HttpResponse): As
         if (failure) throw failure
         if (done) return await drain(bytes, response)
       }
-      if (frames.failure) throw brokenFrames(provider, format, frames.failure)
+      const broken = frames.failure()
+      if (broken) throw brokenFrames(provider, format, broken)
       if (next.done) return
     }
   } catch (thrown) {

@@ -22,7 +22,7 @@ import { sharedClock } from '../routing/findings.ts'
 import { openSharedState, type SharedState } from '../routing/shared-state.ts'
 import { collectWhenIdle } from '../runtime/collect.ts'
 import { limitYoungGeneration } from '../runtime/young-generation.ts'
-import { textsOf } from '../snapshot/snapshot.ts'
+import { chosenFiles } from '../snapshot/snapshot.ts'
 import { unavailable } from '../store/store-error.ts'
 import { openAdoption } from './adoption.ts'
 import { Handover, type HandoverParts } from './handover.ts'
@@ -162,7 +162,11 @@ function linesOptions(served: Served, own: OpenLines & { count: number; routes: 
   return {
     count,
     setup: { ...ways, host: server.host, port, servesManagement: manage.port === null },
-    current: () => ({ generation: watch.current().generation, texts: textsOf(watch.current()) }),
+    current: () => ({
+      generation: watch.current().generation,
+      problems: watch.problems(),
+      ...chosenFiles(watch.current()),
+    }),
     books: {
       money: handover.money,
       routes: new Map(

@@ -9,7 +9,6 @@ import type { RefusedCall } from '../core/refused-call.ts'
 import { homePage } from '../http/console.ts'
 import { openListeners, type Routes } from '../http/listeners.ts'
 import type { JsonRoute } from '../http/types.ts'
-import type { Problem } from '../manifest/check/problem.ts'
 import { noCache, openFileCache } from '../manifest/read/file-cache.ts'
 import { openQuotaBudget } from '../money/quota-budget.ts'
 import { type LogLevels, logOf, openRemoteLog, type WriteLines } from '../observe/log.ts'
@@ -175,20 +174,26 @@ function informedAccess(access: Access, informed: ReturnType<typeof informedBy>)
 }
 
 /** The snapshot of this line, which is replaced together with those of the others. */
-async function openFiles({ configPath, env, generation, texts, cacheFolder }: LineSetup, plugins: PluginHost) {
+async function openFiles(setup: LineSetup, plugins: PluginHost) {
+  const { configPath, env, generation, texts, unavailable, cacheFolder } = setup
   const { services } = plugins
   const cache = cacheFolder === undefined ? noCache : openFileCache(cacheFolder)
-  const { snapshot: first, problems: found } = await buildSnapshot(configPath, env, { cache, texts, services })
+  const { snapshot: first, problems: found } = await buildSnapshot(configPath, env, {
+    cache,
+    texts,
+    unavailable,
+    services,
+  })
   if (!first) throw new Error(`the files cannot be used: ${found.map(({ message }) => message).join('; ')}`)
   let snapshot: Snapshot = { ...first, generation }
   let prepared: Snapshot | undefined
   let preparing: Promise<void> | undefined
-  let problems: readonly Problem[] = []
+  let { problems } = setup
   const prepare = async (
-    { generation: next, texts }: Extract<Told, { kind: 'prepare' }>,
+    { generation: next, texts, unavailable }: Extract<Told, { kind: 'prepare' }>,
     say: (said: Said) => void,
   ) => {
-    const built = await buildSnapshot(configPath, env, { previous: snapshot, texts, services })
+    const built = await buildSnapshot(configPath, env, { previous: snapshot, texts, unavailable, services })
     if (prepared) plugins.discard(prepared, snapshot)
     prepared = built.snapshot && { ...built.snapshot, generation: next }
     say({ kind: 'prepared', generation: next, problems: prepared ? [] : built.problems })
@@ -197,7 +202,6 @@ async function openFiles({ configPath, env, generation, texts, cacheFolder }: Li
     if (prepared) plugins.replace(snapshot, prepared)
     snapshot = prepared ?? snapshot
     prepared = undefined
-    problems = []
   }
   return {
     current: () => snapshot,

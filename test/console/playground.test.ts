@@ -63,7 +63,7 @@ describe.skipIf(noBrowser)('models, providers and the playground', () => {
     await page.getByText(/^POST http:.*\/chat\/completions/).waitFor()
     world.router.put('providers/odd.yaml', manifest.replace('dialect: openai-chat', 'dialect: nothing-like-it'))
     await go(tab, 'providers')
-    await page.getByRole('heading', { name: 'Problems of the last reload' }).waitFor()
+    await page.getByRole('heading', { name: 'Files with errors' }).waitFor()
     await page
       .getByText(/providers\/odd\.yaml:5:\d+/)
       .first()

@@ -51,7 +51,7 @@ test('a file that was checked by an earlier start has the same code under the sa
   const folder = folderOf({ 'plain.yaml': plainDialect })
   const cache = openFileCache(join(folder, 'cache'))
   const read = async () => {
-    const { source } = await readSourceFile(join(folder, 'plain.yaml'), { cache, kind: 'dialect' })
+    const source = await readSourceFile(join(folder, 'plain.yaml'), { cache, kind: 'dialect' })
     if (!source) throw new Error('no source')
     return { source, mapping: readLayer(source).layer.chat?.request?.mapping }
   }

@@ -2,9 +2,9 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect } from 'vitest'
-import { formatProblem } from '../../src/manifest/check/problem.ts'
+import { formatProblem, isFileProblem } from '../../src/manifest/check/problem.ts'
 import type { KnownSources } from '../../src/manifest/read/folder.ts'
-import { type Built, buildSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts'
+import { type Built, buildSnapshot, chosenFiles, type Snapshot } from '../../src/snapshot/snapshot.ts'
 import { cache } from '../helpers/router.ts'
 import { testInRuns } from '../helpers/slow.ts'
 import { folderOf, plainDialect, writeIn } from '../manifest/files.ts'
@@ -65,6 +65,8 @@ const environment = fc.record(
   { requiredKeys: [] },
 )
 
+const strict = true
+
 testInRuns('what is made of changed files is what is made of them anew', { fast: 12, slow: 60 }, async (numRuns) => {
   const { snapshot: none } = await buildSnapshot(join(folderOf({ 'config.yaml': '' }), 'config.yaml'), {}, { cache })
   const shipped: KnownSources = none?.sources ?? new Map()
@@ -78,13 +80,13 @@ testInRuns('what is made of changed files is what is made of them anew', { fast:
           text === undefined ? rmSync(join(folder, path), { force: true }) : writeIn(folder, path, text)
         for (const [path, [text]] of Object.entries(versions)) put(path, text)
         const config = join(folder, 'config.yaml')
-        let { snapshot } = await buildSnapshot(config, {}, { known: shipped })
+        let { snapshot } = await buildSnapshot(config, {}, { known: shipped, strict })
         for (const { changes, env } of steps) {
           for (const { path, text } of changes) put(path, text)
-          const built = await buildSnapshot(config, env, { previous: snapshot as Snapshot })
+          const built = await buildSnapshot(config, env, { previous: snapshot as Snapshot, strict })
           // Without a change of files the environment is not looked at.
           if (built.snapshot === snapshot) continue
-          expect(contents(built)).toEqual(contents(await buildSnapshot(config, env, { known: shipped })))
+          expect(contents(built)).toEqual(contents(await buildSnapshot(config, env, { known: shipped, strict })))
           if (built.snapshot) swapped++
           else refused++
           snapshot = built.snapshot ?? snapshot
@@ -110,3 +112,48 @@ function contents({ snapshot, problems }: Built): unknown {
   )
   return { problems: problems.map(formatProblem), contents: JSON.parse(text) }
 }
+
+/** Changes with mistakes: a file is cut, loses a character, or has lines that do not belong there. */
+const mistake = fc
+  .record({ path: fc.constantFrom(...Object.keys(versions)), at: fc.double({ min: 0, max: 1, noNaN: true }) })
+  .chain(({ path, at }) =>
+    fc.record({
+      path: fc.constant(path),
+      text: fc.constantFrom(...(versions[path] ?? [])).chain((text = '') => {
+        const place = Math.floor(at * text.length)
+        const [before, after] = [text.slice(0, place), text.slice(place)]
+        return fc.constantFrom(before, before + after.slice(1), `${before}\nodd: [1]\n${after}`, `${before}}${after}`)
+      }),
+    }),
+  )
+
+testInRuns('another thread makes of the chosen files what this one has', { fast: 12, slow: 60 }, async (numRuns) => {
+  const { snapshot: none } = await buildSnapshot(join(folderOf({ 'config.yaml': '' }), 'config.yaml'), {}, { cache })
+  const shipped: KnownSources = none?.sources ?? new Map()
+  let held = 0
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.array(fc.oneof(change, mistake), { minLength: 1, maxLength: 3 }), size),
+      async (steps) => {
+        const folder = folderOf({})
+        for (const [path, [text]] of Object.entries(versions)) if (text !== undefined) writeIn(folder, path, text)
+        const config = join(folder, 'config.yaml')
+        let { snapshot } = await buildSnapshot(config, {}, { known: shipped })
+        for (const changes of steps) {
+          for (const { path, text } of changes)
+            if (text === undefined) rmSync(join(folder, path), { force: true })
+            else writeIn(folder, path, text)
+          const built = await buildSnapshot(config, {}, { previous: snapshot as Snapshot })
+          if (built.problems.some(isFileProblem)) held++
+          if (!built.snapshot) continue
+          snapshot = built.snapshot
+          const elsewhere = await buildSnapshot(config, {}, { known: shipped, ...chosenFiles(snapshot) })
+          expect(contents({ ...elsewhere, problems: [] })).toEqual(contents({ snapshot, problems: [] }))
+          expect(elsewhere.snapshot?.unavailable).toEqual(snapshot.unavailable)
+        }
+      },
+    ),
+    { numRuns },
+  )
+  expect(held).toBeGreaterThan(numRuns / 3)
+})

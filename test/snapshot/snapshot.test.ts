@@ -15,9 +15,9 @@ const prices = '[{ prompt_tokens_threshold: 0, input_price: 1, output_price: 2 }
 /** The shipped dialects, read once. */
 let shipped: KnownSources = new Map()
 
-async function build(files: { [path: string]: string }, env = {}) {
+async function build(files: { [path: string]: string }, env = {}, strict = false) {
   const folder = folderOf({ 'config.yaml': '', ...files })
-  const { snapshot, problems } = await buildSnapshot(join(folder, 'config.yaml'), env, { known: shipped })
+  const { snapshot, problems } = await buildSnapshot(join(folder, 'config.yaml'), env, { known: shipped, strict })
   if (snapshot) shipped = snapshot.sources
   return { folder, snapshot, problems: problems.map((problem) => formatProblem(problem).replace(`${folder}/`, '')) }
 }
@@ -146,8 +146,8 @@ test('a switched-off provider is not there, nor are its models, even if its mani
   expect(snapshot?.catalog.list()).toEqual([])
 })
 
-test('all problems of all files are reported, and there is no snapshot', async () => {
-  const { snapshot, problems } = await build({
+test('with strict files all problems of all files are reported, and there is no snapshot', async () => {
+  const files = {
     ...dialects,
     'config.yaml': 'providers: { acne: { enabled: true }, acme: { models: { m: { context_window: 1 } } } }\n',
     'providers/acme.yaml': acme,
@@ -155,7 +155,8 @@ test('all problems of all files are reported, and there is no snapshot', async (
     'providers/gamma.yml': '',
     'catalog/acme.yaml': 'provider: acme\nmodels: { a: { api: chat, aliases: [b, b] } }\n',
     'catalog/wrong.yaml': 'provider: acme\nmodels: {}\n',
-  })
+  }
+  const { snapshot, problems } = await build(files, {}, true)
   expect(snapshot).toBeUndefined()
   expect(problems.sort()).toEqual([
     'catalog/acme.yaml:2:40: the alias `b` already names the model `a`',
@@ -311,9 +312,9 @@ test('after the first snapshot, the examples of changed files must pass', async 
     `${acme.replaceAll('acme', 'beta')}examples: [{ name: e, answers: { said: a }, means: { finish: length } }]\n`,
   )
   const broken = await buildSnapshot(config, {}, { previous: snapshot })
-  expect(broken.snapshot).toBeUndefined()
+  expect([...(broken.snapshot?.providers.keys() ?? [])]).toEqual(['acme'])
   expect(broken.problems).toMatchObject([
-    { line: 6, message: expect.stringContaining('expected "length", got "stop"') },
+    { effect: 'unavailable: beta', line: 6, message: expect.stringContaining('expected "length", got "stop"') },
   ])
   rmSync(join(folder, 'providers/beta.yaml'))
   expect((await buildSnapshot(config, {}, { previous: snapshot })).snapshot).toBe(snapshot)

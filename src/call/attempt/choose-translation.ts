@@ -18,15 +18,8 @@ export function translationOf(target: Target, prepared: TargetedCall): Translati
   // Changes of plugins to an answer are written from its neutral form: a stream may be changed at any event.
   const changed = () => otherFormatTranslation(target, prepared)
   if (!prepared.request.stream) return Object.assign(own, { changed })
-  const { request, forwardedHeaders } = own
-  return {
-    ...changed(),
-    request,
-    forwardedHeaders,
-    get names() {
-      return own.names
-    },
-  }
+  const { request, forwardedHeaders, clientNames } = own
+  return { ...changed(), request, forwardedHeaders, clientNames }
 }
 
 /** Checks whether a target's own format is that of the client API. */

@@ -62,13 +62,13 @@ async function callOnce(
   const body = await bodyToSend(target, prepared, { translation, attempt })
   const making = attempt.client()
   const client = making instanceof Promise ? await making : making
-  const { forwardedHeaders, edits } = translation
+  const { forwardedHeaders } = translation
   const stream = request.stream === true
   // Spans quote a reply: then all of it is read.
-  const edited = edits && call.trace?.hasContents !== true
+  const edited = translation.edits() && call.trace?.hasContents !== true
   const begunMs = performance.now()
   const outgoing = { ...attempt, body, stream, edited, forwardedHeaders, choices: admission.choices }
-  const answer = withClientNames(await requestAnswer(target, outgoing, client), translation.names)
+  const answer = withClientNames(await requestAnswer(target, outgoing, client), translation.clientNames())
   const { exhaustedMs } = answer
   const isHeld = holds === true && answer.kind === 'stream'
   return {

@@ -18,7 +18,7 @@ import { pluginAsTarget } from './with-plugins.ts'
 
 /** A conversation that a plugin answers. */
 type AnsweredChat = {
-  call: Pick<Call, 'id' | 'requestId' | 'keepAlive'> & { clientApi: ClientApi }
+  call: Pick<Call, 'id' | 'requestId' | 'keepAlive' | 'headers'> & { clientApi: ClientApi }
   request: NeutralRequest
   turn: Turn
   plugins: CallPlugins

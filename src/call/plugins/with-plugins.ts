@@ -50,6 +50,7 @@ export function withPlugins<Read extends ReadCall>(
 ): Promise<CallResponse> {
   if (!isSeen(opened)) return following.answer(opened)
   return reportedToPlugins(opened, kind, () => {
+    opened.plugins.requireAvailable()
     if (!opened.plugins.seeRequest) return following.answer(opened)
     return andThen(changedByPlugins(opened, kind, following), ({ call, answer }) =>
       answer && kind.plugins.answer
@@ -145,7 +146,8 @@ async function answerOfPlugin<Read extends ReadCall>(
     hasEnded = true
     limits.settle(0)
     const row = recordOf(start, { target: pluginAsTarget(plugin), ...how })
-    await services.ledger.settle(explanation ? { ...row, explanation: explanation.told() } : row, response)
+    const stored = explanation ? { ...row, explanation: explanation.told() } : row
+    await services.ledger.settle(stored, response, { keyName: start.keyName })
     plugins.record(row)
   }
   try {
@@ -165,7 +167,7 @@ export function pluginAsTarget(plugin: string): NamedTarget {
 
 /** Returns the row of a call for which no provider was asked. */
 function recordOf(
-  { monotonicMs, ...start }: CallStart,
+  { monotonicMs, keyName: _, ...start }: CallStart,
   { target, ...how }: { target: NamedTarget } & Parameters<AnswerEnd>[0],
 ): CallRecord {
   return {

@@ -4,7 +4,7 @@ import type { CallsPage, CallsQuery } from '../../store/queries/calls-query.ts'
 import { json, type ManagementContext, type ManageRoute, missing, pathPart } from '../manage.ts'
 import { limitFrom, requireCursor } from '../page.ts'
 import { parametersOf } from '../read.ts'
-import { callDetail, callEntry } from './call-entry.ts'
+import { callDetail, callEntry, ownIdIn } from './call-entry.ts'
 import { type FilteredCalls, filled, filteredCalls } from './call-filters.ts'
 import { csvLine, csvType, wantsCsv } from './csv.ts'
 
@@ -55,16 +55,6 @@ function withId(page: Page, id: string, { calls }: Pick<Store, 'calls'>): Page {
   const { from, to } = page
   const filters = { ...page.filters, id: found.id }
   return { ...page, from: Math.max(from, found.at), to: Math.min(to, found.at + 1), filters }
-}
-
-/**
- * Finds the router's own id in a text. Where the provider gives a reply no id, it has that of its call, in the form of the API:
- * `cmpl-0199…`.
- */
-function ownIdIn(text: string): string | undefined {
-  const [, ...parts] =
-    /([\da-f]{8})-?([\da-f]{4})-?([\da-f]{4})-?([\da-f]{4})-?([\da-f]{12})/.exec(text.toLowerCase()) ?? []
-  return parts.length === 0 ? undefined : parts.join('-')
 }
 
 /** Number of calls that are written at once, which takes a moment. */

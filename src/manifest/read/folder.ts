@@ -1,10 +1,10 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir, readFile, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { type Problem, readingFailure } from '../check/problem.ts'
 import type { FileKind } from '../check/schema.ts'
 import type { FileCache } from './file-cache.ts'
-import { type KnownValue, readSource, type Source } from './source.ts'
+import { type KnownValue, readSource, type Source, unusableSource } from './source.ts'
 
 /** Previously parsed files by path; a file with the same text is not parsed a second time. */
 export type KnownSources = ReadonlyMap<string, Source>
@@ -15,33 +15,43 @@ export type Texts = ReadonlyMap<string, string>
 /** Earlier results that need not be computed again: of this process about paths, of any process about files of a kind. */
 export type Earlier = { known?: KnownSources; cache?: FileCache; texts?: Texts | undefined; kind: FileKind }
 
-/** All YAML files of a folder, by name. A folder that does not exist is empty. */
+/**
+ * All YAML files of a folder, by name; one that cannot be used is a source with problems. A folder that does not exist is empty, and one
+ * that cannot be read has the files that it had before.
+ */
 export async function readFolder(
   folder: string,
   earlier?: Earlier,
 ): Promise<{ sources: Source[]; problems: Problem[] }> {
-  const { names, problems } = earlier?.texts ? namesAmong(earlier.texts, folder) : await namesIn(folder)
-  problems.push(...names.filter((name) => name.endsWith('.yml')).map((name) => wrongEnding(join(folder, name))))
+  const { names, problem } = earlier?.texts ? namesAmong(earlier.texts, folder) : await namesIn(folder)
+  if (problem) return { sources: knownIn(folder, earlier), problems: [problem] }
+  const problems = names.filter((name) => name.endsWith('.yml')).map((name) => wrongEnding(join(folder, name)))
   const files = names.filter((name) => name.endsWith('.yaml')).map((name) => join(folder, name))
-  const read = await Promise.all(files.map((file) => readSourceFile(file, earlier)))
-  return {
-    sources: read.flatMap((one) => one.source ?? []),
-    problems: [...problems, ...read.flatMap((one) => one.problems)],
+  const sources = await Promise.all(files.map((file) => readSourceFile(file, earlier)))
+  return { sources: sources.filter((source) => source !== undefined), problems }
+}
+
+/** Reads one file; undefined for a file that does not exist, or was deleted since its folder was listed. Never rejects. */
+export async function readSourceFile(file: string, earlier?: Earlier): Promise<Source | undefined> {
+  try {
+    const text = earlier?.texts?.get(file) ?? (await readText(file))
+    const known = earlier?.known?.get(file)
+    return known?.text === text ? known : readSource(file, text, keptValue(text, earlier))
+  } catch (error) {
+    return isGone(error) ? undefined : unusableSource(file, unreadable(file, error).message)
   }
 }
 
-/** Reads one file; a file that was deleted since its folder was listed yields neither a source nor a problem. */
-export async function readSourceFile(
-  file: string,
-  earlier?: Earlier,
-): Promise<{ source?: Source; problems: Problem[] }> {
-  try {
-    const text = earlier?.texts?.get(file) ?? (await readFile(file, 'utf8'))
-    const known = earlier?.known?.get(file)
-    return { source: known?.text === text ? known : readSource(file, text, keptValue(text, earlier)), problems: [] }
-  } catch (error) {
-    return { problems: isGone(error) ? [] : [unreadable(file, error)] }
-  }
+/** Maximum size of a file: a larger one would block the event loop while it is parsed. */
+const maxBytes = 1024 * 1024
+
+/** Returns the text of a file. Rejects for what is no file, such as a device or a pipe, and for one that is too large. */
+export async function readText(file: string): Promise<string> {
+  const facts = await stat(file)
+  if (facts.isDirectory()) throw new Error('it is a folder')
+  if (!facts.isFile()) throw new Error('it is not a regular file')
+  if (facts.size > maxBytes) throw new Error('it has more than 1 MB')
+  return await readFile(file, 'utf8')
 }
 
 /**
@@ -59,18 +69,24 @@ function keptValue(text: string, earlier: Earlier | undefined): KnownValue | und
   return earlier?.cache?.read([earlier.kind, text]) as KnownValue | undefined
 }
 
-function namesAmong(texts: Texts, folder: string): { names: string[]; problems: Problem[] } {
+type Names = { names: string[]; problem?: Problem }
+
+function namesAmong(texts: Texts, folder: string): Names {
   const paths = [...texts.keys()].filter((path) => dirname(path) === folder)
-  return { names: paths.map((path) => basename(path)).sort(), problems: [] }
+  return { names: paths.map((path) => basename(path)).sort() }
 }
 
-async function namesIn(folder: string): Promise<{ names: string[]; problems: Problem[] }> {
+async function namesIn(folder: string): Promise<Names> {
   try {
     const names = await readdir(folder)
-    return { names: names.filter((name) => !name.startsWith('.')).sort(), problems: [] }
+    return { names: names.filter((name) => !name.startsWith('.')).sort() }
   } catch (error) {
-    return { names: [], problems: isGone(error) ? [] : [unreadable(folder, error)] }
+    return { names: [], ...(!isGone(error) && { problem: unreadable(folder, error) }) }
   }
+}
+
+function knownIn(folder: string, { known = new Map() }: Partial<Earlier> = {}): Source[] {
+  return [...known.values()].filter(({ file }) => dirname(file) === folder && file.endsWith('.yaml'))
 }
 
 function wrongEnding(file: string): Problem {

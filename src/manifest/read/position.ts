@@ -9,6 +9,7 @@ import {
   parseDocument,
   type Scalar,
 } from 'yaml'
+import { maxDisputedLength } from './read-yaml.ts'
 
 /** Place of a value in a file: names of members and indexes of items. */
 export type Path = readonly (string | number)[]
@@ -22,7 +23,9 @@ export type Place = { line: number; column: number }
 /** Parses a text, keeping the place of everything in it. */
 export function parseNodes(text: string): Parsed {
   const lines = new LineCounter()
-  return { document: parseDocument(text, { lineCounter: lines, prettyErrors: false }), lines }
+  // The check compares each key with all others of its map. Of long texts js-yaml has made it.
+  const uniqueKeys = text.length <= maxDisputedLength
+  return { document: parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys }), lines }
 }
 
 /** The place of the value (or name) that a path leads to, or of the nearest parent that exists. */

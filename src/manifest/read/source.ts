@@ -2,7 +2,7 @@ import { createRequire } from 'node:module'
 import type { Problem } from '../check/problem.ts'
 import { type FoundOldName, oldNameMessage, withNewNames } from '../renamed-keys.ts'
 import type { Parsed, Path, Place } from './position.ts'
-import { readYaml } from './read-yaml.ts'
+import { isTooDeep, parseYaml, tooDeep } from './read-yaml.ts'
 
 /** A parsed YAML file: its value, and the positions of everything in it. */
 export type Source = {
@@ -106,19 +106,34 @@ export function memberOf(source: Source, path: Path): Source {
   }
 }
 
+/** Returns the source of a file that has no text that could be used. */
+export function unusableSource(file: string, message: string): Source {
+  const source = readSource(file, '')
+  return { ...source, problems: [{ file, line: 1, column: 1, message, severity: 'error' }] }
+}
+
 function readValue(file: string, text: string): Pick<Source, 'value' | 'problems'> {
-  const read = readYaml(text)
+  try {
+    return parsedValue(file, text)
+  } catch (error) {
+    // Aliases without an anchor, or more of them than a file written by hand would have.
+    return refused(file, `this YAML cannot be used: ${unquoted((error as Error).message)}`)
+  }
+}
+
+function parsedValue(file: string, text: string): Pick<Source, 'value' | 'problems'> {
+  const read = parseYaml(text)
+  if (read && 'message' in read) return refused(file, `not YAML: ${read.message}`, read.place)
   if (read) return { value: read.value, problems: [] }
   const parsed = positions().parseNodes(text)
   const problems = syntaxProblems(file, text, parsed)
   if (problems.length > 0) return { value: undefined, problems }
-  try {
-    return { value: parsed.document.toJS(), problems: [] }
-  } catch (error) {
-    // Aliases without an anchor, or more of them than a file written by hand would have.
-    const message = `this YAML cannot be used: ${unquoted((error as Error).message)}`
-    return { value: undefined, problems: [{ file, line: 1, column: 1, message, severity: 'error' }] }
-  }
+  const value = parsed.document.toJS()
+  return isTooDeep(value) ? refused(file, `not YAML: ${tooDeep}`) : { value, problems: [] }
+}
+
+function refused(file: string, message: string, place: Place = { line: 1, column: 1 }) {
+  return { value: undefined, problems: [{ file, ...place, message, severity: 'error' as const }] }
 }
 
 /** All duplicate keys, and the first other error: further ones are mostly its consequences. */

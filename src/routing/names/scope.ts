@@ -18,7 +18,7 @@ export type Candidate = {
 
 /** Reason why a model may not be used, as one sentence. */
 export type Exclusion = {
-  code: Extract<ErrorCode, 'model_not_found' | 'forbidden' | 'invalid_request'>
+  code: Extract<ErrorCode, 'model_not_found' | 'model_unavailable' | 'forbidden' | 'invalid_request'>
   message: string
 }
 
@@ -42,7 +42,21 @@ export function exclusionOf(
   const broken = brokenRule(candidate, dataRules)
   if (broken !== undefined) return notFound(broken)
   if (!scope.accessList || isNamed(scope.accessList, through) || lists(scope.accessList, candidate)) return undefined
-  return { code: 'forbidden', message: `The model '${candidate.id}' is not in the access list of this API key.` }
+  return notListed(candidate.id)
+}
+
+/** Returns why a key may not use a model of which only the id is known; undefined where it may. */
+export function exclusionByList(
+  id: string,
+  scope: Scope | undefined,
+  through: readonly string[],
+): Exclusion | undefined {
+  const list = scope?.accessList
+  return !list || isNamed(list, through) || hasModel(list, id) ? undefined : notListed(id)
+}
+
+function notListed(id: string): Exclusion {
+  return { code: 'forbidden', message: `The model '${id}' is not in the access list of this API key.` }
 }
 
 /** Returns why a model is not available to ids that end in `@eu`; undefined when it is. */

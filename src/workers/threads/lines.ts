@@ -1,10 +1,10 @@
 import { setTimeout } from 'node:timers/promises'
 import type { RefusedCall } from '../../core/refused-call.ts'
 import type { Problem } from '../../manifest/check/problem.ts'
-import type { Texts } from '../../manifest/read/folder.ts'
 import type { Log, WriteLines } from '../../observe/log.ts'
 import type { WorkerFacts } from '../../observe/worker-metrics.ts'
 import type { Finding } from '../../routing/findings.ts'
+import type { ChosenFiles } from '../../snapshot/snapshot.ts'
 import type { LineSetup, Said, Told } from './messages.ts'
 import { type NearBooks, NearLine } from './near-line.ts'
 
@@ -14,7 +14,7 @@ export type Lines = {
   started(): Promise<string>
   open(): void
   /** Every line builds a snapshot of its own from these files. Returns the problems of one that cannot. */
-  prepare(generation: number, texts: Texts): Promise<readonly Problem[]>
+  prepare(generation: number, files: ChosenFiles): Promise<readonly Problem[]>
   /** Tells all lines. What they are told before a request arrives is known to them when they handle it. */
   tell(told: Told): void
   /** What a line holds of accounts. Rejects when it cannot be asked any more. */
@@ -35,11 +35,13 @@ export type Lines = {
   threads(): readonly { terminate(): Promise<number> }[]
 }
 
+type OfSnapshot = keyof ChosenFiles | 'generation' | 'problems'
+
 /** `current` is the present snapshot, with which a line starts that replaces another. */
 export type LinesOptions = {
   count: number
-  setup: Omit<LineSetup, 'generation' | 'texts'>
-  current(): Pick<LineSetup, 'generation' | 'texts'>
+  setup: Omit<LineSetup, OfSnapshot>
+  current(): Pick<LineSetup, OfSnapshot>
   books: NearBooks
   log: Log
   /** Writes what a line logs. */
@@ -97,14 +99,14 @@ class ThreadLines implements Lines {
     this.tell({ kind: 'open' })
   }
 
-  async prepare(generation: number, texts: Texts): Promise<readonly Problem[]> {
+  async prepare(generation: number, files: ChosenFiles): Promise<readonly Problem[]> {
     const asked = [...this.#listening].map((id) => {
       const { promise, resolve } = Promise.withResolvers<Prepared | undefined>()
       this.#waitingOf(id).onPrepared = resolve
       return promise
     })
     // Also those that have just been started: they swap when they are ready.
-    this.tell({ kind: 'prepare', generation, texts })
+    this.tell({ kind: 'prepare', generation, ...files })
     const prepared = await Promise.all(asked)
     return prepared.flatMap((one) => one ?? []).find(({ problems }) => problems.length > 0)?.problems ?? []
   }

@@ -3,12 +3,12 @@ import type { RefusedCall } from '../../core/refused-call.ts'
 import type { Sampling } from '../../core/trace.ts'
 import type { JsonAnswer, JsonRequest, JsonRoute } from '../../http/types.ts'
 import type { Answer, Held, Need, Use } from '../../lending/account.ts'
-import type { Problem } from '../../manifest/check/problem.ts'
-import type { Texts } from '../../manifest/read/folder.ts'
+import type { FileProblem, Problem } from '../../manifest/check/problem.ts'
 import type { LogLevels } from '../../observe/log.ts'
 import type { WorkerFacts } from '../../observe/worker-metrics.ts'
 import type { Finding } from '../../routing/findings.ts'
 import type { RememberedSignatures } from '../../routing/signature-cache.ts'
+import type { ChosenFiles } from '../../snapshot/snapshot.ts'
 import type { SentRows } from './sent-rows.ts'
 
 /** A RouterError as it travels between threads. */
@@ -49,9 +49,9 @@ export type Told =
   | { kind: 'readBody'; id: number }
   | { kind: 'answer'; id: number; answer?: Omit<JsonAnswer, 'body'>; streams?: boolean; error?: SentError }
   | { kind: 'piece'; id: number; text?: string; error?: SentError }
-  | { kind: 'prepare'; generation: number; texts: Texts }
+  | ({ kind: 'prepare'; generation: number } & ChosenFiles)
   | { kind: 'swap'; generation: number }
-  | { kind: 'problems'; problems: readonly Problem[] }
+  | { kind: 'problems'; problems: readonly FileProblem[] }
   | { kind: 'open' }
   | { kind: 'settle' }
   | { kind: 'watchLoop' }
@@ -59,11 +59,11 @@ export type Told =
   | { kind: 'stop'; deadlineMs: number }
 
 /** How a line starts. */
-export type LineSetup = {
+export type LineSetup = ChosenFiles & {
   configPath: string
   generation: number
-  /** All files that the present snapshot was built from. */
-  texts: Texts
+  /** The problems of files that are not in use. */
+  problems: readonly FileProblem[]
   cacheFolder: string | undefined
   env: NodeJS.ProcessEnv
   host: string
