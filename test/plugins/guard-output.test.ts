@@ -105,6 +105,12 @@ describe('rules that mask', () => {
     expect(JSON.stringify(reply)).not.toContain('ann@')
   })
 
+  test('take events of providers that have members without a value', async () => {
+    const last = { finish: 'stop', stop_sequence: null, logprobs: [{ token: 'a' }] } as never
+    const { text } = await answered(options, { events: [{ text: answer }, last] })
+    expect(text).toBe(masked)
+  })
+
   test('nothing is masked in what has nothing', async () => {
     const { text, logged } = await answered(options, {
       answer: 'A task-force met at 10:30 on 2026-11-28.',
