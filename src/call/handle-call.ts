@@ -4,6 +4,7 @@ import { asRouterError, RouterError, withoutStack } from '../core/errors.ts'
 import { isRefusal, refusedCall } from '../core/refused-call.ts'
 import { recordedTrace } from '../core/trace.ts'
 import { withLoans } from '../lending/with-loans.ts'
+import { streamsWhole } from '../manifest/provider.ts'
 import { andThen } from '../manifest/run/run-mapping.ts'
 import type { MaybePromise } from '../plugin/contract.ts'
 import { tryTargets } from '../routing/attempts.ts'
@@ -268,7 +269,8 @@ async function askTargets<Read extends ReadCall, Answer extends object>(
     return await reply(tried, { trial, begunMs, admitted, settlement, serving, services, respond })
   }
   const { early, afterMs } = call.keepAlive
-  if (!read.stream || !serving.failEvent || !(early || route.rules.onCut === 'hold')) return await respond(trial)
+  const waits = early || route.rules.onCut === 'hold' || trial.targets.some(({ provider }) => streamsWhole(provider))
+  if (!read.stream || !serving.failEvent || !waits) return await respond(trial)
   return await earlyReply(respond(trial), afterMs, { headers: admission.headers, fail: serving.failEvent })
 }
 

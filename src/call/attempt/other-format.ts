@@ -9,7 +9,7 @@ import { takesPart } from '../../manifest/run/inferred-support.ts'
 import { chatEndpoint } from '../../manifest/run/run-mapping.ts'
 import { type ProviderRequest, writeRequest } from '../../manifest/run/translate.ts'
 import { hasLinks } from '../../manifest/run/unsupported.ts'
-import { type Target, targetId } from '../../manifest/target.ts'
+import { familyRules, type Target, targetId } from '../../manifest/target.ts'
 import { type CallMedia, inlineMedia } from '../../upstream/files/inline.ts'
 import type { StreamTranslation, TargetedCall, Translation } from './types.ts'
 
@@ -112,13 +112,14 @@ export async function translatedRequest(
 
 /** Returns a request with the files in it that the provider cannot fetch itself. Throws RouterError. */
 export async function inlinedRequest(
-  { provider }: Target,
+  target: Target,
   request: NeutralRequest,
   media: CallMedia,
 ): Promise<NeutralRequest> {
   if (!hasLinks(request)) return request
-  const chat = chatEndpoint(provider)
-  return await inlineMedia(request, chat.history.inline_media, media, (type) => takesPart(chat, type))
+  const chat = chatEndpoint(target.provider)
+  const { inline_media } = familyRules(target.provider, target).history
+  return await inlineMedia(request, inline_media, media, (type) => takesPart(chat, type))
 }
 
 /** Returns a request with the blocks that its API alone has, where the provider speaks that API. */

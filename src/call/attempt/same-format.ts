@@ -18,7 +18,7 @@ import {
   unsupportedInRequest,
 } from '../../manifest/run/translate.ts'
 import { demanding, distinctNames, hasLinks, requestWithoutFields } from '../../manifest/run/unsupported.ts'
-import { type Target, targetFacts } from '../../manifest/target.ts'
+import { familyRules, type Target, targetFacts } from '../../manifest/target.ts'
 import { fetchMedia } from '../../upstream/files/inline.ts'
 import { inlinedRequest, inOwnFormat, otherFormatTranslation, streamFacts } from './other-format.ts'
 import { Repetitions } from './repetitions.ts'
@@ -105,7 +105,8 @@ async function requestWithFound(
   const chat = chatEndpoint(provider)
   const takes = (type: string) => takesPart(chat, type)
   const losses = await using
-  const files = hasLinks(request) ? await fetchMedia(request, chat.history.inline_media, media, takes) : undefined
+  const { inline_media } = familyRules(provider, target).history
+  const files = hasLinks(request) ? await fetchMedia(request, inline_media, media, takes) : undefined
   const words = call.clientApi.hasAlternativeNames?.(request)
     ? await ownFormatFields(provider, request, target)
     : undefined
@@ -131,7 +132,7 @@ function writtenRequest(
     stream: request.stream === true,
     losses: known,
     textRefusals: chatEndpoint(provider).history.refusals === 'text',
-    textFiles: textFilePlaces(chatEndpoint(provider)),
+    textFiles: textFilePlaces(target),
     files,
     providerFields: words,
     length,
