@@ -29,7 +29,9 @@ export function unavailablePlaces({
   unavailable,
   config,
 }: Pick<Snapshot, 'unavailable' | 'config'>): ReadonlyMap<string, string> {
-  return new Map([...unavailable.providers].map(([slug, problem]) => [slug, placeOf(problem, config.path)]))
+  const isOff = (slug: string) => config.providers[slug]?.enabled === false
+  const wanted = [...unavailable.providers].filter(([slug]) => !isOff(slug))
+  return new Map(wanted.map(([slug, problem]) => [slug, placeOf(problem, config.path)]))
 }
 
 /** Geolocations that rules may name before any model has them. */

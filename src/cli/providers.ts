@@ -69,8 +69,9 @@ function rowsOf({ config, providers, unavailable, catalog }: Snapshot): Row[] {
   const off = Object.entries(config.providers)
     .filter(([, { enabled }]) => enabled === false)
     .map(([slug]): Row => ({ slug, state: 'off', missing: [], models: 0 }))
-  const broken = [...unavailable.providers].map(([slug, problem]): Row => {
-    return { slug, state: 'unavailable', problem: problemLine(problem).trimEnd(), missing: [], models: 0 }
+  const broken = [...unavailable.providers].flatMap(([slug, problem]): Row[] => {
+    if (config.providers[slug]?.enabled === false) return []
+    return [{ slug, state: 'unavailable', problem: problemLine(problem).trimEnd(), missing: [], models: 0 }]
   })
   return [...loaded, ...off, ...broken].sort((one, other) => (one.slug < other.slug ? -1 : 1))
 }
