@@ -21,6 +21,7 @@ const commands: Record<string, { about: string; load: () => Promise<Command> }> 
     about: 'validates configuration, manifests, catalog, plugins; runs their examples',
     load: () => import('./cli/check.ts'),
   },
+  eject: { about: 'copies a shipped file to a folder of yours', load: () => import('./cli/eject.ts') },
   org: { about: 'organizations: create, list, credit, store', load: () => import('./cli/org.ts') },
   key: { about: 'keys: create, list, revoke', load: () => import('./cli/key.ts') },
   ledger: {

@@ -1,8 +1,12 @@
+import { dirname, join } from 'node:path'
 import { anyModel } from '../src/catalog/catalog.ts'
 import { servedModels } from '../src/cli/read-snapshot.ts'
 import type { ModelEntry } from '../src/core/models/model.ts'
 import { canServe } from '../src/manifest/operation.ts'
 import type { Provider } from '../src/manifest/provider.ts'
+import type { KnownSources } from '../src/manifest/read/folder.ts'
+import { relatedOf } from '../src/manifest/read/references.ts'
+import type { Source } from '../src/manifest/read/source.ts'
 import type { Snapshot } from '../src/snapshot/snapshot.ts'
 
 /** The APIs of models, in the order of the columns. */
@@ -20,7 +24,7 @@ export function providersPage({
     .sort((one, other) => (one.slug < other.slug ? -1 : 1))
     .map((provider) => {
       const entries = (listed.get(provider.slug) ?? []).map(({ entry }) => entry)
-      const variables = variablesIn(sources.get(provider.file ?? '')?.text ?? '')
+      const variables = variablesOf(sources.get(provider.file ?? ''), sources)
       return rowOf(provider, variables, entries, catalog.find(provider.slug, anyModel))
     })
   const header = ['provider', 'variables', 'format', ...apis, 'web search', 'reasoning', 'data']
@@ -38,7 +42,15 @@ is one that its manifest describes. *Data* is what the catalog states for most o
 for training, and where they are. If nobody states it, the table says *stored*, *trains*.`
 }
 
-/** Returns the variables without which the manifest with this text cannot be used. */
+/** Returns the variables without which a manifest cannot be used, those of the address that it follows included. */
+function variablesOf(manifest: Source | undefined, sources: KnownSources): string[] {
+  const { base_url: written } = relatedOf(manifest)
+  const followed = typeof written === 'object' ? join(dirname(manifest?.file ?? ''), `${written.of}.yaml`) : ''
+  const { base_url: address } = relatedOf(sources.get(followed))
+  return [...new Set([...variablesIn(String(address)), ...variablesIn(manifest?.text ?? '')])]
+}
+
+/** Returns the variables without which a text cannot be used. */
 function variablesIn(text: string): string[] {
   const lines = text.split('\n').filter((line) => !line.trimStart().startsWith('#'))
   return [...new Set(lines.flatMap((line) => [...line.matchAll(/\$\{([A-Z0-9_]+)\}/g)].map(([, name = '']) => name)))]

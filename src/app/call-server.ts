@@ -229,13 +229,14 @@ function servicesOf(
   },
 ): () => Services {
   const onRetired = retiredNotice(logOf(log, 'routing'))
-  const servicesIn = ({ providers, unavailable, catalog, config, plugins }: Snapshot): Services => ({
+  const servicesIn = ({ providers, off, unavailable, catalog, config, plugins }: Snapshot): Services => ({
     ...lasting,
     onRetired,
     ...(plugins.length > 0 && { plugins: { ...ofPlugins, loaded: plugins } }),
     directory: {
       providers,
-      unavailable: unavailablePlaces({ unavailable, config }),
+      off,
+      unavailable: unavailablePlaces({ unavailable, config, off }),
       identify: catalog.identify,
       managed: config.policies,
       routing: config.routing,

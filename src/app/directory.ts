@@ -6,10 +6,11 @@ import { placeOf, type Snapshot } from '../snapshot/snapshot.ts'
  * Returns the directory of a snapshot, against which names are resolved. One object for each snapshot, so that lists can be cached by it.
  */
 export function directoryOf(snapshot: Snapshot): ModelDirectory & Listable {
-  const { providers, catalog, config, plugins } = snapshot
+  const { providers, off, catalog, config, plugins } = snapshot
   const modelIds = () => catalog.list().map(({ provider, model }) => `${provider}/${model}`)
   const names = {
     providers,
+    off,
     unavailable: unavailablePlaces(snapshot),
     findModel: catalog.find,
     identify: catalog.identify,
@@ -28,8 +29,9 @@ export function directoryOf(snapshot: Snapshot): ModelDirectory & Listable {
 export function unavailablePlaces({
   unavailable,
   config,
-}: Pick<Snapshot, 'unavailable' | 'config'>): ReadonlyMap<string, string> {
-  const isOff = (slug: string) => config.providers[slug]?.enabled === false
+  off,
+}: Pick<Snapshot, 'unavailable' | 'config' | 'off'>): ReadonlyMap<string, string> {
+  const isOff = (slug: string) => off.has(slug) || config.providers[slug]?.enabled === false
   const wanted = [...unavailable.providers].filter(([slug]) => !isOff(slug))
   return new Map(wanted.map(([slug, problem]) => [slug, placeOf(problem, config.path)]))
 }

@@ -8,13 +8,15 @@ import type { ModelEntry } from '../core/models/model.ts'
 import { withoutKeys } from '../core/secrets.ts'
 import { proveExamples } from '../manifest/check/examples.ts'
 import { hasErrors, type Problem } from '../manifest/check/problem.ts'
+import { type FileKind, readSchema } from '../manifest/check/schema.ts'
 import type { ChatEndpoint, Provider } from '../manifest/provider.ts'
 import type { Environment } from '../manifest/read/environment.ts'
 import { countExamples } from '../manifest/read/layer.ts'
 import type { Source } from '../manifest/read/source.ts'
 import { unsupportedByEndpoint } from '../manifest/run/inferred-support.ts'
 import { closeAll } from '../plugin/instances.ts'
-import { type Config, findConfig, loadConfig } from '../snapshot/config.ts'
+import { type Config, loadConfig } from '../snapshot/config.ts'
+import { ejectedProblems } from '../snapshot/ejected.ts'
 import { type Files, loadCatalog, readFiles } from '../snapshot/load-files.ts'
 import { proveFiles } from '../snapshot/snapshot.ts'
 import { jsonText, type Out, parseArguments, problemLine, relativePath, runCommand, UsageError } from './command.ts'
@@ -28,6 +30,7 @@ import {
   readInput,
   treatmentOf,
 } from './load-one.ts'
+import { dotEnvBeside, locateConfig } from './read-config.ts'
 
 /** The text of `inference-router check --help`. */
 export const help = `Checks configuration, manifests, dialects, catalog and plugins; runs their examples, and sets up the plugins.
@@ -60,9 +63,9 @@ export function run(args: string[], out: Out): Promise<number> {
       throw new UsageError(`${plugin} is checked together with the configuration that lists it: leave out its path.`)
     const absent = paths.find((path) => !statSync(path, { throwIfNoEntry: false }))
     if (absent !== undefined) throw new UsageError(`There is no file or folder ${absent}.`)
+    const configPath = locateConfig(text('config'))
     // A copy: that of the process has no credentials left when plugins were set up.
     const env = { ...process.env }
-    const configPath = findConfig(text('config'), env)
     const checked = paths.length === 0 ? await checkConfig(configPath, env) : await checkPaths(paths, configPath, env)
     const problems = inOrder([...checked.problems, ...interpretedWarnings(checked.mappings)]).map(withoutKeysIn)
     if (flag('json')) {
@@ -125,6 +128,7 @@ async function checkConfig(path: string, env: Environment): Promise<Checked> {
       ...problems,
       ...files.problems,
       ...(await proveFiles(files)),
+      ...ejectedProblems(files.sources.values()),
       ...gapsInCatalog(files),
       ...doubtsInFiles(config, source, files),
     ],
@@ -170,14 +174,14 @@ async function checkPaths(paths: readonly string[], configPath: string, env: Env
   for (const file of new Set((await Promise.all(paths.map(filesIn))).flat())) {
     const source = await readInput(file)
     const checked = isConfig(source)
-      ? await checkConfig(source.file, env)
+      ? await checkConfig(source.file, { ...dotEnvBeside(source.file), ...env })
       : config
         ? await checkOne(source, config, env)
         : { ...nothing, problems: unusable }
     for (const kind of ['providers', 'dialects', 'models', 'examples', 'plugins'] as const) total[kind] += checked[kind]
     total.mappings.push(...checked.mappings)
     total.notTaken.push(...checked.notTaken)
-    total.problems.push(...checked.problems)
+    total.problems.push(...checked.problems, ...ejectedProblems([source]))
   }
   return total
 }
@@ -223,10 +227,21 @@ function notTakenBy({ variants = [] }: Provider, chat: ChatEndpoint): string[] {
   return unsupportedByEndpoint(chat).filter((name) => !taken.some((need) => need === name))
 }
 
-/** Checks whether a file is a configuration: the kind of a file is that of its folder, else that of its fields. */
+/** Checks whether a file is a configuration: by its name, else by what most of its members are members of. */
 function isConfig({ file, value }: Source): boolean {
   if (/^config\b/.test(basename(file))) return true
-  return isObject(value) && ['server', 'store', 'folders', 'manage'].some((name) => value[name] !== undefined)
+  if (!isObject(value)) return false
+  const among = (known: readonly string[]) => Object.keys(value).filter((name) => known.includes(name)).length
+  const ofConfig = among(membersOf('config'))
+  return ofConfig > 0 && ofConfig >= among(otherKinds.flatMap(membersOf))
+}
+
+const otherKinds = ['provider', 'dialect', 'catalog'] as const satisfies FileKind[]
+
+/** Returns the members that files of a kind have. */
+function membersOf(kind: FileKind): string[] {
+  const { properties } = readSchema(kind)
+  return isObject(properties) ? Object.keys(properties) : []
 }
 
 function isCatalog({ file, value }: Source): boolean {

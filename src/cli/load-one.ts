@@ -10,7 +10,7 @@ import type { Extensions, Provider } from '../manifest/provider.ts'
 import { dialectsIn } from '../manifest/read/base-layers.ts'
 import { bareProvider, type Dialect, loadDialect } from '../manifest/read/dialect.ts'
 import type { Environment } from '../manifest/read/environment.ts'
-import { readFolder, readSourceFile } from '../manifest/read/folder.ts'
+import { readSourceFile } from '../manifest/read/folder.ts'
 import type { Layer } from '../manifest/read/layer.ts'
 import { type LoadedProvider, loadManifest } from '../manifest/read/manifest.ts'
 import { readSource, type Source } from '../manifest/read/source.ts'
@@ -18,8 +18,10 @@ import type { OwnFunctions } from '../mapping/library.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import { closeAll, extensionsOf } from '../plugin/instances.ts'
 import type { Config } from '../snapshot/config.ts'
-import { credentialNames, loadCatalog, shippedDialects } from '../snapshot/load-files.ts'
+import { type Folders, nameOf, pathsOf, readFolders } from '../snapshot/folders.ts'
+import { credentialNames, dialectFolders, loadCatalog } from '../snapshot/load-files.ts'
 import { pluginsOf } from '../snapshot/load-plugins.ts'
+import { stateOf } from '../snapshot/provider-state.ts'
 import { relativePath } from './command.ts'
 
 /** One loaded manifest or dialect, with the problems of its file and of the files it builds on. */
@@ -27,7 +29,7 @@ type LoadedOne = { loaded?: Pick<LoadedProvider, 'provider' | 'layers'>; problem
 
 /** Finds the file of a manifest: a path, the slug of a provider, or the name of a dialect. */
 export function findManifest(name: string, { folders }: Config): string | undefined {
-  const places = [folders.providers, join(folders.providers, 'dialects'), shippedDialects]
+  const places = [...pathsOf(folders.providers), ...dialectFolders(folders)]
   const inFolders = places.map((folder) => join(folder, `${name}.yaml`))
   return [resolve(name), ...(/[\\/]/.test(name) ? [] : inFolders)].find(
     (path) => path.endsWith('.yaml') && existsSync(path),
@@ -44,16 +46,16 @@ export async function loadOne(source: Source, config: Config, env: Environment):
   }
   const { dialects, problems } = await dialectsFor(source, config, functions)
   const manifests = await manifestsFor(source, config)
-  const value = config.providers[basename(source.file, '.yaml')]
   const problemAt: Source['problem'] = (_, message) => source.problem([], `in ${config.path}: ${message}`)
-  const read = loadManifest(source, {
-    dialects,
-    env,
+  const { settings, off } = stateOf(source, {
+    config,
+    source: { problem: problemAt },
     manifests,
-    extensions,
-    ...(value && { settings: { value, problemAt } }),
+    shadowed: new Map(),
+    env,
   })
-  return { ...read, problems: [...problems, ...read.problems] }
+  const read = loadManifest(source, { dialects, env, manifests, extensions, ...(settings && { settings }) })
+  return { ...read, problems: [...problems, ...(off?.problem ? [off.problem] : []), ...read.problems] }
 }
 
 /** Returns the extensions of the plugins that can be set up; errors of the others are reported where the configuration is checked. */
@@ -73,24 +75,22 @@ export function isDialect({ file, value }: Source): boolean {
 
 /** Returns the manifests of the configuration and those beside this one, by slug. */
 async function manifestsFor({ file }: Source, { folders }: Config): Promise<Map<string, Source>> {
-  const read = await Promise.all([...new Set([folders.providers, dirname(file)])].map((folder) => readFolder(folder)))
-  return new Map(read.flatMap(({ sources }) => sources).map((one) => [basename(one.file, '.yaml'), one]))
+  const { sources } = await readFolders([...new Set([dirname(file), ...pathsOf(folders.providers)])])
+  return new Map(sources.map((one) => [nameOf(one), one]))
 }
 
 /** Returns the dialects of the project, of the configuration and beside a manifest; only those it names are read. */
 async function dialectsFor(manifest: Source, { folders }: Config, functions?: OwnFunctions) {
   const named = dialectsIn(manifest.value)
-  const beside = [shippedDialects, join(folders.providers, 'dialects'), join(dirname(manifest.file), 'dialects')]
+  const beside = [join(dirname(manifest.file), 'dialects'), ...dialectFolders(folders)]
   const dialects = new Map<string, Dialect | 'unusable'>()
   const problems: Problem[] = []
-  for (const folder of new Set(beside)) {
-    const { sources } = await readFolder(folder)
-    for (const source of sources) {
-      const name = basename(source.file, '.yaml')
-      const read = named.has(name) ? loadDialect(source, functions) : undefined
-      problems.push(...(read?.problems ?? []))
-      dialects.set(name, read?.dialect ?? 'unusable')
-    }
+  const { sources } = await readFolders([...new Set(beside)])
+  for (const source of sources) {
+    const name = nameOf(source)
+    const read = named.has(name) ? loadDialect(source, functions) : undefined
+    problems.push(...(read?.problems ?? []))
+    dialects.set(name, read?.dialect ?? 'unusable')
   }
   return { dialects, problems }
 }
@@ -109,14 +109,20 @@ export async function entryOf(
 
 /** Returns the models that catalog, manifest and settings list for a slug, in this order. */
 async function modelsIn(slug: string, { folders, providers }: Config, written?: Models): Promise<Models[]> {
-  const source = await readSourceFile(join(folders.catalog, `${slug}.yaml`))
+  const source = await fileIn(folders.catalog, slug)
   const { list } = source ? loadCatalog(source) : {}
-  const manifest = written ? undefined : await readSourceFile(join(folders.providers, `${slug}.yaml`))
+  const manifest = written ? undefined : await fileIn(folders.providers, slug)
   const inManifest = written ?? readEntries((manifest?.value as { models?: WrittenEntries } | undefined)?.models ?? {})
   return [list?.models ?? {}, inManifest, readEntries(providers[slug]?.models ?? {})]
 }
 
 type Models = { readonly [model: string]: ModelEntry }
+
+/** Reads the first file of a name in folders. */
+async function fileIn(folders: Folders['catalog'], name: string): Promise<Source | undefined> {
+  const read = await Promise.all(pathsOf(folders).map((folder) => readSourceFile(join(folder, `${name}.yaml`))))
+  return read.find((source) => source !== undefined)
+}
 
 /** Reads one YAML or JSON file. Throws an Error that names the file and the reason. */
 export async function readInput(file: string): Promise<Source> {

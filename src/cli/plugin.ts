@@ -2,18 +2,18 @@ import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { findConfig, loadConfig } from '../snapshot/config.ts'
+import { ownFolder } from '../snapshot/folders.ts'
 import {
   type Args,
   actionNamed,
   CommandError,
   type Out,
   parseArguments,
-  problemLine,
   relativePath,
   runCommand,
   UsageError,
 } from './command.ts'
+import { configOf } from './read-config.ts'
 
 /** The text of `inference-router plugin --help`. */
 export const help = `Manages plugins: TypeScript files that the router runs; see docs/plugins.md.
@@ -84,9 +84,10 @@ To test it: inference-router plugin test ${name}
 const register = new URL('../plugin/register.ts', import.meta.url).href
 
 async function folderOf(configPath: string | undefined): Promise<string> {
-  const { config, problems } = await loadConfig(findConfig(configPath, process.env), process.env)
-  if (config) return config.folders.plugins
-  throw new CommandError(problems.map((problem) => problemLine(problem).trimEnd()).join('\n'))
+  const { folders } = await configOf(configPath)
+  const folder = ownFolder(folders.plugins)
+  if (folder !== undefined) return folder
+  throw new CommandError('`folders.plugins` names no folder of yours: write `plugins: [./plugins, shipped]`.')
 }
 
 /** Checks whether an editor finds the types of the router from a folder. */

@@ -6,11 +6,13 @@ import { servedBy } from '../manifest/target.ts'
 import { closeAll } from '../plugin/instances.ts'
 import { cacheFolder } from '../runtime/cache-folder.js'
 import { type Built, buildSnapshot, type Snapshot } from '../snapshot/snapshot.ts'
+import { locateConfig } from './read-config.ts'
 
 /** Returns the snapshot of a configuration for a command that calls no model: its plugins have ended. */
 export async function readSnapshot(configPath: string | undefined): Promise<Built> {
+  const path = locateConfig(configPath)
   const cache = earlierFiles(process.env)
-  const built = await buildSnapshot(configPath, process.env, { cache })
+  const built = await buildSnapshot(path, process.env, { cache })
   await cache.written()
   await closeAll(built.snapshot?.instances ?? [])
   return built

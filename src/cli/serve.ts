@@ -1,6 +1,7 @@
 import { flushCompileCache } from 'node:module'
 import { setFlagsFromString } from 'node:v8'
 import { type Router, type RouterOptions, StartRefused, startRouter } from '../app/router.ts'
+import { splitModel } from '../core/names.ts'
 import { type FileProblem, formatProblem } from '../manifest/check/problem.ts'
 import { formerNamesIn, logFormat, logLevels, openLog } from '../observe/log.ts'
 import { lateFlags } from '../runtime/restart.ts'
@@ -10,7 +11,9 @@ import {
   restoreStartFlags,
   usualMb,
 } from '../runtime/young-generation.ts'
+import type { Snapshot } from '../snapshot/snapshot.ts'
 import { fileProblemLine, type Out, parseArguments, runCommand, UsageError } from './command.ts'
+import { locateConfig } from './read-config.ts'
 import { earlierFiles } from './read-snapshot.ts'
 
 /** The text of `inference-router serve --help`. */
@@ -54,7 +57,7 @@ export function run(args: string[], out: Out): Promise<number> {
   return runCommand(args, { help, out }, () => {
     const { text, flag } = parseArguments(args, { options })
     const port = portFrom(text('port'))
-    const configPath = text('config') ?? process.env.INFERENCE_ROUTER_CONFIG
+    const configPath = locateConfig(text('config'))
     const flags = { takeOver: flag('takeover'), strictFiles: flag('strict-files') }
     return serve({ configPath, ...flags, ...(port !== undefined && { port }) }, out)
   })
@@ -120,7 +123,7 @@ function portFrom(text: string | undefined): number | undefined {
   throw new UsageError(`--port takes a number from 0 to 65535, not '${text}'.`)
 }
 
-function welcome({ url, manageUrl, firstKey, hasConsole }: Router): string {
+function welcome({ url, manageUrl, firstKey, hasConsole, snapshot }: Router): string {
   const manages = manageUrl === url ? '' : `The management API is at ${manageUrl}/v1/manage\n`
   const serves = `inference-router serves at ${url}/v1\n${manages}`
   const console = `${manageUrl}/console/`
@@ -134,12 +137,31 @@ function welcome({ url, manageUrl, firstKey, hasConsole }: Router): string {
   return `${serves}
 ${notice}
 
-${look}Try it; the demo provider needs no account:
+${look}${trial(url, inShell, snapshot())}
+`
+}
+
+/** A model that answers without an account. */
+const trialModel = 'demo/echo'
+
+/** Returns a first call that works with the providers that there are. */
+function trial(url: string, key: string, { providers }: Snapshot): string {
+  if (providers.has(splitModel(trialModel)?.provider ?? '')) {
+    return `Try it; the demo provider needs no account:
 
   curl ${url}/v1/chat/completions \\
-    -H "Authorization: Bearer ${inShell}" -H "Content-Type: application/json" \\
-    -d '{"model": "demo/echo", "messages": [{"role": "user", "content": "Hello"}]}'
+    -H "Authorization: Bearer ${key}" -H "Content-Type: application/json" \\
+    -d '{"model": "${trialModel}", "messages": [{"role": "user", "content": "Hello"}]}'
+`
+  }
+  const isReady = [...providers.values()].some(({ missing }) => missing.length === 0)
+  const need = `No provider is ready yet: set the variable of one, such as OPENAI_API_KEY, in the environment or in .env beside the
+configuration, or name one that needs none: providers: { demo: {} }. Then start again.
 
+`
+  return `${isReady ? '' : need}See which models you can call:
+
+  curl ${url}/v1/models -H "Authorization: Bearer ${key}"
 `
 }
 

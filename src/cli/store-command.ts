@@ -1,7 +1,7 @@
 import type { Json } from '../core/json.ts'
 import type { ModelDirectory } from '../management/names.ts'
 import { formatProblem, type Problem } from '../manifest/check/problem.ts'
-import { findConfig, loadConfig } from '../snapshot/config.ts'
+import { loadConfig } from '../snapshot/config.ts'
 import { openStore, type Store } from '../store/open.ts'
 import { isEngineError, StoreError, storeError } from '../store/store-error.ts'
 import {
@@ -14,6 +14,7 @@ import {
   runCommand,
   type Syntax,
 } from './command.ts'
+import { locateConfig } from './read-config.ts'
 
 /** The result of an action: JSON for scripts, human-readable text for terminals. */
 export type ActionResult = { json: Json; text: string }
@@ -73,7 +74,7 @@ export async function withStore<Result>(
 const commonOptions = { config: { type: 'string' }, json: { type: 'boolean' } } as const
 
 async function configuredStoreUrl(configPath: string | undefined): Promise<string> {
-  const { config, problems } = await loadConfig(findConfig(configPath, process.env), process.env)
+  const { config, problems } = await loadConfig(locateConfig(configPath), process.env)
   if (!config) throw unreadable(problems)
   return config.store.url
 }

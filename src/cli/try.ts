@@ -14,10 +14,12 @@ import type { Example, Layer } from '../manifest/read/layer.ts'
 import { readReply } from '../manifest/run/read-reply.ts'
 import { writeRequest } from '../manifest/run/translate.ts'
 import { servedBy, targetFacts } from '../manifest/target.ts'
-import { type Config, findConfig, loadConfig } from '../snapshot/config.ts'
+import { type Config, loadConfig } from '../snapshot/config.ts'
+import { pathsOf } from '../snapshot/folders.ts'
 import { readSse } from '../wire/sse.ts'
 import { CommandError, jsonText, type Out, parseArguments, problemLine, runCommand, UsageError } from './command.ts'
 import { entryOf, findManifest, loadOne, mappingsIn, type PlacedMapping, readInput, treatmentOf } from './load-one.ts'
+import { locateConfig } from './read-config.ts'
 
 /** The text of `inference-router try --help`. */
 export const help = `Shows the input and the output of a mapping side by side. Nothing is sent anywhere.
@@ -46,12 +48,14 @@ export function run(args: string[], out: Out): Promise<number> {
     const { positionals, text, flag } = parseArguments(args, { options, positionals: 1 })
     const [manifest] = positionals
     if (manifest === undefined) throw new UsageError('name a manifest: try <manifest>')
-    const { config, problems: unusable } = await loadConfig(findConfig(text('config'), process.env), process.env)
+    const { config, problems: unusable } = await loadConfig(locateConfig(text('config')), process.env)
     for (const problem of unusable) out.stderr(problemLine(problem))
     if (!config) return 1
     const file = findManifest(manifest, config)
     if (file === undefined)
-      throw new UsageError(`There is no manifest ${manifest}, as a file or in ${config.folders.providers}.`)
+      throw new UsageError(
+        `There is no manifest ${manifest}, as a file or in ${pathsOf(config.folders.providers).join(' or ')}.`,
+      )
     return await failing(async () => {
       const { loaded, problems } = await loadOne(await readInput(file), config, process.env)
       for (const problem of problems) out.stderr(problemLine(problem))

@@ -1,4 +1,4 @@
-import { basename, join } from 'node:path'
+import { basename, dirname } from 'node:path'
 import { chat } from '../api/chat/api.ts'
 import { filledText, oneOf, optional, required } from '../api/check.ts'
 import { messages } from '../api/messages/api.ts'
@@ -17,6 +17,7 @@ import { readText } from '../manifest/read/folder.ts'
 import { servedBy, type Target } from '../manifest/target.ts'
 import type { TargetOutage } from '../routing/health/health.ts'
 import { shortPath } from '../snapshot/config.ts'
+import { pathsOf } from '../snapshot/folders.ts'
 import type { Snapshot } from '../snapshot/snapshot.ts'
 import { redact } from '../upstream/auth/secrets.ts'
 import { timeText } from './key-entry.ts'
@@ -144,16 +145,18 @@ export function knownProviders(
   problems: readonly Problem[],
   troubled: readonly TargetOutage[],
 ): { providers: KnownProvider[]; others: Problem[] } {
-  const { config, providers, unavailable, sources, catalog } = snapshot
+  const { config, providers, off, unavailable, sources, catalog } = snapshot
   const { folders } = config
   const slugOf = (file: string) =>
-    [folders.providers, folders.catalog].some((folder) => file === join(folder, basename(file)))
-      ? basename(file, '.yaml')
-      : undefined
-  const manifests = [...sources.keys(), ...problems.map(({ file }) => file)].filter(
-    (file) => file === join(folders.providers, basename(file)) && file.endsWith('.yaml'),
+    pathsOf([...folders.providers, ...folders.catalog]).includes(dirname(file)) ? basename(file, '.yaml') : undefined
+  const files = [...sources.keys(), ...problems.map(({ file }) => file)].filter((file) => file.endsWith('.yaml'))
+  // Of several manifests of a provider the first folder's is used.
+  const manifests = new Map(
+    pathsOf(folders.providers)
+      .toReversed()
+      .flatMap((folder) => files.filter((file) => dirname(file) === folder))
+      .map((file) => [basename(file, '.yaml'), file]),
   )
-  const slugs = new Set(manifests.map((file) => basename(file, '.yaml')))
   const reasonsOf = (slug: string) => {
     const own = problemsOf.get(slug) ?? []
     const reason = unavailable.providers.get(slug)
@@ -163,19 +166,19 @@ export function knownProviders(
   }
   const modelsOf = Map.groupBy(catalog.list(), ({ provider }) => provider)
   const problemsOf = Map.groupBy(problems, ({ file }) => slugOf(file))
-  const known = [...slugs].sort().map((slug): KnownProvider => {
+  const known = [...manifests].sort().map(([slug, file]): KnownProvider => {
     const provider = providers.get(slug)
     return {
       slug,
-      enabled: config.providers[slug]?.enabled !== false,
+      enabled: !off.has(slug),
       ...(provider && { provider }),
-      file: join(folders.providers, `${slug}.yaml`),
+      file,
       models: modelsOf.get(slug) ?? [],
       health: troubled.filter(({ name }) => name === slug || name.startsWith(`${slug}/`)),
       problems: reasonsOf(slug),
     }
   })
-  return { providers: known, others: problems.filter(({ file }) => !slugs.has(slugOf(file) ?? '')) }
+  return { providers: known, others: problems.filter(({ file }) => !manifests.has(slugOf(file) ?? '')) }
 }
 
 /** Returns a provider in the API. One that is switched off, or was never without problems, has only the facts of its files. */

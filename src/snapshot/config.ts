@@ -25,6 +25,8 @@ import type { CallMetricsSettings } from '../observe/call-metrics.ts'
 import { type PluginFile, type PluginSettings, pluginSettings } from '../plugin/settings.ts'
 import { type AnswerBounds, defaultAnswerBounds } from '../upstream/answer-body.ts'
 import type { MediaSettings } from '../upstream/files/fetcher.ts'
+import { type Folders, type FoldersFile, foldersOf, programConfig } from './folders.ts'
+import { storeProblems, storeUrl, usualStore } from './store-place.ts'
 
 /** Limits of the body of a request: values of any kind, and fields at its top that its API does not have. */
 type BodyBounds = { bytes: number; values: number; unknownFields: number }
@@ -55,7 +57,7 @@ export type Config = {
   manage: { port: number | null; limits: CreationLimits }
   /** `sqlite:` and an absolute path, or `sqlite::memory:`. */
   store: { url: string }
-  folders: { providers: string; catalog: string; plugins: string }
+  folders: Folders
   /** Limits of fetching files that clients give by URL. */
   media: MediaSettings
   /** The reservation of a call. */
@@ -104,7 +106,7 @@ type ConfigFile = {
   console?: Partial<Config['console']> | null
   answers?: { body_limit?: string | number; event_limit?: string | number; max_values?: number } | null
   store?: { url?: string } | null
-  folders?: Partial<Config['folders']> | null
+  folders?: FoldersFile | null
   media?: {
     schemes?: string[]
     max_bytes?: string | number
@@ -128,8 +130,6 @@ type CreationLimitsFile = {
   [name in 'keys' | 'groups' | 'aliases' | 'policies' | 'targets' | 'labels' | 'models' | 'responses']?: number
 } & { label_length?: number; changes_per_hour?: number; response_bytes?: string | number }
 
-const projectFolder = resolve(import.meta.dirname, '../..')
-
 /**
  * Finds the configuration file: the one that is named, else the one that `INFERENCE_ROUTER_CONFIG` names, else `config.yaml`
  * of the working folder, else the project's own.
@@ -138,7 +138,7 @@ export function findConfig(named: string | undefined, env: Environment): string 
   const chosen = named ?? env.INFERENCE_ROUTER_CONFIG
   if (chosen) return resolve(chosen)
   const here = resolve('config.yaml')
-  return existsSync(here) ? here : join(projectFolder, 'config.yaml')
+  return existsSync(here) ? here : programConfig
 }
 
 /**
@@ -156,7 +156,8 @@ export async function loadConfig(
   // The schema would report missing variables a second time.
   const wrong = unresolved.length > 0 ? unresolved : checkOnce(source, value, cache)
   if (wrong.length > 0) return { source, problems: [...source.warnings, ...wrong] }
-  return { config: configOf(path, (value ?? {}) as ConfigFile), source, problems: [...source.warnings] }
+  const config = configOf(path, (value ?? {}) as ConfigFile, env)
+  return { config, source, problems: [...source.warnings, ...storeProblems(config, source, env)] }
 }
 
 /** Checks settings with the values of the environment in them, unless the very same ones passed before. */
@@ -188,18 +189,17 @@ async function readConfigFile(
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     const source = known?.text === '' ? known : readSource(path, '')
-    const isOptional = code === 'ENOENT' && path === join(projectFolder, 'config.yaml')
+    const isOptional = code === 'ENOENT' && path === programConfig
     if (isOptional) return { source, problems: [] }
     const reason = code === 'ENOENT' ? 'there is no such file' : readingFailure(error)
     return { source, problems: [source.problem([], `the configuration cannot be read: ${reason}`)] }
   }
 }
 
-function configOf(path: string, file: ConfigFile): Config {
+function configOf(path: string, file: ConfigFile, env: Environment): Config {
   const folder = dirname(path)
   const { host = '127.0.0.1', port = 8787, threads = 1, cors = [], keep_alive = 'late' } = file.server ?? {}
   const { client_timeout = '30s', client_min_rate = '1kb' } = file.server ?? {}
-  const { providers = './providers', catalog = './catalog', plugins = './plugins' } = file.folders ?? {}
   const settings = Object.entries(file.providers ?? {}).map(([slug, settings]) => [slug, settings ?? {}] as const)
   return {
     path,
@@ -216,12 +216,8 @@ function configOf(path: string, file: ConfigFile): Config {
     },
     answers: answerBounds(file.answers ?? {}),
     manage: { port: file.manage?.port ?? null, limits: creationLimits(file.manage?.limits ?? {}) },
-    store: { url: absoluteStore(file.store?.url ?? 'sqlite:data/router.sqlite', folder) },
-    folders: {
-      providers: resolve(folder, providers),
-      catalog: resolve(folder, catalog),
-      plugins: resolve(folder, plugins),
-    },
+    store: { url: storeUrl(file.store?.url ?? usualStore, path, env) },
+    folders: foldersOf(file.folders, folder),
     media: mediaOf(file.media ?? {}),
     budget: {
       defaultOutputTokens: file.budget?.default_output_tokens ?? 4_096,
@@ -288,11 +284,6 @@ function bytesOf(size: string | number): number {
   return count === undefined ? Number(size) : Math.floor(Number(count) * (sizes[unit] ?? 1))
 }
 
-function absoluteStore(url: string, folder: string): string {
-  const path = url.slice('sqlite:'.length)
-  return path === ':memory:' ? url : `sqlite:${resolve(folder, path)}`
-}
-
 /** Returns a copy of the file's value with the environment's values in it; providers' settings keep their references. */
 function resolveReferences(source: Source, env: Environment): { value: unknown; problems: Problem[] } {
   const problems: Problem[] = []
@@ -319,7 +310,8 @@ function resolveReferences(source: Source, env: Environment): { value: unknown; 
  * number, boolean or null is converted.
  */
 function takesText(schema: JsonObject, path: Path): boolean {
-  const node = path.reduce<unknown>((at, step) => valueAt(at, ['properties', String(step)]), schema)
+  const inside = (step: Path[number]) => (typeof step === 'number' ? ['items'] : ['properties', step])
+  const node = path.reduce<unknown>((at, step) => valueAt(at, inside(step)), schema)
   return [valueAt(node, ['type'])].flat().includes('string')
 }
 

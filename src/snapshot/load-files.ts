@@ -7,26 +7,28 @@ import type { Problem } from '../manifest/check/problem.ts'
 import { checkSchema, type FileKind } from '../manifest/check/schema.ts'
 import { type Extensions, isBare } from '../manifest/provider.ts'
 import { seenOf } from '../manifest/read/base-layers.ts'
-import { type Dialect, type Dialects, loadDialect } from '../manifest/read/dialect.ts'
+import { type Dialect, loadDialect } from '../manifest/read/dialect.ts'
 import { type Environment, referencesIn } from '../manifest/read/environment.ts'
 import { type FileCache, noCache } from '../manifest/read/file-cache.ts'
-import { type Earlier, type KnownSources, keepSound, readFolder, type Texts } from '../manifest/read/folder.ts'
+import { type Earlier, type KnownSources, keepSound, type Texts } from '../manifest/read/folder.ts'
 import type { KeptProvider } from '../manifest/read/manifest.ts'
-import type { Path } from '../manifest/read/position.ts'
-import type { Surroundings } from '../manifest/read/references.ts'
 import type { Source } from '../manifest/read/source.ts'
 import { extensionsOf, type PluginInstance } from '../plugin/instances.ts'
 import { neverYield, type YieldToOthers } from '../runtime/event-loop.ts'
 import type { Config } from './config.ts'
+import { type Folders, isShippedIn, nameOf, pathsOf, readFolders, shippedDialects } from './folders.ts'
 import { joinCatalog, sharedLists } from './join-catalog.ts'
 import { type PluginServices, type PluginsAround, pluginsOf } from './load-plugins.ts'
 import { explained, loadProviders } from './load-providers.ts'
 import { policyProblems } from './managed-policies.ts'
+import { addedProblems, type SwitchedOff, statesOf } from './provider-state.ts'
 
 /** All dialects, manifests and catalog files of a configuration, as far as they can be used. */
 export type Files = {
   dialects: Dialect[]
   providers: KeptProvider[]
+  /** Providers that serve no calls, by slug. */
+  off: ReadonlyMap<string, SwitchedOff>
   catalog: Catalog
   /** Every file that was read, by path. */
   sources: KnownSources
@@ -52,8 +54,8 @@ export type Reading = {
 /** The kinds of files that are loaded one by one. */
 export type SourceKind = 'dialect' | 'provider' | 'catalog'
 
-/** The files of each kind. */
-export type SourcesByKind = Readonly<Record<SourceKind, readonly Source[]>>
+/** The files of each kind; `shadowed` are manifests that another one of the same name replaces. */
+export type SourcesByKind = Readonly<Record<SourceKind | 'shadowed', readonly Source[]>>
 
 /** The files that a configuration leads to, and the problems of their folders and of files that are not read. */
 export type Sources = { files: SourcesByKind; problems: (Problem & { kind: SourceKind })[] }
@@ -74,24 +76,26 @@ export async function readSources({
   cache = noCache,
   texts,
 }: Reading): Promise<Sources> {
-  const read = async (folder: string, kind: SourceKind) => {
-    const { sources, problems } = await readFolder(folder, { known, cache, texts, kind })
-    return { sources, problems: problems.map((problem) => ({ ...problem, kind })) }
+  const read = async (paths: readonly string[], kind: SourceKind) => {
+    const { problems, ...files } = await readFolders(paths, { known, cache, texts, kind })
+    return { ...files, problems: problems.map((problem) => ({ ...problem, kind })) }
   }
-  const ownDialects = join(folders.providers, 'dialects')
-  const [shippedFiles, dialectFiles, manifestFiles, catalogFiles] = await Promise.all([
-    ownDialects === shippedDialects ? noFiles : read(shippedDialects, 'dialect'),
-    read(ownDialects, 'dialect'),
-    read(folders.providers, 'provider'),
-    read(folders.catalog, 'catalog'),
+  const [dialects, manifests, catalogs] = await Promise.all([
+    read(dialectFolders(folders), 'dialect'),
+    read(pathsOf(folders.providers), 'provider'),
+    read(pathsOf(folders.catalog), 'catalog'),
   ])
+  const isShipped = isShippedIn(folders.catalog)
+  const slugs = new Set(manifests.sources.map(nameOf))
   return {
     files: {
-      dialect: [...shippedFiles.sources, ...dialectFiles.sources],
-      provider: manifestFiles.sources,
-      catalog: catalogFiles.sources,
+      dialect: dialects.sources,
+      provider: manifests.sources,
+      shadowed: manifests.shadowed,
+      // A shipped file is there for whoever has its provider.
+      catalog: catalogs.sources.filter((one) => !isShipped(one) || slugs.has(nameOf(one))),
     },
-    problems: [shippedFiles, dialectFiles, manifestFiles, catalogFiles].flatMap((folder) => folder.problems),
+    problems: [dialects, manifests, catalogs].flatMap((one) => one.problems),
   }
 }
 
@@ -123,23 +127,27 @@ export async function loadFiles(
   const problems: Problem[] = []
   const dialects = readDialects(sources.dialect, { ...ofKind('dialect'), extensions }, problems)
   for (const name of leftOut.dialects) dialects.set(name, 'unusable')
-  const manifests = new Map(sources.provider.map((one) => [nameOf(one), one]))
+  const manifests = byName(sources.provider)
   const slugs = new Set([...manifests.keys(), ...leftOut.providers])
   problems.push(...settingsProblems(config, source, slugs))
-  const isUsed = (slug: string) =>
-    !leftOut.providers.has(slug) && (everything || config.providers[slug]?.enabled !== false)
+  const { settingsOf, off, problems: ofStates } = statesIn(reading, sources)
+  problems.push(...ofStates)
+  const isUsed = (slug: string) => !leftOut.providers.has(slug) && (everything || !off.has(slug))
   const { providers, problems: ofManifests } = await loadProviders(
     sources.provider.filter((one) => isUsed(nameOf(one))),
     {
       giveTurn: yieldToOthers,
-      around: (one) => ({ ...surroundings(one, config, source, dialects, env), manifests, extensions }),
+      around: (one) => ({
+        ...{ dialects, env, unknownModels: config.unknownModels, manifests, extensions },
+        ...settingsOf(nameOf(one)),
+      }),
       onSound(one) {
         // With the extensions of plugins a file may be valid that is not without them.
         if (isBare(extensions)) keepSound(one, ofKind('provider'), seenOf(one, { dialects }))
       },
     },
   )
-  problems.push(...ofManifests)
+  problems.push(...ofManifests, ...addedProblems(providers, { config, source }))
   const lists = sources.catalog.flatMap((one) => readCatalogFile(one, slugs, ofKind('catalog'), problems))
   const catalog = await joinCatalog(
     sharedLists(lists, providers, manifests, config),
@@ -150,32 +158,39 @@ export async function loadFiles(
     problems,
   )
   const served = new Map(
-    providers.flatMap(({ provider }) =>
-      config.providers[provider.slug]?.enabled === false ? [] : [[provider.slug, provider] as const],
-    ),
+    providers.flatMap(({ provider }) => (off.has(provider.slug) ? [] : [[provider.slug, provider] as const])),
   )
-  problems.push(...policyProblems(config, source, { providers: served, slugs, catalog }))
+  problems.push(...policyProblems(config, source, { providers: served, slugs, off, catalog }))
   return {
     dialects: [...dialects.values()].filter((one) => one !== 'unusable'),
     providers,
+    off,
     catalog,
     sources: byPath(sources),
     problems,
   }
 }
 
-/** Returns all files by path. */
-export function byPath({ dialect, provider, catalog }: SourcesByKind): Map<string, Source> {
-  return new Map([...dialect, ...provider, ...catalog].map((one) => [one.file, one]))
+/** Returns the settings of the providers that there are manifests of, and those that are switched off. */
+export function statesIn(
+  { config, source, env }: Pick<Reading, 'config' | 'source' | 'env'>,
+  { provider, shadowed }: Pick<SourcesByKind, 'provider' | 'shadowed'>,
+): ReturnType<typeof statesOf> {
+  return statesOf({ config, source, manifests: byName(provider), shadowed: byName(shadowed), env })
 }
 
-/** The dialects of the project can be built on from any folder; one of the same name in that folder replaces them. */
-export const shippedDialects = join(import.meta.dirname, '../../providers/dialects')
-const noFiles = { sources: [], problems: [] }
+function byName(sources: readonly Source[]): Map<string, Source> {
+  return new Map(sources.map((one) => [nameOf(one), one]))
+}
 
-/** Returns a file's name without its ending: the slug or dialect it is about. */
-export function nameOf({ file }: Pick<Source, 'file'>): string {
-  return file.replace(/^.*[\\/]/, '').replace(/\.ya?ml$/, '')
+/** Returns all files by path. */
+export function byPath({ dialect, provider, shadowed, catalog }: SourcesByKind): Map<string, Source> {
+  return new Map([...dialect, ...provider, ...shadowed, ...catalog].map((one) => [one.file, one]))
+}
+
+/** Returns the folders of dialects: those of the program can be built on from any folder; one of the same name in that folder replaces them. */
+export function dialectFolders({ providers }: Folders): string[] {
+  return [...new Set([...pathsOf(providers).map((path) => join(path, 'dialects')), shippedDialects])]
 }
 
 /** Dialects by source: an unchanged source is not loaded a second time. */
@@ -213,21 +228,6 @@ function settingsProblems(config: Config, source: Source, slugs: ReadonlySet<str
       const message = `there is no provider \`${slug}\` in the folder of providers${didYouMean(slug, slugs)}`
       return source.problem(['providers', slug], message, 'name')
     })
-}
-
-function surroundings(
-  manifest: Source,
-  config: Config,
-  source: Source,
-  dialects: Dialects,
-  env: Environment,
-): Surroundings {
-  const slug = nameOf(manifest)
-  const value = config.providers[slug]
-  const { unknownModels } = config
-  if (!value) return { dialects, env, unknownModels }
-  const problemAt = (path: Path, message: string) => source.problem(['providers', slug, ...path], message)
-  return { dialects, env, unknownModels, settings: { value, problemAt } }
 }
 
 type CatalogRead = { list?: ModelList; problems: Problem[] }

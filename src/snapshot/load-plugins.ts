@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import type { Problem } from '../manifest/check/problem.ts'
 import type { Environment } from '../manifest/read/environment.ts'
 import type { Source } from '../manifest/read/source.ts'
@@ -7,13 +6,11 @@ import type { LoadedPlugins, LoadOptions } from '../plugin/load.ts'
 import { maxTimeoutMs } from '../plugin/settings.ts'
 import { openGuardedFetch } from '../upstream/files/guarded-fetch.ts'
 import type { Config } from './config.ts'
+import { pathsOf, shippedFolder } from './folders.ts'
 
-/** The plugins of the project can be listed from any folder; one of the same name in `folders.plugins` replaces them. */
-export const shippedPlugins = join(import.meta.dirname, '../../plugins')
-
-/** Lists the folders in which plugins are searched, in this order. */
+/** Lists the folders in which plugins are searched, in this order. Those of the program can be listed from any folder. */
 export function pluginFolders({ plugins }: Config['folders']): string[] {
-  return [...new Set([plugins, shippedPlugins])]
+  return [...new Set([...pathsOf(plugins), shippedFolder('plugins')])]
 }
 
 /** Services of the router that plugins are given; a command has neither a log nor values that last, nor budgets. */

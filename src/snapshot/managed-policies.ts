@@ -12,13 +12,17 @@ import type { Source } from '../manifest/read/source.ts'
 import { servedBy, targetFacts } from '../manifest/target.ts'
 import type { Config } from './config.ts'
 
-/** The names that targets of policies may have: the usable providers, the slugs of all, the models. */
-export type Known = { providers: ReadonlyMap<string, Provider>; slugs: ReadonlySet<string>; catalog: Catalog }
+/** The names that targets of policies may have: the usable providers, the slugs of all and of those that are switched off, the models. */
+export type Known = {
+  providers: ReadonlyMap<string, Provider>
+  slugs: ReadonlySet<string>
+  off: Pick<ReadonlySet<string>, 'has'>
+  catalog: Catalog
+}
 
 /** Returns the problems of a configuration's managed policies, with their positions. */
 export function policyProblems(config: Config, source: Source, known: Known): Problem[] {
-  const { policies, providers } = config
-  const isOff = (slug: string) => providers[slug]?.enabled === false
+  const { policies } = config
   const ofPolicies = [...policies.values()].flatMap((policy) => {
     const { id, targets } = policy
     const ofTargets = targets.flatMap((target, index): Problem[] => {
@@ -26,7 +30,7 @@ export function policyProblems(config: Config, source: Source, known: Known): Pr
       if (targets.indexOf(target) < index) return [source.problem(at, `\`${target}\` is a duplicate`)]
       const slug = splitModel(target)?.provider ?? ''
       const message = `\`${target}\` is left out: the provider \`${slug}\` is switched off`
-      if (isOff(slug)) return [{ ...source.problem(at, message), severity: 'warning' }]
+      if (known.off.has(slug)) return [{ ...source.problem(at, message), severity: 'warning' }]
       const problem = targetProblem(target, known)
       return problem === undefined ? [] : [source.problem(at, `\`${target}\`: ${problem}`)]
     })

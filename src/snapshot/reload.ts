@@ -9,7 +9,7 @@ import {
 } from '../manifest/check/problem.ts'
 import type { Environment } from '../manifest/read/environment.ts'
 import { type Config, needRestart } from './config.ts'
-import { shippedDialects } from './load-files.ts'
+import { pathsOf, shippedDialects } from './folders.ts'
 import { pluginFolders } from './load-plugins.ts'
 import { PluginHost } from './plugin-host.ts'
 import { type After, type Built, buildSnapshot, type Snapshot } from './snapshot.ts'
@@ -184,7 +184,8 @@ async function buildOrExplain({ config: { path } }: Snapshot, env: Environment, 
 }
 
 function watchedPaths({ path, folders }: Config): string[] {
-  return [path, folders.providers, folders.catalog, ...pluginFolders(folders), shippedDialects]
+  const yaml = [...pathsOf(folders.providers), ...pathsOf(folders.catalog)]
+  return [path, ...new Set([...yaml, ...pluginFolders(folders), shippedDialects])]
 }
 
 /** The watcher begins a moment later, when the first call has been answered: it looks at every file. */

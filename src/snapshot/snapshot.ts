@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Catalog } from '../catalog/catalog.ts'
 import { proveExamples } from '../manifest/check/examples.ts'
 import { type FileProblem, hasErrors, type Problem } from '../manifest/check/problem.ts'
@@ -12,7 +13,7 @@ import { areUnchanged, closeAll, configured, type PluginInstance } from '../plug
 import type { LoadedPlugin } from '../plugin/loaded.ts'
 import { neverYield, type YieldToOthers, yieldBetween } from '../runtime/event-loop.ts'
 import { type Config, findConfig, loadConfig, shortPath } from './config.ts'
-import { byPath, type Files, loadFiles, readSources, type Sources, type SourcesByKind } from './load-files.ts'
+import { byPath, type Files, loadFiles, readSources, type Sources, type SourcesByKind, statesIn } from './load-files.ts'
 import { type PluginServices, pluginFolders } from './load-plugins.ts'
 import { breaking } from './load-providers.ts'
 import { areSameUnavailable, nothingUnavailable, type Unavailable } from './unavailable.ts'
@@ -26,6 +27,8 @@ export type Snapshot = {
   config: Config
   /** Providers by slug; switched-off ones are absent, unconfigured ones are present, with the settings that they miss. */
   providers: ReadonlyMap<string, Provider>
+  /** Switched-off providers by slug, with the message for clients where their own settings do not explain it. */
+  off: ReadonlyMap<string, string | undefined>
   /** Providers and plugins that are not in use because of errors in files. */
   unavailable: Unavailable
   catalog: Catalog
@@ -122,7 +125,8 @@ async function buildWith(
   const { instances, extensions } = plugins
   const load: Parameters<typeof usableFiles>[1]['load'] = (files, leftOut) =>
     loadFiles(reading, files, { extensions, leftOut })
-  const isOff = (slug: string) => config.providers[slug]?.enabled === false
+  const isOff = (slug: string, among: SourcesByKind) =>
+    config.providers[slug]?.enabled === false || statesIn(reading, among).off.has(slug)
   const prove = (files: Files) => proveFiles(files, known, yieldToOthers)
   const before = previous && hasSameFolders(previous.config, config) ? previous : undefined
   const used =
@@ -152,6 +156,7 @@ async function buildWith(
     generation: (previous?.generation ?? 0) + 1,
     config,
     providers: new Map(files.providers.map(({ provider }) => [provider.slug, provider])),
+    off: new Map([...files.off].map(([slug, { message }]) => [slug, message])),
     unavailable,
     catalog: files.catalog,
     plugins: configured(instances, config.plugins, placesOf(unavailable, path)),
@@ -178,7 +183,7 @@ async function allFiles(
 }
 
 function hasSameFolders({ folders }: Config, { folders: others }: Config): boolean {
-  return folders.providers === others.providers && folders.catalog === others.catalog
+  return isDeepStrictEqual([folders.providers, folders.catalog], [others.providers, others.catalog])
 }
 
 /** Returns the places of the errors because of which plugins are unavailable, where calls are refused without them. */

@@ -3,15 +3,8 @@ import { type FileProblem, hasErrors, type Problem } from '../manifest/check/pro
 import { dialectsIn } from '../manifest/read/base-layers.ts'
 import type { Layer } from '../manifest/read/layer.ts'
 import type { Source } from '../manifest/read/source.ts'
-import {
-  type Files,
-  type LeftOutNames,
-  nameOf,
-  type SourceKind,
-  type Sources,
-  type SourcesByKind,
-  shippedDialects,
-} from './load-files.ts'
+import { nameOf, shippedDialects } from './folders.ts'
+import type { Files, LeftOutNames, SourceKind, Sources, SourcesByKind } from './load-files.ts'
 import type { Unavailable } from './unavailable.ts'
 
 /** The files before a change, and the providers that served by them. */
@@ -30,7 +23,7 @@ export type UsableFiles = {
 type Loading = {
   load(files: SourcesByKind, leftOut: LeftOutNames): Promise<Files>
   prove?(files: Files): Promise<Problem[]>
-  isOff(slug: string): boolean
+  isOff(slug: string, files: SourcesByKind): boolean
   before: Before | undefined
 }
 
@@ -69,9 +62,9 @@ type Held = { kind: SourceKind; problems: Problem[]; effect?: string | undefined
 
 /** The files that are in use, while one after the other is held back. */
 class Selection {
-  files: Record<SourceKind, readonly Source[]>
+  files: Record<SourceKind | 'shadowed', readonly Source[]>
   readonly #before: Before | undefined
-  readonly #isOff: (slug: string) => boolean
+  readonly #isOff: Loading['isOff']
   readonly #folders: FileProblem[]
   readonly #held: Held[] = []
   /** Names of files that are left out, with the error of each. */
@@ -81,7 +74,7 @@ class Selection {
     provider: new Map(),
   }
 
-  constructor({ files, problems }: Sources, before: Before | undefined, isOff: (slug: string) => boolean) {
+  constructor({ files, problems }: Sources, before: Before | undefined, isOff: Loading['isOff']) {
     this.files = { ...files }
     this.#before = before
     this.#isOff = isOff
@@ -126,7 +119,7 @@ class Selection {
   /** Returns the problems of all files that were held back, each with its consequence. */
   problems(unavailable: ReadonlyMap<string, Problem>): FileProblem[] {
     const ofFiles = this.#held.flatMap(({ kind, problems, effect }) => {
-      const reasons = [...unavailable].filter(([slug]) => !this.#isOff(slug))
+      const reasons = [...unavailable].filter(([slug]) => !this.#isOff(slug, this.files))
       const slugs = reasons.flatMap(([slug, reason]) => (problems.includes(reason) ? [slug] : []))
       const consequence = effect ?? (slugs.length > 0 ? `unavailable: ${slugs.sort().join(', ')}` : unused)
       return problems.map((problem): FileProblem => ({ ...problem, kind, effect: consequence }))
@@ -188,10 +181,15 @@ function inOrder(one: Source, other: Source): number {
   return placeOf(one) < placeOf(other) ? -1 : 1
 }
 
-/** Returns the slugs whose traits and whose models a manifest uses, as it was read. */
+/** Returns the slugs whose traits, account or address and whose models a manifest uses, as it was read. */
 function sharedBy({ value }: Partial<Source>): { traits: string[]; models: string[] } {
-  const { traits_of, models_of, variants } = (value ?? {}) as Record<string, unknown>
-  const all = [traits_of, ...(Array.isArray(variants) ? variants.map((variant) => variant?.traits_of) : [])]
+  const { traits_of, models_of, account_of, base_url, variants } = (value ?? {}) as Record<string, unknown>
+  const all = [
+    traits_of,
+    account_of,
+    (base_url as { of?: unknown } | undefined)?.of,
+    ...(Array.isArray(variants) ? variants.map((variant) => variant?.traits_of) : []),
+  ]
   const isText = (name: unknown): name is string => typeof name === 'string'
   return { traits: all.filter(isText), models: [models_of].filter(isText) }
 }

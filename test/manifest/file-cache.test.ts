@@ -1,4 +1,6 @@
+import { execFileSync } from 'node:child_process'
 import {
+  cpSync,
   existsSync,
   lstatSync,
   mkdtempSync,
@@ -6,6 +8,8 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
+  symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
@@ -131,4 +135,25 @@ test('a folder that cannot be used makes no error', async () => {
   cache.write(['a'], 1)
   await cache.written()
   expect(cache.read(['a'])).toBeUndefined()
+})
+
+test('an entry is of the contents of the code, not of its sizes and times', async () => {
+  const copy = mkdtempSync(join(tmpdir(), 'file-cache-code-'))
+  onTestFinished(() => rmSync(copy, { recursive: true, force: true }))
+  const root = join(import.meta.dirname, '../..')
+  for (const part of ['src', 'schemas', 'package.json']) cpSync(join(root, part), join(copy, part), { recursive: true })
+  symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'))
+  const folder = cacheFolder()
+  const script = `const { openFileCache } = await import(${JSON.stringify(join(copy, 'src/manifest/read/file-cache.ts'))})
+    const cache = openFileCache(${JSON.stringify(folder)})
+    console.log(JSON.stringify(cache.read(['a']) ?? null))
+    cache.write(['a'], 'kept')
+    await cache.written()`
+  const start = () => execFileSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' }).trim()
+  expect([start(), start()]).toEqual(['null', '"kept"'])
+  const file = join(copy, 'schemas/config.schema.json')
+  const { atime, mtime } = statSync(file)
+  writeFileSync(file, readFileSync(file, 'utf8').replace('description', 'descriptioN'))
+  utimesSync(file, atime, mtime)
+  expect(start()).toBe('null')
 })

@@ -15,11 +15,20 @@ export function folderOf(files: { [path: string]: string }): string {
   return folder
 }
 
-/** Writes one file below a folder, with the folders it needs. */
+/**
+ * Writes one file below a folder, with the folders it needs. A configuration that names no folders gets those beside it, without the
+ * shipped files.
+ */
 export function writeIn(folder: string, path: string, text: string): void {
   const file = join(folder, path)
   mkdirSync(dirname(file), { recursive: true })
-  writeFileSync(file, text)
+  writeFileSync(file, path === 'config.yaml' && !/\bfolders\b/.test(text) ? withOwnFolders(text) : text)
+}
+
+function withOwnFolders(text: string): string {
+  if (text.startsWith('{'))
+    return text.replace(/^\{(?=\s*(\}?))/, (_, end) => (end ? '{"folders":{}' : '{"folders":{},'))
+  return `${text}${text === '' || text.endsWith('\n') ? '' : '\n'}folders: {}\n`
 }
 
 /** `line:column message` of each problem. */

@@ -5,7 +5,8 @@ import { readSource } from '../../src/manifest/read/source.ts'
 import { valuesInMemory } from '../../src/plugin/kit.ts'
 import { loadPlugins } from '../../src/plugin/load.ts'
 import { pluginSettings } from '../../src/plugin/settings.ts'
-import { pluginFolders, shippedPlugins } from '../../src/snapshot/load-plugins.ts'
+import { shippedFolder } from '../../src/snapshot/folders.ts'
+import { pluginFolders } from '../../src/snapshot/load-plugins.ts'
 import { folderOf } from '../manifest/files.ts'
 
 const logged: unknown[] = []
@@ -71,6 +72,9 @@ test('a plugin of the own folder goes before one of the same name in the next', 
   expect((await load(files, ['own', 'shipped'], 'tow')).told).toEqual([
     'config.yaml:1:19: there is no plugin `tow`: neither tow.ts nor tow/index.ts in own; did you mean `two`?',
   ])
-  expect(pluginFolders({ plugins: '/mine', providers: '', catalog: '' })).toEqual(['/mine', shippedPlugins])
-  expect(pluginFolders({ plugins: shippedPlugins, providers: '', catalog: '' })).toEqual([shippedPlugins])
+  const shipped = shippedFolder('plugins')
+  const foldersOfPlugins = (...paths: string[]) =>
+    pluginFolders({ plugins: paths.map((path) => ({ path, isShipped: false })), providers: [], catalog: [] })
+  expect(foldersOfPlugins('/mine', '/ours')).toEqual(['/mine', '/ours', shipped])
+  expect(foldersOfPlugins(shipped, '/mine')).toEqual([shipped, '/mine'])
 })

@@ -14,7 +14,7 @@ async function load(text: string, env: { [name: string]: string } = {}) {
 }
 
 test('everything has a default; paths are relative to the file', async () => {
-  const { folder, config } = await load('')
+  const { folder, config } = await load('# no folders\n')
   expect(config).toEqual({
     path: join(folder, 'config.yaml'),
     server: {
@@ -31,11 +31,15 @@ test('everything has a default; paths are relative to the file', async () => {
     answers: { bytes: 32 * 1024 * 1024, eventBytes: 8 * 1024 * 1024, values: 250_000 },
     manage: { port: null, limits: defaultCreationLimits },
     store: { url: `sqlite:${join(folder, 'data/router.sqlite')}` },
-    folders: {
-      providers: join(folder, 'providers'),
-      catalog: join(folder, 'catalog'),
-      plugins: join(folder, 'plugins'),
-    },
+    folders: Object.fromEntries(
+      ['providers', 'catalog', 'plugins'].map((kind) => [
+        kind,
+        [
+          { path: join(folder, kind), isShipped: false },
+          { path: resolve(import.meta.dirname, '../..', kind), isShipped: true },
+        ],
+      ]),
+    ),
     media: {
       schemes: ['https'],
       maxBytes: 20 * 1024 * 1024,
@@ -108,7 +112,7 @@ providers:
   expect(config).toMatchObject({
     server: { host: '1', port: 8080, body: { bytes: 1536, values: 9, unknownFields: 0 }, cors: ['https://a.example'] },
     store: { url: 'sqlite::memory:' },
-    folders: { providers: join(folder, 'p') },
+    folders: { providers: [{ path: join(folder, 'p'), isShipped: false }] },
     providers: { acme: { secret: '${ACME_KEY}', base_url: 'http://${ACME_HOST}' }, other: {} },
   })
 })

@@ -97,7 +97,7 @@ test('folders that appear later are seen', async () => {
 test('settings are reloaded, their folders are watched, and those that need a restart are reported', async () => {
   const { folder, watch, onSwap } = await watching(usual)
   writeIn(folder, 'config.yaml', 'server: { port: 1 }\nfolders: { providers: other }\n')
-  await until(() => watch.current().config.folders.providers === join(folder, 'other'))
+  await until(() => watch.current().config.folders.providers[0]?.path === join(folder, 'other'))
   expect(onSwap.mock.lastCall?.[1]).toEqual(['server.port has changed: restart the router to use it'])
   writeIn(folder, 'other/dialects/plain.yaml', plainDialect)
   writeIn(folder, 'other/beta.yaml', beta)

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, matchesGlob, relative } from 'node:path'
 import { type CatalogFile, readList } from '../../src/catalog/read-list.ts'
 import {
@@ -14,9 +14,11 @@ import {
   table,
   UsageError,
 } from '../../src/cli/command.ts'
+import { locateConfig } from '../../src/cli/read-config.ts'
 import type { Json } from '../../src/core/json.ts'
 import { readYaml } from '../../src/manifest/read/read-yaml.ts'
-import { findConfig, loadConfig } from '../../src/snapshot/config.ts'
+import { loadConfig } from '../../src/snapshot/config.ts'
+import { pathsOf } from '../../src/snapshot/folders.ts'
 import { openHttpClient } from '../../src/upstream/http/http-client.ts'
 import { type Comparison, compareList, type Difference, type ListedCatalog } from './compare-list.ts'
 import { editCatalog } from './edit-list.ts'
@@ -67,13 +69,16 @@ export function run(args: string[], out: Out): Promise<number> {
     const parsed = parseArguments(rest, { options })
     const from = parsed.text('from')
     if (from === undefined) throw new UsageError('name the list with --from: a file or an https URL')
-    const { config, problems } = await loadConfig(findConfig(parsed.text('config'), process.env), process.env)
+    const { config, problems } = await loadConfig(locateConfig(parsed.text('config')), process.env)
     for (const problem of problems) out.stderr(problemLine(problem))
     if (!config) return 1
     const list = await fetchList(from)
-    const files = catalogFiles(config.folders.catalog, list.name)
+    // Shipped files are not changed: an update of the program would replace them.
+    const folders = config.folders.catalog.filter(({ isShipped }) => action === showDifferences || !isShipped)
+    const paths = pathsOf(folders)
+    const files = catalogFiles(paths, list.name)
     const catalogs = files.filter(({ provider }) => isChosen(parsed.texts('provider'), provider))
-    if (catalogs.length === 0) throw new CommandError(`There is no such provider in ${config.folders.catalog}.`)
+    if (catalogs.length === 0) throw new CommandError(`There is no such provider in ${paths.join(' or ')}.`)
     return action({ comparison: chosen(compareList(catalogs, list, Date.now()), parsed), catalogs, list, parsed }, out)
   })
 }
@@ -81,16 +86,22 @@ export function run(args: string[], out: Out): Promise<number> {
 type CatalogFileOf = ListedCatalog & { path: string; text: string }
 type Compared = { comparison: Comparison; catalogs: readonly CatalogFileOf[]; list: PublicList; parsed: Args }
 
-function catalogFiles(folder: string, list: PublicListName): CatalogFileOf[] {
-  const names = readdirSync(folder).filter((name) => name.endsWith('.yaml'))
-  return names.map((name) => {
-    const path = join(folder, name)
+function catalogFiles(folders: readonly string[], list: PublicListName): CatalogFileOf[] {
+  // Of several files of a name the first folder's is used.
+  const paths = new Map(folders.toReversed().flatMap((folder) => yamlFilesIn(folder)))
+  return [...paths.values()].map((path) => {
     const text = readFileSync(path, 'utf8')
     const file = readYaml(text)?.value as (CatalogFile & { listed_as?: Record<string, string | string[]> }) | undefined
     if (!file) throw new CommandError(`${relativePath(path)} cannot be read: \`inference-router check\` says why.`)
     const { models } = readList(file)
     return { path, text, provider: file.provider, models, names: [file.listed_as?.[list] ?? file.provider].flat() }
   })
+}
+
+function yamlFilesIn(folder: string): (readonly [name: string, path: string])[] {
+  if (!existsSync(folder)) return []
+  const names = readdirSync(folder).filter((name) => name.endsWith('.yaml'))
+  return names.map((name) => [name, join(folder, name)] as const)
 }
 
 async function fetchList(from: string): Promise<PublicList> {

@@ -68,7 +68,8 @@ function unknownManifest(own: string, slug: string, manifests: Names<Source>): s
   return manifests.has(slug) ? undefined : noManifest(slug, manifests.keys())
 }
 
-function noManifest(slug: string, known: Iterable<string>): string {
+/** Returns the message about a provider that has no manifest. */
+export function noManifest(slug: string, known: Iterable<string>): string {
   return `there is no provider \`${slug}\`${didYouMean(slug, known)}`
 }
 

@@ -1,5 +1,5 @@
-import { hash, randomUUID } from 'node:crypto'
-import { lstatSync, readdirSync, readFileSync, statSync, utimesSync } from 'node:fs'
+import { createHash, hash, randomUUID } from 'node:crypto'
+import { lstatSync, readdirSync, readFileSync, utimesSync } from 'node:fs'
 import { lstat, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -104,17 +104,20 @@ async function openFolder(folder: string): Promise<void> {
 /** The code that reads and checks files: what another state of it found out does not count. */
 const codeFolders = ['api', 'catalog', 'core', 'manifest', 'mapping', 'snapshot', '../schemas']
 
-/** Returns a digest of the code. Sizes and times distinguish its states at a fraction of the cost of reading it all. */
+/** Returns a digest of the code: of its contents, because builds may have files of equal sizes and times. */
 function codeDigest(): string {
   const source = join(import.meta.dirname, '../..')
   const files = codeFolders.flatMap((folder) =>
-    readdirSync(join(source, folder), { recursive: true, encoding: 'utf8' }).map((name) => join(source, folder, name)),
+    readdirSync(join(source, folder), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map(({ parentPath, name }) => join(parentPath, name)),
   )
-  const states = files.map((file) => {
-    const { size, mtimeMs } = statSync(file)
-    return `${relative(source, file)} ${size} ${mtimeMs}`
-  })
-  return digest([process.version, readFileSync(join(source, '../package.json'), 'utf8'), ...states])
+  const code = createHash('sha256')
+  for (const file of ['../package.json', ...files.map((path) => relative(source, path)).sort()]) {
+    const bytes = readFileSync(join(source, file))
+    code.update(`${file} ${bytes.length} `).update(bytes)
+  }
+  return digest([process.version, code.digest('hex')])
 }
 
 /** Returns a digest of parts together with their lengths: no two lists of parts are one text. */

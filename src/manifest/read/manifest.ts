@@ -6,6 +6,7 @@ import { durationMs } from '../../core/time.ts'
 import { hasErrors, type Problem } from '../check/problem.ts'
 import { checkSchema } from '../check/schema.ts'
 import type { Provider, Timeouts } from '../provider.ts'
+import { accountProblems } from './account.ts'
 import { authProblems } from './auth.ts'
 import { exportsOf, foundation, modelsOfProblems, seenOf } from './base-layers.ts'
 import { filesOf, type Layer, readLayer } from './layer.ts'
@@ -45,7 +46,7 @@ export function loadManifest(source: Source, around: Surroundings): { loaded?: L
     ...authProblems(source, file.auth, around.extensions?.schemes),
   )
   const below = foundation(source, file, around)
-  problems.push(...below.problems, ...modelsOfProblems(source, file, around))
+  problems.push(...below.problems, ...modelsOfProblems(source, file, around), ...accountProblems(source, file, around))
   if (below.problems.length > 0) return { problems }
   const layers = [...below.layers, layer]
   const { modelIds, problems: wrongForms } = readModelIds(source, file.model_ids)

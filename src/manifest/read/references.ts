@@ -35,11 +35,15 @@ export type TimeoutsFile = {
   total?: string
 }
 
+/** An address that follows the one of another provider: its base URL, with a path behind it. */
+export type DerivedAddress = { of: string; path?: string }
+
 /** A manifest after its schema has accepted it. */
-export type ManifestFile = Omit<ProviderSettings, 'enabled' | 'secret'> & {
+export type ManifestFile = Omit<ProviderSettings, 'enabled' | 'secret' | 'base_url'> & {
   slug: string
   name: string
-  base_url: string
+  base_url: string | DerivedAddress
+  account_of?: string
   auth: AuthFile
   dialect?: string
   signer?: string
@@ -80,6 +84,23 @@ export type Surroundings = {
   extensions?: Extensions
 }
 
+/** Returns the members of a manifest that name other providers. Its schema may not have accepted it. */
+export function relatedOf(manifest: Source | undefined): Partial<Pick<ManifestFile, 'account_of' | 'base_url'>> {
+  return (manifest?.value ?? {}) as Partial<ManifestFile>
+}
+
+/** Returns an address with the path of one that follows it. */
+export function addressBehind(address: string, { path = '' }: DerivedAddress): string {
+  return `${address.replace(/\/+$/, '')}${path}`
+}
+
+/** Returns the text of a base URL; undefined where it follows an address that is not known. */
+function addressText(written: ManifestFile['base_url'], manifests: Names<Source> | undefined): string | undefined {
+  if (typeof written === 'string') return written
+  const { base_url: followed } = relatedOf(manifests?.get(written.of))
+  return typeof followed === 'string' ? addressBehind(followed, written) : undefined
+}
+
 /** Result of resolving a manifest's references. */
 export type Resolution = { values: Pick<Provider, 'baseUrl' | 'auth' | 'headers' | 'missing'>; problems: Problem[] }
 
@@ -109,7 +130,9 @@ export function resolveReferences(
   }
 
   const wrongBase = (text: string) => wrongAddress('base_url', text)
-  const baseUrl = read(over.base_url ?? file.base_url, ['base_url'], over.base_url !== undefined, wrongBase)
+  // An address that is not known has already been reported.
+  const address = over.base_url ?? addressText(file.base_url, around.manifests)
+  const baseUrl = address === undefined ? '' : read(address, ['base_url'], over.base_url !== undefined, wrongBase)
   const replaced = over.secret === undefined ? undefined : secretMember(file.auth)
   if (over.secret !== undefined && replaced === undefined) {
     problems.push(

@@ -13,6 +13,8 @@ import { type Exclusion, exclusionByApi, exclusionByList, exclusionForEu, exclus
 /** The providers, models and managed policies of one snapshot, against which names are resolved. */
 export type Directory = {
   providers: ReadonlyMap<string, Provider>
+  /** Switched-off providers, and why. */
+  off?: ReadonlyMap<string, string | undefined>
   identify(provider: string, model: string): KnownModel | undefined
   managed: ReadonlyMap<string, Policy>
   /** The files without which a provider cannot be used, with the places of their errors, by slug. */
@@ -158,12 +160,12 @@ function unavailableTarget(
 
 function targetOf(
   id: string,
-  { providers, identify, refuseRetired }: Directory,
+  { providers, off, identify, refuseRetired }: Directory,
   { request, apis }: { request: NeutralRequest | undefined; apis: readonly string[] | undefined },
 ): Target | Exclusion {
   const { provider: slug = '', model = '' } = splitModel(id) ?? {}
   const serving = providers.get(slug)
-  if (!serving) return exclusion(`The provider '${slug}' of the model '${id}' does not exist.`)
+  if (!serving) return exclusion(off?.get(slug) ?? `The provider '${slug}' of the model '${id}' does not exist.`)
   const known = identify(slug, model)
   const asked = request && { request, entry: known?.entry }
   const provider = servedBy(serving, known?.is ?? model, asked)
