@@ -34,8 +34,11 @@ export function directoryOf(snapshot: Snapshot): ModelDirectory & Listable {
 export function unavailablePlaces({
   unavailable,
   config,
-}: Pick<Snapshot, 'unavailable' | 'config'>): ReadonlyMap<string, string> {
-  return new Map([...unavailable.providers].map(([slug, problem]) => [slug, placeOf(problem, config.path)]))
+  off,
+}: Pick<Snapshot, 'unavailable' | 'config' | 'off'>): ReadonlyMap<string, string> {
+  const isOff = (slug: string) => off.has(slug) || config.providers[slug]?.enabled === false
+  const wanted = [...unavailable.providers].filter(([slug]) => !isOff(slug))
+  return new Map(wanted.map(([slug, problem]) => [slug, placeOf(problem, config.path)]))
 }
 
 /** Geolocations that rules may name before any model has them. */

@@ -50,7 +50,7 @@ type Row = {
   any_model?: boolean
 }
 
-function rowsOf({ providers, off: switchedOff, unavailable, catalog }: Snapshot): Row[] {
+function rowsOf({ config, providers, off: switchedOff, unavailable, catalog }: Snapshot): Row[] {
   const served = Map.groupBy(servedModels({ catalog, providers }), (model) => model.provider)
   const loaded = [...providers.values()].map((provider): Row => {
     const { slug, name, baseUrl, missing, dialect = null, unknownModels } = provider
@@ -67,8 +67,10 @@ function rowsOf({ providers, off: switchedOff, unavailable, catalog }: Snapshot)
     }
   })
   const off = [...switchedOff.keys()].map((slug): Row => ({ slug, state: 'off', missing: [], models: 0 }))
-  const broken = [...unavailable.providers].map(([slug, problem]): Row => {
-    return { slug, state: 'unavailable', problem: problemLine(problem).trimEnd(), missing: [], models: 0 }
+  const broken = [...unavailable.providers].flatMap(([slug, problem]): Row[] => {
+    if (switchedOff.has(slug)) return []
+    if (config.providers[slug]?.enabled === false) return [{ slug, state: 'off', missing: [], models: 0 }]
+    return [{ slug, state: 'unavailable', problem: problemLine(problem).trimEnd(), missing: [], models: 0 }]
   })
   return [...loaded, ...off, ...broken].sort((one, other) => (one.slug < other.slug ? -1 : 1))
 }

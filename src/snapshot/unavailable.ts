@@ -3,7 +3,7 @@ import type { LoadedPlugin } from '../plugin/loaded.ts'
 
 /** Names that files of a snapshot would give a meaning, had they no errors: calls to them are refused with the place of the error. */
 export type Unavailable = {
-  /** The error because of which a provider is not in use, by slug. */
+  /** The error because of which a provider is not in use, by slug; also of those that are switched off. */
   providers: ReadonlyMap<string, Problem>
   /** The error because of which a plugin is not in use, and what that means for calls, by name. */
   plugins: ReadonlyMap<string, { problem: Problem; onError: LoadedPlugin['onError'] }>

@@ -113,15 +113,14 @@ class Selection {
         models.map((slug) => catalog.get(slug)).find(Boolean)
       if (reason && !unavailable.has(nameOf(source))) unavailable.set(nameOf(source), reason)
     }
-    const known = new Set([...unavailable.keys(), ...provider.keys()])
-    for (const slug of unavailable.keys()) if (this.#isOff(slug, this.files)) unavailable.delete(slug)
-    return { names: { dialects: new Set(dialect.keys()), providers: known }, unavailable }
+    return { names: { dialects: new Set(dialect.keys()), providers: new Set(unavailable.keys()) }, unavailable }
   }
 
   /** Returns the problems of all files that were held back, each with its consequence. */
   problems(unavailable: ReadonlyMap<string, Problem>): FileProblem[] {
     const ofFiles = this.#held.flatMap(({ kind, problems, effect }) => {
-      const slugs = [...unavailable].flatMap(([slug, reason]) => (problems.includes(reason) ? [slug] : []))
+      const reasons = [...unavailable].filter(([slug]) => !this.#isOff(slug, this.files))
+      const slugs = reasons.flatMap(([slug, reason]) => (problems.includes(reason) ? [slug] : []))
       const consequence = effect ?? (slugs.length > 0 ? `unavailable: ${slugs.sort().join(', ')}` : unused)
       return problems.map((problem): FileProblem => ({ ...problem, kind, effect: consequence }))
     })

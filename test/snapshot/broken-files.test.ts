@@ -6,7 +6,7 @@ import type { RouterError } from '../../src/core/errors.ts'
 import { formatProblem } from '../../src/manifest/check/problem.ts'
 import type { KnownSources } from '../../src/manifest/read/folder.ts'
 import { resolve } from '../../src/routing/names/resolve.ts'
-import { type After, buildSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts'
+import { type After, buildSnapshot, chosenFiles, type Snapshot } from '../../src/snapshot/snapshot.ts'
 import { acme, folderOf, plainDialect, writeIn } from '../manifest/files.ts'
 
 const beta = acme.replaceAll('acme', 'beta')
@@ -181,6 +181,7 @@ describe('at the start', () => {
       (path) => writeFileSync(path, Array.from({ length: 2_000 }, (_, level) => `${' '.repeat(level)}a:`).join('\n')),
     ],
     ['a bomb of aliases', (path) => writeFileSync(path, bomb)],
+    ['a link to nothing', (path) => symlinkSync('nowhere', path)],
     ['a list', (path) => writeFileSync(path, '- 1\n- 2\n')],
     ['a text', (path) => writeFileSync(path, 'just words\n')],
     ['a prototype', (path) => writeFileSync(path, '__proto__: { slug: x }\nconstructor: 1\n')],
@@ -211,6 +212,21 @@ describe('at the start', () => {
     const { snapshot, problems } = await build()
     expect(problems).toMatchObject([{ kind: 'provider', effect: 'unavailable: acme' }])
     expect(called(snapshot, 'acme/m')).toMatch(/503 .*providers\/acme\.yml/)
+  })
+
+  test('another thread has the same, also where a left-out provider is switched off', async () => {
+    const { folder, build } = world({
+      ...usual,
+      'config.yaml': 'providers: { off: { enabled: false }, acme: { timeouts: { total: 1m } } }\n',
+      'providers/off.yml': acme.replaceAll('acme', 'off'),
+      'providers/acme.yaml': typo(acme),
+    })
+    const { snapshot } = await build()
+    expect(called(snapshot, 'off/m')).toContain('404')
+    const config = join(folder, 'config.yaml')
+    const elsewhere = await buildSnapshot(config, {}, { known: shipped, ...chosenFiles(snapshot) })
+    expect(elsewhere.problems).toEqual([])
+    expect(called(elsewhere.snapshot as Snapshot, 'acme/m')).toContain('503')
   })
 
   test('a broken config.yaml, and a folder that cannot be read, refuse the start', async () => {

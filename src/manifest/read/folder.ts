@@ -27,11 +27,15 @@ export async function readFolder(
   if (problem) return { sources: knownIn(folder, earlier), problems: [problem] }
   const problems = names.filter((name) => name.endsWith('.yml')).map((name) => wrongEnding(join(folder, name)))
   const files = names.filter((name) => name.endsWith('.yaml')).map((name) => join(folder, name))
-  const sources = await Promise.all(files.map((file) => readSourceFile(file, earlier)))
-  return { sources: sources.filter((source) => source !== undefined), problems }
+  const sources = await Promise.all(
+    files.map(async (file) => (await readSourceFile(file, earlier)) ?? unusableSource(file, gone)),
+  )
+  return { sources, problems }
 }
 
-/** Reads one file; undefined for a file that does not exist, or was deleted since its folder was listed. Never rejects. */
+const gone = 'cannot be read: it was removed meanwhile, or it is a link to a file that does not exist'
+
+/** Reads one file; undefined for a file that does not exist. Never rejects. */
 export async function readSourceFile(file: string, earlier?: Earlier): Promise<Source | undefined> {
   try {
     const text = earlier?.texts?.get(file) ?? (await readText(file))
