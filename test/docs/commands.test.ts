@@ -51,7 +51,7 @@ const working = process.cwd()
 
 afterAll(() => process.chdir(working))
 
-const commands = [...new Set(pages.flatMap(commandsIn))].sort()
+const commands = [...new Set(pages.flatMap(commandsIn))]
 
 test('the documentation writes every command as it works in a checkout', () => {
   expect(commands.length).toBeGreaterThan(20)
@@ -65,7 +65,7 @@ test('the documentation writes every command as it works in a checkout', () => {
 test('every command of the documentation works', { timeout: 120_000 }, async () => {
   const folder = folderOf({
     'config.yaml':
-      'folders: { providers: [./providers, shipped] }\nplugins: [{ name: polite }, { name: guard-prompt }]\n',
+      'folders: { providers: [./providers, shipped], catalog: [./catalog, shipped] }\nproviders: { demo: {} }\nplugins: [{ name: polite }, { name: guard-prompt }]\n',
     'providers/dialects/plain.yaml': plainDialect,
     'providers/acme.yaml': acme,
     'plugins/polite.ts': plugin,
@@ -75,10 +75,14 @@ test('every command of the documentation works', { timeout: 120_000 }, async () 
   process.chdir(folder)
   const { run: org } = await import('../../src/cli/org.ts')
   expect(await ran(org, 'create', 'default')).toMatchObject({ code: 0 })
+  const { run: keys } = await import('../../src/cli/key.ts')
+  const { id: key } = JSON.parse((await ran(keys, 'create', 'of-the-reader', '--json')).stdout)
   for (const command of commands) {
     const [name = '', ...args] = command.split(/\s+/)
     const { run } = (await import(fileOf(name))) as { run: Command }
-    const inProgram = args.map((word) => (word.startsWith('examples/') ? join(root, word) : word))
+    const inProgram = args
+      .map((word) => word.replace(/^'(.*)'$/, '$1'))
+      .map((word) => (word.startsWith('examples/') ? join(root, word) : word === '<id>' ? key : word))
     const { code, stderr } = await ran(run, ...inProgram)
     if (finding.has(`${name} ${args[0]}`)) expect([command, code, stderr]).not.toEqual([command, 2, stderr])
     else expect([command, code, code === 0 ? '' : stderr]).toEqual([command, 0, ''])
