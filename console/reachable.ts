@@ -3,7 +3,7 @@ import { effect, signal } from '@preact/signals'
 /** False from the first request that finds no router until one is answered. */
 export const isReachable = signal(true)
 
-/** How many times the router has come back: what was loaded before may be out of date. */
+/** Count of the router's returns: what was loaded before one may be out of date. */
 export const returns = signal(0)
 
 const probeMs = 5_000

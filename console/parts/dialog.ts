@@ -35,7 +35,7 @@ export function Dialog({
   `
 }
 
-/** What somebody who opens a dialog does first; without a field, its own button. */
+/** The element that has the focus when a dialog opens: its first field, or else its own button. */
 const firstField =
   ':is(input, select, textarea):not([type="hidden"], [type="checkbox"]), .buttons .primary, .buttons button'
 

@@ -28,6 +28,8 @@ export type Key = Pick<
 export type Access = {
   /** Returns the key of a secret that may call models. Throws RouterError: missing_key, invalid_key, forbidden. */
   authenticate(secret: string | undefined): Key
+  /** Returns the key of this id that may call models. Throws RouterError: invalid_key, forbidden. */
+  authenticateById(id: string): Key
   /** Returns the key of a secret, whatever its permissions. Throws RouterError: missing_key, invalid_key. */
   identify(secret: string | undefined): Key
   /** Returns the current state of an authenticated key. Throws RouterError: invalid_key, forbidden. */
@@ -84,6 +86,11 @@ export function openAccess(store: Pick<Store, 'keys'>, { now = Date.now, rereadM
   return {
     identify,
     authenticate: (secret) => allowed(identify(secret)),
+    authenticateById(id) {
+      const found = store.keys.find(id)
+      if (!found) throw new RouterError('invalid_key', 'The key of this caller does not exist.')
+      return allowed(keyOf(found.hash.toString('hex')))
+    },
     revalidate: (key) => allowed(keyOf(digests.get(key) ?? '')),
   }
 }

@@ -101,6 +101,7 @@ export function openCallServer(parts: CallServerParts, started: AsyncDisposableS
     ofPlugins,
     tokenizer: started.adopt(openTokenizer(), (open) => open.close()),
     authenticate: access.authenticate,
+    authenticateById: access.authenticateById,
     revalidate: access.revalidate,
     httpClient: started.adopt(openHttpClient(), (open) => open.close()),
     signatures: parts.signatures,

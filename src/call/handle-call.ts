@@ -17,6 +17,7 @@ import { providerMessages } from './admission/provider-message.ts'
 import { freeSettlement, Settlement } from './admission/settlement.ts'
 import { attemptClients, attemptOf } from './attempt/attempt.ts'
 import type { AttemptResult, CallKind, GoOn, ReadingServices, Serving } from './call-kind.ts'
+import { authenticate, revalidated } from './open/authenticate.ts'
 import { callerOf, readAfterAdmission } from './open/read-after-admission.ts'
 import { requireKnownFields } from './open/request-bounds.ts'
 import { recordedFor } from './open/tags.ts'
@@ -58,7 +59,8 @@ async function openAndAnswer<Read extends ReadCall, Answer extends object>(
   services: Services,
   explanation?: Explanation,
 ): Promise<CallResponse> {
-  const authenticated = services.authenticate(call.secret)
+  const authenticating = authenticate(call, services)
+  const authenticated = authenticating instanceof Promise ? await authenticating : authenticating
   if (call.uploads) await requireMoneyForUpload(authenticated, kind, services)
   const onField = refuseModelEarly(call, { authenticated, kind, services, explanation })
   const body = await readAfterAdmission(authenticated, call, { gate: services.gate, onField })
@@ -80,7 +82,7 @@ async function openAndAnswer<Read extends ReadCall, Answer extends object>(
 
 /** Checks again, after a wait, what may have changed meanwhile: the key, and that the call can be written to the ledger. */
 function recheck(authenticated: Key, { isFree }: CallKind, services: Services): Key {
-  const key = services.revalidate(authenticated)
+  const key = revalidated(authenticated, services)
   // Before a stored response is looked up: it may still be in the write queue.
   if (!isFree) requireLedger(services.admission)
   return key

@@ -104,6 +104,7 @@ export type CallResponse = {
 /** The services a call depends on. */
 export type Services = {
   authenticate(secret: string | undefined): Key
+  authenticateById?(id: string): Key
   revalidate(key: Key): Key
   rulesOf(organization: string): OrganizationRules
   directory: Directory
@@ -178,10 +179,7 @@ export type AccountResources = {
 
 /** Conversations that continue by the id of a response, on any model. */
 export type Conversations = {
-  /**
-   * Reads a body, with the turns before it. Throws RouterError 400 when the body cannot be read, or the response that it
-   * continues is not there.
-   */
+  /** Reads a body, with the turns before it. Throws RouterError 400 for a body that cannot be read or continues an unknown response. */
   open(clientApi: ClientApi, organization: string, body: unknown): MaybePromise<Turn>
 }
 
@@ -277,10 +275,7 @@ export type Admission = Pick<Reservation, 'charge' | 'maxNano'> & {
   recorded(): void
   /** Returns the output limit that the request to this target must have instead of the client's own; undefined where that stays. */
   lengthAt(target: Target): number | undefined
-  /**
-   * Reserves what a call to this target can cost with this body, where that is more than is reserved. Throws RouterError
-   * `budget_exhausted`.
-   */
+  /** Reserves what this body can cost at this target, where that is more than is reserved. Throws RouterError `budget_exhausted`. */
   cover(target: Target, body: JsonObject): void | Promise<void>
   /** Admits the call to a further target, and reserves what it can cost there. Throws RouterError `budget_exhausted`. */
   add?(target: Target): void | Promise<void>
@@ -369,10 +364,7 @@ export type AttemptContext = {
   onSent(): void
   /** Reports the client's names of the fields that the request leaves out. */
   report(dropped: readonly string[]): void
-  /**
-   * To be called with each body before it is sent: refuses losses where the call is strict, and reserves what the body can cost.
-   * Returns the body as plugins have edited it. Throws RouterError.
-   */
+  /** To be called with each body before it is sent: reserves what it can cost, and returns it as plugins have edited it. Throws RouterError. */
   beforeSend(body: JsonObject): MaybePromise<JsonObject>
   /** Returns the HTTP client with the headers of plugins and of the trace. */
   client(): MaybePromise<HttpClient>

@@ -15,7 +15,11 @@ const router = fileURLToPath(new URL('../..', import.meta.url))
 export function pluginCompilerOptions() {
   const path = (file: string) => fileURLToPath(new URL(`../plugin/${file}`, import.meta.url))
   return {
-    module: 'nodenext',
+    // The router runs every file of a plugin as a module, whatever package it is in.
+    module: 'esnext',
+    moduleResolution: 'bundler',
+    moduleDetection: 'force',
+    verbatimModuleSyntax: true,
     target: 'esnext',
     strict: true,
     noEmit: true,

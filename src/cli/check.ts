@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
-import { basename, dirname, join, resolve } from 'node:path'
+import { basename, dirname, join, resolve, sep } from 'node:path'
 import { doubtsIn, gapsIn } from '../catalog/findings.ts'
 import { type CatalogFile, readEntries } from '../catalog/read-list.ts'
 import { isObject } from '../core/json.ts'
@@ -17,8 +17,9 @@ import { unsupportedByEndpoint } from '../manifest/run/inferred-support.ts'
 import { closeAll, type PluginInstance } from '../plugin/instances.ts'
 import { type Config, loadConfig } from '../snapshot/config.ts'
 import { ejectedProblems } from '../snapshot/ejected.ts'
-import { ownFolder, shippedFolder } from '../snapshot/folders.ts'
+import { shippedFolder } from '../snapshot/folders.ts'
 import { type Files, loadCatalog, readFiles } from '../snapshot/load-files.ts'
+import { pluginFolders } from '../snapshot/load-plugins.ts'
 import { proveFiles } from '../snapshot/snapshot.ts'
 import { openHttpClient } from '../upstream/http/http-client.ts'
 import { type CheckedTypes, checkTypes } from './check-types.ts'
@@ -160,10 +161,17 @@ async function checkPluginTypes(
   plugins: readonly Pick<PluginInstance, 'entry'>[],
   { folders }: Config,
 ): Promise<CheckedTypes> {
-  const folder = ownFolder(folders.plugins)
-  if (folder === undefined || folder === shippedFolder('plugins')) return { problems: [] }
-  const own = plugins.map(({ entry }) => entry).filter((entry) => dirname(entry).startsWith(folder))
-  return await checkTypes(own, folder)
+  const own = pluginFolders(folders).filter((folder) => folder !== shippedFolder('plugins'))
+  const checked = await Promise.all(
+    own.map((folder) =>
+      checkTypes(
+        plugins.flatMap(({ entry }) => (entry.startsWith(folder + sep) ? entry : [])),
+        folder,
+      ),
+    ),
+  )
+  const unchecked = checked.find((one) => one.unchecked !== undefined)?.unchecked
+  return { problems: checked.flatMap(({ problems }) => problems), ...(unchecked !== undefined && { unchecked }) }
 }
 
 async function checkConfig(path: string, env: Environment): Promise<Checked> {

@@ -132,8 +132,7 @@ export default definePlugin<Options>({
   setup({ word }, { log }) {
     log.debug({ word }, '${name} is set up')
     return {
-      request(request) {
-        if (!('chat' in request)) return undefined
+      chat(request) {
         const texts = request.chat.messages.flatMap(({ parts }) => parts).map((part) => ('text' in part ? part.text : ''))
         if (texts.some((text) => text?.includes(word))) throw new Refusal(403, \`We do not speak of \${word}s.\`)
         return undefined

@@ -96,14 +96,27 @@ function complete(kind: CheckedKind, texts: readonly (string | undefined)[]): Ad
 /** Returns all strings in a value but those that are names, or media and sealed text in base64. */
 function stringsIn(value: Json | undefined, found: string[] = []): string[] {
   if (typeof value === 'string') found.push(value)
-  else if (Array.isArray(value)) for (const item of value) stringsIn(item, found)
-  else if (isObject(value)) {
-    for (const [name, member] of Object.entries(value)) if (!unread.has(name)) stringsIn(member, found)
+  else if (Array.isArray(value)) {
+    // Vectors are long, and are no texts.
+    if (typeof value[0] !== 'number') for (const item of value) stringsIn(item, found)
+  } else if (isObject(value)) {
+    for (const [name, member] of Object.entries(value)) if (!isNoText(name, member)) stringsIn(member, found)
   }
   return found
 }
 
-const unread: ReadonlySet<string> = new Set([
+function isNoText(name: string, value: Json | undefined): boolean {
+  if (typeof value !== 'string') return false
+  if (value.length <= maxName) return names.has(name)
+  return binaries.has(name) && looksBinary.test(value.slice(0, maxName))
+}
+
+const names: ReadonlySet<string> = new Set([
   ...['id', 'object', 'type', 'model', 'status', 'finish_reason', 'language', 'system_fingerprint'],
+])
+const binaries: ReadonlySet<string> = new Set([
   ...['b64_json', 'audio', 'data', 'signature', 'encrypted_content', 'encrypted_index'],
 ])
+const looksBinary = /^[\w+/=-]*$/
+/** Characters. */
+const maxName = 100

@@ -66,7 +66,7 @@ export class CallPlugins {
   #isRecorded = false
   /** Number of answers that plugins have rejected for another one. */
   #retries = 0
-  /** Plugins that see the answer: if a plugin answers, those before it. */
+  /** Plugins that see the answer: if a plugin answers, those before it and those that guard. */
   #outside: readonly RunningPlugin[]
 
   constructor(plugins: readonly LoadedPlugin[], facts: CallFacts, services: PluginServices) {
@@ -124,7 +124,7 @@ export class CallPlugins {
       },
       take: ({ request, reply, headers }, plugin) => {
         if (reply) {
-          this.#outside = this.#plugins.slice(0, this.#plugins.indexOf(plugin))
+          this.#outside = this.#seeingAnswerOf(plugin)
           answer = { plugin: plugin.name, reply, headers }
           return true
         }
@@ -135,6 +135,12 @@ export class CallPlugins {
     }
     const asking = this.#each(this.#plugins, this.#requestHooks, turns)
     return andThen(asking, () => ({ request: turns.given, ...(answer && { answer }) }))
+  }
+
+  /** Returns the plugins that see the answer of one of them: those before it, and those that guard what clients get, wherever they are. */
+  #seeingAnswerOf(plugin: RunningPlugin): readonly RunningPlugin[] {
+    const place = this.#plugins.indexOf(plugin)
+    return this.#plugins.filter((one, at) => at < place || (at > place && (one.guards || one.hooks.check)))
   }
 
   /**

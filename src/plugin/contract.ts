@@ -42,6 +42,14 @@ export function definePlugin<Options>(plugin: Plugin<Options>): Plugin<Options> 
  * before `record` may refuse the call, whatever `on_error` says: it throws or returns a `Refusal`.
  */
 export type Hooks = OperationHooks & {
+  /**
+   * Called before the key of a call is looked up: returns who calls, or nothing, so that the next plugin and then the keys decide. It gets
+   * whatever a client sent as its key, unless that has the form of this router's own keys.
+   */
+  authenticate?(
+    credentials: Credentials,
+    call: Pick<PluginCall, 'id' | 'headers' | 'signal'>,
+  ): MaybePromise<Caller | Refusal | undefined>
   /** Called before a call of any operation is routed: changes it, refuses it or answers it. */
   request?(request: PluginRequest, call: PluginCall): MaybePromise<RequestResult | Refusal | undefined>
   /**
@@ -165,6 +173,32 @@ export type SendResult = { headers?: Readonly<Record<string, string>>; body?: Js
 
 /** The result of a `reply` hook: the answer, and `headers` (names that begin with `x-`) for the response. */
 export type ReplyResult = PluginReply & { headers?: Readonly<Record<string, string>> }
+
+/** The secret that a client sent as its key. */
+export type Credentials = { readonly secret: string | undefined }
+
+/**
+ * The caller of a call: an existing key by its id, or an account without a key. The latter has an organization, and a group of it, that
+ * exist, whose limits hold; its own `limits` and the `models` that it may call are in addition to theirs. What it spends is that of the key
+ * `<plugin>:<id>`.
+ */
+export type Caller =
+  | { key: string }
+  | {
+      organization: string
+      group?: string
+      /** The id of the caller within the plugin: letters, digits and `._@-`, at most 100. */
+      id: string
+      name?: string
+      labels?: Readonly<Record<string, string>>
+      limits?: {
+        monthly_usd?: number
+        requests_per_minute?: number
+        tokens_per_minute?: number
+        concurrent_calls?: number
+      }
+      models?: readonly string[]
+    }
 
 /** The call that a hook is called for. */
 export type PluginCall = {

@@ -2,6 +2,7 @@ import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import { isFinish } from '../core/reply.ts'
 import type { Message, NeutralRequest } from '../core/request.ts'
 import type {
+  Caller,
   PluginCall,
   PluginReply,
   PluginRequest,
@@ -277,6 +278,37 @@ const isValue = /^[\t\x20-\x7e]*$/
 /** Headers that authenticate, that decide where a request goes and how it is written, or that belong to its connection. */
 const refused =
   /^(?:.*authorization|.*api-key|.*-token|.*-secret|cookie2?|host|content-.*|accept(?:-encoding)?|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|x-amz-.*)$/
+
+/** Checks the result of an `authenticate` hook. Throws `WrongResult`. */
+export function callerResult(result: unknown): Caller {
+  if (isObject(result) && 'key' in result) return requireMembers(result, 'the caller', { key: 'text!' })
+  const caller = requireMembers<Exclude<Caller, { key: string }>>(result, 'the caller', callerMembers)
+  const { id, labels = {}, limits = {}, models = [] } = caller
+  if (!/^[\w.@-]{1,100}$/.test(id))
+    throw new WrongResult('the id of the caller is not 1 to 100 letters, digits and ._@-')
+  requireMembers(limits, 'the limits of the caller', limitMembers)
+  const numbers = Object.values(limits)
+  if (numbers.some((limit) => !(limit > 0))) throw new WrongResult('a limit of the caller is not above 0')
+  const texts = [...Object.values(labels), ...models]
+  if (texts.some((text) => typeof text !== 'string')) throw new WrongResult('labels and models of a caller are texts')
+  return caller
+}
+
+const callerMembers: Members = {
+  organization: 'text!',
+  group: 'text',
+  id: 'text!',
+  name: 'text',
+  labels: 'object',
+  limits: 'object',
+  models: 'list',
+}
+const limitMembers: Members = {
+  monthly_usd: 'number',
+  requests_per_minute: 'number',
+  tokens_per_minute: 'number',
+  concurrent_calls: 'number',
+}
 
 /**
  * Checks the result of a `targets` hook: targets that it was given, or that `find` returns, by their ids, each once. Throws `WrongResult`.

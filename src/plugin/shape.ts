@@ -11,7 +11,17 @@ export type ShapeProblem = { message: string; at: RegExp }
 
 /** The hooks that a plugin may return. */
 const operationHooks = ['chat', ...(Object.keys(operations) as Operation[])] as const
-export const hookNames = ['request', ...operationHooks, 'targets', 'send', 'event', 'reply', 'check', 'record'] as const
+export const hookNames = [
+  'authenticate',
+  'request',
+  ...operationHooks,
+  'targets',
+  'send',
+  'event',
+  'reply',
+  'check',
+  'record',
+] as const
 const otherMembers = ['hold', 'functions', 'auth']
 const pluginMembers = ['description', 'options', 'renamedOptions', 'timeoutMs', 'onError', 'guards', 'setup']
 const topOfFile = /^/

@@ -169,8 +169,13 @@ function informedBy(catchUp: () => void) {
 }
 
 function informedAccess(access: Access, informed: ReturnType<typeof informedBy>): Access {
-  const { authenticate, identify, revalidate } = access
-  return { authenticate: informed(authenticate), identify: informed(identify), revalidate: informed(revalidate) }
+  const { authenticate, authenticateById, identify, revalidate } = access
+  return {
+    authenticate: informed(authenticate),
+    authenticateById: informed(authenticateById),
+    identify: informed(identify),
+    revalidate: informed(revalidate),
+  }
 }
 
 /** The snapshot of this line, which is replaced together with those of the others. */

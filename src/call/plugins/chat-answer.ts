@@ -98,7 +98,7 @@ class ChatAnswer {
     } catch (thrown) {
       const error = asRouterError(thrown)
       isRefused = error.pluginRefusal !== undefined && !start.hasBegun
-      start.requireEvent(error)
+      if (isRefused) throw error
       await this.#end({ outcome: 'partial', status: error.status, error: error.code }).catch(() => {})
       yield stream.fail(error)
     } finally {

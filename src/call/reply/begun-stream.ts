@@ -14,9 +14,9 @@ export class StreamStart {
     return piece
   }
 
-  /** Throws a refusal of which the client can get the status. */
+  /** Throws an error by which a plugin ends the call, where the client can get its status. */
   requireEvent(error: RouterError): void {
-    if (error.pluginRefusal && !this.hasBegun) throw error
+    if (!this.hasBegun && (error.pluginRefusal || error.code === 'plugin_failed')) throw error
   }
 }
 

@@ -55,7 +55,7 @@ export function eventStream(
   const start = new StreamStart(!hooks)
   if (!hooks) return writtenEvents(batches, { events, answered, start })
   const seen = seenEvents(hooks, request.operation)
-  const due = withDueBatches(batches, () => seen.dueMs)
+  const due = withDueBatches(batches, seen.dueMs)
   return begunStream(writtenEvents(due, { events, answered, start, seen }), start, call.afterMs)
 }
 
@@ -163,7 +163,7 @@ class EventWriter {
 
   /** Returns the events that plugins have kept back for long enough. */
   due(): MaybePromise<string> {
-    if (this.#seen?.dueMs !== 0) return ''
+    if (this.#seen?.dueMs() !== 0) return ''
     return andThen(this.#seen.due(), (events) => this.#text(events))
   }
 

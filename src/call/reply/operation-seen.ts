@@ -11,8 +11,8 @@ export type SeenEvents = {
   due(): MaybePromise<JsonObject[]>
   /** Returns the events that were held back of an answer that arrived whole. */
   end(): MaybePromise<JsonObject[]>
-  /** Milliseconds until some have to be sent; undefined where none are kept back. */
-  readonly dueMs: number | undefined
+  /** Returns the milliseconds until some have to be sent; undefined where none are kept back. */
+  dueMs(): number | undefined
 }
 
 export function seenEvents(hooks: EventHooks, operation: Operation): SeenEvents {
@@ -21,9 +21,7 @@ export function seenEvents(hooks: EventHooks, operation: Operation): SeenEvents 
     take: (json) => andThen(hooks.take([[{ operation, json }]]), jsonOfAll),
     due: () => andThen(hooks.take([]), jsonOfAll),
     end: () => andThen(hooks.end(), jsonOf),
-    get dueMs() {
-      return hooks.dueMs
-    },
+    dueMs: () => hooks.dueMs,
   }
 }
 

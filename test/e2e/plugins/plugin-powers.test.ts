@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import { answerJson } from '../../helpers/provider.ts'
+import { eventually } from '../../helpers/time.ts'
 import { newKey } from '../money/budget-world.ts'
 import { type PluginWorld, pluginWorld, says } from './plugin-world.ts'
 
@@ -208,5 +209,110 @@ describe('a reply hook that wants another answer', () => {
     const response = await world.router.call('/v1/responses', body)
     expect(response.status).toBe(200)
     expect(world.providers.one.received).toHaveLength(1)
+  })
+})
+
+describe('an authenticate hook', () => {
+  const accounts = (store: PluginWorld['store']) => {
+    const organization = store.organizations.list()[0]?.id ?? ''
+    const group = store.groups.create({ organization, name: 'lab', monthlyLimitNano: 10n ** 9n }).id
+    return { organization, group }
+  }
+  const tokens = `return { authenticate({ secret }) {
+    note(secret)
+    if (secret?.startsWith('token ')) return undefined
+    if (secret === 'refused') return new Refusal(401, 'Sign in again.', { code: 'token_expired' })
+    return secret?.startsWith('{') ? JSON.parse(secret) : undefined
+  }, request(_, { key, group, names, labels }) { note({ key, group, names, labels }) } }`
+  const as = (caller: object | string) => ({
+    authorization: `Bearer ${typeof caller === 'string' ? caller : JSON.stringify(caller)}`,
+  })
+
+  test('returns an existing key, whose limits and rights hold', async () => {
+    const world = await worldOf({ tokens })
+    const { id } = newKey(world.store, { accessList: ['one/m1'], labels: { team: 'a' } })
+    const { status } = await world.ask({}, as({ key: id }))
+    expect([status, (await world.ask({ model: 'two/m1' }, as({ key: id }))).status]).toEqual([200, 403])
+    expect(world.notes[1]).toMatchObject({ key: id, names: { key: 'spender' }, labels: { team: 'a' } })
+    expect(world.rows().at(-1)).toMatchObject({ key: id })
+    world.store.keys.revoke(id)
+    await eventually(async () => expect((await world.ask({}, as({ key: id }))).status).toBe(403))
+  })
+
+  test('returns an organization and a group: their limits hold, and those of the caller', async () => {
+    const world = await worldOf({ tokens })
+    const { organization, group } = accounts(world.store)
+    const caller = { organization, group, id: 'anna', name: 'Anna', limits: { requests_per_minute: 100 } }
+    // Another process has created the group.
+    await eventually(async () => expect((await world.ask({ max_tokens: 1 }, as(caller))).status).toBe(200))
+    expect(world.rows().at(-1)).toMatchObject({ key: 'tokens:anna', group: caller.group, cost: { nanoUsd: 10_000 } })
+    expect(world.notes.at(-1)).toMatchObject({
+      group: caller.group,
+      names: { key: 'Anna', group: 'lab' },
+    })
+    // All that the group may spend is spent, whoever asks.
+    world.store.groups.setLimit(group, 10_000n)
+    await eventually(async () => {
+      const refused = await world.ask({ max_tokens: 1 }, as({ organization, group, id: 'bert' }))
+      expect([refused.status, JSON.parse(refused.text).error?.code]).toEqual([402, 'budget_exhausted'])
+    })
+    const own = { organization, id: 'carl', limits: { requests_per_minute: 1 } }
+    expect([(await world.ask({}, as(own))).status, (await world.ask({}, as(own))).status]).toEqual([200, 429])
+    const poor = { organization, id: 'dora', limits: { monthly_usd: 0.000_001 } }
+    expect((await world.ask({}, as(poor))).status).toBe(402)
+    const narrow = { organization, id: 'emil', models: ['two/m1'] }
+    expect([
+      (await world.ask({}, as(narrow))).status,
+      (await world.ask({ model: 'two/m1' }, as(narrow))).status,
+    ]).toEqual([403, 200])
+  })
+
+  test.each([
+    ['an unknown key', { key: 'nobody' }],
+    ['an unknown organization', { organization: 'nobody', id: 'anna' }],
+    ['no account', { id: 'anna' }],
+    ['an id that is none', { organization: 'x', id: 'a b' }],
+    ['a limit below 0', { organization: 'x', id: 'anna', limits: { monthly_usd: -1 } }],
+  ])('that names %s lets nobody in', async (_, caller) => {
+    const world = await worldOf({ tokens })
+    expect((await world.ask({}, as(caller))).status).toBe(403)
+    expect(world.providers.one.received).toEqual([])
+  })
+
+  test('cannot name a group of another organization', async () => {
+    const world = await worldOf({ tokens })
+    const { group } = accounts(world.store)
+    const other = world.store.organizations.create('other').id
+    expect((await world.ask({}, as({ organization: other, group, id: 'anna' }))).status).toBe(403)
+  })
+
+  test('of a plugin for one organization authenticates callers of no other', async () => {
+    const world = await worldOf({ tokens }, { said: { tokens: { organizations: ['another'] } } })
+    expect((await world.ask({}, as({ ...accounts(world.store), id: 'anna' }))).status).toBe(403)
+  })
+
+  test('refuses, leaves the rest to the keys, and never gets the secrets of keys', async () => {
+    const world = await worldOf({ tokens })
+    const refused = await world.ask({}, as('refused'))
+    expect([refused.status, JSON.parse(refused.text).error]).toMatchObject([
+      401,
+      { code: 'token_expired', message: 'Sign in again.' },
+    ])
+    expect((await world.ask({}, as('unknown'))).status).toBe(403)
+    const { secret } = newKey(world.store)
+    world.notes.length = 0
+    expect((await world.ask({}, as(secret))).status).toBe(200)
+    expect(JSON.stringify(world.notes)).not.toContain(secret)
+  })
+
+  test('that fails lets nobody in, whatever `on_error` says', async () => {
+    const fails = 'return { authenticate() { throw new Error("broken") } }'
+    for (const [on_error, status] of [
+      ['open', 403],
+      ['closed', 500],
+    ] as const) {
+      const world = await worldOf({ fails }, { said: { fails: { on_error } } })
+      expect((await world.ask({}, as('unknown'))).status).toBe(status)
+    }
   })
 })

@@ -340,9 +340,13 @@ describe('targets', () => {
   })
 })
 
-test('the answer of a plugin is refused by those before it', async () => {
+test.each([
+  ['before', ['guard', 'answers']],
+  ['after', ['answers', 'guard']],
+])('the answer of a plugin is refused by those that check it, %s it in the list', async (_, order) => {
   const answers = `return { request: () => ({ reply: { operation: 'chat', chat: { id: '', created: 0, parts: [{ type: 'text', text: 'Hi you.' }], finish: 'stop', usage: {} } } }) }`
-  const world = await worldOf({ guard: `return { check() { throw ${refusal} } }`, answers })
+  const settings = { plugins: order.map((name) => ({ name })) }
+  const world = await worldOf({ guard: `return { check() { throw ${refusal} } }`, answers }, { settings })
   for (const stream of [false, true]) {
     const { status, text } = await world.ask({ stream })
     expect([status, JSON.parse(text).error.code]).toEqual([451, 'legal_hold'])
