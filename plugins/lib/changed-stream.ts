@@ -116,7 +116,8 @@ export class ChangedStream {
 
   /** Takes a part that is repeated whole: it contains the text that was held back as well. */
   #takeWhole(event: ChatEvent, whole: Part): ChatEvent[] {
-    this.#held = this.#held.filter(({ kind, at }) => kind !== whole.type || at !== event.at)
+    const isPart = (at: ChatEvent['at']) => at === event.at || (event.also !== undefined && at === event.also)
+    this.#held = this.#held.filter(({ kind, at }) => kind !== whole.type || !isPart(at))
     return [...this.#leave(whole.type, event.at), { ...event, whole: changedPart(whole, this.#changes) }]
   }
 

@@ -197,11 +197,13 @@ function requireChatEvent(given: unknown): void {
     const members = nestedMembers[name]
     if (members && event[name] !== undefined) requireMembers(event[name], `the event's ${name}`, members)
   }
-  const { whole, finish, at } = event
+  const { whole, finish, at, also } = event
   if (whole !== undefined) requirePart(whole, "the event's whole")
   if (finish !== undefined && !isFinish(finish as string)) throw new WrongResult(`the event's finish is '${finish}'`)
-  const isKey = at === undefined || typeof at === 'string' || typeof at === 'number'
-  if (!isKey) throw new WrongResult("the event's at is neither a string nor a number")
+  for (const [name, key] of Object.entries({ at, also })) {
+    const isKey = key === undefined || typeof key === 'string' || typeof key === 'number'
+    if (!isKey) throw new WrongResult(`the event's ${name} is neither a string nor a number`)
+  }
 }
 
 function withoutNulls(value: unknown): unknown {
@@ -214,6 +216,7 @@ const eventMembers: Members = {
   model: 'text',
   created: 'number',
   at: 'any',
+  also: 'any',
   text: 'text',
   signature: 'text',
   refusal: 'text',

@@ -105,6 +105,18 @@ describe('rules that mask', () => {
     expect(JSON.stringify(reply)).not.toContain('ann@')
   })
 
+  test('send a text once that its provider repeats whole, by whichever key', async () => {
+    const whole = { type: 'text', text: answer } as const
+    for (const repeated of [
+      { at: 'a', whole },
+      { at: 'b', also: 'a', whole },
+    ]) {
+      const { reply } = await answered(options, { events: [{ at: 'a', text: answer }, repeated, { finish: 'stop' }] })
+      expect(reply).toMatchObject({ chat: { parts: [{ type: 'text', text: masked }] } })
+      expect(reply && 'chat' in reply ? reply.chat.parts : []).toHaveLength(1)
+    }
+  })
+
   test('take events of providers that have members without a value', async () => {
     const last = { finish: 'stop', stop_sequence: null, logprobs: [{ token: 'a' }] } as never
     const { text } = await answered(options, { events: [{ text: answer }, last] })
