@@ -72,7 +72,7 @@ export type Job = {
 }
 
 /**
- * Where files are sent before a request: as the bytes of a body, or as the part of a form that `field` names, beside `fields`. `reference`
+ * Uploads of files before a request: each as the bytes of a body, or as the part of a form that `field` names, beside `fields`. `reference`
  * reads from the answer what stands for the file in the request.
  */
 export type Upload = {

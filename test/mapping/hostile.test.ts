@@ -104,7 +104,8 @@ test.each(inherited)('the inherited name %s is just missing', (name) => {
     expect(readMapping(text).run({ a: [1, 'x'] })).toBeUndefined()
     expect(readMapping(text).run({ a: 'x' })).toBeUndefined()
   }
-  expect(readMapping(`$${name}`).run({})).toBeUndefined()
+  // The library has a function of that name.
+  if (name !== 'length') expect(readMapping(`$${name}`).run({})).toBeUndefined()
 })
 
 test.each(inherited)('the name %s is an own member like any other where it is given', (name) => {
