@@ -40,7 +40,13 @@ export async function startRouter(
   const { serverFlags = [], serverVariables = {} } = await serverOptions(process.env.BENCH_SAME_FLAGS ? here : project)
   const begun = performance.now()
   const child = fork(entryOf(project), ['serve', '--config', join(folder, 'config.yaml')], {
-    env: { ...process.env, ...serverVariables, INFERENCE_ROUTER_ADMIN_KEY: firstKey, LOG_LEVEL: 'info' },
+    env: {
+      ...process.env,
+      ...serverVariables,
+      INFERENCE_ROUTER_ADMIN_KEY: firstKey,
+      LOG_LEVEL: 'info',
+      LOG_FORMAT: 'json',
+    },
     execArgv: [
       ...serverFlags,
       ...(process.env.BENCH_FLAGS ?? '').split(' ').filter(Boolean),

@@ -1,3 +1,4 @@
+import { isReachable } from './reachable.ts'
 import { key, signOut } from './session.ts'
 
 /** An answer that is an error, as the API reports it. `param` names the field that is wrong. */
@@ -14,6 +15,13 @@ export class ApiError extends Error {
   }
 }
 
+/** The router does not answer: it is stopped, or the network is gone. */
+export class UnreachableError extends Error {
+  constructor() {
+    super('The router does not answer.')
+  }
+}
+
 export type RequestOptions = {
   method?: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** Body of the request, sent as JSON. */
@@ -27,12 +35,15 @@ export type RequestOptions = {
 /** Parameters of a path; empty and undefined ones are left out. */
 export type Query = { readonly [name: string]: string | number | readonly string[] | undefined }
 
-/** Sends a request and returns the answer, whatever its status. `path` begins behind the address of the router: `v1/manage/org`. */
+/**
+ * Sends a request and returns the answer, whatever its status. `path` begins behind the address of the router: `v1/manage/org`.
+ * Throws UnreachableError.
+ */
 export async function ask(
   path: string,
   { method = 'GET', body, query = {}, headers = {}, signal, as }: RequestOptions = {},
 ): Promise<Response> {
-  return await fetch(`${root}${path}${queryText(query)}`, {
+  return await fetchOrFail(`${root}${path}${queryText(query)}`, {
     method,
     headers: {
       authorization: `Bearer ${as ?? key.value}`,
@@ -45,7 +56,19 @@ export async function ask(
   })
 }
 
-/** Sends a request and returns the JSON of a successful answer; undefined where it has none. Throws ApiError. */
+async function fetchOrFail(url: string, init: RequestInit): Promise<Response> {
+  try {
+    const response = await fetch(url, init)
+    isReachable.value = true
+    return response
+  } catch (thrown) {
+    if (init.signal?.aborted) throw thrown
+    isReachable.value = false
+    throw new UnreachableError()
+  }
+}
+
+/** Sends a request and returns the JSON of a successful answer; undefined where it has none. Throws ApiError, UnreachableError. */
 export async function api<Answer>(path: string, asked: RequestOptions = {}): Promise<Answer> {
   const response = await ask(path, asked)
   if (!response.ok) throw await errorIn(response, asked.as === undefined)

@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { api, type Query } from './api.ts'
 import type { CallEntry, RefusedEntry } from './entries.ts'
+import { returns } from './reachable.ts'
 
 /** A call in the list: settled, or refused before a provider was asked. */
 export type ListedEntry = CallEntry | RefusedEntry
@@ -73,7 +74,7 @@ export function useCalls(filters: Query, question: string): CallList {
     void load(undefined, aborted)
     keepRefreshing(() => refresh(aborted), aborted.signal)
     return () => aborted.abort()
-  }, [question])
+  }, [question, returns.value])
   const more = next.value === undefined ? undefined : () => void (isLoading.value || load(next.value, round.current))
   const oldest = next.value === undefined ? '' : (calls.value.at(-1)?.at ?? '')
   const shown = inOrder([...refused.value.filter(({ at }) => at >= oldest), ...calls.value])

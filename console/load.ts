@@ -1,10 +1,14 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
+import { returns } from './reachable.ts'
 
 /** State of data that is being loaded. `data` stays while it is loaded anew. */
 export type Loaded<Data> = { data: Data | undefined; error: Error | undefined; isLoading: boolean; reload(): void }
 
-/** Loads when the page is shown, and again when one of `dependsOn` changes; a request that is no longer needed is aborted. */
+/**
+ * Loads when the page is shown, and again when one of `dependsOn` changes or the router comes back; a request that is no longer needed is
+ * aborted.
+ */
 export function useLoad<Data>(
   load: (signal: AbortSignal) => Promise<Data>,
   dependsOn: readonly unknown[] = [],
@@ -30,6 +34,6 @@ export function useLoad<Data>(
       },
     )
     return () => aborted.abort()
-  }, [round.value, ...dependsOn])
+  }, [round.value, returns.value, ...dependsOn])
   return { data: data.value, error: error.value, isLoading: isLoading.value, reload: () => void round.value++ }
 }

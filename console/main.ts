@@ -6,6 +6,7 @@ import { SignIn } from './pages/sign-in.ts'
 import { Failure, Spinner } from './parts/page.ts'
 import { Toasts } from './parts/toast.ts'
 import { type PageProps, type Place, place, placeIn } from './place.ts'
+import { isReachable, returns, watchRouter } from './reachable.ts'
 import { type Route, routes } from './routes.ts'
 import { isSignedIn, key, keyInAddress, organization, self, signOut } from './session.ts'
 import { signIn } from './sign-in.ts'
@@ -21,10 +22,16 @@ function App() {
     <a class="skip" href="#content" onClick=${toContent}>Skip to the content</a>
     <${Sidebar} current=${route?.path} />
     <main id="content" tabindex="-1">
+      <${Unreachable} />
       ${route ? html`<${Shown} key=${route.path} route=${route} />` : html`<${Failure} error=${new Error('There is no such page.')} />`}
     </main>
     <${Toasts} />
   `
+}
+
+/** Shown as long as the router does not answer: all that is on the page is from before. */
+function Unreachable() {
+  return html`<div role="status">${!isReachable.value && html`<p class="failure">The router does not answer. What you see may be out of date; the page goes on as soon as the router is back.</p>`}</div>`
 }
 
 function routeOf({ path: asked }: Place): Route | undefined {
@@ -68,26 +75,39 @@ let isFirst = true
 /** A page, loaded when it is first shown. */
 function Shown({ route }: { route: Route }) {
   const page = useSignal<FunctionComponent<PageProps> | undefined>(undefined)
-  const error = useSignal<Error | undefined>(undefined)
+  const hasFailed = useSignal(false)
   useEffect(() => {
     document.title = `${route.title} · inference-router`
     route.load().then(
       ({ default: found }) => {
         page.value = found
       },
-      (thrown) => {
-        error.value = thrown
+      () => {
+        hasFailed.value = true
+        isReachable.value = false
       },
     )
   }, [route])
+  useEffect(() => {
+    // A browser does not ask again for a file that did not arrive.
+    if (hasFailed.value && !page.value) location.reload()
+  }, [returns.value])
   useEffect(() => {
     // Screen readers announce the new page and continue in it.
     if (!isFirst) document.getElementById('content')?.focus()
     isFirst = false
   }, [route])
   const { rest, query } = place.value
-  if (error.value) return html`<${Failure} error=${error.value} />`
+  if (hasFailed.value && !page.value) return html`<${NotLoaded} />`
   return page.value ? html`<${page.value} rest=${rest} query=${query} />` : html`<${Spinner} />`
+}
+
+/** A page whose files did not arrive. Browsers remember that of a file until the whole console is loaded anew. */
+function NotLoaded() {
+  return html`
+    <p class="failure" role="alert">This page could not be loaded.</p>
+    <p><button type="button" onClick=${() => location.reload()}>Load the console again</button></p>
+  `
 }
 
 async function start() {
@@ -111,5 +131,6 @@ async function start() {
 addEventListener('hashchange', () => {
   if (location.hash.startsWith('#key=')) void start()
 })
+watchRouter()
 render(html`<${App} />`, document.getElementById('app') as HTMLElement)
 void start()

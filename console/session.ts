@@ -2,7 +2,7 @@ import { computed, signal } from '@preact/signals'
 import { decoded } from './format.ts'
 
 export type Level = 'none' | 'read' | 'write'
-export type Permissions = { completions: Level; manage: Level; operate: Level }
+export type Permissions = { completions: Level; manage: Level; operate: Level; instance?: 'read' }
 export type Self = { key_id: string; permissions: Permissions }
 
 /** Name under which the key is kept while the tab is open, never longer. */

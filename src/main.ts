@@ -1,5 +1,5 @@
-import { printable } from './cli/printable.ts'
 import { version } from './cli/version.ts'
+import { printable } from './core/printable.ts'
 import { keepCode } from './runtime/cache-folder.js'
 import { resolveSources } from './runtime/resolve-sources.ts'
 import { restartAsServer } from './runtime/restart.ts'
@@ -21,11 +21,18 @@ const commands: Record<string, { about: string; load: () => Promise<Command> }> 
     about: 'validates configuration, manifests, catalog, plugins; runs their examples',
     load: () => import('./cli/check.ts'),
   },
+  doctor: { about: 'checks what a router needs, and says what to fix', load: () => import('./cli/doctor/doctor.ts') },
   eject: { about: 'copies a shipped file to a folder of yours', load: () => import('./cli/eject.ts') },
   org: { about: 'organizations: create, list, credit, store', load: () => import('./cli/org.ts') },
-  key: { about: 'keys: create, list, revoke', load: () => import('./cli/key.ts') },
+  key: { about: 'keys: create, list, edit, rotate, revoke', load: () => import('./cli/key.ts') },
+  group: { about: 'groups: keys that share a monthly limit', load: () => import('./cli/group.ts') },
+  alias: { about: 'aliases: names for a model or a policy', load: () => import('./cli/alias.ts') },
+  policy: {
+    about: 'policies: names for several models, and how they are asked',
+    load: () => import('./cli/policy.ts'),
+  },
   ledger: {
-    about: 'settled calls: recount by prices, compare with bills',
+    about: 'settled calls: show one, recount by prices, compare with bills',
     load: () => import('./cli/ledger/ledger.ts'),
   },
   models: {
@@ -38,6 +45,7 @@ const commands: Record<string, { about: string; load: () => Promise<Command> }> 
     load: () => import('../tools/discover/discover.ts'),
   },
   providers: { about: 'lists the loaded providers', load: () => import('./cli/providers.ts') },
+  provider: { about: 'provider new: writes a manifest to begin with', load: () => import('./cli/provider.ts') },
   plugin: { about: 'plugins: create one, run their tests', load: () => import('./cli/plugin.ts') },
   try: { about: 'shows the input and the output of a mapping side by side', load: () => import('./cli/try.ts') },
 }

@@ -159,6 +159,24 @@ test('no provider is named in the kernel: providers are data', () => {
   expect(found).toEqual([])
 })
 
+/**
+ * V8 keeps the accessors of an object literal in the old generation, and with them all that they can reach: those of a call keep the
+ * whole call there until that is collected. These files make such objects once, at their load or for each mapping or account.
+ */
+const accessorsOnce = [
+  'api/messages/known-members.ts',
+  'lending/purse.ts',
+  'manifest/read/chat-layer.ts',
+  'manifest/read/operation-layer.ts',
+  'mapping/compile/runtime/library-native.ts',
+  'mapping/mapping.ts',
+]
+
+test('no object literal that is made for each call has accessors', () => {
+  const found = sources.filter(({ text }) => /^ {4,}[gs]et \w+\(\w*\)[^{\n]* \{$/m.test(text))
+  expect(found.map(({ path }) => path).sort()).toEqual(accessorsOnce)
+})
+
 test('no folder of src/ has more than 26 files directly in it, and src/ only the entry points', () => {
   const byFolder = Map.groupBy(sources, ({ path }) => dirname(path))
   expect([...byFolder].filter(([, inside]) => inside.length > 26).map(([folder]) => folder)).toEqual([])

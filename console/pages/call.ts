@@ -17,6 +17,7 @@ type Row = {
   code?: string
   class?: string
   provider_code?: string
+  provider_message?: string
   status?: number
   duration_ms?: number
   cost: number
@@ -28,7 +29,7 @@ type Call = CallEntry & {
   rows?: Row[]
   dropped?: string[]
   reserved?: number
-  error?: { code: string; message?: string; provider_code?: string }
+  error?: { code: string; message?: string; provider_code?: string; provider_message?: string }
   damaged?: boolean
   explanation?: unknown
   trace_id?: string
@@ -66,7 +67,7 @@ function Details({ call }: { call: Call }) {
       ['Request ID', call.request_id && html`<${Id} id=${call.request_id} />`],
       ['Trace', call.trace_id && html`<${Id} id=${call.trace_id} />`],
     ]} />
-    ${error && html`<${Section} title="Error returned to the client"><p class="failure"><strong>${error.code}</strong>${error.provider_code && ` (provider code: ${error.provider_code})`}<br /><bdi dir="auto">${error.message ?? 'The message is not stored, because it may repeat what the provider wrote.'}</bdi></p><//>`}
+    ${error && html`<${Section} title="Error returned to the client"><p class="failure"><strong>${error.code}</strong>${error.provider_code && ` (provider code: ${error.provider_code})`}<br /><bdi dir="auto">${error.message ?? error.provider_message ?? 'The message is not stored: it may repeat the prompt, or is older than errors.keep.'}</bdi></p><//>`}
     ${dropped.length > 0 && html`<${Section} title="Dropped from the request"><p>The provider does not support: ${dropped.map((field, index) => html`${index > 0 && ', '}<code>${field}</code>`)}.</p><//>`}
     ${call.damaged && html`<p class="note">Part of the response could not be read and was skipped.</p>`}
     <${Section} title="Attempts">
@@ -77,7 +78,7 @@ function Details({ call }: { call: Call }) {
         {
           head: 'Outcome',
           cell: (row: Row) =>
-            html`<${Outcome} outcome=${row.outcome} code=${row.code} />${row.class && html` <${Badge}>${row.class}<//>`}${row.provider_code && html` <span class="quiet"><${Name} text=${row.provider_code} /></span>`}`,
+            html`<${Outcome} outcome=${row.outcome} code=${row.code} />${row.class && html` <${Badge}>${row.class}<//>`}${row.provider_code && html` <span class="quiet"><${Name} text=${row.provider_code} /></span>`}${row.provider_message && html`<br /><bdi dir="auto" class="quiet">${row.provider_message}</bdi>`}`,
         },
         { head: 'Duration', isNumber: true, cell: (row: Row) => duration(row.duration_ms) },
         { head: 'Cost', isNumber: true, cell: ({ cost }: Row) => html`<${Money} value=${cost} />` },

@@ -1,9 +1,11 @@
-import { useRef } from 'preact/hooks'
-import { ask, errorIn, type Query } from '../api.ts'
+import { api, ask, errorIn, type Query } from '../api.ts'
 import { type ListedEntry, useCalls } from '../call-list.ts'
 import type { CallEntry } from '../entries.ts'
 import { count, duration } from '../format.ts'
 import { html } from '../html.ts'
+import { namesById } from '../known-names.ts'
+import { callableNames } from '../lists.ts'
+import { useLoad } from '../load.ts'
 import { Button, Field, Select } from '../parts/form.ts'
 import { Failure, Page, Spinner } from '../parts/page.ts'
 import { Table } from '../parts/table.ts'
@@ -13,12 +15,12 @@ import { toast } from '../parts/toast.ts'
 import { changeQuery, type PageProps, to } from '../place.ts'
 import { CallDetail } from './call.ts'
 
-/** Filters of calls: names of the API's parameters. */
+/** Filters of calls: names of the API's parameters, whose values must be complete. */
 const texts = [
   ['model', 'Model', 'openai/gpt-5'],
   ['provider', 'Provider', 'openai'],
   ['asked', 'Requested', 'policy/fast'],
-  ['key', 'Key ID', ''],
+  ['key', 'Key', ''],
   ['code', 'Error code', 'rate_limited'],
   ['id', 'Request ID', ''],
   ['tag', 'Label or tag', 'label.team=web'],
@@ -46,22 +48,17 @@ export default function Calls({ rest, query }: PageProps) {
 function CallList({ query }: { query: URLSearchParams }) {
   const filters = filtersIn(query)
   const { calls, error, more, isLoading } = useCalls(filters, query.toString())
-  const typed = useRef<{ changes: Query; timer?: ReturnType<typeof setTimeout> }>({ changes: {} })
-  const later = (changes: Query) => {
-    clearTimeout(typed.current.timer)
-    const all = { ...typed.current.changes, ...changes }
-    const change = () => {
-      typed.current = { changes: {} }
-      changeQuery(all)
-    }
-    typed.current = { changes: all, timer: setTimeout(change, typingMs) }
-  }
+  const { data: suggested } = useLoad(suggestions)
+  const asked = query.get('key') ?? ''
+  const shown = (name: string) => (name === 'key' ? (suggested?.keys.get(asked) ?? asked) : (query.get(name) ?? ''))
+  const change = (name: string, value: string) =>
+    changeQuery({ [name]: name === 'key' ? (suggested?.idOf.get(value) ?? value) : value.trim() })
   return html`
     <${Page} title="Calls" actions=${html`<${Button} onClick=${() => void download(filters)}>Export as CSV<//>`}>
       <form class="filters" role="search" onSubmit=${(event: Event) => event.preventDefault()}>
         <${TimeRange} name="time" value=${query.get('time') ?? ''} options=${times} query=${query} />
         <${Select} name="outcome" label="Outcome" value=${query.get('outcome') ?? ''} options=${outcomes} onInput=${(value: string) => changeQuery({ outcome: value })} />
-        ${texts.map(([name, label, placeholder]) => html`<${Field} key=${name} name=${name} label=${label} placeholder=${placeholder} type="search" value=${query.get(name) ?? ''} onInput=${(value: string) => later({ [name]: value })} />`)}
+        ${texts.map(([name, label, placeholder]) => html`<${Field} key=${name} name=${name} label=${label} placeholder=${placeholder} type="search" value=${shown(name)} options=${suggested?.options[name]} onChange=${(value: string) => change(name, value)} />`)}
       </form>
       ${error && html`<${Failure} error=${error} />`}
       ${calls.length === 0 && isLoading ? html`<${Spinner} />` : html`<${CallTable} calls=${calls} onEnd=${more} />`}
@@ -69,7 +66,21 @@ function CallList({ query }: { query: URLSearchParams }) {
   `
 }
 
-const typingMs = 250
+/** Returns what can be filtered by. */
+async function suggestions(signal: AbortSignal) {
+  const [keys, asked, { providers }] = await Promise.all([
+    namesById(signal),
+    callableNames(signal),
+    api<{ providers: { slug: string; configured: boolean }[] }>('v1/manage/providers', { signal }),
+  ])
+  const options: Record<string, readonly string[]> = {
+    model: asked.filter((name) => name.includes('/')),
+    asked,
+    provider: providers.filter(({ configured }) => configured).map(({ slug }) => slug),
+    key: [...keys.values()],
+  }
+  return { keys, options, idOf: new Map([...keys].map(([id, name]) => [name, id])) }
+}
 
 export function CallTable({ calls, onEnd }: { calls: readonly ListedEntry[]; onEnd?: (() => void) | undefined }) {
   const ofSettled = (show: (call: CallEntry) => unknown) => (call: ListedEntry) => ('cost' in call ? show(call) : '')

@@ -1,11 +1,14 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect } from 'preact/hooks'
 import { api } from '../api.ts'
 import { html } from '../html.ts'
+import { namesById } from '../known-names.ts'
+import { useLoad } from '../load.ts'
 import { Failure, Page, Spinner } from '../parts/page.ts'
 import { Table } from '../parts/table.ts'
 import { Name, Time } from '../parts/text.ts'
 import { to } from '../place.ts'
+import { returns } from '../reachable.ts'
 
 type Entry = {
   id: string
@@ -30,14 +33,14 @@ export default function Changes() {
       const page = await api<EntriesPage>('v1/manage/audit', { query: { limit: 100, cursor } })
       entries.value = cursor === undefined ? page.entries : [...entries.value, ...page.entries]
       next.value = page.next_cursor
+      error.value = undefined
     } catch (thrown) {
       error.value = thrown as Error
     }
     isLoading.value = false
   }
-  const actors = [...new Set(entries.value.map(({ actor }) => actor))].filter(isKeyId)
-  const names = useKeyNames(actors)
-  useEffect(() => void load(), [])
+  const names = useLoad(namesById).data ?? new Map<string, string>()
+  useEffect(() => void load(), [returns.value])
   const more = next.value === undefined ? undefined : () => void (isLoading.value || load(next.value))
   return html`
     <${Page} title="Audit log">
@@ -51,44 +54,34 @@ export default function Changes() {
               {
                 head: 'Subject',
                 cell: ({ subject, after, before }: Entry) =>
-                  html`<${Name} text=${String(after?.name ?? before?.name ?? subject)} />`,
+                  html`<${Name} text=${String(after?.name ?? before?.name ?? names.get(subject) ?? subject)} />`,
               },
               {
                 head: 'By',
                 isMinor: true,
                 cell: ({ actor }: Entry) =>
-                  isKeyId(actor)
+                  isRecordId(actor)
                     ? html`<a href=${to(`keys/${actor}`)} title=${actor}><${Name} text=${names.get(actor) ?? `…${actor.slice(-12)}`} /></a>`
                     : html`<${Name} text=${actor} />`,
               },
-              { head: 'What was changed', cell: (entry: Entry) => html`<${Difference} ...${entry} />` },
+              { head: 'What was changed', cell: (entry: Entry) => html`<${Difference} ...${entry} names=${names} />` },
             ]} />`
       }
     <//>
   `
 }
 
-function isKeyId(actor: string): boolean {
+function isRecordId(actor: string): boolean {
   return /^[\da-f-]{36}$/.test(actor)
 }
 
-/** Returns the names of keys by their ids, as far as they are known; one that is deleted has none. */
-function useKeyNames(ids: readonly string[]): ReadonlyMap<string, string> {
-  const names = useSignal<ReadonlyMap<string, string>>(new Map())
-  const asked = useRef(new Set<string>())
-  const load = async (id: string) => {
-    asked.current.add(id)
-    const { name } = await api<{ name: string }>(`v1/manage/apikey/${id}`)
-    names.value = new Map(names.value).set(id, name)
-  }
-  useEffect(() => {
-    for (const id of ids) if (!asked.current.has(id)) load(id).catch(() => {})
-  }, [ids.join()])
-  return names.value
-}
-
 /** The members that differ, before and after. */
-function Difference({ before, after }: Pick<Entry, 'before' | 'after'>) {
+function Difference({
+  before,
+  after,
+  names: known,
+}: Pick<Entry, 'before' | 'after'> & { names: ReadonlyMap<string, string> }) {
+  const text = (value: unknown) => valueText(value, known)
   const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])]
   const changed = names.filter((name) => !toldElsewhere.includes(name) && text(before?.[name]) !== text(after?.[name]))
   if (changed.length === 0) return html`<span class="quiet">nothing</span>`
@@ -101,16 +94,17 @@ function Difference({ before, after }: Pick<Entry, 'before' | 'after'>) {
 /** Fields that are displayed in the other columns. */
 const toldElsewhere = ['id', 'created_at', 'created_by']
 
-/** Returns the text of a value; absent values are left out. */
-function text(value: unknown): string {
+/** Returns the text of a value, a key or a group by its name; absent values are left out. */
+function valueText(value: unknown, names: ReadonlyMap<string, string>): string {
+  const text = (one: unknown) => valueText(one, names)
   const isNothing = value === undefined || value === null || (typeof value === 'object' && isEmpty(value))
   if (isNothing) return ''
   if (Array.isArray(value)) return value.map(text).join(' · ')
-  return typeof value === 'object' ? members(value) : String(value)
+  return typeof value === 'object' ? members(value, text) : (names.get(String(value)) ?? String(value))
 }
 
 /** Lists members that have a value, as in `manage: read, operate: write`. */
-function members(of: object): string {
+function members(of: object, text: (value: unknown) => string): string {
   const said = Object.entries(of).filter(([, value]) => value !== null && value !== 'none')
   return said.map(([name, value]) => `${name}: ${text(value)}`).join(', ')
 }

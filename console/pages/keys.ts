@@ -6,12 +6,13 @@ import { numberOr, pairsOf } from '../lists.ts'
 import { useLoad } from '../load.ts'
 import { Dialog, Secret } from '../parts/dialog.ts'
 import { Button, Field, Form, Select, TextArea, type Values } from '../parts/form.ts'
+import { ModelsField, modelsIn } from '../parts/model-list.ts'
 import { Loading, Page } from '../parts/page.ts'
 import { Table } from '../parts/table.ts'
 import { Money, Name, Tags } from '../parts/text.ts'
 import { type PageProps, to } from '../place.ts'
 import { whyNot } from '../session.ts'
-import { KeyDetail } from './key.ts'
+import { KeyDetail, LimitFields, limitsIn, pluginsIn } from './key.ts'
 
 /** The keys of the organization; or one of them. */
 export default function Keys({ rest }: PageProps) {
@@ -64,6 +65,8 @@ function KeyList() {
   `
 }
 
+const unlimited = { requests_per_minute: null, tokens_per_minute: null, concurrent_calls: null }
+
 const levels = [
   ['', 'Default'],
   ['none', 'None'],
@@ -78,6 +81,7 @@ function NewKey({ onClose, onMade }: { onClose(): void; onMade(key: string): voi
       ['completions', 'manage', 'operate'].filter((area) => values.get(area)).map((area) => [area, values.get(area)]),
     )
     const labels = pairsOf(values.get('labels'))
+    const plugins = pluginsIn(values.get('plugins'), {})
     const body = {
       name: values.get('name'),
       monthly_limit: numberOr(values.get('monthly_limit'), 'The monthly limit', 0),
@@ -85,6 +89,9 @@ function NewKey({ onClose, onMade }: { onClose(): void; onMade(key: string): voi
       ...(Object.keys(labels).length > 0 && { labels }),
       ...(values.get('group_id') && { group_id: values.get('group_id') }),
       ...(values.get('expires_at') && { expires_at: new Date(values.get('expires_at')).toISOString() }),
+      models: modelsIn(values, 'models'),
+      limits: limitsIn(values),
+      ...(Object.keys(plugins).length > 0 && { plugins }),
     }
     const { api_key: key } = await api<{ api_key: string }>('v1/manage/apikey', { method: 'POST', body })
     onMade(key)
@@ -101,6 +108,12 @@ function NewKey({ onClose, onMade }: { onClose(): void; onMade(key: string): voi
         <${Select} name="group_id" label="Group" options=${[['', 'None'], ...(groups.data ?? []).map(({ id, name }) => [id, name.slice(0, 80)] as const)]} />
         <${TextArea} name="labels" label="Labels" rows=${2} hint="One name=value per line, for reports." />
         <${Field} name="expires_at" label="Expires" type="datetime-local" hint="Empty: never." />
+        <${ModelsField} name="models" models=${null} />
+        <${LimitFields} limits=${unlimited} />
+        ${
+          whyNot('operate') === undefined &&
+          html`<${TextArea} name="plugins" label="Plugins" rows=${2} hint="One name=on or name=off per line; other plugins follow the organization." />`
+        }
       <//>
     <//>
   `

@@ -15,7 +15,8 @@ import { whyNot } from '../session.ts'
 
 type Alias = { name: string; target: string }
 type Target = string | { target: string; weight?: number }
-type Policy = { id: string; description: string; targets: Target[] } & Partial<
+/** A policy; those of the configuration have no targets for keys that may not see them. */
+type Policy = { id: string; description: string; targets?: Target[] } & Partial<
   Record<(typeof rules)[number]['name'], string | number>
 >
 type Doing =
@@ -63,11 +64,13 @@ const rules = [
 /** Aliases, which stand for one model, and policies, which stand for several. */
 export default function Names() {
   const names = useLoad(async (signal) => {
-    const [aliases, policies] = await Promise.all([
+    const [aliases, policies, managed] = await Promise.all([
       all<Alias>('v1/manage/alias', 'aliases', signal),
       all<Policy>('v1/manage/policy', 'policies', signal),
+      api<{ policies: Policy[] }>('v1/manage/managed-policy', { signal }),
     ])
-    return { aliases, policies }
+    const own = new Set(policies.map(({ id }) => id))
+    return { aliases, policies, managed: managed.policies.filter(({ id }) => !own.has(id)) }
   })
   const doing = useSignal<Doing | undefined>(undefined)
   const why = whyNot('manage')
@@ -82,31 +85,18 @@ export default function Names() {
     html`<${Button} kind="small" whyNot=${reason} onClick=${begin(next)}>${text}<//>`
   return html`
     <${Page} title="Aliases & policies">
-      <${Loading} of=${names}>${({ aliases, policies }: NonNullable<typeof names.data>) => html`
+      <${Loading} of=${names}>${({ aliases, policies, managed }: NonNullable<typeof names.data>) => html`
         <${Section} title="Policies" actions=${html`<${Button} kind="primary" whyNot=${why} onClick=${begin({ what: 'policy' })}>Create policy<//>`}>
           <p class="quiet">A name for several models, with rules for which of them serves a call and what happens when it fails.</p>
-          <${Table} label="Policies" rows=${policies} keyOf=${({ id }: Policy) => id} columns=${[
-            {
-              head: 'Name',
-              cell: ({ id, description }: Policy) =>
-                html`<a href=${to('calls', { asked: id })} title="View calls"><${Name} text=${id} /></a>${description && html`<br /><span class="quiet"><${Name} text=${description} /></span>`}`,
-            },
-            { head: 'Targets', cell: ({ targets }: Policy) => html`<${ModelList} ids=${targets.map(targetText)} />` },
-            {
-              head: 'Rules',
-              isMinor: true,
-              cell: (policy: Policy) =>
-                rules
-                  .filter(({ name }) => policy[name] !== undefined)
-                  .map(({ name }) => html`<div key=${name}><span class="quiet">${name}:</span> ${policy[name]}</div>`),
-            },
-            {
-              head: '',
-              cell: (policy: Policy) =>
-                html`<span class="actions">${button('Dry run', { what: 'try', policy }, undefined)}${button('Change', { what: 'policy', policy })}${button('Delete', { what: 'delete', path: `policy/${encodeURIComponent(policy.id)}`, name: policy.id })}</span>`,
-            },
-          ]} />
+          <${PolicyTable} label="Policies" policies=${policies} actions=${(policy: Policy) => html`${button('Dry run', { what: 'try', policy }, undefined)}${button('Change', { what: 'policy', policy })}${button('Delete', { what: 'delete', path: `policy/${encodeURIComponent(policy.id)}`, name: policy.id })}`} />
         <//>
+        ${
+          managed.length > 0 &&
+          html`<${Section} title="Policies of the configuration">
+          <p class="quiet">They are part of the server's configuration and can be changed only there.</p>
+          <${PolicyTable} label="Policies of the configuration" policies=${managed} actions=${(policy: Policy) => button('Dry run', { what: 'try', policy }, undefined)} />
+        <//>`
+        }
         <${Section} title="Aliases" actions=${html`<${Button} kind="primary" whyNot=${why} onClick=${begin({ what: 'alias' })}>Create alias<//>`}>
           <p class="quiet">Another name for one model.</p>
           <${Table} label="Aliases" rows=${aliases} keyOf=${({ name }: Alias) => name} columns=${[
@@ -127,6 +117,38 @@ export default function Names() {
       `}<//>
     <//>
   `
+}
+
+function PolicyTable({
+  label,
+  policies,
+  actions,
+}: {
+  label: string
+  policies: readonly Policy[]
+  actions(policy: Policy): unknown
+}) {
+  return html`<${Table} label=${label} rows=${policies} keyOf=${({ id }: Policy) => id} columns=${[
+    {
+      head: 'Name',
+      cell: ({ id, description }: Policy) =>
+        html`<a href=${to('calls', { asked: id })} title="View calls"><${Name} text=${id} /></a>${description && html`<br /><span class="quiet"><${Name} text=${description} /></span>`}`,
+    },
+    {
+      head: 'Targets',
+      cell: ({ targets }: Policy) =>
+        targets ? html`<${ModelList} ids=${targets.map(targetText)} />` : html`<span class="quiet">–</span>`,
+    },
+    {
+      head: 'Rules',
+      isMinor: true,
+      cell: (policy: Policy) =>
+        rules
+          .filter(({ name }) => policy[name] !== undefined)
+          .map(({ name }) => html`<div key=${name}><span class="quiet">${name}:</span> ${policy[name]}</div>`),
+    },
+    { head: '', cell: (policy: Policy) => html`<span class="actions">${actions(policy)}</span>` },
+  ]} />`
 }
 
 function targetText(target: Target): string {

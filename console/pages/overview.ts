@@ -12,6 +12,7 @@ import { Table } from '../parts/table.ts'
 import { Money, Name } from '../parts/text.ts'
 import { chosenSpan, chosenTimes, TimeRange } from '../parts/time-range.ts'
 import { changeQuery, type PageProps, to } from '../place.ts'
+import { isReachable } from '../reachable.ts'
 
 /** The figures of a period, as the API gives them. */
 type Figures = {
@@ -124,13 +125,17 @@ function useLive(): { now: Live | undefined; rate: Live | undefined; version: nu
     const keepListening = async () => {
       while (!aborted.signal.aborted) {
         await listen().catch(() => {})
+        now.value = undefined
+        rate.value = undefined
         await new Promise((resolve) => setTimeout(resolve, againMs))
       }
     }
     void keepListening()
     return () => aborted.abort()
   }, [])
-  return { now: now.value, rate: rate.value, version: version.value, chartVersion: chartVersion.value }
+  // What was counted last is not what happens now.
+  const current = isReachable.value ? { now: now.value, rate: rate.value } : { now: undefined, rate: undefined }
+  return { ...current, version: version.value, chartVersion: chartVersion.value }
 }
 
 /** Sums are loaded anew no more often than this, and what many calls are looked at for. */
@@ -248,7 +253,7 @@ function OverTime({ range, query, by, version }: OverTimeProps) {
       by === 'key' ? all<KeyEntry>('v1/manage/apikey', 'keys', signal) : [],
     ])
     const names = new Map(keys.map(({ id, name }) => [id, name]))
-    return { ...seriesOf(found.usage, by, { start, end, resolution }), names }
+    return { ...seriesOf(found.usage, by, { start, end, resolution }, names), names }
   }, when)
   // It reads many calls, so the figures that are available immediately do not wait for it.
   const latency = useLoad((signal) => {
@@ -378,7 +383,12 @@ function spanChosen(query: URLSearchParams, now: number): Span {
 }
 
 /** Returns the lines of at most five groups and the rest of them; periods without calls are zero. */
-function seriesOf(usage: Record<string, Period>, by: string, { start, end, resolution }: Span) {
+function seriesOf(
+  usage: Record<string, Period>,
+  by: string,
+  { start, end, resolution }: Span,
+  names: ReadonlyMap<string, string>,
+) {
   const step = resolution === 'hour' ? hourMs : dayMs
   const starts: number[] = []
   for (let at = start.getTime(); at < end.getTime(); at += step) starts.push(at)
@@ -391,7 +401,10 @@ function seriesOf(usage: Record<string, Period>, by: string, { start, end, resol
   const shown = ranked.slice(0, 5).filter(({ spend }) => spend > 0)
   const spendAt = (at: number, value: string | null) =>
     found.get(at)?.grouped_data?.find(({ group_by_values: values }) => (values[by] ?? null) === value)?.spend ?? 0
-  const spend = shown.map(({ value }) => ({ label: value ?? '(none)', values: starts.map((at) => spendAt(at, value)) }))
+  const spend = shown.map(({ value }) => ({
+    label: value === null ? '(none)' : (names.get(value) ?? value),
+    values: starts.map((at) => spendAt(at, value)),
+  }))
   const rest = starts.map(
     (at) => (found.get(at)?.spend ?? 0) - shown.reduce((sum, { value }) => sum + spendAt(at, value), 0),
   )

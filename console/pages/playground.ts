@@ -78,7 +78,8 @@ export default function Playground({ query }: PageProps) {
       said.value = []
       error.value = undefined
     }}>New conversation</button>`}>
-      <div class="columns">
+      <div class="columns settings-first">
+        <${SettingsForm} settings=${settings.value} change=${change} otherKey=${otherKey} />
         <div>
           ${said.value.length === 0 && html`<p class="empty">No messages yet. Nothing is stored.</p>`}
           ${said.value.map((one, index) => html`<${OneTurn} key=${index} ...${one} />`)}
@@ -90,7 +91,6 @@ export default function Playground({ query }: PageProps) {
           }
           <${SameCall} settings=${settings.value} turns=${turns.at(-1)?.role === 'assistant' ? turns.slice(0, -1) : turns} />
         </div>
-        <${SettingsForm} settings=${settings.value} change=${change} otherKey=${otherKey} />
       </div>
     <//>
   `

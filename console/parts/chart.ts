@@ -80,6 +80,12 @@ function tick(at: number, step: number): string {
   return (isDay ? days : hours).format(then)
 }
 
+/** Returns the range of an axis that shows the first and the last bar whole. Unix seconds. */
+function besides(times: ArrayLike<number>, first: number, last: number): [number, number] {
+  const half = times.length > 1 ? ((times[1] ?? 0) - (times[0] ?? 0)) / 2 : 1_800
+  return [first - half, last + half]
+}
+
 function optionsOf(
   UPlot: typeof uPlot,
   {
@@ -107,7 +113,10 @@ function optionsOf(
       markers: { width: 0, fill: (_, index) => colours[index - 1] ?? '' },
     },
     cursor: { y: false, drag: { x: false, y: false } },
-    scales: { y: { range: (_, __, most) => [0, most > 0 ? most * 1.1 : 1] } },
+    scales: {
+      y: { range: (_, __, most) => [0, most > 0 ? most * 1.1 : 1] },
+      ...(isBars && { x: { range: ({ data: [times] }, first, last) => besides(times, first, last) } }),
+    },
     axes: [
       { ...axis, space: 70, size: 32, values: (_, ticks, __, ___, step) => ticks.map((at) => labelOf(at, step)) },
       { ...axis, size: 64, values: (_, ticks) => ticks.map(format) },

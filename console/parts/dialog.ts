@@ -20,6 +20,8 @@ export function Dialog({
     // The focus goes back where it was.
     const before = document.activeElement as HTMLElement | null
     dialog.current?.showModal()
+    // Not the button that closes it, which comes first.
+    dialog.current?.querySelector<HTMLElement>(firstField)?.focus()
     return () => before?.focus()
   }, [])
   return html`
@@ -32,6 +34,10 @@ export function Dialog({
     </dialog>
   `
 }
+
+/** The element that has the focus when a dialog opens: its first field, or else its own button. */
+const firstField =
+  ':is(input, select, textarea):not([type="hidden"], [type="checkbox"]), .buttons .primary, .buttons button'
 
 /** Asks before something is done that cannot be undone. */
 export function Confirm({

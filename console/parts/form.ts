@@ -97,17 +97,35 @@ export type FieldProps = {
   min?: number
   step?: number | 'any'
   onInput?: (value: string) => void
+  /** Called with a value that is complete: chosen, left, or confirmed. */
+  onChange?: (value: string) => void
 }
 
 /** A line of text, or a number. */
-export function Field({ name, label, hint, value = '', type = 'text', options, onInput, ...more }: FieldProps) {
+export function Field({
+  name,
+  label,
+  hint,
+  value = '',
+  type = 'text',
+  options,
+  onInput,
+  onChange,
+  ...more
+}: FieldProps) {
   const id = useId()
-  const input = (event: Event) => onInput?.((event.currentTarget as HTMLInputElement).value)
+  const input = ({ currentTarget }: Event) => {
+    const { value: typed } = currentTarget as HTMLInputElement
+    onInput?.(typed)
+    // Nothing is as complete as what is offered.
+    if (typed === '' || options?.includes(typed)) onChange?.(typed)
+  }
+  const change = (event: Event) => onChange?.((event.currentTarget as HTMLInputElement).value)
   return html`
     <div class="field">
       <label for=${id}>${label}</label>
       <input id=${id} name=${name} type=${type} defaultValue=${String(value)} autocomplete="off" spellcheck="false" dir="auto"
-        list=${options && `${id}-options`} aria-describedby=${hint ? `${id}-hint` : undefined} onInput=${onInput && input} ...${more} />
+        list=${options && `${id}-options`} aria-describedby=${hint ? `${id}-hint` : undefined} onInput=${(onInput ?? onChange) && input} onChange=${onChange && change} ...${more} />
       ${options && html`<datalist id=${`${id}-options`}>${options.slice(0, mostOptions).map((option) => html`<option key=${option} value=${option} />`)}</datalist>`}
       ${hint && html`<p class="hint" id=${`${id}-hint`}>${hint}</p>`}
     </div>

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { ApiError } from '../api.ts'
+import { ApiError, UnreachableError } from '../api.ts'
 import { html } from '../html.ts'
 
 /** The frame of a page: its heading, what can be done on it, and its contents. */
@@ -39,7 +39,8 @@ export function Loading<Data>({
   of: { data: Data | undefined; error: Error | undefined }
   children: (data: Data) => ComponentChildren
 }) {
-  if (error) return html`<${Failure} error=${error} />`
+  // Every page says so when the router does not answer: what it has loaded before can still be read.
+  if (error && !(error instanceof UnreachableError && data !== undefined)) return html`<${Failure} error=${error} />`
   return data === undefined ? html`<${Spinner} />` : html`${children(data)}`
 }
 

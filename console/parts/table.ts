@@ -49,7 +49,7 @@ export function Table<Row>({ label, columns, rows, keyOf, empty, onEnd, sorted }
               const isBy = order.value?.[0] === head
               const direction = isBy ? (order.value?.[1] ? 'descending' : 'ascending') : undefined
               return html`<th key=${head} scope="col" class=${classOf(column)} aria-sort=${direction}>
-                ${sortBy ? html`<button type="button" class="sort" onClick=${() => sort(head)}>${head}<span aria-hidden="true">${isBy ? (order.value?.[1] ? ' ↓' : ' ↑') : ''}</span></button>` : head}
+                ${sortBy ? html`<button type="button" class="sort" onClick=${() => sort(head)}>${head}<span aria-hidden="true">${isBy ? (order.value?.[1] ? ' ↓' : ' ↑') : ''}</span></button>` : head === '' ? html`<span class="sr-only">Actions</span>` : head}
               </th>`
             })}
           </tr>

@@ -30,7 +30,8 @@ export class Flights {
     signal.throwIfAborted()
     const { promise, resolve, reject } = Promise.withResolvers<Landing>()
     const left = () => reject(signal.reason)
-    const timer = setTimeout(resolve, this.#mostMs, 'failed')
+    // Nobody waits for it any more: its end may not have been reported.
+    const timer = setTimeout(() => this.end(key, 'failed'), this.#mostMs)
     signal.addEventListener('abort', left, { once: true })
     waiting.push(resolve)
     try {

@@ -19,8 +19,8 @@ type Options = {
   max_file_bytes: number
 }
 
-/** State of a call that asks a provider: its key, and the time for which its reply is valid. */
-type Asking = { key: string; ttlMs: number; leads: boolean }
+/** State of a call that asks a provider: its key, the time for which its reply is valid, and the reply. */
+type Asking = { key: string; ttlMs: number; leads: boolean; reply?: PluginReply }
 type Call = PluginCall & { state: { asking?: Asking } }
 
 const operations = ['chat', 'embed', 'rerank', 'moderate', 'complete', 'decide']
@@ -64,13 +64,15 @@ export default definePlugin<Options>({
         return answered(sought) ?? asks(true)
       },
       reply(reply, { state: { asking } }: Call) {
-        if (!asking) return undefined
-        const isKept = isWhole(reply) && kept.put(asking.key, reply, asking.ttlMs)
-        if (asking.leads) flights.end(asking.key, isKept ? { reply } : 'failed')
+        if (asking) asking.reply = reply
         return undefined
       },
-      record({ error }, { state: { asking } }: Call) {
-        if (asking?.leads) flights.end(asking.key, error === 'client_gone' ? 'gone' : 'failed')
+      // Not before: another plugin may refuse the reply, and then nobody may get it.
+      record({ outcome, error }, { state: { asking } }: Call) {
+        if (!asking) return
+        const { key, reply, ttlMs, leads } = asking
+        const isKept = outcome === 'complete' && reply !== undefined && isWhole(reply) && kept.put(key, reply, ttlMs)
+        if (leads) flights.end(key, isKept ? { reply } : error === 'client_gone' ? 'gone' : 'failed')
       },
       async [Symbol.asyncDispose]() {
         flights.close()

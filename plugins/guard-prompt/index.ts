@@ -1,8 +1,8 @@
 import { definePlugin, Refusal } from 'inference-router/plugin'
+import { type Denied, denier } from '../lib/denied.ts'
+import { Judge, type JudgeOptions, judgeSchema } from '../lib/judge.ts'
 import { paramOf } from '../lib/texts.ts'
-import { Judge, type JudgeOptions, usualQuestion } from './judge.ts'
-import { type Denied, denier } from './patterns.ts'
-import { injectionPhrases } from './phrases.ts'
+import { injectionPhrases, usualQuestion } from './phrases.ts'
 import { type Origin, origins, textsOf, unreadOf } from './texts.ts'
 
 type Options = {
@@ -19,6 +19,9 @@ const pattern = { type: 'string', minLength: 1, maxLength: 1000 }
 
 export default definePlugin<Options>({
   description: 'Refuses prompts that match patterns, or that a model judges to be attacks',
+  // A judge that does not answer lets nothing pass.
+  onError: 'closed',
+  guards: true,
   // Longer than the longest time of a judge: it is the judge that fails then.
   timeoutMs: 65_000,
   options: {
@@ -43,18 +46,7 @@ export default definePlugin<Options>({
       },
       unreadable: { enum: ['pass', 'refuse'], default: 'pass' },
       message: { type: 'string', minLength: 1, default: 'The prompt was blocked (content_blocked).' },
-      judge: {
-        type: 'object',
-        additionalProperties: false,
-        required: ['url', 'model', 'key'],
-        properties: {
-          url: { type: 'string', pattern: '^https?://' },
-          model: { type: 'string', minLength: 1 },
-          key: { type: 'string', pattern: '^\\$[A-Za-z_][A-Za-z0-9_]*$' },
-          question: { type: 'string', minLength: 1, default: usualQuestion },
-          timeout_ms: { type: 'integer', minimum: 100, maximum: 60_000, default: 10_000 },
-        },
-      },
+      judge: judgeSchema(usualQuestion),
     },
   },
   setup({ deny, allow, injection_phrases, look_at, unreadable, message, judge: judgeOptions }, kit) {

@@ -1,18 +1,18 @@
 import { definePlugin, type PluginCall, type PluginRequest, Refusal, type RequestResult } from 'inference-router/plugin'
+import { ChangedCompletion } from '../lib/changed-completion.ts'
+import { changedReply, type TextChanges } from '../lib/changed-reply.ts'
+import { ChangedStream } from '../lib/changed-stream.ts'
 import { loadScanner } from '../lib/secret-rules.ts'
 import { mapRequest, paramOf, unreadIn } from '../lib/texts.ts'
 import { type Find, finder, type Kind, kinds } from './find.ts'
 import { MaskedTexts } from './masked-texts.ts'
 import type { OwnPattern } from './own-patterns.ts'
 import { Restorer } from './restore.ts'
-import { RestoredCompletion } from './restored-completion.ts'
-import { type Restorers, restoredReply } from './restored-reply.ts'
-import { RestoredStream } from './restored-stream.ts'
 
 type Options = { kinds: Kind[]; patterns: OwnPattern[]; one_way: boolean; unreadable: 'pass' | 'refuse' }
 
 /** State of a call. */
-type State = { restorers?: Restorers; stream?: RestoredStream; completion?: RestoredCompletion }
+type State = { restorers?: TextChanges; stream?: ChangedStream; completion?: ChangedCompletion }
 
 export default definePlugin<Options>({
   description: 'Replaces personal data with placeholders for providers, and restores it in their answers',
@@ -53,14 +53,14 @@ export default definePlugin<Options>({
         event(event, { state, operation }: PluginCall & { state: State }) {
           if (!state.restorers) return undefined
           if (operation !== 'chat') {
-            state.completion ??= new RestoredCompletion(state.restorers.text)
+            state.completion ??= new ChangedCompletion(state.restorers.text)
             return state.completion.take(event)
           }
-          state.stream ??= new RestoredStream(state.restorers)
+          state.stream ??= new ChangedStream(state.restorers)
           return 'json' in event ? undefined : state.stream.take(event)
         },
         reply: (reply, { state, stream }: PluginCall & { state: State }) =>
-          state.restorers && !stream ? restoredReply(reply, state.restorers) : undefined,
+          state.restorers && !stream ? changedReply(reply, state.restorers) : undefined,
       }),
     }
   },

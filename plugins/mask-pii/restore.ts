@@ -20,7 +20,7 @@ export class Restorer {
   }
 
   /** Returns a text with the values; what only looks like a placeholder stays. */
-  restore(text: string): string {
+  change(text: string): string {
     return text.replace(this.#pattern, (found) => this.#values.get(found) ?? found)
   }
 

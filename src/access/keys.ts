@@ -28,6 +28,8 @@ export type Key = Pick<
 export type Access = {
   /** Returns the key of a secret that may call models. Throws RouterError: missing_key, invalid_key, forbidden. */
   authenticate(secret: string | undefined): Key
+  /** Returns the key of this id that may call models. Throws RouterError: invalid_key, forbidden. */
+  authenticateById(id: string): Key
   /** Returns the key of a secret, whatever its permissions. Throws RouterError: missing_key, invalid_key. */
   identify(secret: string | undefined): Key
   /** Returns the current state of an authenticated key. Throws RouterError: invalid_key, forbidden. */
@@ -84,21 +86,28 @@ export function openAccess(store: Pick<Store, 'keys'>, { now = Date.now, rereadM
   return {
     identify,
     authenticate: (secret) => allowed(identify(secret)),
+    authenticateById(id) {
+      const found = store.keys.find(id)
+      if (!found) throw new RouterError('invalid_key', 'The key of this caller does not exist.')
+      return allowed(keyOf(found.hash.toString('hex')))
+    },
     revalidate: (key) => allowed(keyOf(digests.get(key) ?? '')),
   }
 }
 
 /** Throws RouterError `forbidden` unless the key has the permission in one of the areas: `none` < `read` < `write`. */
 export function requirePermission({ permissions }: Key, areas: readonly (keyof Permissions)[], level: Level): void {
-  if (areas.some((area) => rank(permissions[area]) >= rank(level))) return
-  const has = areas.map((area) => `${area}: ${permissions[area]}`).join(' and ')
+  if (areas.some((area) => rank(permissions[area] ?? 'none') >= rank(level))) return
+  const has = areas.map((area) => `${area}: ${permissions[area] ?? 'none'}`).join(' and ')
   const needs = areas.map((area) => `${area}: ${level}`).join(' or ')
   throw new RouterError('forbidden', `This API key has the permission ${has}; this request needs ${needs}.`)
 }
 
 /** Returns the first area in which permissions are more than those of a key; undefined when there is none. */
 export function areaBeyond({ permissions }: Key, others: Permissions): keyof Permissions | undefined {
-  return areas.find((area) => rank(others[area]) > rank(permissions[area]))
+  return ([...areas, 'instance'] as const).find(
+    (area) => rank(others[area] ?? 'none') > rank(permissions[area] ?? 'none'),
+  )
 }
 
 function rank(level: Level): number {
@@ -118,7 +127,7 @@ export function ensureFirstKey(store: Store, chosen?: string): FirstKey {
       ...storedSecret(secret),
       organization: organization.id,
       name: 'first key',
-      permissions: { manage: 'write', completions: 'write', operate: 'write' },
+      permissions: { manage: 'write', completions: 'write', operate: 'write', instance: 'read' },
       createdBy: { id: actor, email: '' },
     })
     const change = { actor, action: 'apikey.create', subject: id, after: { name, permissions } }

@@ -89,8 +89,16 @@ export type ReplyFacts = {
   router?: JsonObject
 }
 
-/** `model` is the `provider/model` that serves, `id` that of the call, `requestId` the client's own. */
-export type StreamFacts = { model: string; id: string; requestId?: string | undefined; finishOf?: FinishOf }
+/**
+ * `model` is the `provider/model` that serves, `id` that of the call, `requestId` the client's own, `client` the header `User-Agent`.
+ */
+export type StreamFacts = {
+  model: string
+  id: string
+  requestId?: string | undefined
+  client?: string | undefined
+  finishOf?: FinishOf
+}
 
 /** The neutral meaning of a provider's finish reason: edited replies need it where the client API lacks that reason. */
 export type FinishOf = (reason: string) => Finish | undefined

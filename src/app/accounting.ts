@@ -38,14 +38,16 @@ type AccountingOptions = {
   onFailure(): void
   metrics: ConstructorParameters<typeof LedgerMetrics>[0]
   tracing?: Tracing | undefined
-  /** Returns how many responses an organization can store. */
-  limits(): CreationLimits
+  /** Returns the current settings: how many responses an organization can store, and for how long messages of providers are stored. */
+  config(): StorageSettings
 }
+
+type StorageSettings = { manage: { limits: CreationLimits }; errors: { keepMs: number } }
 
 /** Opens the database for this process alone. */
 export function openAccounting(
   url: string,
-  { log, onFailure, limits, ...settings }: AccountingOptions,
+  { log, onFailure, config, ...settings }: AccountingOptions,
   started: AsyncDisposableStack,
 ): Accounting {
   const metrics = new LedgerMetrics(settings.metrics)
@@ -54,7 +56,7 @@ export function openAccounting(
   const store = started.adopt(openDatabase(url, log), (open) => open.close())
   started.adopt(store.integrity, (checks) => checks.close())
   const damage = watchDamage(store, log, onFailure)
-  const begin = () => startWriting({ store, damage, log, onFailure, metrics, limits })
+  const begin = () => startWriting({ store, damage, log, onFailure, metrics, config })
   let writing = begin()
   started.defer(() => writing.end())
   return {
@@ -122,9 +124,9 @@ function withoutContents(record: CallRecord): CallRecord {
 type Writing = { ledger: LedgerQueue; end(): Promise<void> }
 
 function startWriting(
-  own: Pick<Accounting, 'store' | 'damage' | 'metrics'> & Pick<AccountingOptions, 'log' | 'onFailure' | 'limits'>,
+  own: Pick<Accounting, 'store' | 'damage' | 'metrics'> & Pick<AccountingOptions, 'log' | 'onFailure' | 'config'>,
 ): Writing {
-  const { store, damage, log, onFailure, metrics, limits } = own
+  const { store, damage, log, onFailure, metrics, config } = own
   const ledger = openLedger(store.ledger.openWriter(), {
     onError: (err, { backlog, lost }) => {
       damage.saw(err)
@@ -137,7 +139,7 @@ function startWriting(
       onFailure()
     },
   })
-  const { responses, held, pluginValues } = store
+  const { responses, held, pluginValues, providerMessages } = store
   const purge = (most: number) => Math.max(...[responses, held, pluginValues].map((table) => table.purge(most)))
   const onError = (err: unknown) => {
     damage.saw(err)
@@ -145,7 +147,7 @@ function startWriting(
   }
   let warnedAt = 0
   const trim = (most: number) => {
-    const organization = responses.trim(limits(), most)
+    const organization = responses.trim(config().manage.limits, most)
     if (organization === undefined) return 0
     if (Date.now() - warnedAt >= hourMs) {
       log.warn({ organization }, 'the oldest stored responses are deleted: there are more than manage.limits allows')
@@ -153,7 +155,12 @@ function startWriting(
     }
     return most
   }
-  const purges = [startPurge({ purge }, onError), startPurge({ purge: trim }, onError, minuteMs)]
+  const forget = (most: number) => providerMessages.purge(most, Date.now() - config().errors.keepMs)
+  const purges = [
+    startPurge({ purge }, onError),
+    startPurge({ purge: trim }, onError, minuteMs),
+    startPurge({ purge: forget }, onError, minuteMs),
+  ]
   return {
     ledger,
     async end() {

@@ -12,7 +12,7 @@ import type { ServerContext } from '../http/context.ts'
 import { RunningRequests } from '../http/running-requests.ts'
 import { type Log, logOf } from '../observe/log.ts'
 import { limitPerSecond } from '../observe/refused-calls.ts'
-import { type CallsUnderWay, type WorkerFacts, WorkerMetrics } from '../observe/worker-metrics.ts'
+import { type CallsUnderWay, type FailingHook, type WorkerFacts, WorkerMetrics } from '../observe/worker-metrics.ts'
 import { openPluginServices, type PluginServices } from '../plugin/call-plugins.ts'
 import type { Finding } from '../routing/findings.ts'
 import {
@@ -29,11 +29,12 @@ import type { Config } from '../snapshot/config.ts'
 import type { PluginHost } from '../snapshot/plugin-host.ts'
 import type { Watch } from '../snapshot/reload.ts'
 import type { Snapshot } from '../snapshot/snapshot.ts'
+import { tokensOf } from '../store/ledger/ledger-row.ts'
 import type { Store } from '../store/open.ts'
 import { openTokenizer } from '../tokenizer/tokenizer.ts'
 import { openFetcher } from '../upstream/files/fetcher.ts'
 import { openHttpClient } from '../upstream/http/http-client.ts'
-import { unavailablePlaces } from './directory.ts'
+import { directoryOf } from './directory.ts'
 
 /** Parts that a worker needs: its own connection to the database, and its quota to spend. */
 export type CallServerParts = {
@@ -70,6 +71,8 @@ export type CallServer = {
   merge(findings: readonly Finding[]): void
   /** Returns the calls of an organization that are in flight. */
   underWay(organization: string): CallsUnderWay
+  /** Returns the hooks of plugins that have failed on every call since their load. */
+  failingHooks(): FailingHook[]
   /** Returns the facts that it reports to those who watch the process. */
   facts(): WorkerFacts
   /** Starts to measure the delay of its event loop. */
@@ -98,6 +101,7 @@ export function openCallServer(parts: CallServerParts, started: AsyncDisposableS
     ofPlugins,
     tokenizer: started.adopt(openTokenizer(), (open) => open.close()),
     authenticate: access.authenticate,
+    authenticateById: access.authenticateById,
     revalidate: access.revalidate,
     httpClient: started.adopt(openHttpClient(), (open) => open.close()),
     signatures: parts.signatures,
@@ -112,6 +116,7 @@ export function openCallServer(parts: CallServerParts, started: AsyncDisposableS
   const running = new RunningRequests()
   parts.plugins.presentCallsEnd = () => running.presentEnded().then(() => ofPlugins.records.idle(recordsMs))
   const { faults } = ofPlugins
+  const failingHooks = () => faults.failing(watch.current().plugins)
   const known = { underWay, running, limiter, limiters, limits, metrics, faults, budget: parts.admission.budget }
   let stopping = false
   const server = () => watch.current().config.server
@@ -134,17 +139,23 @@ export function openCallServer(parts: CallServerParts, started: AsyncDisposableS
     takeMeasured: () => measurements.takeFindings(),
     merge: routing.merge,
     underWay: underWay.of,
-    facts: () => factsOf(known),
+    failingHooks,
+    facts: () => ({ ...factsOf(known), failingHooks: failingHooks() }),
     watchLoop: () => metrics.watch(),
-    async stop(deadlineMs, stopListening) {
+    stop(deadlineMs, stopListening) {
       stopping = true
       stopListening()
-      await running.endWithin(deadlineMs)
-      // The last error responses have been written.
-      await new Promise(setImmediate)
-      await ofPlugins.records.idle(recordsMs)
+      return ended(deadlineMs, running, ofPlugins)
     },
   }
+}
+
+/** Ends running calls, and waits until plugins have recorded them. */
+async function ended(deadlineMs: number, running: RunningRequests, { records }: PluginServices): Promise<void> {
+  await running.endWithin(deadlineMs)
+  // The last error responses have been written.
+  await new Promise(setImmediate)
+  await records.idle(recordsMs)
 }
 
 /** Returns a function that logs, once for each model, that a retired one is still called. */
@@ -214,6 +225,7 @@ type OfSnapshot =
   | 'media'
   | 'maxUnknownFields'
   | 'maxValues'
+  | 'keepErrorsMs'
   | 'answerBounds'
   | 'plugins'
 
@@ -229,24 +241,17 @@ function servicesOf(
   },
 ): () => Services {
   const onRetired = retiredNotice(logOf(log, 'routing'))
-  const servicesIn = ({ providers, off, unavailable, catalog, config, plugins }: Snapshot): Services => ({
+  const servicesIn = (snapshot: Snapshot, { config, plugins } = snapshot): Services => ({
     ...lasting,
     onRetired,
     ...(plugins.length > 0 && { plugins: { ...ofPlugins, loaded: plugins } }),
-    directory: {
-      providers,
-      off,
-      unavailable: unavailablePlaces({ unavailable, config, off }),
-      identify: catalog.identify,
-      managed: config.policies,
-      routing: config.routing,
-      refuseRetired: config.refuseRetired,
-    },
+    directory: directoryOf(snapshot),
     admission: { ...lasting.admission, ...config.budget },
     resources: openAccountResources(config.organizations, { held: lasting.held, organizations }),
     media: { fetchMedia: openFetcher(config.media), settings: config.media },
     maxUnknownFields: config.server.body.unknownFields,
     maxValues: config.server.body.values,
+    keepErrorsMs: config.errors.keepMs,
     answerBounds: config.answers,
   })
   let made: { snapshot: Snapshot; services: Services } | undefined
@@ -259,17 +264,21 @@ function servicesOf(
 
 /** Returns the ledger, with a log line for every settled call. */
 function logged({ ledger, onRefused }: Pick<CallServerParts, 'ledger' | 'onRefused'>, log: Log): CallLedger {
+  const isDetailed = () => log.isLevelEnabled('debug')
   return {
     refused: limitPerSecond(maxRefusedPerSecond, onRefused),
-    settle(record, response, detail) {
+    settle(record, response, { detail, keyName } = {}) {
       const { id, attemptOf, trace, requestId, requested, provider, model, served, outcome, status, error, failure } =
         record
-      const { durationMs, cost } = record
+      const { durationMs, cost, key } = record
+      const { input, output } = tokensOf(record)
       const facts = {
         id,
         attempt_of: attemptOf,
         trace_id: trace?.traceId,
         request_id: requestId,
+        key,
+        key_name: keyName,
         requested,
         provider,
         model,
@@ -279,7 +288,10 @@ function logged({ ledger, onRefused }: Pick<CallServerParts, 'ledger' | 'onRefus
         error,
         failure,
         ms: durationMs,
+        input_tokens: input,
+        output_tokens: output,
         detail,
+        provider_message: isDetailed() ? record.providerMessage : undefined,
         usd: cost.nanoUsd / 1e9,
         unpriced: cost.unpriced || undefined,
       }

@@ -1,11 +1,14 @@
 import type { ModelDirectory } from '../management/names.ts'
 import type { Listable } from '../routing/names/listed.ts'
+import { ModelNames } from '../routing/names/model-names.ts'
 import { placeOf, type Snapshot } from '../snapshot/snapshot.ts'
 
 /**
  * Returns the directory of a snapshot, against which names are resolved. One object for each snapshot, so that lists can be cached by it.
  */
 export function directoryOf(snapshot: Snapshot): ModelDirectory & Listable {
+  const known = directories.get(snapshot)
+  if (known) return known
   const { providers, off, catalog, config, plugins } = snapshot
   const modelIds = () => catalog.list().map(({ provider, model }) => `${provider}/${model}`)
   const names = {
@@ -15,14 +18,16 @@ export function directoryOf(snapshot: Snapshot): ModelDirectory & Listable {
     findModel: catalog.find,
     identify: catalog.identify,
     managed: config.policies,
+    names: new ModelNames(catalog.list, Object.keys(config.providers)),
+    unprefixed: config.unprefixedModels,
     routing: config.routing,
     refuseRetired: config.refuseRetired,
     plugins: plugins.map(({ name }) => name),
   }
   const places = () => new Set([...commonPlaces, ...catalog.list().flatMap(({ entry }) => entry.geolocation ?? [])])
-  const known = directories.get(snapshot) ?? { ...names, modelIds, places, models: catalog.list }
-  directories.set(snapshot, known)
-  return known
+  const directory = { ...names, modelIds, places, models: catalog.list }
+  directories.set(snapshot, directory)
+  return directory
 }
 
 /** Returns the places of the errors because of which providers are not in use, by slug. */

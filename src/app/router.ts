@@ -5,7 +5,7 @@ import { adminKeyVariable, requireUsableSecret } from '../access/secrets.ts'
 import type { Endpoint } from '../http/listeners.ts'
 import { type FileProblem, formatProblem, hasErrors, isFileProblem, type Problem } from '../manifest/check/problem.ts'
 import { type Log, logOf } from '../observe/log.ts'
-import { openTracing, traceSettings } from '../observe/tracing.ts'
+import { openTelemetry } from '../observe/telemetry.ts'
 import { budgetsLater, valuesLater } from '../plugin/kit.ts'
 import { startSimulator } from '../simulator/server.ts'
 import type { Config } from '../snapshot/config.ts'
@@ -74,7 +74,7 @@ export async function startRouter(options: RouterOptions): Promise<Router> {
 }
 
 async function start(options: RouterOptions, started: AsyncDisposableStack): Promise<Router> {
-  const { configPath, log, earlier = {}, keepAliveMs = silenceMs, strictFiles: strict } = options
+  const { configPath, log, keepAliveMs = silenceMs, strictFiles: strict, takeOver: mayHandOver = false } = options
   // A copy: plugins find no credentials in that of the process.
   const env = { ...options.env }
   requireUsableSecret(env[adminKeyVariable])
@@ -84,10 +84,9 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   const { budgets, open: openBudgets } = budgetsLater()
   const plugins = new PluginHost({ log: logOf(log, 'plugin'), values, budgets })
   const ofFiles = logOf(log, 'files')
-  const after = { ...earlier, services: plugins.services, strict }
+  const after = { ...options.earlier, services: plugins.services, strict }
   const { snapshot, problems } = await firstSnapshot(configPath, environment, after, ofFiles)
   const { server, store: stored, metrics } = snapshot.config
-  const { takeOver: mayHandOver = false } = options
   const count = threadCount(snapshot.config, mayHandOver)
   const holder: LinesHolder = {}
   const listeners = reloadListeners(ofFiles, holder)
@@ -99,13 +98,12 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   const handed = mayHandOver ? await takeBooks(stored.url) : undefined
   // Closed last: then the other process may take its accounting over again.
   if (handed) started.adopt(handed.channel, (channel) => channel.close())
-  const { isSent, sampling } = traceSettings(env)
-  // Closed after the accounting: their last rows are spans as well.
-  const tracing = isSent ? started.adopt(await openTracing(log, env), (open) => open.close()) : undefined
-  const limits = () => watch.current().config.manage.limits
+  // Closed after the accounting: its last rows are spans as well.
+  const { sampling, tracing, sendMetrics } = await openTelemetry(env, { log, hasMetrics: metrics.enabled }, started)
+  const config = () => watch.current().config
   const accounting: Accounting = openAccounting(
     stored.url,
-    { log: logOf(log, 'ledger'), onFailure: () => notifyFailure(holder, accounting), metrics, tracing, limits },
+    { log: logOf(log, 'ledger'), onFailure: () => notifyFailure(holder, accounting), metrics, tracing, config },
     started,
   )
   openValues(storedValues(accounting.store))
@@ -120,6 +118,8 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   const serving = await (count === 1 && !mayHandOver
     ? serveInThisThread(served, started)
     : serveInSeveral(served, { count, holder, handed, mayHandOver }, started))
+  // Ends first, when no call runs any more: the last metrics count all of them.
+  sendMetrics(serving.metrics, started)
   // Last, because a start that fails later would have created a key without displaying it.
   const firstKey = createFirstKey(accounting.store, env)
   serving.open()

@@ -13,6 +13,8 @@ import type { ManagementContext } from '../management/manage.ts'
 import { authCheckRoutes, managementRoutes } from '../management/routes.ts'
 import { formatFileProblem } from '../manifest/check/problem.ts'
 import type { Family } from '../observe/families.ts'
+import type { FailingHook } from '../observe/worker-metrics.ts'
+import { hookProblem } from '../plugin/faults.ts'
 import type { TargetOutage } from '../routing/health/health.ts'
 import { shortPath } from '../snapshot/config.ts'
 import type { Watch } from '../snapshot/reload.ts'
@@ -32,6 +34,8 @@ export type RouteServices = {
   damage(): string | undefined
   /** Returns the parts of the providers that take no calls, or not all. */
   degraded(): readonly TargetOutage[]
+  /** Returns the hooks of plugins that have failed on every call since their load. */
+  failingHooks(): readonly FailingHook[]
   /** Current activity of an organization. */
   live: ManagementContext['live']
   refused: ManagementContext['refused']
@@ -49,7 +53,7 @@ export function isForMainThread({ path, method = 'get', isForWorkers = false }: 
 /** Returns the routes of the service besides the calls. */
 export function jsonRoutes(services: RouteServices): Routes {
   const { watch, store, access, rulesOf, stopping, writeFailure, damage, degraded, metrics, explaining } = services
-  const { live, refused } = services
+  const { live, refused, failingHooks } = services
   const directory = () => directoryOf(watch.current())
   return {
     console: consolePages(() => watch.current().config.console),
@@ -57,7 +61,7 @@ export function jsonRoutes(services: RouteServices): Routes {
       ...healthRoutes(
         () => {
           const failure = writeFailure()
-          return readiness({ watch, degraded }, [
+          return readiness({ watch, degraded, failingHooks }, [
             ...(stopping() ? ['The router is stopping.'] : []),
             ...(failure === undefined ? [] : [failure]),
           ])
@@ -80,22 +84,30 @@ export function jsonRoutes(services: RouteServices): Routes {
   }
 }
 
-function readiness({ watch, degraded }: Pick<RouteServices, 'watch' | 'degraded'>, reasons: string[]): Readiness {
+function readiness(
+  { watch, degraded, failingHooks }: Pick<RouteServices, 'watch' | 'degraded' | 'failingHooks'>,
+  reasons: string[],
+): Readiness {
   return {
     ready: reasons.length === 0,
     generation: watch.current().generation,
     reasons,
     degraded: degraded(),
-    problems: watch
-      .problems()
-      .map((problem) => formatFileProblem({ ...problem, file: shortPath(problem.file, watch.current().config.path) })),
+    problems: [
+      ...watch
+        .problems()
+        .map((problem) =>
+          formatFileProblem({ ...problem, file: shortPath(problem.file, watch.current().config.path) }),
+        ),
+      ...new Set(failingHooks().map(hookProblem)),
+    ],
   }
 }
 
 /** Checks whether a caller may read the details. Never throws: also while the database cannot be read, `/ready` reports so. */
 function mayRead(access: Access, { headers }: JsonRequest): boolean {
   try {
-    requirePermission(access.identify(secretOf(headers)), ['manage', 'operate'], 'read')
+    requirePermission(access.identify(secretOf(headers)), ['manage', 'operate', 'instance'], 'read')
     return true
   } catch {
     return false
@@ -103,11 +115,11 @@ function mayRead(access: Access, { headers }: JsonRequest): boolean {
 }
 
 /**
- * Requires a key that may operate the router, or manage its only organization: the counts are those of all organizations. Throws
+ * Requires a key that may operate the router or read all organizations, or manage the only one: the counts are those of all. Throws
  * RouterError 401, 403.
  */
 function requireMetricsReader({ access, store }: RouteServices, { headers }: Pick<JsonRequest, 'headers'>): void {
   const key = access.identify(secretOf(headers))
   const isAlone = store.organizations.list().length === 1
-  requirePermission(key, isAlone ? ['manage', 'operate'] : ['operate'], 'read')
+  requirePermission(key, isAlone ? ['manage', 'operate', 'instance'] : ['operate', 'instance'], 'read')
 }

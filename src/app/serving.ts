@@ -4,6 +4,7 @@ import type { OrganizationCache } from '../access/organizations.ts'
 import type { Sampling } from '../core/trace.ts'
 import { type Listeners, openListeners } from '../http/listeners.ts'
 import { openBudget } from '../money/budget.ts'
+import type { Family } from '../observe/families.ts'
 import type { Log } from '../observe/log.ts'
 import { openSignatureCache } from '../routing/signature-cache.ts'
 import { collectWhenIdle } from '../runtime/collect.ts'
@@ -34,6 +35,8 @@ export type Served = {
 /** The addresses, and the end of all calls: new ones are refused, running ones aborted after a time. */
 export type Serving = Omit<Listeners, 'stopListening' | 'retire'> & {
   threads: Lines['threads']
+  /** Returns all metrics of the process. */
+  metrics(): Family[]
   /** Starts to answer requests. */
   open(): void
   /** Keeps the young generation small: the process is this router's alone. */
@@ -54,6 +57,10 @@ export async function serveInThisThread(served: Served, started: AsyncDisposable
   const hearing = { onThrown: damage.saw, onRefused: accounting.refused.add }
   const line = openCallServer({ ...served, ...own, ...hearing }, started)
   const { stopping } = line.context
+  const metrics = () => {
+    line.watchLoop()
+    return processMetrics({ accounting, watch, degraded: line.degraded, workers: () => ({ facts: [line.facts()] }) })
+  }
   const routes = jsonRoutes({
     watch,
     store,
@@ -63,10 +70,8 @@ export async function serveInThisThread(served: Served, started: AsyncDisposable
     writeFailure,
     damage: damage.failure,
     degraded: line.degraded,
-    metrics() {
-      line.watchLoop()
-      return processMetrics({ accounting, watch, degraded: line.degraded, workers: () => ({ facts: [line.facts()] }) })
-    },
+    failingHooks: line.failingHooks,
+    metrics,
     explaining: line.context.services,
     live: { watch: (organization) => accounting.live.watch(organization), underWay: line.underWay },
     refused: accounting.refused,
@@ -79,6 +84,7 @@ export async function serveInThisThread(served: Served, started: AsyncDisposable
   return {
     ...listeners,
     threads: () => [],
+    metrics,
     open() {},
     limitMemory() {
       running.onLook = limitYoungGeneration(running, usualMb)

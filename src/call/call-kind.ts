@@ -56,6 +56,8 @@ export type CallKind<Read extends ReadCall = ReadCall, Answer extends object = o
   /** Returns the abilities that targets must have; `read` is missing while only the model of a form is known. */
   purpose(read: Read | undefined, explanation: Explanation | undefined): Purpose
   promptTokens(read: Read): number
+  /** Returns the request with everything that a provider may repeat in an error. */
+  content(read: Read): unknown
   restricted(read: Read): RestrictedBody
   /** Leaves out the targets that cannot take the request. */
   able?(targets: Targets, read: Read, context: AbleContext): Targets
@@ -129,6 +131,8 @@ export type AnsweredCall<Answer extends object = object> = AttemptSummary & {
   trial: Trial<AttemptResult<Answer>>
   /** The time at which the first of its targets was asked, in milliseconds of the monotonic clock. */
   begunMs: number
+  /** Checks whether another answer may be asked for in place of this one. */
+  mayRetry?(): boolean
   /**
    * Gives up an answer of which no reply can be made, before anything of it was sent: it is charged. Returns what asks the remaining
    * targets where they may be asked after this error, which is thrown otherwise.

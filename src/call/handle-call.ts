@@ -1,9 +1,10 @@
 import type { Key } from '../access/keys.ts'
 import type { OperationBody } from '../api/operation-api.ts'
-import { asRouterError, RouterError } from '../core/errors.ts'
+import { asRouterError, RouterError, withoutStack } from '../core/errors.ts'
 import { isRefusal, refusedCall } from '../core/refused-call.ts'
 import { recordedTrace } from '../core/trace.ts'
 import { withLoans } from '../lending/with-loans.ts'
+import { streamsWhole } from '../manifest/provider.ts'
 import { andThen } from '../manifest/run/run-mapping.ts'
 import type { MaybePromise } from '../plugin/contract.ts'
 import { tryTargets } from '../routing/attempts.ts'
@@ -13,9 +14,11 @@ import type { Trial, Tried } from '../routing/types.ts'
 import { isLong, yieldToEventLoop } from '../runtime/event-loop.ts'
 import { openCallMedia } from '../upstream/files/inline.ts'
 import { callerWithRules, requireLedger, requireMoney } from './admission/admission.ts'
+import { providerMessages } from './admission/provider-message.ts'
 import { freeSettlement, Settlement } from './admission/settlement.ts'
 import { attemptClients, attemptOf } from './attempt/attempt.ts'
 import type { AttemptResult, CallKind, GoOn, ReadingServices, Serving } from './call-kind.ts'
+import { authenticate, revalidated } from './open/authenticate.ts'
 import { callerOf, readAfterAdmission } from './open/read-after-admission.ts'
 import { requireKnownFields } from './open/request-bounds.ts'
 import { recordedFor } from './open/tags.ts'
@@ -24,7 +27,7 @@ import { pluginsFor, withPlugins } from './plugins/with-plugins.ts'
 import { attemptHeaders, retiredTarget } from './reply/attempt-headers.ts'
 import { earlyReply } from './reply/early-reply.ts'
 import { giveUp, otherTargets } from './reply/other-targets.ts'
-import { findTargets, routeForModel } from './targets/find-targets.ts'
+import { findTargets, routeForModel, targetNamed } from './targets/find-targets.ts'
 import { orderTargets } from './targets/order-targets.ts'
 import type {
   Admission,
@@ -57,7 +60,8 @@ async function openAndAnswer<Read extends ReadCall, Answer extends object>(
   services: Services,
   explanation?: Explanation,
 ): Promise<CallResponse> {
-  const authenticated = services.authenticate(call.secret)
+  const authenticating = authenticate(call, services)
+  const authenticated = authenticating instanceof Promise ? await authenticating : authenticating
   if (call.uploads) await requireMoneyForUpload(authenticated, kind, services)
   const onField = refuseModelEarly(call, { authenticated, kind, services, explanation })
   const body = await readAfterAdmission(authenticated, call, { gate: services.gate, onField })
@@ -79,7 +83,7 @@ async function openAndAnswer<Read extends ReadCall, Answer extends object>(
 
 /** Checks again, after a wait, what may have changed meanwhile: the key, and that the call can be written to the ledger. */
 function recheck(authenticated: Key, { isFree }: CallKind, services: Services): Key {
-  const key = services.revalidate(authenticated)
+  const key = revalidated(authenticated, services)
   // Before a stored response is looked up: it may still be in the write queue.
   if (!isFree) requireLedger(services.admission)
   return key
@@ -165,6 +169,7 @@ function startOf(
     monotonicMs: performance.now(),
     organization: key.organization,
     key: key.id,
+    keyName: key.name,
     ...(key.groupId !== null && { group: key.groupId }),
     api,
     operation,
@@ -186,9 +191,11 @@ async function answer<Read extends ReadCall, Answer extends object>(
   const media = openCallMedia(services.media, { param: kind.mediaParam, signal: call.signal })
   const nextClient = attemptClients(services.httpClient, call.trace)
   const admitted: AdmittedCall<Read> = { ...opened, ...applicant, admission, media, nextClient }
+  const kept = { rules: applicant.rules, keepMs: services.keepErrorsMs }
+  const providerMessage = providerMessages(() => kind.content(applicant.read), kept)
   const settlement = kind.isFree
     ? freeSettlement(start, admission)
-    : new Settlement(start, { ledger: services.ledger, admission, explanation, plugins })
+    : new Settlement(start, { ledger: services.ledger, admission, explanation, plugins, providerMessage })
   if (isLong(admission.promptTokens * charactersPerToken)) await yieldToEventLoop()
   return await askTargets(admitted, settlement, { kind, services })
 }
@@ -241,7 +248,8 @@ async function askTargets<Read extends ReadCall, Answer extends object>(
   const { routing } = services
   const serving = kind.serve(admitted, services)
   const order = orderTargets(admitted, kind, routing)
-  const ordering = plugins ? orderedByPlugins(order.targets, { plugins, settlement }) : order.targets
+  const find = (id: string) => targetNamed(id, admitted, kind, services)
+  const ordering = plugins ? orderedByPlugins(order.targets, { plugins, settlement, admission, find }) : order.targets
   const trial: Trial<AttemptResult<Answer>> = {
     targets: ordering instanceof Promise ? await ordering : ordering,
     ...(order.kind && { kind: order.kind }),
@@ -261,7 +269,8 @@ async function askTargets<Read extends ReadCall, Answer extends object>(
     return await reply(tried, { trial, begunMs, admitted, settlement, serving, services, respond })
   }
   const { early, afterMs } = call.keepAlive
-  if (!read.stream || !serving.failEvent || !(early || route.rules.onCut === 'hold')) return await respond(trial)
+  const waits = early || route.rules.onCut === 'hold' || trial.targets.some(({ provider }) => streamsWhole(provider))
+  if (!read.stream || !serving.failEvent || !waits) return await respond(trial)
   return await earlyReply(respond(trial), afterMs, { headers: admission.headers, fail: serving.failEvent })
 }
 
@@ -294,11 +303,12 @@ async function reply<Answer extends object>(
       throw tried.error
     }
     const { target, attempts, dropped, times, handle, untried, overtime } = tried
-    const others = otherTargets(trial, { attempts, untried }, { begunMs, respond })
+    const others = otherTargets(trial, { target, attempts, untried }, { begunMs, respond })
     response = await serving.reply({
       ...{ target, attempts, dropped, times, handle, untried, overtime, served, headers, settlement, trial, begunMs },
       answer: tried as Answer,
       servedBy: (target, reported) => servedModel(target, reported, services.directory),
+      mayRetry: () => others(wanted) !== undefined,
       giveUp: (received, thrown) => giveUp(received, thrown, { settlement, handle, others }),
     })
   } catch (thrown) {
@@ -312,6 +322,9 @@ async function reply<Answer extends object>(
   }
   return typeof response === 'function' ? await response() : response
 }
+
+/** The error of an answer in place of which another one is wanted. */
+const wanted = withoutStack(() => new RouterError('plugin_refused', 'Another answer is wanted.', { wantsOther: true }))
 
 /** Answers a call that asks for an explanation; an error has it as well, once targets were looked for. Throws RouterError. */
 export async function explained<Result>(

@@ -3,7 +3,7 @@ import type { Limits } from '../access/limits.ts'
 import type { ClientApi } from '../api/client-api.ts'
 import type { OperationBody } from '../api/operation-api.ts'
 import type { ResourceUse } from '../api/resource-uses.ts'
-import type { CallContents, CallRecord, Cost } from '../core/call.ts'
+import type { CallContents, CallRecord, Cost, LogFacts } from '../core/call.ts'
 import type { RouterError } from '../core/errors.ts'
 import type { Json, JsonObject } from '../core/json.ts'
 import type { RetiredNotice } from '../core/models/model.ts'
@@ -104,6 +104,7 @@ export type CallResponse = {
 /** The services a call depends on. */
 export type Services = {
   authenticate(secret: string | undefined): Key
+  authenticateById?(id: string): Key
   revalidate(key: Key): Key
   rulesOf(organization: string): OrganizationRules
   directory: Directory
@@ -124,6 +125,8 @@ export type Services = {
   maxUnknownFields: number
   /** The maximum number of values in a request; the arguments of its calls may hold as many again. */
   maxValues: number
+  /** Time for which messages of providers about failed attempts are stored; 0 for not at all. Milliseconds. */
+  keepErrorsMs: number
   answerBounds: AnswerBounds
   held: HeldState
   resources: AccountResources
@@ -147,9 +150,9 @@ export type AdmissionServices = {
   speedOf?(target: Target): number | undefined
 }
 
-/** The part of the ledger that a call writes to; `detail` is the description of its error in the log. */
+/** The part of the ledger that a call writes to. */
 export type CallLedger = {
-  settle(...call: [...Parameters<LedgerQueue['settle']>, detail?: string]): Promise<void>
+  settle(...call: [...Parameters<LedgerQueue['settle']>, facts?: LogFacts]): Promise<void>
   /** Called when a call was refused before a provider was asked. */
   refused?(call: RefusedCall): void
   /** Called when a call is in flight. Returns a function that reports that it is settled. */
@@ -176,10 +179,7 @@ export type AccountResources = {
 
 /** Conversations that continue by the id of a response, on any model. */
 export type Conversations = {
-  /**
-   * Reads a body, with the turns before it. Throws RouterError 400 when the body cannot be read, or the response that it
-   * continues is not there.
-   */
+  /** Reads a body, with the turns before it. Throws RouterError 400 for a body that cannot be read or continues an unknown response. */
   open(clientApi: ClientApi, organization: string, body: unknown): MaybePromise<Turn>
 }
 
@@ -244,7 +244,7 @@ export type CallStart = Pick<
   | 'user'
   | 'metadata'
   | 'trace'
-> & { monotonicMs: number }
+> & { monotonicMs: number; keyName?: string }
 
 /** A call whose body has been read. */
 export type OpenedCall<Read extends ReadCall = ReadCall> = {
@@ -275,11 +275,10 @@ export type Admission = Pick<Reservation, 'charge' | 'maxNano'> & {
   recorded(): void
   /** Returns the output limit that the request to this target must have instead of the client's own; undefined where that stays. */
   lengthAt(target: Target): number | undefined
-  /**
-   * Reserves what a call to this target can cost with this body, where that is more than is reserved. Throws RouterError
-   * `budget_exhausted`.
-   */
+  /** Reserves what this body can cost at this target, where that is more than is reserved. Throws RouterError `budget_exhausted`. */
   cover(target: Target, body: JsonObject): void | Promise<void>
+  /** Admits the call to a further target, and reserves what it can cost there. Throws RouterError `budget_exhausted`. */
+  add?(target: Target): void | Promise<void>
   /** Reserves the cost of an answer that is read on while another target answers the call; false where that does not fit. */
   keep(target: Target): MaybePromise<boolean>
   /** Records that the prompt is from now on so many bytes longer than that of the client. */
@@ -365,11 +364,8 @@ export type AttemptContext = {
   onSent(): void
   /** Reports the client's names of the fields that the request leaves out. */
   report(dropped: readonly string[]): void
-  /**
-   * To be called with each body before it is sent: refuses losses where the call is strict, and reserves what the body can cost.
-   * Throws RouterError.
-   */
-  beforeSend(body: JsonObject): MaybePromise<void>
+  /** To be called with each body before it is sent: reserves what it can cost, and returns it as plugins have edited it. Throws RouterError. */
+  beforeSend(body: JsonObject): MaybePromise<JsonObject>
   /** Returns the HTTP client with the headers of plugins and of the trace. */
   client(): MaybePromise<HttpClient>
 }

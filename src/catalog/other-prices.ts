@@ -12,6 +12,7 @@ export const otherPrices = [
   'maps_grounding_per_call',
   'output_audio_token',
   'output_image_token',
+  'page_visit_per_call',
   'per_character',
   'per_image',
   'per_input_image',

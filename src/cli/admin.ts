@@ -1,9 +1,10 @@
 import { RouterError } from '../core/errors.ts'
-import type { Json } from '../core/json.ts'
+import type { Json, JsonObject } from '../core/json.ts'
 import type { ModelDirectory } from '../management/names.ts'
-import { pluginsFrom } from '../management/plugins.ts'
-import { nanoOf } from '../money/usd.ts'
+import { pluginsFrom } from '../management/plugin-rules.ts'
+import { nanoOf, usdOf } from '../money/usd.ts'
 import type { PluginRules } from '../plugin/loaded.ts'
+import type { Group } from '../store/groups.ts'
 import type { RateLimits } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
 import type { Organization } from '../store/organizations.ts'
@@ -64,6 +65,16 @@ export function rateLimitsFrom(args: Args): Partial<RateLimits> {
   )
 }
 
+/** Returns the rate limits that are given, as fields of the management API; 0 is no limit. Throws UsageError. */
+export function rateLimitFields(args: Args): JsonObject {
+  const { requestsPerMinute, tokensPerMinute, concurrentCalls } = rateLimitsFrom(args)
+  return {
+    ...(requestsPerMinute !== undefined && { requests_per_minute: requestsPerMinute }),
+    ...(tokensPerMinute !== undefined && { tokens_per_minute: tokensPerMinute }),
+    ...(concurrentCalls !== undefined && { concurrent_calls: concurrentCalls }),
+  }
+}
+
 /** Returns the names of models without repetitions; `all` is null. Throws UsageError. */
 export function modelsFrom(names: readonly string[], argument: string): string[] | null {
   if (names.length === 1 && names[0] === 'all') return null
@@ -80,12 +91,41 @@ export async function pluginChange(
   loadDirectory: () => Promise<ModelDirectory>,
 ): Promise<(before: PluginRules) => PluginRules> {
   if (texts.length === 0) return (before) => before
+  const states = pluginStates(texts)
+  const directory = await loadDirectory()
+  return checked((plugins) => pluginsFrom({ plugins }, directory), states, 'plugins')
+}
+
+/** Returns the states of plugins from texts such as `mask-pii=on`, null for the default. Throws UsageError. */
+export function pluginStates(texts: readonly string[]): { [name: string]: boolean | null } {
   const states = texts.map((text) => {
     const [, name, state = ''] = /^([^=]+)=(on|off|default)$/.exec(text) ?? []
     if (name === undefined)
       throw new UsageError(`'${text}' is not a plugin with a state; write NAME=on, off or default`)
     return [name, state === 'default' ? null : state === 'on'] as const
   })
-  const directory = await loadDirectory()
-  return checked((plugins) => pluginsFrom({ plugins }, directory), Object.fromEntries(states), 'plugins')
+  return Object.fromEntries(states)
+}
+
+/** Returns the id of an organization that is named, or of the only one. Throws UsageError, CommandError. */
+export function organizationFor(store: Store, nameOrId: string | undefined): string {
+  if (nameOrId !== undefined) return organizationOf(store, nameOrId).id
+  const [first, ...others] = store.organizations.list()
+  if (!first) throw new CommandError('There is no organization yet. Create one: org create <name>')
+  if (others.length > 0) throw new UsageError('there are several organizations; name one with --org NAME')
+  return first.id
+}
+
+/** Returns a monthly limit in USD, 0 for none. Throws UsageError. */
+export function monthlyLimitFrom(text: string, name: string): number {
+  const limit = usdFrom(text, name)
+  if (limit < 0n) throw new UsageError(`${name} is negative; 0 is unlimited`)
+  return usdOf(limit)
+}
+
+/** Returns a group of an organization, by name or id. Throws CommandError. */
+export function groupOf(store: Store, organization: string, nameOrId: string): Group {
+  const found = store.groups.findByName(organization, nameOrId) ?? store.groups.find(nameOrId)
+  if (found?.organization === organization) return found
+  throw new CommandError(`There is no group '${nameOrId}' in this organization; group list shows them.`)
 }

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
-import { basename, dirname, join, resolve } from 'node:path'
+import { basename, dirname, join, resolve, sep } from 'node:path'
 import { doubtsIn, gapsIn } from '../catalog/findings.ts'
 import { type CatalogFile, readEntries } from '../catalog/read-list.ts'
 import { isObject } from '../core/json.ts'
@@ -14,12 +14,19 @@ import type { Environment } from '../manifest/read/environment.ts'
 import { countExamples } from '../manifest/read/layer.ts'
 import type { Source } from '../manifest/read/source.ts'
 import { unsupportedByEndpoint } from '../manifest/run/inferred-support.ts'
-import { closeAll } from '../plugin/instances.ts'
+import { closeAll, type PluginInstance } from '../plugin/instances.ts'
 import { type Config, loadConfig } from '../snapshot/config.ts'
 import { ejectedProblems } from '../snapshot/ejected.ts'
+import { shippedFolder } from '../snapshot/folders.ts'
 import { type Files, loadCatalog, readFiles } from '../snapshot/load-files.ts'
+import { pluginFolders } from '../snapshot/load-plugins.ts'
 import { proveFiles } from '../snapshot/snapshot.ts'
+import { openHttpClient } from '../upstream/http/http-client.ts'
+import { type CheckedTypes, checkTypes } from './check-types.ts'
 import { jsonText, type Out, parseArguments, problemLine, relativePath, runCommand, UsageError } from './command.ts'
+import { callManifest } from './live/check-call.ts'
+import type { LiveCall } from './live/live-call.ts'
+import { liveText } from './live/live-text.ts'
 import {
   interpretedWarnings,
   isDialect,
@@ -36,28 +43,40 @@ import { dotEnvBeside, locateConfig } from './read-config.ts'
 export const help = `Checks configuration, manifests, dialects, catalog and plugins; runs their examples, and sets up the plugins.
 
   inference-router check [path…] [--mappings [--print]] [--config FILE] [--json]
+  inference-router check MANIFEST… --call [--model NAME]
 
   path            a file or folder to check (default: the configuration and all files it refers to)
   --mappings      list every mapping: compiled, or interpreted because of which construct
   --print         with --mappings: print the JavaScript that each mapping of the paths is compiled to, below its
                   place and the URL by which stack traces and CPU profiles name it
+  --call          call the live address of each named manifest as well, once for a whole answer and once for a stream, with
+                  at most 16 tokens of output: shows the finish reason, the usage and what it is read from, and the
+                  members of the answer that no mapping reads. The provider charges for it
+  --model NAME    the model to call (default: the one that costs least)
   --config FILE   the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
   --json          print JSON: {checked, mappings: [{file, line, column, name, compiled, construct?, url?, code?}],
-                  not_taken: [{file, names}], problems: [{file, line, column, message, severity}]}
+                  not_taken: [{file, names}], problems: [{file, line, column, message, severity}], calls?,
+                  types_unchecked?: <reason>}
 
 Each problem is one line, file:line:column: message. For each named file, a line lists the request fields that
-never reach the provider. The exit code is 1 when there is an error. Variables that are not set are not errors here:
+never reach the provider. The exit code is 1 when there is an error, or a call fails. The types of your plugins are checked
+where TypeScript is installed with them or with the router; else a line says that they were not. Variables that are not set are not errors here:
 inference-router providers lists them. Interpreted mappings, which are slow, and old names of keys are warnings.
 `
 
-const flags = { json: { type: 'boolean' }, mappings: { type: 'boolean' }, print: { type: 'boolean' } } as const
-const options = { config: { type: 'string' }, ...flags } as const
+const flag = { type: 'boolean' } as const
+const text = { type: 'string' } as const
+const options = { config: text, model: text, json: flag, mappings: flag, print: flag, call: flag } as const
 
 /** Runs `inference-router check`. Returns the exit code. */
 export function run(args: string[], out: Out): Promise<number> {
   return runCommand(args, { help, out }, async () => {
     const { positionals: paths, text, flag } = parseArguments(args, { options, positionals: Number.POSITIVE_INFINITY })
     if (flag('print') && !flag('mappings')) throw new UsageError('--print is for --mappings: name both.')
+    if (flag('call') && paths.length === 0)
+      throw new UsageError(
+        '--call is for manifests: name their files. doctor --call calls the providers of a configuration.',
+      )
     const plugin = paths.find((path) => path.endsWith('.ts'))
     if (plugin !== undefined)
       throw new UsageError(`${plugin} is checked together with the configuration that lists it: leave out its path.`)
@@ -68,19 +87,47 @@ export function run(args: string[], out: Out): Promise<number> {
     const env = { ...process.env }
     const checked = paths.length === 0 ? await checkConfig(configPath, env) : await checkPaths(paths, configPath, env)
     const problems = inOrder([...checked.problems, ...interpretedWarnings(checked.mappings)]).map(withoutKeysIn)
+    const calls =
+      flag('call') && !hasErrors(problems) ? await callAll(paths, { configPath, env, model: text('model') }) : []
     if (flag('json')) {
       const mappings = checked.mappings.map((placed) => mappingEntry(placed, flag('print')))
       const not_taken = checked.notTaken
-      out.stdout(jsonText({ checked: countsOf(checked), mappings, not_taken, problems }))
+      const types = checked.typesUnchecked === undefined ? {} : { types_unchecked: checked.typesUnchecked }
+      const called = flag('call') ? { calls } : {}
+      out.stdout(jsonText({ checked: countsOf(checked), mappings, not_taken, problems, ...called, ...types }))
     } else {
       const shown = flag('print') ? (placed: PlacedMapping) => `${printedMapping(placed)}\n` : mappingLine
       if (flag('mappings')) for (const placed of checked.mappings) out.stdout(shown(placed))
       for (const problem of problems) out.stdout(problemLine(problem))
       for (const line of checked.notTaken) out.stdout(notTakenLine(line))
+      if (checked.typesUnchecked !== undefined)
+        out.stdout(`The types of plugins were not checked: ${checked.typesUnchecked}.\n`)
       out.stdout(summary(checked, problems))
+      for (const call of calls) out.stdout(liveText(call))
     }
-    return hasErrors(problems) ? 1 : 0
+    return hasErrors(problems) || calls.some(({ error }) => error) ? 1 : 0
   })
+}
+
+/** Calls the manifests among these files. */
+async function callAll(
+  paths: readonly string[],
+  { configPath, env, model }: { configPath: string; env: Environment; model: string | undefined },
+): Promise<LiveCall[]> {
+  const { config } = await loadConfig(configPath, env)
+  if (!config) return []
+  const client = openHttpClient()
+  try {
+    const calls: LiveCall[] = []
+    for (const file of new Set((await Promise.all(paths.map(filesIn))).flat())) {
+      const source = await readInput(file)
+      if (isConfig(source) || isCatalog(source)) continue
+      calls.push(...(await callManifest(source, { config, env, model, client })))
+    }
+    return calls
+  } finally {
+    await client.close()
+  }
 }
 
 /** The result of a check: the number of files of each kind, their mappings and problems. */
@@ -88,6 +135,8 @@ type Checked = { providers: number; dialects: number; models: number; examples: 
   mappings: PlacedMapping[]
   /** Request fields of named files that never reach the provider. */
   notTaken: NotTaken[]
+  /** The reason why the types of plugins were not checked, if they were not. */
+  typesUnchecked?: string
   problems: Problem[]
 }
 
@@ -107,11 +156,30 @@ const nothing: Omit<Checked, 'problems'> = {
   notTaken: [],
 }
 
+/** Checks the types of plugins, but those of the program, which are checked where they are made. */
+async function checkPluginTypes(
+  plugins: readonly Pick<PluginInstance, 'entry'>[],
+  { folders }: Config,
+): Promise<CheckedTypes> {
+  const own = pluginFolders(folders).filter((folder) => folder !== shippedFolder('plugins'))
+  const checked = await Promise.all(
+    own.map((folder) =>
+      checkTypes(
+        plugins.flatMap(({ entry }) => (entry.startsWith(folder + sep) ? entry : [])),
+        folder,
+      ),
+    ),
+  )
+  const unchecked = checked.find((one) => one.unchecked !== undefined)?.unchecked
+  return { problems: checked.flatMap(({ problems }) => problems), ...(unchecked !== undefined && { unchecked }) }
+}
+
 async function checkConfig(path: string, env: Environment): Promise<Checked> {
   const { config, source, problems } = await loadConfig(path, env)
   if (!config) return { ...nothing, problems }
   const files = await readFiles({ config, source, env, everything: true })
   await closeAll(files.plugins)
+  const types = await checkPluginTypes(files.plugins, config)
   const layers = [
     ...files.dialects.map(({ layer }) => layer),
     ...files.providers.flatMap((one) => one.layers?.slice(-1) ?? []),
@@ -131,7 +199,9 @@ async function checkConfig(path: string, env: Environment): Promise<Checked> {
       ...ejectedProblems(files.sources.values()),
       ...gapsInCatalog(files),
       ...doubtsInFiles(config, source, files),
+      ...types.problems,
     ],
+    ...(types.unchecked !== undefined && { typesUnchecked: types.unchecked }),
   }
 }
 
@@ -182,6 +252,7 @@ async function checkPaths(paths: readonly string[], configPath: string, env: Env
     total.mappings.push(...checked.mappings)
     total.notTaken.push(...checked.notTaken)
     total.problems.push(...checked.problems, ...ejectedProblems([source]))
+    if (checked.typesUnchecked !== undefined) total.typesUnchecked = checked.typesUnchecked
   }
   return total
 }
@@ -274,7 +345,7 @@ function notTakenLine({ file, names }: NotTaken): string {
   return names.length === 0 ? '' : `${relativePath(file)} does not support: ${names.join(', ')}\n`
 }
 
-function countsOf({ problems, mappings, notTaken: _, ...counts }: Checked) {
+function countsOf({ problems, mappings, notTaken: _, typesUnchecked: __, ...counts }: Checked) {
   const interpreted = mappings.filter(({ mapping }) => !mapping.compiled).length
   return { ...counts, mappings: mappings.length, interpreted }
 }

@@ -1,7 +1,7 @@
 import { relative } from 'node:path'
 import { type ParseArgsConfig, parseArgs } from 'node:util'
+import { printableInLine } from '../core/printable.ts'
 import { type FileProblem, formatFileProblem, formatProblem, type Problem } from '../manifest/check/problem.ts'
-import { printableInLine } from './printable.ts'
 
 /** The options that a command takes, and how many positional arguments at most (none unless given). */
 export type Syntax = { options: NonNullable<ParseArgsConfig['options']>; positionals?: number }

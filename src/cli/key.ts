@@ -1,53 +1,56 @@
-import { newSecret, storedSecret } from '../access/secrets.ts'
-import { defaultCreationLimits } from '../core/creation-limits.ts'
 import type { JsonObject } from '../core/json.ts'
-import { parseTime } from '../core/time.ts'
 import { stateEntry, timeText, wholeKeyEntry } from '../management/key-entry.ts'
-import { grantCheck } from '../management/names.ts'
-import { labelsWithin, title } from '../management/read.ts'
+import { title } from '../management/read.ts'
 import { usdText } from '../money/usd.ts'
 import { audited } from '../store/audit.ts'
-import { type KeyRecord, keyState, type Level, levels, noLimits } from '../store/keys.ts'
+import { type KeyRecord, keyState } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
-import type { OrganizationRules } from '../store/rules.ts'
-import {
-  actor,
-  checked,
-  modelsFrom,
-  organizationOf,
-  pluginChange,
-  rateLimitOptions,
-  rateLimitsFrom,
-  usdFrom,
-} from './admin.ts'
+import { actor, checked, organizationFor, organizationOf } from './admin.ts'
 import { type Args, CommandError, type Out, table, UsageError } from './command.ts'
-import { runStoreAction, type StoreAction, type StoreUrl } from './store-command.ts'
+import {
+  groupField,
+  keyChanges,
+  levelFrom,
+  optionNames,
+  permissionsFrom,
+  propertiesFrom,
+  propertyOptions,
+  setInstance,
+} from './key-options.ts'
+import { linesOf, managed, managedTogether } from './managed.ts'
+import { type ActionResult, runStoreAction, type StoreAction, type StoreUrl } from './store-command.ts'
 
 /** The text of `inference-router key --help`. */
 export const help = `Manages the keys that clients authenticate with.
 
   inference-router key create <name> [--org NAME] [options]
   inference-router key list [--org NAME] [--limit N] [--after ID]
+  inference-router key show <id>
+  inference-router key edit <id> [options]
+  inference-router key rotate <id>
   inference-router key revoke <id>
+  inference-router key delete <id>
 
   --org NAME            the organization, by name or id; may be left out when there is only one
   --completions LEVEL   none, read or write (the default): calling models needs write
   --manage LEVEL        none (the default), read or write: keys, groups, names, usage
   --operate LEVEL       none (the default), read or write: credit, and the organization's own limits and rules
+  --instance LEVEL      none (the default) or read: all organizations, their keys, calls and sums; only this command grants it
   --monthly-limit USD   the most that the key may spend in a calendar month (UTC); 0 is unlimited, the default
-  --expires TIME        RFC 3339, as 2027-01-31T00:00:00Z
+  --expires TIME        RFC 3339, as 2027-01-31T00:00:00Z; never for no end
   --label NAME=VALUE    repeatable
   --requests-per-minute N, --tokens-per-minute N, --concurrent N
                         its rate limits; 0 is unlimited, the default
-  --models NAME         the only models it may call: a model, '<provider>/*', an alias or a policy; repeatable
-  --plugin NAME=STATE   a plugin that is switched on or off for it; repeatable
-  --group NAME          the group whose monthly limit it shares, by name or id
+  --models NAME         the only models it may call: a model, '<provider>/*', an alias or a policy; repeatable; all for any
+  --plugin NAME=STATE   a plugin that is switched on or off for it, or default; repeatable
+  --group NAME          the group whose monthly limit it shares, by name or id; none for no group
   --limit N             how many keys to list, 1 to 1000 (the default)
   --after ID            list those that come after this one
   --config FILE         the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
   --json                print JSON
 
-A new key's secret is printed once and stored nowhere.
+edit changes what its options name, all of that or nothing: --instance and the options below it. --label replaces all labels.
+The secret of a new key, and that of rotate, is printed once and stored nowhere. A revoked key stays on the list, a deleted one does not.
 `
 
 /** Runs `inference-router key …` on the database of the configuration. Returns the exit code. */
@@ -59,47 +62,19 @@ const text = { type: 'string' } as const
 
 const actions: { readonly [name: string]: StoreAction } = {
   create: {
-    options: {
-      name: text,
-      org: text,
-      completions: text,
-      manage: text,
-      operate: text,
-      'monthly-limit': text,
-      expires: text,
-      label: { type: 'string', multiple: true },
-      ...rateLimitOptions,
-      models: { type: 'string', multiple: true },
-      plugin: { type: 'string', multiple: true },
-      group: text,
-    },
+    options: { name: text, org: text, completions: text, manage: text, operate: text, ...propertyOptions },
     positionals: 1,
     async prepare(args, loadDirectory) {
-      const properties = newKeyProperties(args)
-      const directory = properties.accessList && (await loadDirectory())
-      const plugins = (await pluginChange(args.texts('plugin'), loadDirectory))({})
-      return (store) => {
-        const { id: organization } = organizationOf(store, args.text('org') ?? onlyOrganization(store))
-        if (directory) {
-          const check = grantCheck(directory, store.organizations.rules(organization) as OrganizationRules)
-          for (const name of properties.accessList ?? []) checked(check, name, '--models')
-        }
-        const groupId = groupOf(store, organization, args.text('group'))
-        const secret = newSecret()
-        const record = audited(store, actor, () => {
-          const result = store.keys.create({
-            ...properties,
-            ...storedSecret(secret),
-            plugins,
-            groupId,
-            organization,
-            createdBy,
-          })
-          const after = wholeKeyEntry(result, store)
-          return { result, organization, action: 'apikey.create', subject: result.id, after }
-        })
-        const secretText = `Key ${record.name} (${record.id}). Its secret, displayed only once:\n\n  ${secret}\n`
-        return { json: { api_key_id: record.id, api_key: secret, ...entry(store, record) }, text: secretText }
+      const name = (args.positionals[0] ?? args.text('name'))?.trim()
+      if (!name) throw new UsageError('name the key: key create <name>')
+      const body = { name: checked(title, name, 'name'), permissions: permissionsFrom(args), ...propertiesFrom(args) }
+      const directory = 'models' in body || 'plugins' in body ? await loadDirectory() : undefined
+      return async (store) => {
+        const organization = organizationFor(store, args.text('org'))
+        const sent = { ...body, ...groupField(args, store, organization) }
+        const request = { method: 'post', path: '/apikey', body: sent } as const
+        const { api_key_id, api_key } = await managed(request, { store, organization, directory }, optionNames)
+        return madeKey(store, String(api_key_id), String(api_key))
       }
     },
   },
@@ -131,8 +106,8 @@ const actions: { readonly [name: string]: StoreAction } = {
   revoke: {
     options: {},
     positionals: 1,
-    prepare({ positionals: [id] }) {
-      if (!id) throw new UsageError('name the key: key revoke <id>; key list shows the ids')
+    prepare(args) {
+      const id = idIn(args, 'revoke')
       return (store) => {
         const record = audited(store, actor, () => {
           const before = store.keys.find(id)
@@ -145,69 +120,87 @@ const actions: { readonly [name: string]: StoreAction } = {
       }
     },
   },
+  show: {
+    options: {},
+    positionals: 1,
+    prepare(args) {
+      const id = idIn(args, 'show')
+      return (store) => shownKey(store, id)
+    },
+  },
+  edit: {
+    options: propertyOptions,
+    positionals: 1,
+    async prepare(args, loadDirectory) {
+      const id = idIn(args, 'edit')
+      const body = propertiesFrom(args)
+      const instance = args.text('instance')
+      const level = instance === undefined ? undefined : levelFrom(instance, '--instance', ['none', 'read'])
+      const directory = 'models' in body || 'plugins' in body ? await loadDirectory() : undefined
+      return (store) => {
+        const { organization } = foundKey(store, id)
+        const changes = keyChanges(id, { ...body, ...groupField(args, store, organization) })
+        if (changes.length === 0 && level === undefined)
+          throw new UsageError('name what to change, as in key edit <id> --monthly-limit 20')
+        store.atomically(() => {
+          if (level !== undefined) setInstance(store, id, level)
+          managedTogether(changes, { store, organization, directory }, optionNames)
+        })
+        return shownKey(store, id)
+      }
+    },
+  },
+  rotate: {
+    options: {},
+    positionals: 1,
+    prepare(args) {
+      const id = idIn(args, 'rotate')
+      return async (store) => {
+        const { organization } = foundKey(store, id)
+        const request = { method: 'post', path: '/apikey/:id/rotate', params: { id } } as const
+        const { api_key } = await managed(request, { store, organization })
+        return madeKey(store, id, String(api_key))
+      }
+    },
+  },
+  delete: {
+    options: {},
+    positionals: 1,
+    prepare(args) {
+      const id = idIn(args, 'delete')
+      return async (store) => {
+        const { name, organization } = foundKey(store, id)
+        await managed({ method: 'delete', path: '/apikey/:id', params: { id } }, { store, organization })
+        return { json: { id, deleted: true }, text: `Key ${name} (${id}) is deleted.` }
+      }
+    },
+  },
 }
 
-const createdBy = { id: actor, email: '' }
+/** Returns the id that the first argument is. Throws UsageError. */
+function idIn({ positionals: [id] }: Args, action: string): string {
+  if (id) return id
+  throw new UsageError(`name the key: key ${action} <id>; key list shows the ids`)
+}
 
-function newKeyProperties(args: Args) {
-  const { positionals, text } = args
-  const models = args.texts('models')
-  const name = (positionals[0] ?? text('name'))?.trim()
-  if (!name) throw new UsageError('name the key: key create <name>')
-  const limit = usdFrom(text('monthly-limit') ?? '0', '--monthly-limit')
-  if (limit < 0n) throw new UsageError('--monthly-limit is negative; 0 is unlimited')
-  const manage = levelFrom(text('manage') ?? 'none', '--manage')
-  const completions = levelFrom(text('completions') ?? 'write', '--completions')
-  const operate = levelFrom(text('operate') ?? 'none', '--operate')
-  const expires = text('expires')
+function foundKey(store: Store, id: string): KeyRecord {
+  const found = store.keys.find(id)
+  if (found) return found
+  throw new CommandError(`There is no key with the id '${id}'. key list shows the ids.`)
+}
+
+function shownKey(store: Store, id: string): ActionResult {
+  const json = entry(store, foundKey(store, id))
+  return { json, text: linesOf(json) }
+}
+
+/** Returns a key together with its new secret. */
+function madeKey(store: Store, id: string, secret: string): ActionResult {
+  const record = foundKey(store, id)
   return {
-    name: checked(title, name, 'name'),
-    permissions: { manage, completions, operate },
-    labels: checked(
-      labelsWithin(defaultCreationLimits),
-      Object.fromEntries(args.texts('label').map(labelFrom)),
-      '--label',
-    ),
-    accessList: models.length === 0 ? null : modelsFrom(models, '--models'),
-    limits: { ...noLimits, ...rateLimitsFrom(args) },
-    monthlyLimitNano: limit === 0n ? null : limit,
-    expiresAt: expires === undefined ? null : timeFrom(expires),
+    json: { api_key_id: id, api_key: secret, ...entry(store, record) },
+    text: `Key ${record.name} (${id}). Its secret, displayed only once:\n\n  ${secret}\n`,
   }
-}
-
-function levelFrom(text: string, option: string): Level {
-  const level = levels.find((one) => one === text)
-  if (level) return level
-  throw new UsageError(`${option} is '${text}'; write ${levels.join(', ')}`)
-}
-
-function labelFrom(text: string): [name: string, value: string] {
-  const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? []
-  if (name === undefined || value === undefined) throw new UsageError(`--label is '${text}'; write NAME=VALUE`)
-  return [name, value]
-}
-
-function timeFrom(text: string): number {
-  const time = parseTime(text)
-  if (time === undefined) throw new UsageError(`--expires is '${text}'; write a time as 2027-01-31T00:00:00Z`)
-  if (time <= Date.now()) throw new UsageError(`--expires is '${text}', which has passed; write a time in the future`)
-  return time
-}
-
-function onlyOrganization(store: Store): string {
-  const [first, ...others] = store.organizations.list()
-  if (!first) throw new CommandError('There is no organization yet. Create one: org create <name>')
-  if (others.length > 0) throw new UsageError('there are several organizations; name one with --org NAME')
-  return first.id
-}
-
-function groupOf(store: Store, organization: string, nameOrId: string | undefined): string | null {
-  if (nameOrId === undefined) return null
-  const found = store.groups.findByName(organization, nameOrId) ?? store.groups.find(nameOrId)
-  if (found?.organization === organization) return found.id
-  throw new CommandError(
-    `There is no group '${nameOrId}' in this organization; create groups through the management API.`,
-  )
 }
 
 function pageLimit(text = String(maxListed)): number {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
-import { createCatalog } from '../catalog/catalog.ts'
+import { type Catalog, createCatalog } from '../catalog/catalog.ts'
 import { readEntries, type WrittenEntries } from '../catalog/read-list.ts'
 import { isObject } from '../core/json.ts'
 import type { ModelEntry } from '../core/models/model.ts'
@@ -96,15 +96,19 @@ async function dialectsFor(manifest: Source, { folders }: Config, functions?: Ow
 }
 
 /** Returns the entry of a model, merged from the catalog, the manifest and the settings. */
-export async function entryOf(
-  { slug, models, modelsOf }: Provider,
-  model: string,
-  config: Config,
-): Promise<ModelEntry | undefined> {
+export async function entryOf(provider: Provider, model: string, config: Config): Promise<ModelEntry | undefined> {
+  return (await catalogOf(provider, config)).find(provider.slug, model)
+}
+
+/** Returns all models of a provider with their entries, merged likewise. */
+export async function entriesOf(provider: Provider, config: Config): Promise<[model: string, entry: ModelEntry][]> {
+  return (await catalogOf(provider, config)).list().map(({ model, entry }) => [model, entry])
+}
+
+async function catalogOf({ slug, models, modelsOf }: Provider, config: Config): Promise<Catalog> {
   const shared = modelsOf === undefined ? [] : await modelsIn(modelsOf, config)
   const own = await modelsIn(slug, config, models)
-  const lists = [...shared, ...own].map((known) => ({ provider: slug, models: known }))
-  return createCatalog(lists).find(slug, model)
+  return createCatalog([...shared, ...own].map((known) => ({ provider: slug, models: known })))
 }
 
 /** Returns the models that catalog, manifest and settings list for a slug, in this order. */

@@ -1,14 +1,16 @@
 import { spawn } from 'node:child_process'
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { ownFolder } from '../snapshot/folders.ts'
+import { checkTypes, pluginCompilerOptions } from './check-types.ts'
 import {
   type Args,
   actionNamed,
   CommandError,
   type Out,
   parseArguments,
+  problemLine,
   relativePath,
   runCommand,
   UsageError,
@@ -22,7 +24,8 @@ export const help = `Manages plugins: TypeScript files that the router runs; see
   inference-router plugin test [name…] [--config FILE]
 
   new             writes a starter plugin and its test to the folder of plugins (folders.plugins)
-  test            runs the tests of these plugins, or of all: the files <name>.test.ts
+  test            checks the types of these plugins, or of all, if TypeScript is installed with them or with the
+                  router, and runs their tests: the files <name>.test.ts
   --config FILE   the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
 `
 
@@ -65,10 +68,13 @@ To test it: inference-router plugin test ${name}
 `)
     return 0
   },
-  async test({ positionals: names }, folder, { stderr }) {
+  async test({ positionals: names }, folder, { stdout, stderr }) {
     const files = (names.length === 0 ? ['*'] : names).map((name) => join(folder, `${name}.test.ts`))
     const absent = files.find((file, index) => names[index] !== undefined && !existsSync(file))
     if (absent !== undefined) throw new CommandError(`There is no file ${relativePath(absent)}.`)
+    const { problems, unchecked } = await checkTypes(filesOf(names, folder), folder)
+    for (const problem of problems) stdout(problemLine(problem))
+    if (unchecked !== undefined) stderr(`The types of plugins were not checked: ${unchecked}.\n`)
     const child = spawn(process.execPath, ['--import', register, '--test', ...files], { stdio: 'inherit' })
     const { promise, resolve } = Promise.withResolvers<number>()
     child.on('error', (error) => {
@@ -76,8 +82,19 @@ To test it: inference-router plugin test ${name}
       resolve(1)
     })
     child.on('exit', (code) => resolve(code ?? 1))
-    return await promise
+    const failed = await promise
+    return problems.length > 0 ? 1 : failed
   },
+}
+
+/** Returns the files of plugins, and of their tests, in a folder; with names, those of these plugins. */
+function filesOf(names: readonly string[], folder: string): string[] {
+  const all = existsSync(folder) ? readdirSync(folder) : []
+  const plugins = names.length > 0 ? names : all.map((file) => file.replace(/(\.test)?\.ts$/, ''))
+  return [...new Set(plugins)]
+    .flatMap((name) => [`${name}.ts`, join(name, 'index.ts'), `${name}.test.ts`])
+    .map((file) => join(folder, file))
+    .filter((file) => existsSync(file))
 }
 
 /** Makes `inference-router/plugin` and the test kit known, wherever the folder is. */
@@ -115,8 +132,7 @@ export default definePlugin<Options>({
   setup({ word }, { log }) {
     log.debug({ word }, '${name} is set up')
     return {
-      request(request) {
-        if (!('chat' in request)) return undefined
+      chat(request) {
         const texts = request.chat.messages.flatMap(({ parts }) => parts).map((part) => ('text' in part ? part.text : ''))
         if (texts.some((text) => text?.includes(word))) throw new Refusal(403, \`We do not speak of \${word}s.\`)
         return undefined
@@ -160,20 +176,5 @@ test('writes the word in capitals in replies', async () => {
 
 /** Returns the settings with which editors find the types of the router, for a folder that is elsewhere. */
 export function tsconfigText(): string {
-  const path = (file: string) => fileURLToPath(new URL(`../plugin/${file}`, import.meta.url))
-  const paths = {
-    'inference-router/plugin': [path('contract.ts')],
-    'inference-router/plugin/test': [path('test-kit.ts')],
-  }
-  const compilerOptions = {
-    module: 'nodenext',
-    target: 'esnext',
-    strict: true,
-    noEmit: true,
-    erasableSyntaxOnly: true,
-    allowImportingTsExtensions: true,
-    skipLibCheck: true,
-    paths,
-  }
-  return `${JSON.stringify({ compilerOptions }, null, 2)}\n`
+  return `${JSON.stringify({ compilerOptions: pluginCompilerOptions() }, null, 2)}\n`
 }

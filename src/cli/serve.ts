@@ -32,8 +32,8 @@ The first start creates the database, an organization and a key with full permis
 INFERENCE_ROUTER_ADMIN_KEY is set, its value (20 characters or more) is the key and is not printed.
 SIGTERM and SIGINT refuse new calls, finish running ones for up to 30 seconds, settle all and exit; a second one exits at once.
 LOG_LEVEL is the level of the log on standard error: debug, info (the default), warn, error, silent; its components (call,
-files, ledger, routing, worker, plugin) can have levels of their own: info,call=warn. LOG_FORMAT is json or pretty; the
-default is pretty on a terminal.
+files, ledger, routing, worker, plugin) can have levels of their own: info,call=warn. LOG_FORMAT is
+pretty, one short line for each call (the default), json, or auto, which is json unless standard error is a terminal.
 `
 
 /** Maximum time for which running calls may go on after a signal to stop. */

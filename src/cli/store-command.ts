@@ -32,7 +32,7 @@ export type StoreAction = Syntax & {
 }
 
 /** Work on an open database. */
-export type StoreOperation = (store: Store) => ActionResult
+export type StoreOperation = (store: Store) => ActionResult | Promise<ActionResult>
 
 /** Runs one action of a command on the database of the configuration. Returns the exit code: 0 done, 1 failed, 2 wrong usage. */
 export function runStoreAction(
@@ -73,7 +73,8 @@ export async function withStore<Result>(
 
 const commonOptions = { config: { type: 'string' }, json: { type: 'boolean' } } as const
 
-async function configuredStoreUrl(configPath: string | undefined): Promise<string> {
+/** Returns the URL of the database that a configuration file names. Throws CommandError. */
+export async function configuredStoreUrl(configPath: string | undefined): Promise<string> {
   const { config, problems } = await loadConfig(locateConfig(configPath), process.env)
   if (!config) throw unreadable(problems)
   return config.store.url

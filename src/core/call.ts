@@ -53,6 +53,8 @@ export type CallRecord = {
   /** The message of the error, where it cannot repeat any content; and the provider's own code. */
   message?: string
   providerCode?: string
+  /** The provider's own message, without secrets and content; stored for a limited time. */
+  providerMessage?: string
   /** The class of the failure, by which it was decided what followed it: `connection`, `timeout`, `rate_limited` … */
   failure?: string
   usage: Usage
@@ -76,6 +78,9 @@ export type CallRecord = {
   /** Content of the call, for its spans, where the operator enables that; it is not stored. */
   contents?: CallContents
 }
+
+/** Facts of a call for the log alone: the description of its error, and the name of its key. */
+export type LogFacts = { detail?: string | undefined; keyName?: string | undefined }
 
 /** Content that a call sent and received, as JSON in the form of OpenTelemetry's conventions for generative AI. */
 export type CallContents = { system?: string; input: string; output: string }

@@ -25,6 +25,7 @@ export const catalogue = {
   client_gone: { status: 499, type: 'invalid_request_error' },
   internal: { status: 500, type: 'api_error' },
   plugin_failed: { status: 500, type: 'api_error' },
+  plugin_refused: { status: 403, type: 'permission_error' },
   provider_refused: { status: 502, type: 'api_error' },
   provider_failed: { status: 502, type: 'api_error' },
   provider_overloaded: { status: 502, type: 'api_error' },
@@ -78,6 +79,10 @@ export type ErrorDetails = {
   attempts?: JsonObject[] | undefined
   /** Report of how the call was routed, where it asked for that. */
   router?: JsonObject | undefined
+  /** Set if a plugin refuses the call: the status and the code that it has chosen. */
+  pluginRefusal?: { status: number; code?: string | undefined } | undefined
+  /** True if a plugin wants another answer in place of the one that has come. */
+  wantsOther?: boolean | undefined
   /** True if the message is in the words of the provider, which may repeat content of the call. */
   quotes?: boolean | undefined
   /** Details for the operator's log that clients must not read, such as addresses. */
@@ -97,6 +102,8 @@ export class RouterError extends Error {
   readonly details: JsonObject | undefined
   readonly attempts: JsonObject[] | undefined
   readonly router: JsonObject | undefined
+  readonly pluginRefusal: ErrorDetails['pluginRefusal']
+  readonly wantsOther: boolean
   forLog: string | undefined
   readonly headers: Readonly<Record<string, string>>
   billed: Usage | undefined
@@ -119,6 +126,8 @@ export class RouterError extends Error {
     this.details = details.details
     this.attempts = details.attempts
     this.router = details.router
+    this.pluginRefusal = details.pluginRefusal
+    this.wantsOther = details.wantsOther === true
     this.forLog = details.forLog
     this.headers = details.headers ?? {}
     this.billed = details.billed
@@ -141,7 +150,12 @@ export class RouterError extends Error {
 
   /** The HTTP status of this error. */
   get status(): number {
-    return catalogue[this.code].status
+    return this.pluginRefusal?.status ?? catalogue[this.code].status
+  }
+
+  /** The type that callers see. */
+  get type(): string {
+    return this.pluginRefusal ? typeOfStatus(this.pluginRefusal.status) : catalogue[this.code].type
   }
 
   /**
@@ -149,9 +163,19 @@ export class RouterError extends Error {
    * would have to wait long, or where a provider may have acted already. Every other failure may pass.
    */
   get mayBeRetried(): boolean {
+    if (this.pluginRefusal && !passing.has(this.pluginRefusal.status)) return false
     if (this.mayHaveActed || (this.retryAfterMs ?? 0) > maxSoonMs || lasting.has(this.code)) return false
     return this.status >= 500 || (this.status === 429 && !this.concernsSize)
   }
+}
+
+/** Statuses of refusals by plugins after which clients try again. */
+const passing: ReadonlySet<number> = new Set([429, 503])
+
+/** Returns the type of an error that only its status describes. */
+function typeOfStatus(status: number): string {
+  const known = Object.values(catalogue).find((entry) => entry.status === status)
+  return known?.type ?? (status < 500 ? 'invalid_request_error' : 'api_error')
 }
 
 /** Failures of a provider that last: those of the router's own credential. */
@@ -193,8 +217,8 @@ const knownCodes: { readonly [code in ErrorCode]?: readonly [string, ...string[]
 }
 
 /** Returns the code of an error in the words of OpenAI's APIs: a provider's own where there is no other. */
-export function writtenCode({ code, provider, providerCode }: RouterError): string {
-  if (provider === undefined) return providerCode ?? code
+export function writtenCode({ code, provider, providerCode, pluginRefusal }: RouterError): string {
+  if (provider === undefined) return pluginRefusal?.code ?? providerCode ?? code
   const known = knownCodes[code]
   if (!known) return providerCode ?? code
   return providerCode !== undefined && known.includes(providerCode) ? providerCode : known[0]
@@ -216,7 +240,7 @@ export function errorBody(error: RouterError): JsonObject {
   const body: JsonObject = {
     origin: error.provider === undefined ? 'router' : 'provider',
     message: writtenMessage(error),
-    type: catalogue[error.code].type,
+    type: error.type,
     code,
     param: error.param ?? null,
   }

@@ -29,8 +29,9 @@ export type ProviderEvent = {
   search?: { id?: string; query?: string; status?: string; results?: Json }
   media?: Omit<MediaPart, 'cache'>
   opaque?: { body: Json }
-  /** A part that the provider repeats when it is done: what has not come of it yet counts. */
+  /** A part that the provider repeats when it is done: what has not come of it yet counts. `also` is another key that it may have. */
   whole?: Part
+  also?: string | number
   logprobs?: Json
   finish?: Finish
   /** The provider's own finish reason. */

@@ -83,7 +83,7 @@ export class Fold {
     if (event.search) this.#takeSearch(event.search, at, out)
     if (event.media) this.#addPart(event.media as Part, at, out)
     if (event.opaque) this.#addPart({ type: 'opaque', by: this.#facts.signer, body: event.opaque.body }, at, out)
-    if (event.whole) this.#takeWhole(event.whole, at, out)
+    if (event.whole) this.#takeWhole(event.whole, event, out)
     if (event.logprobs) {
       this.#head.logprobs = joinLogprobs(this.#head.logprobs, event.logprobs)
       out.push({ type: 'logprobs', logprobs: event.logprobs })
@@ -91,10 +91,12 @@ export class Fold {
   }
 
   /** A part that the provider repeats when it is done: what has not come of it yet. */
-  #takeWhole(whole: Part, at: ProviderEvent['at'], out: StreamEvent[]): void {
-    const key = whole.type === 'search' ? (whole.id ?? at) : at
-    const come = this.#parts[this.#byKey.get(`${whole.type} ${key}`) ?? -1]?.part
-    for (const rest of remainderOfPart(whole, come, at)) this.#takeContent(rest, out)
+  #takeWhole(whole: Part, { at, also }: Pick<ProviderEvent, 'at' | 'also'>, out: StreamEvent[]): void {
+    const own = whole.type === 'search' ? (whole.id ?? at) : at
+    const isKnown = (key: ProviderEvent['at']) => this.#byKey.has(`${whole.type} ${key}`)
+    const isOther = also !== undefined && !isKnown(own) && isKnown(also)
+    const come = this.#parts[this.#byKey.get(`${whole.type} ${isOther ? also : own}`) ?? -1]?.part
+    for (const rest of remainderOfPart(whole, come, isOther ? also : at)) this.#takeContent(rest, out)
   }
 
   /** Ends the reply: closes its parts, and returns why it ended and its counts. */

@@ -37,5 +37,12 @@ export function durationMs(text: string): number | undefined {
   return count === undefined ? undefined : Math.round(Number(count) * unitsMs[unit as keyof typeof unitsMs])
 }
 
+/** Writes a duration in the largest unit that has no fraction: `90s`, `2m`. */
+export function durationText(ms: number): string {
+  const units = Object.entries(unitsMs).reverse()
+  const [unit, size] = units.find(([, size]) => ms % size === 0 && ms >= size) ?? ['ms', 1]
+  return `${ms / size}${unit}`
+}
+
 /** The longest time that a call, or a part of it, may be given. */
 export const maxMs = 24 * unitsMs.h

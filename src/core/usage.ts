@@ -26,10 +26,11 @@ export const usageClasses = [
   'megapixels',
   'queries',
   'input_images',
+  'page_visits',
 ] as const
 
 /**
- * The name of one class: tokens, except searches, file searches, code runs, groundings, containers (in gigabytes of
+ * The name of one class: tokens, except searches, page visits, file searches, code runs, groundings, containers (in gigabytes of
  * memory), images, megapixels, input images, seconds, characters and queries of a rerank. `citations` are tokens of sources that are part of neither the prompt nor the
  * reply; those of `drawing` were read and written by an image model that is a tool.
  */

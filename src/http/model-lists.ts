@@ -8,6 +8,7 @@ import { isRetired, type ModelEntry, nextRetirement, retiredMessage } from '../c
 import { type Period, pricePeriod } from '../core/models/price-times.ts'
 import { policyPrefix, splitModel } from '../core/names.ts'
 import { entryOfListed, type Listable, type Listed, listedModels, listedPolicies } from '../routing/names/listed.ts'
+import { suggestedFor, unprefixedIds } from '../routing/names/resolve.ts'
 import type { Scope } from '../routing/names/scope.ts'
 import { yieldBetween } from '../runtime/event-loop.ts'
 import type { OrganizationRules } from '../store/rules.ts'
@@ -59,9 +60,10 @@ export function modelRoutes({ access, directory, rulesOf, now = Date.now }: Mode
       clientApiOf,
       answer: async (request) => {
         const id = [request.params.id].flat().join('/')
-        const models = await lists.callable(scopeOf(request))
+        const scope = scopeOf(request)
+        const models = await lists.callable(scope)
         const found = models.find((model) => isCalled(model, id)) ?? findByAlias(models, id, directory())
-        if (!found || isRefused(found, directory(), now())) throw noModel(id, directory())
+        if (!found || isRefused(found, directory(), now())) throw noModel(id, directory(), scope)
         const write = speaksMessages(request) ? pagedModel : modelEntry
         return tagged(JSON.stringify(write(found.id, entryOfListed(found, now()))))
       },
@@ -83,19 +85,23 @@ function isCalled(model: Listed, id: string): boolean {
   return model.id === id || (model.isName === true && id === policyPrefix + model.id)
 }
 
-/** Returns the model that has this id as an alias in the catalog. */
-function findByAlias(models: readonly Listed[], id: string, { findModel }: Listable): Listed | undefined {
-  const { provider, model = '' } = splitModel(id) ?? {}
-  const entry = provider === undefined ? undefined : findModel(provider, model)
-  return models.find((one) => one.entry === entry && !one.isName && splitModel(one.id)?.provider === provider)
+/** Returns the model that has this id as an alias in the catalog, or that calls without a provider in the name go to. */
+function findByAlias(models: readonly Listed[], id: string, directory: Listable): Listed | undefined {
+  for (const each of [id, ...unprefixedIds(id, directory)]) {
+    const { provider, model = '' } = splitModel(each) ?? {}
+    const entry = provider === undefined ? undefined : directory.findModel(provider, model)
+    const found = models.find((one) => one.entry === entry && !one.isName && splitModel(one.id)?.provider === provider)
+    if (found) return found
+  }
+  return undefined
 }
 
-function noModel(id: string, { findModel }: Listable): RouterError {
+function noModel(id: string, directory: Listable, scope: Scope | undefined): RouterError {
   const { provider, model = '' } = splitModel(id) ?? {}
-  const known = provider === undefined ? undefined : findModel(provider, model)
+  const known = provider === undefined ? undefined : directory.findModel(provider, model)
   const message = known?.shutdown
     ? retiredMessage(id, known)
-    : `There is no model '${id.slice(0, 100)}'. GET /v1/models lists them.`
+    : `There is no model '${id.slice(0, 100)}'. GET /v1/models lists them.${suggestedFor(id, directory, scope)}`
   return new RouterError('model_not_found', message, { param: 'id' })
 }
 

@@ -4,13 +4,13 @@ import { audited } from '../store/audit.ts'
 import type { Alias } from '../store/names.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 import { limitsOf, requireCapacity } from './creation-limits.ts'
-import { json, type ManagementContext, type ManageRoute, missing, noContent, pathPart, rulesOf } from './manage.ts'
+import { json, type ManageRoute, missing, noContent, pathPart, type RecordContext, rulesOf } from './manage.ts'
 import { type ModelDirectory, modelsBehind, refuseOutsideEu, targetCheck } from './names.ts'
 import { pageOf } from './page.ts'
 import { aliasName, invalid, membersOf } from './read.ts'
 
 /** Serves `/v1/manage/alias`: the organization's aliases of models and policies. */
-export function aliasRoutes(context: ManagementContext): ManageRoute[] {
+export function aliasRoutes(context: RecordContext): ManageRoute[] {
   const { store, directory } = context
   const { names } = store
   const entry = ({ name, target }: Alias) => ({ name, target })

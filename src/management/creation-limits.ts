@@ -1,11 +1,13 @@
 import type { CreationLimits } from '../core/creation-limits.ts'
 import { RouterError } from '../core/errors.ts'
 import { hourMs } from '../core/time.ts'
-import type { Watch } from '../snapshot/reload.ts'
 import { invalid } from './read.ts'
 
+/** The configuration as far as it limits what an organization can create. */
+export type LimitingConfig = { watch: { current(): { config: { manage: { limits: CreationLimits } } } } }
+
 /** Returns the limits of the current configuration. */
-export function limitsOf({ watch }: { watch: Pick<Watch, 'current'> }): CreationLimits {
+export function limitsOf({ watch }: LimitingConfig): CreationLimits {
   return watch.current().config.manage.limits
 }
 

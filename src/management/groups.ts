@@ -9,12 +9,12 @@ import { limitUsd, stateEntry, timeText } from './key-entry.ts'
 import { refuseLast } from './keys.ts'
 import {
   json,
-  type ManagementContext,
   type ManageRequest,
   type ManageRoute,
   missing,
   noContent,
   pathPart,
+  type RecordContext,
   requireNoMore,
   uniqueName,
 } from './manage.ts'
@@ -22,7 +22,7 @@ import { isRecordId, pageOf } from './page.ts'
 import { invalid, membersOf, orNull, parametersOf, title, usdLimit } from './read.ts'
 
 /** Serves `/v1/manage/group`: keys that share a monthly limit. */
-export function groupRoutes(context: ManagementContext): ManageRoute[] {
+export function groupRoutes(context: RecordContext): ManageRoute[] {
   const { store } = context
   const entry = (group: Group) => groupEntry(group, store)
   return [

@@ -5,14 +5,13 @@ import { audited } from '../store/audit.ts'
 import { type KeyChanges, type KeyRecord, keyState } from '../store/keys.ts'
 import { limitsOf } from './creation-limits.ts'
 import { limitsEntry, limitUsd, timeText, wholeKeyEntry } from './key-entry.ts'
-import { groupIn, keyToChange } from './keys.ts'
-import { json, type ManagementContext, type ManageRequest, type ManageRoute, noContent, rulesOf } from './manage.ts'
-import { grantCheck } from './names.ts'
-import { futureTime, invalid, labelsWithin, membersOf, namesOfModels, orNull, requireEmpty, usdLimit } from './read.ts'
-import { limitFields, limitsFrom } from './settings.ts'
+import { accessListFrom, groupIn, limitFields, limitsFrom } from './key-properties.ts'
+import { keyToChange } from './keys.ts'
+import { json, type ManageRequest, type ManageRoute, noContent, type RecordContext } from './manage.ts'
+import { futureTime, invalid, labelsWithin, membersOf, orNull, requireEmpty, usdLimit } from './read.ts'
 
 /** Serves `POST /v1/manage/apikey/{id}/<property>`: changes of a key. Each returns the changed key, `label` 204. */
-export function keyChangeRoutes(context: ManagementContext): ManageRoute[] {
+export function keyChangeRoutes(context: RecordContext): ManageRoute[] {
   const route = (property: string, handle: ManageRoute['handle']): ManageRoute => ({
     path: `/v1/manage/apikey/:id/${property}`,
     method: 'post',
@@ -35,7 +34,7 @@ export function keyChangeRoutes(context: ManagementContext): ManageRoute[] {
 /** A change of one property: the fields of its body, how they are parsed, and the property's representation in the audit log. */
 type KeyChange = {
   fields: readonly string[]
-  parse(body: JsonObject, key: KeyRecord, request: ManageRequest, context: ManagementContext): KeyChanges
+  parse(body: JsonObject, key: KeyRecord, request: ManageRequest, context: RecordContext): KeyChanges
   entry(key: KeyRecord): JsonObject
 }
 
@@ -72,14 +71,8 @@ const changes: { readonly [property: string]: KeyChange } = {
   access: {
     fields: ['models'],
     parse: ({ models }, { organization }, _request, context) => {
-      const { directory, store } = context
       if (models === undefined) throw missingField('models', 'an array of names, or null for all')
-      const accessList = orNull(namesOfModels(limitsOf(context)))(models, 'models')
-      const checkName = grantCheck(directory(), rulesOf(store, organization))
-      accessList?.forEach((name, index) => {
-        checkName(name, `models[${index}]`)
-      })
-      return { accessList }
+      return { accessList: accessListFrom(models, { organization }, context) }
     },
     entry: ({ accessList }) => ({ models: accessList === null ? null : [...accessList] }),
   },
@@ -97,7 +90,7 @@ function changeKey(
   request: ManageRequest,
   property: string,
   { fields, parse, entry }: KeyChange,
-  context: ManagementContext,
+  context: RecordContext,
 ): KeyRecord {
   const { store } = context
   return audited(store, request.key.id, () => {
@@ -115,7 +108,7 @@ function changeKey(
   })
 }
 
-function rotateKey(request: ManageRequest, secret: string, { store }: ManagementContext): KeyRecord {
+function rotateKey(request: ManageRequest, secret: string, { store }: RecordContext): KeyRecord {
   requireEmpty(request.body)
   return audited(store, request.key.id, () => {
     const before = keyToChange(request, store)

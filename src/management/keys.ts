@@ -1,36 +1,25 @@
-import type { Key } from '../access/keys.ts'
 import { newSecret, storedSecret } from '../access/secrets.ts'
-import { object, oneOf, optional, required } from '../api/check.ts'
-import type { Json } from '../core/json.ts'
 import { audited } from '../store/audit.ts'
-import {
-  areas,
-  type GroupKey,
-  type KeyRecord,
-  keyState,
-  type Level,
-  levels,
-  type NewKey,
-  type Permissions,
-} from '../store/keys.ts'
+import { type GroupKey, type KeyRecord, keyState } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
 import { limitsOf, requireCapacity } from './creation-limits.ts'
 import { keyEntry, wholeKeyEntry } from './key-entry.ts'
+import { newKeyProperties } from './key-properties.ts'
 import {
   json,
-  type ManagementContext,
   type ManageRequest,
   type ManageRoute,
   missing,
   noContent,
   pathPart,
+  type RecordContext,
   requireNoMore,
 } from './manage.ts'
 import { pageOf } from './page.ts'
-import { futureTime, invalid, labelsWithin, membersOf, onlyMembers, orNull, title, usdLimit } from './read.ts'
+import { invalid } from './read.ts'
 
 /** Serves `/v1/manage/apikey`: the keys of the organization. A secret is returned once, when its key is created. */
-export function keyRoutes(context: ManagementContext): ManageRoute[] {
+export function keyRoutes(context: RecordContext): ManageRoute[] {
   const { store } = context
   return [
     {
@@ -46,10 +35,10 @@ export function keyRoutes(context: ManagementContext): ManageRoute[] {
       path: '/v1/manage/apikey',
       method: 'post',
       handle: (request) => {
-        const properties = newKeyProperties(request, context)
         const secret = newSecret()
         const createdBy = { id: request.key.id, email: '' }
         const created = audited(store, request.key.id, () => {
+          const properties = newKeyProperties(request, context)
           requireCapacity('keys', store.keys.count(request.organization), limitsOf(context))
           const key = store.keys.create({ ...properties, ...storedSecret(secret), createdBy })
           return {
@@ -102,42 +91,6 @@ export function keyToChange(request: ManageRequest, store: Store): KeyRecord {
   const key = keyOf(request, store)
   requireNoMore(request.key, key, 'that one has')
   return key
-}
-
-/** Returns the id of a group of the organization, or null. Throws RouterError 400. */
-export function groupIn(value: Json | undefined, { organization }: ManageRequest, { groups }: Store): string | null {
-  const id = orNull(title)(value, 'group_id')
-  if (id === null || groups.find(id)?.organization === organization) return id
-  throw invalid(`There is no group '${id}' in this organization; GET /v1/manage/group lists them.`, 'group_id')
-}
-
-const newKeyFields = ['name', 'monthly_limit', 'permissions', 'labels', 'group_id', 'expires_at']
-
-function newKeyProperties(
-  request: ManageRequest,
-  context: ManagementContext,
-): Omit<NewKey, 'hash' | 'prefix' | 'createdBy'> {
-  const body = membersOf(request.body, newKeyFields)
-  return {
-    organization: request.organization,
-    name: required(body.name, 'name', 'the name of the key', title),
-    monthlyLimitNano: orNull(usdLimit)(body.monthly_limit, 'monthly_limit'),
-    permissions: permissionsFrom(body.permissions, request.key),
-    labels: optional(body.labels, 'labels', labelsWithin(limitsOf(context))) ?? {},
-    groupId: groupIn(body.group_id, request, context.store),
-    expiresAt: orNull(futureTime)(body.expires_at, 'expires_at'),
-  }
-}
-
-/** Returns the permissions of a new key: of those that are not named, only completions, as far as the caller has it. */
-function permissionsFrom(value: Json | undefined, caller: Key): Permissions {
-  const named = onlyMembers(optional(value, 'permissions', object) ?? {}, areas, 'permissions.')
-  const levelOf = (area: keyof Permissions): Level =>
-    optional(named[area], `permissions.${area}`, oneOf(levels)) ??
-    (area === 'completions' ? caller.permissions.completions : 'none')
-  const permissions = { manage: levelOf('manage'), completions: levelOf('completions'), operate: levelOf('operate') }
-  requireNoMore(caller, { permissions }, 'the new one would have')
-  return permissions
 }
 
 /**

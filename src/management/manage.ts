@@ -13,7 +13,7 @@ import type { Level, Permissions } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 import { NameTaken } from '../store/store-error.ts'
-import { type ChangeCounts, limitsOf } from './creation-limits.ts'
+import { type ChangeCounts, type LimitingConfig, limitsOf } from './creation-limits.ts'
 import type { ModelDirectory } from './names.ts'
 
 /** The dependencies of management routes; `directory` returns that of the current snapshot. */
@@ -43,6 +43,9 @@ export type ManagementContext = {
   explaining(): ExplainServices
 }
 
+/** The dependencies of routes for keys, groups, aliases and policies, which the command line uses as well. */
+export type RecordContext = Pick<ManagementContext, 'store' | 'directory'> & LimitingConfig
+
 /** A request of a key that may manage its organization; it can see and change only what belongs to that organization. */
 export type ManageRequest = {
   key: Key
@@ -54,6 +57,8 @@ export type ManageRequest = {
   body: unknown
   /** Throws RouterError when the key may not do this any more. */
   recheck(): void
+  /** Set for the command line on the machine itself, never for a request of a client: it may grant `instance: read`. */
+  isLocal?: boolean
 }
 
 /** A route of the management API: GET needs the permission manage: read, every other method manage: write. */
@@ -62,6 +67,8 @@ export type ManageRoute = Pick<JsonRoute, 'path' | 'method' | 'isForWorkers'> & 
   reads?: boolean
   /** Changes need operate: write instead, and operate: read is sufficient to read. */
   operates?: boolean
+  /** Reads what belongs to all organizations: only the permission instance: read is sufficient. */
+  readsInstance?: boolean
   /** Set where any key may read the record of the key `:id` if that is itself. */
   showsSelf?: boolean
   handle(request: ManageRequest): JsonAnswer | Promise<JsonAnswer>
@@ -71,25 +78,35 @@ export type ManageRoute = Pick<JsonRoute, 'path' | 'method' | 'isForWorkers'> & 
 function callerOf(
   access: Access,
   { headers, params }: Pick<JsonRequest, 'headers' | 'params'>,
-  { operates = false, showsSelf = false, level }: Pick<ManageRoute, 'operates' | 'showsSelf'> & { level: Level },
+  needs: Pick<ManageRoute, 'operates' | 'readsInstance' | 'showsSelf'> & { level: Level },
 ): { key: Key; organization: string } {
   const key = access.identify(secretOf(headers))
-  const areas: (keyof Permissions)[] = !operates ? ['manage'] : level === 'read' ? ['manage', 'operate'] : ['operate']
   const isItself = params.id === 'self' || params.id === key.id
-  if (!(showsSelf && isItself)) requirePermission(key, areas, level)
+  if (!(needs.showsSelf && isItself)) requirePermission(key, areasFor(needs), needs.level)
   return { key, organization: key.organization }
 }
 
-/** Checks whether a key may see operator data: with the permission operate: read, or as the key of the only organization. */
+function areasFor({
+  operates = false,
+  readsInstance = false,
+  level,
+}: Pick<ManageRoute, 'operates' | 'readsInstance'> & { level: Level }): readonly (keyof Permissions)[] {
+  if (readsInstance) return ['instance']
+  if (!operates) return ['manage']
+  return level === 'read' ? ['manage', 'operate'] : ['operate']
+}
+
+/** Checks whether a key may see operator data: with the permission operate or instance, or as the key of the only organization. */
 export function mayOperate({ permissions }: Key, { organizations }: Pick<Store, 'organizations'>): boolean {
-  return permissions.operate !== 'none' || organizations.list().length === 1
+  return permissions.operate !== 'none' || permissions.instance === 'read' || organizations.list().length === 1
 }
 
 /** Throws RouterError 403 when a key that is to be made, changed or deleted has more permissions than the one that does it. */
 export function requireNoMore(key: Key, { permissions }: { permissions: Permissions }, what: string): void {
   const area = areaBeyond(key, permissions)
   if (area === undefined) return
-  const reason = `${what} ${area}: ${permissions[area]}, and this API key has only ${area}: ${key.permissions[area]}`
+  const own = key.permissions[area] ?? 'none'
+  const reason = `${what} ${area}: ${permissions[area]}, and this API key has only ${area}: ${own}`
   throw new RouterError(
     'forbidden',
     `A key cannot create, change or delete a key with more permissions than its own: ${reason}.`,

@@ -14,27 +14,35 @@ import {
 } from '../api/check.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import { policyIdProblem } from '../core/names.ts'
-import { hasNoWeight, policyOf, type RoutingFile, type TargetFile, targetName } from '../core/routing/policy-file.ts'
+import {
+  hasNoWeight,
+  policyFile,
+  policyOf,
+  type RoutingFile,
+  type TargetFile,
+  targetName,
+} from '../core/routing/policy-file.ts'
 import { afterBlocks, afterCuts, maxRetries, maxWeight, sorts, stickiness } from '../core/routing/rules.ts'
 import { audited } from '../store/audit.ts'
 import type { NamedPolicy } from '../store/names.ts'
 import { limitsOf, requireCapacity } from './creation-limits.ts'
 import {
   json,
-  type ManagementContext,
   type ManageRequest,
   type ManageRoute,
+  mayOperate,
   missing,
   noContent,
   pathPart,
+  type RecordContext,
   rulesOf,
 } from './manage.ts'
 import { type ModelDirectory, modelCheck, refuseMixedApis, refuseOutsideEu } from './names.ts'
 import { pageOf } from './page.ts'
-import { duration, invalid, membersOf, onlyMembers, policyId, remark } from './read.ts'
+import { duration, invalid, membersOf, onlyMembers, parametersOf, policyId, remark } from './read.ts'
 
 /** Serves `/v1/manage/policy`: the organization's named lists of targets, and the rules for asking them. */
-export function policyRoutes(context: ManagementContext): ManageRoute[] {
+export function policyRoutes(context: RecordContext): ManageRoute[] {
   const { store } = context
   const { names } = store
   const found = (request: ManageRequest) => {
@@ -80,6 +88,7 @@ export function policyRoutes(context: ManagementContext): ManageRoute[] {
         return json(entry(put(request, change, { isNew: true }).policy), 201)
       },
     },
+    managedRoute(context),
     { path: '/v1/manage/policy/:id', handle: (request) => json(entry(found(request))) },
     {
       path: '/v1/manage/policy/:id',
@@ -112,6 +121,22 @@ export function policyRoutes(context: ManagementContext): ManageRoute[] {
   ]
 }
 
+/** Lists the policies of the configuration: whoever manages an organization may call them, but has not written them. */
+function managedRoute({ store, directory }: RecordContext): ManageRoute {
+  return {
+    path: '/v1/manage/managed-policy',
+    handle({ key, query }) {
+      parametersOf(query, [])
+      const maySee = mayOperate(key, store)
+      const policies = [...directory().managed.values()].map((policy): JsonObject => {
+        const { id, description } = policy
+        return maySee ? entry({ id, description, ...policyFile(policy) }) : { id, description }
+      })
+      return json({ policies })
+    },
+  }
+}
+
 function entry({ id, description, targets, ...rules }: NamedPolicy) {
   return { id, description, targets: [...targets], ...rules }
 }
@@ -120,7 +145,7 @@ function entry({ id, description, targets, ...rules }: NamedPolicy) {
 type PolicyChange = Omit<NamedPolicy, 'description'> & { description: string | undefined }
 
 /** Returns the policy of a body, which may omit the id when the path has it. */
-function policyFrom(body: unknown, pathId: string | undefined, context: ManagementContext): PolicyChange {
+function policyFrom(body: unknown, pathId: string | undefined, context: RecordContext): PolicyChange {
   const directory = context.directory()
   const { targets: most } = limitsOf(context)
   const members = membersOf(body, ['id', 'description', 'targets', ...routingFields])

@@ -11,6 +11,7 @@ import { usageRoutes } from './calls/usage.ts'
 import { ChangeCounts } from './creation-limits.ts'
 import { explainRoutes } from './explain.ts'
 import { groupRoutes } from './groups.ts'
+import { instanceRoutes } from './instance.ts'
 import { keyChangeRoutes } from './key-changes.ts'
 import { keyRoutes } from './keys.ts'
 import { type ManagementContext, manageRoute } from './manage.ts'
@@ -45,6 +46,7 @@ const resources = [
   latencyRoutes,
   providerHealthRoutes,
   providerRoutes,
+  instanceRoutes,
 ]
 
 /** Serves `GET /v1/auth/check`: the id and permissions of any active key. */

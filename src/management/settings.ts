@@ -9,10 +9,11 @@ import type { Store } from '../store/open.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 import { limitsOf } from './creation-limits.ts'
 import { limitsEntry } from './key-entry.ts'
+import { limitFields, limitsFrom } from './key-properties.ts'
 import { json, type ManagementContext, type ManageRoute, rulesOf } from './manage.ts'
 import { type ModelDirectory, type NameCheck, patternCheck, placeCheck } from './names.ts'
-import { pluginFields, pluginsEntry, pluginsFrom } from './plugins.ts'
-import { countLimit, invalid, membersOf, namesOfModels, orNull, requireAny } from './read.ts'
+import { pluginFields, pluginsEntry, pluginsFrom } from './plugin-rules.ts'
+import { invalid, membersOf, namesOfModels, orNull, requireAny } from './read.ts'
 
 /** Serves `/v1/manage/org/<setting>`: the settings of the organization, read with GET; PUT changes what its body names. */
 export function settingRoutes(context: ManagementContext): ManageRoute[] {
@@ -75,20 +76,6 @@ const balance: Setting<boolean> = {
   },
   write: (organizations, id, enforces) => organizations.enforceBalance(id, enforces),
   entry: ({ enforcesBalance }) => ({ enforces_balance: enforcesBalance }),
-}
-
-/** The fields of rate limits. */
-export const limitFields = ['requests_per_minute', 'tokens_per_minute', 'concurrent_calls']
-
-/** Returns the rate limits that a body names, at least one; null and 0 are no limit. Throws RouterError 400. */
-export function limitsFrom(body: JsonObject): Partial<RateLimits> {
-  requireAny(body, limitFields)
-  const limit = (name: string) => (body[name] === undefined ? undefined : orNull(countLimit)(body[name], name))
-  return defined({
-    requestsPerMinute: limit('requests_per_minute'),
-    tokensPerMinute: limit('tokens_per_minute'),
-    concurrentCalls: limit('concurrent_calls'),
-  })
 }
 
 /** The rate limits of all keys of the organization together. */

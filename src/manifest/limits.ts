@@ -11,8 +11,24 @@ export type NumberLimit = { min?: number; max?: number; drop?: true }
 /** The most of a list that a provider takes. */
 export type CountLimit = { count: number }
 
+/**
+ * Images or files that a provider takes: so many in a request and in a message, each of at most so many bytes, of these subtypes, and of
+ * at most so many pixels on a side or in all.
+ */
+export type MediaLimit = {
+  count?: number
+  message_count?: number
+  bytes?: number
+  types?: readonly string[]
+  side?: number
+  pixels?: number
+}
+
 /** Names of texts with a limit. */
-export const textLimits = ['tool_name', 'schema_name', 'user', 'safety_identifier', 'cache_key'] as const
+export const textLimits = [
+  ...(['tool_name', 'tool_description', 'schema_name'] as const),
+  ...(['user', 'safety_identifier', 'cache_key'] as const),
+] as const
 
 /** Names of numbers with a limit. */
 export const numberLimits = [
@@ -20,8 +36,11 @@ export const numberLimits = [
   ...(['seed', 'n', 'max_output_tokens', 'reasoning_budget', 'top_logprobs'] as const),
 ] as const
 
-/** Names of lists with a limit: a request with more tools or images is refused, one with more strict tools has none. */
-export const countLimits = ['tools', 'images', 'strict_tools'] as const
+/** Names of lists with a limit: a request with more tools is refused, one with more strict tools has none. */
+export const countLimits = ['tools', 'strict_tools'] as const
+
+/** Names of media with a limit: a request with others is refused. */
+export const mediaLimits = ['images', 'files'] as const
 
 /** Forms of a tool choice. */
 export const choiceForms = ['auto', 'none', 'required', 'named'] as const
@@ -32,6 +51,10 @@ export type ChoiceForm = (typeof choiceForms)[number]
 export type Limits = { [name in (typeof textLimits)[number]]?: TextLimit } & {
   [name in (typeof numberLimits)[number]]?: NumberLimit
 } & { [name in (typeof countLimits)[number]]?: CountLimit } & {
+  [name in (typeof mediaLimits)[number]]?: MediaLimit
+} & {
+  /** Most base64 characters of all media that a request has as data. */
+  media?: { bytes: number }
   metadata?: { count?: number; key?: number; value?: number }
   stop?: { count?: number; max?: number }
   /** Forms of a tool choice that are taken: in general, and while the model thinks. */

@@ -40,6 +40,8 @@ export type OperationEndpoint = {
   batch?: { field: string; size: number }
   /** The answer is only a job, which is asked for until it is done. */
   job?: Job
+  /** Files are sent before the request, which has references to them in their places. */
+  upload?: Upload
 }
 
 /** A program over the request that gives an object by section, and the names that it mentions. */
@@ -67,6 +69,18 @@ export type Job = {
   cancel?: string
   everyMs: number
   withinMs: number
+}
+
+/**
+ * Where files are sent before a request: as the bytes of a body, or as the part of a form that `field` names, beside `fields`. `reference`
+ * reads from the answer what stands for the file in the request.
+ */
+export type Upload = {
+  path: string
+  body: 'bytes' | 'multipart'
+  field: string
+  fields: Readonly<Record<string, string>>
+  reference: Mapping
 }
 
 /**

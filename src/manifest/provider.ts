@@ -10,7 +10,7 @@ import type { Mapping } from '../mapping/mapping.ts'
 import type { PathTree } from '../mapping/mentions.ts'
 import type { StreamFormat } from '../wire/frames.ts'
 import type { Limits } from './limits.ts'
-import type { OperationEndpoints } from './operation.ts'
+import type { Job, OperationEndpoints } from './operation.ts'
 import type { HistoryRules } from './run/repair-history.ts'
 import type { Pattern, UnsupportedField, VariantNeed } from './types.ts'
 
@@ -36,6 +36,8 @@ export type Provider = {
   compact?: { path: string }
   /** Endpoint at which it lists its models. */
   listing?: ModelListing
+  /** The provider's error body to its code and message. Without it the usual places are searched. */
+  failure?: Mapping
   /** HTTP status, provider code or a piece of the message → our error. The most specific wins: code, message, status. */
   errors: Record<string, ErrorCode>
   /** Piece of the message of a refused request → the part of the request that was refused. */
@@ -180,10 +182,10 @@ export type ChatEndpoint = {
   finish?: Readonly<{ [word: string]: Finish }>
   /** The provider's usage object to ours. Without it the object is ours. */
   usage?: Mapping
-  /** The provider's error body to its code and message. Without it the usual places are searched. */
-  failure?: Mapping
   /** Provider JSON in and out; `$target` holds the facts about the model. `base` runs before `request`. */
   patch: { base?: Mapping; request?: Mapping; reply?: Mapping; event?: Mapping }
+  /** The answer is only a job, whose result is the reply. */
+  job?: Job
   unsupported: UnsupportedField[]
   history: HistoryRules
 }
@@ -215,6 +217,17 @@ export type StreamForm = {
   eventField?: string
   done?: string
   text?: readonly string[]
+  /** No stream is asked for: clients that want one get the whole reply as a stream. */
+  whole?: boolean
+  /** Events repeat the whole text so far: what is new in them is sent on. */
+  cumulative?: boolean
+  /** The first answer is JSON, from which `url` reads the address of the stream, of the provider's own origin or on one of `hosts`. */
+  address?: { url: Mapping; hosts: readonly string[] }
+}
+
+/** Checks whether a provider answers clients that want a stream at once, when all of the reply is there. */
+export function streamsWhole({ chat }: Pick<Provider, 'chat'>): boolean {
+  return chat?.stream.whole === true
 }
 
 /** Additions of plugins that manifests can use besides what the router itself provides. */

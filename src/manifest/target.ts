@@ -22,12 +22,20 @@ export function servedBy(provider: Provider, model: string, asked?: RequestFacts
 }
 
 /** The place of the first variant that fits a model, and what it is asked for; without a request those for requests do not. */
-export function variantOf({ variants = [] }: Provider, model: string, asked?: RequestFacts): number {
-  return variants.findIndex(({ match, when, provider }) => {
-    if (match && !match.test(model)) return false
-    return !when || (asked !== undefined && when.some((need) => servesNeed(need, asked, provider)))
+export function variantOf(provider: Provider, model: string, asked?: RequestFacts): number {
+  const { variants } = provider
+  if (!variants) return -1
+  const place = variantsFor(provider, model).find((at) => {
+    const { when, provider: variant } = variants[at] as (typeof variants)[number]
+    return !when || (asked !== undefined && when.some((need) => servesNeed(need, asked, variant)))
   })
+  return place ?? -1
 }
+
+/** Returns the places of the variants whose `match` fits a model, in their order. */
+const variantsFor = oncePerModel(({ variants = [] }, model) =>
+  [...variants.keys()].filter((at) => variants[at]?.match?.test(model) ?? true),
+)
 
 /** The name of a target as clients know it. */
 export function targetId({ provider, model }: NamedTarget): string {
@@ -49,21 +57,11 @@ export function targetFacts(provider: Provider, { model, entry, is = model }: Mo
 }
 
 /** The limits of a provider for the family of a target, and its requirements on conversations. */
-export function familyRules(
-  provider: Provider,
-  { model, is: family = model }: Pick<ModelTarget, 'model' | 'is'>,
-): FamilyRules {
-  const known = rulesByModel.get(provider) ?? new Map<string, FamilyRules>()
-  let rules = known.get(family)
-  if (!rules) {
-    rules = rulesOf(provider, family)
-    if (known.size >= maxCachedModels) known.clear()
-    rulesByModel.set(provider, known.set(family, rules))
-  }
-  return rules
+export function familyRules(provider: Provider, { model, is = model }: Pick<ModelTarget, 'model' | 'is'>): FamilyRules {
+  return rulesFor(provider, is)
 }
 
-const rulesByModel = new WeakMap<Provider, Map<string, FamilyRules>>()
+const rulesFor = oncePerModel(rulesOf)
 
 function rulesOf({ traits = [], chat }: Partial<Provider>, family: string): FamilyRules {
   const matching = traits.filter(({ match }) => match.test(family))
@@ -92,5 +90,21 @@ function factsOf(provider: Provider, entry: ModelEntry | undefined, model: strin
     ...(context_window !== undefined && { context_window }),
     ...(lacks.length > 0 && { lacks }),
     traits: Object.freeze(Object.assign({}, ...matching.map(({ facts }) => facts))),
+  }
+}
+
+/** Returns a function that does something once for each model of a provider. */
+function oncePerModel<Value>(
+  make: (provider: Provider, model: string) => Value,
+): (provider: Provider, model: string) => Value {
+  const made = new WeakMap<Provider, Map<string, Value>>()
+  return (provider, model) => {
+    const values = made.get(provider) ?? new Map<string, Value>()
+    const known = values.get(model)
+    if (known !== undefined) return known
+    const value = make(provider, model)
+    if (values.size >= maxCachedModels) values.clear()
+    made.set(provider, values.set(model, value))
+    return value
   }
 }

@@ -2,7 +2,7 @@ import type Jsonata from 'jsonata'
 import { deepFreeze } from './compile/runtime/deep-freeze.ts'
 import { EvaluationError } from './compile/runtime/evaluation-error.ts'
 import { jsonata } from './compile/runtime/jsonata.ts'
-import { defaultBounds, spendSize, startRun } from './compile/runtime/limits.ts'
+import { defaultBounds, spend, startRun } from './compile/runtime/limits.ts'
 import { functions } from './functions.ts'
 import { library, libraryNames } from './library.ts'
 
@@ -63,12 +63,28 @@ function expandedSize(value: unknown): number {
   return size
 }
 
-/** The library's objects have no prototype, and its lists have enumerable flags: JSON text has neither. */
+/**
+ * The library's objects have no prototype, and its lists have enumerable flags: JSON text has neither. Throws D1016 for a result with a
+ * function in it, which the library represents by an object with a JavaScript function.
+ */
 function plainJson(result: unknown): unknown {
   startRun(defaultBounds)
-  spendSize(result)
+  refuseFunctions(result)
   const text = JSON.stringify(result)
   return text === undefined ? undefined : JSON.parse(text)
+}
+
+/** Visits all of a result before it is written: the environment of a function contains itself. */
+function refuseFunctions(value: unknown): void {
+  if (typeof value === 'function') throw new EvaluationError('D1016')
+  if (typeof value === 'string') spend(1 + (value.length >> 8))
+  if (typeof value !== 'object' || value === null) return
+  spend(1)
+  const { implementation, apply } = value as { implementation?: unknown; apply?: unknown }
+  if (typeof implementation === 'function' || typeof apply === 'function') throw new EvaluationError('D1016')
+  // Lists of the library have further properties, which are not written.
+  if (Array.isArray(value)) for (const item of value) refuseFunctions(item)
+  else for (const name in value) refuseFunctions((value as Record<string, unknown>)[name])
 }
 
 /** A built-in function as the library represents it. */

@@ -3,13 +3,13 @@ import type { ModelEntry } from '../core/models/model.ts'
 import { entryAt } from '../core/models/price-times.ts'
 import type { Part } from '../core/parts.ts'
 import { isProviderTool, type NeutralRequest } from '../core/request.ts'
-import type { Usage, UsageClass } from '../core/usage.ts'
+import { mergeUsage, type Usage, type UsageClass } from '../core/usage.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { targetFacts } from '../manifest/target.ts'
 import { estimateTokens, type PromptSize } from './estimate-tokens.ts'
 import { costAt } from './price.ts'
 import { multiplierUnit, type Rates, reachedTier, type Tariff, tariffOf } from './rates.ts'
-import { type RemoteUses, remoteUses, reportedUses, tokensOfDrawing } from './remote-tools.ts'
+import { type RemoteUses, remoteUses, reportedUses, tokensOfDrawing, uncountedUses } from './remote-tools.ts'
 
 /** A call as far as its cost can be known in advance. `at` is its arrival in Unix milliseconds: it decides the prices. */
 export type BoundedCall = {
@@ -64,6 +64,12 @@ export function hidesUsage(call: BoundedCall, target: PricedTarget): boolean {
 /** Returns the uses of the provider's tools that the parts of an answer report. */
 export function usesIn(parts: readonly Part[], call: BoundedCall, target: PricedTarget): Usage {
   return parts.length === 0 ? {} : reportedUses(parts, usesAt(call, target))
+}
+
+/** Returns the usage of an answer with the uses of tools that its provider does not count. */
+export function withUncounted(usage: Usage, parts: readonly Part[], target: PricedTarget): Usage {
+  if (factsOf(target).counts_uses !== false) return usage
+  return mergeUsage(usage, uncountedUses(parts))
 }
 
 /** Returns the number of replies that a request asks for at once. */
@@ -263,7 +269,8 @@ function usageBound({ request }: BoundedCall, most: MaxUsage): Usage {
 }
 
 function addUses(usage: Usage, { searches, fileSearches, containers, drawings }: RemoteUses): void {
-  if (searches > 0) usage.searches = searches
+  // Each may open a page.
+  if (searches > 0) Object.assign(usage, { searches, page_visits: searches })
   if (fileSearches > 0) usage.file_searches = fileSearches
   if (containers > 0) usage.containers = containers
   if (drawings === 0) return

@@ -90,6 +90,7 @@ const laterClasses: ReadonlySet<Priced> = new Set<Priced>([
   'megapixels',
   'queries',
   'input_images',
+  'page_visits',
 ])
 
 /** Returns the modes that change a price, each once, sorted; the one that prices an image is the last. */
@@ -180,6 +181,7 @@ function classPrices(tier: BilledTier, other: OtherPrices): { [name in Priced]: 
     megapixels: other.per_megapixel ?? 0,
     queries: other.per_query ?? 0,
     input_images: other.per_input_image ?? 0,
+    page_visits: other.page_visit_per_call ?? 0,
     request: other.per_request ?? 0,
   }
 }

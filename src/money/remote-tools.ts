@@ -31,6 +31,8 @@ export type ToolFacts = {
   search_tokens?: unknown
   /** Maximum number of uses of the provider's tools by the model although none is requested. */
   remote_uses?: unknown
+  /** False where the provider's usage does not count the uses of its tools. */
+  counts_uses?: unknown
 }
 
 /** Maximum number of uses of such a tool where neither the request nor the manifest states one: Anthropic's own bound. */
@@ -89,6 +91,14 @@ export function reportedUses(parts: readonly Part[], { containers: most }: Pick<
   return usage
 }
 
+/** Returns the uses of tools in the parts of an answer whose provider counts none: also the pages that its searches opened. */
+export function uncountedUses(parts: readonly Part[]): Usage {
+  const visits = parts.filter(
+    (part) => part.type === 'search' && part.status !== 'failed' && typeOf(part) === 'open_page',
+  )
+  return { ...reportedUses(parts, { containers: 0 }), ...(visits.length > 0 && { page_visits: visits.length }) }
+}
+
 /** The classes in which providers count the uses of their tools. */
 const classOfUse: { readonly [type: string]: UsageClass } = {
   file_search_call: 'file_searches',
@@ -97,9 +107,13 @@ const classOfUse: { readonly [type: string]: UsageClass } = {
 }
 
 /** Checks whether a search is one for which providers charge: opening a page is none. */
-function isSearch({ status, results }: SearchPart): boolean {
-  const { type } = isObject(results) ? results : {}
-  return status !== 'failed' && type !== 'open_page' && type !== 'find_in_page'
+function isSearch(part: SearchPart): boolean {
+  const type = typeOf(part)
+  return part.status !== 'failed' && type !== 'open_page' && type !== 'find_in_page'
+}
+
+function typeOf({ results }: SearchPart): Json | undefined {
+  return isObject(results) ? results.type : undefined
 }
 
 function searchesOf(

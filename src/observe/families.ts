@@ -29,6 +29,11 @@ export function bounded(family: Family, most: number): Family {
   return { ...family, samples: [...family.samples.slice(0, most), { labels, value }] }
 }
 
+/** Returns a text that identifies a label set of a metric. */
+export function sampleKey(name: string, labels: Labels): string {
+  return JSON.stringify([name, labels])
+}
+
 /** The label value for the label sets beyond the limit, which are counted together. */
 export const other = 'other'
 

@@ -1,6 +1,6 @@
-import { createRequire } from 'node:module'
 import { type DestinationStream, type Logger, pino, symbols } from 'pino'
 import { withoutSecrets } from '../core/secrets.ts'
+import { textWriter } from './text-lines.ts'
 
 /** The log of the process: one line for each call and for each change of state. */
 export type Log = Logger
@@ -14,15 +14,16 @@ export type LogFormat = 'json' | 'pretty'
 /** Opens the log, which writes no secrets of clients. Logged objects must not be modified afterwards. */
 export function openLog({ levels = logLevels(''), format = 'json', file = 2 }: LogOptions = {}): Log {
   const destination = pino.destination({ dest: file, sync: true })
-  const formatted = format === 'pretty' ? prettyWriter(file) : undefined
+  const formatted = format === 'pretty' ? textWriter(file === 2 && process.stderr.hasColors?.() === true) : undefined
   const lines = new BufferedLines((text) => void destination.write(text), formatted)
   process.on('exit', () => lines.flush())
   return openLogOn(lines, levels)
 }
 
-/** Reads LOG_FORMAT; without it, lines are human-readable where standard error is a terminal. Throws an error that names the variable. */
+/** Reads LOG_FORMAT; `auto` is JSON unless standard error is a terminal. Throws an error that names the variable. */
 export function logFormat(text: string | undefined, isTerminal = process.stderr.isTTY === true): LogFormat {
-  if (text === undefined || text === '' || text === 'auto') return isTerminal ? 'pretty' : 'json'
+  if (text === undefined || text === '') return 'pretty'
+  if (text === 'auto') return isTerminal ? 'pretty' : 'json'
   if (text === 'json' || text === 'pretty') return text
   throw new Error(`LOG_FORMAT is '${text.slice(0, 50)}': write json, pretty or auto.`)
 }
@@ -75,19 +76,6 @@ function openLogOn(lines: BufferedLines, levels: LogLevels): Log {
 /** Returns the levels that a log was opened with, for the logs of other threads. */
 export function levelsOf(log: Log): LogLevels {
   return (log as Log & { [knownLevels]?: LogLevels })[knownLevels] ?? { level: log.level, components: {} }
-}
-
-/** Returns a function that makes human-readable lines of JSON lines. The library is loaded only where it is used. */
-function prettyWriter(file: number | string): (line: string) => string {
-  const { prettyFactory }: typeof import('pino-pretty') = createRequire(import.meta.url)('pino-pretty')
-  const colorize = file === 2 && process.stderr.hasColors?.() === true
-  return prettyFactory({
-    colorize,
-    singleLine: true,
-    errorLikeObjectKeys: ['err'],
-    translateTime: 'SYS:HH:MM:ss.l',
-    ignore: 'component,room',
-  })
 }
 
 /** Returns a function that writes the member `time` of a line, in ISO 8601; a second is written once for all its lines. */

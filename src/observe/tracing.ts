@@ -1,8 +1,8 @@
-import type { Attributes, HrTime, SpanContext } from '@opentelemetry/api'
+import type { Attributes, SpanContext } from '@opentelemetry/api'
 import type { ReadableSpan, SpanProcessor } from '@opentelemetry/sdk-trace'
 import type { CallRecord } from '../core/call.ts'
 import type { Sampling } from '../core/trace.ts'
-import type { Log } from './log.ts'
+import { hrTime, isExported, type Otlp } from './otlp.ts'
 import { type SpanFacts, Spans } from './spans.ts'
 
 /** Settings of traces in the variables of OpenTelemetry: whether they are sent, and which. */
@@ -18,10 +18,8 @@ export type Tracing = {
 
 /** Reads the variables. Throws an error that names the one that is wrong. */
 export function traceSettings(env: NodeJS.ProcessEnv): TraceSettings {
-  const isOff = env.OTEL_SDK_DISABLED === 'true' || env.OTEL_TRACES_EXPORTER === 'none'
-  const hasEndpoint = Boolean(env.OTEL_EXPORTER_OTLP_ENDPOINT || env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT)
   const sampling = samplingOf(env)
-  if (!hasEndpoint || isOff) return { isSent: false, sampling: { share: 0, followsParent: true } }
+  if (!isExported('TRACES', env)) return { isSent: false, sampling: { share: 0, followsParent: true } }
   const contents = env.OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT?.toLowerCase() ?? ''
   return { isSent: true, sampling: { ...sampling, contents: withContents.has(contents) } }
 }
@@ -45,28 +43,16 @@ const withContents: ReadonlySet<string> = new Set(['true', 'span_only', 'span_an
 
 const samplers = 'write always_on, always_off or traceidratio, alone or after parentbased_'
 
-/** Opens the way to the collector that the variables name; the packages are loaded only here. Throws an error that names one that is missing. */
-export async function openTracing(log: Log, env: NodeJS.ProcessEnv): Promise<Tracing> {
-  const packages = await load()
-  const { api, sdk, resources, exporter } = packages
-  const say = onceAMinute((message) => log.warn({ message }, 'spans cannot be sent to the collector'))
-  const quiet = () => {}
-  api.diag.setLogger({ error: say, warn: say, info: quiet, debug: quiet, verbose: quiet })
-  const processor: SpanProcessor = new sdk.BatchSpanProcessor({
-    exporter: new exporter.OTLPTraceExporter(),
-    ...batchOptions(env),
-  })
-  const named = resources.defaultResource().merge(resources.detectResources({ detectors: [resources.envDetector] }))
-  const resource = named.attributes['service.name']?.toString().startsWith('unknown_service')
-    ? named.merge(resources.resourceFromAttributes({ 'service.name': 'inference-router' }))
-    : named
+/** Starts to send spans, in batches. */
+export function openTracing({ api, sdk, resource, spanExporter, warn }: Otlp, env: NodeJS.ProcessEnv): Tracing {
+  const processor: SpanProcessor = new sdk.BatchSpanProcessor({ exporter: spanExporter(), ...batchOptions(env) })
   const spans = new Spans()
   const context = { resource, api }
   return {
     record(record) {
       for (const facts of spans.of(record)) processor.onEnd(readable(facts, context))
     },
-    close: () => processor.shutdown().catch((thrown: Error) => say(thrown.message)),
+    close: () => processor.shutdown().catch((thrown: Error) => warn(thrown.message)),
   }
 }
 
@@ -83,27 +69,8 @@ const batchVariables = {
   maxExportBatchSize: 'OTEL_BSP_MAX_EXPORT_BATCH_SIZE',
 }
 
-async function load() {
-  try {
-    const [api, sdk, resources, exporter] = await Promise.all([
-      import('@opentelemetry/api'),
-      import('@opentelemetry/sdk-trace'),
-      import('@opentelemetry/resources'),
-      import('@opentelemetry/exporter-trace-otlp-proto'),
-    ])
-    return { api, sdk, resources, exporter }
-  } catch (thrown) {
-    const message =
-      'OTEL_EXPORTER_OTLP_ENDPOINT is set, but the packages for it are missing: install @opentelemetry/api, @opentelemetry/sdk-trace, @opentelemetry/resources and @opentelemetry/exporter-trace-otlp-proto.'
-    throw new Error(message, { cause: thrown })
-  }
-}
-
 /** Returns a span that has ended, as the SDK passes them on. */
-function readable(
-  facts: SpanFacts,
-  { resource, api }: { resource: ReadableSpan['resource']; api: typeof import('@opentelemetry/api') },
-): ReadableSpan {
+function readable(facts: SpanFacts, { resource, api }: Pick<Otlp, 'resource' | 'api'>): ReadableSpan {
   const { name, kind, traceId, spanId, parentId, start, end, error, attributes, events } = facts
   const context: SpanContext = { traceId, spanId, traceFlags: api.TraceFlags.SAMPLED }
   return {
@@ -130,21 +97,5 @@ function readable(
     droppedAttributesCount: 0,
     droppedEventsCount: 0,
     droppedLinksCount: 0,
-  }
-}
-
-/** Converts milliseconds to seconds and nanoseconds. */
-function hrTime(ms: number): HrTime {
-  const seconds = Math.trunc(ms / 1_000)
-  return [seconds, Math.round((ms - seconds * 1_000) * 1e6)]
-}
-
-function onceAMinute(say: (message: string) => void): (message: string) => void {
-  let saidAt = -Infinity
-  return (message) => {
-    const now = performance.now()
-    if (now - saidAt < 60_000) return
-    saidAt = now
-    say(message)
   }
 }

@@ -18,6 +18,8 @@ export type WorkerFacts = {
   refused: { [code: string]: number }
   /** Faults of the hooks of plugins. */
   pluginFaults: readonly PluginFault[]
+  /** Hooks that have failed on every call since their plugin was loaded. */
+  failingHooks?: readonly FailingHook[]
   /** Delay with which the loop came round to its work, since the last look; missing until somebody asks. */
   delay?: { mean: number; p99: number; max: number }
 }
@@ -27,6 +29,9 @@ export type CallsUnderWay = { calls: number; streams: number }
 
 /** Number of faults of one kind of a plugin's hook. */
 export type PluginFault = { plugin: string; hook: string; fault: string; count: number }
+
+/** A hook that has failed on every call since its plugin was loaded, and how often. */
+export type FailingHook = { plugin: string; hook: string; calls: number }
 
 export type LimiterFacts = { name: string; running: number; waiting: number; max: number }
 

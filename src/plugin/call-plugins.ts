@@ -1,14 +1,25 @@
 import type { CallRecord } from '../core/call.ts'
 import { RouterError } from '../core/errors.ts'
+import type { JsonObject } from '../core/json.ts'
 import { andThen } from '../manifest/run/run-mapping.ts'
-import { type CallFacts, freezeData } from './call-view.ts'
-import type { MaybePromise, PluginLog, PluginReply, PluginRequest, PluginTarget, RequestResult } from './contract.ts'
-import { EventHooks } from './event-hooks.ts'
+import { textsOfReply } from './answer-texts.ts'
+import { type CallFacts, freezeData, OutgoingBody } from './call-view.ts'
+import {
+  type MaybePromise,
+  type PluginCall,
+  type PluginLog,
+  type PluginReply,
+  type PluginRequest,
+  type PluginTarget,
+  type RequestResult,
+  Retry,
+} from './contract.ts'
+import { checking, EventHooks } from './event-hooks.ts'
 import { countUncaughtErrors, PluginFaults } from './faults.ts'
 import type { LoadedPlugin } from './loaded.ts'
 import { WrongResult } from './members.ts'
 import { PluginRecords } from './records.ts'
-import { replyResult, requestResult, sentHeaders, targetsResult } from './results.ts'
+import { replyResult, requestResult, type Sent, sentResult, targetsResult } from './results.ts'
 import { type HookName, type HookRun, RunningPlugin } from './running.ts'
 import { withoutStaleForms } from './stale-forms.ts'
 
@@ -50,8 +61,12 @@ export class CallPlugins {
   readonly #unavailable: LoadedPlugin | undefined
   readonly #facts: CallFacts
   readonly #services: PluginServices
+  /** The hooks that see the request: that of all operations, and that of its own. */
+  readonly #requestHooks: readonly HookName[]
   #isRecorded = false
-  /** Plugins that see the answer: if a plugin answers, those before it. */
+  /** Number of answers that plugins have rejected for another one. */
+  #retries = 0
+  /** Plugins that see the answer: if a plugin answers, those before it and those that guard. */
   #outside: readonly RunningPlugin[]
 
   constructor(plugins: readonly LoadedPlugin[], facts: CallFacts, services: PluginServices) {
@@ -59,7 +74,13 @@ export class CallPlugins {
     this.#plugins = plugins.map((plugin) => new RunningPlugin(plugin, facts, services.faults))
     this.#outside = this.#plugins
     this.#facts = facts
+    this.#requestHooks = requestHooks.get(facts.operation) ?? requestHooksOf(facts.operation)
     this.#services = services
+  }
+
+  /** Checks whether one of them sees the request. */
+  get seeRequest(): boolean {
+    return this.#requestHooks.some((hook) => this.have(hook))
   }
 
   /** Throws RouterError `plugin_unavailable` where one of them could not be set up, and no call goes on without it. */
@@ -76,9 +97,19 @@ export class CallPlugins {
     return false
   }
 
-  /** Checks whether one of them may change the answer: its events where it is streamed, else the whole. */
+  /** Checks whether one of them may change the answer, or keep it back: its events where it is streamed, else the whole. */
   get mayChangeAnswer(): boolean {
-    return this.have(this.#facts.stream ? 'event' : 'reply')
+    return this.guards || this.have(this.#facts.stream ? 'event' : 'reply')
+  }
+
+  /** Checks whether one of them sees a stream before the client has all of it. */
+  get maySeeStream(): boolean {
+    return this.have('event') || this.have('check')
+  }
+
+  /** Checks whether the client may get only what they have seen of an answer. */
+  get guards(): boolean {
+    return this.have('check') || this.#plugins.some(({ guards, hooks }) => guards && (hooks.event || hooks.reply))
   }
 
   request(asked: PluginRequest, accept: Accept = {}): MaybePromise<RequestOutcome> {
@@ -93,7 +124,7 @@ export class CallPlugins {
       },
       take: ({ request, reply, headers }, plugin) => {
         if (reply) {
-          this.#outside = this.#plugins.slice(0, this.#plugins.indexOf(plugin))
+          this.#outside = this.#seeingAnswerOf(plugin)
           answer = { plugin: plugin.name, reply, headers }
           return true
         }
@@ -102,59 +133,120 @@ export class CallPlugins {
         return false
       },
     }
-    const asking = this.#each(this.#plugins, 'request', turns)
+    const asking = this.#each(this.#plugins, this.#requestHooks, turns)
     return andThen(asking, () => ({ request: turns.given, ...(answer && { answer }) }))
   }
 
-  /** Returns some of the targets, in the order in which they are to be tried. */
-  targets<Target extends PluginTarget>(targets: readonly Target[]): MaybePromise<readonly Target[]> {
+  /** Returns the plugins that see the answer of one of them: those before it, and those that guard what clients get, wherever they are. */
+  #seeingAnswerOf(plugin: RunningPlugin): readonly RunningPlugin[] {
+    const place = this.#plugins.indexOf(plugin)
+    return this.#plugins.filter((one, at) => at < place || (at > place && (one.guards || one.hooks.check)))
+  }
+
+  /**
+   * Returns some of the targets, and others that `find` returns by their ids, in the order in which they are to be tried. Throws RouterError
+   * where a plugin leaves none.
+   */
+  targets<Target extends PluginTarget>(
+    targets: readonly Target[],
+    find?: (id: string) => Target | undefined,
+  ): MaybePromise<readonly Target[]> {
     const turns: HookSequence<readonly Target[], readonly Target[]> = {
       given: freezeData(targets),
-      check: (result) => targetsResult(result, turns.given),
-      take(chosen) {
+      check: (result) => targetsResult(result, turns.given, find),
+      take(chosen, { name }) {
+        if (chosen.length === 0)
+          throw new RouterError('unavailable', `The plugin '${name}' left no target for this call.`)
         turns.given = freezeData(chosen)
       },
     }
-    return andThen(this.#each(this.#plugins, 'targets', turns), () => turns.given)
+    return andThen(this.#each(this.#plugins, targetsHook, turns), () => turns.given)
   }
 
-  /** Returns headers for the provider, by lower-case name. */
-  send(target: PluginTarget): MaybePromise<Record<string, string>> {
-    const headers: Record<string, string> = {}
-    const turns: HookSequence<PluginTarget, Record<string, string>> = {
+  /**
+   * Returns headers for the provider, by lower-case name, and the body as plugins edit it; `accept` throws an Error for an edit that they may
+   * not make.
+   */
+  send(
+    target: PluginTarget,
+    { body, accept }: { body?: JsonObject | undefined; accept?: (edited: JsonObject) => void } = {},
+  ): MaybePromise<Sent> {
+    const sent: Sent = { headers: {}, body }
+    const turns: HookSequence<PluginTarget, Sent> = {
       given: freezeData(target),
-      check: sentHeaders,
-      take: (own) => void Object.assign(headers, own),
+      more: body && new OutgoingBody(() => sent.body ?? body),
+      check(returned) {
+        const result = sentResult(returned, body !== undefined)
+        if (result.body) accepted(result.body, accept)
+        return result
+      },
+      take(own) {
+        Object.assign(sent.headers, own.headers)
+        if (own.body) sent.body = own.body
+      },
     }
-    return andThen(this.#each(this.#plugins, 'send', turns), () => headers)
+    return andThen(this.#each(this.#plugins, sendHook, turns), () => sent)
   }
 
   /** Returns the hooks for the events of one streamed answer; undefined where no plugin has any. */
   events(): EventHooks | undefined {
-    if (this.#inside('event').length === 0) return undefined
-    return new EventHooks(this.#outside.toReversed())
+    const isSeen = this.#outside.some(({ hooks }) => hooks.event || hooks.check)
+    return isSeen ? new EventHooks(this.#outside.toReversed()) : undefined
   }
 
-  /** Returns a whole answer as the client gets it. */
-  reply(answer: PluginReply, accept?: Accept['reply']): MaybePromise<PluginReply> {
-    const turns: HookSequence<PluginReply, ReturnType<typeof replyResult>> = {
+  /**
+   * Returns a whole answer as the client gets it. Throws RouterError, also where a plugin wants another answer and `mayRetry` is set.
+   */
+  reply(answer: PluginReply, accept?: Accept['reply'], mayRetry = false): MaybePromise<PluginReply> {
+    const turns: HookSequence<PluginReply, RepliedBy> = {
       given: freezeData(answer),
       check(returned) {
+        if (returned instanceof Retry) return returned
         const result = replyResult(returned, answer.operation)
         accepted(result.reply, accept)
         return result
       },
-      take: ({ reply, headers }) => {
-        Object.assign(this.headers, headers)
-        turns.given = freezeData(reply)
+      take: (result, { name }) => {
+        if (result instanceof Retry) {
+          if (mayRetry && this.#retries < maxRetries) throw this.#retried(name, result)
+          return
+        }
+        Object.assign(this.headers, result.headers)
+        turns.given = freezeData(result.reply)
       },
     }
-    return andThen(this.#each(this.#outside.toReversed(), 'reply', turns), () => turns.given)
+    return andThen(this.#replied(this.#outside.toReversed(), turns), () => turns.given)
   }
 
-  /** Shows each plugin the answer of a stream that has ended, as it reached it. Nobody waits for them. */
-  streamed(answerAt: (plugin: RunningPlugin) => PluginReply): void {
-    for (const plugin of this.#inside('reply')) void quietly(plugin, 'reply', ignored(answerAt(plugin)))
+  #retried(plugin: string, { reason }: Retry): RouterError {
+    this.#retries++
+    const message = `The plugin '${plugin}' asked for another answer: ${String(reason)}`
+    return new RouterError('plugin_refused', message, { pluginRefusal: { status: 502 }, wantsOther: true })
+  }
+
+  /** Passes an answer to the `reply` and the `check` of plugin after plugin. */
+  #replied(plugins: readonly RunningPlugin[], turns: HookSequence<PluginReply, RepliedBy>): MaybePromise<unknown> {
+    const [plugin, ...others] = plugins
+    if (!plugin) return undefined
+    const checked = () => {
+      if (!plugin.hooks.check) return undefined
+      return plugin.run('check', checking({ texts: textsOfReply(turns.given), isLast: true }))
+    }
+    return andThen(this.#each([plugin], replyHook, turns), () => andThen(checked(), () => this.#replied(others, turns)))
+  }
+
+  /** Shows each plugin the answer of a stream before its end, as it reached it: one may still refuse it, and none can change it. */
+  streamed(answerAt: (plugin: RunningPlugin) => PluginReply): MaybePromise<unknown> {
+    return this.#showEach(this.#inside('reply'), answerAt)
+  }
+
+  #showEach(
+    [plugin, ...others]: readonly RunningPlugin[],
+    answerAt: (plugin: RunningPlugin) => PluginReply,
+  ): MaybePromise<unknown> {
+    if (!plugin) return undefined
+    const shown = plugin.run('reply', { given: freezeData(answerAt(plugin)), check: () => undefined })
+    return andThen(shown, () => this.#showEach(others, answerAt))
   }
 
   /** Passes on that the call has ended, in whatever way: the first report counts. Nobody waits for the plugins. */
@@ -174,22 +266,23 @@ export class CallPlugins {
     })
   }
 
-  /** Runs a hook of these plugins one after the other, until one is the last. */
+  /** Runs these hooks of plugin after plugin, until one is the last. */
   #each<Given, Result>(
     plugins: readonly RunningPlugin[],
-    hook: HookName,
+    hooks: readonly HookName[],
     turns: HookSequence<Given, Result>,
     from = 0,
   ): MaybePromise<unknown> {
-    for (let index = from; index < plugins.length; index++) {
-      const plugin = plugins[index] as RunningPlugin
+    for (let index = from; index < plugins.length * hooks.length; index++) {
+      const plugin = plugins[Math.floor(index / hooks.length)] as RunningPlugin
+      const hook = hooks[index % hooks.length] as HookName
       if (!plugin.hooks[hook]) continue
       const running = plugin.run(hook, turns)
       if (running === undefined) continue
       if (running instanceof Promise) {
         return running.then((result) => {
           const isLast = result !== undefined && turns.take(result, plugin) === true
-          return isLast || this.#each(plugins, hook, turns, index + 1)
+          return isLast || this.#each(plugins, hooks, turns, index + 1)
         })
       }
       if (turns.take(running, plugin) === true) break
@@ -203,6 +296,22 @@ export class CallPlugins {
   }
 }
 
+type RepliedBy = ReturnType<typeof replyResult> | Retry
+
+/** The most answers of one call that plugins may reject for another one. */
+const maxRetries = 2
+
+const targetsHook = ['targets'] as const
+const sendHook = ['send'] as const
+const replyHook = ['reply'] as const
+const requestHooks = new Map<PluginCall['operation'], readonly HookName[]>()
+
+function requestHooksOf(operation: PluginCall['operation']): readonly HookName[] {
+  const hooks: HookName[] = ['request', operation === 'compact' || operation === 'count' ? 'chat' : operation]
+  requestHooks.set(operation, hooks)
+  return hooks
+}
+
 function accepted<Value>(value: Value, accept: ((value: Value) => void) | undefined): Value {
   try {
     accept?.(value)
@@ -213,7 +322,7 @@ function accepted<Value>(value: Value, accept: ((value: Value) => void) | undefi
 }
 
 /** Returns a run of hooks whose results are not used, and whose call has ended. */
-function ignored(given: PluginReply | CallRecord): HookRun<undefined> {
+function ignored(given: CallRecord): HookRun<undefined> {
   return { given: freezeData(given), check: () => undefined, goesOn: true }
 }
 

@@ -13,6 +13,8 @@ export class CallView implements PluginCall {
   readonly organization: PluginCall['organization']
   readonly key: PluginCall['key']
   declare readonly group?: string
+  readonly names: PluginCall['names']
+  readonly labels: PluginCall['labels']
   readonly api: PluginCall['api']
   readonly operation: PluginCall['operation']
   readonly requested: PluginCall['requested']
@@ -30,6 +32,8 @@ export class CallView implements PluginCall {
     this.organization = facts.organization
     this.key = facts.key
     if (facts.group !== undefined) this.group = facts.group
+    this.names = freezeData(facts.names)
+    this.labels = freezeData(facts.labels)
     this.api = facts.api
     this.operation = facts.operation
     this.requested = facts.requested
@@ -127,6 +131,20 @@ export class SeenChat<Chat> {
       this.#isRead = true
       return this.#whole
     },
+  }
+}
+
+/** The body of a request to a provider, frozen when a plugin looks at it. */
+export class OutgoingBody {
+  readonly #body: () => JsonObject
+
+  constructor(body: () => JsonObject) {
+    this.#body = body
+    Object.freeze(this)
+  }
+
+  get body(): JsonObject {
+    return freezeData(this.#body())
   }
 }
 

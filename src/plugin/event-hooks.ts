@@ -1,11 +1,14 @@
 import type { ProviderEvent } from '../core/events.ts'
 import type { Fold } from '../core/fold.ts'
 import type { Reply } from '../core/reply.ts'
+import { andThen } from '../manifest/run/run-mapping.ts'
 import { freezeData } from './call-view.ts'
-import type { StreamedEvent } from './contract.ts'
+import { type CheckedAnswer, type MaybePromise, Refusal, type StreamedEvent } from './contract.ts'
 import { inPlugin } from './faults.ts'
+import { HeldEvents, usualHold } from './held-events.ts'
+import { WrongResult } from './members.ts'
 import { eventResult } from './results.ts'
-import type { RunningPlugin } from './running.ts'
+import type { HookRun, RunningPlugin } from './running.ts'
 
 /** The events of a frame of a stream. */
 export type Events = readonly StreamedEvent[]
@@ -18,30 +21,48 @@ export class EventHooks {
   readonly #stages: readonly Stage[]
 
   constructor(plugins: readonly RunningPlugin[]) {
-    const seeing = plugins.filter(({ hooks }) => hooks.event || hooks.reply)
+    const seeing = plugins.filter(({ hooks }) => hooks.event || hooks.reply || hooks.check)
     this.#stages = seeing.map((plugin) => new Stage(plugin))
   }
 
   /**
    * Returns the frames that the client gets for some frames of the provider; the same list where no plugin changes them. `said` folds the
-   * provider's earlier output. Throws RouterError `plugin_failed`.
+   * provider's earlier output. Throws RouterError, or rejects with it, where a plugin ends the call.
    */
-  take(frames: readonly Events[], said?: Fold): readonly Events[] {
+  take(frames: readonly Events[], said?: Fold): MaybePromise<readonly Events[]> {
     const given = frames.some(hasEnd) ? frames.map(withoutEnd) : frames
-    let passed = given
-    for (const stage of this.#stages) passed = stage.take(passed, passed === given ? undefined : said)
-    return passed
+    return this.#pass(given, (passed) => (passed === given ? undefined : said))
   }
 
-  /** Returns the events that were held back of an answer that arrived whole; `said` has folded it. Throws RouterError `plugin_failed`. */
-  end(said?: Fold): Events {
-    let events: Events = []
-    for (const stage of this.#stages) {
-      const held = events.map((event) => [event])
-      const passed = stage.take([...held, [end]], held.length === 0 ? undefined : said)
-      events = passed.flatMap(withoutEnd)
+  /** Returns the milliseconds after which `take` has to be called again, if only to send what is kept back; undefined where nothing is. */
+  get dueMs(): number | undefined {
+    const due = this.#stages.flatMap(({ dueMs }) => dueMs ?? [])
+    return due.length > 0 ? Math.min(...due) : undefined
+  }
+
+  /** Returns the events that were held back of an answer that arrived whole; `said` has folded it. Throws RouterError as `take` does. */
+  end(said?: Fold): MaybePromise<Events> {
+    const atEnd = (passed: readonly Events[]) => [...passed.flatMap(withoutEnd).map((event) => [event]), [end]]
+    const passing = this.#pass([[end]], (passed) => (passed.length > 1 ? said : undefined), atEnd)
+    return andThen(passing, (passed) => passed.flatMap(withoutEnd))
+  }
+
+  /** Passes frames from plugin to plugin; `between` makes what the next one gets of them. */
+  #pass(
+    frames: readonly Events[],
+    saidFor: (passed: readonly Events[]) => Fold | undefined,
+    between = (passed: readonly Events[]) => passed,
+    from = 0,
+  ): MaybePromise<readonly Events[]> {
+    let passed = frames
+    for (const [index, stage] of this.#stages.entries()) {
+      if (index < from) continue
+      const taken = stage.take(passed, saidFor(passed))
+      if (taken instanceof Promise)
+        return taken.then((frames) => this.#pass(between(frames), saidFor, between, index + 1))
+      passed = between(taken)
     }
-    return events
+    return passed
   }
 
   /** Returns the answer as it reached this plugin; undefined where it is the provider's own. */
@@ -54,20 +75,42 @@ export class EventHooks {
 class Stage {
   readonly plugin: RunningPlugin
   arrived: Fold | undefined
+  readonly #held: HeldEvents | undefined
   #isOff: boolean
 
   constructor(plugin: RunningPlugin) {
+    const { event, check, hold } = plugin.hooks
     this.plugin = plugin
-    this.#isOff = plugin.hooks.event === undefined
+    this.#isOff = event === undefined
+    if (check || hold) this.#held = new HeldEvents(hold ?? usualHold)
+  }
+
+  get dueMs(): number | undefined {
+    return this.#held?.dueMs
   }
 
   /** Takes the next frames; `instead` is the provider's output before them, where they are not the provider's own. */
-  take(frames: readonly Events[], instead: Fold | undefined): readonly Events[] {
+  take(frames: readonly Events[], instead: Fold | undefined): MaybePromise<readonly Events[]> {
     const { plugin } = this
     if (instead && plugin.hooks.reply) this.arrived ??= instead.copy()
     const { arrived } = this
     if (arrived) for (const events of frames) for (const event of events) arrived.take(event as ProviderEvent)
-    return this.#isOff ? frames : inPlugin(plugin.name, () => this.#see(frames))
+    const seen = this.#isOff ? frames : inPlugin(plugin.name, () => this.#see(frames))
+    return this.#held ? this.#hold(seen, this.#held) : seen
+  }
+
+  /** Keeps frames back, and returns those that have been kept for long enough, after the plugin has looked at them. */
+  #hold(frames: readonly Events[], held: HeldEvents): MaybePromise<readonly Events[]> {
+    for (const events of frames) held.add(events)
+    const isLast = frames.some(hasEnd)
+    const all = isLast || held.dueMs === 0
+    if (!all && !held.isReady) return []
+    return andThen(this.#check({ texts: held.texts(), isLast }), () => held.release(all))
+  }
+
+  #check(answer: CheckedAnswer): MaybePromise<unknown> {
+    const { plugin } = this
+    return plugin.hooks.check && plugin.run('check', checking(answer))
   }
 
   /** Passes frames to the plugins. Frames that arrive together are seen together, without yielding to the event loop in between. */
@@ -76,7 +119,10 @@ class Stage {
     const began = performance.now()
     const seen = mapped(frames, (events) => this.#seeFrame(events))
     try {
-      if (!this.#isOff) plugin.requireInTime(performance.now() - began)
+      if (!this.#isOff) {
+        plugin.requireInTime(performance.now() - began)
+        if (frames.length > 0) plugin.worked('event')
+      }
     } catch (thrown) {
       this.#fail(thrown)
     }
@@ -98,6 +144,7 @@ class Stage {
     const { hooks, view } = this.plugin
     try {
       const result = hooks.event?.(freezeData(event), view)
+      if (result instanceof Refusal) throw result
       return result === undefined ? undefined : eventResult(result, event, view.operation)
     } catch (thrown) {
       this.#fail(thrown)
@@ -109,6 +156,15 @@ class Stage {
     this.#isOff = true
     this.plugin.failed('event', thrown)
   }
+}
+
+/** Returns the run of a `check` hook. */
+export function checking(answer: CheckedAnswer): HookRun<undefined> {
+  return { given: freezeData(answer), check: noResult }
+}
+
+function noResult(): never {
+  throw new WrongResult('a `check` hook returns a Refusal, or nothing')
 }
 
 /** Returns the list itself where every item is mapped to itself. */

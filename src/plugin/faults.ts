@@ -1,5 +1,6 @@
 import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks'
-import type { PluginLog } from './contract.ts'
+import type { FailingHook } from '../observe/worker-metrics.ts'
+import type { Hooks, PluginLog } from './contract.ts'
 
 /** Kind of fault of a hook. `left_out`: there were too many calls to record, and this one was not. */
 export type Fault = 'threw' | 'took_too_long' | 'wrong_result' | 'left_out'
@@ -9,11 +10,19 @@ export type FaultCount = { plugin: string; hook: string; fault: Fault; count: nu
 
 type Counted = FaultCount & { loggedAt: number; logged: number }
 
+/** Returns the problem that a failing hook is, as `/ready` reports it. */
+export function hookProblem({ plugin, hook, calls }: FailingHook): string {
+  const times = calls === 1 ? 'its only call' : `all of its ${calls} calls`
+  return `plugin ${plugin}: the hook \`${hook}\` has failed on ${times} since it was loaded; the log has the errors`
+}
+
 /** Faults of plugins, counted by plugin and hook. Each kind is logged once a minute at most. They survive reloads. */
 export class PluginFaults {
   readonly #log: Pick<PluginLog, 'warn'>
   readonly #now: () => number
   readonly #counted = new Map<string, Counted>()
+  /** The calls of each hook of a plugin as it is loaded: the number of those that failed, or that one did not. */
+  readonly #sinceLoad = new WeakMap<Hooks, Map<string, number | 'works'>>()
 
   constructor(log: Pick<PluginLog, 'warn'>, now: () => number = () => performance.now()) {
     this.#log = log
@@ -29,6 +38,26 @@ export class PluginFaults {
     counted.loggedAt = now
     counted.logged = counted.count
     this.#log.warn({ plugin, hook, fault, id: call, err, ...(times > 1 && { times }) }, 'a hook of a plugin failed')
+  }
+
+  /** Counts a call of a hook of a plugin as it is loaded. */
+  ran(hooks: Hooks, hook: string, hasFailed: boolean): void {
+    let known = this.#sinceLoad.get(hooks)
+    if (!known) {
+      known = new Map()
+      this.#sinceLoad.set(hooks, known)
+    }
+    const before = known.get(hook) ?? 0
+    if (before !== 'works') known.set(hook, hasFailed ? before + 1 : 'works')
+  }
+
+  /** Returns the hooks of these plugins that have failed whenever they were called. */
+  failing(plugins: readonly { name: string; hooks: Hooks }[]): FailingHook[] {
+    return plugins.flatMap(({ name: plugin, hooks }) =>
+      [...(this.#sinceLoad.get(hooks) ?? [])].flatMap(([hook, calls]) =>
+        calls === 'works' ? [] : { plugin, hook, calls },
+      ),
+    )
   }
 
   counts(): FaultCount[] {

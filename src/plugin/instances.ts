@@ -11,6 +11,8 @@ import type { PluginSettings } from './settings.ts'
 
 /** A plugin that is set up, for as long as neither its files nor its options change. */
 export type PluginInstance = Pick<LoadedPlugin, 'name' | 'hooks' | 'onError'> & {
+  /** Clients get only what it has seen of an answer. */
+  guards: boolean
   /** Time limit that the plugin itself sets. Milliseconds. */
   timeoutMs: number
   /** The file that it begins with. */
@@ -34,7 +36,10 @@ export function configured(
 ): LoadedPlugin[] {
   return settings.flatMap(({ options: _, fetch: __, ...said }) => {
     const instance = instances.find(({ name }) => name === said.name)
-    if (instance) return [{ timeoutMs: instance.timeoutMs, onError: instance.onError, ...said, hooks: instance.hooks }]
+    if (instance) {
+      const { timeoutMs, onError, guards, hooks } = instance
+      return [{ timeoutMs, onError, ...said, ...(guards && { guards: true }), hooks }]
+    }
     if (!unavailable.has(said.name)) return []
     const place = unavailable.get(said.name)
     const isMissing = place !== undefined && { unavailable: place }

@@ -155,8 +155,8 @@ async function setUp(plugin: Plugin<JsonObject>, own: SetUp): Promise<Loaded> {
     ended ??= end(hooks)
     return ended
   }
-  const { timeoutMs = usualTimeoutMs, onError = 'open' } = plugin
-  return { instance: { name, hooks, timeoutMs, onError, entry, files, about, close }, problems: [] }
+  const { timeoutMs = usualTimeoutMs, onError = 'open', guards = false } = plugin
+  return { instance: { name, hooks, timeoutMs, onError, guards, entry, files, about, close }, problems: [] }
 }
 
 const usualMaxMs = 5_000

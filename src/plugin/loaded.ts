@@ -5,6 +5,8 @@ export type LoadedPlugin = {
   name: string
   hooks: Hooks
   onError: 'open' | 'closed'
+  /** Clients get only what it has seen of an answer. */
+  guards?: boolean
   /** Maximum time of a hook. Milliseconds. */
   timeoutMs: number
   /** True where it is called unless the organization or the key says otherwise. */

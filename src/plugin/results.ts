@@ -2,6 +2,7 @@ import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import { isFinish } from '../core/reply.ts'
 import type { Message, NeutralRequest } from '../core/request.ts'
 import type {
+  Caller,
   PluginCall,
   PluginReply,
   PluginRequest,
@@ -190,7 +191,8 @@ function requireEvent(event: unknown, operation: PluginCall['operation']): void 
 const jsonEventMembers: Members = { operation: 'text!', json: 'object!' }
 
 function requireChatEvent(given: unknown): void {
-  const event = requireMembers<{ [name: string]: unknown }>(given, 'the event', eventMembers)
+  // Events of providers have members that are null, and plugins copy them.
+  const event = requireMembers<{ [name: string]: unknown }>(withoutNulls(given), 'the event', eventMembers)
   for (const name in event) {
     const members = nestedMembers[name]
     if (members && event[name] !== undefined) requireMembers(event[name], `the event's ${name}`, members)
@@ -200,6 +202,11 @@ function requireChatEvent(given: unknown): void {
   if (finish !== undefined && !isFinish(finish as string)) throw new WrongResult(`the event's finish is '${finish}'`)
   const isKey = at === undefined || typeof at === 'string' || typeof at === 'number'
   if (!isKey) throw new WrongResult("the event's at is neither a string nor a number")
+}
+
+function withoutNulls(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+  return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null))
 }
 
 const eventMembers: Members = {
@@ -235,7 +242,19 @@ const nestedMembers: { readonly [name: string]: Members } = {
   opaque: { body: 'any' },
 }
 
-/** Checks the result of a `send` hook: headers, by lower-case name. Throws `WrongResult`. */
+/** Headers for a provider, by lower-case name, and the body of the request, where it was edited. */
+export type Sent = { headers: Record<string, string>; body?: JsonObject | undefined }
+
+/** Checks the result of a `send` hook: headers alone, or with the body. Throws `WrongResult`. */
+export function sentResult(result: unknown, hasBody: boolean): Sent {
+  const { headers, body } = (result ?? {}) as { [name: string]: unknown }
+  if (!isObject(headers) && !isObject(body)) return { headers: sentHeaders(result) }
+  requireMembers(result, 'the result', { headers: 'object', body: 'object' })
+  if (body !== undefined && !hasBody) throw new WrongResult('this request has no body that could be edited')
+  return { headers: sentHeaders(headers ?? {}), ...(isObject(body) && { body }) }
+}
+
+/** Checks headers for a provider, by lower-case name. Throws `WrongResult`. */
 export function sentHeaders(result: unknown): Record<string, string> {
   const headers: Record<string, string> = {}
   if (typeof result !== 'object' || result === null || Array.isArray(result)) requireMembers(result, 'the result', {})
@@ -257,18 +276,55 @@ const isValue = /^[\t\x20-\x7e]*$/
 const refused =
   /^(?:.*authorization|.*api-key|.*-token|.*-secret|cookie2?|host|content-.*|accept(?:-encoding)?|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|x-amz-.*)$/
 
-/** Checks the result of a `targets` hook: some of the targets that it was given, by their ids. Throws `WrongResult`. */
+/** Checks the result of an `authenticate` hook. Throws `WrongResult`. */
+export function callerResult(result: unknown): Caller {
+  if (isObject(result) && 'key' in result) return requireMembers(result, 'the caller', { key: 'text!' })
+  const caller = requireMembers<Exclude<Caller, { key: string }>>(result, 'the caller', callerMembers)
+  const { id, labels = {}, limits = {}, models = [] } = caller
+  if (!/^[\w.@-]{1,100}$/.test(id))
+    throw new WrongResult('the id of the caller is not 1 to 100 letters, digits and ._@-')
+  requireMembers(limits, 'the limits of the caller', limitMembers)
+  const numbers = Object.values(limits)
+  if (numbers.some((limit) => !(limit > 0))) throw new WrongResult('a limit of the caller is not above 0')
+  const texts = [...Object.values(labels), ...models]
+  if (texts.some((text) => typeof text !== 'string')) throw new WrongResult('labels and models of a caller are texts')
+  return caller
+}
+
+const callerMembers: Members = {
+  organization: 'text!',
+  group: 'text',
+  id: 'text!',
+  name: 'text',
+  labels: 'object',
+  limits: 'object',
+  models: 'list',
+}
+const limitMembers: Members = {
+  monthly_usd: 'number',
+  requests_per_minute: 'number',
+  tokens_per_minute: 'number',
+  concurrent_calls: 'number',
+}
+
+/**
+ * Checks the result of a `targets` hook: targets that it was given, or that `find` returns, by their ids, each once. Throws `WrongResult`.
+ */
 export function targetsResult<Target extends PluginTarget>(
   result: unknown,
   given: readonly Target[],
+  find: (id: string) => Target | undefined = () => undefined,
 ): readonly Target[] {
   if (!Array.isArray(result)) throw new WrongResult('the result is not a list of targets')
-  if (result.length === 0) throw new WrongResult('no target is left')
   const left = [...given]
   return result.map((one: Partial<PluginTarget> | null) => {
     const place = left.findIndex(({ id }) => id === one?.id)
     const [target] = place < 0 ? [] : left.splice(place, 1)
-    if (!target) throw new WrongResult(`'${one?.id}' is not one of the remaining targets`)
-    return target
+    if (target) return target
+    const isRepeated = given.some(({ id }) => id === one?.id)
+    const added = isRepeated || typeof one?.id !== 'string' ? undefined : find(one.id)
+    if (!added)
+      throw new WrongResult(`'${one?.id}' is neither one of the remaining targets nor one that the caller may use`)
+    return added
   })
 }

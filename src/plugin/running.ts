@@ -1,10 +1,11 @@
 import type { AsyncResource } from 'node:async_hooks'
-import { type ErrorCode, RouterError } from '../core/errors.ts'
+import { RouterError } from '../core/errors.ts'
 import { type CallFacts, CallView, type HookTime } from './call-view.ts'
-import { type Hooks, type MaybePromise, type PluginCall, Refusal, type RefusalStatus } from './contract.ts'
+import { type Hooks, type MaybePromise, type PluginCall, Refusal } from './contract.ts'
 import { contextOf, type Fault, type PluginFaults } from './faults.ts'
 import type { LoadedPlugin } from './loaded.ts'
 import { WrongResult } from './members.ts'
+import { refusalError, wrongInRefusal } from './refusals.ts'
 import type { hookNames } from './shape.ts'
 import { within } from './within.ts'
 
@@ -15,6 +16,8 @@ export type HookName = (typeof hookNames)[number]
 export type HookRun<Result> = {
   /** Argument of the hook, frozen. */
   given: unknown
+  /** Third argument of the hook, after the call. */
+  more?: unknown
   /** Converts its result. Throws `WrongResult` for one that it may not return. */
   check(result: unknown): Result
   /** Set where the hook runs even if the client has left. */
@@ -23,7 +26,7 @@ export type HookRun<Result> = {
   at?: number | undefined
 }
 
-type Hook = (given: unknown, call: PluginCall) => unknown
+type Hook = (given: unknown, call: PluginCall, more?: unknown) => unknown
 
 /** A plugin in one call. */
 export class RunningPlugin {
@@ -44,6 +47,11 @@ export class RunningPlugin {
     this.#faults = faults
   }
 
+  /** Set where clients may get only what this plugin has seen. */
+  get guards(): boolean {
+    return this.#plugin.guards === true
+  }
+
   /** Returns the call as this plugin sees it. */
   get view(): CallView {
     this.#view ??= new CallView(this.#facts)
@@ -60,13 +68,15 @@ export class RunningPlugin {
     view.begin(run.goesOn)
     run.at = undefined
     try {
-      const result = this.#context.runInAsyncScope(hooks[name] as Hook, hooks, run.given, view)
+      const result = this.#context.runInAsyncScope(hooks[name] as Hook, hooks, run.given, view, run.more)
       if (isPromise(result)) return this.#awaited(name, result, { began, check: run.check, time: view.time })
+      if (result instanceof Refusal) throw result
       const ended = performance.now()
       this.requireInTime(ended - began)
-      if (result !== undefined) return run.check(result)
-      run.at = ended
-      return undefined
+      const checked = result === undefined ? undefined : run.check(result)
+      this.worked(name)
+      if (result === undefined) run.at = ended
+      return checked
     } catch (thrown) {
       return this.failed(name, thrown)
     }
@@ -77,13 +87,26 @@ export class RunningPlugin {
     if (ms > this.#plugin.timeoutMs) throw new TookTooLong(`it took ${Math.round(ms)} ms`)
   }
 
-  /** Counts a failure. Throws RouterError `plugin_failed` where no call goes on without the plugin. */
+  /** Counts a call of a hook that has not failed. */
+  worked(hook: HookName): void {
+    this.#faults.ran(this.hooks, hook, false)
+  }
+
+  /**
+   * Counts a failure. Throws RouterError `plugin_failed` where no call goes on without the plugin, and the error of the refusal where it
+   * refuses the call.
+   */
   failed(hook: HookName, thrown: unknown): undefined {
-    const refusal = hook === 'request' ? refusalError(thrown) : undefined
-    if (refusal) throw refusal
+    if (thrown instanceof Refusal && hook !== 'record') {
+      const err = wrongInRefusal(thrown)
+      this.worked(hook)
+      if (err) this.#faults.saw(this.name, hook, faultOf(err), { call: this.#facts.id, err })
+      throw refusalError(thrown)
+    }
     // It has looked at an answer that cannot be read.
     if (thrown instanceof RouterError && thrown.code === 'provider_unreadable') throw thrown
     this.#faults.saw(this.name, hook, faultOf(thrown), { call: this.#facts.id, err: thrown })
+    this.#faults.ran(this.hooks, hook, true)
     if (this.#plugin.onError === 'open') return undefined
     const message = `The plugin '${this.name}' failed, and this router refuses calls without it.`
     throw new RouterError('plugin_failed', message)
@@ -97,9 +120,12 @@ export class RunningPlugin {
     const { timeoutMs } = this.#plugin
     try {
       const result = await within(promise, timeoutMs, () => new TookTooLong(`it took longer than ${timeoutMs} ms`))
+      if (result instanceof Refusal) throw result
       // One that kept everything waiting was not interrupted.
       this.requireInTime(performance.now() - began)
-      return result === undefined ? undefined : check(result)
+      const checked = result === undefined ? undefined : check(result)
+      this.worked(hook)
+      return checked
     } catch (thrown) {
       if (thrown instanceof TookTooLong) time.end(thrown)
       return this.failed(hook, thrown)
@@ -118,20 +144,4 @@ function isPromise(value: unknown): value is PromiseLike<unknown> {
 function faultOf(thrown: unknown): Fault {
   if (thrown instanceof TookTooLong) return 'took_too_long'
   return thrown instanceof WrongResult ? 'wrong_result' : 'threw'
-}
-
-const codes: { readonly [status in RefusalStatus]: ErrorCode } = {
-  400: 'invalid_request',
-  402: 'budget_exhausted',
-  403: 'forbidden',
-  404: 'not_found',
-  429: 'rate_limited',
-}
-
-/** Returns the error for the client whose call a plugin refuses; undefined for anything else that was thrown. */
-function refusalError(thrown: unknown): RouterError | undefined {
-  if (!(thrown instanceof Refusal)) return undefined
-  const { status, message, param } = thrown
-  const code = codes[status]
-  return code && new RouterError(code, String(message), param === undefined ? {} : { param: String(param) })
 }

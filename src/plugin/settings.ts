@@ -8,7 +8,7 @@ import { withNewNames } from '../manifest/renamed-keys.ts'
 import type { LoadedPlugin } from './loaded.ts'
 
 /** Settings of a plugin in config.yaml, with the defaults filled in; `timeoutMs` and `onError` are missing where the plugin's own apply. */
-export type PluginSettings = Omit<LoadedPlugin, 'hooks' | 'timeoutMs' | 'onError'> & {
+export type PluginSettings = Omit<LoadedPlugin, 'hooks' | 'timeoutMs' | 'onError' | 'guards'> & {
   options: JsonObject
   timeoutMs?: number
   onError?: LoadedPlugin['onError']

@@ -1,16 +1,29 @@
 import { isObject } from '../core/json.ts'
+import { type Operation, operations } from '../core/operation.ts'
 import { didYouMean } from '../manifest/check/did-you-mean.ts'
 import { schemeNames } from '../manifest/read/auth.ts'
 import { functionNames } from '../mapping/mapping.ts'
+import { maxHeldCharacters, maxHeldMs } from './held-events.ts'
 import { maxTimeoutMs } from './settings.ts'
 
 /** Problem of a plugin's exports or results, and a pattern to look for in its text. */
 export type ShapeProblem = { message: string; at: RegExp }
 
 /** The hooks that a plugin may return. */
-export const hookNames = ['request', 'targets', 'send', 'event', 'reply', 'record'] as const
-const otherMembers = ['functions', 'auth']
-const pluginMembers = ['description', 'options', 'renamedOptions', 'timeoutMs', 'onError', 'setup']
+const operationHooks = ['chat', ...(Object.keys(operations) as Operation[])] as const
+export const hookNames = [
+  'authenticate',
+  'request',
+  ...operationHooks,
+  'targets',
+  'send',
+  'event',
+  'reply',
+  'check',
+  'record',
+] as const
+const otherMembers = ['hold', 'functions', 'auth']
+const pluginMembers = ['description', 'options', 'renamedOptions', 'timeoutMs', 'onError', 'guards', 'setup']
 const topOfFile = /^/
 const exported = /\bexport default\b/
 
@@ -18,7 +31,7 @@ const exported = /\bexport default\b/
 export function pluginProblem(plugin: unknown): ShapeProblem | undefined {
   if (plugin === undefined) return { message: 'the file needs `export default definePlugin({ … })`', at: topOfFile }
   if (!isObject(plugin)) return { message: 'the default export must be a plugin: an object with `setup`', at: exported }
-  const { setup, options, renamedOptions = {}, timeoutMs, onError } = plugin as { [member: string]: unknown }
+  const { setup, options, renamedOptions = {}, timeoutMs, onError, guards } = plugin as { [member: string]: unknown }
   const unknown = unknownMember(plugin, pluginMembers)
   if (unknown) return unknown
   if (typeof setup !== 'function') return { message: 'the plugin needs a function `setup`', at: exported }
@@ -26,6 +39,9 @@ export function pluginProblem(plugin: unknown): ShapeProblem | undefined {
   const areNames = isObject(renamedOptions) && Object.values(renamedOptions).every((name) => typeof name === 'string')
   if (!areNames) return wrong('renamedOptions', 'an object of names')
   if (onError !== undefined && onError !== 'open' && onError !== 'closed') return wrong('onError', "'open' or 'closed'")
+  if (guards !== undefined && typeof guards !== 'boolean') return wrong('guards', 'true or false')
+  if (guards && onError !== 'closed')
+    return { message: "a plugin with `guards: true` must declare `onError: 'closed'`", at: wordOf('guards') }
   const isTime =
     timeoutMs === undefined || (typeof timeoutMs === 'number' && timeoutMs > 0 && timeoutMs <= maxTimeoutMs)
   return isTime ? undefined : wrong('timeoutMs', `a number above 0 and at most ${maxTimeoutMs}`)
@@ -39,7 +55,24 @@ export function hooksProblem(hooks: unknown): ShapeProblem | undefined {
   if (unknown) return unknown
   const noFunction = hookNames.find((name) => given[name] !== undefined && typeof given[name] !== 'function')
   if (noFunction) return wrong(noFunction, 'a function')
+  const isHolding = given.check !== undefined || given.event !== undefined
+  if (given.hold !== undefined && !(isHolding && isHold(given.hold))) return wrong('hold', holdForm)
   return functionsProblem('functions', given.functions) ?? functionsProblem('auth', given.auth) ?? namesProblem(given)
+}
+
+const holdForm = `{ characters: <1 to ${maxHeldCharacters}> } or { sentences: true }, with a \`maxMs\` up to ${maxHeldMs} if need be, of a plugin with \`check\` or \`event\``
+
+function isHold(hold: unknown): boolean {
+  if (!isObject(hold)) return false
+  const { characters, sentences, maxMs = 1, ...others } = hold
+  const isTime = isWithin(maxMs, maxHeldMs) && Object.keys(others).length === 0
+  return (
+    isTime && (sentences === undefined ? isWithin(characters, maxHeldCharacters) : sentences === true && !characters)
+  )
+}
+
+function isWithin(value: unknown, most: number): boolean {
+  return typeof value === 'number' && Number.isInteger(value) && value > 0 && value <= most
 }
 
 /** Finds an unknown member. Instances of classes may have members of their own. */

@@ -5,6 +5,7 @@ import type { Reply } from '../core/reply.ts'
 import { eventsOf } from '../core/reply-events.ts'
 import { formatProblem, hasErrors } from '../manifest/check/problem.ts'
 import { readSource } from '../manifest/read/source.ts'
+import { textsOfReply } from './answer-texts.ts'
 import { freezeData } from './call-view.ts'
 import {
   type Hooks,
@@ -16,10 +17,12 @@ import {
   type PluginRequest,
   type PluginTarget,
   Refusal,
+  Retry,
   type StreamedEvent,
 } from './contract.ts'
+import { HeldEvents, usualHold } from './held-events.ts'
 import { noBudgets, openKit, valuesInMemory } from './kit.ts'
-import { eventResult, replyResult, requestResult, sentHeaders, targetsResult } from './results.ts'
+import { eventResult, replyResult, requestResult, sentResult, targetsResult } from './results.ts'
 import { checkOptions } from './settings.ts'
 import { hooksProblem, pluginProblem } from './shape.ts'
 
@@ -114,6 +117,8 @@ export type TestCall = {
   /** The events of the stream, instead of those of `answer`. */
   events?: readonly StreamedEvent[]
   targets?: readonly PluginTarget[]
+  /** The body of the request to the provider, which `send` may edit. */
+  outgoing?: JsonObject
   /** Other facts of the call, as hooks see them. */
   facts?: Partial<Omit<PluginCall, 'state'>>
   record?: Partial<CallRecord>
@@ -121,8 +126,10 @@ export type TestCall = {
 
 /** The result of a call for a test. */
 export type TestedCall = {
-  /** The plugin's refusal: then the rest is empty. */
+  /** The plugin's refusal: then the rest is empty, but for `events` and `text`, which the client had by then. */
   refusal?: Refusal
+  /** Set where the plugin wants another answer. */
+  retry?: Retry
   /** The request as it goes to a provider; absent where the plugin refused or answered the call. */
   forwarded?: PluginRequest
   /** The former name of `forwarded`. */
@@ -130,6 +137,8 @@ export type TestedCall = {
   /** Headers for the client, and for the provider. */
   headers: Readonly<Record<string, string>>
   sent: Readonly<Record<string, string>>
+  /** The body for the provider as `send` has edited it. */
+  outgoing?: JsonObject
   targets: readonly PluginTarget[]
   /** The events that the client gets of a stream. */
   events: readonly StreamedEvent[]
@@ -171,18 +180,42 @@ async function refusable(run: () => Promise<TestedCall>): Promise<TestedCall> {
   }
 }
 
-async function ask(hooks: Hooks, request: PluginRequest, call: PluginCall) {
-  const returned = await hooks.request?.(request, call)
-  const result = returned === undefined ? {} : requestResult(returned, request)
-  return { request: freezeData(result.request ?? request), reply: result.reply, headers: result.headers ?? {} }
+/** Throws a refusal that a hook has returned. */
+function unlessRefused<Result>(result: Result | Refusal): Result {
+  if (!(result instanceof Refusal)) return result
+  throw result
 }
 
-async function route(hooks: Hooks, { targets = usualTargets }: TestCall, call: PluginCall) {
+async function ask(hooks: Hooks, request: PluginRequest, call: PluginCall) {
+  let given = request
+  const headers: Record<string, string> = {}
+  for (const name of ['request', request.operation] as const) {
+    const hook = hooks[name] as Hooks['request']
+    const returned = unlessRefused(await hook?.call(hooks, given, call))
+    if (returned === undefined) continue
+    const result = requestResult(returned, given)
+    Object.assign(headers, result.headers)
+    if (result.reply) return { request: given, reply: result.reply, headers }
+    given = freezeData(result.request ?? given)
+  }
+  return { request: given, reply: undefined, headers }
+}
+
+async function route(hooks: Hooks, { targets = usualTargets, outgoing }: TestCall, call: PluginCall) {
   const given = freezeData([...targets])
-  const chosen = await hooks.targets?.(given, call)
-  const left = chosen === undefined ? given : targetsResult(chosen, given)
-  const sent = left[0] && (await hooks.send?.(left[0], call))
-  return { targets: left, sent: sent === undefined ? {} : sentHeaders(sent) }
+  const chosen = unlessRefused(await hooks.targets?.(given, call))
+  const left = chosen === undefined ? given : targetsResult(chosen, given, addedTarget)
+  const body = outgoing && freezeData(structuredClone(outgoing))
+  const returned = left[0] && unlessRefused(await hooks.send?.(left[0], call, body && { body }))
+  const { headers: sent, body: edited = body } =
+    returned === undefined ? { headers: {} } : sentResult(returned, body !== undefined)
+  return { targets: left, sent, ...(edited && { outgoing: edited }) }
+}
+
+/** Returns a target that a plugin adds: tests have no catalog. */
+function addedTarget(id: string): PluginTarget {
+  const [provider = '', ...model] = id.split('/')
+  return { id, provider, model: model.join('/') }
 }
 
 type RequestedCall = { request: PluginRequest; call: PluginCall; isStream: boolean; headers: TestedCall['headers'] }
@@ -190,24 +223,50 @@ type RequestedCall = { request: PluginRequest; call: PluginCall; isStream: boole
 async function answer(hooks: Hooks, given: TestCall, { request, call, isStream, headers }: RequestedCall) {
   const whole = freezeData(replyOf(request, given.answer))
   if (!isStream) {
-    const returned = await hooks.reply?.(whole, call)
+    const returned = unlessRefused(await hooks.reply?.(whole, call))
+    if (returned instanceof Retry) return { retry: returned, reply: whole, text: textOf(whole), events: [], headers }
     const { reply, headers: added } =
       returned === undefined ? { reply: whole, headers: {} } : replyResult(returned, whole.operation)
+    unlessRefused(await hooks.check?.({ texts: textsOfReply(freezeData(reply)), isLast: true }, call))
     return { reply, text: textOf(reply), events: [], headers: { ...headers, ...added } }
   }
   const pieces = Array.isArray(given.stream) ? given.stream : [Number.POSITIVE_INFINITY]
   const events = (given.events ?? cut(whole, pieces)).filter((event) => !('done' in event && event.done))
-  const shown = [...events, { done: true as const }].flatMap((event) => {
-    const returned = hooks.event?.(freezeData(event), call)
-    return returned === undefined ? [event] : eventResult(returned, event, call.operation)
-  })
-  const left = shown.filter((event) => !('done' in event && event.done))
+  const { left, refusal } = await streamed(hooks, events, call)
+  const text = left.map((event) => ('text' in event ? (event.text ?? '') : '')).join('')
+  if (refusal) return { events: left, text, refusal }
   const foldedReply = (events: readonly StreamedEvent[]) =>
     'chat' in whole ? { operation: 'chat' as const, chat: folded(events) } : whole
-  if ('chat' in whole) await hooks.reply?.(freezeData(foldedReply(events)), call)
-  const reply = foldedReply(left)
-  const text = left.map((event) => ('text' in event ? (event.text ?? '') : '')).join('')
-  return { reply, text, events: left, headers }
+  if ('chat' in whole) unlessRefused(await hooks.reply?.(freezeData(foldedReply(events)), call))
+  return { reply: foldedReply(left), text, events: left, headers }
+}
+
+/** Passes events to a plugin, and returns those that the client gets, as far as the plugin has not refused the answer. */
+async function streamed(
+  hooks: Hooks,
+  events: readonly StreamedEvent[],
+  call: PluginCall,
+): Promise<{ left: StreamedEvent[]; refusal?: Refusal }> {
+  const held = hooks.check || hooks.hold ? new HeldEvents(hooks.hold ?? usualHold) : undefined
+  const left: StreamedEvent[] = []
+  const pass = (passed: readonly StreamedEvent[]) =>
+    left.push(...passed.filter((event) => !('done' in event && event.done)))
+  try {
+    for (const event of [...events, { done: true as const }]) {
+      const returned = unlessRefused(hooks.event?.(freezeData(event), call))
+      const seen = returned === undefined ? [event] : eventResult(returned, event, call.operation)
+      if (!held) pass(seen)
+      held?.add(seen)
+      const isLast = 'done' in event
+      if (!held || !(isLast || held.isReady)) continue
+      unlessRefused(await hooks.check?.({ texts: freezeData(held.texts()), isLast }, call))
+      pass(held.release(isLast).flat())
+    }
+  } catch (thrown) {
+    if (!(thrown instanceof Refusal)) throw thrown
+    return { left, refusal: thrown }
+  }
+  return { left }
 }
 
 function folded(events: readonly StreamedEvent[]): Reply {
@@ -238,6 +297,8 @@ function callOf(request: PluginRequest, facts: TestCall['facts']): PluginCall {
     id: 'call-1',
     organization: 'organization-1',
     key: 'key-1',
+    names: { key: 'key', organization: 'organization' },
+    labels: {},
     api: 'chat',
     operation: request.operation,
     requested: 'chat' in request ? request.chat.model : request.model,

@@ -128,14 +128,14 @@ export function nothingDroppedNeed(request: NeutralRequest): Need {
     field: '',
     lack: 'does not support all fields of the request',
     isCertain: false,
-    isLacked: ({ provider: { chat, sameAs } }) => {
+    isLacked: (target) => {
+      const { chat, sameAs } = target.provider
       if (!chat) return false
-      const declared = chat.unsupported.filter(
-        ({ field, when }) => !when && usesField(field, withTextsFor(chat, request)),
-      )
+      const texts = withTextsFor(target, request)
+      const declared = chat.unsupported.filter(({ field, when }) => !when && usesField(field, texts))
       const names = declared.map(({ field }) => field)
       const support = supportFor(chat.request.support, names, sameAs)
-      const offered = withFunctions(withTextsFor(chat, request), support)
+      const offered = withFunctions(texts, support)
       const inferred = sameAs === request.origin.api ? [] : inferredUnsupported(offered, support)
       return demanding(distinctNames([...stillUsed(names, offered), ...inferred]), offered).length > 0
     },

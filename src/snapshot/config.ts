@@ -7,7 +7,7 @@ import { isObject, type JsonObject } from '../core/json.ts'
 import type { Policy } from '../core/names.ts'
 import { type PolicyFile, policyOf, type RoutingFile, routingOf } from '../core/routing/policy-file.ts'
 import { defaultHealth, defaultRouting, type HealthSettings, type RoutingRules } from '../core/routing/rules.ts'
-import { durationMs } from '../core/time.ts'
+import { dayMs, durationMs } from '../core/time.ts'
 import { type Problem, readingFailure } from '../manifest/check/problem.ts'
 import { checkSchema, readSchema } from '../manifest/check/schema.ts'
 import {
@@ -23,6 +23,7 @@ import type { ProviderSettings, UnknownModelsFile } from '../manifest/read/refer
 import { readSource, type Source } from '../manifest/read/source.ts'
 import type { CallMetricsSettings } from '../observe/call-metrics.ts'
 import { type PluginFile, type PluginSettings, pluginSettings } from '../plugin/settings.ts'
+import type { UnprefixedModels } from '../routing/names/resolve.ts'
 import { type AnswerBounds, defaultAnswerBounds } from '../upstream/answer-body.ts'
 import type { MediaSettings } from '../upstream/files/fetcher.ts'
 import { type Folders, type FoldersFile, foldersOf, programConfig } from './folders.ts'
@@ -51,6 +52,8 @@ export type Config = {
     /** Least number of bytes that a client takes in a second while its answer is waiting; 0 for none. */
     clientMinRate: number
   }
+  /** Time for which messages of providers about failed attempts are stored; 0 for not at all. */
+  errors: { keepMs: number }
   /** Limits of the size of the answers of providers. */
   answers: AnswerBounds
   /** Port of the management API, null where it shares the server; and how much an organization can create. */
@@ -66,6 +69,8 @@ export type Config = {
   providers: { [slug: string]: ProviderSettings }
   /** Handling of models that no catalog lists, where a provider does not define it. */
   unknownModels: UnknownModelsFile
+  /** Handling of names of models without a provider. */
+  unprefixedModels: UnprefixedModels
   /** True if models are refused from the day on for which their provider has announced their retirement. */
   refuseRetired: boolean
   /** Managed policies, by id. */
@@ -105,6 +110,7 @@ type ConfigFile = {
   metrics?: Partial<Config['metrics']> | null
   console?: Partial<Config['console']> | null
   answers?: { body_limit?: string | number; event_limit?: string | number; max_values?: number } | null
+  errors?: { keep?: string | number } | null
   store?: { url?: string } | null
   folders?: FoldersFile | null
   media?: {
@@ -118,6 +124,7 @@ type ConfigFile = {
   budget?: { default_output_tokens?: number; abandoned?: 'prompt' | 'nothing'; wait_for_usage?: string } | null
   providers?: { [slug: string]: ProviderSettings | null } | null
   unknown_models?: UnknownModelsFile
+  unprefixed_models?: UnprefixedModels
   refuse_retired?: boolean
   policies?: { [id: string]: PolicyFile } | null
   organizations?: { [id: string]: { resources?: 'open' | string[] } | null } | null
@@ -216,6 +223,7 @@ function configOf(path: string, file: ConfigFile, env: Environment): Config {
     },
     answers: answerBounds(file.answers ?? {}),
     manage: { port: file.manage?.port ?? null, limits: creationLimits(file.manage?.limits ?? {}) },
+    errors: { keepMs: keptMs(file.errors?.keep ?? '7d') },
     store: { url: storeUrl(file.store?.url ?? usualStore, path, env) },
     folders: foldersOf(file.folders, folder),
     media: mediaOf(file.media ?? {}),
@@ -226,6 +234,7 @@ function configOf(path: string, file: ConfigFile, env: Environment): Config {
     },
     providers: Object.assign(Object.create(null), Object.fromEntries(settings)),
     unknownModels: file.unknown_models ?? 'refuse',
+    unprefixedModels: file.unprefixed_models ?? 'refuse',
     refuseRetired: file.refuse_retired ?? false,
     policies: policiesOf(file.policies ?? {}),
     organizations: new Map(
@@ -357,6 +366,12 @@ function healthOf(file: HealthFile): HealthSettings {
     maxOpenMs: ms(max_open) ?? base.maxOpenMs,
     rampUpMs: ms(ramp_up) ?? base.rampUpMs,
   }
+}
+
+/** Returns how long something is stored: a duration, also in days; 0 and `off` are not at all. */
+function keptMs(duration: string | number): number {
+  const [, days] = /^([\d.]+)d$/.exec(String(duration)) ?? []
+  return days === undefined ? (durationMs(String(duration)) ?? 0) : Math.round(Number(days) * dayMs)
 }
 
 function ms(duration: string | undefined): number | undefined {

@@ -12,8 +12,11 @@ export type Level = (typeof levels)[number]
 /** Permissions of a key: to manage keys and names, to call models, and to operate the organization's own money and limits. */
 export const areas = ['manage', 'completions', 'operate'] as const
 
-/** The permissions of a key. */
-export type Permissions = Record<(typeof areas)[number], Level>
+/**
+ * The permissions of a key. `instance` is set where it may read all organizations and the sums over them; only the command line on the machine
+ * grants it, and no permission within an organization includes it.
+ */
+export type Permissions = Record<(typeof areas)[number], Level> & { instance?: 'read' }
 
 /** A stored key: not its secret but the SHA-256 of it and a recognizable prefix. Times are Unix milliseconds. */
 export type KeyRecord = {
@@ -169,6 +172,7 @@ function keyReader(db: Connection) {
   const count = db
     .prepare<[string], number>('SELECT count(*) FROM api_keys WHERE organization = ? AND deleted_at IS NULL')
     .pluck()
+  const countAll = db.prepare<[], number>('SELECT count(*) FROM api_keys WHERE deleted_at IS NULL').pluck()
   const another = (area: 'manage' | 'operate') =>
     db.prepare(`
       SELECT 1 FROM api_keys WHERE organization = ? AND id <> ? AND ${area} = 'write' AND revoked_at IS NULL
@@ -176,11 +180,11 @@ function keyReader(db: Connection) {
   const others = { manage: another('manage'), operate: another('operate') }
   const members = 'FROM api_keys WHERE group_id = ? AND deleted_at IS NULL AND revoked_at IS NULL'
   const countOfGroup = db.prepare<[string], number>(`SELECT count(*) ${members}`).pluck()
-  const permissionsOfGroup = db.prepare<[string], Permissions>(
-    `SELECT DISTINCT manage, completions, operate ${members}`,
+  const permissionsOfGroup = db.prepare<[string], PermissionColumns>(
+    `SELECT DISTINCT manage, completions, operate, instance ${members}`,
   )
   const ofGroup = db.prepare<[string], GroupRow>(
-    `SELECT id, organization, manage, completions, operate, expires_at, revoked_at ${members} ORDER BY id`,
+    `SELECT id, organization, manage, completions, operate, instance, expires_at, revoked_at ${members} ORDER BY id`,
   )
   return {
     /** A key by id, unless it is deleted. */
@@ -196,6 +200,8 @@ function keyReader(db: Connection) {
     },
     /** The number of keys of an organization that are not deleted. */
     count: (organization: string): number => count.get(organization) ?? 0,
+    /** The number of the keys of all organizations that are not deleted. */
+    countAll: (): number => countAll.get() ?? 0,
     /** Checks whether there is any key, deleted ones included. */
     any: (): boolean => any.get() !== undefined,
     /** Checks whether another key of its organization is active at a time (Unix milliseconds) and may change what the area has. */
@@ -207,13 +213,13 @@ function keyReader(db: Connection) {
     /** The number of the keys of a group that are neither deleted nor revoked. */
     countOfGroup: (group: string): number => countOfGroup.get(group) ?? 0,
     /** The permissions of the keys of a group, each combination once. */
-    permissionsOfGroup: (group: string): Permissions[] => permissionsOfGroup.all(group),
+    permissionsOfGroup: (group: string): Permissions[] => permissionsOfGroup.all(group).map(permissionsIn),
     /** The keys of a group that are neither deleted nor revoked, the oldest first. */
     ofGroup: (group: string): GroupKey[] =>
-      ofGroup.all(group).map(({ id, organization, manage, completions, operate, expires_at, revoked_at }) => ({
+      ofGroup.all(group).map(({ id, organization, expires_at, revoked_at, ...row }) => ({
         id,
         organization,
-        permissions: { manage, completions, operate },
+        permissions: permissionsIn(row),
         expiresAt: expires_at,
         revokedAt: revoked_at,
       })),
@@ -223,12 +229,18 @@ function keyReader(db: Connection) {
 /** The facts of a key on which its end depends. */
 export type GroupKey = Pick<KeyRecord, 'id' | 'organization' | 'permissions' | 'expiresAt' | 'revokedAt'>
 
+type PermissionColumns = Record<(typeof areas)[number], Level> & { instance: 'none' | 'read' }
+
+function permissionsIn({ manage, completions, operate, instance }: PermissionColumns): Permissions {
+  return { manage, completions, operate, ...(instance === 'read' && { instance }) }
+}
+
 type GroupRow = Pick<KeyRecord, 'id' | 'organization'> &
-  Permissions & { expires_at: number | null; revoked_at: number | null }
+  PermissionColumns & { expires_at: number | null; revoked_at: number | null }
 
 /** The columns that can be changed. */
 const changeable =
-  'name, manage, completions, operate, labels, monthly_limit_nano, group_id, access_list, requests_per_minute, ' +
+  'name, manage, completions, operate, instance, labels, monthly_limit_nano, group_id, access_list, requests_per_minute, ' +
   'tokens_per_minute, concurrent_calls, plugins, expires_at'
 const boundChangeable = changeable.replace(/\w+/g, '@$&')
 
@@ -251,6 +263,7 @@ function columns(key: Required<KeyChanges>) {
     manage: permissions.manage,
     completions: permissions.completions,
     operate: permissions.operate,
+    instance: permissions.instance ?? 'none',
     labels: JSON.stringify(key.labels),
     monthly_limit_nano: key.monthlyLimitNano,
     group_id: key.groupId,
@@ -263,15 +276,12 @@ function columns(key: Required<KeyChanges>) {
   }
 }
 
-type Row = {
+type Row = PermissionColumns & {
   id: string
   organization: string
   hash: Buffer
   prefix: string
   name: string
-  manage: Level
-  completions: Level
-  operate: Level
   labels: string
   monthly_limit_nano: bigint | null
   group_id: string | null
@@ -296,7 +306,7 @@ function keyRecord(row: Row | undefined): KeyRecord | undefined {
     hash: row.hash,
     prefix: row.prefix,
     name: row.name,
-    permissions: { manage: row.manage, completions: row.completions, operate: row.operate },
+    permissions: permissionsIn(row),
     labels: storedJson(row.labels),
     monthlyLimitNano: row.monthly_limit_nano,
     groupId: row.group_id,

@@ -15,6 +15,7 @@ import { acquireLock, besideDatabase, type Lock } from './lock.ts'
 import { names } from './names.ts'
 import { organizations } from './organizations.ts'
 import { pluginValues } from './plugin-values.ts'
+import { providerMessages } from './provider-messages.ts'
 import { calls, usage } from './queries/reports.ts'
 import { responses } from './responses.ts'
 import { integrity } from './schema/integrity.ts'
@@ -61,6 +62,7 @@ export function openStore(
     responses: responses(db),
     held: heldStates(db),
     pluginValues: pluginValues(db),
+    providerMessages: providerMessages(db),
     /** Announces what another connection of this process has changed. */
     announce: { key: changes.keys.notify, organization: changes.organizations.notify },
     /** Runs changes in a transaction that excludes other writers. */

@@ -3,6 +3,7 @@ import type { DataRules } from '../core/names.ts'
 import { dayMs } from '../core/time.ts'
 import type { Changes } from './changes.ts'
 import type { Connection } from './connection.ts'
+import type { PageOf } from './groups.ts'
 import type { RateLimits } from './keys.ts'
 import { type Retention, rulesReader } from './rules.ts'
 import { unlessTaken } from './store-error.ts'
@@ -46,6 +47,7 @@ export function organizations(db: Connection, changes: Changes) {
   const enforce = db.prepare(enforcing)
   const wasCredited = db.prepare('SELECT 1 FROM credits WHERE organization = ? AND nano > 0 LIMIT 1')
   const find = (id: string) => organization(byId.get(id))
+  const page = db.prepare<[string, number], Row>(`${select} WHERE id > ? ORDER BY id LIMIT ?`).safeIntegers()
   const count = db.prepare<[], number>('SELECT count(*) FROM (SELECT 1 FROM organizations LIMIT 2)').pluck()
   return {
     ...settings(db, changes),
@@ -61,6 +63,9 @@ export function organizations(db: Connection, changes: Changes) {
     areSeveral: (): boolean => (count.get() ?? 0) > 1,
     /** All organizations, the oldest first. */
     list: (): Organization[] => all.all().map((row) => organization(row) as Organization),
+    /** Organizations by id, the oldest first. */
+    page: ({ after = '', limit }: Pick<PageOf, 'after' | 'limit'>): Organization[] =>
+      page.all(after, limit).map((row) => organization(row) as Organization),
     /**
      * Adds credit, or takes it back when negative. The first credit makes the balance a limit. The organization must
      * exist.

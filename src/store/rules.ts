@@ -26,6 +26,8 @@ export type OrganizationRules = {
   policies: ReadonlyMap<string, Policy>
   /** Groups that have a monthly limit, by id. */
   groupLimits: ReadonlyMap<string, GroupLimit>
+  /** The names of all groups, by id. */
+  groupNames?: ReadonlyMap<string, string>
 }
 
 /** Setting of an organization: whether it stores its responses, and for how many days. */
@@ -64,6 +66,9 @@ export function rulesReader(db: Connection): (id: string) => OrganizationRules |
     )
     .raw()
     .safeIntegers()
+  const groupNames = db
+    .prepare<[string], [id: string, name: string]>('SELECT id, name FROM groups WHERE organization = ?')
+    .raw()
   return (id) => {
     const row = byId.get(id)
     if (!row) return undefined
@@ -79,6 +84,7 @@ export function rulesReader(db: Connection): (id: string) => OrganizationRules |
       retention: { stores: row.keeps_responses === 1n, days: Number(row.retention_days) },
       aliases: new Map(aliases.all(id)),
       policies: new Map(policies.all(id).map((row) => [row.id, ruledPolicy(row)])),
+      groupNames: new Map(groupNames.all(id)),
       groupLimits: new Map(groupLimits.all(id).map(([group, name, limitNano]) => [group, { name, limitNano }])),
     }
   }

@@ -29,7 +29,8 @@ export async function resultOf(
   const deadline = performance.now() + job.withinMs
   let failures = 0
   try {
-    for (let waitMs = job.everyMs; ; ) {
+    for (let [waitMs, polls] = [job.everyMs, 0]; ; polls++) {
+      if (polls === maxPolls) throw new Late(target.provider.slug)
       await pause(waitMs, deadline, target, signal)
       const answer = await ask(target, job, id, { signal, ...options }).catch((thrown) => {
         failures++
@@ -47,6 +48,9 @@ export async function resultOf(
     throw thrown
   }
 }
+
+/** Limit for manifests that state a long time and no pause between two questions. */
+const maxPolls = 10_000
 
 /** The failures in a row after which a job is given up; others pass, for the job goes on meanwhile. */
 const maxFailures = 5
@@ -126,6 +130,13 @@ class Late extends RouterError {
 
 function isLate(thrown: unknown): boolean {
   return thrown instanceof Late
+}
+
+/** Cancels a job that the first answer describes, where the provider can do that. */
+export async function cancelJob(target: Target, job: Job, begun: JsonObject, httpClient: HttpClient): Promise<void> {
+  if (job.cancel === undefined) return
+  const id = await idOf(target, job, begun).catch(() => undefined)
+  if (id !== undefined) cancel(target, job, id, httpClient)
 }
 
 /** Cancels a job; nobody waits for it. A provider that cannot be notified goes on. */

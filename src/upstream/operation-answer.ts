@@ -30,6 +30,7 @@ import {
 import { reportedFailure } from './provider-error.ts'
 import { sendRequest, type TimingLimits, textOf } from './provider-request.ts'
 import { exhaustedMs } from './rate-limit-headers.ts'
+import { withUploads } from './upload.ts'
 
 /**
  * A provider's answer to an operation: a whole reply in the client's words, or bytes or events of which the first have come.
@@ -73,7 +74,16 @@ export async function requestOperation(
   const accept = acceptOf(context, streamed !== undefined)
   const { signal, onSent, limits, once, idempotencyKey } = outgoing
   const timing = { ...limits, stream: streamed !== undefined || endpoint.answer === 'bytes' }
-  const body = outgoingBody(context, written.body)
+  const { upload } = endpoint
+  const named = upload
+    ? await withUploads(
+        target,
+        upload,
+        { body: written.body, files: context.request.files },
+        { ...outgoing, httpClient },
+      )
+    : written.body
+  const body = outgoingBody(context, named)
   const sent = { path, query: written.query, accept, body, signal, timing, onSent, once, idempotencyKey }
   const response = await sendRequest(target, sent, httpClient)
   const answer = await readAnswer(context, response, {
@@ -216,7 +226,8 @@ async function* readBatches(
       if (events.length > 0) yield events
       if (failure !== undefined) throw failure
       if (isDone) return
-      if (frames.failure) throw unreadable(provider, `sent a stream that is not ${format}: ${frames.failure.message}`)
+      const broken = frames.failure()
+      if (broken) throw unreadable(provider, `sent a stream that is not ${format}: ${broken.message}`)
       if (next.done) return
     }
   } finally {

@@ -19,8 +19,8 @@ export type MultipartEntry =
 type Source = { size: number; read(): AsyncIterable<Uint8Array> }
 
 /**
- * Returns a JSON text. Objects `{"$file": <index of a file>}` stand for the file's bytes in base64, with `data_url: true` for a data URL of
- * them; a text with files is made as it is sent.
+ * Returns a JSON text. Objects `{"$file": <index of a file>}`, which may have the members of a file among a client's fields, stand for the
+ * file's bytes in base64, with `data_url: true` for a data URL of them; a text with files is made as it is sent.
  */
 export function jsonBody(value: JsonObject, files: readonly UploadedFile[] = []): OutgoingBody {
   const contentType = 'application/json'
@@ -101,9 +101,15 @@ function withFiles(value: JsonObject, files: readonly UploadedFile[]): (string |
 /** Returns the file that an object stands for, and whether it becomes a data URL. */
 function placeOf(item: unknown, files: readonly UploadedFile[]): { index: number; dataUrl: boolean } | undefined {
   if (!isObject(item)) return undefined
-  const { $file: index, data_url: dataUrl = false, ...others } = item
+  const { $file: index, data_url: dataUrl = false, filename: _, media_type: __, size: ___, ...others } = item
   if (typeof index !== 'number' || typeof dataUrl !== 'boolean' || Object.keys(others).length > 0) return undefined
   return index in files ? { index, dataUrl } : undefined
+}
+
+/** Returns the file that a value in a body stands for. */
+export function fileAt(value: unknown, files: readonly UploadedFile[]): UploadedFile | undefined {
+  const place = placeOf(value, files)
+  return place && files[place.index]
 }
 
 function base64Of(file: UploadedFile): Source {

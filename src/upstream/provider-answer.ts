@@ -1,11 +1,13 @@
 import { asRouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
+import { jsonText } from '../core/json-pieces.ts'
 import type { Reply } from '../core/reply.ts'
+import { eventsOf } from '../core/reply-events.ts'
 import { exceededByCalls } from '../core/tool-arguments.ts'
 import { readMetered, readReply } from '../manifest/run/read-reply.ts'
-import { chatEndpoint } from '../manifest/run/run-mapping.ts'
+import { chatEndpoint, runMapping } from '../manifest/run/run-mapping.ts'
 import { type Target, targetFacts } from '../manifest/target.ts'
-import { isLong, yieldToEventLoop } from '../runtime/event-loop.ts'
+import { isLong, yieldEach, yieldToEventLoop } from '../runtime/event-loop.ts'
 import { streamFormats } from '../wire/frames.ts'
 import {
   type AnswerBounds,
@@ -19,6 +21,7 @@ import {
 } from './answer-body.ts'
 import type { Overtime } from './http/overtime.ts'
 import type { HttpClient, HttpResponse } from './http/types.ts'
+import { cancelJob, resultOf } from './job.ts'
 import { reportedFailure } from './provider-error.ts'
 import { type ForwardedHeader, sendRequest, type TimingLimits, textOf } from './provider-request.ts'
 import { foldFacts, readStream, type StreamedAnswer } from './provider-stream.ts'
@@ -63,21 +66,31 @@ export async function requestAnswer(
 ): Promise<ProviderAnswer> {
   const { provider } = target
   const endpoint = chatEndpoint(provider)
-  const { stream, edited = false, bounds = defaultAnswerBounds, choices = 1, limits } = outgoing
+  const { edited = false, bounds = defaultAnswerBounds, choices = 1, limits } = outgoing
   const { body, signal, forwardedHeaders, onSent, once, idempotencyKey, overtime } = outgoing
+  const stream = outgoing.stream && !endpoint.stream.whole
+  const isEvents = stream && !endpoint.stream.address
   const path = stream ? endpoint.stream.path : endpoint.path
-  const accept = stream ? streamFormats[endpoint.stream.format].mediaType : 'application/json'
-  const timing = { ...limits, stream, untilContent: stream }
+  const accept = isEvents ? streamFormats[endpoint.stream.format].mediaType : 'application/json'
+  const timing = { ...limits, stream: isEvents, untilContent: isEvents }
   const response = await sendRequest(
     target,
     { path, accept, body, signal, timing, forwardedHeaders, onSent, once, idempotencyKey, overtime },
     httpClient,
   )
   const exhausted = exhaustedMs(provider, response)
-  const answer = stream
-    ? await readStream(target, response, { bounds, choices, usageWaitMs: overtime?.ms })
-    : await readWhole(target, response, { bounds, read: edited ? readMetered : readReply })
-  return exhausted === undefined ? answer : { ...answer, exhaustedMs: exhausted }
+  const reading = { bounds, choices, usageWaitMs: overtime?.ms }
+  const read = edited && !outgoing.stream ? readMetered : readReply
+  const answer = isEvents
+    ? await readStream(target, response, reading)
+    : await readFirst(target, response, { ...outgoing, bounds, read, httpClient, reading, stream })
+  const given = outgoing.stream && answer.kind === 'whole' ? asStream(answer) : answer
+  return exhausted === undefined ? given : { ...given, exhaustedMs: exhausted }
+}
+
+/** Returns a whole answer as the stream of a client that wants one. */
+function asStream({ reply }: WholeAnswer): StreamedAnswer {
+  return { kind: 'stream', batches: yieldEach([[{ events: eventsOf(reply) }]]), model: reply.model, document: true }
 }
 
 /** Sends one body to a path of a target and waits for its JSON. Throws RouterError. */
@@ -93,17 +106,84 @@ export async function requestJson(
   return { body: parseObject(target.provider, text, bounds), exhaustedMs: exhaustedMs(target.provider, response) }
 }
 
-/** Reads a whole answer; a long one yields to the event loop before each step. */
-async function readWhole(
-  target: Target,
-  response: HttpResponse,
-  { bounds, read }: { bounds: AnswerBounds; read: typeof readReply | typeof readMetered },
-): Promise<WholeAnswer> {
+/** Way of reading a first answer that is JSON: the whole one, a job, or one that names the address of a stream. */
+type ReadingFirst = Pick<Outgoing, 'signal' | 'limits' | 'overtime'> & {
+  bounds: AnswerBounds
+  read: typeof readReply | typeof readMetered
+  httpClient: HttpClient
+  reading: Parameters<typeof readStream>[2]
+  /** The client wants a stream, and the provider has one. */
+  stream: boolean
+}
+
+/** Reads a first answer and what follows it; a long one yields to the event loop before each step. */
+async function readFirst(target: Target, response: HttpResponse, options: ReadingFirst): Promise<ProviderAnswer> {
+  const { bounds, read, stream, signal, httpClient } = options
   const { provider } = target
+  const { job, stream: form } = chatEndpoint(provider)
   const text = await textOf(provider, response, bounds.bytes)
   if (isLong(text.length)) await yieldToEventLoop()
-  const answer = parseObject(provider, text, bounds)
+  const first = parseObject(provider, text, bounds)
   if (isLong(text.length)) await yieldToEventLoop()
+  if (stream && form.address) {
+    const named = await runMapping(provider, 'stream.url', form.address.url, first)
+    if (typeof named === 'string') return await streamAt(target, named, first, options)
+    if (!job) throw unreadable(provider, 'answered without the address of a stream')
+  }
+  if (!job) return await readWhole(target, first, { bounds, read, text })
+  const result = await resultOf(target, job, first, { signal, bounds, httpClient })
+  return await readWhole(target, result, { bounds, read, text: jsonText(result) })
+}
+
+/** Reads the stream at an address that the first answer names. What is not read to its end is cancelled where it is a job. */
+async function streamAt(
+  target: Target,
+  url: string,
+  first: JsonObject,
+  { signal, limits, overtime, httpClient, reading }: ReadingFirst,
+): Promise<StreamedAnswer> {
+  const { job, stream } = chatEndpoint(target.provider)
+  const cancel = () => void (job && cancelJob(target, job, first, httpClient))
+  try {
+    const response = await sendRequest(
+      target,
+      {
+        method: 'GET',
+        path: url,
+        hosts: stream.address?.hosts ?? [],
+        accept: streamFormats[stream.format].mediaType,
+        signal,
+        timing: { ...limits, stream: true, untilContent: true },
+        overtime,
+      },
+      httpClient,
+    )
+    const answer = await readStream(target, response, reading)
+    return { ...answer, batches: unlessLeft(answer.batches, cancel) }
+  } catch (thrown) {
+    cancel()
+    throw thrown
+  }
+}
+
+/** Yields all batches, and calls back where they are not read to their end. */
+async function* unlessLeft<Batch>(batches: AsyncIterable<Batch>, onLeft: () => void): AsyncGenerator<Batch, void> {
+  let isOver = false
+  try {
+    yield* batches
+    isOver = true
+  } finally {
+    if (!isOver) onLeft()
+  }
+}
+
+/** Reads a whole answer, of which `text` is the JSON. */
+async function readWhole(
+  target: Target,
+  answer: JsonObject,
+  { bounds, read, text }: { bounds: AnswerBounds; read: typeof readReply | typeof readMetered; text: string },
+): Promise<WholeAnswer> {
+  const { provider } = target
   try {
     const { body, reply, whole, error } = await read(
       provider,

@@ -112,8 +112,9 @@ function classify(provider: Provider, { status, codes, message, isEmpty }: Error
   const { errors } = provider
   const byStatus = (isEmpty ? errors[`${status} empty`] : undefined) ?? errors[String(status)]
   const named = namedCode(provider, { codes, message, status }) ?? byStatus
-  // Some servers answer 500 when their chat template rejects a request.
-  if (!named && status >= 400 && rejectionIn(provider, message)) return 'invalid_request'
+  // Some servers report a failure of their own when their chat template rejects a request.
+  const saysWhy = named !== undefined && named !== 'provider_failed'
+  if (!saysWhy && status >= 400 && rejectionIn(provider, message)) return 'invalid_request'
   const code = named ?? (isModelGone(status, codes, message) ? 'model_not_found' : codeByStatus(status))
   return code === 'provider_failed' && overloadStatuses.has(status) ? 'provider_overloaded' : code
 }

@@ -177,7 +177,8 @@ async function errorText(response: HttpResponse): Promise<string> {
   return (await textUpTo(response, maxErrorBytes)).text
 }
 
-async function textUpTo({ bytes }: HttpResponse, most: number): Promise<{ text: string; isWhole: boolean }> {
+/** Reads the beginning of a response, and whether that is all of it. Throws RouterError. */
+export async function textUpTo({ bytes }: HttpResponse, most: number): Promise<{ text: string; isWhole: boolean }> {
   const chunks: Uint8Array[] = []
   let received = 0
   for await (const chunk of bytes) {

@@ -7,6 +7,7 @@ import { mergeUsage } from '../core/usage.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { readReply } from '../manifest/run/read-reply.ts'
 import { chatEndpoint } from '../manifest/run/run-mapping.ts'
+import { Snapshots } from '../manifest/run/snapshots.ts'
 import { type Target, targetFacts } from '../manifest/target.ts'
 import { yieldEach } from '../runtime/event-loop.ts'
 import type { StreamFormat } from '../wire/frames.ts'
@@ -38,7 +39,7 @@ export async function readStream(
   { bounds, choices = 1, usageWaitMs }: Pick<Reading, 'bounds' | 'usageWaitMs'> & { choices?: number },
 ): Promise<StreamedAnswer> {
   const { provider } = target
-  const { format, data, text: path } = chatEndpoint(provider).stream
+  const { format, data, text: path, cumulative } = chatEndpoint(provider).stream
   const type = String(response.headers['content-type'] ?? '')
   if (!streamsAsJson.has(format) && type.startsWith('application/json')) {
     const { isDocument, bytes } = await peek(response)
@@ -47,8 +48,9 @@ export async function readStream(
     return await readStream(target, { ...whole, headers: {} }, { bounds, choices, usageWaitMs })
   }
   const patterns = data === 'json' && path ? new TextPatterns(path) : undefined
+  const snapshots = cumulative ? new Snapshots(provider.slug, bounds.bytes) : undefined
   const facts = targetFacts(provider, target)
-  const batches = readBatches({ provider, facts, bounds, patterns, choices, usageWaitMs }, response)
+  const batches = readBatches({ provider, facts, bounds, patterns, choices, usageWaitMs, snapshots }, response)
   const opening = await untilContent(batches, provider)
   const model = opening.flatMap(({ events }) => events).find((event) => event.model)?.model
   return { kind: 'stream', batches: startingWith(opening, batches), model }

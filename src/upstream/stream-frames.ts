@@ -5,7 +5,8 @@ import { isObject, type JsonObject } from '../core/json.ts'
 import type { TargetFacts } from '../core/request.ts'
 import { completionTokens, mergeUsage, type Usage } from '../core/usage.ts'
 import type { Provider } from '../manifest/provider.ts'
-import { chatEndpoint } from '../manifest/run/run-mapping.ts'
+import { andThen, chatEndpoint } from '../manifest/run/run-mapping.ts'
+import type { Snapshots } from '../manifest/run/snapshots.ts'
 import { readFrame } from '../manifest/run/translate.ts'
 import type { Frame, FrameError } from '../wire/frame.ts'
 import { type StreamFormat, streamFormats } from '../wire/frames.ts'
@@ -40,6 +41,8 @@ export type Reading = {
   patterns: TextPatterns | undefined
   choices: number
   usageWaitMs?: number | undefined
+  /** Set where events repeat the whole text so far. */
+  snapshots?: Snapshots | undefined
 }
 
 /** Number of frames that are read before the event loop is yielded: most chunks have fewer, but one may have thousands. */
@@ -79,7 +82,8 @@ export async function* readBatches(reading: Reading, response: HttpResponse): As
         if (failure) throw failure
         if (done) return await drain(bytes, response)
       }
-      if (frames.failure) throw brokenFrames(provider, format, frames.failure)
+      const broken = frames.failure()
+      if (broken) throw brokenFrames(provider, format, broken)
       if (next.done) return
     }
   } catch (thrown) {
@@ -267,7 +271,7 @@ function isJson(text: string): boolean {
 }
 
 function readMappedFrame(
-  { provider, facts, bounds, patterns }: Reading,
+  { provider, facts, bounds, patterns, snapshots }: Reading,
   frame: Frame,
 ): StreamFrame | Promise<StreamFrame> {
   const repeated = patterns?.read(frame)
@@ -276,6 +280,7 @@ function readMappedFrame(
   const payload = data === 'text' ? frame.data : parseObject(provider, frame.data, bounds)
   const name = eventField === undefined || typeof payload === 'string' ? undefined : payload[eventField]
   const read = readFrame(provider, typeof name === 'string' ? name : frame.event, payload, facts)
+  if (snapshots) return andThen(read, (whole) => ({ ...whole, events: snapshots.take(whole.events) }))
   if (read instanceof Promise) return read
   const pattern = patterns?.learn(frame, read)
   return pattern ? { ...read, pattern } : read

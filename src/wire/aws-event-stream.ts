@@ -36,9 +36,7 @@ export async function readAwsEventStream(longest = frameLimit): Promise<FrameRea
       if (length > 0) failure = new FrameError('cut', 'the stream ended in the middle of a frame')
       return []
     },
-    get failure() {
-      return failure
-    },
+    failure: () => failure,
   }
 }
 

@@ -8,7 +8,7 @@ export type FrameReader = {
   /** The frames that the end of the bytes completes. */
   end(): Frame[]
   /** The reason why no frame follows those that were returned; undefined as long as there was no error. */
-  readonly failure: FrameError | undefined
+  failure(): FrameError | undefined
 }
 
 /** The longest frame that readers accept by default. Characters; bytes in binary formats. */

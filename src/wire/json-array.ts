@@ -20,9 +20,7 @@ export function readJsonArray(longest = frameLimit): FrameReader {
       failure ??= failureOf(() => items.end())
       return frames
     },
-    get failure() {
-      return failure
-    },
+    failure: () => failure,
   }
 }
 

@@ -36,8 +36,6 @@ export function readNdjson(longest = frameLimit): FrameReader {
       return frames
     },
     end: () => framesIn([[...pieces, decoder.decode()].join('')]),
-    get failure() {
-      return failure
-    },
+    failure: () => failure,
   }
 }

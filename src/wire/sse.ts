@@ -31,8 +31,6 @@ export function readSse(longest = frameLimit): FrameReader {
   return {
     take: (bytes) => framesOf(decoder.decode(bytes, { stream: true })),
     end: () => framesOf(`${decoder.decode()}\n\n`),
-    get failure() {
-      return failure
-    },
+    failure: () => failure,
   }
 }

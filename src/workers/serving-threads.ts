@@ -59,7 +59,7 @@ export async function serveInThreads(
   const { watch, accounting } = served
   const { server, manage } = watch.current().config
   const routing = openSharedState({ settings: () => watch.current().config.health })
-  const routes = routesOf(served, { holder, routing })
+  const { routes, metrics } = routesOf(served, { holder, routing })
   requireOwnPort(served.port, manage.port)
   const { port, release } = await sharedPort(server.host, served.port, handed?.port)
   started.defer(release)
@@ -101,6 +101,7 @@ export async function serveInThreads(
     manageUrl: own?.url ?? url,
     endpoints: endpointsOf(routes),
     threads: () => lines.threads(),
+    metrics,
     open() {
       lines.open()
       adoption.tell({ kind: 'retire' })
@@ -215,11 +216,11 @@ async function sharedPort(host: string, port: number, handed: number | undefined
   return { port, release() {} }
 }
 
-/** The routes of this thread. */
+/** The routes of this thread, and the metrics that one of them has. */
 function routesOf(
   { watch, accounting, access, rulesOf }: Served,
   { holder, routing }: Pick<OpenLines, 'holder' | 'routing'>,
-): Routes {
+): { routes: Routes } & Pick<Serving, 'metrics'> {
   const { store, writeFailure, damage } = accounting
   const stopping = () => false
   const degraded = () => routing.health.degraded()
@@ -235,7 +236,9 @@ function routesOf(
     underWay: (organization: string) =>
       together(workers().facts.flatMap(({ underWay }) => underWay[organization] ?? [])),
   }
-  return jsonRoutes({ ...own, degraded, metrics, explaining, live, refused: accounting.refused })
+  const failingHooks = () => workers().facts.flatMap(({ failingHooks = [] }) => failingHooks)
+  const routes = jsonRoutes({ ...own, degraded, failingHooks, metrics, explaining, live, refused: accounting.refused })
+  return { routes, metrics }
 }
 
 function together(parts: readonly CallsUnderWay[]): CallsUnderWay {

@@ -140,10 +140,11 @@ function watchLine({ takeMeasured, facts }: CallServer, tell: (said: Said) => vo
 }
 
 /** What the routes of this thread tell. Damage, counts and what happens now are known to the books. */
-function knownHere({ degraded, context }: CallServer) {
+function knownHere({ degraded, failingHooks, context }: CallServer) {
   return {
     damage: () => undefined,
     degraded,
+    failingHooks,
     metrics: () => [],
     explaining: context.services,
     live: { watch: () => undefined, underWay: () => ({ calls: 0, streams: 0 }) },
@@ -168,8 +169,13 @@ function informedBy(catchUp: () => void) {
 }
 
 function informedAccess(access: Access, informed: ReturnType<typeof informedBy>): Access {
-  const { authenticate, identify, revalidate } = access
-  return { authenticate: informed(authenticate), identify: informed(identify), revalidate: informed(revalidate) }
+  const { authenticate, authenticateById, identify, revalidate } = access
+  return {
+    authenticate: informed(authenticate),
+    authenticateById: informed(authenticateById),
+    identify: informed(identify),
+    revalidate: informed(revalidate),
+  }
 }
 
 /** The snapshot of this line, which is replaced together with those of the others. */

@@ -187,7 +187,7 @@ describe('the first start', () => {
     if (!first.created) throw new Error('no key was made')
     expect(store.organizations.list()).toMatchObject([{ name: 'default' }])
     const key = openAccess(store).authenticate(first.secret)
-    expect(key.permissions).toEqual({ manage: 'write', completions: 'write', operate: 'write' })
+    expect(key.permissions).toEqual({ manage: 'write', completions: 'write', operate: 'write', instance: 'read' })
     expect(ensureFirstKey(store)).toEqual({ created: false })
     expect(ensureFirstKey(store, 'another-secret')).toEqual({ created: false })
     expect(store.keys.page({ limit: 10 })).toHaveLength(1)
@@ -204,7 +204,10 @@ describe('the first start', () => {
         actor: 'first-start',
         action: 'apikey.create',
         subject: key?.id,
-        after: { name: 'first key', permissions: { manage: 'write', completions: 'write', operate: 'write' } },
+        after: {
+          name: 'first key',
+          permissions: { manage: 'write', completions: 'write', operate: 'write', instance: 'read' },
+        },
       },
     ])
     store.close()

@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import type { DataRules } from '../../src/core/names.ts'
 import { asked, both, expectListedRefusal, expectServedBy, refusalsOf } from './routing-steps.ts'
 import { forms, type Scenario, type Step } from './table.ts'
-import { idOf, type Keyed, plainWorld, policyOf, type World } from './world.ts'
+import { callWorld, idOf, type Keyed, plainWorld, policyOf, type World } from './world.ts'
 
 // Targets that a key and its organization may use, and fields that a request may not have.
 
@@ -21,6 +21,16 @@ const allowed: readonly Step[] = [
     fact: 'an unknown model is a 404 and among the refusals',
     check: (route, world) =>
       expectListedRefusal(route, world, { model: `one-${route.format}/nobody` }, [404, 'model_not_found']),
+  },
+  {
+    fact: 'a model without its provider is a 404 that proposes what the key may call, and names nothing else',
+    async check(route, world) {
+      const { secret } = world.keyOfOwn({ accessList: [idOf(route, 'two')] })
+      const { status, json } = await world.ask(route, { secret, model: route.models })
+      expect([status, json?.error?.code, asked(world)]).toEqual([404, 'model_not_found', []])
+      expect(json?.error?.message).toContain(` Did you mean '${idOf(route, 'two')}'?`)
+      expect(json?.error?.message).not.toContain('one-')
+    },
   },
   {
     fact: 'a model that is not in the access list of the key is a 403 and among the refusals',
@@ -122,6 +132,44 @@ const governed: readonly Step[] = [
     ],
   },
 ]
+
+const unprefixed: readonly Step[] = [
+  {
+    fact: 'a model without its provider is that of the first provider that the key may use',
+    check: (route, world) => {
+      const { secret } = world.key({ accessList: [idOf(route, 'two'), idOf(route, 'one')] })
+      return expectServedBy('one', route, world, { secret, model: route.models })
+    },
+  },
+  {
+    fact: 'a model without its provider is not that of a provider that the key may not use',
+    check: (route, world) => {
+      const { secret } = world.key({ accessList: [idOf(route, 'two')] })
+      return expectServedBy('two', route, world, { secret, model: route.models })
+    },
+  },
+  {
+    fact: 'a model without its provider that the key may not use anywhere is a 404 that names no provider',
+    async check(route, world) {
+      const key = world.keyOfOwn({ accessList: [] })
+      const asking = { key, model: route.models }
+      await expectListedRefusal(route, world, asking, [404, 'model_not_found'])
+      const { json } = await world.ask(route, {
+        ...asking,
+        secret: key.secret,
+        headers: { 'x-router-explain': 'true' },
+      })
+      expect(JSON.stringify(json)).not.toMatch(/(?:one|two)-/)
+    },
+  },
+]
+
+/** What a model without its provider means, where the configuration lets it mean something. */
+export const unprefixedModels: Scenario = {
+  name: 'models without a provider',
+  start: () => callWorld({ settings: { unprefixed_models: 'first' } }),
+  steps: unprefixed,
+}
 
 export const allowedTargets: Scenario = {
   name: 'allowed targets and fields',

@@ -109,6 +109,8 @@ test('an answer that a plugin looks at and that cannot be read ends the call, is
     operation: 'chat' as const,
     requested: 'm',
     stream: false,
+    names: { key: 'k', organization: 'o' },
+    labels: {},
   }
   const plugins = (hooks: Hooks) => {
     const plugin = {
@@ -161,7 +163,7 @@ test('a stream whose reader has left is settled with the part so far: its row is
   }
   let read = 0
   // A client that disconnects in the middle ends the stream here, and not in the wait for the provider.
-  for await (const _ of streamedReply({ kind: 'stream', batches: words() }, answered)) if (++read === 3) break
+  for await (const _ of await streamedReply({ kind: 'stream', batches: words() }, answered)) if (++read === 3) break
   expect(closed).toBe(true)
   expect(settled).toEqual([6_000n])
   expect(rows).toMatchObject([

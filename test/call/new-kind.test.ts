@@ -59,6 +59,7 @@ const greeting: CallKind<Read, Greeted> = {
     name: 'endpoint for greetings',
   }),
   promptTokens: ({ request }) => promptTokensOf(request),
+  content: ({ request }) => request.fields,
   restricted: ({ request: { unread } }) => ({
     api: 'chat',
     operation: 'complete',

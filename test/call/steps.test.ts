@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { simulatorOnly, testRouter } from '../helpers/router.ts'
 import { authentication, bodyBounds } from './access-steps.ts'
-import { allowedTargets } from './allowed-steps.ts'
+import { allowedTargets, unprefixedModels } from './allowed-steps.ts'
 import { attempts, retries } from './attempt-steps.ts'
 import { paths, routeAt, routes } from './examples.ts'
 import { limitsAndMoney } from './money-steps.ts'
@@ -16,6 +16,7 @@ const scenarios: readonly Scenario[] = [
   authentication,
   bodyBounds,
   allowedTargets,
+  unprefixedModels,
   routing,
   limitsAndMoney,
   attempts,

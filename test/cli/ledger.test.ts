@@ -281,8 +281,8 @@ describe('ledger compare', () => {
 })
 
 test.each([
-  [[], 'name an action: check, recount, compare'],
-  [['audit'], "unknown action 'audit'; actions: check, recount, compare"],
+  [[], 'name an action: show, check, recount, compare'],
+  [['audit'], "unknown action 'audit'; actions: show, check, recount, compare"],
   [['constructor'], "unknown action 'constructor'"],
   [['recount', '--from', 'monday'], "--from is 'monday'; write a day as 2026-11-30"],
   [['recount', '--from', '2026-11-02', '--to', '2026-11-01'], '--to 2026-11-01 is before --from 2026-11-02'],

@@ -55,6 +55,17 @@ test('a plugin that fails its test fails the command', async () => {
   })
 })
 
+test('a plugin whose types are wrong fails `plugin test` and `check`, at its place', slow, async () => {
+  const folder = folderOf({ 'config.yaml': 'plugins: [{ name: plums, options: { word: plum } }]\n' })
+  const config = ['--config', join(folder, 'config.yaml')]
+  await ran(run, 'new', 'plums', ...config)
+  const file = join(folder, 'plugins/plums.ts')
+  writeFileSync(file, readFileSync(file, 'utf8').replace('log.debug(', 'log.debugged?.('))
+  const place = expect.stringMatching(/plugins\/plums\.ts:\d+:\d+: Property 'debugged' does not exist/)
+  await expect(main('plugin', 'test', 'plums', ...config)).rejects.toMatchObject({ code: 1, stdout: place })
+  await expect(main('check', ...config)).rejects.toMatchObject({ code: 1, stdout: place })
+})
+
 test('nothing is overwritten, and names are those of files', async () => {
   const folder = folderOf({ 'config.yaml': '', 'plugins/taken/index.ts': '', 'tsconfig.json': '{}' })
   const config = ['--config', join(folder, 'config.yaml')]

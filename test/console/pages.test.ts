@@ -150,6 +150,28 @@ describe.skipIf(noBrowser)('every page of the console', () => {
     await tab.page.close()
   })
 
+  test('a key is made with its models, rate limits and plugins at once', async () => {
+    const tab = await world.open('keys')
+    const { page } = tab
+    await page.getByRole('button', { name: 'Create key' }).click()
+    await page.getByLabel('Name', { exact: true }).fill('restricted at once')
+    await page.getByLabel('Only these').check()
+    await page.getByLabel('Models', { exact: true }).fill('demo/ecoh')
+    await page.getByLabel('Requests per minute').fill('7')
+    await dialogButton(tab, 'Create key').click()
+    await page.getByText('names an unknown model').waitFor()
+    expect(await page.getByLabel('Models', { exact: true }).getAttribute('aria-invalid')).toBe('true')
+    await page.getByLabel('Models', { exact: true }).fill('demo/echo')
+    await dialogButton(tab, 'Create key').click()
+    await page.locator('.secret code').waitFor()
+    await dialogButton(tab, 'Done').click()
+    expect(await page.getByRole('link', { name: 'restricted at once' }).count()).toBe(1)
+    await page.getByRole('link', { name: 'restricted at once' }).click()
+    await page.getByText('7 requests', { exact: false }).waitFor()
+    await page.getByText('demo/echo').waitFor()
+    await page.close()
+  })
+
   test('a key is made, shown once, limited, labelled, rotated and deleted', async () => {
     const tab = await world.open('keys')
     const { page } = tab

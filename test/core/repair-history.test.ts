@@ -265,3 +265,50 @@ describe('for any history and any rules', () => {
     )
   })
 })
+
+describe('turns with calls', () => {
+  test('text between calls goes before them, also where it is a message of its own', () => {
+    const rules = { calls_together: true }
+    const thought: Part = { type: 'reasoning', text: 'Hm.' }
+    const together = assistant(text('One.'), thought, text('Two.'), call('a'), call('b'), text('Three.'))
+    const messages = [
+      user(text('Go')),
+      assistant(text('One.'), thought, call('a')),
+      assistant(text('Two.'), call('b'), text('Three.')),
+    ]
+    expect(repaired(messages, rules)).toEqual([user(text('Go')), together])
+    const plain = [user(text('Go')), assistant(text('One.'), call('a'), call('b')), user(result('a'), result('b'))]
+    expect(repaired(plain, rules)).toBe(plain)
+  })
+
+  test('arguments that are no object become the input of one', () => {
+    const args = (text: string): Message => assistant({ type: 'tool_call', id: 'a', name: 'f', arguments: text })
+    const fixed = (text: string) => repaired([args(text)], { json_arguments: true })
+    expect(fixed('ls -l')).toEqual([args('{"input":"ls -l"}')])
+    expect(fixed('{"a":')).toEqual([args('{"input":"{\\"a\\":"}')])
+    expect(fixed('[1]')).toEqual([args('{"input":"[1]"}')])
+    expect(fixed('')).toEqual([args('{}')])
+    const custom: Message[] = [assistant({ type: 'tool_call', id: 'a', name: 'f', kind: 'custom', arguments: 'free' })]
+    expect(repaired(custom, { json_arguments: true })).toBe(custom)
+    const whole = [args('{"a":1}')]
+    expect(repaired(whole, { json_arguments: true })).toBe(whole)
+  })
+
+  test('media of results that are errors follow all results', () => {
+    const image: Part = { type: 'image', data: 'aGk=', media_type: 'image/png' }
+    const failed: Part = { type: 'tool_result', id: 'a', is_error: true, parts: [text('No.'), image] }
+    const fine: Part = { type: 'tool_result', id: 'b', parts: [image] }
+    const given = [user(failed, fine, text('Well?'))]
+    expect(repaired(given, { media_in_errors: false })).toEqual([
+      user(
+        { type: 'tool_result', id: 'a', is_error: true, parts: [text('No.')] },
+        fine,
+        text('Returned by the tool call a:'),
+        image,
+        text('Well?'),
+      ),
+    ])
+    const plain = [user(fine)]
+    expect(repaired(plain, { media_in_errors: false })).toBe(plain)
+  })
+})

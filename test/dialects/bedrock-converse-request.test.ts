@@ -130,7 +130,6 @@ describe('media', () => {
       { type: 'file', data: 'aGk=', filename: 'ü.docx' },
       { document: { format: 'docx', name: 'document', source: { bytes: 'aGk=' } } },
     ],
-    [{ type: 'image', data: 'aGk=', media_type: 'image/bmp' }, undefined],
     [{ type: 'file', data: 'aGk=', media_type: 'application/zip', filename: 'a.zip' }, undefined],
     [{ type: 'image', url: 'https://example.com/a.png' }, undefined],
     [{ type: 'file', data: 'aGk=', media_type: 'application/zip' }, undefined],

@@ -57,6 +57,7 @@ const sectionTitles: { [pointer: string]: string } = {
   'provider.schema.json#/$defs/familyLimits': 'Limits of model families',
   'provider.schema.json#/$defs/textLimit': 'Limit of a text',
   'provider.schema.json#/$defs/numberLimit': 'Limit of a number',
+  'provider.schema.json#/$defs/mediaLimit': 'Limit of media',
   'provider.schema.json#/$defs/schemaLimit': 'Limit of a schema',
   'provider.schema.json#/$defs/history': 'Requirements for conversations',
   'provider.schema.json#/$defs/rateLimits/items': 'Rate limits',
@@ -120,6 +121,7 @@ Mappings read any fact. The router itself reads these:
 | \`image_tokens\` | Maximum tokens of an image (default: 16,384). |
 | \`search_uses\` | Maximum web searches of one call (default: 10) if no \`max_uses\` reaches the provider. |
 | \`search_tokens\` | Maximum tokens that one web search adds to the prompt (default: the whole context window). |
+| \`counts_uses\` | \`false\` if the provider's usage does not count the uses of its tools: searches and page visits in the answer are counted then. |
 | \`remote_uses\` | How often the model uses tools of its provider without being asked (default: 0). |
 
 Those about tokens and uses determine what a call [reserves](api.md#budgets).
@@ -130,11 +132,12 @@ All others are explained at the head of each dialect.`,
 | limit | adapted |
 | --- | --- |
 | \`tool_name\` | Shortened to a name that still reads like the given one and ends with a part of its digest: in tools, tool choice and history. The reply and every event have the client's name again. |
+| \`tool_description\` | Cut, which is reported. |
 | \`schema_name\` | Shortened likewise. |
 | \`user\`, \`safety_identifier\`, \`cache_key\` | A digest, the same for the same text; or dropped, with \`drop\`. |
 | numbers | The nearest, reported; or dropped, with \`drop\`. |
 | \`stop\`, \`metadata\` | The first ones stay, the others are dropped and reported. |
-| \`tools\`, \`images\` | The request is refused with a reason. Of several targets, those that would refuse it are not asked. |
+| \`tools\`, \`images\`, \`files\`, \`media\` | The request is refused with a reason. Of several targets, those that would refuse it are not asked. |
 | \`strict_tools\` | No tool is strict, which is reported. |
 | \`tool_choice\`, \`tool_choice_thinking\` | A specific required tool becomes \`required\` if it is the only tool; otherwise the model chooses, which is reported. |
 | \`tool_schema\`, \`answer_schema\` | Rewritten; reported where a rule is lost, or strictness. |

@@ -45,8 +45,11 @@ export async function shippedTargets(): Promise<string[]> {
   return [...conversing.map(({ provider }) => `${provider.slug}/some-model`), ...variants, ...families, ...claude]
 }
 
-/** Translates a client's body for a model of a shipped provider, or edits it where the formats are the same. */
-export async function sentTo(id: string, api: ClientApi, given: JsonObject): Promise<Sent> {
+/**
+ * Translates a client's body for a model of a shipped provider, or edits it where the formats are the same; `length` is the output limit in
+ * place of the client's own.
+ */
+export async function sentTo(id: string, api: ClientApi, given: JsonObject, length?: number): Promise<Sent> {
   const body = { model: id, ...given }
   const request = api.read(body)
   const target = await shippedTarget(id, request)
@@ -59,7 +62,7 @@ export async function sentTo(id: string, api: ClientApi, given: JsonObject): Pro
   const call = { clientApi: api, id: 'c', forwardedHeaders: [] }
   const turn = { bodyFor: () => body }
   const media = { fetchAll, param: 'messages' }
-  const prepared = { call, request, turn, media } as unknown as PreparedCall
+  const prepared = { call, request, turn, media, ...(length !== undefined && { length }) } as unknown as PreparedCall
   const { body: written, dropped } = await translationOf(target, prepared).request()
   const names = [...new Set(dropped.flatMap((name) => namesInBody(api.wireNames(name), body)))]
   return { target, body: written, dropped, names, fetched, unreadable: unreadableFile(request, dropped) }

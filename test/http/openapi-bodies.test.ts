@@ -59,7 +59,7 @@ const values: readonly Json[] = [
 
 /** Refusals that depend on what there is, or on the time: no description can say them. */
 const byCircumstances =
-  /names an unknown|names a region|is the alias itself|There is no (?:model|policy|group)|is in use|has passed|but the path names|at most 24h|All weights/
+  /names an unknown|names a region|is the alias itself|There is no (?:model|policy|group)|is in use|There is already|has passed|but the path names|at most 24h|All weights/
 
 async function ask({ method, path }: Operation, body: JsonObject): Promise<{ status: number; message: string }> {
   const response = await fetch(router.url + path, {

@@ -373,6 +373,7 @@ test('a check of a key is as described', async () => {
     manage: 'write',
     completions: 'write',
     operate: 'write',
+    instance: 'read',
   })
   expect((await ask('GET', '/v1/auth/check', { key: null })).status).toBe(401)
   expect((await ask('GET', '/v1/auth/check', { key: 'no-key' })).status).toBe(403)
@@ -385,6 +386,11 @@ describe('management', () => {
     expect(status).toBe(201)
     return { path: `/v1/manage/apikey/${created.api_key_id}`, secret: created.api_key as string }
   }
+
+  test('the lists and sums of all organizations are as described', async () => {
+    for (const path of ['', '/org', '/apikey', '/usage?group_by=organization', '/calls'])
+      expect((await ask('GET', `/v1/manage/instance${path}`)).status).toBe(200)
+  })
 
   test('the organization is as described', async () => {
     expect((await ask('GET', '/v1/manage/org')).body).toEqual({ name: 'default', balance: expect.any(Number) })
@@ -493,6 +499,7 @@ describe('management', () => {
       201,
     )
     expect((await ask('GET', '/v1/manage/policy')).body.policies).toHaveLength(2)
+    expect((await ask('GET', '/v1/manage/managed-policy')).status).toBe(200)
     expect((await ask('GET', '/v1/manage/policy/careful')).body).toEqual({ ...policy, description: '' })
     const explain = '/v1/manage/policy/careful/explain'
     expect((await ask('POST', explain, { body: { messages } })).body).toMatchObject({ policy: 'careful' })

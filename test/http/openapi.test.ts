@@ -210,7 +210,12 @@ describe('requirements of the specification', () => {
       monthly_spend: { type: 'number' },
       labels: { $ref: '#/components/schemas/LabelMap' },
     })
-    expect(Object.keys(membersOf(permissions).properties as JsonObject)).toEqual(['manage', 'completions', 'operate'])
+    expect(Object.keys(membersOf(permissions).properties as JsonObject)).toEqual([
+      'manage',
+      'completions',
+      'operate',
+      'instance',
+    ])
     expect(created_by).toMatchObject({ properties: { id: { type: 'string' }, email: { type: 'string' } } })
   })
 

@@ -52,9 +52,41 @@ describe('a path that does not exist', () => {
     ['/messages', 'Add /v1 to the base URL of the client: it is /v1/messages.'],
     ['/v1/v1/messages', 'Shorten the base URL of the client: it is /v1/messages.'],
     ['/openai/v1/responses', 'Shorten the base URL of the client: it is /v1/responses.'],
+    ['/anthropic/v1/messages', 'Shorten the base URL of the client: it is /v1/messages.'],
+    ['/api/v1/chat/completions', 'Shorten the base URL of the client: it is /v1/chat/completions.'],
+    ['/v1/openai/chat/completions', 'Shorten the base URL of the client: it is /v1/chat/completions.'],
+    ['/v1/chat/completions/chat/completions', 'Shorten the base URL of the client: it is /v1/chat/completions.'],
+    ['/v1/messages/v1/messages/count_tokens', 'Shorten the base URL of the client: it is /v1/messages/count_tokens.'],
+    ['/v1/v1/models/openai/gpt-5', 'Shorten the base URL of the client: it is /v1/models/openai/gpt-5.'],
+    ['//v1/chat/completions', 'it is /v1/chat/completions.'],
+    ['/v1/chat/completion', 'Did you mean /v1/chat/completions?'],
+    ['/v1/Chat/Completions', 'Did you mean /v1/chat/completions?'],
+    ['/chat/completion', 'Did you mean /v1/chat/completions?'],
+    ['/v1/message', 'Did you mean /v1/messages?'],
+    ['/v1/response', 'Did you mean /v1/responses?'],
+    ['/v1/', 'The endpoints for chat are /v1/chat/completions, /v1/responses and /v1/messages.'],
   ])('%s is a 404 that says what may be meant', async (path, hint) => {
     const response = await router.call(path, {})
     expect([response.status, (await errorIn(response)).message]).toEqual([404, expect.stringContaining(hint)])
+  })
+
+  test('without /v1, with it twice, or behind another prefix is explained at every endpoint of calls', async () => {
+    for (const { path } of callRoutes) {
+      const below = path.slice('/v1'.length)
+      for (const [wrong, hint] of [
+        [below, `Add /v1 to the base URL of the client: it is ${path}.`],
+        [`/v1${path}`, `Shorten the base URL of the client: it is ${path}.`],
+        [`/openai${path}`, `Shorten the base URL of the client: it is ${path}.`],
+      ] as const) {
+        const { message } = await errorIn(await router.call(wrong, {}))
+        expect(message).toBe(`There is no POST ${wrong} here. ${hint}`)
+      }
+    }
+  })
+
+  test('costs little and is cut in the message, however long it is', async () => {
+    const long = await errorIn(await router.call(`/${'v1/chat/'.repeat(900)}completions`, {}))
+    expect(long.message.length).toBeLessThan(300)
   })
 
   test('has no hint where nothing is known', async () => {

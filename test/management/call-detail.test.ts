@@ -102,6 +102,11 @@ describe('one call', () => {
       '2 gone/m1 failed provider_unreachable  502',
       '3 good/m1 complete   200',
     ])
+    expect((detail.rows as JsonObject[]).map(({ provider_message }) => provider_message)).toEqual([
+      "I will not answer '[content]'.",
+      undefined,
+      undefined,
+    ])
     const begun = (detail.rows as JsonObject[]).map(({ at_ms }) => Number(at_ms))
     expect(begun).toEqual([...begun].sort((one, other) => one - other))
     const parts = detail.cost_parts as JsonObject[]
@@ -113,13 +118,19 @@ describe('one call', () => {
     expect(detail.attempts).toBe(3)
   })
 
-  test('has its error, but not the words of a provider, which may repeat the prompt', async () => {
+  test('has its error, and the words of the provider without what they repeat of the prompt', async () => {
     const { reply, detail } = await detailOf('echoing/m1')
     expect(JSON.stringify(reply)).toContain(prompt)
-    expect(detail.error).toEqual({ code: 'provider_overloaded', provider_code: 'too_secret' })
+    const message = "I will not answer '[content]'."
+    expect(detail.error).toEqual({
+      code: 'provider_overloaded',
+      provider_code: 'too_secret',
+      provider_message: message,
+    })
+    expect(detail.rows).toMatchObject([{ attempt: 1, provider_message: message }])
     const gone = await detailOf('gone/m1')
-    const { message } = gone.reply.error as JsonObject
-    expect(gone.detail.error).toEqual({ code: 'provider_unreachable', message })
+    const { message: own } = gone.reply.error as JsonObject
+    expect(gone.detail.error).toEqual({ code: 'provider_unreachable', message: own })
     expect(gone.detail).toMatchObject({ outcome: 'failed', code: 'provider_unreachable', class: 'connection', cost: 0 })
   })
 

@@ -9,7 +9,13 @@ import { png } from '../operations/image-world.ts'
 import { administration } from './administration.ts'
 
 /** The requirement of an endpoint: none, an optional valid key, any valid key, or a permission. */
-type Need = 'nothing' | 'no bad key' | 'any key' | Permission | `${Permission} or ${Permission}`
+type Need =
+  | 'nothing'
+  | 'no bad key'
+  | 'any key'
+  | Permission
+  | `${Permission} or ${Permission}`
+  | `${Permission} or ${Permission} or ${Permission}`
 type Permission = `${keyof Permissions}: ${Exclude<Level, 'none'>}`
 
 /**
@@ -24,6 +30,7 @@ const order = { model: 'demo/ranker', query: 'Hello', documents: ['Hello'] }
 const list: Row = { need: 'no bad key' }
 const read: Row = { need: 'manage: read' }
 const either: Row = { need: 'manage: read or operate: read' }
+const ofAll: Row = { need: 'instance: read' }
 const noKey = '/v1/manage/apikey/nobody'
 
 /** The whole service. Names in capitals are the ids of records that the test created. */
@@ -76,7 +83,7 @@ const table: { readonly [endpoint: string]: Row } = {
 
   'GET /health': { need: 'nothing' },
   'GET /ready': { need: 'nothing' },
-  'GET /metrics': either,
+  'GET /metrics': { need: 'manage: read or operate: read or instance: read' },
   'GET /openapi.json': { need: 'nothing' },
   'GET /v1/models/managed': { need: 'nothing' },
   'GET /v1/models': list,
@@ -102,6 +109,11 @@ const table: { readonly [endpoint: string]: Row } = {
   'GET /v1/manage/org/limits': either,
   'GET /v1/manage/org/usage': read,
   'GET /v1/manage/audit': read,
+  'GET /v1/manage/instance': ofAll,
+  'GET /v1/manage/instance/org': ofAll,
+  'GET /v1/manage/instance/apikey': ofAll,
+  'GET /v1/manage/instance/usage': ofAll,
+  'GET /v1/manage/instance/calls': ofAll,
   'GET /v1/manage/health': read,
   'GET /v1/manage/providers': read,
   'GET /v1/manage/providers/:slug': { need: 'manage: read', path: '/v1/manage/providers/demo' },
@@ -186,6 +198,7 @@ const table: { readonly [endpoint: string]: Row } = {
   },
 
   'GET /v1/manage/policy': read,
+  'GET /v1/manage/managed-policy': read,
   'GET /v1/manage/policy/:id': { need: 'manage: read', path: '/v1/manage/policy/quick' },
   'POST /v1/manage/policy/:id/explain': {
     need: 'manage: read',
@@ -215,7 +228,7 @@ function keyChange(what: string, body?: object): Row {
   return { need: 'manage: write', path: `/v1/manage/apikey/KEY/${what}`, ...(body && { body }) }
 }
 
-/** All permissions that a key can have. */
+/** All permissions that a key can have within its organization. */
 const everyPermissions: readonly Permissions[] = levels.flatMap((manage) =>
   levels.flatMap((completions) => levels.map((operate) => ({ manage, completions, operate }))),
 )
@@ -282,8 +295,11 @@ function makeAskers(url: string): Asker[] {
     deleted: deleted.secret,
     'rotated away': rotated.secret,
   }
-  const good = everyPermissions.map((permissions) => {
-    const name = areas.map((area) => `${area} ${permissions[area]}`).join(', ')
+  const onlyInstance: Permissions = { manage: 'none', completions: 'none', operate: 'none', instance: 'read' }
+  const good = [...everyPermissions, onlyInstance].map((permissions) => {
+    const name = Object.entries(permissions)
+      .map(([area, level]) => `${area} ${level}`)
+      .join(', ')
     return { name, permissions, secret: key(permissions).secret }
   })
   store.close()
@@ -333,7 +349,7 @@ async function outcome(method: string, path: string, body: unknown, headers: Rec
 function reasonIn(message: string): string {
   if (message.startsWith('No API key.')) return 'no key'
   if (/^This API key is (?:unknown|expired|revoked)/.test(message)) return 'bad key'
-  return /needs \w+: \w+(?: or \w+: \w+)?/.exec(message)?.[0] ?? message
+  return /needs \w+: \w+(?: or \w+: \w+)*/.exec(message)?.[0] ?? message
 }
 
 const changes = async () => (await manage.get('/audit')).text

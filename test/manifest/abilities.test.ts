@@ -17,7 +17,7 @@ test.each([
   ['xai/grok-4.3', 'supports_web_search', true],
   ['azure/gpt-5.1', 'supports_web_search', true],
   ['azure/grok-4', 'supports_web_search', false],
-  ['groq/openai/gpt-oss-120b', 'supports_web_search', false],
+  ['groq/openai/gpt-oss-120b', 'supports_web_search', true],
   ['anthropic/claude-opus-5', 'supports_web_search', true],
   ['openai/o1', 'supports_tool_calling', true],
   ['openai/o3-mini', 'supports_tool_calling', true],

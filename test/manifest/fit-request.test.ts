@@ -132,6 +132,16 @@ describe('what is over a limit', () => {
     expect(excessOf(images, { images: { count: 0 } })).toMatchObject({ field: 'parts.image' })
   })
 
+  test('a description that is too long is cut, named, and not in the middle of a character', () => {
+    const tools = [
+      { kind: 'function' as const, name: 'f', description: '1234567\u{1f600}x' },
+      { kind: 'function' as const, name: 'g', description: '123456789' },
+    ]
+    const { request: made, lost } = fitted({ tools }, { limits: { tool_description: { max: 9 } } })
+    expect(made.tools).toEqual([{ ...tools[0], description: '1234567…' }, tools[1]])
+    expect(lost).toEqual(['tools.description'])
+  })
+
   test('the only tool is demanded by its name or in general', () => {
     const tools = [{ kind: 'function' as const, name: 'f' }]
     const { request: made, lost } = fitted(

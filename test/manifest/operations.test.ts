@@ -33,6 +33,31 @@ async function prove(text: string): Promise<string[]> {
   return formatted(await proveExamples(loaded.provider, loaded.layers))
 }
 
+describe('the usage of a manifest', () => {
+  const embed = (more: string) => `${acme}usage: '{ "input": heard }'
+endpoints:
+  embed: { path: /vectors, reply: '{ "data": vectors, "usage": used }'${more} }
+examples:
+  - { name: a, operation: embed, answers: { vectors: [], used: { heard: 3, n: 4 } }, means: { usage: { input: `
+
+  test('is read at an endpoint without its own', async () => {
+    expect(await prove(`${embed('')}3 } } }\n`)).toEqual([])
+  })
+
+  test('is not read at one that has its own', async () => {
+    expect(await prove(`${embed(`, usage: '{ "input": n }'`)}4 } } }\n`)).toEqual([])
+  })
+})
+
+test('an example of an operation proves the failure of a manifest without conversations', async () => {
+  const text = `${acme.replace('dialect: plain\n', '')}failure: '{ "code": fault, "message": words }'
+endpoints: { embed: { path: /vectors } }
+examples:
+  - { name: a, operation: embed, fails: { fault: f1, words: No. }, means: { error: { code: f1, message: `
+  expect(await prove(`${text}No. } } }\n`)).toEqual([])
+  expect(await prove(`${text}Yes. } } }\n`)).toEqual([expect.stringContaining('means (from fails) differs')])
+})
+
 describe('an endpoint that cannot work', () => {
   test.each([
     ['bytes for JSON', 'embed: { path: /x, answer: bytes }', '`endpoints.embed` needs `reply`: its answers are bytes'],

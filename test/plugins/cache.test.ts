@@ -199,6 +199,10 @@ describe('calls that are equal', () => {
     chat: { id: '', created: 0, parts: [{ type: 'text', text }], finish: 'stop', usage: {} },
   })
   const told = (headers: string) => ({ headers: { 'x-router-cache': headers } })
+  const answered = async ({ hooks }: TestedPlugin, call: PluginCall, text: string) => {
+    await hooks.reply?.(reply(text), call)
+    await hooks.record?.({ outcome: 'complete' } as never, call)
+  }
 
   test('wait for the first one, and ask themselves if it fails', async () => {
     await using tested = await openPlugin(cache)
@@ -208,7 +212,7 @@ describe('calls that are equal', () => {
     const third = await begin(tested, {}, { signal: signal() })
     await tested.hooks.record?.({ error: 'provider_error' } as never, first.call)
     expect([await second.asked, await third.asked]).toEqual([told('MISS'), told('MISS')])
-    await tested.hooks.reply?.(reply('Third.'), third.call)
+    await answered(tested, third.call, 'Third.')
     expect(await (await begin(tested, {}, { signal: signal() })).asked).toMatchObject({
       ...told('HIT'),
       reply: reply('Third.'),
@@ -223,7 +227,7 @@ describe('calls that are equal', () => {
     const third = await begin(tested, {}, { signal: signal() })
     await tested.hooks.record?.({ error: 'client_gone' } as never, first.call)
     expect(await second.asked).toEqual(told('MISS'))
-    await tested.hooks.reply?.(reply('Second.'), second.call)
+    await answered(tested, second.call, 'Second.')
     expect(await third.asked).toMatchObject({ ...told('HIT'), reply: reply('Second.') })
   })
 
@@ -248,6 +252,20 @@ describe('through the router', () => {
     open.push(world)
     return world
   }
+
+  test.each([false, true])('a reply that another plugin refuses is not stored; stream: %s', async (stream) => {
+    const strict = `return { check: ({ texts }, { headers }) =>
+      headers['x-strict'] && texts.some(({ text }) => text.includes('you')) ? new Refusal(451, 'No.') : undefined }`
+    const world = await pluginWorld({ strict }, { settings: { plugins: [{ name: 'strict' }, { name: 'cache' }] } })
+    open.push(world)
+    for (const _ of [1, 2]) {
+      const refused = await world.ask({ stream }, { 'x-strict': 'yes' })
+      expect([refused.status, refused.text.includes('you')]).toEqual([451, false])
+    }
+    expect(world.providers.one.received).toHaveLength(2)
+    const passed = await world.ask({ stream })
+    expect([passed.content, passed.headers.get('x-router-cache')]).toEqual(['Hi you.', 'MISS'])
+  })
 
   testEach([50, 1_000], { slowIf: (count) => count > 50 })(
     '%d equal requests at once ask a provider once; hits cost nothing and are in the ledger',

@@ -7,7 +7,7 @@ export const clients = ['chat', 'messages', 'responses'] as const
 export type Client = (typeof clients)[number]
 
 /** A tool of a request. */
-export type AskedTool = { name: string; parameters: JsonObject; strict?: boolean }
+export type AskedTool = { name: string; description?: string; parameters: JsonObject; strict?: boolean }
 
 /** A request in words that no API has: what it asks for. */
 export type Ask = {
@@ -23,6 +23,10 @@ export type Ask = {
   safety_identifier?: string
   cache_key?: string
   images?: number
+  /** Each of the images, where it is not a small one. */
+  image?: { type?: string; data?: string }
+  /** Number of PDF documents. */
+  files?: number
   /** The id of a call of an earlier turn, which has its result. */
   callId?: string
   /** Instructions between two texts of the user, or two texts after each other, or a text after the result of the call. */
@@ -50,7 +54,17 @@ export type Probe = {
 }
 
 /** A picture of one pixel. */
-const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+export const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+
+const pdf = Buffer.from('%PDF-1.4').toString('base64')
+
+function imageIn({ image: { type = 'image/png', data = pixel } = {} }: Ask): { type: string; data: string } {
+  return { type, data }
+}
+
+function copies(count: number | undefined, part: JsonObject): JsonObject[] {
+  return Array.from({ length: count ?? 0 }, () => part)
+}
 
 /** A tool that an earlier turn called. */
 export const called: AskedTool = { name: 'f', parameters: { type: 'object', properties: {} } }
@@ -65,10 +79,14 @@ export function requestIn(client: Client, ask: Ask): { path: string; body: JsonO
 function inChat(ask: Ask): JsonObject | undefined {
   const { tools, choice, schema, numbers = {}, budget } = ask
   const { max_output_tokens, top_logprobs, ...plain } = numbers
-  const images = Array.from({ length: ask.images ?? 0 }, () => ({
-    type: 'image_url',
-    image_url: { url: `data:image/png;base64,${pixel}` },
-  }))
+  const { type, data } = imageIn(ask)
+  const images = [
+    ...copies(ask.images, { type: 'image_url', image_url: { url: `data:${type};base64,${data}` } }),
+    ...copies(ask.files, {
+      type: 'file',
+      file: { filename: 'a.pdf', file_data: `data:application/pdf;base64,${pdf}` },
+    }),
+  ]
   const id = ask.callId ?? 'abc123xyz'
   const hasCall = ask.callId !== undefined || ask.afterResult !== undefined
   return {
@@ -115,10 +133,11 @@ function inMessages(ask: Ask): JsonObject | undefined {
   const { max_output_tokens = 4_000 + (budget ?? 0), ...plain } = numbers
   const id = ask.callId ?? 'abc123xyz'
   const hasCall = ask.callId !== undefined || ask.afterResult !== undefined
-  const images = Array.from({ length: ask.images ?? 0 }, () => ({
-    type: 'image',
-    source: { type: 'base64', media_type: 'image/png', data: pixel },
-  }))
+  const image = imageIn(ask)
+  const images = [
+    ...copies(ask.images, { type: 'image', source: { type: 'base64', media_type: image.type, data: image.data } }),
+    ...copies(ask.files, { type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: pdf } }),
+  ]
   const after = ask.afterResult ? [{ type: 'text', text: ask.afterResult }] : []
   return {
     max_tokens: max_output_tokens,
@@ -138,7 +157,7 @@ function inMessages(ask: Ask): JsonObject | undefined {
     ...(ask.effort &&
       ask.effort !== 'none' && { thinking: { type: 'adaptive' }, output_config: { effort: ask.effort } }),
     ...(budget !== undefined && { thinking: { type: 'enabled', budget_tokens: budget } }),
-    ...(tools && { tools: tools.map(({ name, parameters }) => ({ name, input_schema: parameters })) }),
+    ...(tools && { tools: tools.map(({ parameters, ...tool }) => ({ ...tool, input_schema: parameters })) }),
     ...(choice && { tool_choice: messagesChoice(choice) }),
     ...(ask.stop && { stop_sequences: ask.stop }),
     ...(ask.user && { metadata: { user_id: ask.user } }),
@@ -159,10 +178,11 @@ function inResponses(ask: Ask): JsonObject | undefined {
   const { top_logprobs, ...plain } = numbers
   const id = ask.callId ?? 'abc123xyz'
   const hasCall = ask.callId !== undefined || ask.afterResult !== undefined
-  const images = Array.from({ length: ask.images ?? 0 }, () => ({
-    type: 'input_image',
-    image_url: `data:image/png;base64,${pixel}`,
-  }))
+  const { type, data } = imageIn(ask)
+  const images = [
+    ...copies(ask.images, { type: 'input_image', image_url: `data:${type};base64,${data}` }),
+    ...copies(ask.files, { type: 'input_file', filename: 'a.pdf', file_data: `data:application/pdf;base64,${pdf}` }),
+  ]
   return {
     input: [
       { role: 'user', content: [{ type: 'input_text', text: 'Hi' }, ...images] },

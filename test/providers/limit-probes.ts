@@ -1,6 +1,7 @@
 import { isObject, type Json } from '../../src/core/json.ts'
 import type { FamilyRules, Limits, NumberLimit, TextLimit } from '../../src/manifest/limits.ts'
 import { type Ask, type AskedTool, called, type Probe, type Seen } from './limit-asks.ts'
+import { mediaProbes } from './limit-media-probes.ts'
 import { closed, isStrict, schemaProbes } from './limit-schema-probes.ts'
 
 /** All probes for the declared limits, requirements on conversations and efforts of a family. */
@@ -10,6 +11,7 @@ export function probesOf(rules: FamilyRules, traits: { [name: string]: Json }): 
     ...textProbes(limits),
     ...numberProbes(limits),
     ...listProbes(limits),
+    ...mediaProbes(limits),
     ...choiceProbes(limits, traits),
     ...schemaProbes('tool_schema', limits.tool_schema),
     ...schemaProbes('answer_schema', limits.answer_schema),
@@ -34,6 +36,7 @@ function textOutside({ pattern, max }: TextLimit): string | undefined {
 function textProbes(limits: Limits): Probe[] {
   const asks: { [name: string]: (text: string) => Ask } = {
     tool_name: (name) => ({ tools: [{ ...called, name }] }),
+    tool_description: (description) => ({ tools: [{ ...called, description }] }),
     schema_name: (name) => ({ schema: { name, schema: closed } }),
     user: (user) => ({ user }),
     safety_identifier: (safety_identifier) => ({ safety_identifier }),
@@ -107,7 +110,7 @@ function sidesOf(limit: string, declared: NumberLimit | undefined, ask: (number:
   })
 }
 
-function listProbes({ stop, metadata, tools, images, strict_tools }: Limits): Probe[] {
+function listProbes({ stop, metadata, tools, strict_tools }: Limits): Probe[] {
   const probes: Probe[] = []
   const letters = (count: number) => Array.from({ length: count }, (_, index) => `stop_${index}`)
   const has =
@@ -137,14 +140,6 @@ function listProbes({ stop, metadata, tools, images, strict_tools }: Limits): Pr
       within: (seen) => !has(last)(seen),
     })
   }
-  if (images)
-    probes.push({
-      limit: 'images',
-      inside: { images: images.count },
-      unchanged: (seen) => seen.arrived.turns.flatMap((turn) => turn.images).length === images.count,
-      outside: { images: images.count + 1 },
-      refused: true,
-    })
   return [...probes, ...toolCountProbes(tools, strict_tools)]
 }
 

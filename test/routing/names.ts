@@ -4,7 +4,8 @@ import type { Policy } from '../../src/core/names.ts'
 import { defaultRouting } from '../../src/core/routing/rules.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { targetId } from '../../src/manifest/target.ts'
-import { resolve } from '../../src/routing/names/resolve.ts'
+import { ModelNames } from '../../src/routing/names/model-names.ts'
+import { resolve, type UnprefixedModels } from '../../src/routing/names/resolve.ts'
 import type { Scope } from '../../src/routing/names/scope.ts'
 
 /** Providers and models as rules see them; `away` is not configured, `any` passes on unknown models. */
@@ -23,7 +24,12 @@ function provider(slug: string, facts: Partial<Provider> = {}): [string, Provide
 }
 
 /** A directory of those, with managed policies by id. */
-export function directory(managed: { [id: string]: readonly string[] } = {}) {
+export function directory(
+  managed: { [id: string]: readonly string[] } = {},
+  { unprefixed = 'refuse', preferred = [] }: { unprefixed?: UnprefixedModels; preferred?: readonly string[] } = {},
+) {
+  const list = () =>
+    [...entries].map(([id, entry]) => ({ provider: id.split('/')[0] ?? '', model: id.split('/')[1] ?? '', entry }))
   const find = (slug: string, model: string) => {
     const named = [...entries].find(([id, { aliases }]) => {
       const [whose, name] = id.split('/')
@@ -47,8 +53,9 @@ export function directory(managed: { [id: string]: readonly string[] } = {}) {
     },
     managed: policies(managed),
     routing: defaultRouting,
-    models: () =>
-      [...entries].map(([id, entry]) => ({ provider: id.split('/')[0] ?? '', model: id.split('/')[1] ?? '', entry })),
+    models: list,
+    names: new ModelNames(list, preferred),
+    unprefixed,
   }
 }
 

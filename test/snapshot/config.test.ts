@@ -28,6 +28,7 @@ test('everything has a default; paths are relative to the file', async () => {
       clientMinRate: 1_024,
       limits: { concurrent: 5_000, queue: 1_000 },
     },
+    errors: { keepMs: 7 * 24 * 3_600_000 },
     answers: { bytes: 32 * 1024 * 1024, eventBytes: 8 * 1024 * 1024, values: 250_000 },
     manage: { port: null, limits: defaultCreationLimits },
     store: { url: `sqlite:${join(folder, 'data/router.sqlite')}` },
@@ -51,6 +52,7 @@ test('everything has a default; paths are relative to the file', async () => {
     budget: { defaultOutputTokens: 4_096, abandoned: 'prompt', usageWaitMs: 10_000 },
     providers: {},
     unknownModels: 'refuse',
+    unprefixedModels: 'refuse',
     refuseRetired: false,
     policies: new Map(),
     organizations: new Map(),
@@ -82,12 +84,14 @@ test('the file of this project has the defaults', async () => {
     'server',
     'answers',
     'manage',
+    'errors',
     'store',
     'folders',
     'media',
     'budget',
     'providers',
     'unknown_models',
+    'unprefixed_models',
     'refuse_retired',
     'policies',
     'routing',
@@ -202,4 +206,19 @@ test('settings that apply from the next start are known by name', async () => {
   )
   expect(before && after && needRestart(before, after)).toEqual(['server.port', 'manage.port', 'store.url'])
   expect(before && needRestart(before, before)).toEqual([])
+})
+
+test.each([
+  ['30m', 1_800_000],
+  ['1.5d', 129_600_000],
+  ['off', 0],
+  [0, 0],
+])('messages of providers are stored for errors.keep: %s', async (keep, keepMs) => {
+  const { config } = await load(`errors: { keep: ${keep} }`)
+  expect(config?.errors).toEqual({ keepMs })
+})
+
+test.each(['7', 'never', '7 days', '-1d'])('errors.keep is no %s', async (keep) => {
+  const { config, problems } = await load(`errors: { keep: ${keep} }`)
+  expect([config, problems.length > 0]).toEqual([undefined, true])
 })

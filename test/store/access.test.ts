@@ -172,6 +172,7 @@ describe('the rules of an organization', () => {
       aliases: new Map(),
       policies: new Map(),
       groupLimits: new Map(),
+      groupNames: new Map(),
     })
     expect(store.organizations.rules('nobody')).toBeUndefined()
   })
@@ -197,7 +198,7 @@ describe('the rules of an organization', () => {
       expect(notified).toHaveLength(index + 1)
     }
     const group = store.groups.create({ organization: acme, name: 'g', monthlyLimitNano: 9n })
-    store.groups.create({ organization: acme, name: 'free' })
+    const free = store.groups.create({ organization: acme, name: 'free' })
     expect(store.organizations.rules(acme)).toEqual({
       id: acme,
       name: 'acme',
@@ -211,6 +212,10 @@ describe('the rules of an organization', () => {
       aliases: new Map([['fast', 'demo/echo']]),
       policies: new Map([['best', policy]]),
       groupLimits: new Map([[group.id, { name: 'g', limitNano: 9n }]]),
+      groupNames: new Map([
+        [group.id, 'g'],
+        [free.id, 'free'],
+      ]),
     })
     store.organizations.approveModels(acme, null)
     store.names.removeAlias(acme, 'fast')

@@ -90,7 +90,16 @@ test('books come back as soon as the database can be used', async () => {
   const started = new AsyncDisposableStack()
   ends.push(() => started.disposeAsync())
   const metrics = { enabled: false, series: 10, labels: [] }
-  const books = openAccounting(storeUrl, { log, onFailure() {}, metrics, limits: () => defaultCreationLimits }, started)
+  const books = openAccounting(
+    storeUrl,
+    {
+      log,
+      onFailure() {},
+      metrics,
+      config: () => ({ manage: { limits: defaultCreationLimits }, errors: { keepMs: 0 } }),
+    },
+    started,
+  )
   books.store.waitAtMost(20)
   const handover = await openProcess({ books, recall: async () => [] })
   const own = handover.money()

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { fileField } from '../../src/api/operations/form-fields.ts'
 import type { UploadedFile } from '../../src/core/operation.ts'
 import {
   bytesBody,
@@ -63,6 +64,17 @@ describe('a JSON body', () => {
       expect(jsonBody({ value }, [fileOf(Buffer.from('x'))]).bytes()).toBe(JSON.stringify({ value }))
     },
   )
+
+  test('has the base64 of a file object as it stands among the fields of a client', async () => {
+    const file = fileOf(Buffer.from('sound'))
+    const field = fileField(file, 0)
+    const body = jsonBody({ audio: field, link: { ...field, data_url: true } }, [file])
+    const base64 = Buffer.from('sound').toString('base64')
+    expect(JSON.parse((await bytesOf(body)).toString())).toEqual({
+      audio: base64,
+      link: `data:audio/mpeg;base64,${base64}`,
+    })
+  })
 
   test('is made as it is sent', async () => {
     let read = 0

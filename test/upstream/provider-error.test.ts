@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { failureClass } from '../../src/routing/health/failure-class.ts'
 import { errorFor } from '../../src/upstream/provider-error.ts'
@@ -122,4 +122,48 @@ test('no secret of ours is repeated, wherever a provider puts it: in a message, 
   expect(error.providerCode).toBe('for [secret]')
   const long = errorFor(provider, { status: 500, headers: {}, text: `${'x'.repeat(1_995)}hdr-secret-2` })
   expect(long.message).not.toContain('hdr-s')
+})
+
+const table = {
+  ...provider,
+  errors: {
+    'incorrect api key': 'provider_refused',
+    'model not exist': 'model_not_found',
+    'balance is used up': 'quota_exhausted',
+    'too long': 'context_length',
+  },
+} as unknown as Provider
+const classified = (status: number, message: string) =>
+  errorFor(table, { status, headers: {}, text: JSON.stringify({ error: { message } }) }).code
+
+describe('words of the caller that a provider repeats', () => {
+  const phrases = ['Incorrect API key', 'Model Not Exist', 'Your balance is used up']
+
+  test.each(phrases)('close nothing in a message about the request: %s', (words) => {
+    for (const status of [400, 422])
+      for (const message of [
+        `Invalid value: '${words}'. Supported values are: 'a' and 'b'.`,
+        `Unknown parameter "${words}'s" in "tools[0]"`,
+        `messages[0].name: ${words} does not match the pattern`,
+        `The function \`${words}`,
+      ])
+        expect([message, classified(status, message)]).toEqual([message, 'invalid_request'])
+  })
+
+  test.each([
+    ['Incorrect API key provided: sk-***.', 'provider_refused'],
+    ['Model Not Exist', 'model_not_found'],
+    ["Your balance is used up for 'mine'", 'quota_exhausted'],
+  ])('are told from the words of the provider: %s', (message, code) => {
+    expect(classified(400, message)).toBe(code)
+  })
+
+  test('count where they can only concern the caller', () => {
+    expect(classified(400, "messages[0]: 'this is too long'")).toBe('context_length')
+  })
+
+  test('count outside of quotes where the status does not blame the request', () => {
+    expect(classified(401, 'Key: Incorrect API key')).toBe('provider_refused')
+    expect(classified(500, "No answer to 'Incorrect API key'")).toBe('provider_failed')
+  })
 })

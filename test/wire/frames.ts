@@ -19,10 +19,10 @@ export async function readUntilFailure(
   const frames: Frame[] = []
   for (const piece of pieces) {
     frames.push(...reader.take(piece))
-    if (reader.failure) return { frames, failure: reader.failure }
+    if (reader.failure()) return { frames, failure: reader.failure() }
   }
   frames.push(...reader.end())
-  return { frames, failure: reader.failure }
+  return { frames, failure: reader.failure() }
 }
 
 /** Bytes cut into pieces at these places. */

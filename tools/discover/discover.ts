@@ -8,9 +8,9 @@ import {
   runCommand,
   UsageError,
 } from '../../src/cli/command.ts'
-import { printableInLine } from '../../src/cli/printable.ts'
 import { readSnapshot } from '../../src/cli/read-snapshot.ts'
 import { asRouterError } from '../../src/core/errors.ts'
+import { printableInLine } from '../../src/core/printable.ts'
 import { openHttpClient } from '../../src/upstream/http/http-client.ts'
 import { listModels } from './model-listing.ts'
 

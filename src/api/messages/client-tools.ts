@@ -1,5 +1,6 @@
 import type { Json, JsonObject } from '../../core/json.ts'
 import type { ClientTool } from '../../core/request.ts'
+import { toolsetFunctions } from './toolsets.ts'
 
 /**
  * The functions that stand for tools of this API that the client runs: their input is described by Anthropic's documentation instead of
@@ -8,7 +9,8 @@ import type { ClientTool } from '../../core/request.ts'
 export function clientFunctions(type: string, tool: JsonObject): ClientTool[] | undefined {
   const [, family = ''] = /^([a-z_]+)_\d{8}$/.exec(type) ?? []
   const offer = Object.hasOwn(offers, family) ? offers[family] : undefined
-  if (!offer || typeof tool.name !== 'string' || tool.name === '') return undefined
+  if (!offer) return toolsetFunctions(type, tool)
+  if (typeof tool.name !== 'string' || tool.name === '') return undefined
   return [{ kind: 'function', name: tool.name, ...offer(tool, type) }]
 }
 

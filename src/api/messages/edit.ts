@@ -25,6 +25,7 @@ export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dro
   // 0 asks for no reply at all.
   if (length !== undefined && body.max_tokens !== 0) edited.max_tokens = length
   if (stream) edited.stream = true
+  else if (edited.stream) edited.stream = false
   if (Array.isArray(edited.messages)) edited.messages = edited.messages.flatMap(withoutForeign)
   return edited
 }

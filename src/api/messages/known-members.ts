@@ -41,7 +41,10 @@ const content: Known = {
       },
     },
     tool_reference: { members: { type, tool_name: 'all', cache_control } },
-    tool_use: { members: { type, id: 'all', name: 'all', input: 'all', caller: 'all', cache_control } },
+    browser_state: { members: { type, tabs: 'all', state_changes: 'all', cache_control } },
+    tool_use: {
+      members: { type, id: 'all', name: 'all', toolset_name: 'all', input: 'all', caller: 'all', cache_control },
+    },
     tool_result: {
       members: {
         type,

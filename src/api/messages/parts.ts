@@ -5,6 +5,7 @@ import { type ForeignSignature, readForeignSignature } from '../foreign-signatur
 import { address, base64 } from '../media-address.ts'
 import { readCallId } from './reply-members.ts'
 import { readQuery, readResults } from './searches.ts'
+import { memberName } from './toolsets.ts'
 
 /** The content of a message or tool result: a text, or blocks. Throws RouterError 400 that names the block. */
 export function readContent(content: Json | undefined, path: string, names: ReadonlyMap<string, string>): Part[] {
@@ -35,11 +36,12 @@ const readers: { readonly [type: string]: Reader } = {
   document: readDocument,
   search_result: (block, path) => readSearchResult(block, path),
   tool_reference: (block, path) => [readReference(block, path)],
+  browser_state: (block) => [readBrowserState(block)],
   tool_use: (block, path) => [
     {
       type: 'tool_call',
       id: readCallId(required(block.id, `${path}.id`, 'the id of the call', filledText)),
-      name: required(block.name, `${path}.name`, 'the name of a tool', filledText),
+      name: calledName(block, path),
       arguments: JSON.stringify(required(block.input ?? {}, `${path}.input`, 'an object', object)),
       ...cacheOf(block),
     },
@@ -136,6 +138,19 @@ function readToolResult(block: JsonObject, path: string, names: ReadonlyMap<stri
 function readReference(block: JsonObject, path: string): TextPart {
   const name = required(block.tool_name, `${path}.tool_name`, 'the name of a tool', filledText)
   return { type: 'text', text: `Tool found, which can be called now: ${name}`, ...cacheOf(block) }
+}
+
+/** The name of a called tool; for a member of a toolset that of the function which stands for it. */
+function calledName({ name, toolset_name: toolset }: JsonObject, path: string): string {
+  const own = required(name, `${path}.name`, 'the name of a tool', filledText)
+  const toolsetName = optional(toolset, `${path}.toolset_name`, filledText)
+  return toolsetName === undefined ? own : memberName(toolsetName, own)
+}
+
+/** Returns the state of a browser after a call, as other models read it. */
+function readBrowserState(block: JsonObject): TextPart {
+  const { tabs = [], state_changes } = block
+  return { type: 'text', text: JSON.stringify({ tabs, ...defined({ state_changes }) }), ...cacheOf(block) }
 }
 
 function readThinking(block: JsonObject, path: string): Read {

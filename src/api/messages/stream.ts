@@ -1,5 +1,6 @@
 import type { NeutralRequest } from '../../core/request.ts'
 import { type StreamFacts, type StreamWriter, writeEvent } from '../client-api.ts'
+import { eventsInClientForm } from '../client-form.ts'
 import { writeError } from './errors.ts'
 import { heldIds } from './reply-members.ts'
 import { EventEditor } from './stream-edit.ts'
@@ -9,12 +10,13 @@ import { BlockWriter } from './stream-write.ts'
 export function openStream(request: NeutralRequest, facts: StreamFacts): StreamWriter {
   const writer = new BlockWriter(facts.model)
   const editor = new EventEditor(facts)
+  const inClientForm = eventsInClientForm(request)
   return {
-    events: (events) => writer.write(events),
+    events: (events) => writer.write(inClientForm(events)),
     edit: (payload) => editor.edit(payload),
     repeatsText: true,
     end: (reply) => (editor.hasBegun ? editor.end(reply) : writer.end(reply)) + writeEvent({ type: 'message_stop' }),
     heldIds: () => [...new Set([...heldIds(editor.message(), request), ...editor.held])],
-    fail: (error) => writeEvent(writeError(error, facts.requestId ?? facts.id)),
+    fail: (error) => writeEvent(writeError(error, facts.requestId ?? facts.id, facts.client)),
   }
 }

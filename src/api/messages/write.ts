@@ -3,12 +3,14 @@ import type { Citation, MediaPart, Part, ReasoningPart, ToolCallPart } from '../
 import type { Reply } from '../../core/reply.ts'
 import { defined } from '../check.ts'
 import type { ReplyFacts } from '../client-api.ts'
+import { replyInClientForm } from '../client-form.ts'
 import { type ForeignSignature, writeForeignSignature } from '../foreign-signature.ts'
 import { stopOf, writeCallId, writeUsage } from './reply-members.ts'
 import { searchBlocks } from './searches.ts'
 
 /** A neutral reply as a message of this API, with `usage.cost` in USD when it is known. */
-export function writeReply(reply: Reply, { model, usage, costUsd }: ReplyFacts): JsonObject {
+export function writeReply(given: Reply, { model, usage, costUsd, request }: ReplyFacts): JsonObject {
+  const reply = replyInClientForm(given, request)
   let texts = 0
   const content = reply.parts.flatMap((part) => {
     const blocks = wholeBlocks(part)
@@ -68,8 +70,11 @@ export function textBlock(text: string, citations?: readonly Citation[]): JsonOb
 
 /** A call of a tool that the client runs. */
 export function callBlock(call: ToolCallPart): JsonObject {
-  const { id, name } = call
-  return { type: 'tool_use', id: writeCallId(id), name, input: inputOf(call), caller: { type: 'direct' } }
+  const { id, form } = call
+  const { name } = form ?? call
+  const input = inputOf(call)
+  const toolset = form?.namespace === undefined ? {} : { toolset_name: form.namespace }
+  return { type: 'tool_use', id: writeCallId(id), name, ...toolset, input, caller: { type: 'direct' } }
 }
 
 /** Arguments as the object that this API requires. Models do write broken JSON: the client sees it as `input`. */

@@ -24,6 +24,7 @@ export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dro
   const limit = length ?? edited.max_output_tokens
   if (typeof limit === 'number') edited.max_output_tokens = Math.max(limit, minLimit)
   if (stream) edited.stream = true
+  else if (edited.stream) Object.assign(edited, { stream: false, stream_options: undefined })
   if (Array.isArray(edited.input)) edited.input = edited.input.filter((item) => !isForeign(item))
   return edited
 }

@@ -1,4 +1,4 @@
-import { catalogue, type ErrorCode, type RouterError, writtenMessage } from '../../core/errors.ts'
+import { type ErrorCode, type RouterError, writtenMessage } from '../../core/errors.ts'
 import type { JsonObject } from '../../core/json.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import { type ReplyFacts, type StreamFacts, type StreamWriter, writeEvent } from '../client-api.ts'
@@ -37,11 +37,11 @@ export function openStream(request: NeutralRequest, { model, id }: StreamFacts):
 }
 
 /** Clients act on these codes: those of errors that they know, the provider's own where this API defines it, else one by the status. */
-function codeOf({ code, providerCode }: RouterError): string {
+function codeOf({ code, providerCode, pluginRefusal, status }: RouterError): string {
+  if (pluginRefusal?.code !== undefined) return pluginRefusal.code
   const word = words[code]
   if (word !== undefined) return word
   if (providerCode !== undefined && codes.has(providerCode)) return providerCode
-  const { status } = catalogue[code]
   return status >= 400 && status < 500 ? 'invalid_prompt' : 'server_error'
 }
 

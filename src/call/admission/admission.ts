@@ -5,7 +5,7 @@ import type { NeutralRequest } from '../../core/request.ts'
 import { completionTokens, promptClasses, type Usage } from '../../core/usage.ts'
 import { sentLength } from '../../manifest/run/translate.ts'
 import type { Target } from '../../manifest/target.ts'
-import { isLimited } from '../../money/budget.ts'
+import { isLimited, type Reservation } from '../../money/budget.ts'
 import { maxReportedUsd } from '../../money/charge.ts'
 import { promptTexts, sizeOfTexts } from '../../money/estimate-tokens.ts'
 import {
@@ -49,19 +49,17 @@ export function admit(
   let [bounded, keptNano] = [asked, 0n]
   const payers = accountsOfCall(call)
   const allowance = { leftNano: remainingOf(payers, budget), defaultLength: defaultOutputTokens }
-  const holds = call.targets.map((target) => holdAt(target, bounded, allowance))
-  const holdOf = (target: Target) => holds[call.targets.indexOf(target)]
+  const targets: Target[] = [...call.targets]
+  const holds = targets.map((target) => holdAt(target, bounded, allowance))
+  const holdOf = (target: Target) => holds[targets.indexOf(target)]
   const hasOutputLimit = call.request.max_output_tokens !== undefined
   const { nanoUsd, expected, output } = mostOf(holds)
-  const { tokens: prompt } = bounded.size
+  const prompt = bounded.size.tokens
   const limitReservation = limits.take(limitScopes(call), { prompt, output: expected, hasOutputLimit })
-  const assumedTokens = hasOutputLimit ? undefined : output
   const assumedUses = allowance.leftNano === undefined ? undefined : usesAssumed(call.targets, bounded)
-  const { at, key, group, organization } = payers
-  const budgetReservation = reserveBudgetOrRollBack(
-    () => budget.reserve({ at, key, group, organization, nanoUsd, assumedTokens, assumedUses }),
-    limitReservation,
-  )
+  const assumed = { assumedTokens: hasOutputLimit ? undefined : output, assumedUses }
+  const reserve = () => budget.reserve({ ...payers, nanoUsd, ...assumed })
+  const budgetReservation = reserveBudgetOrRollBack(reserve, limitReservation)
   return {
     lengthAt: (target) => holdOf(target)?.length,
     cover(target, body) {
@@ -76,6 +74,11 @@ export function admit(
       }
       return raised ? raised.then(allow) : allow()
     },
+    add(target) {
+      targets.push(target)
+      holds.push(holdAt(target, bounded, allowance))
+      return budgetReservation.raise(keptNano + mostOf(holds).nanoUsd)
+    },
     async keep(target) {
       const own = holdOf(target)?.nanoUsd ?? 0n
       const isKept = await isRaised(() => budgetReservation.raise(keptNano + own + mostOf(holds).nanoUsd))
@@ -86,7 +89,7 @@ export function admit(
       const { size } = asked
       // Not as text: where that has been counted, this has not.
       bounded = { ...asked, size: { ...size, bytes: size.bytes + bytes } }
-      call.targets.forEach((target, index) => {
+      targets.forEach((target, index) => {
         const hold = holds[index]
         if (hold) hold.nanoUsd = costBound(bounded, target, hold.output)
       })
@@ -96,22 +99,31 @@ export function admit(
     caches: bounded.size.caches,
     maxNano: budgetReservation.maxNano,
     charge: budgetReservation.charge,
-    settle(nanoUsd, tokens) {
-      budgetReservation.settle(nanoUsd)
-      limitReservation.settle(tokens)
-    },
+    settle: settling(budgetReservation, limitReservation),
     // A failing ledger accepts rows that are not on disk yet: until they are, no call is admitted that would miss them.
     recorded: budgetReservation.written,
     headers: limitReservation.headers,
     promptTokens: prompt,
     choices: choicesOf(call.request),
     overtimeAt: (target) => (hidesUsage(asked, target) ? usageWaitMs : undefined),
-    hiddenUsage(target, ms, parts) {
-      const isThinking = thinks(call.request, target) && !declinesThinking(call.request)
-      const most = isThinking ? (holdOf(target)?.output ?? 0) : 0
-      return { ...likelyOutput(ms, { speed: speedOf?.(target), most }), ...usesIn(parts, bounded, target) }
-    },
+    hiddenUsage: (target, ms, parts) => ({
+      ...likelyOutput(ms, { speed: speedOf?.(target), most: maxThought(call.request, target, holdOf(target)) }),
+      ...usesIn(parts, bounded, target),
+    }),
     abandonedUsage: abandoned === 'prompt' ? { input: prompt } : undefined,
+  }
+}
+
+/** Returns the most tokens that a model may have thought, as far as it thinks. */
+function maxThought(request: NeutralRequest, target: Target, hold: Hold | undefined): number {
+  return thinks(request, target) && !declinesThinking(request) ? (hold?.output ?? 0) : 0
+}
+
+/** Returns what ends both reservations of a call. */
+function settling(money: Pick<Reservation, 'settle'>, limits: LimitReservation): Admission['settle'] {
+  return (nanoUsd, tokens) => {
+    money.settle(nanoUsd)
+    limits.settle(tokens)
   }
 }
 
@@ -192,7 +204,8 @@ export function admitOperation(
   call: OperationToAdmit,
   { limits, budget, abandoned, usageWaitMs, speedOf }: Omit<AdmissionServices, 'writeFailure' | 'defaultOutputTokens'>,
 ): Admission {
-  const { targets, promptTokens: prompt } = call
+  const { promptTokens: prompt } = call
+  const targets: Target[] = [...call.targets]
   const most = targets.map((target) => call.most(target))
   const mostOfTarget = (target: Target) => most[targets.indexOf(target)]
   const nanoUsd = most.reduce((dearest, one) => (one.nanoUsd > dearest ? one.nanoUsd : dearest), 0n)
@@ -205,6 +218,12 @@ export function admitOperation(
     lengthAt: () => undefined,
     grow() {},
     keep: () => false,
+    add(target) {
+      const own = call.most(target)
+      targets.push(target)
+      most.push(own)
+      return budgetReservation.raise(own.nanoUsd)
+    },
     cover: (target) => budgetReservation.raise(mostOfTarget(target)?.nanoUsd ?? 0n),
     mostAt(target) {
       const { usage = {}, nanoUsd: cost = 0n, plausible } = mostOfTarget(target) ?? {}
@@ -214,10 +233,7 @@ export function admitOperation(
     caches: undefined,
     maxNano: budgetReservation.maxNano,
     charge: budgetReservation.charge,
-    settle(cost, tokens) {
-      budgetReservation.settle(cost)
-      limitReservation.settle(tokens)
-    },
+    settle: settling(budgetReservation, limitReservation),
     recorded: budgetReservation.written,
     headers: limitReservation.headers,
     promptTokens: prompt,

@@ -1,5 +1,5 @@
 import { randomUUIDv7 } from 'node:crypto'
-import type { CallRecord, Cost, Outcome } from '../../core/call.ts'
+import type { CallRecord, Cost, LogFacts, Outcome } from '../../core/call.ts'
 import type { RouterError } from '../../core/errors.ts'
 import { recordedError } from '../../core/refused-call.ts'
 import { withoutSecrets } from '../../core/secrets.ts'
@@ -24,6 +24,7 @@ import type {
   ReceivedReply,
   Settled,
 } from '../types.ts'
+import type { ProviderMessage } from './provider-message.ts'
 
 type SettlementOptions = {
   ledger: CallLedger
@@ -31,6 +32,8 @@ type SettlementOptions = {
   explanation?: Explanation | undefined
   /** The plugins that are sent the record of the call. */
   plugins?: Pick<CallPlugins, 'record'> | undefined
+  /** Reads the provider's message about a failed attempt, where it is stored. */
+  providerMessage?: ProviderMessage | undefined
 }
 
 /**
@@ -43,17 +46,19 @@ export class Settlement {
   readonly #admission: Admission
   readonly #explanation: Explanation | undefined
   readonly #plugins: SettlementOptions['plugins']
+  readonly #providerMessage: SettlementOptions['providerMessage']
   readonly #end: (() => void) | undefined
   #written = false
   /** Attempts whose answers are read in overtime. */
   readonly #open = new Set<Promise<unknown>>()
 
-  constructor(start: CallStart, { ledger, admission, explanation, plugins }: SettlementOptions) {
+  constructor(start: CallStart, { ledger, admission, explanation, plugins, providerMessage }: SettlementOptions) {
     this.#start = start
     this.#ledger = ledger
     this.#admission = admission
     this.#explanation = explanation
     this.#plugins = plugins
+    this.#providerMessage = providerMessage
     this.#end = ledger.begin?.(start)
   }
 
@@ -163,7 +168,7 @@ export class Settlement {
     const cost = costNano(record)
     if (cost > 0n) this.#admission.charge(cost)
     // The ledger keeps the row until it can be written; the row of the call itself waits behind it.
-    void this.#ledger.settle({ ...record, ...own }, undefined, end.error?.forLog).catch(() => {})
+    void this.#ledger.settle({ ...record, ...own }, undefined, this.#logFacts(end)).catch(() => {})
   }
 
   #priceFailure({ target, sent, times, served }: FailedAttempt, error: RouterError, rest?: UnseenUsage): Settled {
@@ -220,13 +225,17 @@ export class Settlement {
     row.reservedNano = Number(this.#admission.maxNano())
     if (this.#explanation) row.explanation = this.#explanation.told()
     try {
-      await this.#ledger.settle(row, end.response, end.error?.forLog)
+      await this.#ledger.settle(row, end.response, this.#logFacts(end))
     } finally {
       // They may ask for budgets, which count written rows.
       if (shown) this.#plugins?.record(shown)
     }
     if (this.isReadingOn) void this.#allRead().then(() => this.#admission.recorded())
     else this.#admission.recorded()
+  }
+
+  #logFacts({ error }: SettledOutcome): LogFacts {
+    return { detail: error?.forLog, keyName: this.#start.keyName }
   }
 
   /** Ends the reservation with the cost of the call; while an attempt is read on, the rest stays reserved for it. */
@@ -267,8 +276,14 @@ export class Settlement {
     }
     this.#addStated(record)
     this.#addFound(record, summary)
-    if (error) Object.assign(record, recordedError(error), { failure: failureClass(error).name })
+    if (error) this.#addError(record, error, target)
     return record
+  }
+
+  #addError(record: CallRecord, error: RouterError, target: Target): void {
+    Object.assign(record, recordedError(error), { failure: failureClass(error).name })
+    const providerMessage = this.#providerMessage?.(error, target)
+    if (providerMessage !== undefined) record.providerMessage = providerMessage
   }
 
   /** Adds the facts that some calls know from their beginning. */

@@ -1,4 +1,5 @@
 import { asRouterError, RouterError } from '../../core/errors.ts'
+import type { JsonObject } from '../../core/json.ts'
 import { type TraceContext, traceHeaders } from '../../core/trace.ts'
 import { andThen } from '../../manifest/run/run-mapping.ts'
 import { type Target, targetId } from '../../manifest/target.ts'
@@ -11,7 +12,8 @@ import { withoutSecretsOf } from '../../upstream/auth/secrets.ts'
 import { Overtime } from '../../upstream/http/overtime.ts'
 import type { HttpClient } from '../../upstream/http/types.ts'
 import type { AttemptResult, Serving, TargetAnswer } from '../call-kind.ts'
-import type { AdmittedCall, AttemptContext, Services } from '../types.ts'
+import type { Admission, AdmittedCall, AttemptContext, Services } from '../types.ts'
+import { growthOf, requireSameTerms } from './sent-body.ts'
 
 /** Makes the attempts of a call: what its kind asks a target, with everything that each attempt has. */
 export function attemptOf<Answer extends object>(
@@ -26,7 +28,7 @@ export function attemptOf<Answer extends object>(
     let lost: readonly string[] = []
     let sent = false
     const tracedClient = nextClient()
-    let client: MaybePromise<HttpClient> | undefined
+    const sending = plugins?.have('send') ? new PluginSending(target, plugins, admission) : undefined
     const overtimeMs = admission.overtimeAt(target)
     const overtime = overtimeMs === undefined ? undefined : new Overtime(overtimeMs, stop)
     const begunMs = performance.now()
@@ -47,12 +49,12 @@ export function attemptOf<Answer extends object>(
       },
       beforeSend(body) {
         if (strict && lost.length > 0) throw lossRefused(lost, target)
-        return admission.cover(target, body)
+        return andThen(sending ? sending.edited(body) : body, (sent) => {
+          const covering = admission.cover(target, sent)
+          return covering ? covering.then(() => sent) : sent
+        })
       },
-      client() {
-        client ??= withPluginHeaders(tracedClient, target, plugins)
-        return client
-      },
+      client: () => (sending ? sending.client(tracedClient) : tracedClient),
     }
     const asking = ask(target, attempt)
     try {
@@ -130,18 +132,44 @@ export function attemptClients(httpClient: HttpClient, trace: TraceContext | und
   }
 }
 
-/** Adds the headers that plugins send to a target besides the router's own. Throws RouterError. */
-function withPluginHeaders(
-  httpClient: HttpClient,
-  target: Target,
-  plugins: CallPlugins | undefined,
-): MaybePromise<HttpClient> {
-  if (!plugins?.have('send')) return httpClient
-  return andThen(plugins.send(pluginTarget(target, Date.now())), (headers) => {
-    if (Object.keys(headers).length === 0) return httpClient
-    return {
-      ...httpClient,
-      send: (request) => httpClient.send({ ...request, headers: { ...headers, ...request.headers } }),
-    }
-  })
+/** The `send` hooks of one attempt: headers besides the router's own, and edits of the body. All methods throw RouterError. */
+class PluginSending {
+  readonly #target: Target
+  readonly #plugins: CallPlugins
+  readonly #admission: Pick<Admission, 'grow'>
+  #headers: Readonly<Record<string, string>> | undefined
+
+  constructor(target: Target, plugins: CallPlugins, admission: Pick<Admission, 'grow'>) {
+    this.#target = target
+    this.#plugins = plugins
+    this.#admission = admission
+  }
+
+  /** Returns a body as plugins edit it. */
+  edited(body: JsonObject): MaybePromise<JsonObject> {
+    return andThen(this.#send(body), ({ body: edited = body }) => {
+      if (edited !== body) this.#admission.grow(growthOf(edited, body))
+      return edited
+    })
+  }
+
+  /** Adds the headers of plugins; they are asked for them where no body was sent. */
+  client(httpClient: HttpClient): MaybePromise<HttpClient> {
+    const asking = this.#headers ?? andThen(this.#send(undefined), ({ headers }) => headers)
+    return andThen(asking, (headers) => {
+      if (Object.keys(headers).length === 0) return httpClient
+      return {
+        ...httpClient,
+        send: (request) => httpClient.send({ ...request, headers: { ...headers, ...request.headers } }),
+      }
+    })
+  }
+
+  #send(body: JsonObject | undefined) {
+    const accept = (edited: JsonObject) => requireSameTerms(edited, body ?? {}, this.#target)
+    return andThen(this.#plugins.send(pluginTarget(this.#target, Date.now()), { body, accept }), (sent) => {
+      this.#headers = sent.headers
+      return sent
+    })
+  }
 }

@@ -1,4 +1,5 @@
 import type { ClientApi } from '../../api/client-api.ts'
+import { streamsWhole } from '../../manifest/provider.ts'
 import { needsFunctions } from '../../manifest/run/client-functions.ts'
 import { chatEndpoint } from '../../manifest/run/run-mapping.ts'
 import type { Target } from '../../manifest/target.ts'
@@ -7,9 +8,11 @@ import { sameFormatTranslation } from './same-format.ts'
 import type { TargetedCall, Translation } from './types.ts'
 
 /** Chooses the translation for one attempt: bodies of the same format are edited, all others are translated by mappings. */
-export function translationOf(target: Target, prepared: TargetedCall): Translation {
+export function translationOf(target: Target, asked: TargetedCall): Translation {
+  const prepared = askedAtOnce(target, asked)
   const isEdited =
     !prepared.isRewritten &&
+    !(prepared.request.stream && chatEndpoint(target.provider).stream.cumulative) &&
     speaksSameFormat(target, prepared.call.clientApi) &&
     !needsFunctions(chatEndpoint(target.provider), prepared.request)
   if (!isEdited) return otherFormatTranslation(target, prepared)
@@ -18,15 +21,14 @@ export function translationOf(target: Target, prepared: TargetedCall): Translati
   // Changes of plugins to an answer are written from its neutral form: a stream may be changed at any event.
   const changed = () => otherFormatTranslation(target, prepared)
   if (!prepared.request.stream) return Object.assign(own, { changed })
-  const { request, forwardedHeaders } = own
-  return {
-    ...changed(),
-    request,
-    forwardedHeaders,
-    get names() {
-      return own.names
-    },
-  }
+  const { request, forwardedHeaders, clientNames } = own
+  return { ...changed(), request, forwardedHeaders, clientNames }
+}
+
+/** Returns a call that asks a provider without streams for a whole reply, whatever the client wants. */
+function askedAtOnce({ provider }: Target, prepared: TargetedCall): TargetedCall {
+  if (!prepared.request.stream || !streamsWhole(provider)) return prepared
+  return { ...prepared, request: { ...prepared.request, stream: false } }
 }
 
 /** Checks whether a target's own format is that of the client API. */

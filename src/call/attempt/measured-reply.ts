@@ -6,6 +6,7 @@ import type { Usage } from '../../core/usage.ts'
 import { endpointFor } from '../../manifest/operation.ts'
 import { requestWithin } from '../../manifest/run/translate-operation.ts'
 import type { Target } from '../../manifest/target.ts'
+import { withUncounted } from '../../money/max-cost.ts'
 import { boundedUsage, measuredOperation, measuredUsage } from '../../money/meter.ts'
 import type { OperationAnswer } from '../../upstream/operation-answer.ts'
 import type { Admission, MeasuredUsage } from '../types.ts'
@@ -28,7 +29,8 @@ export function measuredReply(
   try {
     const bounds = mostAt(target, hasRemoteParts(reply))
     const hidden = () => hiddenUsage(target, ms, reply.parts)
-    return measuredUsage(reply, { promptTokens, choices, bounds, hidden, ...received })
+    const counted = { ...reply, usage: withUncounted(reply.usage, reply.parts, target) }
+    return measuredUsage(counted, { promptTokens, choices, bounds, hidden, ...received })
   } catch {
     // Providers may send anything: a call whose reply cannot be counted must still be settled.
     return { usage: reply.usage, estimated: true }

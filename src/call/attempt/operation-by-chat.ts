@@ -107,8 +107,8 @@ export async function askByChat(
   const conversation: NeutralRequest = conversationFor(target, byChat, request)
   const { body, dropped } = await translatedRequest(target, conversation, media)
   attempt.report([...Object.keys(request.unread), ...lostNames(dropped, byChat)])
-  await attempt.beforeSend(body)
-  const outgoing = { ...attempt, body, stream: false, forwardedHeaders: [] }
+  const sent = await attempt.beforeSend(body)
+  const outgoing = { ...attempt, body: sent, stream: false, forwardedHeaders: [] }
   const answer = await requestAnswer(target, outgoing, await attempt.client())
   if (answer.kind !== 'whole') throw new Error('a streamed answer to a call that is not streamed')
   const { exhaustedMs, reply } = answer

@@ -107,9 +107,10 @@ async function askOnce(
   const written = await writeOperation(context, target.model)
   attempt.report(written.dropped)
   refuseWithoutNeeds(written.dropped, api, target)
-  await attempt.beforeSend(written.body)
+  const body = await attempt.beforeSend(written.body)
   const { stream } = context.request
-  return await requestOperation(target, context, { ...attempt, written, stream }, await attempt.client())
+  const sent = body === written.body ? written : { ...written, body }
+  return await requestOperation(target, context, { ...attempt, written: sent, stream }, await attempt.client())
 }
 
 /** Reads a streamed answer to its end, so that another target can be asked where it breaks off. */

@@ -1,3 +1,4 @@
+import type { StreamFacts } from '../../api/client-api.ts'
 import { idsOfItem } from '../../api/returned-ids.ts'
 import { RouterError } from '../../core/errors.ts'
 import type { StreamEvent } from '../../core/events.ts'
@@ -8,7 +9,7 @@ import { takesPart } from '../../manifest/run/inferred-support.ts'
 import { chatEndpoint } from '../../manifest/run/run-mapping.ts'
 import { type ProviderRequest, writeRequest } from '../../manifest/run/translate.ts'
 import { hasLinks } from '../../manifest/run/unsupported.ts'
-import { type Target, targetId } from '../../manifest/target.ts'
+import { familyRules, type Target, targetId } from '../../manifest/target.ts'
 import { type CallMedia, inlineMedia } from '../../upstream/files/inline.ts'
 import type { StreamTranslation, TargetedCall, Translation } from './types.ts'
 
@@ -29,11 +30,9 @@ export function otherFormatTranslation(
       names = made.names
       return made
     },
-    get names() {
-      return names
-    },
+    clientNames: () => names,
     forwardedHeaders: [],
-    edits: false,
+    edits: () => false,
     whole({ reply }, facts) {
       keep(reply.parts)
       return clientApi.writeReply(reply, facts)
@@ -45,7 +44,15 @@ export function otherFormatTranslation(
 }
 
 type StreamedCall = Pick<TargetedCall, 'request'> & {
-  call: Pick<TargetedCall['call'], 'id' | 'requestId' | 'clientApi'>
+  call: Pick<TargetedCall['call'], 'id' | 'requestId' | 'headers' | 'clientApi'>
+}
+
+/** Returns the facts of a call by which its stream is written. */
+export function streamFacts(
+  { id, requestId, headers }: Omit<StreamedCall['call'], 'clientApi'>,
+  model: string,
+): StreamFacts {
+  return { model, id, requestId, client: headers?.['user-agent']?.toString() }
 }
 
 /** Returns a function that remembers what a provider keeps of the parts of a reply. */
@@ -73,8 +80,7 @@ export function neutralStream(
   model: string,
   keep?: (parts: readonly Part[]) => void,
 ): StreamTranslation {
-  const { id, requestId, clientApi } = call
-  const writer = clientApi.openStream(request, { model, id, requestId })
+  const writer = call.clientApi.openStream(request, streamFacts(call, model))
   const write = (events: readonly StreamEvent[]) => {
     if (keep) for (const event of events) if (event.type === 'close' && isKept(event.part)) keep([event.part])
     return writer.events(events)
@@ -106,13 +112,14 @@ export async function translatedRequest(
 
 /** Returns a request with the files in it that the provider cannot fetch itself. Throws RouterError. */
 export async function inlinedRequest(
-  { provider }: Target,
+  target: Target,
   request: NeutralRequest,
   media: CallMedia,
 ): Promise<NeutralRequest> {
   if (!hasLinks(request)) return request
-  const chat = chatEndpoint(provider)
-  return await inlineMedia(request, chat.history.inline_media, media, (type) => takesPart(chat, type))
+  const chat = chatEndpoint(target.provider)
+  const { inline_media } = familyRules(target.provider, target).history
+  return await inlineMedia(request, inline_media, media, (type) => takesPart(chat, type))
 }
 
 /** Returns a request with the blocks that its API alone has, where the provider speaks that API. */

@@ -13,6 +13,7 @@ import { translationOf } from './choose-translation.ts'
 import { withClientNames } from './client-names.ts'
 import { heldAnswer } from './held-answer.ts'
 import type { PreparedCall, TargetedCall, Translation } from './types.ts'
+import { withinTime } from './within-time.ts'
 
 /** The answer of a target to a conversation, and what translates it for the client. */
 export type ProviderResult = { translation: Translation; answer: ProviderAnswer }
@@ -28,8 +29,19 @@ export async function callProvider(
   { holds, translate = translationOf }: ProviderCallOptions = {},
 ): Promise<TargetAnswer<ProviderResult>> {
   const translation = translate(target, targeted(target, prepared))
-  const call = () => callOnce(target, prepared, { translation, attempt, holds })
-  return await resending(prepared.turn, target, call)
+  const call = (given = attempt) => callOnce(target, prepared, { translation, attempt: given, holds })
+  if (!hasSteps(target)) return await resending(prepared.turn, target, call)
+  const { limits, signal } = attempt
+  const ownMs = Math.min(limits.totalMs ?? Infinity, prepared.request.stream ? Infinity : (limits.wholeMs ?? Infinity))
+  const totalMs = ownMs === Infinity ? undefined : ownMs
+  return await withinTime(target, { signal, totalMs }, (signal) =>
+    resending(prepared.turn, target, () => call({ ...attempt, signal })),
+  )
+}
+
+/** Checks whether an answer of a target takes several requests, which share the time of one attempt. */
+function hasSteps({ provider: { chat } }: Target): boolean {
+  return chat !== undefined && (chat.job !== undefined || chat.stream.address !== undefined)
 }
 
 /** Asks once more, with the full conversation, where the provider no longer has its stored copy. */
@@ -62,13 +74,13 @@ async function callOnce(
   const body = await bodyToSend(target, prepared, { translation, attempt })
   const making = attempt.client()
   const client = making instanceof Promise ? await making : making
-  const { forwardedHeaders, edits } = translation
+  const { forwardedHeaders } = translation
   const stream = request.stream === true
   // Spans quote a reply: then all of it is read.
-  const edited = edits && call.trace?.hasContents !== true
+  const edited = translation.edits() && call.trace?.hasContents !== true
   const begunMs = performance.now()
   const outgoing = { ...attempt, body, stream, edited, forwardedHeaders, choices: admission.choices }
-  const answer = withClientNames(await requestAnswer(target, outgoing, client), translation.names)
+  const answer = withClientNames(await requestAnswer(target, outgoing, client), translation.clientNames())
   const { exhaustedMs } = answer
   const isHeld = holds === true && answer.kind === 'stream'
   return {
@@ -95,9 +107,8 @@ export async function bodyToSend(
   attempt.report(dropped)
   const fileId = unreadableFile(request, written.dropped)
   if (fileId !== undefined) throw fileRefused(fileId, dropped, target)
-  const covering = attempt.beforeSend(written.body)
-  if (covering) await covering
-  return written.body
+  const sending = attempt.beforeSend(written.body)
+  return sending instanceof Promise ? await sending : sending
 }
 
 /** Lists the fields that a request loses at a target; for a strict call also those that are sent although the model's entry denies them. */

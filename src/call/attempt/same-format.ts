@@ -18,9 +18,9 @@ import {
   unsupportedInRequest,
 } from '../../manifest/run/translate.ts'
 import { demanding, distinctNames, hasLinks, requestWithoutFields } from '../../manifest/run/unsupported.ts'
-import { type Target, targetFacts } from '../../manifest/target.ts'
+import { familyRules, type Target, targetFacts } from '../../manifest/target.ts'
 import { fetchMedia } from '../../upstream/files/inline.ts'
-import { inlinedRequest, inOwnFormat, otherFormatTranslation } from './other-format.ts'
+import { inlinedRequest, inOwnFormat, otherFormatTranslation, streamFacts } from './other-format.ts'
 import { Repetitions } from './repetitions.ts'
 import type { TargetedCall, Translation } from './types.ts'
 
@@ -43,13 +43,9 @@ export function sameFormatTranslation(target: Target, prepared: TargetedCall): T
         return made
       })
     },
-    get names() {
-      return names
-    },
+    clientNames: () => names,
     forwardedHeaders: call.forwardedHeaders ?? [],
-    get edits() {
-      return names === undefined
-    },
+    edits: () => names === undefined,
     whole(answer, facts) {
       if (names) return renamed().whole(answer, facts)
       const { body } = answer
@@ -59,8 +55,7 @@ export function sameFormatTranslation(target: Target, prepared: TargetedCall): T
     },
     stream(model) {
       if (names) return renamed().stream(model)
-      const { id, requestId } = call
-      const writer = clientApi.openStream(request, { model, id, requestId, ...finishMapping })
+      const writer = clientApi.openStream(request, { ...streamFacts(call, model), ...finishMapping })
       const repetitions = writer.repeatsText ? new Repetitions() : undefined
       return {
         translate(frame, fold) {
@@ -110,7 +105,8 @@ async function requestWithFound(
   const chat = chatEndpoint(provider)
   const takes = (type: string) => takesPart(chat, type)
   const losses = await using
-  const files = hasLinks(request) ? await fetchMedia(request, chat.history.inline_media, media, takes) : undefined
+  const { inline_media } = familyRules(provider, target).history
+  const files = hasLinks(request) ? await fetchMedia(request, inline_media, media, takes) : undefined
   const words = call.clientApi.hasAlternativeNames?.(request)
     ? await ownFormatFields(provider, request, target)
     : undefined
@@ -136,7 +132,7 @@ function writtenRequest(
     stream: request.stream === true,
     losses: known,
     textRefusals: chatEndpoint(provider).history.refusals === 'text',
-    textFiles: textFilePlaces(chatEndpoint(provider)),
+    textFiles: textFilePlaces(target),
     files,
     providerFields: words,
     length,

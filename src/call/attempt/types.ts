@@ -18,7 +18,7 @@ import type { Admission, Call, Turn } from '../types.ts'
 
 /** A conversation whose body has been read: everything that does not depend on the target. */
 export type PreparedCall = {
-  call: Pick<Call, 'id' | 'requestId' | 'strict' | 'forwardedHeaders' | 'trace' | 'signal' | 'outlive'> & {
+  call: Pick<Call, 'id' | 'requestId' | 'strict' | 'headers' | 'forwardedHeaders' | 'trace' | 'signal' | 'outlive'> & {
     clientApi: ClientApi
   }
   request: NeutralRequest
@@ -45,10 +45,10 @@ export type Translation = {
   request(): ProviderRequest | Promise<ProviderRequest>
   /** The client's headers to forward to the provider. */
   forwardedHeaders: readonly ForwardedHeader[]
-  /** True where the client gets the provider's own body, edited: then the neutral form of a reply is for the call itself. */
-  readonly edits: boolean
-  /** The client's names of the tools that have others in the body which `request` has returned. */
-  readonly names?: ClientNames | undefined
+  /** Checks whether the client gets the provider's own body, edited: then the neutral form of a reply is for the call itself. */
+  edits(): boolean
+  /** Returns the client's names of the tools that have others in the body which `request` has returned. */
+  clientNames(): ClientNames | undefined
   /** Returns a whole answer as the client's JSON. */
   whole(answer: WholeAnswer, facts: ReplyFacts): JsonObject
   /** Returns the translation that writes a whole answer which plugins have changed. */

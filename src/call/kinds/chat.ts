@@ -76,7 +76,8 @@ function servingOf(
         const attempts = (ask: Serving<ProviderResult>['ask']) =>
           attemptOf(admitted, { ask, acts, measure, reportedModel }, services)
         const recovery = recoveryFor({ trial, prepared, attempts, routing: services.routing, begunMs })
-        return { headers, body: streamedReply(answer, attempt, recovery) }
+        const { afterMs } = admitted.call.keepAlive
+        return { headers, body: await streamedReply(answer, attempt, { recovery, afterMs }) }
       }
       const body = await wholeReply(answer, attempt)
       return typeof body === 'string' ? { headers, body } : body

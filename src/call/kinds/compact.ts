@@ -66,7 +66,7 @@ export function compactKind(clientApi: ClientApi): ConversationKind<Compacted> {
             const path = target.provider.compact?.path ?? ''
             const outgoing = { ...attempt, path, body, forwardedHeaders }
             const answer = await requestJson(target, outgoing, await attempt.client())
-            const compacted = await compactedIn(target, withClientNamesIn(answer.body, translation.names))
+            const compacted = await compactedIn(target, withClientNamesIn(answer.body, translation.clientNames()))
             return { ...compacted, exhaustedMs: answer.exhaustedMs }
           }),
         reportedModel: ({ body: { model } }) => (typeof model === 'string' ? model : undefined),

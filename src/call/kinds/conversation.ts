@@ -42,6 +42,7 @@ export function conversationIn(clientApi: ClientApi): Shared {
       return forChat(read.request, explanation)
     },
     promptTokens: ({ request }) => estimatePromptTokens(request),
+    content: ({ request: { origin: _, ...request } }) => request,
     restricted({ request, turn: { mayStore } }) {
       const { api, body } = request.origin
       return { api, body, mayStore, resources: { body, uses: usesIn(request) } }

@@ -6,13 +6,14 @@ import { type OperationRequest, operations } from '../../core/operation.ts'
 import { promptTokens, type Usage } from '../../core/usage.ts'
 import type { Target } from '../../manifest/target.ts'
 import type { PluginRequest } from '../../plugin/contract.ts'
+import type { Targets } from '../../routing/names/resolve.ts'
 import { openCallMedia } from '../../upstream/files/inline.ts'
 import type { OperationAnswer } from '../../upstream/operation-answer.ts'
 import { admitOperation, countableTexts } from '../admission/admission.ts'
 import { measureUnseenOperation } from '../attempt/measured-reply.ts'
 import { hasEndpoint, isAskedByChat, mostAt } from '../attempt/operation-by-chat.ts'
 import { callOperation } from '../attempt/operation-call.ts'
-import type { CallKind, Serving } from '../call-kind.ts'
+import type { AbleContext, CallKind, Serving } from '../call-kind.ts'
 import { refuseLargeTexts } from '../open/request-bounds.ts'
 import { operationAnswerOfPlugin, readableReply } from '../plugins/operation-answer.ts'
 import { eventText } from '../reply/operation-facts.ts'
@@ -45,25 +46,10 @@ export function operationKind(api: OperationApi): CallKind<ReadOperation, Operat
       explanation,
     }),
     promptTokens: ({ request }) => promptTokens(api.estimate(request)),
+    content: ({ request }) => bodyOf(request),
     // Fields that the API does not have are sent where the body is edited: nothing in them may decide what only the router decides.
     restricted: restrictedBody,
-    able(targets, { request }, { explanation }) {
-      const { checkModel } = api
-      if (!checkModel) return targets
-      let reason: unknown
-      const [first, ...others] = targets.filter((target) => {
-        try {
-          if (target.entry) checkModel(request, target.entry)
-          return true
-        } catch (thrown) {
-          reason ??= thrown
-          explanation?.skip(target, 'able', asRouterError(thrown).message)
-          return false
-        }
-      })
-      if (!first) throw reason
-      return [first, ...others]
-    },
+    able: (targets, read, context) => ableTargets(api, { targets, read }, context),
     reserve(applicant, services) {
       const { read, at, counted } = applicant
       const { request } = read
@@ -100,6 +86,28 @@ export function operationKind(api: OperationApi): CallKind<ReadOperation, Operat
   }
 }
 
+/** Leaves out the models that cannot do what is asked. Throws RouterError where none can. */
+function ableTargets(
+  { checkModel }: OperationApi,
+  { targets, read: { request } }: { targets: Targets; read: ReadOperation },
+  { explanation }: Pick<AbleContext, 'explanation'>,
+): Targets {
+  if (!checkModel) return targets
+  let reason: unknown
+  const [first, ...others] = targets.filter((target) => {
+    try {
+      if (target.entry) checkModel(request, target.entry)
+      return true
+    } catch (thrown) {
+      reason ??= thrown
+      explanation?.skip(target, 'able', asRouterError(thrown).message)
+      return false
+    }
+  })
+  if (!first) throw reason
+  return [first, ...others]
+}
+
 function restrictedBody({ request }: ReadOperation): RestrictedBody {
   const { unread, operation } = request
   const body = bodyOf(request)
@@ -129,10 +137,11 @@ function servingOf(
   { media: services, held }: Pick<Services, 'media' | 'held'>,
 ): Serving<OperationAnswer> {
   const { request } = read
-  const { id, signal } = call
+  const { id, signal, keepAlive } = call
   const media = openCallMedia(services, { param: 'input', signal })
   const holds = route.rules.onCut === 'hold'
-  const prepared = { call: { id, api, signal }, ...{ request, admission, explanation, plugins }, media: services }
+  const asked = { id, api, signal, afterMs: keepAlive.afterMs }
+  const prepared = { call: asked, ...{ request, admission, explanation, plugins }, media: services }
   const { events } = api
   const isEvents = events !== undefined && api.wants(request) === 'events'
   return {

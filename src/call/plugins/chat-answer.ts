@@ -7,17 +7,18 @@ import { eventsOf } from '../../core/reply-events.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import { targetId } from '../../manifest/target.ts'
 import type { CallPlugins } from '../../plugin/call-plugins.ts'
-import type { PluginReply, StreamedEvent } from '../../plugin/contract.ts'
+import type { MaybePromise, PluginReply, StreamedEvent } from '../../plugin/contract.ts'
 import type { Explanation } from '../../routing/explanation.ts'
 import { clientText } from '../attempt/client-text.ts'
 import { neutralStream } from '../attempt/other-format.ts'
 import type { AnswerEnd, PluginAnswer } from '../call-kind.ts'
-import type { CallResponse, Turn } from '../types.ts'
+import { begunStream, StreamStart } from '../reply/begun-stream.ts'
+import type { Call, CallResponse, Turn } from '../types.ts'
 import { pluginAsTarget } from './with-plugins.ts'
 
 /** A conversation that a plugin answers. */
 type AnsweredChat = {
-  call: { id: string; requestId?: string | undefined; clientApi: ClientApi }
+  call: Pick<Call, 'id' | 'requestId' | 'keepAlive' | 'headers'> & { clientApi: ClientApi }
   request: NeutralRequest
   turn: Turn
   plugins: CallPlugins
@@ -32,7 +33,7 @@ export async function chatAnswerOfPlugin(
 ): Promise<CallResponse> {
   const chat = freshReply(reply)
   const serving = new ChatAnswer(plugin, answered, end)
-  return { headers: {}, body: answered.request.stream ? serving.events(chat) : await serving.whole(chat) }
+  return { headers: {}, body: await (answered.request.stream ? serving.stream(chat) : serving.whole(chat)) }
 }
 
 function freshReply(reply: PluginReply): Reply {
@@ -63,35 +64,45 @@ class ChatAnswer {
     return router ? await clientText({ ...written, router }) : own
   }
 
-  async *events(chat: Reply): AsyncGenerator<string, void> {
+  stream(chat: Reply): MaybePromise<AsyncGenerator<string, void>> {
+    const { plugins, call } = this.#answered
+    const start = new StreamStart(!plugins.maySeeStream)
+    const events = this.#events(chat, start)
+    return plugins.maySeeStream ? begunStream(events, start, call.keepAlive.afterMs) : events
+  }
+
+  async *#events(chat: Reply, start: StreamStart): AsyncGenerator<string, void> {
     const { plugins, call, request, turn } = this.#answered
     const stream = neutralStream({ call, request }, targetId(pluginAsTarget(this.#plugin)))
     const facts = { signer: 'plugin', newId: () => chat.id, now: () => chat.created }
     const [arrived, shown] = [new Fold(facts), new Fold(facts)]
     const hooks = plugins.events()
     const text = (events: readonly StreamedEvent[]) => stream.translate({ events: events as never }, shown)
+    let isRefused = false
     try {
       for (const event of eventsOf(chat)) {
-        const seen = hooks ? hooks.take([[event]], arrived) : [[event]]
+        const seen = hooks ? await hooks.take([[event]], arrived) : [[event]]
         arrived.take(event)
         const written = seen.map(text).join('')
-        if (written) yield written
+        if (written) yield start.sent(written)
       }
-      const rest = hooks ? text(hooks.end(arrived)) : ''
+      const rest = hooks ? text(await hooks.end(arrived)) : ''
+      await plugins.streamed((plugin) => ({ operation: 'chat', chat: hooks?.arrivedAt(plugin) ?? arrived.reply() }))
       if (!shown.complete) shown.take({ finish: chat.finish })
       const last = rest + stream.close(shown)
       const { router: _, ...own } = this.#facts(chat)
       const whole = turn.stores ? stream.reply?.(own) : undefined
       const stored = whole && (await turn.responseToStore(whole, await clientText(whole), this.#author))
       await this.#end({ outcome: 'complete', status: 200 }, stored)
-      plugins.streamed((plugin) => ({ operation: 'chat', chat: hooks?.arrivedAt(plugin) ?? arrived.reply() }))
       yield last + stream.end(this.#facts(chat))
     } catch (thrown) {
       const error = asRouterError(thrown)
+      isRefused = error.pluginRefusal !== undefined && !start.hasBegun
+      if (isRefused) throw error
       await this.#end({ outcome: 'partial', status: error.status, error: error.code }).catch(() => {})
       yield stream.fail(error)
     } finally {
-      await this.#end({ outcome: 'partial', status: 499, error: 'client_gone' })
+      if (!isRefused) await this.#end({ outcome: 'partial', status: 499, error: 'client_gone' })
     }
   }
 

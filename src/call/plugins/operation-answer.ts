@@ -28,23 +28,40 @@ export async function operationAnswerOfPlugin(
   end: AnswerEnd,
 ): Promise<CallResponse> {
   const shown = await answered.plugins.reply(reply, readableReply(answered))
-  const response = responseOf(shown, answered, plugin)
+  const response = responseOf(shown, answered, { plugin, seen: await seenEventsOf(shown, answered) })
   await end({ outcome: 'complete', status: 200 })
   return { ...response, headers: { 'x-router-cost': '0', ...response.headers } }
 }
 
 /** Checks that a response can be made from the reply of a plugin. Throws RouterError. */
 export function readableReply({ plugins: _, ...unseen }: AnsweredOperation): (reply: PluginReply) => void {
-  return (reply) => void responseOf(reply, unseen, '')
+  return (reply) => void responseOf(reply, unseen, { plugin: '' })
+}
+
+/** Returns the events of a reply as plugins change them; undefined where the client wants none, or no plugin sees them. */
+async function seenEventsOf(
+  reply: PluginReply,
+  { api: { events, wants }, request, plugins }: AnsweredOperation,
+): Promise<JsonObject[] | undefined> {
+  const hooks = plugins?.events()
+  if (!hooks || !events || wants(request) !== 'events') return undefined
+  const seen = seenEvents(hooks, request.operation)
+  const made: JsonObject[] = []
+  for (const event of events.ofWhole(jsonOf(reply), request)) made.push(...(await seen.take(event)))
+  return [...made, ...(await seen.end())]
+}
+
+function jsonOf(reply: PluginReply): JsonObject {
+  return 'json' in reply ? reply.json : {}
 }
 
 /** Makes the response that the client wants from a reply in the format of the API. */
 function responseOf(
   reply: PluginReply,
-  { id, api, request, plugins, explanation }: AnsweredOperation,
-  plugin: string,
+  { id, api, request, explanation }: AnsweredOperation,
+  { plugin, seen }: { plugin: string; seen?: JsonObject[] | undefined },
 ): CallResponse {
-  const json: JsonObject = 'json' in reply ? reply.json : {}
+  const json = jsonOf(reply)
   const now = Math.floor(Date.now() / 1_000)
   const model = targetId(pluginAsTarget(plugin))
   const facts: OperationFacts = { id, model, request, usage: {}, costUsd: 0, now }
@@ -55,10 +72,8 @@ function responseOf(
   }
   if (wanted === 'events' && api.events) {
     const { events } = api
-    const hooks = plugins?.events()
-    const seen = hooks && seenEvents(hooks, request.operation)
-    const made = events.ofWhole(json, request).flatMap((event) => (seen ? seen.take(event) : [event]))
-    const written = [...made, ...(seen?.end() ?? [])].map((event) => events.write(event, facts))
+    const made = seen ?? events.ofWhole(json, request)
+    const written = made.map((event) => events.write(event, facts))
     const after = events.after?.(facts, made.at(-1) ?? {}) ?? []
     const text = [...written, ...after].map((event) => eventText(event, events.named)).join('')
     return { headers: {}, body: yieldEach([text + (events.terminator ?? '')]) }

@@ -21,18 +21,18 @@ export function pluginsFor(
 ): CallPlugins | undefined {
   if (!plugins) return undefined
   const { organization } = key
+  const rules = rulesOf(organization)
   const seeing = loadedFor(plugins.loaded, {
     organization,
-    rules: rulesOf(organization).plugins,
+    rules: rules.plugins,
     keyRules: key.plugins,
   })
   if (seeing.length === 0) return undefined
   const { headers = {}, signal } = call
-  return new CallPlugins(
-    seeing,
-    { ...start, operation: operation ?? start.operation, headers, body: () => read.body(), signal },
-    plugins,
-  )
+  const group = key.groupId === null ? undefined : rules.groupNames?.get(key.groupId)
+  const names = { key: key.name, organization: rules.name, ...(group !== undefined && { group }) }
+  const facts = { ...start, names, labels: { ...key.labels }, operation: operation ?? start.operation }
+  return new CallPlugins(seeing, { ...facts, headers, body: () => read.body(), signal }, plugins)
 }
 
 /** Steps that follow the plugins, and facts that have to be checked again after them. */
@@ -51,7 +51,7 @@ export function withPlugins<Read extends ReadCall>(
   if (!isSeen(opened)) return following.answer(opened)
   return reportedToPlugins(opened, kind, () => {
     opened.plugins.requireAvailable()
-    if (!opened.plugins.have('request')) return following.answer(opened)
+    if (!opened.plugins.seeRequest) return following.answer(opened)
     return andThen(changedByPlugins(opened, kind, following), ({ call, answer }) =>
       answer && kind.plugins.answer
         ? answerOfPlugin(answer, call, { kind, ...following, respond: kind.plugins.answer })
@@ -146,7 +146,8 @@ async function answerOfPlugin<Read extends ReadCall>(
     hasEnded = true
     limits.settle(0)
     const row = recordOf(start, { target: pluginAsTarget(plugin), ...how })
-    await services.ledger.settle(explanation ? { ...row, explanation: explanation.told() } : row, response)
+    const stored = explanation ? { ...row, explanation: explanation.told() } : row
+    await services.ledger.settle(stored, response, { keyName: start.keyName })
     plugins.record(row)
   }
   try {
@@ -166,7 +167,7 @@ export function pluginAsTarget(plugin: string): NamedTarget {
 
 /** Returns the row of a call for which no provider was asked. */
 function recordOf(
-  { monotonicMs, ...start }: CallStart,
+  { monotonicMs, keyName: _, ...start }: CallStart,
   { target, ...how }: { target: NamedTarget } & Parameters<AnswerEnd>[0],
 ): CallRecord {
   return {

@@ -16,9 +16,9 @@ export async function wholeReply(answer: WholeAnswer, answered: AnsweredAttempt)
   const { reply } = answer
   let text = ''
   try {
-    remember(reply)
-    const showing = prepared.plugins ? shownReply(answer, prepared.plugins) : answer
+    const showing = prepared.plugins ? shownReply(answer, prepared.plugins, answered.mayRetry?.()) : answer
     const shown = showing instanceof Promise ? await showing : showing
+    remember(reply)
     const { usage, cost } = await settlement.complete(received(answered, reply), (settled) => {
       const router = prepared.explanation?.facts()
       const writing = shown === answer ? translation : (translation.changed?.() ?? translation)
@@ -47,13 +47,15 @@ function received(answered: AnsweredAttempt, reply: Reply): ReceivedReply {
 }
 
 /** Lets plugins change an answer; what identifies and counts it stays. */
-function shownReply(answer: WholeAnswer, plugins: CallPlugins): MaybePromise<WholeAnswer> {
-  if (!plugins.have('reply')) return answer
+function shownReply(answer: WholeAnswer, plugins: CallPlugins, mayRetry?: boolean): MaybePromise<WholeAnswer> {
+  if (!plugins.have('reply') && !plugins.have('check')) return answer
   const { reply, whole = () => reply } = answer
   const seen = new SeenChat(whole)
-  return andThen(plugins.reply(seen), (shown) => {
-    if (shown === seen || !('chat' in shown) || shown.chat === seen.chat) return answer
+  return andThen(plugins.reply(seen, undefined, mayRetry), (shown) => {
+    const isSame = shown === seen || !('chat' in shown) || shown.chat === seen.chat
+    // A provider's own body has members that they have not seen.
+    if (isSame && !plugins.guards) return answer
     const { id, created, usage } = reply
-    return { ...answer, reply: { ...shown.chat, id, created, usage } }
+    return { ...answer, reply: { ...('chat' in shown ? shown.chat : seen.chat), id, created, usage } }
   })
 }

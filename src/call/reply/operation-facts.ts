@@ -14,7 +14,8 @@ import { servedId } from './attempt-headers.ts'
 /** An operation that a target has answered, and the context of its reply. */
 export type AnsweredOperation = Omit<AnsweredCall<OperationAnswer>, 'answer' | 'trial'> & {
   prepared: {
-    call: { id: string; api: OperationApi; signal: AbortSignal }
+    /** `afterMs`: the time after which a stream begins, even if nothing of it may be sent yet. */
+    call: { id: string; api: OperationApi; signal: AbortSignal; afterMs: number }
     request: OperationRequest
     admission: Pick<Admission, 'mostAt'>
     explanation: Explanation | undefined

@@ -49,7 +49,7 @@ async function respond(given: OperationAnswer, answered: AnsweredOperation): Pro
   const wanted = api.wants(request)
   const answer = given.kind === 'whole' ? { ...given, reply: await downloadedReply(given.reply, prepared) } : given
   if (wanted === 'events' && api.events) {
-    return { headers, body: eventStream(eventsOf(answer, api.events, request), api.events, answered) }
+    return { headers, body: await eventStream(eventsOf(answer, api.events, request), api.events, answered) }
   }
   if (wanted === 'bytes' && api.bytes) {
     return answer.kind === 'whole'
@@ -77,7 +77,7 @@ async function seenByPlugins(
   const { operation } = prepared.request
   const facts = factsOf(answered, { usage: {}, cost: { nanoUsd: 0, parts: {}, priceVersion: '' } }, answer)
   const readable = (reply: PluginReply) => void ('json' in reply && write(reply.json, facts))
-  const shown = await prepared.plugins?.reply({ operation, json: answer.reply }, readable)
+  const shown = await prepared.plugins?.reply({ operation, json: answer.reply }, readable, answered.mayRetry?.())
   return shown && 'json' in shown ? { reply: shown.json } : answer
 }
 

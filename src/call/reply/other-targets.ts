@@ -1,4 +1,5 @@
 import { asRouterError, type RouterError } from '../../core/errors.ts'
+import type { Target } from '../../manifest/target.ts'
 import { mayTryAgain } from '../../routing/attempts.ts'
 import { failureClass } from '../../routing/health/failure-class.ts'
 import type { Passed, Trial } from '../../routing/types.ts'
@@ -6,7 +7,7 @@ import type { Settlement } from '../admission/settlement.ts'
 import type { GoOn } from '../call-kind.ts'
 import type { CallResponse, ReceivedReply } from '../types.ts'
 
-/** Returns what asks the remaining targets after an error; undefined where none may be asked. */
+/** Returns what asks further targets after an error; undefined where none may be asked. */
 export type OtherTargets = (error: RouterError) => GoOn | undefined
 
 /**
@@ -15,15 +16,17 @@ export type OtherTargets = (error: RouterError) => GoOn | undefined
  */
 export function otherTargets<Result>(
   trial: Trial<Result>,
-  tried: Pick<Passed, 'untried'> & { attempts: number },
+  tried: Pick<Passed, 'untried'> & { target: Target; attempts: number },
   { begunMs, respond }: { begunMs: number; respond(trial: Trial<Result>): Promise<CallResponse> },
 ): OtherTargets {
-  const { untried, attempts } = tried
+  const { untried, target, attempts } = tried
   return (error) => {
-    const [first, ...others] = untried
+    // A plugin that wants another answer may get it from the same target.
+    const [first, ...others] = error.wantsOther && untried.length === 0 ? [target] : untried
     const { rules, acts } = trial
     const leftMs = (rules.totalMs ?? Infinity) - (performance.now() - begunMs)
-    const mayFollow = error.code === 'provider_unreadable' && failureClass(error).next === 'any' && acts !== true
+    const isUnreadable = error.code === 'provider_unreadable' && failureClass(error).next === 'any'
+    const mayFollow = (isUnreadable || error.wantsOther) && acts !== true
     if (!first || !mayFollow || !mayTryAgain(attempts, leftMs)) return undefined
     const left = { ...rules, ...(rules.totalMs !== undefined && { totalMs: leftMs }) }
     return () => respond({ ...trial, targets: [first, ...others], rules: left, before: attempts })

@@ -5,6 +5,7 @@ import { Fold } from '../../core/fold.ts'
 import { addUsage, completionTokens, mergeUsage, type Usage } from '../../core/usage.ts'
 import { andThen } from '../../manifest/run/run-mapping.ts'
 import { targetId } from '../../manifest/target.ts'
+import type { MaybePromise } from '../../plugin/contract.ts'
 import type { EventHooks, Events } from '../../plugin/event-hooks.ts'
 import { withoutSecretsOf } from '../../upstream/auth/secrets.ts'
 import { foldFacts, type StreamedAnswer } from '../../upstream/provider-stream.ts'
@@ -17,18 +18,25 @@ import { OpenFrames, UnseenRest } from '../attempt/unseen-rest.ts'
 import type { ReceivedReply, Settled } from '../types.ts'
 import { type AnsweredAttempt, measured, replyFacts } from './answered-attempt.ts'
 import { servedId } from './attempt-headers.ts'
+import { begunStream, StreamStart, withDueBatches } from './begun-stream.ts'
 import type { Recovery, Resumed } from './recovery.ts'
 
 /** An attempt whose answer is being streamed. `own` folds its events alone, by which it is charged. */
 type Serving = { answered: AnsweredAttempt; frames: OpenFrames; own: Fold; resumed?: Resumed }
 
-/** Returns the client's events of a streamed answer. The ledger row is on disk before the last one; a broken reply never gets it. */
+/**
+ * Returns the client's events of a streamed answer. The ledger row is on disk before the last one; a broken reply never gets it. Where
+ * plugins may refuse the answer, it waits for the first event, `afterMs` at most. Rejects with the refusal of a plugin before that.
+ */
 export function streamedReply(
   answer: StreamedAnswer,
   answered: AnsweredAttempt,
-  recovery?: Recovery,
-): AsyncGenerator<string, void> {
-  return new StreamedReply(answer, answered, recovery).events()
+  { recovery, afterMs = 0 }: { recovery?: Recovery | undefined; afterMs?: number } = {},
+): MaybePromise<AsyncGenerator<string, void>> {
+  const maySee = answered.prepared.plugins?.maySeeStream === true
+  const start = new StreamStart(!maySee)
+  const events = new StreamedReply(answer, answered, { recovery, start }).events()
+  return maySee ? begunStream(events, start, afterMs) : events
 }
 
 class StreamedReply {
@@ -39,6 +47,7 @@ class StreamedReply {
   readonly #hooks: EventHooks | undefined
   readonly #stream: StreamTranslation
   readonly #recovery: Recovery | undefined
+  readonly #start: StreamStart
   #serving: Serving
   #firstEventMs: number | undefined
   #isSettled = false
@@ -48,9 +57,14 @@ class StreamedReply {
   /** Usage of attempts that broke off. */
   #earlier: Settled[] = []
 
-  constructor(answer: StreamedAnswer, answered: AnsweredAttempt, recovery: Recovery | undefined) {
+  constructor(
+    answer: StreamedAnswer,
+    answered: AnsweredAttempt,
+    { recovery, start }: { recovery: Recovery | undefined; start: StreamStart },
+  ) {
     const { target, translation, prepared } = answered
     this.#recovery = recovery
+    this.#start = start
     this.#shown = new Fold(foldFacts(target.provider))
     // The frames of another target, and those of a document, have no payload that could be edited.
     this.#hooks = prepared.plugins?.events()
@@ -69,20 +83,22 @@ class StreamedReply {
       for (let isOver = false; !isOver; ) {
         const { frames, own, answered } = this.#serving
         try {
-          for await (const batch of frames) {
-            const text = this.#write(batch)
-            if (text) yield text
+          for await (const batch of this.#due(frames)) {
+            const writing = this.#write(batch)
+            const text = writing instanceof Promise ? await writing : writing
+            if (text) yield this.#start.sent(text)
           }
           requireWhole(own, answered.target)
           isOver = true
         } catch (thrown) {
           if (!(await this.#resume(asRouterError(thrown)))) throw thrown
-          yield `: ${targetId(this.#serving.answered.target)} continues\n\n`
+          yield this.#start.sent(`: ${targetId(this.#serving.answered.target)} continues\n\n`)
         }
       }
       const { answered, own } = this.#serving
       const received = this.#received(true)
-      const last = this.#heldBack() + this.#stream.close(this.#shown)
+      const last = (await this.#heldBack()) + this.#stream.close(this.#shown)
+      await this.#showPlugins(received)
       answered.remember(own.reply())
       const settled = await settlement.complete(received, (known) => {
         const whole = prepared.turn.stores && this.#stream.reply?.(this.#facts(known))
@@ -91,7 +107,6 @@ class StreamedReply {
       })
       this.#isSettled = true
       answered.handle.produced?.(completionTokens(settled.usage), settled.cost.estimated === true)
-      this.#tellPlugins(settled)
       yield last + this.#stream.end(this.#explained(this.#facts(settled)))
     } catch (thrown) {
       const { target, handle } = this.#serving.answered
@@ -101,6 +116,7 @@ class StreamedReply {
         handle.failed(error)
         await this.#settleBroken(error)
       }
+      this.#start.requireEvent(error)
       if (error.code !== 'client_gone') yield this.#stream.fail(prepared.explanation?.addedTo(error) ?? error)
     } finally {
       // A client that disconnects ends this generator at a yield: the part that was received is still paid.
@@ -109,8 +125,14 @@ class StreamedReply {
     }
   }
 
+  /** Returns the frames of an answer, and none when plugins have kept something back for long enough. */
+  #due(frames: OpenFrames): AsyncIterable<StreamFrame[]> {
+    const hooks = this.#hooks
+    return hooks ? withDueBatches(frames, () => hooks.dueMs) : frames
+  }
+
   /** Returns one batch of frames as the client's text. */
-  #write(batch: readonly StreamFrame[]): string {
+  #write(batch: readonly StreamFrame[]): MaybePromise<string> {
     const { answered, own, resumed } = this.#serving
     this.#firstEventMs ??= answered.settlement.elapsed()
     let text = ''
@@ -123,38 +145,53 @@ class StreamedReply {
       if (said) said.push(shown)
       else text += this.#stream.translate(shown, this.#shown)
     }
-    if (said && this.#hooks) text = this.#seen(said, this.#hooks)
-    requireBounded(this.#said, answered.target, answered.prepared.answerBounds.bytes)
-    return text
+    const written = said && this.#hooks ? this.#seen(said, this.#hooks) : text
+    return andThen(written, (text) => {
+      requireBounded(this.#said, answered.target, answered.prepared.answerBounds.bytes)
+      return text
+    })
   }
 
   /** Writes frames as plugins change them. */
-  #seen(frames: readonly StreamFrame[], hooks: EventHooks): string {
+  #seen(frames: readonly StreamFrame[], hooks: EventHooks): MaybePromise<string> {
     const given = frames.map(({ events }) => events)
-    try {
-      const seen = hooks.take(given, this.#said)
-      return seen.map((events) => this.#translate(events)).join('')
-    } finally {
-      // It is charged whatever happens to it.
+    const write = (seen: readonly Events[]) => seen.map((events) => this.#translate(events)).join('')
+    // It is charged whatever happens to it.
+    const charge = () => {
       for (const events of given) for (const event of events) this.#said.take(event)
+    }
+    let isCharged = false
+    try {
+      const seeing = hooks.take(given, this.#said)
+      if (!(seeing instanceof Promise)) return write(seeing)
+      isCharged = true
+      return seeing.finally(charge).then(write)
+    } finally {
+      if (!isCharged) charge()
     }
   }
 
   /** Returns the text that plugins have held back of an answer that arrived whole. */
-  #heldBack(): string {
+  #heldBack(): MaybePromise<string> {
     if (!this.#hooks) return ''
-    const text = this.#translate(this.#hooks.end(this.#said))
-    // A plugin may have taken the end itself out.
-    if (!this.#shown.complete) this.#shown.take({ finish: this.#said.reply().finish })
-    return text
+    return andThen(this.#hooks.end(this.#said), (events) => {
+      const text = this.#translate(events)
+      // A plugin may have taken the end itself out.
+      if (!this.#shown.complete) this.#shown.take({ finish: this.#said.reply().finish })
+      return text
+    })
   }
 
   #translate(events: Events): string {
     return events.length > 0 ? this.#stream.translate({ events: events as readonly ProviderEvent[] }, this.#shown) : ''
   }
 
-  #tellPlugins({ usage }: Settled): void {
-    this.#serving.answered.prepared.plugins?.streamed((plugin) => {
+  /** Shows plugins the whole answer before its end, with its usage. */
+  #showPlugins(received: ReceivedReply): MaybePromise<unknown> {
+    const { prepared, settlement } = this.#serving.answered
+    if (!prepared.plugins?.have('reply')) return undefined
+    const { usage } = settlement.costOf(received)
+    return prepared.plugins.streamed((plugin) => {
       const reply = this.#hooks?.arrivedAt(plugin) ?? this.#said.reply()
       return { operation: 'chat', chat: { ...reply, usage } }
     })
@@ -244,7 +281,7 @@ class StreamedReply {
     const { frames, own, answered } = serving
     const rest = new UnseenRest(own)
     if (answered.overtime) await rest.read(frames.rest(), answered.target, answered.prepared.answerBounds.bytes)
-    const isWhole = answered.overtime !== undefined && own.complete
+    const isWhole = (answered.overtime !== undefined || error.pluginRefusal !== undefined) && own.complete
     return this.#received(isWhole, error.billed, rest.tokens, serving)
   }
 

@@ -1,9 +1,10 @@
 import type { Key } from '../../access/keys.ts'
 import { anyModel } from '../../catalog/catalog.ts'
+import { RouterError } from '../../core/errors.ts'
 import type { RoutingRequest } from '../../core/routing/request.ts'
-import type { Target } from '../../manifest/target.ts'
+import { type Target, targetId } from '../../manifest/target.ts'
 import type { Explanation } from '../../routing/explanation.ts'
-import type { Purpose, Route } from '../../routing/names/resolve.ts'
+import { isEuOnly, type Purpose, type Route } from '../../routing/names/resolve.ts'
 import { routeForRequest } from '../../routing/names/route-for-request.ts'
 import type { OrganizationRules } from '../../store/rules.ts'
 import type { CallKind } from '../call-kind.ts'
@@ -45,6 +46,30 @@ export function findTargets<Read extends ReadCall>(
   const strict = call.call.strict || route.strict === true
   const targets = kind.able?.(restricted, read, { strict, directory, explanation }) ?? restricted
   return { key, rules, targets, route, strict }
+}
+
+/** Returns the target of this id for a call, where the caller may use it and it can take the call. */
+export function targetNamed<Read extends ReadCall>(
+  id: string,
+  { key, read, inEurope, ...call }: FindingCall<Read> & { key: Key },
+  kind: CallKind<Read>,
+  services: FindingServices,
+): Target | undefined {
+  const { models: _, ...routing } = read.routing ?? {}
+  const euOnly = inEurope || isEuOnly(read.model, services.rulesOf(key.organization))
+  const named = { ...read, model: id, routing: read.routing && routing }
+  try {
+    const { targets } = findTargets(
+      key,
+      { ...call, read: named, inEurope: euOnly, explanation: undefined },
+      kind,
+      services,
+    )
+    return targets.find((target) => targetId(target) === id)
+  } catch (thrown) {
+    if (thrown instanceof RouterError) return undefined
+    throw thrown
+  }
 }
 
 /** Returns a check of whether the catalog lists a target by its name: an entry for all names does not. */

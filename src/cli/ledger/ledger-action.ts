@@ -10,10 +10,14 @@ export type LedgerSource = { store: Store; snapshot: Snapshot }
 export type Finding = { json: object; text: string; ok: boolean }
 
 /** An action of `ledger`. `prepare` checks the arguments before anything is opened. Throws UsageError. */
-export type LedgerAction = {
-  options: Syntax['options']
-  prepare(args: Args): (source: LedgerSource) => Finding | Promise<Finding>
-}
+export type LedgerAction =
+  | (Syntax & { withoutFiles?: false; prepare(args: Args): Find<LedgerSource> })
+  | (Syntax & OnDatabase)
+
+/** An action that needs the database alone: it works with files that have mistakes. */
+type OnDatabase = { withoutFiles: true; prepare(args: Args): Find<Pick<LedgerSource, 'store'>> }
+
+type Find<Source> = (source: Source) => Finding | Promise<Finding>
 
 /**
  * Returns the times of `--from` and `--to` in Unix milliseconds, the second exclusive; undefined where they are not given. Throws

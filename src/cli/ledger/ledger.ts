@@ -1,19 +1,24 @@
 import * as compare from '../../../tools/bills/ledger-compare.ts'
 import { hasErrors } from '../../manifest/check/problem.ts'
-import { actionNamed, jsonText, type Out, parseArguments, problemLine, runCommand } from '../command.ts'
+import { type Args, actionNamed, jsonText, type Out, parseArguments, problemLine, runCommand } from '../command.ts'
 import { readSnapshot } from '../read-snapshot.ts'
-import { withStore } from '../store-command.ts'
-import type { LedgerAction } from './ledger-action.ts'
+import { configuredStoreUrl, withStore } from '../store-command.ts'
+import type { Finding, LedgerAction } from './ledger-action.ts'
 import * as check from './ledger-check.ts'
 import * as recount from './ledger-recount.ts'
+import * as show from './ledger-show.ts'
 
 /** The text of `inference-router ledger --help`. */
-export const help = `Compares the rows of settled calls with sums, prices and bills.
+export const help = `Shows settled calls, and compares their rows with sums, prices and bills.
 
+  inference-router ledger show ID
   inference-router ledger check
   inference-router ledger recount [--from DAY] [--to DAY] [--org NAME] [--key ID]
   inference-router ledger compare --bill FILE.csv [--provider SLUG] [--tolerance 0.01]
                                   [--columns date=…,model=…,cost=…] [--from DAY] [--to DAY]
+
+show prints everything that is recorded about one call, with what providers wrote about failed attempts. ID is that of the
+log, of x-request-id or of the answer.
 
 check reads the whole database file, and compares the sums of spend and usage with the rows of the ledger: exit code 1
 when the file is damaged or a sum is wrong.
@@ -38,7 +43,7 @@ they differ by more than the tolerance, which is USD or, with a %, a part of the
   --json            print JSON
 `
 
-const actions: { readonly [name: string]: LedgerAction } = { check, recount, compare }
+const actions: { readonly [name: string]: LedgerAction } = { show, check, recount, compare }
 
 /** Runs `inference-router ledger …`. Returns the exit code: 0 fine, 1 differences or failed, 2 wrong usage. */
 export function run(args: string[], out: Out): Promise<number> {
@@ -46,15 +51,25 @@ export function run(args: string[], out: Out): Promise<number> {
     const [name, ...rest] = args
     const action = actionNamed(actions, name)
     const options = { ...action.options, config: { type: 'string' }, json: { type: 'boolean' } } as const
-    const parsed = parseArguments(rest, { options })
-    const find = action.prepare(parsed)
-    const { snapshot, problems } = await readSnapshot(parsed.text('config'))
-    if (!snapshot || hasErrors(problems)) {
-      for (const problem of problems) out.stderr(problemLine(problem))
-      return 1
-    }
-    const { json, text, ok } = await withStore(snapshot.config.store.url, (store) => find({ store, snapshot }))
-    out.stdout(parsed.flag('json') ? jsonText(json) : text)
-    return ok ? 0 : 1
+    const parsed = parseArguments(rest, { ...action, options })
+    const found = await findingOf(action, parsed, out)
+    if (!found) return 1
+    out.stdout(parsed.flag('json') ? jsonText(found.json) : found.text)
+    return found.ok ? 0 : 1
   })
+}
+
+/** Runs an action; undefined where the files that it needs have errors, which are printed. */
+async function findingOf(action: LedgerAction, args: Args, out: Out): Promise<Finding | undefined> {
+  if (action.withoutFiles) {
+    const find = action.prepare(args)
+    return await withStore(await configuredStoreUrl(args.text('config')), (store) => find({ store }))
+  }
+  const find = action.prepare(args)
+  const { snapshot, problems } = await readSnapshot(args.text('config'))
+  if (!snapshot || hasErrors(problems)) {
+    for (const problem of problems) out.stderr(problemLine(problem))
+    return undefined
+  }
+  return await withStore(snapshot.config.store.url, (store) => find({ store, snapshot }))
 }

@@ -1,5 +1,5 @@
 import type { Policy } from '../names.ts'
-import { durationMs } from '../time.ts'
+import { durationMs, durationText } from '../time.ts'
 import type { RoutingRules } from './rules.ts'
 
 /** Rules as they are written in the configuration and in the management API; times as `500ms`, `10s`, `5m`. */
@@ -50,6 +50,27 @@ export function policyOf(id: string, { description = '', targets, ...rules }: Po
   }
 }
 
+/** Writes a policy as files and the management API have it: what `policyOf` reads. */
+export function policyFile({ targets, weights, routing = {} }: Policy): Omit<PolicyFile, 'description'> {
+  const { sort, sticky, retries, firstEventMs, totalMs, retryAfterMs, onCut, onBlocked } = routing
+  return {
+    targets: targets.map((target) => {
+      const weight = weights?.[target]
+      return weight === undefined ? target : { target, weight }
+    }),
+    ...known({
+      sort,
+      sticky,
+      retries,
+      first_event: text(firstEventMs),
+      total: text(totalMs),
+      retry_after: text(retryAfterMs),
+      on_cut: onCut,
+      on_blocked: onBlocked,
+    }),
+  }
+}
+
 /** The model of a written target. */
 export function targetName(one: TargetFile): string {
   return typeof one === 'string' ? one : one.target
@@ -62,6 +83,10 @@ export function hasNoWeight({ targets, weights }: Pick<Policy, 'targets' | 'weig
 
 function ms(duration: string | undefined): number | undefined {
   return duration === undefined ? undefined : durationMs(duration)
+}
+
+function text(ms: number | undefined): string | undefined {
+  return ms === undefined ? undefined : durationText(ms)
 }
 
 function known<Facts extends object>(facts: Facts): { [name in keyof Facts]?: NonNullable<Facts[name]> } {

@@ -65,7 +65,7 @@ function tokensIn(rows: readonly CallRecord[]): JsonObject {
  */
 export function callDetail(listed: ListedCall): JsonObject {
   const { call, attempts, traceId } = listed
-  const { id, dropped, reservedNano, error, message, providerCode, damaged, explanation } = call
+  const { id, dropped, reservedNano, error, message, providerCode, providerMessage, damaged, explanation } = call
   const rows = [...attempts, call].sort((one, other) => (one.startedMs ?? 0) - (other.startedMs ?? 0))
   return {
     ...callEntry(listed),
@@ -81,6 +81,7 @@ export function callDetail(listed: ListedCall): JsonObject {
         code: error,
         ...(message !== undefined && { message }),
         ...(providerCode !== undefined && { provider_code: providerCode }),
+        ...(providerMessage !== undefined && { provider_message: providerMessage }),
       },
     }),
     ...(damaged && { damaged }),
@@ -102,7 +103,7 @@ function partEntry({ picoUsd, ...part }: CostPart, attempt: number | undefined):
 
 /** Describes the attempt at one target. The row of a call has the time of the whole call, which ends with its last attempt. */
 function rowEntry(row: CallRecord, { attempt, isLast }: { attempt: number; isLast: boolean }): JsonObject {
-  const { attemptOf, startedMs, durationMs, firstEventMs, providerCode, usage } = row
+  const { attemptOf, startedMs, durationMs, firstEventMs, providerCode, providerMessage, usage } = row
   const isCall = attemptOf === undefined
   return {
     attempt,
@@ -110,6 +111,7 @@ function rowEntry(row: CallRecord, { attempt, isLast }: { attempt: number; isLas
     ...servedBy(row),
     ...endOf(row),
     ...(providerCode !== undefined && { provider_code: providerCode }),
+    ...(providerMessage !== undefined && { provider_message: providerMessage }),
     ...(!isCall && { duration_ms: durationMs }),
     ...(isCall && isLast && { duration_ms: Math.max(durationMs - (startedMs ?? 0), 0) }),
     ...(isCall && firstEventMs !== undefined && { first_event_ms: Math.max(firstEventMs - (startedMs ?? 0), 0) }),
@@ -118,4 +120,14 @@ function rowEntry(row: CallRecord, { attempt, isLast }: { attempt: number; isLas
     ...(row.cost.priceVersion !== '' && { price_version: row.cost.priceVersion }),
     cost: usdOf(costNano(row)),
   }
+}
+
+/**
+ * Finds the router's own id in a text. Where the provider gives a reply no id, it has that of its call, in the form of the API:
+ * `cmpl-0199…`.
+ */
+export function ownIdIn(text: string): string | undefined {
+  const [, ...parts] =
+    /([\da-f]{8})-?([\da-f]{4})-?([\da-f]{4})-?([\da-f]{4})-?([\da-f]{12})/.exec(text.toLowerCase()) ?? []
+  return parts.length === 0 ? undefined : parts.join('-')
 }

@@ -1,10 +1,11 @@
+import type { CallRecord } from '../../core/call.ts'
 import type { Json, JsonObject } from '../../core/json.ts'
 import type { Store } from '../../store/open.ts'
-import type { CallsPage, CallsQuery } from '../../store/queries/calls-query.ts'
-import { json, type ManagementContext, type ManageRoute, missing, pathPart } from '../manage.ts'
+import type { CallsPage, CallsQuery, ListedCall } from '../../store/queries/calls-query.ts'
+import { json, type ManagementContext, type ManageRoute, mayOperate, missing, pathPart } from '../manage.ts'
 import { limitFrom, requireCursor } from '../page.ts'
 import { parametersOf } from '../read.ts'
-import { callDetail, callEntry } from './call-entry.ts'
+import { callDetail, callEntry, ownIdIn } from './call-entry.ts'
 import { type FilteredCalls, filled, filteredCalls } from './call-filters.ts'
 import { csvLine, csvType, wantsCsv } from './csv.ts'
 
@@ -27,17 +28,26 @@ export function callRoutes({ store }: Pick<ManagementContext, 'store'>): ManageR
     },
     {
       path: '/v1/manage/calls/:id',
-      handle({ organization, params, query }) {
+      handle({ key, organization, params, query }) {
         parametersOf(query, [])
         const id = pathPart({ params }, 'id')
         const found = store.calls.find(ownIdIn(id) ?? id, organization) ?? missing('call', id)
-        return json(callDetail(found))
+        return json(callDetail(mayOperate(key, store) ? found : forOrganization(found)))
       },
     },
   ]
 }
 
 const usualLimit = 100
+
+/** Leaves out what providers wrote about the credential of this router: it concerns the account of the operator alone. */
+function forOrganization({ call, attempts, ...listed }: ListedCall): ListedCall {
+  const shown = (record: CallRecord): CallRecord => {
+    const { providerMessage: _, ...others } = record
+    return record.error === 'provider_refused' ? others : record
+  }
+  return { ...listed, call: shown(call), attempts: attempts.map(shown) }
+}
 
 type Page = Omit<CallsQuery, 'limit' | 'after'>
 
@@ -55,16 +65,6 @@ function withId(page: Page, id: string, { calls }: Pick<Store, 'calls'>): Page {
   const { from, to } = page
   const filters = { ...page.filters, id: found.id }
   return { ...page, from: Math.max(from, found.at), to: Math.min(to, found.at + 1), filters }
-}
-
-/**
- * Finds the router's own id in a text. Where the provider gives a reply no id, it has that of its call, in the form of the API:
- * `cmpl-0199…`.
- */
-function ownIdIn(text: string): string | undefined {
-  const [, ...parts] =
-    /([\da-f]{8})-?([\da-f]{4})-?([\da-f]{4})-?([\da-f]{4})-?([\da-f]{12})/.exec(text.toLowerCase()) ?? []
-  return parts.length === 0 ? undefined : parts.join('-')
 }
 
 /** Number of calls that are written at once, which takes a moment. */

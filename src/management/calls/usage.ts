@@ -23,21 +23,22 @@ export function usageRoutes({ store }: Pick<ManagementContext, 'store'>): Manage
     {
       path: '/v1/manage/org/usage',
       handle: async ({ organization, query, headers }) =>
-        usageResponse(store, { organization, ...parametersIn(query) }, headers),
+        usageResponse(store, { organization, ...usageParameters(query) }, headers),
     },
     {
       path: '/v1/manage/apikey/:id/usage',
       showsSelf: true,
       handle: async (request) => {
         const { id: key, organization } = keyOf(request, store)
-        return usageResponse(store, { organization, key, ...parametersIn(request.query) }, request.headers)
+        return usageResponse(store, { organization, key, ...usageParameters(request.query) }, request.headers)
       },
     },
   ]
 }
 
-async function usageResponse(
-  { usage }: ManagementContext['store'],
+/** Returns a usage report, as JSON or as a table. Throws RouterError 400. */
+export async function usageResponse(
+  { usage }: Pick<ManagementContext['store'], 'usage'>,
   report: UsageQuery,
   headers: ManageRequest['headers'],
 ): Promise<JsonAnswer> {
@@ -94,7 +95,8 @@ const maxGroups = 5
 
 type Parameters = Pick<UsageQuery, 'from' | 'to' | 'resolution' | 'groupBy'>
 
-function parametersIn({ group_by, ...others }: ManageRequest['query'], now = Date.now()): Parameters {
+/** Returns the range, the resolution and the groups that a query asks for. Throws RouterError 400. */
+export function usageParameters({ group_by, ...others }: ManageRequest['query'], now = Date.now()): Parameters {
   const { start, end, resolution = 'day' } = parametersOf(others, ['start', 'end', 'resolution', 'group_by'])
   if (!isResolution(resolution))
     throw invalid(`'resolution' must be ${resolutions.join(', ')}, not '${shortened(resolution)}'.`, 'resolution')

@@ -1,8 +1,12 @@
-/** The known name that is most like a mistyped one; undefined when none is near enough to be meant. */
-export function nearest(name: string, known: Iterable<string>): string | undefined {
+/** The known name that is most like a mistyped one; undefined when none is near enough to be meant: within a third of its letters, or `most`. */
+export function nearest(
+  name: string,
+  known: Iterable<string>,
+  most = Math.max(1, Math.floor(name.length / 3)),
+): string | undefined {
   const written = name.toLowerCase()
   let best: string | undefined
-  let least = Math.max(1, Math.floor(name.length / 3)) + 1
+  let least = most + 1
   for (const candidate of known) {
     if (Math.abs(candidate.length - name.length) >= least) continue
     const distance = edits(written, candidate.toLowerCase(), least)

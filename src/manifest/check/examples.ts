@@ -13,6 +13,7 @@ import type { Path } from '../read/position.ts'
 import { problemAt } from '../read/program.ts'
 import { readReply } from '../run/read-reply.ts'
 import { failedMapping } from '../run/run-mapping.ts'
+import { Snapshots } from '../run/snapshots.ts'
 import { readEvent, readFailure, writeFor } from '../run/translate.ts'
 import {
   type OperationContext,
@@ -79,6 +80,7 @@ export async function readStream(
   target: TargetFacts,
 ): Promise<JsonObject & { complete: boolean; events: JsonObject[][] }> {
   const fold = new Fold(facts)
+  const snapshots = provider.chat?.stream.cumulative && new Snapshots(provider.slug, Number.POSITIVE_INFINITY)
   const all: ProviderEvent[][] = []
   for (const frame of frames) {
     const { name, data } = frameOf(provider, frame)
@@ -86,7 +88,8 @@ export async function readStream(
       fold.take({ done: true })
       break
     }
-    const events = await readEvent(provider, name, data, target)
+    const read = await readEvent(provider, name, data, target)
+    const events = snapshots ? snapshots.take(read) : read
     all.push(events)
     for (const event of events) fold.take(event)
   }
@@ -118,6 +121,8 @@ async function proveOfOperation(run: Run): Promise<Problem[]> {
   const members = (['sends', 'dropped', 'answers', 'events'] as const).filter((name) => example[name] !== undefined)
   const problems: Problem[] = []
   for (const member of members) problems.push(...(await attempt(run, member, () => proveOperation(trial, member))))
+  const { fails, means } = example
+  if (fails && means) problems.push(...(await attempt(run, 'fails', () => proveFailure(run, fails, means))))
   return problems
 }
 

@@ -3,19 +3,23 @@ import type { Mapping } from '../../mapping/mapping.ts'
 import type { StreamFormat } from '../../wire/frames.ts'
 import { didYouMean } from '../check/did-you-mean.ts'
 import { nameProblems, targetProblems } from '../check/request-names.ts'
+import type { Job } from '../operation.ts'
 import type { ChatEndpoint, RequestMapping, StreamForm, Support } from '../provider.ts'
 import { supportOf } from '../run/inferred-support.ts'
 import type { HistoryRules } from '../run/repair-history.ts'
 import type { UnsupportedField } from '../types.ts'
+import { readJob } from './job.ts'
 import type { MappingReader } from './mapping-reader.ts'
 import { readPattern } from './pattern.ts'
 import type { Path } from './position.ts'
 import type { Fragment } from './program.ts'
+import type { JobFile } from './types.ts'
 
 /** `endpoints.chat` as far as one file describes it. */
 export type PartialChat = Partial<Pick<ChatEndpoint, 'path' | 'request' | 'reply' | 'outputLimits'>> &
   Pick<ChatEndpoint, 'events' | 'patch' | 'history'> & {
-    stream: Partial<StreamForm>
+    stream: Partial<Omit<StreamForm, 'address'>> & { address?: Partial<NonNullable<StreamForm['address']>> }
+    job?: Partial<Job>
     unsupported: UnsupportedField[]
     /** Mappings that the file has, but with problems. */
     broken: readonly string[]
@@ -24,14 +28,8 @@ export type PartialChat = Partial<Pick<ChatEndpoint, 'path' | 'request' | 'reply
 /** `endpoints.chat` as files write it. */
 export type ChatFile = {
   path?: string
-  stream?: {
-    path?: string
-    format?: StreamFormat
-    data?: StreamForm['data']
-    event_field?: string
-    done?: string
-    text?: string
-  }
+  stream?: StreamFile | boolean
+  job?: JobFile
   request?: { [section: string]: string }
   output_limit?: string | string[]
   reply?: string
@@ -39,6 +37,18 @@ export type ChatFile = {
   patch?: { base?: string; request?: string; reply?: string; event?: string }
   unsupported?: (string | { field: string; when?: string })[]
   history?: HistoryFile
+}
+
+type StreamFile = {
+  path?: string
+  format?: StreamFormat
+  data?: StreamForm['data']
+  event_field?: string
+  done?: string
+  text?: string
+  cumulative?: boolean
+  url?: string
+  hosts?: string[]
 }
 
 /** Rules of a file, whose patterns are texts. */
@@ -59,7 +69,8 @@ export function readChat(reader: MappingReader, chat: ChatFile): PartialChat {
     ...(request && { request }),
     ...(chat.output_limit !== undefined && { outputLimits: [chat.output_limit].flat().map((path) => path.split('.')) }),
     ...(reply && { reply }),
-    stream: readStream(chat.stream ?? {}),
+    ...(chat.job && { job: readJob(reader, [...at, 'job'], chat.job) }),
+    stream: readStream(reader, chat.stream),
     events,
     patch: readPatch(reader, chat.patch ?? {}),
     unsupported: readUnsupported(reader, chat.unsupported ?? []),
@@ -139,9 +150,15 @@ const ignored: Mapping = {
   explain: () => '',
 }
 
-function readStream({ event_field, text, ...stream }: NonNullable<ChatFile['stream']>): Partial<StreamForm> {
+function readStream(reader: MappingReader, file: ChatFile['stream']): PartialChat['stream'] {
+  if (file === undefined) return {}
+  if (typeof file === 'boolean') return { whole: !file }
+  const { event_field, text, url, hosts, ...stream } = file
+  const mapping = reader.read([...at, 'stream', 'url'], url)
   return {
+    whole: false,
     ...stream,
+    ...((mapping || hosts) && { address: { ...(mapping && { url: mapping }), ...(hosts && { hosts }) } }),
     ...(event_field !== undefined && { eventField: event_field }),
     ...(text !== undefined && { text: text.split('.') }),
   }
@@ -158,7 +175,13 @@ function readUnsupported(reader: MappingReader, losses: NonNullable<ChatFile['un
 }
 
 /** Places in a path that nothing is put into, and members of a stream that exclude each other. */
-function checkPaths({ source, problems }: MappingReader, { path, stream, patch }: ChatFile): void {
+function checkPaths({ source, problems }: MappingReader, { path, stream: form, patch, job = {} }: ChatFile): void {
+  const stream = typeof form === 'boolean' ? undefined : form
+  for (const name of ['poll', 'cancel'] as const) {
+    const unknown = job[name]?.match(/\{[^}]*\}/g)?.find((place) => !['{id}', '{model}', '{+model}'].includes(place))
+    const message = `\`${unknown}\` is not a placeholder: the placeholders are {id}, {model} and {+model}`
+    if (unknown) problems.push(source.problem([...at, 'job', name], message))
+  }
   for (const [at_, text] of [
     [[...at, 'path'], path],
     [[...at, 'stream', 'path'], stream?.path],

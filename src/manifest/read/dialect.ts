@@ -46,6 +46,7 @@ export function bareProvider({ name, layer }: Dialect): Provider {
     ...(layer.sameAs && { sameAs: layer.sameAs }),
     ...(chat && { chat }),
     ...(hasAny(endpoints) && { operations: endpoints }),
+    ...(layer.failure && { failure: layer.failure }),
     errors: layer.errors,
     rejections: layer.rejections,
     errorHeaders: layer.errorHeaders,

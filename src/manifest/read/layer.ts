@@ -168,7 +168,7 @@ function readRateLimit({ limit, remaining, reset, window, in: place }: RateLimit
 type ListingFile = Pick<ModelListing, 'path'> & Partial<ModelListing>
 
 /** Checks whether a file is a manifest or a variant in it: both state what a provider has, a dialect how to talk to it. */
-function isOfProvider(value: unknown): boolean {
+export function isOfProvider(value: unknown): boolean {
   return isObject(value) && ('slug' in value || 'match' in value || 'when' in value)
 }
 

@@ -5,6 +5,7 @@ import type { Api } from '../../core/request.ts'
 import { durationMs } from '../../core/time.ts'
 import { hasErrors, type Problem } from '../check/problem.ts'
 import { checkSchema } from '../check/schema.ts'
+import { unreadMembers } from '../check/unread-members.ts'
 import type { Provider, Timeouts } from '../provider.ts'
 import { accountProblems } from './account.ts'
 import { authProblems } from './auth.ts'
@@ -53,7 +54,7 @@ export function loadManifest(source: Source, around: Surroundings): { loaded?: L
   problems.push(...wrongForms)
   const operations = operationsOf(layers, source)
   const { chat, problems: gaps } = chatOf(layers, source)
-  problems.push(...gaps, ...operations.problems)
+  problems.push(...gaps, ...operations.problems, ...unreadMembers(layer, { chat, operations: operations.endpoints }))
   const resolved = resolveReferences(source, file, layers, around)
   problems.push(...resolved.problems)
   if (hasErrors(problems)) return { problems }

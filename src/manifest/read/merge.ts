@@ -1,11 +1,13 @@
 import { type Operation, operations } from '../../core/operation.ts'
+import type { Mapping } from '../../mapping/mapping.ts'
 import type { Problem } from '../check/problem.ts'
 import { undeclarable, unsupportedNameProblem } from '../fields.ts'
 import type { Job, OperationEndpoint, OperationEndpoints } from '../operation.ts'
 import type { ChatEndpoint, Provider, StreamForm, Timeouts } from '../provider.ts'
 import type { UnsupportedField } from '../types.ts'
 import type { PartialChat } from './chat-layer.ts'
-import type { Layer } from './layer.ts'
+import { jobMistake, joinJob } from './job.ts'
+import { isOfProvider, type Layer } from './layer.ts'
 import type { PartialOperation } from './operation-layer.ts'
 import type { Source } from './source.ts'
 
@@ -21,9 +23,10 @@ export const defaultTimeouts: Timeouts = {
 /** Merges what all kinds of layers have, the later ones over the earlier ones: tables join by name, lists add up. */
 export function merge(
   layers: readonly Layer[],
-): Pick<Provider, 'errors' | 'rejections' | 'errorHeaders' | 'rateLimits' | 'traits'> &
+): Pick<Provider, 'errors' | 'rejections' | 'errorHeaders' | 'rateLimits' | 'traits' | 'failure'> &
   Pick<Layer, 'headers' | 'restricted'> {
   const governed = new Map(layers.flatMap((layer) => layer.restricted.map((field) => [field.name, field] as const)))
+  const failure = layers.findLast((layer) => layer.failure)?.failure
   const rejections: Layer['rejections'] = Object.assign({}, ...layers.map((layer) => layer.rejections))
   const errorHeaders = [...new Set(layers.flatMap((layer) => layer.errorHeaders))]
   const rateLimits = new Map(
@@ -34,6 +37,7 @@ export function merge(
     headers: Object.assign({}, ...layers.map(({ headers }) => headers)),
     // Codes come from providers: a name that every object has must not be found in the table.
     errors: Object.assign(Object.create(null), ...layers.map(({ errors }) => errors)),
+    ...(failure && { failure }),
     ...(Object.keys(rejections).length > 0 && { rejections }),
     ...(errorHeaders.length > 0 && { errorHeaders }),
     ...(rateLimits.size > 0 && { rateLimits: [...rateLimits.values()] }),
@@ -59,9 +63,13 @@ export function chatOf(layers: readonly Layer[], source: Source): { chat?: ChatE
   const reply = last('reply')
   const outputLimits = last('outputLimits')
   const events = new Map(parts.flatMap((part) => [...part.events]))
-  const absent = Object.entries({ path, request, reply, events: events.size > 0 || undefined })
-    .filter(([, declared]) => declared === undefined)
-    .map(([name]) => name)
+  const { job, missing: lacked } = joinJob(parts.map((part) => part.job))
+  const stream: StreamForm = { path: path ?? '', format: 'sse', data: 'json', ...streamOf(parts, job) }
+  const needed = { path, request, reply, events: events.size > 0 || stream.whole || undefined }
+  const absent = [
+    ...Object.entries(needed).flatMap(([name, declared]) => (declared === undefined ? [name] : [])),
+    ...(lacked ? [lacked] : []),
+  ]
   // A provider may have operations alone.
   if (parts.length === 0 && layers.some(({ offers }) => offers.length > 0))
     return { problems: unsupportedProblems(layers) }
@@ -70,31 +78,60 @@ export function chatOf(layers: readonly Layer[], source: Source): { chat?: ChatE
     const gaps = absent.filter((name) => !broken.has(name)).map((name) => missing(source, name, layers.length > 1))
     return { problems: [...gaps, ...unsupportedProblems(layers)] }
   }
+  const mistake = (job && jobMistake(job)) ?? streamMistake(parts)
+  if (mistake !== undefined) {
+    const about = source.problem(['endpoints', 'chat'], `\`endpoints.chat\` ${mistake}`, 'name')
+    return { problems: [about, ...unsupportedProblems(layers)] }
+  }
   const tables = layers.flatMap(({ finish }) => (finish ? [finish] : []))
   const usage = layers.findLast((layer) => layer.usage)?.usage
-  const failure = layers.findLast((layer) => layer.failure)?.failure
   const chat: ChatEndpoint = {
     path,
-    stream: { path, format: 'sse', data: 'json', ...streamOf(parts) },
+    stream,
     request,
     ...(outputLimits && { outputLimits }),
     reply,
     events,
     ...(tables.length > 0 && { finish: Object.assign(Object.create(null), ...tables) }),
     ...(usage && { usage }),
-    ...(failure && { failure }),
     patch: Object.assign({}, ...parts.map(({ patch }) => patch)),
+    ...(job && { job }),
     unsupported: unsupportedOf(layers),
     history: Object.assign({}, ...parts.map(({ history }) => history)),
   }
   return { chat, problems: unsupportedProblems(layers) }
 }
 
-/** Merges the stream form of all layers. The place of the text is given by the last one that defines how events are read. */
-function streamOf(parts: readonly PartialChat[]): Partial<StreamForm> {
-  const { text: _, ...stream }: Partial<StreamForm> = Object.assign({}, ...parts.map((part) => part.stream))
+/**
+ * Merges the stream form of all layers. The place of the text is given by the last one that defines how events are read. A job whose
+ * stream has no address gives its result at once.
+ */
+function streamOf(parts: readonly PartialChat[], job: Job | undefined): Partial<StreamForm> {
+  const {
+    text: _,
+    address: __,
+    whole: isWhole,
+    ...rest
+  }: PartialChat['stream'] = Object.assign({}, ...parts.map((one) => one.stream))
+  const { url, hosts = [] } = addressOf(parts)
   const reads = parts.findLast((part) => part.stream.text || part.events.size > 0 || part.patch.event)
-  return { ...stream, ...(reads?.stream.text && { text: reads.stream.text }) }
+  const hasText = reads?.stream.text && !rest.cumulative
+  const whole = isWhole === true || (job !== undefined && url === undefined)
+  return {
+    ...rest,
+    ...(whole && { whole }),
+    ...(url && { address: { url, hosts } }),
+    ...(hasText && { text: reads.stream.text as readonly string[] }),
+  }
+}
+
+function addressOf(parts: readonly PartialChat[]): Partial<NonNullable<StreamForm['address']>> {
+  return Object.assign({}, ...parts.map(({ stream }) => stream.address))
+}
+
+function streamMistake(parts: readonly PartialChat[]): string | undefined {
+  const { url, hosts } = addressOf(parts)
+  return hosts && !url ? 'has `stream.hosts`, which matters only where `stream.url` reads an address' : undefined
 }
 
 /** Returns the unsupported fields of all layers; the name of a group stands for those in it. */
@@ -141,12 +178,13 @@ export function operationsOf(
 ): { endpoints: OperationEndpoints; problems: Problem[] } {
   const offered = new Set(layers.flatMap(({ offers }) => offers))
   const withheld = new Set(layers.flatMap(({ withholds }) => withholds))
+  const usage = layers.findLast((layer) => layer.usage && isOfProvider(layer.source.value))?.usage
   const endpoints: { [name in Operation]?: OperationEndpoint } = {}
   const problems: Problem[] = []
   for (const name of Object.keys(operations) as Operation[]) {
     if (withheld.has(name)) continue
     const parts = layers.flatMap((layer) => layer.operations[name] ?? [])
-    const { endpoint, missing } = join(parts)
+    const { endpoint, missing } = join(parts, usage)
     const isOffered = offered.has(name)
     const mistake = endpoint ? mistakeIn(name, endpoint) : `needs \`${missing}\``
     if (endpoint) endpoints[name] = { ...endpoint, offered: isOffered }
@@ -162,11 +200,7 @@ function mistakeIn(name: Operation, { body, request, answer, reply, job }: Descr
     return 'needs `reply`: its answers are bytes, and clients get JSON'
   if (body === 'bytes' && !request && !withFiles.has(name))
     return 'needs `request`: its body is bytes, and clients send no file'
-  if (job && !job.poll.includes('{id}')) return 'needs `{id}` in `job.poll`'
-  if (job?.cancel?.includes('{id}') === false) return 'needs `{id}` in `job.cancel`'
-  if (job?.hosts && job.poll !== '{id}')
-    return 'has `job.hosts`, which matters only where `job.poll` is `"{id}"`: a whole URL'
-  return undefined
+  return job && jobMistake(job)
 }
 
 /** The operations whose fields have a file. */
@@ -177,18 +211,18 @@ export function hasAny(endpoints: OperationEndpoints): boolean {
   return Object.keys(endpoints).length > 0
 }
 
-function join(parts: readonly PartialOperation[]): { endpoint?: Described; missing?: string } {
+/** Joins the parts of one endpoint; `usage` is that of the manifest, for an endpoint without its own. */
+function join(parts: readonly PartialOperation[], usage?: Mapping): { endpoint?: Described; missing?: string } {
   const all: PartialOperation = Object.assign({}, ...parts)
   const { path, patch: _, unsupported: __, stream: ___, job: ____, ...rest } = all
   if (path === undefined) return { missing: 'path' }
   const stream = Object.assign({}, ...parts.map((part) => part.stream))
-  const job: Partial<Job> = Object.assign({}, ...parts.map((part) => part.job))
-  const lacked = (['id', 'poll', 'done'] as const).find((name) => job[name] === undefined)
-  const hasJob = parts.some((part) => part.job)
-  if (hasJob && lacked) return { missing: `job.${lacked}` }
+  const { job, missing } = joinJob(parts.map((part) => part.job))
+  if (missing) return { missing }
   const endpoint: Described = {
     body: 'json',
     answer: 'json',
+    ...(usage && { usage }),
     ...rest,
     path,
     patch: Object.assign({}, ...parts.map(({ patch }) => patch)),
@@ -196,12 +230,9 @@ function join(parts: readonly PartialOperation[]): { endpoint?: Described; missi
     ...((rest.answer === 'events' || parts.some((part) => part.stream)) && {
       stream: { path, format: 'sse', ...stream },
     }),
-    ...(hasJob && { job: { ...defaultPace, ...job } as Job }),
+    ...(job && { job }),
   }
   return { endpoint }
 }
 
 type Described = Omit<OperationEndpoint, 'offered'>
-
-/** Polling of a job, its interval and its total time, where its manifest does not state them. */
-const defaultPace = { everyMs: 1_000, withinMs: 300_000 }

@@ -1,10 +1,10 @@
 import { type Operation, operations } from '../../core/operation.ts'
-import { durationMs } from '../../core/time.ts'
 import type { Mapping } from '../../mapping/mapping.ts'
 import { membersOf, mentionsOf } from '../../mapping/mentions.ts'
 import { operationNameProblems, targetProblems } from '../check/request-names.ts'
-import type { Job, OperationEndpoint, OperationRequestMapping, OperationStream } from '../operation.ts'
+import type { Job, OperationEndpoint, OperationRequestMapping, OperationStream, Upload } from '../operation.ts'
 import type { UnsupportedField } from '../types.ts'
+import { readJob } from './job.ts'
 import type { MappingReader } from './mapping-reader.ts'
 import type { Path } from './position.ts'
 import type { Fragment } from './program.ts'
@@ -52,6 +52,7 @@ function readOperation(reader: MappingReader, at: Path, file: OperationFile): Pa
   const query = reader.read([...at, 'query'], file.query)
   const reply = reader.read([...at, 'reply'], file.reply, answerVariables)
   const usage = reader.read([...at, 'usage'], file.usage, answerVariables)
+  const upload = file.upload && readUpload(reader, [...at, 'upload'], file.upload)
   return {
     ...(path !== undefined && { path }),
     ...(body && { body }),
@@ -66,6 +67,7 @@ function readOperation(reader: MappingReader, at: Path, file: OperationFile): Pa
     unsupported: readUnsupported(reader, [...at, 'unsupported'], file.unsupported ?? []),
     ...(batch && { batch }),
     ...(file.job && { job: readJob(reader, [...at, 'job'], file.job) }),
+    ...(upload && { upload }),
   }
 }
 
@@ -149,19 +151,11 @@ function readUnsupported(
   })
 }
 
-function readJob(reader: MappingReader, at: Path, file: NonNullable<OperationFile['job']>): Partial<Job> {
-  const { poll, hosts, cancel, every, within } = file
-  const [id, done, failed] = (['id', 'done', 'failed'] as const).map((name) => reader.read([...at, name], file[name]))
-  const everyMs = every === undefined ? undefined : durationMs(every)
-  const withinMs = within === undefined ? undefined : durationMs(within)
-  return {
-    ...(id && { id }),
-    ...(done && { done }),
-    ...(failed && { failed }),
-    ...(poll !== undefined && { poll }),
-    ...(hosts && { hosts }),
-    ...(cancel !== undefined && { cancel }),
-    ...(everyMs !== undefined && { everyMs }),
-    ...(withinMs !== undefined && { withinMs }),
-  }
+function readUpload(
+  reader: MappingReader,
+  at: Path,
+  { reference, ...file }: NonNullable<OperationFile['upload']>,
+): Upload | undefined {
+  const mapping = reader.read([...at, 'reference'], reference)
+  return mapping && { body: 'bytes', field: 'file', fields: {}, ...file, reference: mapping }
 }

@@ -1,3 +1,4 @@
+import { functionResults } from '../../mapping/function-results.ts'
 import type { OwnFunctions } from '../../mapping/library.ts'
 import { functionNames, type Mapping, MappingError, readMapping } from '../../mapping/mapping.ts'
 import { didYouMean } from '../check/did-you-mean.ts'
@@ -35,9 +36,9 @@ export function compose(
     const mapping = readMapping(joined.text, options)
     pieces.set(mapping, joined.pieces)
     if (options.sound) return mapping
-    const unbound = unboundProblems(mapping, joined.pieces)
-    problems.push(...unbound)
-    return unbound.length > 0 ? undefined : mapping
+    const found = [...unboundProblems(mapping, joined.pieces), ...functionProblems(mapping, joined.pieces)]
+    problems.push(...found)
+    return found.length > 0 ? undefined : mapping
   } catch (error) {
     if (!(error instanceof MappingError)) throw error
     problems.push(problemAt(joined.pieces, error.position, `not JSONata: ${error.message}`))
@@ -84,6 +85,15 @@ function unboundProblems({ unbound, functions }: Mapping, pieces: readonly Piece
   return unbound.map(({ name, position }) => {
     const hint = didYouMean(name, [...functionNames, ...(functions?.names ?? [])]).replace('`', '`$')
     return problemAt(pieces, position + 1, `there is no variable or function \`$${name}\`${hint}`)
+  })
+}
+
+function functionProblems({ tree, functions }: Mapping, pieces: readonly Piece[]): Problem[] {
+  const known = new Set([...functionNames, ...(functions?.names ?? [])])
+  return functionResults(tree, known).map(({ type, value, position }) => {
+    const name = type === 'variable' ? `\`$${value}\`` : 'this'
+    const message = `${name} is a function, which cannot be part of a result: call it with its arguments, or leave it out`
+    return problemAt(pieces, position as number, message)
   })
 }
 

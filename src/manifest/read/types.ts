@@ -21,14 +21,24 @@ export type OperationFile = {
   }
   unsupported?: (string | { field: string; when?: string })[]
   batch?: { field: string; size: number }
-  job?: {
-    id?: string
-    poll?: string
-    hosts?: string[]
-    done?: string
-    failed?: string
-    cancel?: string
-    every?: string
-    within?: string
+  job?: JobFile
+  upload?: {
+    path: string
+    body?: 'bytes' | 'multipart'
+    field?: string
+    fields?: { [name: string]: string }
+    reference: string
   }
+}
+
+/** A job as files write it. */
+export type JobFile = {
+  id?: string
+  poll?: string
+  hosts?: string[]
+  done?: string
+  failed?: string
+  cancel?: string
+  every?: string
+  within?: string
 }

@@ -1,5 +1,6 @@
 import { maxNameLength } from '../../core/names.ts'
 import { hasErrors, type Problem } from '../check/problem.ts'
+import { unreadMembers } from '../check/unread-members.ts'
 import type { Provider, Variant } from '../provider.ts'
 import { exportsOf, foundation } from './base-layers.ts'
 import { type Layer, readLayer, type VariantLayers } from './layer.ts'
@@ -50,6 +51,8 @@ function loadVariant(manifest: Manifest, said: VariantFile, source: Source) {
   const { chat, problems: gaps } = below.problems.length > 0 ? { problems: [] } : chatOf(layers, source)
   const operations = operationsOf(layers, source)
   problems.push(...gaps, ...operations.problems)
+  const endpoints = { chat, operations: operations.endpoints }
+  problems.push(...unreadMembers(layer, endpoints, { isForRequests: said.when !== undefined }))
   const resolved = resolveReferences(source, { ...file, ...addressOf(said) }, layers, around)
   problems.push(...resolved.problems)
   const isLost = !chat && base.chat && !hasAny(operations.endpoints)
@@ -64,6 +67,7 @@ function loadVariant(manifest: Manifest, said: VariantFile, source: Source) {
     rejections: _rejections,
     errorHeaders: _errorHeaders,
     rateLimits: _rateLimits,
+    failure: _failure,
     ...rest
   } = base
   const provider: Provider = {
@@ -117,9 +121,7 @@ function addressOf({ base_url }: VariantFile): Pick<VariantFile, 'base_url'> {
   return base_url === undefined ? {} : { base_url }
 }
 
-type MergedTables = Pick<Provider, 'errors' | 'rejections' | 'errorHeaders' | 'rateLimits' | 'traits' | 'restricted'>
-
-function mergedTables(layers: readonly Layer[]): MergedTables {
+function mergedTables(layers: readonly Layer[]) {
   const { headers: _headers, restricted, ...tables } = merge(layers)
   return { ...tables, ...(restricted.length > 0 && { restricted }) }
 }

@@ -6,6 +6,7 @@ import type { ChoiceForm, FamilyRules, Limits, NumberLimit, TextLimit } from '..
 import { areAlike, isPaired } from './compare-history.ts'
 import { type ClientNames, digest, fits, shortName, withShortNames } from './fit-names.ts'
 import { canBeStrict, fitSchema, type Headroom, maxInlined, type SchemaLimit } from './fit-schema.ts'
+import { type Excess, mediaExcess } from './media-limits.ts'
 import { repairHistory } from './repair-history.ts'
 
 /** A field of the neutral request. */
@@ -31,6 +32,7 @@ export function fitRequest(request: NeutralRequest, { rules, traits, edited }: F
   refuseExcess(request, limits)
   const fit = new Fit(request)
   fitTools(fit, limits)
+  fitDescriptions(fit, limits)
   fitTexts(fit, limits)
   fitLists(fit, limits)
   fitNumbers(fit, limits)
@@ -63,37 +65,23 @@ class Fit {
   }
 }
 
-/** The reason why a request has more of something than a provider takes, with the neutral field; undefined where it has not. */
-export function excessOf(
-  request: NeutralRequest,
-  { tools, images }: Limits,
-): { field: string; reason: string } | undefined {
+/** Returns what a request has more of than a provider takes; undefined where there is nothing. */
+export function excessOf(request: NeutralRequest, limits: Limits): Excess | undefined {
+  const { tools } = limits
   const count = request.tools?.length ?? 0
   if (tools && count > tools.count)
     return { field: 'tools', reason: `takes at most ${tools.count} tools, not ${count}` }
-  if (!images) return undefined
-  const shown = imagesIn(request)
-  return shown > images.count
-    ? { field: 'parts.image', reason: `takes at most ${images.count} images, not ${shown}` }
-    : undefined
-}
-
-function imagesIn({ messages }: NeutralRequest): number {
-  let count = 0
-  for (const { parts } of messages) {
-    for (const part of parts) {
-      if (part.type === 'image') count++
-      else if (part.type === 'tool_result') for (const inner of part.parts) if (inner.type === 'image') count++
-    }
-  }
-  return count
+  return mediaExcess(request, limits)
 }
 
 function refuseExcess(request: NeutralRequest, limits: Limits): void {
   const excess = excessOf(request, limits)
   if (!excess) return
-  const message = `The provider of '${request.model}' ${excess.reason}.`
-  throw new RouterError('invalid_request', message, { param: excess.field === 'tools' ? 'tools' : 'messages' })
+  const { field, reason, isKind } = excess
+  const message = `The provider of '${request.model}' ${reason}.`
+  if (field === 'tools') throw new RouterError('invalid_request', message, { param: 'tools' })
+  const kind = field === 'parts.file' ? 'document' : 'image'
+  throw new RouterError('invalid_request', message, { param: 'messages', rejected: isKind ? kind : 'media_size' })
 }
 
 function fitTexts(fit: Fit, limits: Limits): void {
@@ -211,6 +199,23 @@ function fitTools(fit: Fit, { tool_schema, answer_schema, strict_tools }: Limits
     const names = [...(lost ? ['response_format.schema'] : []), ...(isLoose ? ['response_format.strict'] : [])]
     fit.put('response_format', { ...format, schema, ...(isLoose && { strict: false }) }, ...names)
   }
+}
+
+/** Cuts descriptions of tools that are too long. */
+function fitDescriptions(fit: Fit, { tool_description: limit }: Limits): void {
+  const { tools } = fit.request
+  const { max = Infinity } = limit ?? {}
+  const cut = (tool: Tool): Tool => {
+    const { description = '' } = isProviderTool(tool) ? {} : tool
+    return description.length > max ? ({ ...tool, description: shortText(description, max) } as Tool) : tool
+  }
+  const fitted = tools?.map(cut)
+  if (fitted?.some((tool, index) => tool !== tools?.[index])) fit.put('tools', fitted, 'tools.description')
+}
+
+/** Returns the beginning of a text, which does not end within a character. */
+function shortText(text: string, length: number): string {
+  return `${text.slice(0, length - 1).replace(/[\ud800-\udbff]$/, '')}…`
 }
 
 type FittedTool = { tool: Tool; lost: string[] }

@@ -3,6 +3,7 @@ import type { MediaPart, Part, ToolCallPart, ToolResultPart } from '../../core/p
 import type { Message, NeutralRequest } from '../../core/request.ts'
 import type { TextFilePlaces } from '../../core/text-files.ts'
 import type { Pattern } from '../types.ts'
+import { withAnswersToTools, withCallsTogether, withJsonArguments, withMediaAfterErrors } from './repair-turns.ts'
 
 /** A dialect's requirements on a conversation's history. All are off by default. */
 export type HistoryRules = {
@@ -22,6 +23,12 @@ export type HistoryRules = {
   pair_tools?: boolean
   /** Results come first in their message, in the order of their calls. */
   results_first?: boolean
+  /** True if no text of the assistant stands between the calls of a turn: it goes before them. */
+  calls_together?: boolean
+  /** True if the arguments of calls are objects in JSON: any others become the member `input` of one. */
+  json_arguments?: boolean
+  /** False if results that are errors have no media: they follow the results. */
+  media_in_errors?: false
   /** Ids that do not match the pattern, or have another length, become hexadecimal digits. */
   tool_id?: { pattern?: Pattern; length?: number; max_length?: number }
   /** True if empty texts are dropped, and messages with nothing else. */
@@ -48,6 +55,9 @@ export function repairHistory(request: NeutralRequest, rules: HistoryRules): Neu
   if (rules.pair_tools) messages = pairTools(messages)
   if (rules.alternate) messages = joined(messages, () => true)
   if (rules.results_first) messages = resultsFirst(messages)
+  if (rules.calls_together) messages = withCallsTogether(messages, joined(messages, isCalling))
+  if (rules.json_arguments) messages = mapped(messages, withJsonArguments)
+  if (rules.media_in_errors === false) messages = mapped(messages, withMediaAfterErrors)
   if (rules.user_after_tool === false) messages = withAnswersToTools(messages)
   if (rules.tool_id) messages = renameIds(messages, rules.tool_id)
   if (rules.first_user && messages[0]?.role !== 'user') messages = [opening, ...messages]
@@ -61,40 +71,6 @@ const opening: Message = { role: 'user', parts: [{ type: 'text', text: '(The con
 
 function isSystem({ role }: Message): boolean {
   return role === 'system'
-}
-
-/** Puts a word of the assistant between results of tools and what the user says next; media of a result are the user's as well. */
-function withAnswersToTools(messages: Message[]): Message[] {
-  const isResult = ({ type }: Part) => type === 'tool_result'
-  if (!messages.some(({ parts }) => parts.some(isResult))) return messages
-  return messages.flatMap((message, index) => {
-    if (!message.parts.some(isResult)) return [message]
-    const results = message.parts.filter((part) => part.type === 'tool_result')
-    const media = results.flatMap(mediaOf)
-    const others = [...media, ...message.parts.filter((part) => !isResult(part))]
-    const next = messages[index + 1]
-    if (others.length === 0 && (next?.role !== 'user' || next.parts.some(isResult))) return [message]
-    const plain = media.length === 0 ? results : results.map(withoutMedia)
-    const rest = others.length === 0 ? [] : [{ ...message, parts: others }]
-    return [{ ...message, parts: plain }, acknowledgement, ...rest]
-  })
-}
-
-const acknowledgement: Message = { role: 'assistant', parts: [{ type: 'text', text: 'OK.' }] }
-
-const mediaTypes: ReadonlySet<Part['type']> = new Set(['image', 'audio', 'file', 'video'])
-
-/** The media of a result, after a text that says which result they belong to. */
-function mediaOf({ id, parts }: ToolResultPart): Part[] {
-  const media = parts.filter(({ type }) => mediaTypes.has(type))
-  return media.length === 0 ? [] : [{ type: 'text', text: `Returned by the tool call ${id}:` }, ...media]
-}
-
-function withoutMedia(result: ToolResultPart): ToolResultPart {
-  const parts = result.parts.filter(({ type }) => !mediaTypes.has(type))
-  if (parts.length === result.parts.length) return result
-  const shown: Part[] = parts.length > 0 ? parts : [{ type: 'text', text: 'The result follows in the next message.' }]
-  return { ...result, parts: shown }
 }
 
 function asUserNote(message: Message): Message {
@@ -142,7 +118,7 @@ const [space, deleted] = [0x20, 0x7f]
  */
 function pairTools(messages: Message[]): Message[] {
   if (!messages.some(({ parts }) => parts.some(isOfTool))) return messages
-  const turns = joined(messages, (earlier) => earlier.role === 'assistant' && earlier.parts.some(isCall))
+  const turns = joined(messages, isCalling)
   const taken: Taken = new Map()
   const paired: Message[] = []
   for (let index = 0; index < turns.length; ) {
@@ -156,6 +132,10 @@ function pairTools(messages: Message[]): Message[] {
     paired.push(...pairTurn(turn, answer, taken))
   }
   return paired
+}
+
+function isCalling({ role, parts }: Message): boolean {
+  return role === 'assistant' && parts.some(isCall)
 }
 
 function isOfTool({ type }: Part): boolean {

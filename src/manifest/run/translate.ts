@@ -72,7 +72,7 @@ export async function mapRequest(
 ): Promise<ProviderRequest> {
   const { model } = target
   const chat = chatEndpoint(provider)
-  const given = withTextsFor(chat, withReasoningFor(whole, facts.signer))
+  const given = withTextsFor({ ...target, provider }, withReasoningFor(whole, facts.signer))
   const { mapping, sections } = chat.request
   let own: object | undefined
   const inputOf = (made: NeutralRequest) => {
@@ -122,16 +122,16 @@ export function fitEdited(
   return fitRequest(left, { rules, traits, edited: true })
 }
 
-/** Returns a request whose files of text are text where an endpoint takes no such files. */
-export function withTextsFor(chat: ChatEndpoint, request: NeutralRequest): NeutralRequest {
-  const places = textFilePlaces(chat)
+/** Returns a request whose files of text are text where a target takes no such files. */
+export function withTextsFor(target: Target, request: NeutralRequest): NeutralRequest {
+  const places = textFilePlaces(target)
   return places === undefined ? request : withTextFiles(request, places)
 }
 
-/** Returns the places where files of text become text for an endpoint; undefined where there are none. */
-export function textFilePlaces(chat: ChatEndpoint): TextFilePlaces | undefined {
-  if (!takesPart(chat, 'file')) return 'all'
-  const { text_files: rule } = chat.history
+/** Returns the places where files of text become text for a target; undefined where there are none. */
+export function textFilePlaces(target: Target): TextFilePlaces | undefined {
+  if (!takesPart(chatEndpoint(target.provider), 'file')) return 'all'
+  const { text_files: rule } = familyRules(target.provider, target).history
   return rule === 'keep' ? undefined : rule
 }
 
@@ -143,7 +143,7 @@ export function unsupportedInRequest(
 ): string[] | Promise<string[]> {
   const chosen = target ?? { model: request.model }
   const facts = targetFacts(provider, chosen)
-  const sent = withTextsFor(chatEndpoint(provider), withoutRestoredReasoning(request))
+  const sent = withTextsFor({ ...chosen, provider }, withoutRestoredReasoning(request))
   return declaredFor(provider, sent, facts, () => mappingInput(sent, chosen.model, facts))
 }
 
@@ -243,7 +243,7 @@ export function readFrame(
 
 /** Reads the failure that an HTTP error body reports, where the manifest defines how. */
 export async function readFailure(provider: Provider, body: Json): Promise<ProviderFailure | undefined> {
-  const mapping = provider.chat?.failure
+  const mapping = provider.failure
   if (!mapping) return undefined
   const failure = await runMapping(provider, 'failure', mapping, body)
   return isObject(failure) ? reportedFailureOf(failure) : undefined

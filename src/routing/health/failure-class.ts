@@ -81,8 +81,18 @@ const classes: { readonly [code in ErrorCode]?: FailureClass } = {
   not_found: refused,
 }
 
-/** Returns the class of the error of an attempt. Errors of this router end the call, except those about what one target can do. */
-export function failureClass({ code, provider, concernsModel, concernsSize }: RouterError): FailureClass {
+/**
+ * Returns the class of the error of an attempt. Refusals by plugins and errors of this router end the call, except those about what one target
+ * can do.
+ */
+export function failureClass({
+  code,
+  provider,
+  pluginRefusal,
+  concernsModel,
+  concernsSize,
+}: RouterError): FailureClass {
+  if (pluginRefusal) return own
   const known = concernsSize ? tooMuch : concernsModel ? forbidden : (classes[code] ?? own)
   // Without a provider nobody was asked.
   if (provider === undefined && known !== refused && known !== unsupported) return known === gone ? refused : own

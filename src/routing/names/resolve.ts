@@ -8,7 +8,9 @@ import type { Provider } from '../../manifest/provider.ts'
 import { servedBy, type Target, targetId } from '../../manifest/target.ts'
 import type { Explanation } from '../explanation.ts'
 import type { Weights } from '../weights.ts'
+import type { ModelNames } from './model-names.ts'
 import { type Exclusion, exclusionByApi, exclusionByList, exclusionForEu, exclusionOf, type Scope } from './scope.ts'
+import { suggestion } from './suggest.ts'
 
 /** The providers, models and managed policies of one snapshot, against which names are resolved. */
 export type Directory = {
@@ -17,6 +19,10 @@ export type Directory = {
   off?: ReadonlyMap<string, string | undefined>
   identify(provider: string, model: string): KnownModel | undefined
   managed: ReadonlyMap<string, Policy>
+  /** The models by the names that they have without a provider. */
+  names?: ModelNames
+  /** Handling of names of models without a provider: `first` is the first provider that the caller may use. */
+  unprefixed?: UnprefixedModels
   /** The files without which a provider cannot be used, with the places of their errors, by slug. */
   unavailable?: ReadonlyMap<string, string>
   /** True if retired models are refused, for providers whose settings do not decide it. */
@@ -24,6 +30,9 @@ export type Directory = {
   /** The rules of names that have none of their own. */
   routing: RoutingRules
 }
+
+/** Handling of names of models without a provider. */
+export type UnprefixedModels = 'refuse' | 'first'
 
 /** Purpose that targets are wanted for: models of these APIs, of providers that can do it. `name` is its name in messages. */
 export type Purpose = {
@@ -80,18 +89,50 @@ export type Route = {
  * allowed or not for this purpose are left out. Throws RouterError 404, 403 for the access list of the key, or 400 for
  * models of another API, when none is left.
  */
-export function resolve(
+export function resolve(model: string, directory: Directory, scope?: Scope, purpose: Purpose = forAnything): Route {
+  refuseInvalid(model)
+  const found = find(model, directory, scope, purpose)
+  if ('targets' in found) return found
+  throw found.isUnknown
+    ? notFound(`${found.error.message}${suggestedFor(model, directory, scope, purpose)}`)
+    : found.error
+}
+
+/** Returns a sentence that proposes what a caller may have meant by an unknown name, as `suggestion` does. */
+export function suggestedFor(
   model: string,
   directory: Directory,
-  scope?: Scope,
-  { apis, serves, name, euOnly: isWanted = false, explanation, request }: Purpose = forAnything,
-): Route {
-  refuseInvalid(model)
+  scope: Scope | undefined,
+  purpose: Purpose = forAnything,
+): string {
+  const { names, managed, providers } = directory
+  if (!names || model.length > maxNameLength) return ''
+  const mayCall = (name: string) => isOffered(name, directory, scope, purpose)
+  return suggestion(model, { names, managed, providers, rules: scope?.rules, mayCall })
+}
+
+/** Returns the models that a name without a provider may lead to, in the order in which callers get them. */
+export function unprefixedIds(name: string, { names, unprefixed }: Directory): readonly string[] {
+  return unprefixed === 'first' && !name.includes('/') ? (names?.called(name) ?? []) : []
+}
+
+/** A name without targets; `isUnknown` when nothing has this name, which may then be mistyped. */
+type Unresolved = { error: RouterError; isUnknown: boolean }
+
+/** Checks whether a caller may call a name now, and whether the lists offer it: they leave out retired models. */
+function isOffered(name: string, directory: Directory, scope: Scope | undefined, purpose: Purpose): boolean {
+  const found = find(name, directory, scope, { ...purpose, explanation: undefined })
+  return 'targets' in found && !found.targets.every(({ entry }) => entry && isRetired(entry, Date.now()))
+}
+
+function find(model: string, directory: Directory, scope: Scope | undefined, purpose: Purpose): Route | Unresolved {
+  const { apis, serves, name, euOnly: isWanted = false, explanation, request } = purpose
   const named = lookUp(model, directory, scope)
+  if ('error' in named) return named
   const inEurope = isWanted || isEuropeanName(model, named)
   const targets: Target[] = []
   const weights = named.policy?.weights && new Map<Target, number>()
-  const exclusions: (Exclusion & { id: string })[] = []
+  const exclusions: FoundExclusion[] = []
   let notAllowed: Exclusion | undefined
   for (const id of named.ids) {
     const found =
@@ -111,10 +152,12 @@ export function resolve(
     }
     targets.push(found)
     weights?.set(found, named.policy?.weights?.[id] ?? 1)
+    if (named.isUnprefixed) break
   }
   const [first, ...others] = targets
-  if (!first) throw noTargets(model, named, { exclusions, notAllowed })
-  if (exclusions.length > 0) explanation?.exclude(model, exclusions)
+  if (!first && named.isUnprefixed) return noneOffered(model, exclusions, { directory, scope })
+  if (!first) return noTargets(model, named, { exclusions, notAllowed })
+  if (exclusions.length > 0 && !named.isUnprefixed) explanation?.exclude(model, exclusions)
   const { policy } = named
   const rules = policy ? { totalMs: policyTotalMs, ...directory.routing, ...policy.routing } : directory.routing
   return { targets: [first, ...others], rules, weights }
@@ -129,10 +172,10 @@ function isEuropeanName(model: string, { through }: LookedUp): boolean {
   return through.some(isEuropean) || isEuropean(model)
 }
 
-/** The target ids of a name, the names of the alias and the policy that led to them, and that policy. */
-type LookedUp = { ids: readonly string[]; through: readonly string[]; policy?: Policy }
+/** The target ids of a name, the names of the alias and the policy that led to them, and that policy; or one target of several. */
+type LookedUp = { ids: readonly string[]; through: readonly string[]; policy?: Policy; isUnprefixed?: true }
 
-function lookUp(model: string, directory: Directory, scope: Scope | undefined): LookedUp {
+function lookUp(model: string, directory: Directory, scope: Scope | undefined): LookedUp | Unresolved {
   const name = bareName(model)
   const target = scope?.rules.aliases.get(name)
   const policyOrModel = target === undefined ? name : bareName(target)
@@ -141,9 +184,20 @@ function lookUp(model: string, directory: Directory, scope: Scope | undefined): 
   if (policy) return { ids: policy.targets, through: [...through, policyOrModel], policy }
   const isPolicy = (target ?? model).startsWith(policyPrefix)
   if (!isPolicy && splitModel(policyOrModel)) return { ids: [policyOrModel], through }
-  if (target !== undefined) throw notFound(`The alias '${name}' stands for '${target}', which does not exist.`)
-  if (isPolicy) throw notFound(`There is no policy or alias '${name}'. GET /v1/models lists them.`)
-  throw notFound(`The model '${model}' does not exist. Write a model as <provider>/<model>; GET /v1/models lists them.`)
+  if (target !== undefined) {
+    return { error: notFound(`The alias '${name}' stands for '${target}', which does not exist.`), isUnknown: false }
+  }
+  if (isPolicy) return unknown(`There is no policy or alias '${name}'. GET /v1/models lists them.`)
+  const ids = unprefixedIds(model, directory)
+  return ids.length > 0 ? { ids, through, isUnprefixed: true } : unknownModel(model)
+}
+
+function unknownModel(model: string): Unresolved {
+  return unknown(`The model '${model}' does not exist. Write a model as <provider>/<model>; GET /v1/models lists them.`)
+}
+
+function unknown(message: string): Unresolved {
+  return { error: notFound(message), isUnknown: true }
 }
 
 /** Returns why a target cannot be used now; undefined where its files are in use. */
@@ -162,10 +216,14 @@ function targetOf(
   id: string,
   { providers, off, identify, refuseRetired }: Directory,
   { request, apis }: { request: NeutralRequest | undefined; apis: readonly string[] | undefined },
-): Target | Exclusion {
+): Target | (Exclusion & { isUnknown?: true }) {
   const { provider: slug = '', model = '' } = splitModel(id) ?? {}
   const serving = providers.get(slug)
-  if (!serving) return exclusion(off?.get(slug) ?? `The provider '${slug}' of the model '${id}' does not exist.`)
+  if (!serving) {
+    const reason = off?.get(slug)
+    if (reason !== undefined) return exclusion(reason)
+    return { ...exclusion(`The provider '${slug}' of the model '${id}' does not exist.`), isUnknown: true }
+  }
   const known = identify(slug, model)
   const asked = request && { request, entry: known?.entry }
   const provider = servedBy(serving, known?.is ?? model, asked)
@@ -176,7 +234,8 @@ function targetOf(
   if (!provider.chat && !provider.operations) return unable(provider, 'endpoints')
   if (!known && provider.unknownModels === 'refuse') {
     const message = `The provider '${slug}' has no model '${model}' in the catalog. GET /v1/models lists the models.`
-    return exclusion(`${message} An operator lets callers use others with the setting unknown_models: pass.`)
+    const advice = 'An operator lets callers use others with the setting unknown_models: pass.'
+    return { ...exclusion(`${message} ${advice}`), isUnknown: true }
   }
   if (!known) return { provider, model, isUnknown: true, ...unknownEntryOf(provider, apis) }
   const { entry, is } = known
@@ -198,8 +257,8 @@ function unknownEntryOf({ unknownEntry }: Provider, apis: readonly string[] = []
 function noTargets(
   model: string,
   { ids, through }: LookedUp,
-  { exclusions, notAllowed }: { exclusions: readonly Exclusion[]; notAllowed: Exclusion | undefined },
-): RouterError {
+  { exclusions, notAllowed }: { exclusions: readonly FoundExclusion[]; notAllowed: Exclusion | undefined },
+): Unresolved {
   const has = (code: Exclusion['code']) => exclusions.some((one) => one.code === code)
   const refused = notAllowed?.code ?? (has('forbidden') ? 'forbidden' : undefined)
   const otherwise = has('invalid_request') ? 'invalid_request' : 'model_not_found'
@@ -208,7 +267,27 @@ function noTargets(
   const more = ids.length > maxReasons ? [`${ids.length - maxReasons} more cannot be used either.`] : []
   const reason = [...reasons, ...more].join(' ')
   const message = through.length === 0 ? reason : `'${model}' has no target that can be used. ${reason}`
-  return new RouterError(code, message.trimEnd(), { param: 'model' })
+  const error = new RouterError(code, message.trimEnd(), { param: 'model' })
+  return { error, isUnknown: through.length === 0 && exclusions.every(({ isUnknown }) => isUnknown === true) }
+}
+
+type FoundExclusion = Exclusion & { id: string; isUnknown?: true }
+
+/**
+ * Returns the error for a name without a provider which none offers to the caller: the reason of the first model that the rules of the caller
+ * allow. A model that they hide is not mentioned.
+ */
+function noneOffered(
+  model: string,
+  exclusions: readonly FoundExclusion[],
+  { directory: { identify }, scope }: { directory: Directory; scope: Scope | undefined },
+): Unresolved {
+  const visible = exclusions.find(({ id }) => {
+    const { provider = '', model: name = '' } = splitModel(id) ?? {}
+    return !exclusionOf({ id, entry: identify(provider, name)?.entry, identify }, scope)
+  })
+  if (!visible) return unknownModel(model)
+  return { error: new RouterError(visible.code, visible.message, { param: 'model' }), isUnknown: false }
 }
 
 /** Maximum time of a call to a policy that sets no other. Milliseconds. */

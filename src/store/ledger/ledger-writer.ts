@@ -1,5 +1,6 @@
 import type { CallRecord } from '../../core/call.ts'
 import type { Connection } from '../connection.ts'
+import { messageWriter } from '../provider-messages.ts'
 import { responseWriter, type SentResponse } from '../responses.ts'
 import { isRowFault } from '../store-error.ts'
 import { filledColumns, otherColumns, type SqlValue } from './ledger-row.ts'
@@ -16,7 +17,7 @@ export type WriteBatch = (records: readonly CallRecord[], responses?: readonly S
  * skipped. Returns the records that can never be written. Throws when nothing was written.
  */
 export function ledgerWriter(db: Connection): WriteBatch {
-  const isNew = rowWriter(db)
+  const isNew = withProviderMessage(rowWriter(db), messageWriter(db))
   const newSums = usageSums(db)
   const storeResponse = responseWriter(db)
   const writeAll = db.transaction((records: readonly CallRecord[], responses: readonly SentResponse[]) => {
@@ -61,6 +62,15 @@ export function ledgerWriter(db: Connection): WriteBatch {
       // One bad record must not prevent the others.
       return writeEach.immediate(records, responses)
     }
+  }
+}
+
+/** Writes the provider's message of a record besides its row, where it has one. */
+function withProviderMessage(writeRow: (record: CallRecord) => boolean, writeMessage: (record: CallRecord) => void) {
+  return (record: CallRecord): boolean => {
+    const isNew = writeRow(record)
+    if (isNew && record.providerMessage !== undefined) writeMessage(record)
+    return isNew
   }
 }
 

@@ -178,6 +178,7 @@ export function spend(db: Connection) {
   const ofGroup = read('SELECT nano FROM group_spend WHERE group_id = ? AND month = ?')
   const ofOrganization = read('SELECT nano FROM organization_spend WHERE organization = ? AND month = ?')
   const total = read('SELECT coalesce(sum(nano), 0) FROM organization_spend WHERE organization = ?')
+  const ofAll = read('SELECT coalesce(sum(nano), 0) FROM organization_spend WHERE month = ?')
   return {
     /** The spend of a key in the month of a time (Unix milliseconds). */
     ofKey: (key: string, at: number): bigint => ofKey.get(key, monthOf(at)) ?? 0n,
@@ -185,6 +186,8 @@ export function spend(db: Connection) {
     ofGroup: (group: string, at: number): bigint => ofGroup.get(group, monthOf(at)) ?? 0n,
     /** The spend of an organization in the month of a time (Unix milliseconds). */
     ofOrganization: (organization: string, at: number): bigint => ofOrganization.get(organization, monthOf(at)) ?? 0n,
+    /** The spend of all organizations in the month of a time (Unix milliseconds). */
+    ofAll: (at: number): bigint => ofAll.get(monthOf(at)) ?? 0n,
     /** The total spend of an organization; its credit minus this is its balance. */
     totalOfOrganization: (organization: string): bigint => total.get(organization) ?? 0n,
   }

@@ -1,6 +1,7 @@
 import type { CallRecord } from '../../core/call.ts'
 import type { Connection } from '../connection.ts'
 import { callRecord, type LedgerRow } from '../ledger/ledger-row.ts'
+import { messageReader } from '../provider-messages.ts'
 import { storedJson } from '../store-error.ts'
 import type { CallFilters } from './call-filters.ts'
 import { callHours, placesOf, rowsBetween, type Span, startOf } from './call-places.ts'
@@ -35,18 +36,7 @@ export function callsReader(db: Connection, patienceMs = maxMs): (query: CallsQu
     const to = begin ? Math.min(query.to, Number(begin.at) + 1) : query.to
     const rowsIn = rowsBetween<LedgerRow>(db, '*', query)
     const found: CallRecord[] = []
-    const page = (next?: string): [CallsPage] => {
-      const calls: ListedCall[] = []
-      let characters = 0
-      for (const call of found.slice(0, limit)) {
-        // A page that is long enough ends there.
-        if (characters > maxCharacters) return [{ calls, next: (calls.at(-1) as ListedCall).call.id }]
-        const one = listed(call)
-        calls.push(one)
-        characters += JSON.stringify([one.labels, call.metadata]).length
-      }
-      return [{ calls, ...(next !== undefined && { next }) }]
-    }
+    const page = (next?: string): [CallsPage] => [pageOf(found.slice(0, limit), listed, next)]
     let rows = firstRows
     for (const span of callHours(db, { organization, from: query.from, to, filters })) {
       let place = begin && Number(begin.at) < span.to ? begin : startOf(span.to)
@@ -68,6 +58,23 @@ export function callsReader(db: Connection, patienceMs = maxMs): (query: CallsQu
   }
 }
 
+/** Returns a page of calls; one that is long enough ends early. */
+export function pageOf(
+  found: readonly CallRecord[],
+  listed: (call: CallRecord) => ListedCall,
+  next?: string,
+): CallsPage {
+  const calls: ListedCall[] = []
+  let characters = 0
+  for (const call of found) {
+    if (characters > maxCharacters) return { calls, next: (calls.at(-1) as ListedCall).call.id }
+    const one = listed(call)
+    calls.push(one)
+    characters += JSON.stringify([one.labels, call.metadata]).length
+  }
+  return { calls, ...(next !== undefined && { next }) }
+}
+
 /** A call, with what it names by an id, as that is today. */
 export type ListedCall = {
   call: CallRecord
@@ -84,14 +91,26 @@ export type ListedCall = {
 export function callFinder(db: Connection): (id: string) => ListedCall | undefined {
   const byId = db.prepare<[string], LedgerRow>('SELECT * FROM ledger WHERE id = ?').safeIntegers()
   const listed = listing(db)
+  const messageOf = messageReader(db)
+  const withMessage = (record: CallRecord): CallRecord => {
+    const providerMessage = messageOf(record)
+    return providerMessage === undefined ? record : { ...record, providerMessage }
+  }
   return (id) => {
     const row = byId.get(id)
-    return row && { ...listed(callRecord(row)), ...(row.trace_id !== null && { traceId: String(row.trace_id) }) }
+    if (!row) return undefined
+    const found = listed(callRecord(row))
+    return {
+      ...found,
+      call: withMessage(found.call),
+      attempts: found.attempts.map(withMessage),
+      ...(row.trace_id !== null && { traceId: String(row.trace_id) }),
+    }
   }
 }
 
 /** A function that adds to a call what belongs to it. */
-function listing(db: Connection): (call: CallRecord) => ListedCall {
+export function listing(db: Connection): (call: CallRecord) => ListedCall {
   const keyOf = db.prepare<[string], { name: string; labels: string }>('SELECT name, labels FROM api_keys WHERE id = ?')
   const groupName = db.prepare<[string], string>('SELECT name FROM groups WHERE id = ?').pluck()
   const attemptsOf = db

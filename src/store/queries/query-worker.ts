@@ -1,12 +1,18 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import Database from 'better-sqlite3'
 import { storeError } from '../store-error.ts'
+import { allCallsReader } from './all-calls-query.ts'
 import { callsReader } from './calls-query.ts'
 import { latencyReader } from './latency-query.ts'
 import { type QueryAnswer, type QueryMessage, QueryTooLarge, type QueryWorker, type Reader } from './query.ts'
 import { usageReporter } from './usage-query.ts'
 
-const readers = { usage: usageReporter, calls: callsReader, latency: latencyReader } satisfies {
+const readers = {
+  usage: usageReporter,
+  calls: callsReader,
+  'all-calls': allCallsReader,
+  latency: latencyReader,
+} satisfies {
   [kind in QueryWorker['kind']]: unknown
 }
 

@@ -1,4 +1,5 @@
 import type { Connection } from '../connection.ts'
+import { type AllCallsQuery, allCallsReader } from './all-calls-query.ts'
 import { type CallsPage, type CallsQuery, callFinder, callsReader, type ListedCall } from './calls-query.ts'
 import { type Latency, type LatencyQuery, latencyReader } from './latency-query.ts'
 import { type Queries, queries } from './query-thread.ts'
@@ -8,14 +9,18 @@ import { type UsageQuery, type UsageRow, usageReporter } from './usage-query.ts'
 type Calls = {
   /** A page of calls. Rejects with StoreError. */
   page(query: CallsQuery): Promise<CallsPage>
+  /** A page of the calls of all organizations, in the order in which they ended. Rejects with StoreError. */
+  pageOfAll(query: AllCallsQuery): Promise<CallsPage>
   /** Reads pages like `page`, for many pages one after the other, without delaying other readers. */
   exported(query: CallsQuery): Promise<CallsPage>
   /** Returns the durations of calls. Rejects with StoreError. */
   latency(query: LatencyQuery): Promise<Latency>
-  /** Checks whether a page of an organization may begin after the row with this id. */
-  isCursor(id: string, organization: string): boolean
+  /** Checks whether a page of an organization, or of all, may begin after the row with this id. */
+  isCursor(id: string, organization?: string): boolean
   /** A call of an organization, by its id or that of an attempt. */
   find(id: string, organization: string): ListedCall | undefined
+  /** A call of whatever organization, by its id or that of an attempt. */
+  findAnywhere(id: string): ListedCall | undefined
   /** The call of an organization with this id, or with an attempt of this id. `at` is Unix milliseconds. */
   callOf(id: string, organization: string): { id: string; at: number } | undefined
   close(): void
@@ -24,16 +29,24 @@ type Calls = {
 /** The settled calls of a database. */
 export function calls(db: Connection): Calls {
   const pages = queries(db, 'calls', callsReader)
+  const ofAll = queries(db, 'all-calls', allCallsReader)
   const exports = queries(db, 'calls', callsReader)
   const latencies = queries(db, 'latency', latencyReader)
-  const known = db.prepare<[string, string]>('SELECT 1 FROM ledger WHERE id = ? AND organization = ?')
+  const known = db.prepare<[{ id: string; organization: string | null }]>(
+    'SELECT 1 FROM ledger WHERE id = @id AND (@organization IS NULL OR organization = @organization)',
+  )
   const callOf = db.prepare<[string, string], { id: string; at: number }>(
     'SELECT coalesce(attempt_of, id) AS id, at FROM ledger WHERE id = ? AND organization = ?',
   )
+  const callAnywhere = db.prepare<[string], string>('SELECT coalesce(attempt_of, id) FROM ledger WHERE id = ?').pluck()
   const find = callFinder(db)
   return {
     async page(asked) {
       const [page] = await pages.query(asked)
+      return page as CallsPage
+    },
+    async pageOfAll(asked) {
+      const [page] = await ofAll.query(asked)
       return page as CallsPage
     },
     async exported(asked) {
@@ -44,14 +57,19 @@ export function calls(db: Connection): Calls {
       const [found] = await latencies.query(asked)
       return found as Latency
     },
-    isCursor: (id, organization) => known.get(id, organization) !== undefined,
+    isCursor: (id, organization) => known.get({ id, organization: organization ?? null }) !== undefined,
     find(id, organization) {
       const found = callOf.get(id, organization)
       return found && find(found.id)
     },
+    findAnywhere(id) {
+      const found = callAnywhere.get(id)
+      return found === undefined ? undefined : find(found)
+    },
     callOf: (id, organization) => callOf.get(id, organization),
     close() {
       pages.close()
+      ofAll.close()
       exports.close()
       latencies.close()
     },

@@ -8,11 +8,11 @@ import { QueryTooLarge } from './query.ts'
 export type Resolution = 'hour' | 'day' | 'month'
 
 /**
- * The query of a usage report: an organization or one of its keys, and a range of Unix milliseconds (`to` is exclusive).
- * `groupBy` has names that `isUsageGroup` accepts.
+ * The query of a usage report: an organization or one of its keys, all organizations where none is named, and a range of Unix milliseconds
+ * (`to` is exclusive). `groupBy` has names that `isUsageGroup` accepts.
  */
 export type UsageQuery = {
-  organization: string
+  organization?: string
   key?: string
   from: number
   to: number
@@ -43,10 +43,12 @@ const maxMs = 30_000
 export function usageReporter(db: Connection, mostRows = maxUsageRows): (query: UsageQuery) => UsageRow[] {
   const labels = db.prepare<[string], string>('SELECT labels FROM api_keys WHERE id = ?').pluck()
   const groupName = db.prepare<[string], string>('SELECT name FROM groups WHERE id = ?').pluck()
+  const organizationName = db.prepare<[string], string>('SELECT name FROM organizations WHERE id = ?').pluck()
   return (query) => {
     const lookups: Lookups = {
       labelsOf: memoized((key) => storedJson(labels.get(key ?? '') ?? '{}')),
       groupName: memoized((group) => groupName.get(group ?? '') ?? null),
+      organizationName: memoized((organization) => organizationName.get(organization ?? '') ?? null),
     }
     const readers = query.groupBy.map((name) => valueReader(name, lookups))
     const statementOf = memoized((source: Source) =>
@@ -145,9 +147,10 @@ function* split({ source, from, to }: Part, query: UsageQuery): Generator<Part> 
   }
 }
 
-function sumsTable({ key, groupBy }: UsageQuery): string {
+function sumsTable({ organization, key, groupBy }: UsageQuery): string {
   if (key !== undefined) return 'key_usage'
-  return groupBy.some((name) => columnOf(name).of === 'keys') ? usageOfAllKeys : 'organization_usage'
+  if (!groupBy.some((name) => columnOf(name).of === 'keys')) return 'organization_usage'
+  return organization === undefined ? usageOfEveryKey : usageOfAllKeys
 }
 
 /** Walks from key to key and reads only the hours of the range, not the rest of each key's history. */
@@ -159,11 +162,15 @@ const usageOfAllKeys = `(
     WHERE listed.id IS NOT NULL)
   SELECT id FROM listed WHERE id IS NOT NULL) AS listed CROSS JOIN key_usage ON key = listed.id`
 
+/** The same for the keys of all organizations, deleted ones as well. */
+const usageOfEveryKey = `(SELECT organization AS owner, id FROM api_keys) AS listed
+  CROSS JOIN key_usage ON organization = listed.owner AND key = listed.id`
+
 function select(
   table: string,
   time: { name: string; unitMs: number },
   counts: readonly string[],
-  { key, resolution, groupBy }: UsageQuery,
+  { organization, key, resolution, groupBy }: UsageQuery,
 ): string {
   // SQLite divides integers to integers. A range never spans two months when the resolution is `month`.
   const periodMs = { hour: hourMs, day: dayMs, month: 0 }[resolution]
@@ -172,7 +179,8 @@ function select(
   const places = groups.map((_, index) => 3 + counts.length + index)
   return `
     SELECT ${[start, 'operation', ...counts, ...groups]} FROM ${table}
-    WHERE organization = @organization ${key === undefined ? '' : 'AND key = @key'}
+    WHERE organization ${organization === undefined ? 'IN (SELECT id FROM organizations)' : '= @organization'}
+      ${key === undefined ? '' : 'AND key = @key'}
       AND ${time.name} >= @from AND ${time.name} < @to
     GROUP BY ${[...places, 1, 2]}`
 }
@@ -183,7 +191,11 @@ function boundParameters({ organization, key, groupBy }: UsageQuery): Record<str
     const { field } = columnOf(name)
     return field === undefined ? [] : [[`path${index}`, `$.${JSON.stringify(field)}`]]
   })
-  return { organization, ...(key !== undefined && { key }), ...Object.fromEntries(paths) }
+  return {
+    ...(organization !== undefined && { organization }),
+    ...(key !== undefined && { key }),
+    ...Object.fromEntries(paths),
+  }
 }
 
 /**
@@ -196,6 +208,7 @@ type Column = { of: 'all' | 'keys' | 'calls' } & ({ sql: string; field?: never }
 const model: Column = { of: 'all', sql: "nullif(provider, '') || '/' || model" }
 const provider: Column = { of: 'all', sql: "nullif(provider, '')" }
 const key: Column = { of: 'keys', sql: 'key' }
+const organization: Column = { of: 'all', sql: 'organization' }
 const user: Column = { of: 'calls', sql: 'user' }
 const group: Column = { of: 'calls', sql: 'group_id' }
 
@@ -209,6 +222,8 @@ const columns: { readonly [name: string]: Column } = {
   key,
   api_key_id: key,
   label: key,
+  organization,
+  organization_name: organization,
   group_id: group,
   group_name: group,
   user,
@@ -230,12 +245,17 @@ function columnOf(name: string): Column {
 type Lookups = {
   labelsOf(key: string | null): Record<string, string>
   groupName(group: string | null): string | null
+  organizationName(organization: string | null): string | null
 }
 
-function valueReader(name: string, { labelsOf, groupName }: Lookups): (value: string | null) => string | null {
+function valueReader(
+  name: string,
+  { labelsOf, groupName, organizationName }: Lookups,
+): (value: string | null) => string | null {
   if (columnOf(name).field !== undefined)
     return memoized((json: string | null) => (json === null ? null : plain(JSON.parse(json))))
   if (name === 'group_name') return groupName
+  if (name === 'organization_name') return organizationName
   if (name === 'label') return memoized((key: string | null) => sorted(labelsOf(key)))
   if (!name.startsWith('label.')) return (value: string | null) => value
   const label = name.slice('label.'.length)

@@ -184,6 +184,31 @@ export const migrations: readonly Migration[] = [
       END;
     `,
   },
+  {
+    name: 'the messages of providers about failed attempts',
+    sql: `
+      -- By the id of the row of the ledger. A table of their own: they are deleted long before the rows.
+      CREATE TABLE provider_messages (
+        id TEXT NOT NULL PRIMARY KEY,
+        at INTEGER NOT NULL,
+        organization TEXT NOT NULL,
+        message TEXT NOT NULL
+      ) STRICT, WITHOUT ROWID;
+      CREATE INDEX provider_messages_by_age ON provider_messages (at);
+      CREATE INDEX provider_messages_by_organization ON provider_messages (organization);
+    `,
+  },
+  {
+    name: 'the permission to read all organizations',
+    sql: `
+      ALTER TABLE api_keys ADD COLUMN instance TEXT NOT NULL DEFAULT 'none' CHECK (instance IN ('none', 'read'));
+      UPDATE api_keys SET instance = 'read' WHERE created_by_id = 'first-start' AND operate = 'write';
+    `,
+  },
+  {
+    name: 'counts of pages that searches opened',
+    sql: 'ALTER TABLE ledger ADD COLUMN page_visits INTEGER',
+  },
 ]
 
 /** Applies the missing migrations in one transaction. Throws StoreError for a database of a newer router. */
@@ -207,9 +232,14 @@ export function migrate(db: Connection, steps: readonly Migration[]): void {
   applySteps.immediate()
 }
 
+/** Returns how many steps `migrate` would apply. Throws StoreError for a database of a newer router, or of another program. */
+export function missingMigrations(db: Connection, steps: readonly Migration[]): number {
+  return steps.length - versionOf(db, steps.length)
+}
+
 /** Throws StoreError for a database that `migrate` would change. */
 export function requireMigrated(db: Connection, steps: readonly Migration[]): void {
-  if (versionOf(db, steps.length) === steps.length) return
+  if (missingMigrations(db, steps) === 0) return
   throw new StoreError(
     `${db.name}: this version of inference-router changes the tables, which it cannot do while another one uses them: stop that ` +
       'one, then start this one',

@@ -7,7 +7,7 @@ import { alone, type TestRouter, testRouter } from '../../helpers/router.ts'
 let provider: LoopbackProvider
 let router: TestRouter
 /** What the provider fails with, by the beginning of the path; it answers other requests. */
-let failing: { path: string; status: number; body: object; inStream?: boolean } | undefined
+let failing: { path: string; status: number; body: object; inStream?: boolean; after?: string } | undefined
 
 const answers = {
   chat: {
@@ -23,9 +23,10 @@ const answers = {
 beforeAll(async () => {
   provider = await loopbackProvider(({ path }, response) => {
     if (!failing || !path.startsWith(failing.path)) return answerJson(response, answers.chat)
-    const { status, body, inStream } = failing
+    const { status, body, inStream, after = '' } = failing
     if (!inStream) return answerJson(response, body, status)
     beginStream(response)
+    response.write(after)
     response.end(`event: error\ndata: ${JSON.stringify({ type: 'error', ...body })}\n\n`)
   })
   const at = (path: string) => ({ base_url: `${provider.url}/${path}`, secret: 'sk-ours' })
@@ -141,3 +142,58 @@ describe.each(Object.keys(clients) as Path[])('%s', (path) => {
     expect(JSON.stringify(failure)).not.toMatch(/incorrect|api[- ]key/i)
   })
 })
+
+/** Events with the first content of a stream, by the provider that sends them. */
+const contents = {
+  openai: `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta: { role: 'assistant', content: 'Hi' } }] })}\n\n`,
+  anthropic: [
+    {
+      type: 'message_start',
+      message: {
+        id: 'm',
+        type: 'message',
+        role: 'assistant',
+        model: 'm',
+        content: [],
+        stop_reason: null,
+        usage: { input_tokens: 1, output_tokens: 1 },
+      },
+    },
+    { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+    { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'Hi' } },
+  ]
+    .map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
+    .join(''),
+}
+
+const refusals = Object.keys(contents).flatMap((slug) =>
+  ['invalid_request_error', 'server_error'].flatMap((type) =>
+    (['as a whole', 'before content', 'after content'] as const).map((when) => ({ slug, type, when })),
+  ),
+) as { slug: keyof typeof contents; type: string; when: 'as a whole' | 'before content' | 'after content' }[]
+
+test.each(refusals)(
+  'Claude Code is told that $slug refuses a system message, reported $when as $type',
+  async ({ slug, type, when }) => {
+    const message = 'System message must be at the beginning.'
+    failing = {
+      path: `/${slug}`,
+      status: type === 'server_error' ? 500 : 400,
+      body: { error: { message, type } },
+      inStream: when !== 'as a whole',
+      ...(when === 'after content' && { after: contents[slug] }),
+    }
+    const body = { model: models[slug], ...clients['/v1/messages'], stream: true }
+    const reported = async (client: string) => {
+      const text = await (await router.call('/v1/messages', body, { 'user-agent': client })).text()
+      const json = when === 'after content' ? (/event: error\ndata: (.*)\n/.exec(text)?.[1] ?? text) : text
+      return (JSON.parse(json) as { error: object }).error
+    }
+    expect(await reported('claude-cli/2.1.332 (external, cli)')).toMatchObject({
+      type: 'invalid_request_error',
+      message: 'capability_rejected: mid_conv_system',
+      details: { provider_message: message },
+    })
+    expect(await reported('anthropic/JS')).toMatchObject({ message })
+  },
+)

@@ -23,7 +23,7 @@ base_url: ${url}
 headers: { x-declared: manifest }
 auth: { scheme: bearer, secret: "\${KEY_OF_${slug.toUpperCase()}}" }
 dialect: openai-chat
-endpoints: { embed: {}, image: { stream: {} }, speech: {} }
+endpoints: { embed: {}, image: { stream: {} }, speech: {}, complete: { stream: {} } }
 traits: [{ match: ".*", facts: { prefill: true } }]
 models:
   m1: { api: chat, context_window: 1000, pricing: ${price(usd)} }
@@ -31,6 +31,7 @@ models:
   vectors: { api: embedding, pricing: ${price(usd)} }
   pictures: { api: image, pricing: ${price(usd)} }
   voice: { api: speech, pricing: ${price(usd)} }
+  words: { api: completion, context_window: 1000, pricing: ${price(usd)} }
 `
 
 /** The same provider by the Responses API. */
@@ -132,10 +133,10 @@ export async function pluginWorld(
   const id = `notes of ${++worlds}`
   ;(globalThis as { [name: string]: unknown })[id] = notes
   const source = (body: string) => `
-import { definePlugin, Refusal } from 'inference-router/plugin'
+import { definePlugin, Refusal, Retry } from 'inference-router/plugin'
 const note = (fact: unknown) => { (globalThis as any)[${JSON.stringify(id)}].push(fact) }
 export default definePlugin<any>({ options: { additionalProperties: true }, setup(options, kit) { ${body} } })
-void Refusal; void note
+void Refusal; void Retry; void note
 `
   const router = await testRouter({
     threads: 1,

@@ -156,8 +156,7 @@ test('what a hook may not return is a failure: targets that it was not given, he
     { request: { headers: { 'x-own': 'a\r\nb' } } },
     { request: { reply: { operation: 'chat', chat: { ...reply, finish: 'error' } } } },
     { request: { reply: { operation: 'chat', chat: { ...reply, parts: [{ type: 'text' }] } } } },
-    { targets: [] },
-    { targets: [{ id: 'two/m1' }] },
+    { targets: [{ id: 'three/m1' }] },
     { targets: [{ id: 'one/m1' }, { id: 'one/m1' }] },
     { targets: {} },
     ...['authorization', 'Cookie', 'host', 'content-length', 'transfer-encoding', 'x-api-key', 'api-key', 'a b'].map(
@@ -189,7 +188,7 @@ test('whatever a hook gets is frozen, down to its leaves, and what it keeps of a
       return [...own, ...Object.keys(value).flatMap((name) => open(value[name], path + '.' + name))]
     }
     const sees = (hook) => (given, call) => note([hook, ...open(given, 'given'), ...open({ ...call, state: 0, body: call.body, headers: call.headers }, 'call')])
-    const hooks = ['request', 'targets', 'send', 'event', 'reply', 'record']
+    const hooks = ['request', 'chat', 'embed', 'targets', 'send', 'event', 'reply', 'check', 'record']
     return Object.fromEntries(hooks.map((hook) => [hook, (given, call) => void sees(hook)(given, call)]))`
   const world = await pluginWorld({ looks })
   open.push(world)
@@ -200,5 +199,5 @@ test('whatever a hook gets is frozen, down to its leaves, and what it keeps of a
   await eventually(() => expect(world.notes.filter((note) => (note as string[])[0] === 'record')).toHaveLength(3))
   // The first is the object that the test makes around the call.
   expect(world.notes).toEqual(world.notes.map((note) => [(note as string[])[0], 'call']))
-  expect(new Set(world.notes.map((note) => (note as string[])[0])).size).toBe(6)
+  expect(new Set(world.notes.map((note) => (note as string[])[0])).size).toBe(9)
 })

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { noLimits } from '../../../src/store/keys.ts'
 import type { Store } from '../../../src/store/open.ts'
 import { type LoopbackProvider, pause, within } from '../../helpers/provider.ts'
@@ -52,10 +52,13 @@ const once = async (secret: string, body: object = tenTokens) =>
 function holding() {
   const { promise, resolve } = Promise.withResolvers<void>()
   hold = promise
-  return () => {
+  const release = () => {
     hold = Promise.resolve()
     resolve()
   }
+  // A test that fails before it releases them leaves no call behind.
+  onTestFinished(release)
+  return release
 }
 
 describe('money', () => {
@@ -106,8 +109,8 @@ describe('limits', () => {
       callOnce(router.url, calls.secret, tenTokens).then(({ status }) => void statuses.push(status)),
     )
     // All others are refused while these run.
-    await expect.poll(() => statuses).toEqual(Array(50).fill(429))
-    expect(provider.received.length - before).toBe(10)
+    await expect.poll(() => [statuses.length, provider.received.length - before]).toEqual([50, 10])
+    expect(statuses).toEqual(Array(50).fill(429))
     release()
     await Promise.all(ended)
     expect(statuses.slice(50)).toEqual(Array(10).fill(200))

@@ -71,6 +71,7 @@ const skippedIn = ({ skipped }: Explained) => skipped.map(({ model, step }) => [
 const asked = () => world.providers.one.received.length + world.providers.two.received.length
 
 describe('beside a call', () => {
+  let id = 0
   const bodies: Body[] = [
     hello,
     { ...hello, ...seen },
@@ -85,7 +86,6 @@ describe('beside a call', () => {
   ]
 
   testInRuns('any policy is explained as the call is', { fast: 15, slow: 40 }, async (numRuns) => {
-    let id = 0
     const policies = fc.record({
       targets: fc.shuffledSubarray(all, { minLength: 1 }),
       sort: fc.constantFrom(...sorts.filter((sort) => sort === 'order' || sort === 'price')),

@@ -201,5 +201,5 @@ test('a policy passes over targets that cannot search, and fails over from one n
 test('lists say what a target can do at any of its endpoints', async () => {
   const entry = async (id: string) => await (await router.call(`/v1/models/${id}`)).json()
   expect(await entry('openai/gpt-5.1')).toMatchObject({ supports_web_search: true })
-  expect(await entry('groq/openai/gpt-oss-120b')).toMatchObject({ supports_web_search: false })
+  expect(await entry('groq/llama-3.3-70b-versatile')).toMatchObject({ supports_web_search: false })
 })

@@ -50,6 +50,7 @@ const messages: Readonly<Record<string, string>> = {
   D1013: 'Object property names starting with _jsonata_ are reserved for internal use: {{value}}',
   D1014: 'A string, or all strings of the result, exceed the limit of {{value}} characters',
   D1015: 'The regular expression {{value}} may backtrack without bound on this text',
+  D1016: 'The result contains a function: call it with its arguments, or leave it out',
   T2001: 'The left side of the {{token}} operator must evaluate to a number',
   T2002: 'The right side of the {{token}} operator must evaluate to a number',
   T2003: 'The left side of the range operator (..) must evaluate to an integer',

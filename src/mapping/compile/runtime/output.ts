@@ -1,10 +1,11 @@
+import { EvaluationError } from './evaluation-error.ts'
 import { boundedText, spend } from './limits.ts'
 import { isRecord, type Sequence, setMember } from './sequence.ts'
 
 /**
- * Converts a result to plain JSON, without sequence flags, functions and non-finite numbers. Objects are only copied if
+ * Converts a result to plain JSON, without sequence flags and non-finite numbers. Objects are only copied if
  * something in them has to be replaced, so parts of the input stay as they are. Shared parts count wherever they occur:
- * throws D1012 or D1014 for a result whose JSON text would be too large. A patch leaves most members of its input where they were:
+ * throws D1012 or D1014 for a result whose JSON text would be too large, D1016 for one with a function in it. A patch leaves most members of its input where they were:
  * these are plain JSON, and no larger than the input.
  */
 export function output(value: unknown, input?: unknown): unknown {
@@ -28,7 +29,7 @@ function outputOf(value: unknown): unknown {
       if (value === null) return null
       return Array.isArray(value) ? outputList(value) : outputRecord(value as Record<string, unknown>)
     case 'function':
-      return undefined
+      throw new EvaluationError('D1016')
     default:
       return value
   }

@@ -1,15 +1,17 @@
 import type { StreamedEvent } from 'inference-router/plugin'
-import type { Restorer } from './restore.ts'
+import { maxBefore, type TextChange } from './changed-reply.ts'
 import type { JsonValue, OtherEvent } from './types.ts'
 
-/** Puts the values back into a streamed completion: the texts of its choices, wherever they are cut. */
-export class RestoredCompletion {
-  readonly #restorer: Restorer
+/** Changes the texts of a streamed completion: those of its choices, wherever they are cut. */
+export class ChangedCompletion {
+  readonly #change: TextChange
   readonly #held = new Map<JsonValue, string>()
+  /** The end of what has gone out of each text. */
+  readonly #before = new Map<JsonValue, string>()
   #last: OtherEvent | undefined
 
-  constructor(restorer: Restorer) {
-    this.#restorer = restorer
+  constructor(change: TextChange) {
+    this.#change = change
   }
 
   /** Returns the events that take the place of an event. */
@@ -25,18 +27,23 @@ export class RestoredCompletion {
     if (!isChoice(choice)) return choice
     const { index = 0 } = choice
     const text = (this.#held.get(index) ?? '') + choice.text
-    const from = this.#restorer.heldFrom(text)
+    const before = this.#before.get(index) ?? ''
     // After the reason why it ended nothing comes any more.
-    const certain = choice.finish_reason ? text.length : from
-    this.#held.set(index, text.slice(certain))
-    return { ...choice, text: this.#restorer.restore(text.slice(0, certain)) }
+    const from = choice.finish_reason ? text.length : this.#change.heldFrom(text, before)
+    const certain = text.slice(0, from)
+    this.#held.set(index, text.slice(from))
+    this.#before.set(index, (before + certain).slice(-maxBefore))
+    return { ...choice, text: this.#change.change(certain, before) }
   }
 
   /** Returns the text that was held back of choices that ended without a reason. */
   #rest(): OtherEvent[] {
     const choices = [...this.#held]
       .filter(([, text]) => text)
-      .map(([index, text]) => ({ index, text, finish_reason: null }))
+      .map(([index, text]) => {
+        const changed = this.#change.change(text, this.#before.get(index))
+        return { index, text: changed, finish_reason: null }
+      })
     this.#held.clear()
     if (!this.#last || choices.length === 0) return []
     return [{ ...this.#last, json: { ...this.#last.json, choices } }]

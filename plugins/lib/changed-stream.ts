@@ -1,22 +1,30 @@
-import type { Restorer } from './restore.ts'
-import { type Restorers, restoredBlock, restoredCitation, restoredPart } from './restored-reply.ts'
+import {
+  changedBlock,
+  changedCitation,
+  changedPart,
+  maxBefore,
+  type TextChange,
+  type TextChanges,
+} from './changed-reply.ts'
 import type { ChatEvent, Part } from './types.ts'
 
-/** A text of a part that may end within a placeholder, as far as it has arrived. */
+/** The end of a text of a part that is held back, as far as it has arrived. */
 type Held = { kind: Part['type']; at: ChatEvent['at']; member: Member; text: string; isCustom?: boolean }
 type Member = 'text' | 'refusal' | 'reasoning.text' | 'reasoning.summary' | 'tool'
 
-/** Puts the values back into one streamed conversation, wherever its texts are cut. */
-export class RestoredStream {
-  readonly #restorers: Restorers
+/** Changes the texts of one streamed conversation, wherever they are cut. */
+export class ChangedStream {
+  readonly #changes: TextChanges
+  /** The end of what has gone out of each text. */
+  readonly #before = new Map<string, string>()
   #held: Held[] = []
   #isMoved = false
   readonly #callIds = new Map<ChatEvent['at'], string>()
   /** Calls whose input is free text, by their keys. */
   readonly #custom = new Set<ChatEvent['at']>()
 
-  constructor(restorers: Restorers) {
-    this.#restorers = restorers
+  constructor(changes: TextChanges) {
+    this.#changes = changes
   }
 
   /** Returns the events that take the place of an event. */
@@ -41,19 +49,23 @@ export class RestoredStream {
     if (reasoning) return this.#takeReasoning(event, reasoning)
     if (tool) return this.#takeTool(event, tool)
     if (whole) return this.#takeWhole(event, whole)
-    if (citation) return [{ ...event, citation: restoredCitation(citation, this.#restorers.text, this.#isMoved) }]
+    if (citation) return [{ ...event, citation: changedCitation(citation, this.#changes.text, this.#isMoved) }]
     if (event.search) return [...this.#leave('search', at), this.#withSearch(event, event.search)]
     if (event.opaque) {
-      const body = restoredBlock(event.opaque.body, this.#restorers)
+      const body = changedBlock(event.opaque.body, this.#changes)
       return [...this.#leave('opaque', at), { ...event, opaque: { body } }]
     }
-    return [...(event.media ? this.#leave('opaque', at) : []), event]
+    if (event.media) {
+      const media = changedPart(event.media, this.#changes) as NonNullable<ChatEvent['media']>
+      return [...this.#leave('opaque', at), { ...event, media }]
+    }
+    return [event]
   }
 
   #withSearch(event: ChatEvent, { query, results, ...others }: NonNullable<ChatEvent['search']>): ChatEvent {
     const shown = {
-      ...(query !== undefined && { query: this.#restorers.text.restore(query) }),
-      ...(results !== undefined && { results: restoredBlock(results, this.#restorers) }),
+      ...(query !== undefined && { query: this.#changes.text.change(query) }),
+      ...(results !== undefined && { results: changedBlock(results, this.#changes) }),
     }
     return { ...event, search: { ...others, ...shown } }
   }
@@ -91,7 +103,7 @@ export class RestoredStream {
     const shown =
       typeof given === 'string'
         ? this.#shown({ kind: 'tool_call', at, member: 'tool', text, isCustom })
-        : JSON.parse(this.#restorers.json.restore(text))
+        : JSON.parse(this.#changes.json.change(text))
     return [...left, { ...event, tool: { ...tool, arguments: shown } }]
   }
 
@@ -105,25 +117,28 @@ export class RestoredStream {
   /** Takes a part that is repeated whole: it contains the text that was held back as well. */
   #takeWhole(event: ChatEvent, whole: Part): ChatEvent[] {
     this.#held = this.#held.filter(({ kind, at }) => kind !== whole.type || at !== event.at)
-    return [...this.#leave(whole.type, event.at), { ...event, whole: restoredPart(whole, this.#restorers) }]
+    return [...this.#leave(whole.type, event.at), { ...event, whole: changedPart(whole, this.#changes) }]
   }
 
   /** Returns the text with the part that was held back before it, as far as it is certain. */
   #shown(given: Held): string {
-    const restorer = this.#restorerOf(given)
+    const change = this.#changeOf(given)
     const index = this.#held.findIndex((held) => held.member === given.member && held.at === given.at)
-    const before = index === -1 ? '' : (this.#held.splice(index, 1)[0]?.text ?? '')
-    const text = before + given.text
-    const from = restorer.heldFrom(text)
+    const earlier = index === -1 ? '' : (this.#held.splice(index, 1)[0]?.text ?? '')
+    const text = earlier + given.text
+    const key = `${given.member} ${given.at}`
+    const before = this.#before.get(key) ?? ''
+    const from = change.heldFrom(text, before)
     if (from < text.length) this.#held.push({ ...given, text: text.slice(from) })
     const certain = text.slice(0, from)
-    const shown = restorer.restore(certain)
+    const shown = change.change(certain, before)
+    this.#before.set(key, (before + certain).slice(-maxBefore))
     if (given.kind === 'text' && shown !== certain) this.#isMoved = true
     return shown
   }
 
-  #restorerOf({ kind, isCustom }: Held): Restorer {
-    return kind === 'tool_call' && !isCustom ? this.#restorers.json : this.#restorers.text
+  #changeOf({ kind, isCustom }: Held): TextChange {
+    return kind === 'tool_call' && !isCustom ? this.#changes.json : this.#changes.text
   }
 
   /** Ends the part before another one: the text that was held back is now complete. Calls with keys may still go on. */
@@ -139,7 +154,10 @@ export class RestoredStream {
     const over = this.#held.filter(isOver)
     if (over.length === 0) return []
     this.#held = this.#held.filter((held) => !over.includes(held))
-    return over.map(eventOf)
+    return over.map((held) => {
+      const before = this.#before.get(`${held.member} ${held.at}`)
+      return eventOf({ ...held, text: this.#changeOf(held).change(held.text, before) })
+    })
   }
 }
 

@@ -1,5 +1,5 @@
-import { boundedPattern } from '../lib/bounded-pattern.ts'
-import { bare, plain, skeleton } from '../lib/plain-text.ts'
+import { boundedPattern } from './bounded-pattern.ts'
+import { bare, plain, skeleton } from './plain-text.ts'
 
 /** Pattern that is refused, and the message that the client gets instead of the default one. */
 export type Denied = { pattern: string; message?: string }

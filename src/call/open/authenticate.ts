@@ -1,0 +1,110 @@
+import { LRUCache } from 'lru-cache'
+import type { Key } from '../../access/keys.ts'
+import { RouterError } from '../../core/errors.ts'
+import { secretPrefix } from '../../core/secrets.ts'
+import { freezeData } from '../../plugin/call-view.ts'
+import type { Caller, MaybePromise } from '../../plugin/contract.ts'
+import type { LoadedPlugin } from '../../plugin/loaded.ts'
+import { callerResult } from '../../plugin/results.ts'
+import { RunningPlugin } from '../../plugin/running.ts'
+import type { Call, Services } from '../types.ts'
+
+type Presented = Pick<Call, 'id' | 'secret' | 'headers' | 'signal'>
+type AuthenticationServices = Pick<Services, 'authenticate' | 'authenticateById' | 'revalidate' | 'rulesOf' | 'plugins'>
+
+/**
+ * Returns the key of a call: that of its secret, or the one that a plugin finds for it. Plugins never get the secrets of this router's keys.
+ * Throws RouterError 401, 403, or the refusal of a plugin.
+ */
+export function authenticate(call: Presented, services: AuthenticationServices): MaybePromise<Key> {
+  const { plugins } = services
+  const asked = plugins?.loaded.filter(({ hooks, enabled }) => enabled && hooks.authenticate) ?? []
+  if (asked.length === 0 || call.secret?.startsWith(secretPrefix)) return services.authenticate(call.secret)
+  return authenticatedBy(asked, call, services)
+}
+
+async function authenticatedBy(
+  asked: readonly LoadedPlugin[],
+  { id, secret, headers = {}, signal }: Presented,
+  services: AuthenticationServices,
+): Promise<Key> {
+  const unknown = { organization: '', key: '', names: { key: '', organization: '' }, labels: {} }
+  const facts = { id, ...unknown, api: '', operation: 'chat' as const, requested: '', stream: false, headers, signal }
+  for (const plugin of asked) {
+    if (!services.plugins) break
+    const running = new RunningPlugin(plugin, { ...facts, body: () => ({}) }, services.plugins.faults)
+    const caller = await running.run('authenticate', { given: freezeData({ secret }), check: callerResult })
+    if (caller) return keyOf(caller, plugin, services)
+  }
+  return services.authenticate(secret)
+}
+
+/** Returns the current state of the key of a call. Throws RouterError where it may not call any more. */
+export function revalidated(key: Key, services: AuthenticationServices): Key {
+  const external = known.get(key)
+  return external ? keyOf(external.caller, external.plugin, services) : services.revalidate(key)
+}
+
+function keyOf(caller: Caller, plugin: LoadedPlugin, services: AuthenticationServices): Key {
+  const key = 'key' in caller ? services.authenticateById?.(caller.key) : externalKey(caller, plugin, services)
+  const isAllowed = plugin.organizations === 'all' || (key && plugin.organizations.has(key.organization))
+  if (key && isAllowed) return key
+  throw new RouterError('forbidden', `The plugin '${plugin.name}' may not authenticate callers of this organization.`)
+}
+
+type External = Exclude<Caller, { key: string }>
+
+/** The keys of callers who have none: the same caller has the same object, as values derived from it are cached by it. */
+const keys = new LRUCache<string, Key>({ max: 10_000 })
+const known = new WeakMap<Key, { caller: External; plugin: LoadedPlugin }>()
+
+/** Returns a key for a caller of an organization who has none. It belongs to accounts that exist, whose limits hold. */
+function externalKey(caller: External, plugin: LoadedPlugin, services: AuthenticationServices): Key {
+  const { organization, group } = caller
+  if (!exists(organization, group, services)) {
+    const message = `The plugin '${plugin.name}' named an organization or a group that does not exist.`
+    throw new RouterError('forbidden', message)
+  }
+  const name = JSON.stringify([plugin.name, caller])
+  const key = keys.get(name) ?? newKey(caller, plugin.name)
+  keys.set(name, key)
+  known.set(key, { caller, plugin })
+  return key
+}
+
+function exists(
+  organization: string,
+  group: string | undefined,
+  { rulesOf }: Pick<AuthenticationServices, 'rulesOf'>,
+): boolean {
+  try {
+    const { groupNames } = rulesOf(organization)
+    return group === undefined || groupNames?.has(group) === true
+  } catch {
+    return false
+  }
+}
+
+function newKey(caller: External, plugin: string): Key {
+  const { organization, id, name = id, labels = {}, limits = {} } = caller
+  const { monthly_usd, requests_per_minute, tokens_per_minute, concurrent_calls } = limits
+  return {
+    id: `${plugin}:${id}`,
+    organization,
+    name,
+    prefix: '',
+    permissions: { manage: 'none', completions: 'write', operate: 'none' },
+    labels: { ...labels },
+    monthlyLimitNano: monthly_usd === undefined ? null : BigInt(Math.round(monthly_usd * 1e9)),
+    groupId: caller.group ?? null,
+    accessList: caller.models ?? null,
+    limits: {
+      requestsPerMinute: requests_per_minute ?? null,
+      tokensPerMinute: tokens_per_minute ?? null,
+      concurrentCalls: concurrent_calls ?? null,
+    },
+    plugins: {},
+    createdAt: 0,
+    expiresAt: null,
+  }
+}

@@ -1,0 +1,134 @@
+import { defaultCreationLimits } from '../core/creation-limits.ts'
+import type { JsonObject } from '../core/json.ts'
+import { parseTime } from '../core/time.ts'
+import { labelsWithin } from '../management/read.ts'
+import { audited } from '../store/audit.ts'
+import { type KeyRecord, levels } from '../store/keys.ts'
+import type { Store } from '../store/open.ts'
+import {
+  actor,
+  checked,
+  groupOf,
+  modelsFrom,
+  monthlyLimitFrom,
+  pluginStates,
+  rateLimitFields,
+  rateLimitOptions,
+} from './admin.ts'
+import { type Args, UsageError } from './command.ts'
+import type { ManagedRequest, OptionNames } from './managed.ts'
+
+const text = { type: 'string' } as const
+const texts = { type: 'string', multiple: true } as const
+
+/** The options of the properties that a key is created with, and that can be changed later. */
+export const propertyOptions = {
+  instance: text,
+  'monthly-limit': text,
+  expires: text,
+  label: texts,
+  ...rateLimitOptions,
+  models: texts,
+  plugin: texts,
+  group: text,
+} as const
+
+/** The options by the fields of the management API that they fill. */
+export const optionNames: OptionNames = {
+  monthly_limit: '--monthly-limit',
+  expires_at: '--expires',
+  labels: '--label',
+  models: '--models',
+  plugins: '--plugin',
+}
+
+/** Returns the permissions of a new key: unless options say otherwise, it calls models. Throws UsageError. */
+export function permissionsFrom({ text }: Args): JsonObject {
+  return {
+    manage: levelFrom(text('manage') ?? 'none', '--manage', levels),
+    completions: levelFrom(text('completions') ?? 'write', '--completions', levels),
+    operate: levelFrom(text('operate') ?? 'none', '--operate', levels),
+    instance: levelFrom(text('instance') ?? 'none', '--instance', ['none', 'read']),
+  }
+}
+
+/** Returns the properties that options name, as fields of the management API. Throws UsageError. */
+export function propertiesFrom(args: Args): JsonObject {
+  const { text, texts } = args
+  const [limit, expires] = [text('monthly-limit'), text('expires')]
+  const [labels, models, plugins] = [texts('label'), texts('models'), texts('plugin')]
+  const limits = rateLimitFields(args)
+  return {
+    ...(limit !== undefined && { monthly_limit: monthlyLimitFrom(limit, '--monthly-limit') }),
+    ...(expires !== undefined && { expires_at: timeFrom(expires) }),
+    ...(labels.length > 0 && { labels: checked(labelCheck, Object.fromEntries(labels.map(labelFrom)), '--label') }),
+    ...(Object.keys(limits).length > 0 && { limits }),
+    ...(models.length > 0 && { models: modelsFrom(models, '--models') }),
+    ...(plugins.length > 0 && { plugins: pluginStates(plugins) }),
+  }
+}
+
+const labelCheck = labelsWithin(defaultCreationLimits)
+
+/** Returns the field of the group that an option names, null for none. Throws CommandError. */
+export function groupField({ text }: Args, store: Store, organization: string): JsonObject {
+  const name = text('group')
+  if (name === undefined) return {}
+  return { group_id: name === 'none' ? null : groupOf(store, organization, name).id }
+}
+
+/** Returns the requests that change the properties of a key. */
+export function keyChanges(id: string, { limits, ...properties }: JsonObject): ManagedRequest[] {
+  const change = (property: string, body: JsonObject): ManagedRequest => ({
+    method: 'post',
+    path: `/apikey/:id/${property}`,
+    params: { id },
+    body,
+  })
+  return [
+    ...Object.entries(properties).map(([field, value]) => change(paths[field] ?? field, { [field]: value ?? null })),
+    ...(limits === undefined ? [] : [change('limits', limits as JsonObject)]),
+  ]
+}
+
+/** The last steps of the paths at which fields are changed. */
+const paths: { readonly [field: string]: string } = {
+  monthly_limit: 'limit',
+  expires_at: 'expiry',
+  labels: 'label',
+  models: 'access',
+  group_id: 'group',
+}
+
+/** Grants the permission to read all organizations, or takes it back: no request of the management API does. */
+export function setInstance(store: Store, id: string, level: 'none' | 'read'): void {
+  audited(store, actor, () => {
+    const { organization, permissions: before } = store.keys.find(id) as KeyRecord
+    const { instance: _, ...others } = before
+    const after = { ...others, ...(level === 'read' && { instance: level }) }
+    const result = store.keys.update(id, { permissions: after })
+    const states = { before: { permissions: { ...before } }, after: { permissions: { ...after } } }
+    return { result, organization, action: 'apikey.instance', subject: id, ...states }
+  })
+}
+
+/** Returns one of some levels. Throws UsageError. */
+export function levelFrom<Level extends string>(text: string, option: string, known: readonly Level[]): Level {
+  const level = known.find((one) => one === text)
+  if (level) return level
+  throw new UsageError(`${option} is '${text}'; write ${known.join(', ')}`)
+}
+
+function labelFrom(text: string): [name: string, value: string] {
+  const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? []
+  if (name === undefined || value === undefined) throw new UsageError(`--label is '${text}'; write NAME=VALUE`)
+  return [name, value]
+}
+
+function timeFrom(text: string): string | null {
+  if (text === 'never') return null
+  const time = parseTime(text)
+  if (time === undefined) throw new UsageError(`--expires is '${text}'; write a time as 2027-01-31T00:00:00Z`)
+  if (time <= Date.now()) throw new UsageError(`--expires is '${text}', which has passed; write a time in the future`)
+  return text
+}

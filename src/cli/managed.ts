@@ -1,0 +1,144 @@
+import type { Key } from '../access/keys.ts'
+import { type CreationLimits, defaultCreationLimits } from '../core/creation-limits.ts'
+import { RouterError } from '../core/errors.ts'
+import type { Json, JsonObject } from '../core/json.ts'
+import type { JsonAnswer } from '../http/types.ts'
+import { aliasRoutes } from '../management/aliases.ts'
+import { groupRoutes } from '../management/groups.ts'
+import { keyChangeRoutes } from '../management/key-changes.ts'
+import { keyRoutes } from '../management/keys.ts'
+import type { ManageRoute, RecordContext } from '../management/manage.ts'
+import type { ModelDirectory } from '../management/names.ts'
+import { keyPluginRoutes } from '../management/plugins.ts'
+import { policyRoutes } from '../management/policies.ts'
+import { noLimits } from '../store/keys.ts'
+import type { Store } from '../store/open.ts'
+import { actor } from './admin.ts'
+import { CommandError, UsageError } from './command.ts'
+
+/** A request of the management API, by the path of its route below `/v1/manage` and the parameters in it. */
+export type ManagedRequest = {
+  method?: ManageRoute['method']
+  path: string
+  params?: { [name: string]: string | string[] }
+  query?: { [name: string]: string }
+  body?: JsonObject
+}
+
+/** A database, and the names of the files where a request needs them. */
+export type Managed = { store: Store; organization: string; directory?: ModelDirectory | undefined }
+
+/** Options of a command by the fields of the body that they fill, for messages. */
+export type OptionNames = { readonly [field: string]: string }
+
+/**
+ * Answers a request of the management API on a database, with its checks and its entry in the log of changes, as the operator of the machine.
+ * Throws UsageError and CommandError.
+ */
+export async function managed(
+  request: ManagedRequest,
+  { store, organization, directory }: Managed,
+  options: OptionNames = {},
+): Promise<JsonObject> {
+  try {
+    return objectIn(await answered(request, organization, routesOf(store, directory)))
+  } catch (thrown) {
+    throw commandError(thrown, options)
+  }
+}
+
+/** Makes several changes like `managed`, all or none of them; returns the answer to the last one. */
+export function managedTogether(
+  requests: readonly ManagedRequest[],
+  { store, organization, directory }: Managed,
+  options: OptionNames = {},
+): JsonObject {
+  const routes = routesOf(store, directory)
+  try {
+    return store.atomically(() => {
+      const answers = requests.map((request) => answered(request, organization, routes))
+      const last = answers.at(-1) ?? {}
+      if (answers.some((answer) => answer instanceof Promise) || last instanceof Promise)
+        throw new Error('a change did not end in its transaction')
+      return objectIn(last)
+    })
+  } catch (thrown) {
+    throw commandError(thrown, options)
+  }
+}
+
+function answered(
+  { method = 'get', path, params = {}, query = {}, body }: ManagedRequest,
+  organization: string,
+  routes: readonly ManageRoute[],
+): JsonAnswer | Promise<JsonAnswer> {
+  const route = routes.find((one) => one.path === `/v1/manage${path}` && (one.method ?? 'get') === method)
+  if (!route) throw new Error(`there is no route ${method} ${path}`)
+  const key = operatorOf(organization)
+  return route.handle({ key, organization, headers: {}, params, query, body, recheck() {}, isLocal: true })
+}
+
+function routesOf(store: Store, directory: ModelDirectory | undefined): ManageRoute[] {
+  const context: RecordContext = {
+    store,
+    directory() {
+      if (!directory) throw new Error('the files are not loaded')
+      return directory
+    },
+    watch: { current: () => ({ config: { manage: { limits: operatorLimits } } }) },
+  }
+  return [keyRoutes, keyChangeRoutes, keyPluginRoutes, groupRoutes, aliasRoutes, policyRoutes].flatMap((routes) =>
+    routes(context),
+  )
+}
+
+/** An operator's commands are limited in what one record holds, not in how many there are. */
+const operatorLimits: CreationLimits = {
+  ...defaultCreationLimits,
+  keys: Infinity,
+  groups: Infinity,
+  aliases: Infinity,
+  policies: Infinity,
+}
+
+/** Returns the caller that stands for the operator of the machine. */
+function operatorOf(organization: string): Key {
+  return {
+    id: actor,
+    organization,
+    name: actor,
+    prefix: '',
+    permissions: { manage: 'write', completions: 'write', operate: 'write', instance: 'read' },
+    labels: {},
+    monthlyLimitNano: null,
+    groupId: null,
+    accessList: null,
+    limits: noLimits,
+    plugins: {},
+    createdAt: 0,
+    expiresAt: null,
+  }
+}
+
+function objectIn({ text = '{}' }: JsonAnswer): JsonObject {
+  return JSON.parse(String(text)) as JsonObject
+}
+
+function commandError(thrown: unknown, options: OptionNames): unknown {
+  if (!(thrown instanceof RouterError)) return thrown
+  const { code, message } = thrown
+  const text = Object.entries(options).reduce(
+    (changed, [field, option]) => changed.replaceAll(new RegExp(`'${field}(\\[\\d+\\])?(?=['.])`, 'g'), `'${option}`),
+    message,
+  )
+  return code === 'not_found' ? new CommandError(text) : new UsageError(text)
+}
+
+/** Writes the members of a record as lines: a name and its value. */
+export function linesOf(record: JsonObject): string {
+  const width = Math.max(...Object.keys(record).map((name) => name.length))
+  const text = (value: Json | undefined) => (typeof value === 'string' ? value : JSON.stringify(value))
+  return Object.entries(record)
+    .map(([name, value]) => `${name.padEnd(width)}  ${text(value)}`)
+    .join('\n')
+}

@@ -1,0 +1,45 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { noBrowser } from '../helpers/browser.ts'
+import { slow } from '../helpers/slow.ts'
+import { expectAccessible, go, openWorld, type World } from './world.ts'
+
+if (noBrowser) console.warn(noBrowser)
+
+let world: World
+
+beforeAll(async () => {
+  if (!noBrowser) world = await openWorld()
+})
+afterAll(async () => {
+  await world?.close()
+})
+
+const pages = ['overview', 'calls', 'keys', 'groups', 'models', 'providers', 'names', 'organization', 'changes']
+
+test.skipIf(noBrowser)('every page says that the router is gone, and goes on when it is back', slow, async () => {
+  const tab = await world.open('overview')
+  const { page } = tab
+  const notice = page.getByText('The router does not answer.')
+  for (const name of pages) {
+    await go(tab, name)
+    await page.context().setOffline(true)
+    await notice.first().waitFor()
+    if (name === 'overview') await page.getByText('not connected').waitFor()
+    await expectAccessible(tab, ['color-contrast', 'aria-allowed-role'])
+    await page.context().setOffline(false)
+    await expect.poll(() => notice.count()).toBe(0)
+    expect(await page.locator('.failure').count()).toBe(0)
+  }
+  await page.close()
+})
+
+test.skipIf(noBrowser)('a page whose files do not arrive says so, and comes when they do', slow, async () => {
+  const tab = await world.open('overview')
+  const { page } = tab
+  await page.context().setOffline(true)
+  await page.evaluate("location.hash = '#/groups'")
+  await page.getByText('This page could not be loaded.').waitFor()
+  await page.context().setOffline(false)
+  await page.getByRole('heading', { level: 1, name: 'Groups' }).waitFor()
+  await page.close()
+})
