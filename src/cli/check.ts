@@ -8,7 +8,7 @@ import type { ModelEntry } from '../core/models/model.ts'
 import { withoutKeys } from '../core/secrets.ts'
 import { proveExamples } from '../manifest/check/examples.ts'
 import { hasErrors, type Problem } from '../manifest/check/problem.ts'
-import { type FileKind, readSchema } from '../manifest/check/schema.ts'
+import { type FileKind, keepValidatorsIn, readSchema } from '../manifest/check/schema.ts'
 import type { ChatEndpoint, Provider } from '../manifest/provider.ts'
 import type { Environment } from '../manifest/read/environment.ts'
 import { countExamples } from '../manifest/read/layer.ts'
@@ -38,6 +38,7 @@ import {
   treatmentOf,
 } from './load-one.ts'
 import { dotEnvBeside, locateConfig } from './read-config.ts'
+import { earlierFiles } from './read-snapshot.ts'
 
 /** The text of `inference-router check --help`. */
 export const help = `Checks configuration, manifests, dialects, catalog and plugins; runs their examples, and sets up the plugins.
@@ -177,8 +178,12 @@ async function checkPluginTypes(
 async function checkConfig(path: string, env: Environment): Promise<Checked> {
   const { config, source, problems } = await loadConfig(path, env)
   if (!config) return { ...nothing, problems }
-  const files = await readFiles({ config, source, env, everything: true })
+  // What is known of unchanged files, such as that they match their schema, need not be found out again.
+  const cache = earlierFiles(env)
+  keepValidatorsIn(cache)
+  const files = await readFiles({ config, source, env, cache, everything: true })
   await closeAll(files.plugins)
+  await cache.written()
   const types = await checkPluginTypes(files.plugins, config)
   const layers = [
     ...files.dialects.map(({ layer }) => layer),
