@@ -14,7 +14,7 @@ let answer: (request: Received, response: ServerResponse) => void = () => {}
 beforeAll(async () => {
   provider = await loopbackProvider((request, response) => answer(request, response))
   const at = { base_url: provider.url, secret: 'key-of-provider' }
-  router = await testRouter({ providers: alone({ replicate: at, assemblyai: at }) })
+  router = await testRouter({ providers: alone({ replicate: at, 'assemblyai-speech': at }) })
 })
 afterAll(async () => {
   await router?.end()
@@ -108,7 +108,7 @@ test('a transcription of AssemblyAI uploads the file, waits for the transcript a
     method: 'POST',
     headers: { authorization: `Bearer ${testKey}` },
     body: formOf([
-      ['model', 'assemblyai/universal-2'],
+      ['model', 'assemblyai-speech/universal-2'],
       ['response_format', 'verbose_json'],
       ['timestamp_granularities', 'word'],
     ]),

@@ -122,5 +122,5 @@ test('every shipped manifest that needs the credentials of another one is of its
     expect([...new Set(users.map(({ slug }) => accountOf(slug, manifests)))], name).toHaveLength(1)
   }
   for (const [slug, { models_of }] of manifests) if (models_of) expect(accountOf(slug, manifests)).toBe(models_of)
-  expect(variants).toHaveLength(39)
+  expect(variants).toHaveLength(40)
 })
