@@ -287,7 +287,7 @@ test.concurrent('kill -9 while rows cannot be written loses none of them: the ne
   await router.end('SIGKILL')
   end()
   expect(rows(world)).toEqual(['before'])
-  const second = await world.start()
+  const second = await world.start({ LOG_FORMAT: 'json' })
   expect(second.output()).toContain('"recovered":1')
   expect((await chat(second, 'after', 'now')).status).toBe(200)
   expect(rows(world)).toEqual(['after', 'before', 'whole'])
