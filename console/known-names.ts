@@ -1,6 +1,14 @@
 import { all } from './api.ts'
 import type { Group, KeyEntry } from './entries.ts'
 
+/** Returns the names of the keys by their ids; those that several keys have are followed by the end of the id. */
+export async function keyNamesById(signal: AbortSignal): Promise<ReadonlyMap<string, string>> {
+  const keys = await all<KeyEntry>('v1/manage/apikey', 'keys', signal)
+  const counts = Map.groupBy(keys, ({ name }) => name)
+  const isShared = (name: string) => (counts.get(name)?.length ?? 0) > 1
+  return new Map(keys.map(({ id, name }) => [id, isShared(name) ? `${name} …${id.slice(-12)}` : name]))
+}
+
 /** Returns the names of the keys and groups of the organization by their ids. */
 export async function namesById(signal: AbortSignal): Promise<ReadonlyMap<string, string>> {
   const [keys, groups] = await Promise.all([

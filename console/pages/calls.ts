@@ -3,7 +3,7 @@ import { type ListedEntry, useCalls } from '../call-list.ts'
 import type { CallEntry } from '../entries.ts'
 import { count, duration } from '../format.ts'
 import { html } from '../html.ts'
-import { namesById } from '../known-names.ts'
+import { keyNamesById } from '../known-names.ts'
 import { callableNames } from '../lists.ts'
 import { useLoad } from '../load.ts'
 import { Button, Field, Select } from '../parts/form.ts'
@@ -69,7 +69,7 @@ function CallList({ query }: { query: URLSearchParams }) {
 /** Returns what can be filtered by. */
 async function suggestions(signal: AbortSignal) {
   const [keys, asked, { providers }] = await Promise.all([
-    namesById(signal),
+    keyNamesById(signal),
     callableNames(signal),
     api<{ providers: { slug: string; configured: boolean }[] }>('v1/manage/providers', { signal }),
   ])

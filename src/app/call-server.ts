@@ -178,8 +178,9 @@ function clientLimits(server: () => Config['server']): Pick<ServerContext, 'clie
 
 /** Returns a function that logs which provider does not accept the credential that the router has for it. */
 function refusedCredential(log: Log): NonNullable<HealthOptions['onRefused']> {
-  return (provider, { code, message }) =>
-    log.warn({ provider, error: code, message }, 'the provider rejects the credential of this router')
+  // Without its message, which may repeat a prompt: the ledger has that, where it may be stored.
+  return (provider, { code }) =>
+    log.warn({ provider, error: code }, 'the provider rejects the credential of this router')
 }
 
 function heldStateOf({ store, log, onThrown }: CallServerParts): HeldState {

@@ -2,7 +2,7 @@ import { type Access, requirePermission } from '../access/keys.ts'
 import { secretOf } from '../access/secrets.ts'
 import type { ExplainServices } from '../call/kinds/explain.ts'
 import { consolePages } from '../http/console.ts'
-import { healthRoutes, type Readiness } from '../http/endpoints.ts'
+import { type HealthReader, healthRoutes, type Readiness } from '../http/endpoints.ts'
 import type { Routes } from '../http/listeners.ts'
 import { metricsRoutes } from '../http/metrics.ts'
 import { modelRoutes } from '../http/model-lists.ts'
@@ -66,7 +66,7 @@ export function jsonRoutes(services: RouteServices): Routes {
             ...(failure === undefined ? [] : [failure]),
           ])
         },
-        (request) => mayRead(access, request),
+        (request) => healthReader(access, request),
       ),
       ...openapiRoutes(),
       ...authCheckRoutes(access),
@@ -104,13 +104,15 @@ function readiness(
   }
 }
 
-/** Checks whether a caller may read the details. Never throws: also while the database cannot be read, `/ready` reports so. */
-function mayRead(access: Access, { headers }: JsonRequest): boolean {
+/** Returns a caller that may read details. Never throws: also while the database cannot be read, `/ready` reports so. */
+function healthReader(access: Access, { headers }: JsonRequest): HealthReader | undefined {
   try {
-    requirePermission(access.identify(secretOf(headers)), ['manage', 'operate', 'instance'], 'read')
-    return true
+    const key = access.identify(secretOf(headers))
+    requirePermission(key, ['manage', 'operate', 'instance'], 'read')
+    const seesAll = key.permissions.instance === 'read'
+    return { mayRead: (organization) => seesAll || organization === undefined || organization === key.organization }
   } catch {
-    return false
+    return undefined
   }
 }
 

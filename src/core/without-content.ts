@@ -3,15 +3,26 @@
  * prompts. `content` is the request; names in it, such as those of models and tools, are no content. Where it is too long to be searched,
  * the message is cut at its first quote.
  */
-export function withoutContent(message: string, content: unknown): string {
-  const texts = textsIn(content)
+export function withoutContent(sent: string, content: unknown): string {
+  // Prompts of embeddings may be tokens.
+  const message = sent.replace(tokenList, hidden)
+  const found = textsIn(content)
+  const texts = found && message.includes('\\') ? found.flatMap(formsOf) : found
   if (!texts) return message.replace(/(?<![\p{L}\p{N}])["'`“‘].*$/su, hidden)
   const short = texts.filter(({ length }) => length < minLength)
-  const found = short.filter((text) => isPhrase.test(text) && message.includes(text))
-  const left = found.reduce((text, phrase) => text.replaceAll(phrase, hidden), message)
+  const phrases = short.filter((text) => isPhrase.test(text) && message.includes(text))
+  const left = phrases.reduce((text, phrase) => text.replaceAll(phrase, hidden), message)
   return withoutRuns(left, texts)
 }
 
+/** Returns a text, and its forms inside of JSON, with and without letters beyond ASCII. */
+function formsOf(text: string): string[] {
+  const escaped = JSON.stringify(text).slice(1, -1)
+  const ascii = escaped.replace(/[^\x20-\x7e]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  return [...new Set([text, escaped, ascii])]
+}
+
+const tokenList = /\d+(?:\s*,\s*\d+){7,}/g
 const hidden = '[content]'
 /** Minimum length of what counts as repeated: less than that any two texts have in common. Characters. */
 const minLength = 16

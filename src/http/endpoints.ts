@@ -46,13 +46,16 @@ export type Readiness = {
   degraded: readonly TargetOutage[]
 }
 
+/** Caller that may read details: what concerns everybody, and its own organization; or all of them. */
+export type HealthReader = { mayRead(organization: string | undefined): boolean }
+
 /**
  * Serves `GET /health`: the process is alive. `GET /ready`: it is able to serve, else 503 with the reasons. Details of file problems and of
  * degraded providers are sent only to those who may read them.
  */
 export function healthRoutes(
   readiness: () => Readiness,
-  mayReadProblems: (request: JsonRequest) => boolean,
+  readerOf: (request: JsonRequest) => HealthReader | undefined,
 ): JsonRoute[] {
   return [
     { path: '/health', answer: () => ({ text: JSON.stringify({ status: 'ok' }) }) },
@@ -63,7 +66,9 @@ export function healthRoutes(
         const count = degraded.length
         // What is degraded has its former name as well, for one release.
         const counts = { problem_count: problems.length, degraded_count: count, troubled_count: count }
-        const details = mayReadProblems(request) && { problems, degraded, troubled: degraded }
+        const reader = readerOf(request)
+        const shown = degraded.filter(({ organization }) => reader?.mayRead(organization))
+        const details = reader && { problems, degraded: shown, troubled: shown }
         const text = JSON.stringify({ status: ready ? 'ready' : 'not ready', ...facts, ...counts, ...details })
         return { status: ready ? 200 : 503, text }
       },

@@ -137,7 +137,7 @@ function fateOfKeys({ query }: ManageRequest): 'keep' | 'revoke' | undefined {
 }
 
 const chooseFate =
-  'This group has a limit, which its keys would lose: add ?keys=keep to keep them without it, or ?keys=revoke to revoke them.'
+  "This group has a limit, which its keys would lose: set 'keys' to keep to keep them without it, or to revoke to revoke them."
 
 /** Maximum number of keys that are revoked at once: each is an entry in the log of changes, in one transaction. */
 const maxRevoked = 1_000

@@ -170,7 +170,8 @@ export function addedProblems(
   const isShipped = isShippedIn(config.folders.providers)
   if (isNamed || providers.every((one) => isShipped(one.source))) return []
   const added = providers.filter(
-    (one) => isShipped(one.source) && one.provider.missing.length === 0 && !config.providers[one.provider.slug],
+    ({ source: manifest, provider: { slug, missing } }) =>
+      isShipped(manifest) && needsSecret(manifest) && missing.length === 0 && !config.providers[slug],
   )
   if (added.length === 0) return []
   const slugs = added.map(({ provider }) => provider.slug).sort()
@@ -183,8 +184,13 @@ function isUnnamed(manifest: Source, { own, account, around }: Judged): boolean 
   const { config } = around
   if (own || (account !== undefined && config.providers[account]) || !isShippedIn(config.folders.providers)(manifest))
     return false
+  return !needsSecret(manifest)
+}
+
+/** Checks whether the credential of a manifest refers to variables. */
+function needsSecret(manifest: Source): boolean {
   const { auth } = (manifest.value ?? {}) as Partial<ManifestFile>
-  return resolveText(JSON.stringify(auth ?? ''), {}).missing.length === 0
+  return resolveText(JSON.stringify(auth ?? ''), {}).missing.length > 0
 }
 
 /**

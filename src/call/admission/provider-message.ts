@@ -36,8 +36,10 @@ function wordsIn(error: RouterError): string | undefined {
   const { quotes, forLog, message, provider } = error
   if (quotes) return forLog ?? message
   if (provider === undefined || recordedError(error).message !== undefined) return undefined
-  // The excerpt of an answer in JSON may be what the model wrote.
-  return message.replace(/: *[[{"].*$/s, '')
+  // The excerpt of an answer may be what the model wrote; a page of HTML is what a proxy wrote.
+  return message
+    .replace(/((?:is not JSON|not an object|without a finish reason)[^:]*): *(?!<).*$/s, '$1')
+    .replace(/: *[[{"].*$/s, '')
 }
 
 /** Hides what looks like a key, besides the ids by which providers find a request. */

@@ -234,8 +234,9 @@ export class Settlement {
     else this.#admission.recorded()
   }
 
+  /** Returns what the log says besides the record. What a provider wrote is in the record, where it is stored: it may repeat a prompt. */
   #logFacts({ error }: SettledOutcome): LogFacts {
-    return { detail: error?.forLog, keyName: this.#start.keyName }
+    return { detail: error?.quotes ? undefined : error?.forLog, keyName: this.#start.keyName }
   }
 
   /** Ends the reservation with the cost of the call; while an attempt is read on, the rest stays reserved for it. */

@@ -25,6 +25,8 @@ beforeAll(async () => {
   router = await testRouter({
     providers: { ...Object.fromEntries(urls), deepseek: { base_url: chat } },
     media: files.media,
+    // A model that thinks is read on after its client has left: for less than tests wait.
+    settings: { budget: { wait_for_usage: '200ms' } },
     env: Object.assign({}, ...wires.map(({ env }) => env)),
   })
 })

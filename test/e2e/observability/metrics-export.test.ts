@@ -60,7 +60,8 @@ function asSamples(points: readonly ReceivedPoint[]): Map<string, number> {
 }
 
 /** Families whose values change by themselves. */
-const changing = /^(?:process_|nodejs_|inference_router_event_loop|inference_router_ledger_commit)/
+const changing =
+  /^(?:process_|nodejs_|inference_router_event_loop|inference_router_ledger_commit|inference_router_requests_running)/
 
 /** A family that each reading begins anew: two readers share its values. */
 const isReset = (name: string) => name === 'inference_router_event_loop_delay_seconds'
