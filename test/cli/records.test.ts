@@ -122,7 +122,7 @@ test('groups are created, listed, limited and deleted', async () => {
   expect((await runCommand(group, 'limit', 'team', '9', '--json')).json()).toMatchObject({ monthly_limit: 9 })
   expect((await runCommand(group, 'show', 'team')).stdout).toMatch(/monthly_limit +9\n/)
   const refused = await runCommand(group, 'delete', 'team')
-  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining(''--keys' to keep') })
+  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining("'--keys' to keep") })
   expect(await runCommand(group, 'delete', 'team', '--keys', 'keep')).toMatchObject({ code: 0 })
   expect(await runCommand(group, 'show', 'team')).toMatchObject({ code: 1 })
   expect(await runCommand(group, 'limit', 'team')).toMatchObject({ code: 2 })
