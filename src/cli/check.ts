@@ -178,7 +178,7 @@ async function checkPluginTypes(
 async function checkConfig(path: string, env: Environment): Promise<Checked> {
   const { config, source, problems } = await loadConfig(path, env)
   if (!config) return { ...nothing, problems }
-  // What is known of unchanged files, such as that they match their schema, need not be found out again.
+  // Unchanged files that earlier runs have found to match their schema are not checked against it again.
   const cache = earlierFiles(env)
   keepValidatorsIn(cache)
   const files = await readFiles({ config, source, env, cache, everything: true })

@@ -4,7 +4,7 @@ import { chunk, type PluginWorld, pluginWorld, type Step, streamEnd } from './pl
 
 const open: PluginWorld[] = []
 afterAll(async () => {
-  for (const world of open) await world.end()
+  await Promise.all(open.map((world) => world.end()))
 })
 async function worldOf(...given: Parameters<typeof pluginWorld>): Promise<PluginWorld> {
   const world = await pluginWorld(...given)
