@@ -73,7 +73,7 @@ export async function* withDueBatches<Item>(
     }
   } finally {
     const closing = source.return?.()
-    // The connection of a batch that is waited for closes when that comes, or is given up.
+    // A batch that is still waited for is given up.
     if (!pending) await closing
     else for (const promise of [pending, closing]) promise?.catch(() => {})
   }
