@@ -64,18 +64,23 @@ describe.skipIf(missing !== undefined)(`the built site${missing ? ` (${missing})
     return tab
   }
 
-  test.each(['/', '/add-a-provider.html', '/errors.html', '/api.html', '/plugins.html'])(
-    '%s loads at most 200 kB, from one host',
-    async (path) => {
-      transferred = 0
-      const { asked, faults, page } = await opened(path)
-      expect(transferred).toBeGreaterThan(20_000)
-      expect(transferred).toBeLessThanOrEqual(200_000)
-      expect(asked.filter((one) => !one.startsWith(url))).toEqual([])
-      expect(faults).toEqual([])
-      await page.context().close()
-    },
-  )
+  test.each([
+    '/',
+    '/add-a-provider.html',
+    '/errors.html',
+    '/api.html',
+    '/plugins.html',
+    '/reference/schemas.html',
+    '/reference/calls.html',
+  ])('%s loads at most 200 kB, from one host', async (path) => {
+    transferred = 0
+    const { asked, faults, page } = await opened(path)
+    expect(transferred).toBeGreaterThan(20_000)
+    expect(transferred).toBeLessThanOrEqual(200_000)
+    expect(asked.filter((one) => !one.startsWith(url))).toEqual([])
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
 
   test.each(['light', 'dark'] as const)('no page has violations of accessibility rules: %s', async (scheme) => {
     const { page } = await opened('/', scheme)
