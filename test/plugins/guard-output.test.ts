@@ -7,6 +7,7 @@ import guardPrompt from '../../plugins/guard-prompt/index.ts'
 import { ChangedStream } from '../../plugins/lib/changed-stream.ts'
 
 type Setup = Parameters<typeof openPlugin>[1]
+type Tested = Awaited<ReturnType<typeof openPlugin>>
 
 async function answered(options: object, call: TestCall, setup: Setup = {}) {
   await using tested = await openPlugin(guardOutput, { ...setup, options })
@@ -242,11 +243,11 @@ test('judges of two guards with different keys do not ask each other without end
       return Response.json({ choices: [{ message: { content: said } }] })
     },
   })
-  await using prompt = await openPlugin(
+  await using prompt: Tested = await openPlugin(
     guardPrompt,
     judge('one', (call) => output.call(call)),
   )
-  await using output = await openPlugin(
+  await using output: Tested = await openPlugin(
     guardOutput,
     judge('two', (call) => prompt.call(call)),
   )
