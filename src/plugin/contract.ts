@@ -180,7 +180,7 @@ export type Credentials = { readonly secret: string | undefined }
 /**
  * The caller of a call: an existing key by its id, or an account without a key. The latter has an organization, and a group of it, that
  * exist, whose limits hold; its own `limits` and the `models` that it may call are in addition to theirs. What it spends is that of the key
- * `<plugin>:<id>`.
+ * `<plugin>:<organization>:<id>`.
  */
 export type Caller =
   | { key: string }
