@@ -20,6 +20,7 @@ import { keyPluginRoutes } from './plugins.ts'
 import { policyRoutes } from './policies.ts'
 import { providerHealthRoutes, providerRoutes } from './providers.ts'
 import { settingRoutes } from './settings.ts'
+import { targetRoutes } from './targets.ts'
 
 /** Serves the management API: everything under `/v1/manage`. */
 export function managementRoutes(parts: Omit<ManagementContext, 'changes'>): JsonRoute[] {
@@ -45,6 +46,7 @@ const resources = [
   refusalRoutes,
   latencyRoutes,
   providerHealthRoutes,
+  targetRoutes,
   providerRoutes,
   instanceRoutes,
 ]
