@@ -205,7 +205,7 @@ export function providerEntry(
 }
 
 /** Returns a problem as the API has it: `file:line:column`, its message, and the consequence. */
-function problemEntry(problem: Problem, config: string): JsonObject {
+export function problemEntry(problem: Problem, config: string): JsonObject {
   const { file, line, column, message, severity } = problem
   const place = `${shortPath(file, config)}:${line}:${column}`
   return {

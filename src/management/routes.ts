@@ -18,6 +18,7 @@ import { type ManagementContext, manageRoute } from './manage.ts'
 import { organizationRoutes } from './organization.ts'
 import { keyPluginRoutes } from './plugins.ts'
 import { policyRoutes } from './policies.ts'
+import { problemRoutes } from './problems.ts'
 import { providerHealthRoutes, providerRoutes } from './providers.ts'
 import { settingRoutes } from './settings.ts'
 import { targetRoutes } from './targets.ts'
@@ -47,6 +48,7 @@ const resources = [
   latencyRoutes,
   providerHealthRoutes,
   targetRoutes,
+  problemRoutes,
   providerRoutes,
   instanceRoutes,
 ]

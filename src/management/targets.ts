@@ -20,18 +20,21 @@ export function targetRoutes({ store, degraded }: ManagementContext): ManageRout
       async handle({ organization, query }) {
         const span = spanIn(query)
         const found = await store.calls.targets({ organization, ...span })
-        return json({ ...targetsEntry(found, span), degraded: concerning(organization, degraded()).map(outageEntry) })
+        return json({
+          ...targetsEntry(found, span, organization),
+          degraded: concerning(organization, degraded()).map(outageEntry),
+        })
       },
     },
     {
       path: '/v1/manage/instance/targets',
       readsInstance: true,
-      async handle({ query: { organization: asked, ...query } }) {
+      async handle({ organization: own, query: { organization: asked, ...query } }) {
         const organization = organizationIn(asked, store)
         const span = spanIn(query)
         const found = await store.calls.targets({ ...(organization !== undefined && { organization }), ...span })
         const outages = organization === undefined ? degraded() : concerning(organization, degraded())
-        return json({ ...targetsEntry(found, span, true), degraded: outages.map(outageEntry) })
+        return json({ ...targetsEntry(found, span, own), degraded: outages.map(outageEntry) })
       },
     },
   ]
@@ -53,16 +56,16 @@ function spanIn(query: ManageRequest['query']): Span {
   return { from: (Math.floor(Date.now() / periodMs) + 1) * periodMs - hours * hourMs, periodMs }
 }
 
-function targetsEntry({ since, targets }: Targets, { from, periodMs }: Span, isOfAll = false): JsonObject {
+function targetsEntry({ since, targets }: Targets, { from, periodMs }: Span, own: string): JsonObject {
   return {
     start: timeText(from),
     counted_since: timeText(since),
     period_minutes: periodMs / 60_000,
-    targets: targets.map((target) => targetEntry(target, isOfAll)),
+    targets: targets.map((target) => targetEntry(target, own)),
   }
 }
 
-function targetEntry(target: TargetFigures, isOfAll: boolean): JsonObject {
+function targetEntry(target: TargetFigures, own: string): JsonObject {
   const { provider, model, succeeded, failed, others, failures, periods } = target
   const counted = succeeded + failed
   return {
@@ -77,18 +80,18 @@ function targetEntry(target: TargetFigures, isOfAll: boolean): JsonObject {
     duration_ms: quantilesEntry(target.durationMs),
     last_success_at: timeOrNull(target.lastSuccessAt),
     failing_since: timeOrNull(target.failingSince),
-    last_failure: lastFailureEntry(target.lastFailure, isOfAll),
+    last_failure: lastFailureEntry(target.lastFailure, own),
     periods: periods.map(({ start, ...counts }) => ({ start: timeText(start), ...counts })),
   }
 }
 
-function lastFailureEntry(last: TargetFigures['lastFailure'], isOfAll: boolean): JsonObject | null {
+function lastFailureEntry(last: TargetFigures['lastFailure'], own: string): JsonObject | null {
   if (!last) return null
   const { call, organization, at, code, failure, status, providerCode, message } = last
   return {
     at: timeText(at),
     call,
-    ...(isOfAll && { organization }),
+    ...(organization !== own && { organization }),
     code,
     class: failure,
     status,

@@ -12,6 +12,7 @@ let manage: ReturnType<typeof administration>
 /** The key of another organization, which may do all in it. */
 let stranger: string
 let isDown = true
+const fire = 'The kitchen is on fire.'
 
 const manifest = (url: string) => `slug: maker
 name: Maker
@@ -28,8 +29,7 @@ beforeAll(async () => {
   provider = await loopbackProvider(({ body }, response) => {
     const { model } = body as { model: string }
     if (model === 'picky') return answerJson(response, { error: { message: 'Not like this.' } }, 400)
-    if (model === 'shaky' && isDown)
-      return answerJson(response, { error: { message: 'The kitchen is on fire.', code: 'fire' } }, 500)
+    if (model === 'shaky' && isDown) return answerJson(response, { error: { message: fire, code: 'fire' } }, 500)
     const choices = [{ index: 0, message: { role: 'assistant', content: 'Gone' }, finish_reason: 'stop' }]
     const usage = { prompt_tokens: 9, completion_tokens: 1, total_tokens: 10 }
     answerJson(response, { id: 'c', object: 'chat.completion', created: 1, model, choices, usage })
@@ -99,7 +99,7 @@ describe('targets', () => {
         class: 'failed',
         status: 502,
         provider_code: 'fire',
-        provider_message: 'The kitchen is on fire.',
+        provider_message: fire,
       },
       periods: [{ start: expect.any(String), succeeded: 0, failed: 1 }],
     })
@@ -111,7 +111,7 @@ describe('targets', () => {
   test('have the call of their last failure, which shows the same message', async () => {
     const { of } = await targets()
     const { body } = await manage.get(`/calls/${of('maker/shaky')?.last_failure?.call}`)
-    expect(body.rows).toMatchObject([{ provider_message: 'The kitchen is on fire.' }, { outcome: 'complete' }])
+    expect(body.rows).toMatchObject([{ provider_message: fire }, { outcome: 'complete' }])
   })
 
   test('say since when a circuit is open, and show the next failures at once', async () => {
@@ -136,7 +136,7 @@ describe('targets', () => {
   test('of all organizations are added up for a key with instance: read', async () => {
     const { of } = await targets('/instance/targets')
     expect(of('maker/steady')).toMatchObject({ attempts: 3 })
-    expect(of('maker/shaky')?.last_failure).toHaveProperty('organization')
+    expect(of('maker/shaky')?.last_failure).not.toHaveProperty('organization')
     const { organizations } = (await manage.get('/instance/org')).body as { organizations: { id: string }[] }
     const own = await targets(`/instance/targets?organization=${organizations[1]?.id}`)
     expect(own.body.targets).toMatchObject([{ model: 'maker/steady', attempts: 1 }])
@@ -153,6 +153,14 @@ describe('targets', () => {
       failing_since: null,
       last_failure: { code: 'provider_failed' },
     })
+  })
+
+  test('name the organization of a failure that is not that of the key', async () => {
+    isDown = true
+    expect(await ask({ model: 'maker/shaky' }, stranger)).toBe(502)
+    const { of } = await targets('/instance/targets')
+    expect(of('maker/shaky')?.last_failure).toMatchObject({ organization: expect.any(String), provider_message: fire })
+    expect((await targets()).of('maker/shaky')?.failing_since).toBeNull()
   })
 
   test.each(['hours=0', 'hours=25', 'hours=x', 'hours=1&hours=2', 'limit=1'])('are a 400 for %s', async (query) => {
