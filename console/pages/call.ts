@@ -6,6 +6,7 @@ import { useLoad } from '../load.ts'
 import { Facts, Loading, Page, Section } from '../parts/page.ts'
 import { Table } from '../parts/table.ts'
 import { Badge, Code, Duration, Id, Money, Name, Outcome, Tags, Time } from '../parts/text.ts'
+import { Waterfall } from '../parts/waterfall.ts'
 import { to } from '../place.ts'
 
 type Row = {
@@ -19,6 +20,7 @@ type Row = {
   provider_code?: string
   provider_message?: string
   status?: number
+  first_event_ms?: number
   duration_ms?: number
   cost: number
 }
@@ -71,14 +73,21 @@ function Details({ call }: { call: Call }) {
     ${dropped.length > 0 && html`<${Section} title="Dropped from the request"><p>The provider does not support: ${dropped.map((field, index) => html`${index > 0 && ', '}<code>${field}</code>`)}.</p><//>`}
     ${call.damaged && html`<p class="note">Part of the response could not be read and was skipped.</p>`}
     <${Section} title="Attempts">
+      <${Waterfall} attempts=${rows} total=${call.duration_ms} />
       <${Table} label="Attempts" rows=${rows} keyOf=${(row: Row) => `${row.attempt} ${row.at_ms}`} columns=${[
         { head: '#', cell: ({ attempt }: Row) => attempt },
-        { head: 'Started after', isNumber: true, cell: ({ at_ms: ms }: Row) => duration(ms) },
+        { head: 'Started after', isNumber: true, isMinor: true, cell: ({ at_ms: ms }: Row) => duration(ms) },
         { head: 'Target', cell: ({ model }: Row) => html`<${Name} text=${model} />` },
         {
           head: 'Outcome',
           cell: (row: Row) =>
             html`<${Outcome} outcome=${row.outcome} code=${row.code} />${row.class && html` <${Badge}>${row.class}<//>`}${row.provider_code && html` <span class="quiet"><${Name} text=${row.provider_code} /></span>`}${row.provider_message && html`<br /><bdi dir="auto" class="quiet">${row.provider_message}</bdi>`}`,
+        },
+        {
+          head: 'First token',
+          isNumber: true,
+          isMinor: true,
+          cell: (row: Row) => duration(row.first_event_ms),
         },
         { head: 'Duration', isNumber: true, cell: (row: Row) => duration(row.duration_ms) },
         { head: 'Cost', isNumber: true, cell: ({ cost }: Row) => html`<${Money} value=${cost} />` },

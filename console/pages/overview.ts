@@ -6,6 +6,7 @@ import { count, counted, duration, percent, short, usd } from '../format.ts'
 import { html } from '../html.ts'
 import { type Loaded, useLoad } from '../load.ts'
 import { Chart } from '../parts/chart.ts'
+import { FileProblems } from '../parts/file-problems.ts'
 import { Field, Select } from '../parts/form.ts'
 import { Failure, Loading, Page, Section } from '../parts/page.ts'
 import { Table } from '../parts/table.ts'
@@ -86,18 +87,6 @@ export default function Overview({ query }: PageProps) {
   `
 }
 
-/** Lists the files that are not in use, or not in their newest version. They may be fixed meanwhile. */
-function FileProblems() {
-  const ready = useLoad((signal) => api<{ problems?: string[] }>('ready', { signal }))
-  useEffect(() => {
-    const timer = setInterval(() => document.hidden || ready.reload(), reloadChartsMs)
-    return () => clearInterval(timer)
-  }, [])
-  const problems = ready.data?.problems ?? []
-  if (problems.length === 0) return null
-  return html`<${Section} title="Files with errors"><ul>${problems.map((problem) => html`<li class="failure" key=${problem}><bdi dir="auto">${problem}</bdi></li>`)}</ul><//>`
-}
-
 /** Checks whether a text is `label.<name>` of a key, or `extra.<field>` of a call's metadata. */
 function isTag(text: string): boolean {
   return /^(label|extra)\../s.test(text)
@@ -112,13 +101,17 @@ function useLive(): { now: Live | undefined; rate: Live | undefined; version: nu
   useEffect(() => {
     const aborted = new AbortController()
     const [isDue, isChartDue] = [dueEvery(reloadMs), dueEvery(reloadChartsMs)]
+    let wasNew = false
     const listen = async () => {
       for await (const event of events<Live>('v1/manage/live', aborted.signal)) {
         const last = now.value
         if (last) rate.value = difference(event, last)
         const isNew = last !== undefined && last.calls !== event.calls
-        if (isDue(isNew)) version.value++
-        if (isChartDue(isNew)) chartVersion.value++
+        // Once more a second later: a call may be counted here before its row can be read.
+        const isStale = isNew || wasNew
+        wasNew = isNew
+        if (isDue(isStale)) version.value++
+        if (isChartDue(isStale)) chartVersion.value++
         now.value = event
       }
     }

@@ -18,8 +18,10 @@ import { type ManagementContext, manageRoute } from './manage.ts'
 import { organizationRoutes } from './organization.ts'
 import { keyPluginRoutes } from './plugins.ts'
 import { policyRoutes } from './policies.ts'
+import { problemRoutes } from './problems.ts'
 import { providerHealthRoutes, providerRoutes } from './providers.ts'
 import { settingRoutes } from './settings.ts'
+import { targetRoutes } from './targets.ts'
 
 /** Serves the management API: everything under `/v1/manage`. */
 export function managementRoutes(parts: Omit<ManagementContext, 'changes'>): JsonRoute[] {
@@ -45,6 +47,8 @@ const resources = [
   refusalRoutes,
   latencyRoutes,
   providerHealthRoutes,
+  targetRoutes,
+  problemRoutes,
   providerRoutes,
   instanceRoutes,
 ]

@@ -539,6 +539,11 @@ describe('management', () => {
 
   test('changes are as described', async () => {
     await ask('GET', '/v1/manage/health')
+    await ask('GET', '/v1/manage/problems')
+    for (const path of ['/v1/manage/targets', '/v1/manage/instance/targets']) {
+      expect((await ask('GET', `${path}?hours=1`)).body.targets.length).toBeGreaterThan(0)
+      expect((await ask('GET', `${path}?hours=x`)).status).toBe(400)
+    }
     const { body } = await ask('GET', '/v1/manage/audit?limit=3')
     expect([body.entries.length, typeof body.next_cursor]).toEqual([3, 'string'])
   })

@@ -115,6 +115,9 @@ const table: { readonly [endpoint: string]: Row } = {
   'GET /v1/manage/instance/usage': ofAll,
   'GET /v1/manage/instance/calls': ofAll,
   'GET /v1/manage/health': read,
+  'GET /v1/manage/targets': read,
+  'GET /v1/manage/problems': read,
+  'GET /v1/manage/instance/targets': ofAll,
   'GET /v1/manage/providers': read,
   'GET /v1/manage/providers/:slug': { need: 'manage: read', path: '/v1/manage/providers/demo' },
   'POST /v1/manage/providers/:slug/try': {
