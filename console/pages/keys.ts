@@ -78,7 +78,9 @@ function NewKey({ onClose, onMade }: { onClose(): void; onMade(key: string): voi
   const groups = useLoad((signal) => all<Group>('v1/manage/group', 'groups', signal))
   const create = async (values: Values) => {
     const permissions = Object.fromEntries(
-      ['completions', 'manage', 'operate'].filter((area) => values.get(area)).map((area) => [area, values.get(area)]),
+      ['completions', 'manage', 'operate', 'content']
+        .filter((area) => values.get(area))
+        .map((area) => [area, values.get(area)]),
     )
     const labels = pairsOf(values.get('labels'))
     const plugins = pluginsIn(values.get('plugins'), {})
@@ -103,6 +105,7 @@ function NewKey({ onClose, onMade }: { onClose(): void; onMade(key: string): voi
         <${Field} name="monthly_limit" label="Monthly limit, USD" type="number" min=${0} step="any" hint="Calls beyond it are refused with 402. Empty: no limit." />
         <div class="row">
           ${(['completions', 'manage', 'operate'] as const).map((area) => html`<${Select} key=${area} name=${area} label=${`Permission to ${area === 'completions' ? 'call models' : area}`} options=${levels} />`)}
+          ${whyNot('content', 'read') === undefined && html`<${Select} name="content" label="Permission for content" options=${levels} />`}
         </div>
         <p class="hint">Default: the key can call models, and nothing else.</p>
         <${Select} name="group_id" label="Group" options=${[['', 'None'], ...(groups.data ?? []).map(({ id, name }) => [id, name.slice(0, 80)] as const)]} />

@@ -90,6 +90,7 @@ describe('a key with content: read', () => {
       id: ids[2],
       stored_by: 'log-payloads',
       operation: 'chat',
+      asked: 'demo/echo',
       request: { messages: [{ role: 'user', parts: [{ type: 'text', text: 'Hello three' }] }], temperature: 0.5 },
       reply: { parts: [{ type: 'text' }] },
     })
