@@ -1,9 +1,11 @@
 import { useSignal } from '@preact/signals'
 import { all, api } from '../api.ts'
+import { paces } from '../budgets.ts'
 import { type Group, type KeyEntry, permissionsText } from '../entries.ts'
 import { html } from '../html.ts'
 import { numberOr, pairsOf } from '../lists.ts'
 import { useLoad } from '../load.ts'
+import { BudgetBar } from '../parts/budget.ts'
 import { Dialog, Secret } from '../parts/dialog.ts'
 import { Button, Field, Form, Select, TextArea, type Values } from '../parts/form.ts'
 import { ModelsField, modelsIn } from '../parts/model-list.ts'
@@ -21,6 +23,8 @@ export default function Keys({ rest }: PageProps) {
 
 function KeyList() {
   const keys = useLoad((signal) => all<KeyEntry>('v1/manage/apikey', 'keys', signal))
+  // Nothing waits for it.
+  const pace = useLoad((signal) => paces('key', signal)).data
   const isMaking = useSignal(false)
   const secret = useSignal('')
   const search = useSignal('')
@@ -45,7 +49,8 @@ function KeyList() {
             head: 'This month',
             isNumber: true,
             sortBy: (key: KeyEntry) => key.monthly_spend,
-            cell: (key: KeyEntry) => html`<${Money} value=${key.monthly_spend} />`,
+            cell: (key: KeyEntry) =>
+              html`<${Money} value=${key.monthly_spend} /><${BudgetBar} spent=${key.monthly_spend} limit=${key.monthly_limit} pace=${pace && (pace.get(key.id) ?? 0)} />`,
           },
           {
             head: 'Limit',
