@@ -14,6 +14,7 @@ import { Money, Name } from '../parts/text.ts'
 import { chosenSpan, chosenTimes, TimeRange } from '../parts/time-range.ts'
 import { changeQuery, type PageProps, to } from '../place.ts'
 import { isReachable } from '../reachable.ts'
+import { spendSeries } from '../series.ts'
 
 /** The figures of a period, as the API gives them. */
 type Figures = {
@@ -258,7 +259,7 @@ function OverTime({ range, query, by, version }: OverTimeProps) {
     const { times, areDays, spend, calls, failed, rows, names } = data
     return html`
       <div class="grid section">
-        <${Section} title="Spend"><${Chart} label="Spend over time, US dollars" times=${times} series=${spend} format=${usd} isBars=${spend.length === 1} areDays=${areDays} /><//>
+        <${Section} title="Spend"><${Chart} label="Spend over time, US dollars" times=${times} series=${spend} format=${usd} isStacked hasTable areDays=${areDays} /><//>
         <${Section} title="Calls"><${Chart} label="Calls over time" times=${times} series=${[{ label: 'calls', values: calls }, { label: 'failed', values: failed, isBad: true }]} format=${short} areDays=${areDays} /><//>
       </div>
       <${Section} title="Speed"><${Speed} of=${latency} /><//>
@@ -375,7 +376,7 @@ function spanChosen(query: URLSearchParams, now: number): Span {
   return { start: new Date(Math.floor(from / step) * step), end: new Date(Math.ceil(until / step) * step), resolution }
 }
 
-/** Returns the lines of at most five groups and the rest of them; periods without calls are zero. */
+/** Returns the spend of groups, calls and failures over time, and the sums of all groups; periods without calls are zero. */
 function seriesOf(
   usage: Record<string, Period>,
   by: string,
@@ -391,21 +392,10 @@ function seriesOf(
     for (const { group_by_values: values, ...figures } of period.grouped_data ?? [])
       add(rows, values[by] ?? null, figures)
   const ranked = [...rows.values()].toSorted((one, other) => other.spend - one.spend)
-  const shown = ranked.slice(0, 5).filter(({ spend }) => spend > 0)
-  const spendAt = (at: number, value: string | null) =>
-    found.get(at)?.grouped_data?.find(({ group_by_values: values }) => (values[by] ?? null) === value)?.spend ?? 0
-  const spend = shown.map(({ value }) => ({
-    label: value === null ? '(none)' : (names.get(value) ?? value),
-    values: starts.map((at) => spendAt(at, value)),
-  }))
-  const rest = starts.map(
-    (at) => (found.get(at)?.spend ?? 0) - shown.reduce((sum, { value }) => sum + spendAt(at, value), 0),
-  )
-  if (ranked.length > shown.length && rest.some((value) => value > 1e-9)) spend.push({ label: 'others', values: rest })
   return {
     times: starts.map((at) => at / 1_000),
     areDays: resolution === 'day',
-    spend: spend.length > 0 ? spend : [{ label: 'spend', values: starts.map(() => 0) }],
+    spend: spendSeries(found, starts, { by, names }),
     calls: starts.map((at) => found.get(at)?.total_requests ?? 0),
     failed: starts.map((at) => found.get(at)?.failed_requests ?? 0),
     rows: ranked,

@@ -108,7 +108,7 @@ function operatorOf(organization: string): Key {
     organization,
     name: actor,
     prefix: '',
-    permissions: { manage: 'write', completions: 'write', operate: 'write', instance: 'read' },
+    permissions: { manage: 'write', completions: 'write', operate: 'write', instance: 'read', content: 'write' },
     labels: {},
     monthlyLimitNano: null,
     groupId: null,

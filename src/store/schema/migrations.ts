@@ -209,6 +209,13 @@ export const migrations: readonly Migration[] = [
     name: 'counts of pages that searches opened',
     sql: 'ALTER TABLE ledger ADD COLUMN page_visits INTEGER',
   },
+  {
+    name: 'the permission to read what is stored of calls',
+    sql: `
+      -- No key gets it, not even that of the first start: the command line grants it to the first one.
+      ALTER TABLE api_keys ADD COLUMN content TEXT NOT NULL DEFAULT 'none' CHECK (content IN ('none', 'read', 'write'));
+    `,
+  },
 ]
 
 /** Applies the missing migrations in one transaction. Throws StoreError for a database of a newer router. */
