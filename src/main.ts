@@ -17,6 +17,7 @@ type Command = {
 /** Each command is imported only when it is called: `check` needs no database, `key` no HTTP. */
 const commands: Record<string, { about: string; load: () => Promise<Command> }> = {
   serve: { about: 'runs the server', load: () => import('./cli/serve.ts') },
+  init: { about: 'writes a configuration to begin with', load: () => import('./cli/init/init.ts') },
   check: {
     about: 'validates configuration, manifests, catalog, plugins; runs their examples',
     load: () => import('./cli/check.ts'),
