@@ -36,6 +36,8 @@ const commands: Record<string, { about: string; load: () => Promise<Command> }> 
     about: 'settled calls: show one, recount by prices, compare with bills',
     load: () => import('./cli/ledger/ledger.ts'),
   },
+  backup: { about: 'copies the database, also while a router runs', load: () => import('./cli/backup/backup.ts') },
+  restore: { about: 'puts a backup in the place of the database', load: () => import('./cli/backup/restore.ts') },
   models: {
     about: 'lists the models that can be called, with capabilities and prices',
     load: () => import('./cli/models.ts'),

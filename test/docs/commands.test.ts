@@ -90,6 +90,11 @@ test('every command of the documentation works', { timeout: 120_000 }, async () 
 })
 
 function fileOf(command: string): string {
-  const places: { [name: string]: string } = { ledger: 'src/cli/ledger/ledger.ts', init: 'src/cli/init/init.ts' }
+  const places: { [name: string]: string } = {
+    ledger: 'src/cli/ledger/ledger.ts',
+    init: 'src/cli/init/init.ts',
+    backup: 'src/cli/backup/backup.ts',
+    restore: 'src/cli/backup/restore.ts',
+  }
   return join(root, places[command] ?? `src/cli/${command}.ts`)
 }
