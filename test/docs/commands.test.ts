@@ -95,6 +95,7 @@ function fileOf(command: string): string {
     init: 'src/cli/init/init.ts',
     backup: 'src/cli/backup/backup.ts',
     restore: 'src/cli/backup/restore.ts',
+    upgrade: 'src/cli/upgrade/upgrade.ts',
   }
   return join(root, places[command] ?? `src/cli/${command}.ts`)
 }
