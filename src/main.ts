@@ -37,6 +37,7 @@ const commands: Record<string, { about: string; load: () => Promise<Command> }> 
     load: () => import('./cli/ledger/ledger.ts'),
   },
   backup: { about: 'copies the database, also while a router runs', load: () => import('./cli/backup/backup.ts') },
+  import: { about: 'imports the configuration of another gateway', load: () => import('./cli/import/import.ts') },
   upgrade: { about: 'upgrade --check: what this version would do', load: () => import('./cli/upgrade/upgrade.ts') },
   restore: { about: 'puts a backup in the place of the database', load: () => import('./cli/backup/restore.ts') },
   models: {
