@@ -267,7 +267,8 @@ function versionOf(db: Connection, newest: number): number {
   if (version > newest) {
     throw new StoreError(
       `${db.name}: this database was written by a newer inference-router (its version is ${version}, this program knows ` +
-        `${newest}). Start the newer program, or name another file in store.url.`,
+        `${newest}). There are no migrations back: start the newer program, restore the backup that was made before the update ` +
+        '(inference-router restore FILE --force), or name another file in store.url.',
     )
   }
   return version
