@@ -169,7 +169,8 @@ export function uniqueName<Result>(field: string, change: () => Result): Result 
     return change()
   } catch (thrown) {
     if (!(thrown instanceof NameTaken)) throw thrown
-    throw new RouterError('invalid_request', `${thrown.message} Choose another ${field}.`, { param: field })
+    const message = `${thrown.message} Choose another ${field}.`
+    throw new RouterError('invalid_request', message, { param: field, cause: thrown })
   }
 }
 
