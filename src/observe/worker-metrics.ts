@@ -20,6 +20,8 @@ export type WorkerFacts = {
   pluginFaults: readonly PluginFault[]
   /** Hooks that have failed on every call since their plugin was loaded. */
   failingHooks?: readonly FailingHook[]
+  /** Calls of hooks since their plugins were loaded. */
+  hookRuns?: readonly HookRuns[]
   /** Delay with which the loop came round to its work in the last 30 to 60 seconds; missing until somebody asks. */
   delay?: LoopDelay
 }
@@ -35,6 +37,12 @@ export type PluginFault = { plugin: string; hook: string; fault: string; count: 
 
 /** A hook that has failed on every call since its plugin was loaded, and how often. */
 export type FailingHook = { plugin: string; hook: string; calls: number }
+
+/** Calls of a hook since its plugin was loaded, and how many of them failed. */
+export type HookRuns = { plugin: string; hook: string; calls: number; failed: number }
+
+/** Activity of plugins: calls of their hooks since they were loaded, and their faults since the start. */
+export type PluginActivity = { runs: readonly HookRuns[]; faults: readonly PluginFault[] }
 
 export type LimiterFacts = { name: string; running: number; waiting: number; max: number }
 

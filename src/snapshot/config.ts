@@ -178,10 +178,15 @@ function checkOnce(source: Source, value: unknown, cache: FileCache): Problem[] 
 
 /** Lists settings that differ between two generations but apply only from the next start, by name: `server.port`. */
 export function needRestart(before: Config, after: Config): string[] {
-  return restartPaths(readSchema('config'), []).flatMap((path) => {
+  return restartSettings().flatMap((path) => {
     const [one, other] = [valueAt(before, path), valueAt(after, path)]
     return isDeepStrictEqual(one, other) ? [] : [path.join('.')]
   })
+}
+
+/** Returns the paths of the settings that apply only from the next start. */
+export function restartSettings(): string[][] {
+  return restartPaths(readSchema('config'), [])
 }
 
 async function readConfigFile(
@@ -334,7 +339,8 @@ function restartPaths(schema: unknown, path: string[]): string[][] {
   return Object.entries(schema.properties ?? {}).flatMap(([name, member]) => restartPaths(member, [...path, name]))
 }
 
-function valueAt(value: unknown, path: readonly string[]): unknown {
+/** Returns a member of an object by its path. */
+export function valueAt(value: unknown, path: readonly string[]): unknown {
   return path.reduce<unknown>((at, step) => (isObject(at) ? at[step] : undefined), value)
 }
 
