@@ -223,7 +223,9 @@ test('the content of an end user is overwritten, while files are written to, and
   expect(linesIn(folder).map(({ id }) => id)).toEqual([...Array(3).fill('call-2'), ...Array(3).fill('call-3')])
   const when = { organization, at: Date.now() - 5_000, durationMs: 5_000 }
   expect(await find({ id: 'call-1', ...when })).toBeUndefined()
-  expect(await find({ id: 'call-3', ...when })).toMatchObject({ request: { messages: [{ parts: [{ text: 'again' }] }] } })
+  expect(await find({ id: 'call-3', ...when })).toMatchObject({
+    request: { messages: [{ parts: [{ text: 'again' }] }] },
+  })
   expect(await find({ id: 'call-3', ...when, organization: 'organization-2' })).toBeUndefined()
   expect(await find({ id: 'call-3', organization, at: Date.now() - 90_000_000, durationMs: 5 })).toBeUndefined()
 })
