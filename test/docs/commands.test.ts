@@ -18,8 +18,8 @@ const placeholders: { [word: string]: string } = {
   'on|off': 'on',
 }
 
-/** Commands that say by their exit code what they found: here there is a bill without calls. */
-const finding = new Set(['ledger compare'])
+/** Commands that say by their exit code what they found: here there is a bill without calls, and no other gateway. */
+const finding = new Set(['ledger compare', 'compare --against'])
 
 type Command = (args: string[], out: Out) => Promise<number>
 
@@ -99,6 +99,7 @@ function fileOf(command: string): string {
     restore: 'src/cli/backup/restore.ts',
     upgrade: 'src/cli/upgrade/upgrade.ts',
     import: 'src/cli/import/import.ts',
+    compare: 'src/cli/compare/compare.ts',
   }
   return join(root, places[command] ?? `src/cli/${command}.ts`)
 }
