@@ -72,6 +72,8 @@ test('every command of the documentation works', { timeout: 120_000 }, async () 
     'bill.csv': 'model,cost\ngpt-5,1.00\n',
     'litellm/config.yaml': 'model_list: [{ model_name: echo, litellm_params: { model: demo/echo } }]\n',
     'litellm.sql': '',
+    'assistant.json': '{ "provider": "demo", "override_params": { "model": "echo" } }',
+    'bifrost/config.json': '{ "providers": { "demo": { "keys": [] } } }',
     ...tutorial(),
   })
   process.chdir(folder)
