@@ -24,6 +24,7 @@ import { readSource, type Source } from '../manifest/read/source.ts'
 import type { CallMetricsSettings } from '../observe/call-metrics.ts'
 import { type PluginFile, type PluginSettings, pluginSettings } from '../plugin/settings.ts'
 import type { UnprefixedModels } from '../routing/names/resolve.ts'
+import { isBuilt } from '../runtime/source-files.ts'
 import { type AnswerBounds, defaultAnswerBounds } from '../upstream/answer-body.ts'
 import type { MediaSettings } from '../upstream/files/fetcher.ts'
 import { type Folders, type FoldersFile, foldersOf, programConfig } from './folders.ts'
@@ -139,18 +140,19 @@ type CreationLimitsFile = {
 
 /**
  * Finds the configuration file: the one that is named, else the one that `INFERENCE_ROUTER_CONFIG` names, else `config.yaml`
- * of the working folder, else the project's own.
+ * of the working folder, else the project's own. What is built from the project has no such file of its own: there, the one of the working
+ * folder may be missing.
  */
 export function findConfig(named: string | undefined, env: Environment): string {
   const chosen = named ?? env.INFERENCE_ROUTER_CONFIG
   if (chosen) return resolve(chosen)
   const here = resolve('config.yaml')
-  return existsSync(here) ? here : programConfig
+  return isBuilt || existsSync(here) ? here : programConfig
 }
 
 /**
  * Reads a configuration file; a `known` source with the same text is not parsed again. Only the project's own file may
- * be missing: then everything has its default. Problems beside a configuration are warnings.
+ * be missing, and in builds that of the working folder: then everything has its default. Problems beside a configuration are warnings.
  */
 export async function loadConfig(
   path: string,
@@ -190,17 +192,27 @@ async function readConfigFile(
   texts?: Texts,
 ): Promise<{ source: Source; problems: Problem[] }> {
   try {
-    const text = texts ? (texts.get(path) ?? '') : await readFile(path, 'utf8')
+    const text = texts ? (texts.get(path) ?? absentText(path)) : await readFile(path, 'utf8')
     const source = known?.text === text ? known : readSource(path, text)
     return { source, problems: source.problems }
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    const source = known?.text === '' ? known : readSource(path, '')
-    const isOptional = code === 'ENOENT' && path === programConfig
-    if (isOptional) return { source, problems: [] }
+    const text = absentText(path)
+    const source = known?.text === text ? known : readSource(path, text)
+    if (code === 'ENOENT' && isOptional(path)) return { source, problems: [] }
     const reason = code === 'ENOENT' ? 'there is no such file' : readingFailure(error)
     return { source, problems: [source.problem([], `the configuration cannot be read: ${reason}`)] }
   }
+}
+
+/** Checks whether a configuration may be missing: the program's own, and in what is built from it that of the working folder. */
+function isOptional(path: string): boolean {
+  return path === programConfig || (isBuilt && path === resolve('config.yaml'))
+}
+
+/** Returns the settings of a configuration that is missing. Builds have `demo`, which serves only where it is named. */
+function absentText(path: string): string {
+  return isBuilt && isOptional(path) ? 'providers: { demo: {} }\n' : ''
 }
 
 function configOf(path: string, file: ConfigFile, env: Environment): Config {
