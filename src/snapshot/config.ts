@@ -210,14 +210,21 @@ function isOptional(path: string): boolean {
   return path === programConfig || (isBuilt && path === resolve('config.yaml'))
 }
 
-/** Returns the settings of a configuration that is missing. Builds have `demo`, which serves only where it is named. */
+/** Returns the settings of a configuration that is missing. Builds have the simulator, which serves only where it is named. */
 function absentText(path: string): string {
   return isBuilt && isOptional(path) ? 'providers: { demo: {} }\n' : ''
 }
 
 function configOf(path: string, file: ConfigFile, env: Environment): Config {
   const folder = dirname(path)
-  const { host = '127.0.0.1', port = 8787, threads = 1, cors = [], keep_alive = 'late' } = file.server ?? {}
+  // A container is reached from outside; INFERENCE_ROUTER_HOST of its image says so without a configuration.
+  const {
+    host = env.INFERENCE_ROUTER_HOST || '127.0.0.1',
+    port = 8787,
+    threads = 1,
+    cors = [],
+    keep_alive = 'late',
+  } = file.server ?? {}
   const { client_timeout = '30s', client_min_rate = '1kb' } = file.server ?? {}
   const settings = Object.entries(file.providers ?? {}).map(([slug, settings]) => [slug, settings ?? {}] as const)
   return {

@@ -3,7 +3,7 @@ import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, writeFil
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
-import { maxLoaderPath, portable } from '../../tools/build/elf.ts'
+import { nameLoader, portable } from '../../tools/build/elf.ts'
 
 /** The libraries that this Node has loaded, where the system is Linux with the C library of GNU. */
 const libraries =
@@ -17,7 +17,7 @@ test.skipIf(!loader)('a portable program runs with the libraries beside it, what
   mkdirSync(join(folder, 'lib'))
   for (const path of libraries) copyFileSync(path, join(folder, 'lib', basename(path)))
   const made = portable(readFileSync(process.execPath), 'lib')
-  made.write(`${join(folder, 'lib', basename(loader as string))}\0`, made.length - maxLoaderPath)
+  nameLoader(made, join(folder, 'lib', basename(loader as string)))
   const path = join(folder, 'node')
   writeFileSync(path, made)
   chmodSync(path, 0o755)

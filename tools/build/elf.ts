@@ -30,6 +30,12 @@ export function portable(program: Buffer, libraries: string): Buffer {
   return made
 }
 
+/** Writes the path of the dynamic loader into a portable program. */
+export function nameLoader(program: Buffer, path: string): void {
+  if (path.length >= maxLoaderPath) throw new Error(`the path is too long: ${path}`)
+  program.write(`${path}\0`, program.length - maxLoaderPath)
+}
+
 type ProgramHeader = { at: number; type: number; offset: number; address: bigint; size: number }
 
 function programHeaders(program: Buffer): ProgramHeader[] {

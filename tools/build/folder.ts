@@ -10,7 +10,7 @@ import type { Entry } from './tar.ts'
 import type { Target } from './targets.ts'
 import { warmCache } from './warm.ts'
 
-/** What is in a folder besides the project and its packages. */
+/** Contents of a folder besides the project and its packages. */
 export type Parts = { node: string; debian: CLibrary['packages'] }
 
 /**

@@ -4,7 +4,7 @@ import type { CLibrary } from './c-library.ts'
 import { productionPackages } from './packages.ts'
 import { project, projectManifest } from './program.ts'
 
-/** What a build has from elsewhere, besides the packages of npm. */
+/** Contents of a build from elsewhere, besides the packages of npm. */
 export type Foreign = { node?: { version: string; licence: Buffer }; debian: CLibrary['packages'] }
 
 const licenceFile = /^(?:licen[cs]e|copying|notice)/i

