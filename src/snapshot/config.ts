@@ -1,6 +1,5 @@
-import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { basename, dirname, join, relative, resolve } from 'node:path'
+import { basename, dirname, join, relative } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { type CreationLimits, defaultCreationLimits } from '../core/creation-limits.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
@@ -24,10 +23,10 @@ import { readSource, type Source } from '../manifest/read/source.ts'
 import type { CallMetricsSettings } from '../observe/call-metrics.ts'
 import { type PluginFile, type PluginSettings, pluginSettings } from '../plugin/settings.ts'
 import type { UnprefixedModels } from '../routing/names/resolve.ts'
-import { isBuilt } from '../runtime/source-files.ts'
 import { type AnswerBounds, defaultAnswerBounds } from '../upstream/answer-body.ts'
 import type { MediaSettings } from '../upstream/files/fetcher.ts'
-import { type Folders, type FoldersFile, foldersOf, programConfig } from './folders.ts'
+import { absentText, isOptional } from './find-config.ts'
+import { type Folders, type FoldersFile, foldersOf } from './folders.ts'
 import { storeProblems, storeUrl, usualStore } from './store-place.ts'
 
 /** Limits of the body of a request: values of any kind, and fields at its top that its API does not have. */
@@ -139,18 +138,6 @@ type CreationLimitsFile = {
 } & { label_length?: number; changes_per_hour?: number; response_bytes?: string | number }
 
 /**
- * Finds the configuration file: the one that is named, else the one that `INFERENCE_ROUTER_CONFIG` names, else `config.yaml`
- * of the working folder, else the project's own. What is built from the project has no such file of its own: there, the one of the working
- * folder may be missing.
- */
-export function findConfig(named: string | undefined, env: Environment): string {
-  const chosen = named ?? env.INFERENCE_ROUTER_CONFIG
-  if (chosen) return resolve(chosen)
-  const here = resolve('config.yaml')
-  return isBuilt || existsSync(here) ? here : programConfig
-}
-
-/**
  * Reads a configuration file; a `known` source with the same text is not parsed again. Only the project's own file may
  * be missing, and in builds that of the working folder: then everything has its default. Problems beside a configuration are warnings.
  */
@@ -203,16 +190,6 @@ async function readConfigFile(
     const reason = code === 'ENOENT' ? 'there is no such file' : readingFailure(error)
     return { source, problems: [source.problem([], `the configuration cannot be read: ${reason}`)] }
   }
-}
-
-/** Checks whether a configuration may be missing: the program's own, and in what is built from it that of the working folder. */
-function isOptional(path: string): boolean {
-  return path === programConfig || (isBuilt && path === resolve('config.yaml'))
-}
-
-/** Returns the settings of a configuration that is missing. Builds have the simulator, which serves only where it is named. */
-function absentText(path: string): string {
-  return isBuilt && isOptional(path) ? 'providers: { demo: {} }\n' : ''
 }
 
 function configOf(path: string, file: ConfigFile, env: Environment): Config {

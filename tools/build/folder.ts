@@ -4,14 +4,14 @@ import { type CLibrary, fetchCLibrary } from './c-library.ts'
 import { portable } from './elf.ts'
 import { licencesOf } from './licences.ts'
 import { fetchNode } from './node-binary.ts'
-import { writePackages } from './packages.ts'
+import { writePackages, writeSqlite } from './packages.ts'
 import { filesBelow, writeProgram } from './program.ts'
 import type { Entry } from './tar.ts'
 import type { Target } from './targets.ts'
 import { warmCache } from './warm.ts'
 
 /** Contents of a folder besides the project and its packages. */
-export type Parts = { node: string; debian: CLibrary['packages'] }
+export type Parts = { node: { version: string; licence: Buffer }; debian: CLibrary['packages'] }
 
 /**
  * Writes everything that runs on a target into an empty folder: `node/` with its C library, `program/` with its packages, and `cache/`, what
@@ -19,8 +19,11 @@ export type Parts = { node: string; debian: CLibrary['packages'] }
  */
 export async function writeFolder(to: string, target: Target): Promise<Parts> {
   writeProgram(join(to, 'program'))
-  writePackages(join(to, 'program'), target.name)
+  writePackages(join(to, 'program'))
+  // What a start finds out is the same on every system: it is found out on this one.
+  writeSqlite(join(to, 'program'), `${process.platform}-${process.arch}`)
   await warmCache(join(to, 'program'), join(to, 'cache'))
+  writeSqlite(join(to, 'program'), target.name)
   const { version, program, licence } = fetchNode(target)
   const { files, packages } = target.debian ? fetchCLibrary(target.debian) : { files: [], packages: [] }
   mkdirSync(join(to, 'node/lib'), { recursive: true })
@@ -28,7 +31,7 @@ export async function writeFolder(to: string, target: Target): Promise<Parts> {
   const name = target.go.os === 'windows' ? 'node.exe' : 'node'
   writeProgramFile(join(to, 'node', name), target.debian ? portable(program, 'lib') : program)
   writeFileSync(join(to, 'LICENCES'), licencesOf({ node: { version, licence }, debian: packages }))
-  return { node: version, debian: packages }
+  return { node: { version, licence }, debian: packages }
 }
 
 function writeProgramFile(path: string, bytes: Buffer): void {

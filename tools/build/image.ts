@@ -18,15 +18,15 @@ const user = 10_001
 export type Image = { path: string; parts: Parts; digest: string }
 
 /** Writes a container image for a target of Linux as an archive in OCI's layout, which `docker load` takes as well. Needs no daemon. */
-export async function buildImage(target: Target): Promise<Image> {
+export async function buildImage(target: Target, to = dist): Promise<Image> {
   const folder = mkdtempSync(join(tmpdir(), 'inference-router-image-'))
   try {
     const parts = await writeFolder(folder, target)
     const { name, version } = projectManifest()
     const suffix = target.name === 'linux-x64' ? '' : `-${target.name}`
-    const path = join(dist, `${name}-${version}${suffix}.oci.tar`)
+    const path = join(to, `${name}-${version}${suffix}.oci.tar`)
     const { archive, digest } = imageArchive(layersOf(folder), target)
-    mkdirSync(dist, { recursive: true })
+    mkdirSync(to, { recursive: true })
     writeFileSync(path, archive)
     return { path, parts, digest }
   } finally {

@@ -33,8 +33,8 @@ const unused = [
 ]
 const licence = /(?:^|\/)(?:licen[cs]e|copying|notice|third.?party)[^/]*$/i
 
-/** Copies the packages of a production install, as far as programs load them, with the SQLite of one target. */
-export function writePackages(to: string, target: string): void {
+/** Copies the packages of a production install, as far as programs load them, without SQLite. */
+export function writePackages(to: string): void {
   const packages = productionPackages()
   for (const { path } of packages) {
     const from = join(project, path)
@@ -43,9 +43,16 @@ export function writePackages(to: string, target: string): void {
       filter: (file) => isUsed(file.slice(join(project, 'node_modules').length + 1)),
     })
   }
-  // The place of one that was compiled here, which better-sqlite3 looks at first: it need not find out what the system is.
-  const sqlite = join('node_modules/better-sqlite3')
-  cpSync(join(project, sqlite, `prebuilds/${target}.node`), join(to, sqlite, 'build/Release/better_sqlite3.node'))
+}
+
+/**
+ * Writes the SQLite of a target into the packages of a program, at the place of one that was compiled there, which better-sqlite3 looks at
+ * first: it need not find out what the system is.
+ */
+export function writeSqlite(to: string, target: string): void {
+  const folder = 'node_modules/better-sqlite3'
+  const place = join(to, folder, 'build/Release/better_sqlite3.node')
+  cpSync(join(project, folder, `prebuilds/${target}.node`), place)
 }
 
 /** Checks whether a file, by its path in node_modules, is one that programs load, or a licence. */

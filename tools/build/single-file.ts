@@ -16,14 +16,14 @@ export const dist = join(project, 'dist')
 export type SingleFile = { path: string; parts: Parts }
 
 /** Writes the program for a target as one file: a static launcher that contains Node and everything else. */
-export async function buildSingleFile(target: Target): Promise<SingleFile> {
+export async function buildSingleFile(target: Target, to = dist): Promise<SingleFile> {
   const folder = mkdtempSync(join(tmpdir(), 'inference-router-build-'))
   try {
     const parts = await writeFolder(join(folder, 'contents'), target)
     const archive = tarOf(entriesOf(join(folder, 'contents')), buildTime())
     const build = createHash('sha256').update(archive).digest('hex').slice(0, 16)
-    const path = join(dist, fileName(target))
-    mkdirSync(dist, { recursive: true })
+    const path = join(to, fileName(target))
+    mkdirSync(to, { recursive: true })
     buildLauncher(join(folder, 'launcher'), { target, build, archive: compressed(archive), path })
     return { path, parts }
   } finally {
