@@ -55,13 +55,16 @@ export function commandsOf(page: string): { command: string; expected: number }[
 function splitShell(text: string): { command: string; expected: number }[] {
   const found: { command: string; expected: number }[] = []
   let expected = 200
+  let begun = ''
   for (const line of text.replaceAll(/\\\n\s*/g, '').split('\n')) {
     const announced = /^# HTTP (\d+)/.exec(line)
     if (announced) expected = Number(announced[1])
-    else if (line.trim() !== '' && !line.startsWith('#')) {
-      found.push({ command: line.trim().replace(/\s+#\s.*$/, ''), expected })
-      expected = 200
-    }
+    if (begun === '' && (line.trim() === '' || line.startsWith('#'))) continue
+    begun += begun === '' ? line : ` ${line.trim()}`
+    if (begun.split("'").length % 2 === 0) continue
+    found.push({ command: begun.replace(/\s+#\s.*$/, ''), expected })
+    begun = ''
+    expected = 200
   }
   return found
 }
@@ -82,23 +85,29 @@ export function routerOf(
   return testRouter({ ...settingsOf(page, providers), env })
 }
 
-/** Commands that a reader runs elsewhere, or once; a page has no others that tests leave out. */
-const elsewhere = [/^npm start/, /^export [A-Z_]+=(?:ir-|sk-|https:)/, /^chmod /, /^npm install/, /^pip install/]
+/** Commands that a reader runs elsewhere, or once, and the programs of clients; tests leave out no others. */
+const elsewhere =
+  /^(?:npm start|npm install|pip install|chmod|sudo|claude|codex|copilot|cline|opencode)\b|^\(umask 077; sqlite3/
 
 /**
  * Runs every command of a page as written, against this router: `curl` in a shell, the router's own commands in this process. `$KEY` is the key of the
  * test, and a variable that the page sets to `ir-…` is the key that was created last. Throws at a command that fails, and at one that it cannot run.
  */
-export async function runPage(page: string, router: TestRouter, also: NodeJS.ProcessEnv = {}): Promise<Step[]> {
+export async function runPage(
+  page: string,
+  router: TestRouter,
+  also: NodeJS.ProcessEnv = {},
+  folder = router.folder,
+): Promise<Step[]> {
   const env: NodeJS.ProcessEnv = { ...process.env, KEY: testKey, ...also }
   const steps: Step[] = []
   for (const { command, expected } of commandsOf(page)) {
     const [, name, value] = /^export ([A-Z_]+)=(\S+)$/.exec(command) ?? []
-    if (name && value?.startsWith('ir-')) env[name] = (name === 'KEY' ? testKey : lastKey(steps)) ?? ''
+    if (name && value) env[name] = (name.endsWith('_KEY') && lastKey(steps)) || (env[name] ?? value)
     else if (command.startsWith('curl '))
-      steps.push(await runCurl({ command, expected }, router.url, env, steps.at(-1)))
+      steps.push(await runCurl({ command, expected }, { url: router.url, env, folder }, steps.at(-1)))
     else if (command.startsWith('npm run ')) steps.push(await runCommand(command, router, env))
-    else if (!elsewhere.some((pattern) => pattern.test(command))) throw new Error(`${page}: not run: ${command}`)
+    else if (!elsewhere.test(command)) throw new Error(`${page}: not run: ${command}`)
   }
   return steps
 }
@@ -110,14 +119,13 @@ function lastKey(steps: Step[]): string | undefined {
 /** Runs curl once; after a change by a command, which a running router knows within two seconds, until it answers as announced. */
 async function runCurl(
   { command, expected }: { command: string; expected: number },
-  url: string,
-  env: NodeJS.ProcessEnv,
+  { url, env, folder }: { url: string; env: NodeJS.ProcessEnv; folder: string },
   before: Step | undefined,
 ): Promise<Step> {
   const here = `${command.replaceAll('http://127.0.0.1:8787', url)} -s -w '\\n%{http_code}'`
   const until = Date.now() + (before?.command.startsWith('npm ') ? 5_000 * timeFactor : 0)
   for (;;) {
-    const { stdout } = await promisify(execFile)('bash', ['-c', here], { env })
+    const { stdout } = await promisify(execFile)('bash', ['-c', here], { env, cwd: folder })
     const at = stdout.lastIndexOf('\n')
     const step = { command, status: Number(stdout.slice(at + 1)), output: stdout.slice(0, at) }
     if (expected === 200 ? step.status < 300 : step.status === expected) return step
