@@ -11,6 +11,7 @@ export type Route = {
 /** The pages in the order of the navigation. */
 export const routes: readonly Route[] = [
   { path: 'overview', title: 'Overview', load: () => import('./pages/overview.ts') },
+  { path: 'health', title: 'Health', load: () => import('./pages/health.ts') },
   { path: 'calls', title: 'Calls', load: () => import('./pages/calls.ts') },
   { path: 'keys', title: 'Keys', load: () => import('./pages/keys.ts') },
   { path: 'groups', title: 'Groups', load: () => import('./pages/groups.ts') },

@@ -84,7 +84,7 @@ async function suggestions(signal: AbortSignal) {
 
 export function CallTable({ calls, onEnd }: { calls: readonly ListedEntry[]; onEnd?: (() => void) | undefined }) {
   const ofSettled = (show: (call: CallEntry) => unknown) => (call: ListedEntry) => ('cost' in call ? show(call) : '')
-  return html`<${Table} label="Calls" rows=${calls} keyOf=${({ id }: ListedEntry) => id} onEnd=${onEnd} empty="No calls match." columns=${[
+  return html`<${Table} label="Calls" isStacked rows=${calls} keyOf=${({ id }: ListedEntry) => id} onEnd=${onEnd} empty="No calls match." columns=${[
     {
       head: 'Time',
       cell: (call: ListedEntry) =>
@@ -93,7 +93,7 @@ export function CallTable({ calls, onEnd }: { calls: readonly ListedEntry[]; onE
           : html`<${Time} at=${call.at} />`,
     },
     { head: 'Outcome', cell: ({ outcome, code }: ListedEntry) => html`<${Outcome} outcome=${outcome} code=${code} />` },
-    { head: 'Model', cell: modelCell },
+    { head: 'Model', isMain: true, cell: modelCell },
     {
       head: 'Key',
       isMinor: true,

@@ -74,7 +74,9 @@ export function jsonRoutes(services: RouteServices): Routes {
     ],
     open: storedResponseRoutes(store, access),
     manage: [
-      ...managementRoutes({ store, access, directory, damage, degraded, explaining, live, refused, watch }),
+      ...managementRoutes({
+        ...{ store, access, directory, damage, degraded, explaining, live, refused, watch, failingHooks },
+      }),
       ...metricsRoutes({
         settings: () => watch.current().config.metrics,
         requireReader: (request) => requireMetricsReader(services, request),

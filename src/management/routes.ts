@@ -4,6 +4,7 @@ import type { JsonRoute } from '../http/types.ts'
 import { aliasRoutes } from './aliases.ts'
 import { auditRoutes } from './audit.ts'
 import { callRoutes } from './calls/calls.ts'
+import { contentRoutes } from './calls/content.ts'
 import { latencyRoutes } from './calls/latency.ts'
 import { liveRoutes } from './calls/live.ts'
 import { refusalRoutes } from './calls/refusals.ts'
@@ -18,8 +19,10 @@ import { type ManagementContext, manageRoute } from './manage.ts'
 import { organizationRoutes } from './organization.ts'
 import { keyPluginRoutes } from './plugins.ts'
 import { policyRoutes } from './policies.ts'
+import { problemRoutes } from './problems.ts'
 import { providerHealthRoutes, providerRoutes } from './providers.ts'
 import { settingRoutes } from './settings.ts'
+import { targetRoutes } from './targets.ts'
 
 /** Serves the management API: everything under `/v1/manage`. */
 export function managementRoutes(parts: Omit<ManagementContext, 'changes'>): JsonRoute[] {
@@ -41,10 +44,13 @@ const resources = [
   auditRoutes,
   usageRoutes,
   callRoutes,
+  contentRoutes,
   liveRoutes,
   refusalRoutes,
   latencyRoutes,
   providerHealthRoutes,
+  targetRoutes,
+  problemRoutes,
   providerRoutes,
   instanceRoutes,
 ]

@@ -70,6 +70,8 @@ test('every command of the documentation works', { timeout: 120_000 }, async () 
     'providers/acme.yaml': acme,
     'plugins/polite.ts': plugin,
     'bill.csv': 'model,cost\ngpt-5,1.00\n',
+    'litellm/config.yaml': 'model_list: [{ model_name: echo, litellm_params: { model: demo/echo } }]\n',
+    'litellm.sql': '',
     ...tutorial(),
   })
   process.chdir(folder)
@@ -90,6 +92,13 @@ test('every command of the documentation works', { timeout: 120_000 }, async () 
 })
 
 function fileOf(command: string): string {
-  const places: { [name: string]: string } = { ledger: 'src/cli/ledger/ledger.ts' }
+  const places: { [name: string]: string } = {
+    ledger: 'src/cli/ledger/ledger.ts',
+    init: 'src/cli/init/init.ts',
+    backup: 'src/cli/backup/backup.ts',
+    restore: 'src/cli/backup/restore.ts',
+    upgrade: 'src/cli/upgrade/upgrade.ts',
+    import: 'src/cli/import/import.ts',
+  }
   return join(root, places[command] ?? `src/cli/${command}.ts`)
 }
