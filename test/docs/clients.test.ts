@@ -22,13 +22,16 @@ const python = more && existsSync(join(more, 'venv/bin/python')) ? join(more, 'v
 
 let router: TestRouter
 let home: string
+/** Calls that were settled before the test. */
+let earlier: Set<string>
 
 beforeAll(async () => {
   router = await testRouter({ providers: alone({ demo: {} }) })
 })
 afterAll(() => router.end())
-beforeEach(() => {
+beforeEach(async () => {
   home = mkdtempSync(join(tmpdir(), 'client-'))
+  earlier = new Set((await settledCalls()).map(({ id }) => id))
 })
 afterEach(() => rmSync(home, { recursive: true, force: true }))
 
@@ -171,17 +174,20 @@ async function runAgent(name: string, [program = '', ...args]: string[], also: N
   const work = join(home, 'work')
   mkdirSync(work, { recursive: true })
   const env = { ...clean(), ...Object.fromEntries(exportsOf(name)), ...also }
-  const running = promisify(execFile)(program, args, { env, cwd: work, timeout: 60_000, killSignal: 'SIGKILL' })
+  const running = promisify(execFile)(program, args, { env, cwd: work, timeout: 30_000, killSignal: 'SIGKILL' })
   running.child.stdin?.end()
   await running.catch(() => undefined)
 }
 
-/** Client APIs of the calls that were settled. */
+type Settled = { id: string; api: string }
+
+async function settledCalls(): Promise<Settled[]> {
+  return ((await (await router.call('/v1/manage/calls?outcome=complete')).json()) as { calls: Settled[] }).calls
+}
+
+/** Client APIs of the calls that the test has made. */
 async function apisOfCalls(): Promise<string[]> {
-  const { calls } = (await (await router.call('/v1/manage/calls?outcome=complete')).json()) as {
-    calls: { api: string }[]
-  }
-  return calls.map(({ api }) => api)
+  return (await settledCalls()).filter(({ id }) => !earlier.has(id)).map(({ api }) => api)
 }
 
 function put(path: string, text: string): void {
