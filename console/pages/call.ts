@@ -3,9 +3,11 @@ import type { CallEntry } from '../entries.ts'
 import { count, duration, short, usd } from '../format.ts'
 import { html } from '../html.ts'
 import { useLoad } from '../load.ts'
+import { CallContent } from '../parts/call-content.ts'
 import { Facts, Loading, Page, Section } from '../parts/page.ts'
 import { Table } from '../parts/table.ts'
 import { Badge, Code, Duration, Id, Money, Name, Outcome, Tags, Time } from '../parts/text.ts'
+import { Waterfall } from '../parts/waterfall.ts'
 import { to } from '../place.ts'
 
 type Row = {
@@ -19,6 +21,7 @@ type Row = {
   provider_code?: string
   provider_message?: string
   status?: number
+  first_event_ms?: number
   duration_ms?: number
   cost: number
 }
@@ -71,14 +74,21 @@ function Details({ call }: { call: Call }) {
     ${dropped.length > 0 && html`<${Section} title="Dropped from the request"><p>The provider does not support: ${dropped.map((field, index) => html`${index > 0 && ', '}<code>${field}</code>`)}.</p><//>`}
     ${call.damaged && html`<p class="note">Part of the response could not be read and was skipped.</p>`}
     <${Section} title="Attempts">
+      <${Waterfall} attempts=${rows} total=${call.duration_ms} />
       <${Table} label="Attempts" rows=${rows} keyOf=${(row: Row) => `${row.attempt} ${row.at_ms}`} columns=${[
         { head: '#', cell: ({ attempt }: Row) => attempt },
-        { head: 'Started after', isNumber: true, cell: ({ at_ms: ms }: Row) => duration(ms) },
+        { head: 'Started after', isNumber: true, isMinor: true, cell: ({ at_ms: ms }: Row) => duration(ms) },
         { head: 'Target', cell: ({ model }: Row) => html`<${Name} text=${model} />` },
         {
           head: 'Outcome',
           cell: (row: Row) =>
             html`<${Outcome} outcome=${row.outcome} code=${row.code} />${row.class && html` <${Badge}>${row.class}<//>`}${row.provider_code && html` <span class="quiet"><${Name} text=${row.provider_code} /></span>`}${row.provider_message && html`<br /><bdi dir="auto" class="quiet">${row.provider_message}</bdi>`}`,
+        },
+        {
+          head: 'First token',
+          isNumber: true,
+          isMinor: true,
+          cell: (row: Row) => duration(row.first_event_ms),
         },
         { head: 'Duration', isNumber: true, cell: (row: Row) => duration(row.duration_ms) },
         { head: 'Cost', isNumber: true, cell: ({ cost }: Row) => html`<${Money} value=${cost} />` },
@@ -104,6 +114,7 @@ function Details({ call }: { call: Call }) {
       ]} />
     <//>
     ${usage.length > 0 && html`<${Section} title="Usage"><${Facts} facts=${usage.map((one) => [one.class.replaceAll('_', ' '), count(one.units)] as const)} /><//>`}
+    <${CallContent} key=${call.id} id=${call.id} />
     ${call.explanation !== undefined && html`<${Section} title="Why this target"><${Code} text=${JSON.stringify(call.explanation, null, 2)} /><//>`}
   `
 }

@@ -6,6 +6,7 @@ import { count, counted, duration, percent, short, usd } from '../format.ts'
 import { html } from '../html.ts'
 import { type Loaded, useLoad } from '../load.ts'
 import { Chart } from '../parts/chart.ts'
+import { FileProblems } from '../parts/file-problems.ts'
 import { Field, Select } from '../parts/form.ts'
 import { Failure, Loading, Page, Section } from '../parts/page.ts'
 import { Table } from '../parts/table.ts'
@@ -13,6 +14,8 @@ import { Money, Name } from '../parts/text.ts'
 import { chosenSpan, chosenTimes, TimeRange } from '../parts/time-range.ts'
 import { changeQuery, type PageProps, to } from '../place.ts'
 import { isReachable } from '../reachable.ts'
+import { spendSeries } from '../series.ts'
+import { tagNames } from '../suggestions.ts'
 
 /** The figures of a period, as the API gives them. */
 type Figures = {
@@ -77,7 +80,7 @@ export default function Overview({ query }: PageProps) {
       <div class="filters">
         <${TimeRange} name="range" value=${range} options=${ranges} query=${query} />
         <${Select} name="by" label="By" value=${choice} options=${groups} onInput=${(value: string) => changeQuery({ by: value })} />
-        ${choice === 'tag' && html`<${Field} name="tag" label="Label or tag" placeholder="label.team" type="search" value=${tag} onInput=${(value: string) => changeQuery({ tag: value })} />`}
+        ${choice === 'tag' && html`<${TagField} tag=${tag} />`}
       </div>`}>
       <${FileProblems} />
       <${Now} live=${live} />
@@ -86,16 +89,10 @@ export default function Overview({ query }: PageProps) {
   `
 }
 
-/** Lists the files that are not in use, or not in their newest version. They may be fixed meanwhile. */
-function FileProblems() {
-  const ready = useLoad((signal) => api<{ problems?: string[] }>('ready', { signal }))
-  useEffect(() => {
-    const timer = setInterval(() => document.hidden || ready.reload(), reloadChartsMs)
-    return () => clearInterval(timer)
-  }, [])
-  const problems = ready.data?.problems ?? []
-  if (problems.length === 0) return null
-  return html`<${Section} title="Files with errors"><ul>${problems.map((problem) => html`<li class="failure" key=${problem}><bdi dir="auto">${problem}</bdi></li>`)}</ul><//>`
+/** Asks for the label or tag that spend is divided by, and suggests those that keys and the latest calls have. */
+function TagField({ tag }: { tag: string }) {
+  const names = useLoad(tagNames)
+  return html`<${Field} name="tag" label="Label or tag" placeholder="label.team" type="search" value=${tag} options=${names.data ?? []} onInput=${(value: string) => changeQuery({ tag: value })} />`
 }
 
 /** Checks whether a text is `label.<name>` of a key, or `extra.<field>` of a call's metadata. */
@@ -112,13 +109,17 @@ function useLive(): { now: Live | undefined; rate: Live | undefined; version: nu
   useEffect(() => {
     const aborted = new AbortController()
     const [isDue, isChartDue] = [dueEvery(reloadMs), dueEvery(reloadChartsMs)]
+    let wasNew = false
     const listen = async () => {
       for await (const event of events<Live>('v1/manage/live', aborted.signal)) {
         const last = now.value
         if (last) rate.value = difference(event, last)
         const isNew = last !== undefined && last.calls !== event.calls
-        if (isDue(isNew)) version.value++
-        if (isChartDue(isNew)) chartVersion.value++
+        // Once more a second later: a call may be counted here before its row can be read.
+        const isStale = isNew || wasNew
+        wasNew = isNew
+        if (isDue(isStale)) version.value++
+        if (isChartDue(isStale)) chartVersion.value++
         now.value = event
       }
     }
@@ -265,7 +266,7 @@ function OverTime({ range, query, by, version }: OverTimeProps) {
     const { times, areDays, spend, calls, failed, rows, names } = data
     return html`
       <div class="grid section">
-        <${Section} title="Spend"><${Chart} label="Spend over time, US dollars" times=${times} series=${spend} format=${usd} isBars=${spend.length === 1} areDays=${areDays} /><//>
+        <${Section} title="Spend"><${Chart} label="Spend over time, US dollars" times=${times} series=${spend} format=${usd} isStacked hasTable areDays=${areDays} /><//>
         <${Section} title="Calls"><${Chart} label="Calls over time" times=${times} series=${[{ label: 'calls', values: calls }, { label: 'failed', values: failed, isBad: true }]} format=${short} areDays=${areDays} /><//>
       </div>
       <${Section} title="Speed"><${Speed} of=${latency} /><//>
@@ -382,7 +383,7 @@ function spanChosen(query: URLSearchParams, now: number): Span {
   return { start: new Date(Math.floor(from / step) * step), end: new Date(Math.ceil(until / step) * step), resolution }
 }
 
-/** Returns the lines of at most five groups and the rest of them; periods without calls are zero. */
+/** Returns the spend of groups, calls and failures over time, and the sums of all groups; periods without calls are zero. */
 function seriesOf(
   usage: Record<string, Period>,
   by: string,
@@ -398,21 +399,10 @@ function seriesOf(
     for (const { group_by_values: values, ...figures } of period.grouped_data ?? [])
       add(rows, values[by] ?? null, figures)
   const ranked = [...rows.values()].toSorted((one, other) => other.spend - one.spend)
-  const shown = ranked.slice(0, 5).filter(({ spend }) => spend > 0)
-  const spendAt = (at: number, value: string | null) =>
-    found.get(at)?.grouped_data?.find(({ group_by_values: values }) => (values[by] ?? null) === value)?.spend ?? 0
-  const spend = shown.map(({ value }) => ({
-    label: value === null ? '(none)' : (names.get(value) ?? value),
-    values: starts.map((at) => spendAt(at, value)),
-  }))
-  const rest = starts.map(
-    (at) => (found.get(at)?.spend ?? 0) - shown.reduce((sum, { value }) => sum + spendAt(at, value), 0),
-  )
-  if (ranked.length > shown.length && rest.some((value) => value > 1e-9)) spend.push({ label: 'others', values: rest })
   return {
     times: starts.map((at) => at / 1_000),
     areDays: resolution === 'day',
-    spend: spend.length > 0 ? spend : [{ label: 'spend', values: starts.map(() => 0) }],
+    spend: spendSeries(found, starts, { by, names }),
     calls: starts.map((at) => found.get(at)?.total_requests ?? 0),
     failed: starts.map((at) => found.get(at)?.failed_requests ?? 0),
     rows: ranked,

@@ -5,10 +5,12 @@ import { count, counted } from '../format.ts'
 import { html } from '../html.ts'
 import { useLoad } from '../load.ts'
 import { Field, Form, Select, TextArea, type Values } from '../parts/form.ts'
-import { Facts, Loading, Page, Section } from '../parts/page.ts'
+import { Facts, Loading, Page, Section, Spinner } from '../parts/page.ts'
+import { ProviderTiles } from '../parts/provider-tiles.ts'
 import { Table } from '../parts/table.ts'
 import { Badge, Code, Name, Time } from '../parts/text.ts'
 import { changeQuery, type PageProps, to } from '../place.ts'
+import { loadTargets } from '../target-health.ts'
 
 type Problem = { place?: string; message: string; effect?: string }
 type Trouble = { state?: string; reason?: string; until?: string } & Record<string, unknown>
@@ -35,10 +37,16 @@ export default function ProvidersPage({ rest, query }: PageProps) {
 
 function ProviderList({ query }: { query: URLSearchParams }) {
   const providers = useLoad((signal) => api<Providers>('v1/manage/providers', { signal }))
+  // What is available immediately does not wait for it.
+  const lately = useLoad((signal) => loadTargets(24, signal))
   useEffect(() => {
     // Files may be fixed meanwhile.
     const timer = setInterval(() => document.hidden || providers.reload(), 3_000)
-    return () => clearInterval(timer)
+    const slow = setInterval(() => document.hidden || lately.reload(), 15_000)
+    return () => {
+      clearInterval(timer)
+      clearInterval(slow)
+    }
   }, [])
   const text = (query.get('text') ?? '').toLowerCase()
   const which = query.get('which') ?? ''
@@ -54,7 +62,8 @@ function ProviderList({ query }: { query: URLSearchParams }) {
           <${Field} name="text" label="Search" type="search" value=${query.get('text') ?? ''} onInput=${(value: string) => changeQuery({ text: value })} />
           <${Select} name="which" label="Filter" value=${which} options=${[['', 'All'], ['configured', 'Configured'], ['missing', 'Not configured'], ['trouble', 'Degraded']]} onInput=${(value: string) => changeQuery({ which: value })} />
         </form>
-        <${Table} label="Providers" rows=${found.filter(isFound)} keyOf=${({ slug }: Provider) => slug} columns=${[
+        ${found.some((one) => one.configured && isFound(one)) && html`<${Section} title="Configured">${lately.data || lately.error ? html`<${ProviderTiles} providers=${found.filter((one) => one.configured && isFound(one))} list=${lately.data} />` : html`<${Spinner} />`}<//>`}
+        <${Section} title=${which === '' ? 'All' : 'Found'}><${Table} label="Providers" rows=${found.filter(isFound).toSorted(configuredFirst)} keyOf=${({ slug }: Provider) => slug} columns=${[
           {
             head: 'Provider',
             sortBy: ({ slug }: Provider) => slug,
@@ -74,11 +83,15 @@ function ProviderList({ query }: { query: URLSearchParams }) {
             isMinor: true,
             cell: ({ operations }: Provider) => html`<span class="quiet">${operations.join(', ')}</span>`,
           },
-        ]} />
+        ]} /><//>
         <p class="hint">Files read ${counted(generation, 'time')}${at ? html`, last <${Time} at=${at} />` : ''}.</p>
       `}<//>
     <//>
   `
+}
+
+function configuredFirst(one: Provider, other: Provider): number {
+  return Number(other.configured) - Number(one.configured)
 }
 
 /** Lists the problems of files that belong to no provider, and those of each provider. */

@@ -13,6 +13,8 @@ export type Column<Row> = {
   isNumber?: boolean
   /** True for a column that is left out where there is little room. */
   isMinor?: boolean
+  /** True for a column that says what a row is about. */
+  isMain?: boolean
 }
 
 export type TableProps<Row> = {
@@ -24,12 +26,14 @@ export type TableProps<Row> = {
   empty?: ComponentChildren
   /** Called when the end comes into view. */
   onEnd?: (() => void) | undefined
+  /** True where each row becomes a small block of its own on narrow screens: its first line is that of the column that `isMain`. */
+  isStacked?: boolean
   /** The column that the rows are sorted by at first, and whether the largest comes first. */
   sorted?: readonly [head: string, isDown: boolean]
 }
 
 /** Rows under headings. */
-export function Table<Row>({ label, columns, rows, keyOf, empty, onEnd, sorted }: TableProps<Row>) {
+export function Table<Row>({ label, columns, rows, keyOf, empty, onEnd, isStacked = false, sorted }: TableProps<Row>) {
   const order = useSignal<readonly [string, boolean] | undefined>(sorted)
   if (rows.length === 0 && !onEnd) return html`<${Empty}>${empty ?? 'There is nothing here yet.'}<//>`
   const by = columns.find(({ head }) => head === order.value?.[0])?.sortBy
@@ -37,25 +41,27 @@ export function Table<Row>({ label, columns, rows, keyOf, empty, onEnd, sorted }
   const sort = (head: string) => {
     order.value = [head, order.value?.[0] === head ? !order.value[1] : false]
   }
-  const classOf = ({ isNumber, isMinor }: Column<Row>) =>
-    [isNumber && 'number', isMinor && 'minor'].filter(Boolean).join(' ')
+  const classOf = ({ isNumber, isMinor, isMain }: Column<Row>) =>
+    [isNumber && 'number', isMinor && 'minor', isMain && 'main'].filter(Boolean).join(' ')
+  // Rows that are laid out in another way are no longer those of a table to a browser, unless they say so.
+  const role = (name: string) => (isStacked ? name : undefined)
   return html`
-    <div class="table" tabindex="0" role="region" aria-label=${label}>
-      <table>
-        <thead>
-          <tr>
+    <div class=${isStacked ? 'table stacked' : 'table'} tabindex="0" role="region" aria-label=${label}>
+      <table role=${role('table')}>
+        <thead role=${role('rowgroup')}>
+          <tr role=${role('row')}>
             ${columns.map((column) => {
               const { head, sortBy } = column
               const isBy = order.value?.[0] === head
               const direction = isBy ? (order.value?.[1] ? 'descending' : 'ascending') : undefined
-              return html`<th key=${head} scope="col" class=${classOf(column)} aria-sort=${direction}>
+              return html`<th key=${head} scope="col" role=${role('columnheader')} class=${classOf(column)} aria-sort=${direction}>
                 ${sortBy ? html`<button type="button" class="sort" onClick=${() => sort(head)}>${head}<span aria-hidden="true">${isBy ? (order.value?.[1] ? ' ↓' : ' ↑') : ''}</span></button>` : head === '' ? html`<span class="sr-only">Actions</span>` : head}
               </th>`
             })}
           </tr>
         </thead>
-        <tbody>
-          ${shown.map((row) => html`<tr key=${keyOf(row)}>${columns.map((column) => html`<td key=${column.head} class=${classOf(column)} data-head=${column.head}>${column.cell(row)}</td>`)}</tr>`)}
+        <tbody role=${role('rowgroup')}>
+          ${shown.map((row) => html`<tr key=${keyOf(row)} role=${role('row')}>${columns.map((column) => html`<td key=${column.head} role=${role('cell')} class=${classOf(column)} data-head=${column.head}>${column.cell(row)}</td>`)}</tr>`)}
         </tbody>
       </table>
       ${onEnd && html`<${End} onEnd=${onEnd} />`}

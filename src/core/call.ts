@@ -64,7 +64,7 @@ export type CallRecord = {
   /** The most that was reserved for the call, in nano-USD. */
   reservedNano?: number
   durationMs: number
-  /** Time at which the attempt began, in milliseconds after the call; missing where there was only one. */
+  /** Time at which the attempt began, in milliseconds after the call; missing in older rows of calls with one attempt. */
   startedMs?: number
   firstEventMs?: number
   /** True if a piece of the answer could not be read, and was skipped. */

@@ -78,7 +78,7 @@ export function instanceRoutes({ store }: Pick<ManagementContext, 'store'>): Man
 const usualLimit = 100
 
 /** Returns the id of an organization that a query names; undefined for all. Throws RouterError 400. */
-function organizationIn(value: string | string[] | undefined, { organizations }: Store): string | undefined {
+export function organizationIn(value: string | string[] | undefined, { organizations }: Store): string | undefined {
   if (value === undefined) return undefined
   const { organization = '' } = parametersOf({ organization: value }, ['organization'])
   if (organizations.find(organization)) return organization

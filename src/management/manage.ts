@@ -6,7 +6,7 @@ import type { JsonObject } from '../core/json.ts'
 import type { JsonAnswer, JsonRequest, JsonRoute } from '../http/types.ts'
 import type { LiveWatch } from '../observe/live-counts.ts'
 import type { RefusedCalls } from '../observe/refused-calls.ts'
-import type { CallsUnderWay } from '../observe/worker-metrics.ts'
+import type { CallsUnderWay, FailingHook, PluginActivity } from '../observe/worker-metrics.ts'
 import type { TargetOutage } from '../routing/health/health.ts'
 import type { Watch } from '../snapshot/reload.ts'
 import type { Level, Permissions } from '../store/keys.ts'
@@ -25,6 +25,10 @@ export type ManagementContext = {
   damage(): string | undefined
   /** Returns the circuits that take no calls, or not all. */
   degraded(): readonly TargetOutage[]
+  /** Returns the hooks of plugins that have failed on every call since their load. */
+  failingHooks(): readonly FailingHook[]
+  /** Returns the calls and faults of the hooks of plugins. */
+  pluginActivity(): PluginActivity
   /** The files in use, and the problems of those that are not. */
   watch: Pick<Watch, 'current' | 'problems'>
   /**
@@ -69,16 +73,23 @@ export type ManageRoute = Pick<JsonRoute, 'path' | 'method' | 'isForWorkers'> & 
   operates?: boolean
   /** Reads what belongs to all organizations: only the permission instance: read is sufficient. */
   readsInstance?: boolean
+  /**
+   * Reads or deletes what plugins have stored of calls: only the permission content is sufficient. Every request is an entry in the audit log,
+   * which counts as a change.
+   */
+  readsContent?: boolean
   /** Set where any key may read the record of the key `:id` if that is itself. */
   showsSelf?: boolean
   handle(request: ManageRequest): JsonAnswer | Promise<JsonAnswer>
 }
 
+type Needs = Pick<ManageRoute, 'operates' | 'readsInstance' | 'readsContent' | 'showsSelf'> & { level: Level }
+
 /** Returns the key of a request to a route and its organization. Throws RouterError: missing_key, invalid_key, forbidden. */
 function callerOf(
   access: Access,
   { headers, params }: Pick<JsonRequest, 'headers' | 'params'>,
-  needs: Pick<ManageRoute, 'operates' | 'readsInstance' | 'showsSelf'> & { level: Level },
+  needs: Needs,
 ): { key: Key; organization: string } {
   const key = access.identify(secretOf(headers))
   const isItself = params.id === 'self' || params.id === key.id
@@ -89,9 +100,11 @@ function callerOf(
 function areasFor({
   operates = false,
   readsInstance = false,
+  readsContent = false,
   level,
-}: Pick<ManageRoute, 'operates' | 'readsInstance'> & { level: Level }): readonly (keyof Permissions)[] {
+}: Needs): readonly (keyof Permissions)[] {
   if (readsInstance) return ['instance']
+  if (readsContent) return ['content']
   if (!operates) return ['manage']
   return level === 'read' ? ['manage', 'operate'] : ['operate']
 }
@@ -128,9 +141,10 @@ export function manageRoute(
     async answer(request) {
       const { headers, params, query } = request
       const caller = callerOf(access, request, needed)
-      if (!reads) refuseIfDamaged(damage())
+      const isAudited = !reads || needs.readsContent === true
+      if (isAudited) refuseIfDamaged(damage())
       const recheck = () => void callerOf(access, request, needed)
-      if (!reads) context.changes.count(caller.organization, limitsOf(context))
+      if (isAudited) context.changes.count(caller.organization, limitsOf(context))
       if (!takesBody) return handle({ ...caller, headers, params, query, body: undefined, recheck })
       const body = await request.readBody()
       // Checked a second time: the key may have been revoked while a slow body arrived.
@@ -157,7 +171,8 @@ export function uniqueName<Result>(field: string, change: () => Result): Result 
     return change()
   } catch (thrown) {
     if (!(thrown instanceof NameTaken)) throw thrown
-    throw new RouterError('invalid_request', `${thrown.message} Choose another ${field}.`, { param: field })
+    const message = `${thrown.message} Choose another ${field}.`
+    throw new RouterError('invalid_request', message, { param: field, cause: thrown })
   }
 }
 

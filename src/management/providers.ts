@@ -205,7 +205,7 @@ export function providerEntry(
 }
 
 /** Returns a problem as the API has it: `file:line:column`, its message, and the consequence. */
-function problemEntry(problem: Problem, config: string): JsonObject {
+export function problemEntry(problem: Problem, config: string): JsonObject {
   const { file, line, column, message, severity } = problem
   const place = `${shortPath(file, config)}:${line}:${column}`
   return {
@@ -258,6 +258,7 @@ export function concerning(organization: string, troubled: readonly TargetOutage
 }
 
 /** Writes a circuit as the API has it: times as text, null where nothing is known. */
-export function outageEntry({ until, reason, ...known }: TargetOutage): JsonObject {
-  return { ...known, until: until === undefined ? null : timeText(until), reason: reason ?? null }
+export function outageEntry({ since, until, reason, ...known }: TargetOutage): JsonObject {
+  const timeOf = (at: number | undefined) => (at === undefined ? null : timeText(at))
+  return { ...known, since: timeOf(since), until: timeOf(until), reason: reason ?? null }
 }

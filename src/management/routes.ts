@@ -4,6 +4,7 @@ import type { JsonRoute } from '../http/types.ts'
 import { aliasRoutes } from './aliases.ts'
 import { auditRoutes } from './audit.ts'
 import { callRoutes } from './calls/calls.ts'
+import { contentRoutes } from './calls/content.ts'
 import { latencyRoutes } from './calls/latency.ts'
 import { liveRoutes } from './calls/live.ts'
 import { refusalRoutes } from './calls/refusals.ts'
@@ -20,6 +21,10 @@ import { keyPluginRoutes } from './plugins.ts'
 import { policyRoutes } from './policies.ts'
 import { providerHealthRoutes, providerRoutes } from './providers.ts'
 import { settingRoutes } from './settings.ts'
+import { pluginListRoutes } from './state/plugins.ts'
+import { problemRoutes } from './state/problems.ts'
+import { usedSettingsRoutes } from './state/settings.ts'
+import { targetRoutes } from './state/targets.ts'
 
 /** Serves the management API: everything under `/v1/manage`. */
 export function managementRoutes(parts: Omit<ManagementContext, 'changes'>): JsonRoute[] {
@@ -41,10 +46,15 @@ const resources = [
   auditRoutes,
   usageRoutes,
   callRoutes,
+  contentRoutes,
   liveRoutes,
   refusalRoutes,
   latencyRoutes,
   providerHealthRoutes,
+  targetRoutes,
+  problemRoutes,
+  pluginListRoutes,
+  usedSettingsRoutes,
   providerRoutes,
   instanceRoutes,
 ]

@@ -6,6 +6,8 @@ export type CircuitFinding = CircuitName & {
   kind: 'circuit'
   at: number
   reason: string | undefined
+  /** Time at which it last stopped to be closed. */
+  since?: number | undefined
   facts: CircuitFacts | undefined
 }
 

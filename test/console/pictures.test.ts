@@ -7,6 +7,7 @@ import { openLedger } from '../../src/money/ledger.ts'
 import { openStore } from '../../src/store/open.ts'
 import { openBrowser, openContext, openTab } from '../helpers/browser.ts'
 import { type RouterProcess, routerProcess } from '../helpers/process.ts'
+import { answerJson, loopbackProvider } from '../helpers/provider.ts'
 import { routerFolder, testKey } from '../helpers/router.ts'
 import { plainRecord } from '../store/plain-record.ts'
 import { go } from './world.ts'
@@ -31,6 +32,10 @@ function numbers(seed = 7): () => number {
   }
 }
 
+/** The time for which a provider has failed when the pictures are taken, and what it says. */
+const outageMs = 40 * 60_000
+const overloaded = 'Service unavailable: all capacity of this region is in use. Please retry later.'
+
 type Owner = Pick<CallRecord, 'organization' | 'key'>
 
 function callAt(at: number, owner: Owner, next: () => number): CallRecord {
@@ -40,6 +45,7 @@ function callAt(at: number, owner: Owner, next: () => number): CallRecord {
   const usage = { input: Math.round(400 + next() * 2_600), output: Math.round(60 + next() * 700) }
   const parts = { input: usage.input * found.input, output: usage.output * found.output }
   const fate = next()
+  const isOutage = found.provider === 'mistral' && at > Date.now() - outageMs
   const firstEventMs = Math.round(180 + next() * 900)
   const call = plainRecord({
     ...owner,
@@ -50,8 +56,12 @@ function callAt(at: number, owner: Owner, next: () => number): CallRecord {
     durationMs: Math.round(firstEventMs + usage.output * (6 + next() * 12)),
     metadata: { feature: fate > 0.5 ? 'support' : 'search' },
   })
+  const free = { nanoUsd: 0, parts: {}, priceVersion: '' }
+  if (isOutage) {
+    const why = { error: 'provider_overloaded', failure: 'failed', providerMessage: overloaded } as const
+    return { ...call, outcome: 'failed', status: 503, ...why, usage: {}, cost: free }
+  }
   if (fate < 0.02) {
-    const free = { nanoUsd: 0, parts: {}, priceVersion: '' }
     return {
       ...call,
       outcome: 'failed',
@@ -86,8 +96,9 @@ function history(owners: readonly Owner[], now: number): CallRecord[] {
     outcome: 'failed',
     status: 503,
   } as const
+  const { firstEventMs = 0, ...plain } = last
   const first = {
-    ...last,
+    ...plain,
     ...failed,
     id: randomUUIDv7(),
     attemptOf: last.id,
@@ -98,14 +109,31 @@ function history(owners: readonly Owner[], now: number): CallRecord[] {
   const times = { startedMs: 0, durationMs: 640, error: 'provider_overloaded', failure: 'overloaded' } as const
   calls.push(
     { ...first, ...times },
-    { ...last, requested: 'policy/fast', attempts: 2, startedMs: 655, reservedNano: 31_000_000 },
+    {
+      ...last,
+      requested: 'policy/fast',
+      attempts: 2,
+      startedMs: 655,
+      firstEventMs: 655 + firstEventMs,
+      reservedNano: 31_000_000,
+    },
   )
   return calls
 }
 
 /** A router that has been used for two weeks. */
 async function usedRouter(): Promise<{ router: RouterProcess; call: string; key: string }> {
-  const files = routerFolder()
+  const failing = await loopbackProvider((_, response) =>
+    answerJson(response, { error: { message: overloaded, code: 'capacity_exceeded' } }, 503),
+  )
+  onTestFinished(() => failing.close())
+  const files = routerFolder({
+    providers: { mistral: { base_url: `${failing.url}/v1` } },
+    settings: {
+      health: { consecutive_failures: 3, open_for: '60s', max_open: '60s' },
+      plugins: [{ name: 'guard-prompt' }, { name: 'mask-pii', options: { kinds: ['email', 'card'] }, enabled: false }],
+    },
+  })
   onTestFinished(() => rmSync(files.folder, { recursive: true, force: true }))
   const env = Object.fromEntries(
     ['OPENAI', 'ANTHROPIC', 'GEMINI', 'MISTRAL'].map((name) => [`${name}_API_KEY`, 'a secret of nobody']),
@@ -136,6 +164,7 @@ async function usedRouter(): Promise<{ router: RouterProcess; call: string; key:
   await post('/policy', {
     id: 'fast',
     description: 'What answers customers',
+    sort: 'weighted',
     targets: [
       { target: 'openai/gpt-5.4-mini', weight: 3 },
       { target: 'google/gemini-3.8-flash', weight: 1 },
@@ -154,6 +183,10 @@ async function usedRouter(): Promise<{ router: RouterProcess; call: string; key:
   await ledger.close()
   store.close()
   const started = await routerProcess(files.configPath, { env })
+  for (const content of ['Hello', 'Hello again', 'Are you there?']) {
+    const messages = [{ role: 'user', content }]
+    await (await started.call('/v1/chat/completions', { model: 'mistral/mistral-small-latest', messages })).text()
+  }
   return { router: started, call: calls.at(-1)?.id ?? '', key: keys[0] ?? '' }
 }
 
@@ -162,28 +195,46 @@ test.skipIf(!process.env.UPDATE_PICTURES)(
   async () => {
     const [{ router, call, key }, browser] = await Promise.all([usedRouter(), openBrowser()])
     onTestFinished(() => browser.close())
-    mkdirSync(folder, { recursive: true })
+    const target = process.env.PICTURES_FOLDER ?? folder
+    mkdirSync(target, { recursive: true })
     const pages = {
-      ...{ overview: 'overview?range=week', calls: 'calls', call: `calls/${call}`, keys: 'keys', key: `keys/${key}` },
+      ...{
+        overview: 'overview?range=week',
+        health: 'health',
+        plugins: 'plugins',
+        settings: 'settings',
+        calls: 'calls',
+        call: `calls/${call}`,
+        keys: 'keys',
+        key: `keys/${key}`,
+      },
       ...{ groups: 'groups', models: 'models', providers: 'providers', provider: 'providers/mistral', names: 'names' },
       ...{ organization: 'organization', changes: 'changes', playground: 'playground?model=demo/thinker' },
     }
+    // Some of them by name, or in another width and elsewhere, for those who change a page: PICTURES=health,call PICTURES_WIDTH=360.
+    const wanted = process.env.PICTURES?.split(',') ?? Object.keys(pages)
+    const width = Number(process.env.PICTURES_WIDTH ?? 1280)
+    const isNarrow = width < 600
     for (const colorScheme of ['light', 'dark'] as const) {
-      const tab = await openTab(await openContext(browser, { colorScheme, viewport: { width: 1280, height: 800 } }))
+      const tab = await openTab(await openContext(browser, { colorScheme, viewport: { width, height: 800 } }))
       await tab.page.goto(`${router.url}/console/#key=${testKey}`)
       await tab.page.getByRole('heading', { level: 1 }).waitFor()
       for (const [name, page] of Object.entries(pages)) {
-        if (colorScheme === 'dark' && !['overview', 'calls'].includes(name)) continue
+        if (!wanted.includes(name) || (colorScheme === 'dark' && !['overview', 'calls'].includes(name))) continue
         await go(tab, page)
         if (name === 'playground') {
+          await tab.page.getByLabel('Second model').fill('demo/echo')
           await tab.page.getByLabel('Message').fill('What does a gateway do?')
           await tab.page.getByRole('button', { name: 'Send' }).click()
-          await tab.page.getByRole('article').nth(1).getByText('$0.').first().waitFor()
+          await tab.page.getByRole('article').nth(3).getByText('$0.').first().waitFor()
         }
+        // The folder of the test is of no interest.
+        const path = "document.querySelector('.facts bdi').textContent = '/srv/inference-router/config.yaml'"
+        if (name === 'settings') await tab.page.evaluate(path)
         if (name === 'overview' || name === 'key') await tab.page.locator('.u-wrap').first().waitFor()
         await tab.page.mouse.move(1_270, 10)
-        const path = join(folder, `${name}${colorScheme === 'dark' ? '-dark' : ''}.png`)
-        await tab.page.screenshot({ path, animations: 'disabled' })
+        const file = join(target, `${name}${colorScheme === 'dark' ? '-dark' : ''}.png`)
+        await tab.page.screenshot({ path: file, animations: 'disabled', fullPage: isNarrow })
       }
     }
   },

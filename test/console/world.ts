@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import axe, { type AxeResults } from 'axe-core'
 import { expect } from 'vitest'
 import { openBrowser, openContext, openTab, type Tab } from '../helpers/browser.ts'
@@ -6,6 +8,11 @@ import { simulatorOnly, type TestRouter, testKey, testRouter } from '../helpers/
 /** Text as bad as people and providers can make it: markup, quotes, directions, and 10,000 letters without a space. */
 export const hostile = `<img src=x onerror="document.title='hit'"> "quoted" 'and' \u202eright-to-left\u202c \u05d0\u05d1 {{7*7}}`
 export const long = 'W'.repeat(10_000)
+
+/** The pages of the console, in the order of the navigation: the last part of each address. */
+export const routePaths: readonly string[] = [
+  ...readFileSync(join(import.meta.dirname, '../../console/routes.ts'), 'utf8').matchAll(/\bpath: '([\w-]+)'/g),
+].map(([, path = '']) => path)
 
 /** A router with the simulated provider, a browser, and a way to tabs that are signed in. */
 export type World = {
@@ -17,8 +24,11 @@ export type World = {
   close(): Promise<void>
 }
 
-export async function openWorld(files: Record<string, string> = {}): Promise<World> {
-  const [router, browser] = await Promise.all([testRouter({ files: { ...simulatorOnly, ...files } }), openBrowser()])
+export async function openWorld(files: Record<string, string> = {}, settings: object = {}): Promise<World> {
+  const [router, browser] = await Promise.all([
+    testRouter({ files: { ...simulatorOnly, ...files }, settings }),
+    openBrowser(),
+  ])
   const shared = await openContext(browser)
   return {
     router,

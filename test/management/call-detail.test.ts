@@ -84,7 +84,17 @@ describe('one call', () => {
         { class: 'output', units: 7, price: 2, per: 1_000_000, cost: 0.000014 },
       ],
       cost: 0.001015,
-      rows: [{ attempt: 1, provider: 'good', model: 'good/m1', outcome: 'complete', status: 200, cost: 0.001015 }],
+      rows: [
+        {
+          attempt: 1,
+          at_ms: expect.any(Number),
+          provider: 'good',
+          model: 'good/m1',
+          outcome: 'complete',
+          status: 200,
+          cost: 0.001015,
+        },
+      ],
       dropped: [],
       trace_id: '0af7651916cd43dd8448eb211c80319c',
     })

@@ -149,7 +149,12 @@ variants:
     const others = { ...trouble, name: 'own/m2', organization: 'other' }
     const ours = { ...trouble, name: 'own/m3', organization: 'ours' }
     expect(concerning('ours', [trouble, others, ours])).toEqual([trouble, ours])
-    expect(outageEntry({ ...ours, until: 0 })).toEqual({ ...ours, until: '1970-01-01T00:00:00.000Z', reason: null })
+    expect(outageEntry({ ...ours, until: 0 })).toEqual({
+      ...ours,
+      since: null,
+      until: '1970-01-01T00:00:00.000Z',
+      reason: null,
+    })
   })
 
   test('that does not exist is a 404', async () => {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { type ErrorCode, type ErrorDetails, RouterError } from '../../src/core/errors.ts'
+import { targetFailures } from '../../src/core/routing/target-failures.ts'
 import { failureClass } from '../../src/routing/health/failure-class.ts'
 
 const cases: [code: ErrorCode, details: ErrorDetails, name: string][] = [
@@ -32,6 +33,7 @@ test.each(cases)('%s %o is a failure of the class %s', (code, details, name) => 
   const { health, ...found } = failureClass(new RouterError(code, 'No.', details))
   expect(found.name).toBe(name)
   if (details.provider === undefined) expect(health).toBeUndefined()
+  expect(targetFailures.has(name)).toBe(health !== undefined)
 })
 
 test('a model that this router does not have may be had by a target that can do more', () => {

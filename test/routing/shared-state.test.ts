@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
 import { defaultHealth } from '../../src/core/routing/rules.ts'
 import type { Target } from '../../src/manifest/target.ts'
@@ -65,6 +65,10 @@ function succeed({ health }: SharedState, caller = 'one'): void {
   passage?.succeeded()
   passage?.ended()
 }
+
+// Times are shown by the clock of the day, which goes on while a test runs.
+beforeAll(() => void vi.spyOn(Date, 'now').mockReturnValue(1_000_000))
+afterAll(() => void vi.restoreAllMocks())
 
 const callers = ['one', 'other']
 const standing = ({ health }: SharedState) => ({

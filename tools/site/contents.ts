@@ -35,7 +35,7 @@ export const contents: readonly Section[] = [
   {
     title: 'Deploy',
     folder: 'deploy',
-    pages: ['deploy/image', 'deploy/compose', 'deploy/systemd', 'deploy/kubernetes'],
+    pages: ['deploy/image', 'deploy/compose', 'deploy/systemd', 'deploy/kubernetes', 'versioning'],
   },
   {
     title: 'Tasks',

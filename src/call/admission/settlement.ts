@@ -297,9 +297,9 @@ export class Settlement {
     if (trace !== undefined) record.trace = trace
   }
 
-  #addFound(record: CallRecord, { attempts, times, served, firstEventMs, damaged, measured }: RowFacts): void {
+  #addFound(record: CallRecord, { times, served, firstEventMs, damaged, measured }: RowFacts): void {
     if (served) record.served = served.model
-    if (attempts > 1 && times) Object.assign(record, this.#began(times))
+    if (times) Object.assign(record, this.#began(times))
     if (firstEventMs !== undefined) record.firstEventMs = firstEventMs
     if (damaged) record.damaged = damaged
     if (measured?.contents) record.contents = measured.contents

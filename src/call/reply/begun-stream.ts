@@ -16,7 +16,12 @@ export class StreamStart {
 
   /** Throws an error by which a plugin ends the call, where the client can get its status. */
   requireEvent(error: RouterError): void {
-    if (!this.hasBegun && (error.pluginRefusal || error.code === 'plugin_failed')) throw error
+    if (this.takesStatus(error)) throw error
+  }
+
+  /** Checks for an error by which a plugin ends the call, whose status the client can still get. */
+  takesStatus({ pluginRefusal, code }: RouterError): boolean {
+    return !this.hasBegun && (pluginRefusal !== undefined || code === 'plugin_failed')
   }
 }
 

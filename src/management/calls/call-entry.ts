@@ -114,7 +114,7 @@ function rowEntry(row: CallRecord, { attempt, isLast }: { attempt: number; isLas
     ...(providerMessage !== undefined && { provider_message: providerMessage }),
     ...(!isCall && { duration_ms: durationMs }),
     ...(isCall && isLast && { duration_ms: Math.max(durationMs - (startedMs ?? 0), 0) }),
-    ...(isCall && firstEventMs !== undefined && { first_event_ms: Math.max(firstEventMs - (startedMs ?? 0), 0) }),
+    ...(firstEventMs !== undefined && { first_event_ms: Math.max(firstEventMs - (startedMs ?? 0), 0) }),
     ...(usage.modes && { modes: usage.modes }),
     ...(usage.reported_cost !== undefined && { reported_cost: usage.reported_cost }),
     ...(row.cost.priceVersion !== '' && { price_version: row.cost.priceVersion }),

@@ -69,11 +69,16 @@ export class Circuit {
     return this.#failing.revision + this.#refusing.revision + this.#paused.revision
   }
 
+  /** Checks that all calls go through. */
+  get isClosed(): boolean {
+    const isStanding = this.#failing.stands || this.#refusing.stands || this.#paused.stands
+    return !isStanding && this.#recovering === undefined
+  }
+
   /** Facts to share; undefined where all calls go through. */
   get facts(): CircuitFacts | undefined {
+    if (this.isClosed) return undefined
     const closings = { failing: this.#failing.facts, refusing: this.#refusing.facts, paused: this.#paused.facts }
-    const { failing, refusing, paused } = closings
-    if (!failing && !refusing && !paused && !this.#recovering) return undefined
     return { ...closings, openings: this.#openings, recovering: this.#recovering }
   }
 

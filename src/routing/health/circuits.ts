@@ -8,8 +8,16 @@ import type { HealthScope } from './failure-class.ts'
 /** Identity of a circuit; `key` is the same in every event loop and reveals no secret. */
 export type CircuitName = { key: string; scope: HealthScope; name: string }
 
-/** A circuit, the code of the failure that was counted last, and the time of the last change that was sent to others. */
-export type KnownCircuit = CircuitName & { circuit: Circuit; changedAt: number; reason?: string | undefined }
+/**
+ * A circuit, the code of the failure that was counted last, and the times of the last change that was sent to others and of the one with which
+ * it last stopped to be closed.
+ */
+export type KnownCircuit = CircuitName & {
+  circuit: Circuit
+  changedAt: number
+  reason?: string | undefined
+  since?: number | undefined
+}
 
 /** The circuits that a call to a target goes through. */
 export type TargetCircuits = readonly [address: KnownCircuit, credential: KnownCircuit, target: KnownCircuit]

@@ -21,12 +21,16 @@ export type AttemptHandle = {
 /** Time for which a target takes no calls, in milliseconds. `isBusy`: the target says so itself, without a failure. */
 export type ClosedFor = { ms: number; isBusy: boolean }
 
-/** An address, credential or target that is not closed; `until` is Unix milliseconds, `organization` the only one that it concerns. */
+/**
+ * An address, credential or target that is not closed; `since` and `until` are Unix milliseconds, `organization` is the only one that it
+ * concerns.
+ */
 export type TargetOutage = {
   scope: HealthScope
   name: string
   state: CircuitState['kind']
   organization?: string
+  since?: number
   until?: number
   reason?: string
 }
@@ -166,6 +170,7 @@ export class Health {
     if (finding.at <= known.changedAt) return
     known.circuit.merge(finding.facts)
     known.reason = finding.reason
+    known.since = finding.since
     known.changedAt = finding.at
   }
 
@@ -185,13 +190,15 @@ export class Health {
     const now = this.#now()
     const settings = this.#settings()
     const found: TargetOutage[] = []
-    for (const { scope, name, circuit, reason } of this.#circuits.all()) {
+    const timeOf = (at: number) => Math.round(Date.now() + at - now)
+    for (const { scope, name, circuit, reason, since } of this.#circuits.all()) {
       const state = circuit.state(now, settings)
       if (state.kind === 'closed') continue
-      const until = 'until' in state ? { until: Math.round(Date.now() + state.until - now) } : {}
+      const until = 'until' in state ? { until: timeOf(state.until) } : {}
       const { only: organization } = circuit
       const facts = { ...(organization !== undefined && { organization }), ...(reason !== undefined && { reason }) }
-      found.push({ scope, name, state: state.kind, ...until, ...facts })
+      const begun = since === undefined ? {} : { since: timeOf(since) }
+      found.push({ scope, name, state: state.kind, ...begun, ...until, ...facts })
     }
     return found
   }
@@ -244,18 +251,19 @@ export class Health {
     const { revision, reason } = standOf(known)
     if (revision === before.revision && (reason === before.reason || known.circuit.facts === undefined)) return
     known.changedAt = timeAfter(known.changedAt, now)
+    if (before.isClosed) known.since = now
     this.#onFound(findingOf(known))
   }
 }
 
-type Stand = { revision: number; reason: string | undefined }
+type Stand = { revision: number; isClosed: boolean; reason: string | undefined }
 
 function standOf({ circuit, reason }: KnownCircuit): Stand {
-  return { revision: circuit.revision, reason }
+  return { revision: circuit.revision, isClosed: circuit.isClosed, reason }
 }
 
-function findingOf({ key, scope, name, circuit, reason, changedAt: at }: KnownCircuit): CircuitFinding {
-  return { kind: 'circuit', at, key, scope, name, reason, facts: circuit.facts }
+function findingOf({ key, scope, name, circuit, reason, since, changedAt: at }: KnownCircuit): CircuitFinding {
+  return { kind: 'circuit', at, key, scope, name, reason, since, facts: circuit.facts }
 }
 
 /** Open time for credentials that are refused, quotas that are used up, models that are gone. */

@@ -5,6 +5,7 @@ import { allCallsReader } from './all-calls-query.ts'
 import { callsReader } from './calls-query.ts'
 import { latencyReader } from './latency-query.ts'
 import { type QueryAnswer, type QueryMessage, QueryTooLarge, type QueryWorker, type Reader } from './query.ts'
+import { targetsReader } from './targets-query.ts'
 import { usageReporter } from './usage-query.ts'
 
 const readers = {
@@ -12,6 +13,7 @@ const readers = {
   calls: callsReader,
   'all-calls': allCallsReader,
   latency: latencyReader,
+  targets: targetsReader,
 } satisfies {
   [kind in QueryWorker['kind']]: unknown
 }

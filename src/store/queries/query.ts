@@ -5,7 +5,7 @@ export class QueryTooLarge extends Error {}
 export type Reader<Query, Row> = (query: Query) => Row[]
 
 /** Kind of queries that a worker answers, and the path of its database. */
-export type QueryWorker = { path: string; kind: 'usage' | 'calls' | 'all-calls' | 'latency' }
+export type QueryWorker = { path: string; kind: 'usage' | 'calls' | 'all-calls' | 'latency' | 'targets' }
 
 /** A reply of the thread: rows, and whether there are more of the same query. */
 export type QueryAnswer<Row> =

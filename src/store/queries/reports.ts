@@ -3,6 +3,7 @@ import { type AllCallsQuery, allCallsReader } from './all-calls-query.ts'
 import { type CallsPage, type CallsQuery, callFinder, callsReader, type ListedCall } from './calls-query.ts'
 import { type Latency, type LatencyQuery, latencyReader } from './latency-query.ts'
 import { type Queries, queries } from './query-thread.ts'
+import { type Targets, type TargetsQuery, targetsReader } from './targets-query.ts'
 import { type UsageQuery, type UsageRow, usageReporter } from './usage-query.ts'
 
 /** Settled calls by their filters, newest first. */
@@ -15,6 +16,8 @@ type Calls = {
   exported(query: CallsQuery): Promise<CallsPage>
   /** Returns the durations of calls. Rejects with StoreError. */
   latency(query: LatencyQuery): Promise<Latency>
+  /** Returns how targets have answered lately. Rejects with StoreError. */
+  targets(query: TargetsQuery): Promise<Targets>
   /** Checks whether a page of an organization, or of all, may begin after the row with this id. */
   isCursor(id: string, organization?: string): boolean
   /** A call of an organization, by its id or that of an attempt. */
@@ -32,6 +35,7 @@ export function calls(db: Connection): Calls {
   const ofAll = queries(db, 'all-calls', allCallsReader)
   const exports = queries(db, 'calls', callsReader)
   const latencies = queries(db, 'latency', latencyReader)
+  const targets = queries(db, 'targets', targetsReader)
   const known = db.prepare<[{ id: string; organization: string | null }]>(
     'SELECT 1 FROM ledger WHERE id = @id AND (@organization IS NULL OR organization = @organization)',
   )
@@ -57,6 +61,10 @@ export function calls(db: Connection): Calls {
       const [found] = await latencies.query(asked)
       return found as Latency
     },
+    async targets(asked) {
+      const [found] = await targets.query(asked)
+      return found as Targets
+    },
     isCursor: (id, organization) => known.get({ id, organization: organization ?? null }) !== undefined,
     find(id, organization) {
       const found = callOf.get(id, organization)
@@ -72,6 +80,7 @@ export function calls(db: Connection): Calls {
       ofAll.close()
       exports.close()
       latencies.close()
+      targets.close()
     },
   }
 }

@@ -356,3 +356,15 @@ test.each([
     expect(text).not.toContain('Hi')
   }
 })
+
+test('the answer of a plugin whose guard fails is an error with its status, whole and streamed', async () => {
+  const answers = `return { request: () => ({ reply: { operation: 'chat', chat: { id: '', created: 0, parts: [{ type: 'text', text: 'Hi you.' }], finish: 'stop', usage: {} } } }) }`
+  const world = await worldOf(
+    { guard: `return { check() { throw new Error('broken') } }`, answers },
+    { said: { guard: { on_error: 'closed' } } },
+  )
+  for (const stream of [false, true]) {
+    const { status, text } = await world.ask({ stream })
+    expect([status, JSON.parse(text).error.code]).toEqual([500, 'plugin_failed'])
+  }
+})

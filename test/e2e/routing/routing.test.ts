@@ -208,6 +208,7 @@ test('what takes no calls is shown to who may manage, and attempts are rows of t
       name: 'one',
       state: 'open',
       organization: expect.any(String),
+      since: expect.any(String),
       until: expect.any(String),
       reason: 'provider_refused',
     },

@@ -80,6 +80,15 @@ test('a target that failed for one thread is asked by none, and those who ask fo
   expect(await askedBy(router, 1)).toEqual({ fails: 1, works: 1 })
   expect(await degraded(router)).toMatchObject([{ name: 'maker/fails', state: 'open' }])
   expect(await askedBy(router, 16)).toEqual({ works: 16 })
+  const { targets } = (await (await fetch(`${router.url}/v1/manage/targets`, { headers })).json()) as {
+    targets: { model: string }[]
+  }
+  expect(targets.find(({ model }) => model === 'maker/fails')).toMatchObject({
+    attempts: 1,
+    failed: 1,
+    last_failure: { provider_message: 'The kitchen is on fire.' },
+  })
+  expect(targets.find(({ model }) => model === 'maker/works')).toMatchObject({ attempts: 17, succeeded: 17 })
 })
 
 test('a session stays where it had to go, whichever thread gets the call', slow, async () => {
