@@ -45,7 +45,7 @@ export const contents: readonly Section[] = [
   {
     title: 'Concepts',
     folder: 'concepts',
-    pages: ['concepts/how-a-call-runs', 'concepts/routing', 'concepts/money', 'architecture'],
+    pages: ['overview', 'concepts/how-a-call-runs', 'concepts/routing', 'concepts/money', 'architecture'],
   },
   {
     title: 'Extend',
@@ -59,6 +59,7 @@ export const contents: readonly Section[] = [
       'api',
       ...reference,
       'errors',
+      'commands',
       'routing',
       'operations',
       'observability',
