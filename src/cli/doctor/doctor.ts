@@ -42,7 +42,7 @@ export function run(args: string[], out: Out): Promise<number> {
 
 /** Collects all findings; `called` are the providers to call, none of them named for all. */
 async function findAll(configPath: string | undefined, called: readonly string[] | undefined): Promise<Finding[]> {
-  // The router itself runs the demo, at an address of its own.
+  // The simulator runs in the router itself, at an address of its own.
   await using stack = new AsyncDisposableStack()
   const simulator = called && stack.adopt(await startSimulator(), (running) => running.close())
   const built = await readSnapshot(configPath, {
