@@ -1,4 +1,4 @@
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { api } from '../api.ts'
 import { count, counted, duration, percent } from '../format.ts'
 import { html } from '../html.ts'
@@ -45,8 +45,11 @@ export default function Health({ query }: PageProps) {
     },
     [hours],
   )
+  // A new request would end one that takes long.
+  const isLoading = useRef(true)
+  isLoading.current = found.isLoading
   useEffect(() => {
-    const timer = setInterval(() => document.hidden || found.isLoading || found.reload(), reloadMs)
+    const timer = setInterval(() => document.hidden || isLoading.current || found.reload(), reloadMs)
     return () => clearInterval(timer)
   }, [hours])
   return html`

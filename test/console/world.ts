@@ -24,8 +24,11 @@ export type World = {
   close(): Promise<void>
 }
 
-export async function openWorld(files: Record<string, string> = {}): Promise<World> {
-  const [router, browser] = await Promise.all([testRouter({ files: { ...simulatorOnly, ...files } }), openBrowser()])
+export async function openWorld(files: Record<string, string> = {}, settings: object = {}): Promise<World> {
+  const [router, browser] = await Promise.all([
+    testRouter({ files: { ...simulatorOnly, ...files }, settings }),
+    openBrowser(),
+  ])
   const shared = await openContext(browser)
   return {
     router,

@@ -92,6 +92,7 @@ describe('targets', () => {
       duration_ms: { p50: null, p95: null },
       last_success_at: null,
       failing_since: expect.stringMatching(/Z$/),
+      successes_since_failure: 0,
       last_failure: {
         at: since,
         call: expect.any(String),
@@ -151,6 +152,7 @@ describe('targets', () => {
       failed: 2,
       success_rate: 0.3333,
       failing_since: null,
+      successes_since_failure: 1,
       last_failure: { code: 'provider_failed' },
     })
   })

@@ -80,6 +80,7 @@ function targetEntry(target: TargetFigures, own: string): JsonObject {
     duration_ms: quantilesEntry(target.durationMs),
     last_success_at: timeOrNull(target.lastSuccessAt),
     failing_since: timeOrNull(target.failingSince),
+    successes_since_failure: target.sinceFailure,
     last_failure: lastFailureEntry(target.lastFailure, own),
     periods: periods.map(({ start, ...counts }) => ({ start: timeText(start), ...counts })),
   }
