@@ -63,7 +63,7 @@ function Steps({ providers }: { providers: readonly Provider[] }) {
   const body = { model, messages: [{ role: 'user', content: 'Hello' }] }
   const done = html`<${Badge} kind="good">done<//>`
   return html`<${Section} title="Call your first real provider" actions=${html`<a href=${to('providers')}>All ${providers.length} providers</a>`}>
-    <p class="quiet">Only the built-in simulator has been called. Three steps lead to a real model.</p>
+    <p class="quiet">No real provider has been called yet. Three steps lead to one.</p>
     <ol class="steps">
       <li>
         <h3>Set the key of a provider ${configured && done}</h3>

@@ -40,7 +40,7 @@ export type Tally = { provider: string; model: string; periods: Period[]; total:
 /** Length of a period. */
 export const tallyMs = 600_000
 /** Maximum number of periods of all targets together; the oldest ones are forgotten first. */
-const maxPeriods = 100_000
+const maxPeriods = 50_000
 
 /** Sums of the attempts of a day by period, organization and target. Attempts may come in any order of time. */
 export class RecentAttempts {
