@@ -2,7 +2,7 @@ import { computed, signal } from '@preact/signals'
 import { decoded } from './format.ts'
 
 export type Level = 'none' | 'read' | 'write'
-export type Permissions = { completions: Level; manage: Level; operate: Level; instance?: 'read' }
+export type Permissions = { completions: Level; manage: Level; operate: Level; instance?: 'read'; content?: Level }
 export type Self = { key_id: string; permissions: Permissions }
 
 /** Name under which the key is kept while the tab is open, never longer. */
@@ -18,10 +18,11 @@ export const signedOutBecause = signal('')
 
 export const isSignedIn = computed(() => key.value !== '' && self.value !== undefined)
 
-/** Returns why a change is not possible with this key; undefined where it is. */
-export function whyNot(area: keyof Permissions): string | undefined {
+/** Returns why a change, or a reading, is not possible with this key; undefined where it is. */
+export function whyNot(area: keyof Permissions, needed: 'read' | 'write' = 'write'): string | undefined {
   const level = self.value?.permissions[area] ?? 'none'
-  return level === 'write' ? undefined : `This key has ${area}: ${level}. A key with ${area}: write is needed.`
+  if (level === 'write' || level === needed) return undefined
+  return `This key has ${area}: ${level}. A key with ${area}: ${needed} is needed.`
 }
 
 /** Begins the session of a key, which is kept for as long as the tab is open. */

@@ -17,6 +17,7 @@ type Command = {
 /** Each command is imported only when it is called: `check` needs no database, `key` no HTTP. */
 const commands: Record<string, { about: string; load: () => Promise<Command> }> = {
   serve: { about: 'runs the server', load: () => import('./cli/serve.ts') },
+  init: { about: 'writes a configuration to begin with', load: () => import('./cli/init/init.ts') },
   check: {
     about: 'validates configuration, manifests, catalog, plugins; runs their examples',
     load: () => import('./cli/check.ts'),
@@ -35,6 +36,14 @@ const commands: Record<string, { about: string; load: () => Promise<Command> }> 
     about: 'settled calls: show one, recount by prices, compare with bills',
     load: () => import('./cli/ledger/ledger.ts'),
   },
+  backup: { about: 'copies the database, also while a router runs', load: () => import('./cli/backup/backup.ts') },
+  import: { about: 'imports the configuration of another gateway', load: () => import('./cli/import/import.ts') },
+  compare: {
+    about: 'sends requests to this router and another gateway',
+    load: () => import('./cli/compare/compare.ts'),
+  },
+  upgrade: { about: 'upgrade --check: what this version would do', load: () => import('./cli/upgrade/upgrade.ts') },
+  restore: { about: 'puts a backup in the place of the database', load: () => import('./cli/backup/restore.ts') },
   models: {
     about: 'lists the models that can be called, with capabilities and prices',
     load: () => import('./cli/models.ts'),

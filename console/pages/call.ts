@@ -3,6 +3,7 @@ import type { CallEntry } from '../entries.ts'
 import { count, duration, short, usd } from '../format.ts'
 import { html } from '../html.ts'
 import { useLoad } from '../load.ts'
+import { CallContent } from '../parts/call-content.ts'
 import { Facts, Loading, Page, Section } from '../parts/page.ts'
 import { Table } from '../parts/table.ts'
 import { Badge, Code, Duration, Id, Money, Name, Outcome, Tags, Time } from '../parts/text.ts'
@@ -113,6 +114,7 @@ function Details({ call }: { call: Call }) {
       ]} />
     <//>
     ${usage.length > 0 && html`<${Section} title="Usage"><${Facts} facts=${usage.map((one) => [one.class.replaceAll('_', ' '), count(one.units)] as const)} /><//>`}
+    <${CallContent} key=${call.id} id=${call.id} />
     ${call.explanation !== undefined && html`<${Section} title="Why this target"><${Code} text=${JSON.stringify(call.explanation, null, 2)} /><//>`}
   `
 }

@@ -1,10 +1,12 @@
 import { useSignal } from '@preact/signals'
 import { all, api } from '../api.ts'
+import { paces } from '../budgets.ts'
 import type { Group } from '../entries.ts'
 import { usd } from '../format.ts'
 import { html } from '../html.ts'
 import { numberOr } from '../lists.ts'
 import { useLoad } from '../load.ts'
+import { BudgetBar } from '../parts/budget.ts'
 import { Confirm, Dialog } from '../parts/dialog.ts'
 import { Button, Field, Form, type Values } from '../parts/form.ts'
 import { Loading, Page } from '../parts/page.ts'
@@ -19,6 +21,8 @@ type Doing = { what: 'create' } | { what: 'limit' | 'keep' | 'revoke'; group: Gr
 /** Groups of keys, which share a monthly limit. */
 export default function Groups() {
   const groups = useLoad((signal) => all<Group>('v1/manage/group', 'groups', signal))
+  // Nothing waits for it.
+  const pace = useLoad((signal) => paces('group_id', signal)).data
   const doing = useSignal<Doing | undefined>(undefined)
   const why = whyNot('manage')
   const close = () => (doing.value = undefined)
@@ -42,7 +46,8 @@ export default function Groups() {
             head: 'This month',
             isNumber: true,
             sortBy: (group: Group) => group.monthly_spend,
-            cell: (group: Group) => html`<${Money} value=${group.monthly_spend} />`,
+            cell: (group: Group) =>
+              html`<${Money} value=${group.monthly_spend} /><${BudgetBar} spent=${group.monthly_spend} limit=${group.monthly_limit} pace=${pace && (pace.get(group.id) ?? 0)} />`,
           },
           {
             head: 'Limit',

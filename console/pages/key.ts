@@ -1,10 +1,12 @@
 import { useSignal } from '@preact/signals'
 import { all, api } from '../api.ts'
+import { paceOf } from '../budgets.ts'
 import { type Group, type KeyEntry, permissionsText } from '../entries.ts'
 import { short, usd } from '../format.ts'
 import { html } from '../html.ts'
 import { numberOr, pairsOf, pairsText } from '../lists.ts'
 import { useLoad } from '../load.ts'
+import { BudgetBar } from '../parts/budget.ts'
 import { Confirm, Dialog, Secret } from '../parts/dialog.ts'
 import { Button, Field, Form, Select, TextArea, type Values } from '../parts/form.ts'
 import { ModelList, ModelsField, modelsIn } from '../parts/model-list.ts'
@@ -43,6 +45,7 @@ export function KeyDetail({ id }: { id: string }) {
   const path = `v1/manage/apikey/${encodeURIComponent(id)}`
   const key = useLoad((signal) => api<WholeKey>(path, { signal }), [id])
   const groups = useLoad((signal) => all<Group>('v1/manage/group', 'groups', signal))
+  const pace = useLoad((signal) => paceOf(`${path}/usage`, signal), [id]).data
   const changing = useSignal<Change | undefined>(undefined)
   const secret = useSignal('')
   const why = whyNot('manage')
@@ -59,7 +62,10 @@ export function KeyDetail({ id }: { id: string }) {
     <${Loading} of=${key}>${(found: WholeKey) => html`
       <${Facts} facts=${[
         ['State', html`<${Badge} kind=${found.state === 'active' ? 'good' : 'bad'}>${found.state}<//>`],
-        ['Spent this month', html`<${Money} value=${found.monthly_spend} isExact />`],
+        [
+          'Spent this month',
+          html`<${Money} value=${found.monthly_spend} isExact /><${BudgetBar} spent=${found.monthly_spend} limit=${found.monthly_limit} pace=${pace} />`,
+        ],
         [
           'Monthly limit',
           html`${found.monthly_limit === 0 ? 'none' : html`<${Money} value=${found.monthly_limit} />`} ${button('limit', 'Change')}`,

@@ -1,9 +1,11 @@
 import { useSignal } from '@preact/signals'
 import { all, api } from '../api.ts'
+import { paces } from '../budgets.ts'
 import { type Group, type KeyEntry, permissionsText } from '../entries.ts'
 import { html } from '../html.ts'
 import { numberOr, pairsOf } from '../lists.ts'
 import { useLoad } from '../load.ts'
+import { BudgetBar } from '../parts/budget.ts'
 import { Dialog, Secret } from '../parts/dialog.ts'
 import { Button, Field, Form, Select, TextArea, type Values } from '../parts/form.ts'
 import { ModelsField, modelsIn } from '../parts/model-list.ts'
@@ -21,6 +23,8 @@ export default function Keys({ rest }: PageProps) {
 
 function KeyList() {
   const keys = useLoad((signal) => all<KeyEntry>('v1/manage/apikey', 'keys', signal))
+  // Nothing waits for it.
+  const pace = useLoad((signal) => paces('key', signal)).data
   const isMaking = useSignal(false)
   const secret = useSignal('')
   const search = useSignal('')
@@ -45,7 +49,8 @@ function KeyList() {
             head: 'This month',
             isNumber: true,
             sortBy: (key: KeyEntry) => key.monthly_spend,
-            cell: (key: KeyEntry) => html`<${Money} value=${key.monthly_spend} />`,
+            cell: (key: KeyEntry) =>
+              html`<${Money} value=${key.monthly_spend} /><${BudgetBar} spent=${key.monthly_spend} limit=${key.monthly_limit} pace=${pace && (pace.get(key.id) ?? 0)} />`,
           },
           {
             head: 'Limit',
@@ -78,7 +83,9 @@ function NewKey({ onClose, onMade }: { onClose(): void; onMade(key: string): voi
   const groups = useLoad((signal) => all<Group>('v1/manage/group', 'groups', signal))
   const create = async (values: Values) => {
     const permissions = Object.fromEntries(
-      ['completions', 'manage', 'operate'].filter((area) => values.get(area)).map((area) => [area, values.get(area)]),
+      ['completions', 'manage', 'operate', 'content']
+        .filter((area) => values.get(area))
+        .map((area) => [area, values.get(area)]),
     )
     const labels = pairsOf(values.get('labels'))
     const plugins = pluginsIn(values.get('plugins'), {})
@@ -103,6 +110,7 @@ function NewKey({ onClose, onMade }: { onClose(): void; onMade(key: string): voi
         <${Field} name="monthly_limit" label="Monthly limit, USD" type="number" min=${0} step="any" hint="Calls beyond it are refused with 402. Empty: no limit." />
         <div class="row">
           ${(['completions', 'manage', 'operate'] as const).map((area) => html`<${Select} key=${area} name=${area} label=${`Permission to ${area === 'completions' ? 'call models' : area}`} options=${levels} />`)}
+          ${whyNot('content', 'read') === undefined && html`<${Select} name="content" label="Permission for content" options=${levels} />`}
         </div>
         <p class="hint">Default: the key can call models, and nothing else.</p>
         <${Select} name="group_id" label="Group" options=${[['', 'None'], ...(groups.data ?? []).map(({ id, name }) => [id, name.slice(0, 80)] as const)]} />

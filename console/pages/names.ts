@@ -1,20 +1,20 @@
 import { useSignal } from '@preact/signals'
 import { all, api } from '../api.ts'
+import { count } from '../format.ts'
 import { html } from '../html.ts'
 import { callableNames, linesOf } from '../lists.ts'
 import { useLoad } from '../load.ts'
 import { Confirm, Dialog } from '../parts/dialog.ts'
 import { Button, Field, Form, Select, TextArea, type Values } from '../parts/form.ts'
-import { ModelList } from '../parts/model-list.ts'
 import { Loading, Page, Section } from '../parts/page.ts'
+import { PolicyDrawing, type Target } from '../parts/policy-drawing.ts'
 import { Table } from '../parts/table.ts'
-import { Badge, Code, Name } from '../parts/text.ts'
+import { Badge, Code, Money, Name } from '../parts/text.ts'
 import { toast } from '../parts/toast.ts'
 import { to } from '../place.ts'
 import { whyNot } from '../session.ts'
 
 type Alias = { name: string; target: string }
-type Target = string | { target: string; weight?: number }
 /** A policy; those of the configuration have no targets for keys that may not see them. */
 type Policy = { id: string; description: string; targets?: Target[] } & Partial<
   Record<(typeof rules)[number]['name'], string | number>
@@ -136,16 +136,16 @@ function PolicyTable({
     },
     {
       head: 'Targets',
-      cell: ({ targets }: Policy) =>
-        targets ? html`<${ModelList} ids=${targets.map(targetText)} />` : html`<span class="quiet">–</span>`,
+      cell: ({ targets, sort }: Policy) =>
+        targets ? html`<${PolicyDrawing} targets=${targets} sort=${sort} />` : html`<span class="quiet">–</span>`,
     },
     {
       head: 'Rules',
       isMinor: true,
       cell: (policy: Policy) =>
         rules
-          .filter(({ name }) => policy[name] !== undefined)
-          .map(({ name }) => html`<div key=${name}><span class="quiet">${name}:</span> ${policy[name]}</div>`),
+          .filter(({ name }) => name !== 'sort' && policy[name] !== undefined)
+          .map(({ name, label }) => html`<div key=${name}><span class="quiet">${label}:</span> ${policy[name]}</div>`),
     },
     { head: '', cell: (policy: Policy) => html`<span class="actions">${actions(policy)}</span>` },
   ]} />`
@@ -236,13 +236,39 @@ function targetIn(line: string): Target {
   return target === undefined ? line : { target, weight: Number(weight) }
 }
 
+type PlannedTarget = {
+  model: string
+  by?: string
+  reason?: string
+  weight?: number
+  prompt_cost_usd?: number
+  max_cost_usd?: number
+}
 type Explained = {
   sort: string
   sticky: string
-  targets: ({ model: string; by?: string; reason?: string } & Record<string, unknown>)[]
+  /** An estimate. */
+  prompt_tokens?: number
+  targets: PlannedTarget[]
   skipped: ({ model: string; reason?: string; step?: string } & Record<string, unknown>)[]
   error?: { code: string; message: string }
 }
+
+const plannedColumns = [
+  { head: 'Target', cell: ({ model }: PlannedTarget) => html`<${Name} text=${model} />` },
+  {
+    head: 'Cost',
+    cell: ({ prompt_cost_usd: prompt, max_cost_usd: most }: PlannedTarget) =>
+      most === undefined
+        ? html`<span class="quiet">no price</span>`
+        : html`at most <${Money} value=${most} /><br /><span class="quiet">prompt ≈ <${Money} value=${prompt} /></span>`,
+  },
+  {
+    head: 'Why',
+    cell: ({ by, reason, weight }: PlannedTarget) =>
+      html`${by && html`<${Badge}>${by}${weight !== undefined && ` ${weight}`}<//> `}<${Name} text=${reason} lines=${3} />`,
+  },
+]
 
 const example = JSON.stringify({ messages: [{ role: 'user', content: 'Hello' }] }, null, 2)
 
@@ -268,14 +294,8 @@ function DryRun({ policy, onClose }: { policy: Policy; onClose(): void }) {
       value &&
       html`<div aria-live="polite">
       <${Section} title="It would go to">
-        <${Table} label="Targets in order" rows=${value.targets} keyOf=${({ model }: Explained['targets'][number]) => model} empty="No target can serve it." columns=${[
-          { head: 'Target', cell: ({ model }: Explained['targets'][number]) => html`<${Name} text=${model} />` },
-          {
-            head: 'Why',
-            cell: ({ by, reason }: Explained['targets'][number]) =>
-              html`${by && html`<${Badge}>${by}<//> `}<${Name} text=${reason} lines=${3} />`,
-          },
-        ]} />
+        <${Table} label="Targets in order" rows=${value.targets} keyOf=${({ model }: PlannedTarget) => model} empty="No target can serve it." columns=${plannedColumns} />
+        ${value.prompt_tokens !== undefined && html`<p class="hint">The prompt has about ${count(value.prompt_tokens)} tokens. “At most” assumes the longest answer that the request allows.</p>`}
       <//>
       ${
         value.skipped.length > 0 &&

@@ -1,9 +1,11 @@
 import { useSignal } from '@preact/signals'
 import { useRef } from 'preact/hooks'
 import { api } from '../api.ts'
+import { paceOf } from '../budgets.ts'
 import { html } from '../html.ts'
 import { numberOr, pairsText } from '../lists.ts'
 import { useLoad } from '../load.ts'
+import { BudgetBar } from '../parts/budget.ts'
 import { Dialog } from '../parts/dialog.ts'
 import { Button, Checkbox, Field, Form, TextArea, type Values } from '../parts/form.ts'
 import { ModelList, ModelsField, modelsIn } from '../parts/model-list.ts'
@@ -44,6 +46,14 @@ export default function Organization() {
     ])
     return { org, balance, models, rules, limits, plugins }
   })
+  const money = useLoad(async (signal) => {
+    const path = 'v1/manage/org/usage'
+    const [{ usage }, pace] = await Promise.all([
+      api<{ usage: Record<string, { spend: number }> }>(path, { query: { resolution: 'month' }, signal }),
+      paceOf(path, signal),
+    ])
+    return { pace, spent: Object.values(usage)[0]?.spend ?? 0 }
+  }).data
   const changing = useSignal<Change | undefined>(undefined)
   const close = () => (changing.value = undefined)
   const changed = () => {
@@ -58,7 +68,14 @@ export default function Organization() {
       <${Loading} of=${settings}>${({ org, balance, models, rules, limits, plugins }: Settings) => html`
         <${Facts} facts=${[
           ['Name', html`<${Name} text=${org.name} />`],
-          ['Balance', html`<${Money} value=${org.balance} isExact /> ${button('credit', 'operate', 'Add credit')}`],
+          [
+            'Balance',
+            html`<${Money} value=${org.balance} isExact /> ${button('credit', 'operate', 'Add credit')}${
+              balance.enforces_balance &&
+              money &&
+              html`<${BudgetBar} spent=${money.spent} limit=${Math.max(money.spent + org.balance, money.spent || 1e-9)} pace=${money.pace} isBalance />`
+            }`,
+          ],
           [
             'When the balance is used up',
             html`${balance.enforces_balance ? 'calls are refused' : 'calls continue'} ${button('balance', 'operate')}`,

@@ -15,6 +15,8 @@ import { Money, Name } from '../parts/text.ts'
 import { chosenSpan, chosenTimes, TimeRange } from '../parts/time-range.ts'
 import { changeQuery, type PageProps, to } from '../place.ts'
 import { isReachable } from '../reachable.ts'
+import { spendSeries } from '../series.ts'
+import { tagNames } from '../suggestions.ts'
 
 /** The figures of a period, as the API gives them. */
 type Figures = {
@@ -79,13 +81,19 @@ export default function Overview({ query }: PageProps) {
       <div class="filters">
         <${TimeRange} name="range" value=${range} options=${ranges} query=${query} />
         <${Select} name="by" label="By" value=${choice} options=${groups} onInput=${(value: string) => changeQuery({ by: value })} />
-        ${choice === 'tag' && html`<${Field} name="tag" label="Label or tag" placeholder="label.team" type="search" value=${tag} onInput=${(value: string) => changeQuery({ tag: value })} />`}
+        ${choice === 'tag' && html`<${TagField} tag=${tag} />`}
       </div>`}>
       <${FileProblems} />
       <${Now} live=${live} />
       <${OverTime} range=${range} query=${query} by=${by} version=${live.chartVersion} />
     <//>
   `
+}
+
+/** Asks for the label or tag that spend is divided by, and suggests those that keys and the latest calls have. */
+function TagField({ tag }: { tag: string }) {
+  const names = useLoad(tagNames)
+  return html`<${Field} name="tag" label="Label or tag" placeholder="label.team" type="search" value=${tag} options=${names.data ?? []} onInput=${(value: string) => changeQuery({ tag: value })} />`
 }
 
 /** Checks whether a text is `label.<name>` of a key, or `extra.<field>` of a call's metadata. */
@@ -262,7 +270,7 @@ function OverTime({ range, query, by, version }: OverTimeProps) {
     const { times, areDays, spend, calls, failed, rows, names } = data
     return html`
       <div class="grid section">
-        <${Section} title="Spend"><${Chart} label="Spend over time, US dollars" times=${times} series=${spend} format=${usd} isBars=${spend.length === 1} areDays=${areDays} /><//>
+        <${Section} title="Spend"><${Chart} label="Spend over time, US dollars" times=${times} series=${spend} format=${usd} isStacked hasTable areDays=${areDays} /><//>
         <${Section} title="Calls"><${Chart} label="Calls over time" times=${times} series=${[{ label: 'calls', values: calls }, { label: 'failed', values: failed, isBad: true }]} format=${short} areDays=${areDays} /><//>
       </div>
       <${Section} title="Speed"><${Speed} of=${latency} /><//>
@@ -379,7 +387,7 @@ function spanChosen(query: URLSearchParams, now: number): Span {
   return { start: new Date(Math.floor(from / step) * step), end: new Date(Math.ceil(until / step) * step), resolution }
 }
 
-/** Returns the lines of at most five groups and the rest of them; periods without calls are zero. */
+/** Returns the spend of groups, calls and failures over time, and the sums of all groups; periods without calls are zero. */
 function seriesOf(
   usage: Record<string, Period>,
   by: string,
@@ -395,21 +403,10 @@ function seriesOf(
     for (const { group_by_values: values, ...figures } of period.grouped_data ?? [])
       add(rows, values[by] ?? null, figures)
   const ranked = [...rows.values()].toSorted((one, other) => other.spend - one.spend)
-  const shown = ranked.slice(0, 5).filter(({ spend }) => spend > 0)
-  const spendAt = (at: number, value: string | null) =>
-    found.get(at)?.grouped_data?.find(({ group_by_values: values }) => (values[by] ?? null) === value)?.spend ?? 0
-  const spend = shown.map(({ value }) => ({
-    label: value === null ? '(none)' : (names.get(value) ?? value),
-    values: starts.map((at) => spendAt(at, value)),
-  }))
-  const rest = starts.map(
-    (at) => (found.get(at)?.spend ?? 0) - shown.reduce((sum, { value }) => sum + spendAt(at, value), 0),
-  )
-  if (ranked.length > shown.length && rest.some((value) => value > 1e-9)) spend.push({ label: 'others', values: rest })
   return {
     times: starts.map((at) => at / 1_000),
     areDays: resolution === 'day',
-    spend: spend.length > 0 ? spend : [{ label: 'spend', values: starts.map(() => 0) }],
+    spend: spendSeries(found, starts, { by, names }),
     calls: starts.map((at) => found.get(at)?.total_requests ?? 0),
     failed: starts.map((at) => found.get(at)?.failed_requests ?? 0),
     rows: ranked,

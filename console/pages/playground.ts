@@ -1,258 +1,136 @@
 import { useSignal } from '@preact/signals'
-import { useRef } from 'preact/hooks'
-import { ask, errorIn, frames } from '../api.ts'
-import { count, duration, usd } from '../format.ts'
+import { useEffect, useRef } from 'preact/hooks'
 import { html } from '../html.ts'
-import { callableNames } from '../lists.ts'
-import { useLoad } from '../load.ts'
-import { Checkbox, Field, Select, TextArea } from '../parts/form.ts'
 import { Failure, Page, Section } from '../parts/page.ts'
 import { Code, Name } from '../parts/text.ts'
-import type { PageProps } from '../place.ts'
-import { type Answer, countsOf, emptyAnswer, take, whole } from '../playground/answer.ts'
+import { type PageProps, to } from '../place.ts'
 import { codeFor, keyVariable, type Language, languageNames, languages } from '../playground/code.ts'
-import { type ApiName, apis, bodyOf, paths, type Settings, type Turn } from '../playground/request.ts'
-import { self } from '../session.ts'
+import { Compose, Results } from '../playground/compose.ts'
+import { Conversation, Turns } from '../playground/conversation.ts'
+import { Operation, Run } from '../playground/operations.ts'
+import { type Replay, replayOf } from '../playground/replay.ts'
+import { bodyOf, noSettings, operationBody, type Settings, type Turn } from '../playground/request.ts'
+import { ChatSettings, MainSettings } from '../playground/settings.ts'
+import { readStored } from '../stored.ts'
 
-/** Facts about an answer besides its text. */
-type Facts = {
-  firstMs?: number | undefined
-  tookMs?: number | undefined
-  status?: number
-  headers: [string, string][]
-  answer: Answer
-}
-type Said = { turn: Turn; facts?: Facts }
-
-const efforts = [
-  ['', 'Default'],
-  ['low', 'Low'],
-  ['medium', 'Medium'],
-  ['high', 'High'],
-] as const
-
-/** A conversation with any model, by each of the three APIs. Nothing of it is kept. */
+/** Calls of any model: conversations by each of the three APIs, images, speech and embeddings, by one model or two. Nothing of it is kept. */
 export default function Playground({ query }: PageProps) {
-  const settings = useSignal<Settings>({
-    api: 'chat',
-    model: query.get('model') ?? '',
-    system: '',
-    temperature: '',
-    most: '',
-    effort: '',
-    tools: '',
-    isStreamed: true,
-  })
-  const said = useSignal<readonly Said[]>([])
-  const error = useSignal<Error | undefined>(undefined)
-  const running = useSignal<AbortController | undefined>(undefined)
+  const settings = useSignal<Settings>({ ...noSettings, model: query.get('model') ?? '' })
   const otherKey = useSignal('')
+  const { current: conversations } = useRef([new Conversation(), new Conversation()] as const)
+  const { current: runs } = useRef([new Run(), new Run()] as const)
   const change = (changes: Partial<Settings>) => (settings.value = { ...settings.value, ...changes })
-  const turns = said.value.map(({ turn }) => turn)
-  const open = openCalls(turns)
-
-  const send = async (asked: readonly Said[]) => {
-    error.value = undefined
-    said.value = asked
-    const aborted = new AbortController()
-    running.value = aborted
-    try {
-      for await (const facts of answers(
-        settings.value,
-        asked.map(({ turn }) => turn),
-        otherKey.value,
-        aborted.signal,
-      )) {
-        const { text, calls } = facts.answer
-        said.value = [...asked, { turn: { role: 'assistant', text, calls: calls.map((call) => ({ ...call })) }, facts }]
-      }
-    } catch (thrown) {
-      if (!aborted.signal.aborted) error.value = thrown as Error
-    }
-    running.value = undefined
+  const begin = (turns: readonly Turn[] = []) => {
+    for (const conversation of conversations) conversation.begin(turns)
+    for (const run of runs) run.clear()
   }
-
+  const replay = useReplay(query.get('replay'), (found) => {
+    change(found.settings)
+    begin(found.turns)
+  })
+  const { kind, model, second } = settings.value
+  const models = second === '' ? [model] : [model, second]
+  const whyNot = model === '' ? 'Choose a model first.' : undefined
+  const area = (name: string, children: unknown) => html`<div class=${`playground-${name}`}>${children}</div>`
   return html`
-    <${Page} title="Playground" actions=${html`<button type="button" onClick=${() => {
-      running.value?.abort()
-      said.value = []
-      error.value = undefined
-    }}>New conversation</button>`}>
-      <div class="columns settings-first">
-        <${SettingsForm} settings=${settings.value} change=${change} otherKey=${otherKey} />
-        <div>
-          ${said.value.length === 0 && html`<p class="empty">No messages yet. Nothing is stored.</p>`}
-          ${said.value.map((one, index) => html`<${OneTurn} key=${index} ...${one} />`)}
-          ${error.value && html`<${Failure} error=${error.value} />`}
-          ${
-            open.length > 0 && !running.value
-              ? html`<${Results} calls=${open} onSend=${(results: Turn[]) => void send([...said.value, ...results.map((turn) => ({ turn }))])} />`
-              : html`<${Compose} running=${running.value} whyNot=${settings.value.model === '' ? 'Choose a model first.' : undefined} onSend=${(turn: Turn) => void send([...said.value, { turn }])} />`
-          }
-          <${SameCall} settings=${settings.value} turns=${turns.at(-1)?.role === 'assistant' ? turns.slice(0, -1) : turns} />
-        </div>
+    <${Page} title="Playground" actions=${html`<button type="button" onClick=${() => begin()}>${kind === 'chat' ? 'New conversation' : 'Clear'}</button>`}>
+      <${ReplayNote} replay=${replay} />
+      <div class="playground" key=${replay.id}>
+        ${area('model', html`<${MainSettings} settings=${settings.value} change=${change} otherKey=${otherKey} />`)}
+        ${area(
+          'talk',
+          kind === 'chat'
+            ? html`<${Conversations} settings=${settings.value} models=${models} conversations=${conversations} otherKey=${otherKey.value} whyNot=${whyNot} />`
+            : html`<${Operation} kind=${kind} settings=${settings.value} change=${change} whyNot=${whyNot} runs=${models.map((one, index) => ({ model: one, run: runs[index] }))} onSend=${() => {
+                for (const [index, one] of models.entries())
+                  void runs[index]?.start(kind, { ...settings.value, model: one }, otherKey.value)
+              }} />`,
+        )}
+        ${kind === 'chat' && area('more', html`<${ChatSettings} settings=${settings.value} change=${change} />`)}
+        ${area('code', html`<${SameCall} settings=${settings.value} turns=${conversations[0].turns} />`)}
       </div>
     <//>
   `
 }
 
-/** Returns the calls of the last answer, which it waits for the results of. */
-function openCalls(turns: readonly Turn[]) {
-  const last = turns.at(-1)
-  return last?.role === 'assistant' ? last.calls : []
+type Replaying = { id: string; found?: Replay; error?: Error }
+
+/** Reads a stored request once, when the address names its call. */
+function useReplay(id: string | null, onFound: (replay: Replay) => void): Replaying {
+  const state = useSignal<Replaying>({ id: '' })
+  useEffect(() => {
+    if (id === null) return undefined
+    const aborted = new AbortController()
+    readStored(id, aborted.signal).then(
+      (stored) => {
+        if (aborted.signal.aborted) return
+        try {
+          const found = replayOf(stored)
+          onFound(found)
+          state.value = { id, found }
+        } catch (thrown) {
+          state.value = { id, error: thrown as Error }
+        }
+      },
+      (thrown: Error) => {
+        if (!aborted.signal.aborted) state.value = { id, error: thrown }
+      },
+    )
+    return () => aborted.abort()
+  }, [id])
+  return state.value
 }
 
-/** Yields an answer as it comes. Throws ApiError. */
-async function* answers(
-  settings: Settings,
-  turns: readonly Turn[],
-  otherKey: string,
-  signal: AbortSignal,
-): AsyncGenerator<Facts> {
-  const { api, isStreamed } = settings
-  const begun = performance.now()
-  const since = () => performance.now() - begun
-  const response = await ask(paths[api], {
-    method: 'POST',
-    body: bodyOf(settings, turns),
-    signal,
-    ...(otherKey && { as: otherKey }),
-  })
-  const headers = [...response.headers].filter(([name]) => /^x-r(outer|equest|atelimit)|^retry-after$/.test(name))
-  if (!response.ok) throw await errorIn(response, otherKey === '')
-  const facts: Facts = { status: response.status, headers, answer: emptyAnswer() }
-  if (!isStreamed) {
-    yield { ...facts, answer: whole(api, await response.json()), firstMs: since(), tookMs: since() }
-    return
-  }
-  let firstMs: number | undefined
-  for await (const { data } of frames(response)) {
-    take(api, facts.answer, data)
-    const { text, reasoning, calls } = facts.answer
-    if (text !== '' || reasoning !== '' || calls.length > 0) firstMs ??= since()
-    yield { ...facts, firstMs }
-  }
-  yield { ...facts, firstMs, tookMs: since() }
+function ReplayNote({ replay: { id, found, error } }: { replay: Replaying }) {
+  if (error) return html`<${Failure} error=${error} />`
+  if (!found) return null
+  const { missing } = found
+  return html`<p class="note">The stored request of <a href=${to(`calls/${encodeURIComponent(id)}`)}>a call</a>, not sent yet. Secrets in it are replaced.${
+    missing.length > 0 &&
+    html` It is sent without: <bdi dir="auto">${missing.slice(0, 20).join('; ').slice(0, 500)}</bdi>.`
+  }</p>`
 }
 
-function OneTurn({ turn, facts }: Said) {
-  const who = { user: 'You', assistant: 'Model', tool: 'Result' }[turn.role]
-  return html`
-    <article class="turn" aria-label=${who}>
-      <h3>${who}</h3>
-      ${facts?.answer.reasoning && html`<details><summary>Reasoning</summary><p class="said quiet" dir="auto">${facts.answer.reasoning}</p></details>`}
-      <p class="said" dir="auto">${turn.text}</p>
-      ${turn.role === 'user' && turn.images.map((url, index) => html`<img key=${index} src=${url} alt="Sent with the message" />`)}
-      ${turn.role === 'assistant' && turn.calls.map((call) => html`<${Code} key=${call.id} label=${`calls ${call.name}`} text=${call.arguments} />`)}
-      ${facts?.answer.error && html`<${Failure} error=${new Error(facts.answer.error)} />`}
-      ${facts && html`<${AnswerFacts} ...${facts} />`}
-    </article>
-  `
-}
-
-function AnswerFacts({ answer, firstMs, tookMs, headers }: Facts) {
-  const { cost, input, output } = countsOf(answer)
-  const told = [
-    cost !== undefined && usd(cost),
-    input !== undefined && `${count(input)} tokens in`,
-    output !== undefined && `${count(output)} out`,
-    firstMs !== undefined && `first token after ${duration(firstMs)}`,
-    tookMs !== undefined && `took ${duration(tookMs)}`,
-    answer.finish,
-  ].filter(Boolean)
-  return html`
-    <p class="hint">${told.join(' · ')}</p>
-    <details><summary class="hint">Headers and usage</summary><${Code} text=${`${headers.map(([name, value]) => `${name}: ${value}`).join('\n')}\n\n${JSON.stringify(answer.usage ?? {}, null, 2)}`} /></details>
-  `
-}
-
-function Compose({
-  running,
-  whyNot,
-  onSend,
-}: {
-  running: AbortController | undefined
-  whyNot: string | undefined
-  onSend(turn: Turn): void
-}) {
-  const text = useSignal('')
-  const images = useSignal<readonly string[]>([])
-  const files = useRef<HTMLInputElement>(null)
-  const send = () => {
-    if (running || whyNot || (text.value.trim() === '' && images.value.length === 0)) return
-    onSend({ role: 'user', text: text.value, images: images.value })
-    text.value = ''
-    images.value = []
-    if (files.current) files.current.value = ''
-  }
-  const read = async (event: Event) => {
-    const chosen = [...((event.currentTarget as HTMLInputElement).files ?? [])]
-    images.value = await Promise.all(chosen.map(dataUrl))
-  }
-  const onKey = (event: KeyboardEvent) => {
-    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) send()
-  }
-  return html`
-    <form class="form section" onSubmit=${(event: Event) => {
-      event.preventDefault()
-      send()
-    }} onKeyDown=${onKey}>
-      <${TextArea} name="message" label="Message" rows=${3} value=${text.value} onInput=${(typed: string) => (text.value = typed)} hint="Ctrl+Enter sends." />
-      <div class="field"><label for="images">Images</label><input id="images" ref=${files} type="file" accept="image/*" multiple onChange=${read} /></div>
-      <div class="buttons">
-        ${running ? html`<button type="button" onClick=${() => running.abort()}>Stop</button>` : html`<button type="submit" class="primary" aria-disabled=${whyNot ? 'true' : undefined} title=${whyNot}>Send</button>`}
-      </div>
-    </form>
-  `
-}
-
-function dataUrl(file: File): Promise<string> {
-  const reader = new FileReader()
-  const { promise, resolve, reject } = Promise.withResolvers<string>()
-  reader.onload = () => resolve(String(reader.result))
-  reader.onerror = () => reject(reader.error)
-  reader.readAsDataURL(file)
-  return promise
-}
-
-/** Asks for the results of the tools. */
-function Results({ calls, onSend }: { calls: readonly { id: string; name: string }[]; onSend(results: Turn[]): void }) {
-  const submit = (event: Event) => {
-    event.preventDefault()
-    const data = new FormData(event.currentTarget as HTMLFormElement)
-    onSend(calls.map(({ id }, index) => ({ role: 'tool', id, text: String(data.get(String(index))) })))
-  }
-  return html`<form class="form section" onSubmit=${submit}>
-    ${calls.map(({ id, name }, index) => html`<${TextArea} key=${id} name=${String(index)} label=${`What ${name.slice(0, 80)} returned`} rows=${2} mono value="{}" />`)}
-    <div class="buttons"><button type="submit" class="primary">Send the results</button></div>
-  </form>`
-}
-
-function SettingsForm({
+function Conversations({
   settings,
-  change,
+  models,
+  conversations,
   otherKey,
+  whyNot,
 }: {
   settings: Settings
-  change(changes: Partial<Settings>): void
-  otherKey: { value: string }
+  models: readonly string[]
+  conversations: readonly Conversation[]
+  otherKey: string
+  whyNot: string | undefined
 }) {
-  const names = useLoad(callableNames)
-  const mayCall = self.value?.permissions.completions === 'write'
+  const shown = models.map((model, index) => ({ model, conversation: conversations[index] as Conversation }))
+  const send = (turns: readonly Turn[], to = shown) => {
+    for (const { model, conversation } of to) void conversation.send({ ...settings, model }, turns, otherKey)
+  }
+  const stop = () => {
+    for (const conversation of conversations) conversation.running.value?.abort()
+  }
+  useEffect(() => stop, [])
+  const isSeveral = shown.length > 1
+  const isOpen = shown.some(({ conversation }) => conversation.openCalls.length > 0)
+  const isRunning = shown.some(({ conversation }) => conversation.running.value !== undefined)
+  const unanswered = shown.filter(({ conversation }) => conversation.isUnanswered && !conversation.error.value)
   return html`
-    <form class="form" aria-label="Settings" onSubmit=${(event: Event) => event.preventDefault()}>
-      ${!mayCall && html`<p class="note">The key that you are signed in with cannot call models: enter another one. It is not stored.</p><${Field} name="key" label="Key for calls" type="password" onInput=${(text: string) => (otherKey.value = text.trim())} />`}
-      <${Field} name="model" label="Model" value=${settings.model} options=${names.data ?? []} placeholder="openai/gpt-5" onInput=${(model: string) => change({ model: model.trim() })} />
-      <${Select} name="api" label="API" value=${settings.api} options=${apis} onInput=${(api: ApiName) => change({ api })} />
-      <${Checkbox} name="stream" label="Streamed" checked=${settings.isStreamed} onInput=${(isStreamed: boolean) => change({ isStreamed })} />
-      <${TextArea} name="system" label="System prompt" rows=${3} value=${settings.system} onInput=${(system: string) => change({ system })} />
-      <div class="row">
-        <${Field} name="temperature" label="Temperature" type="number" min=${0} step="any" onInput=${(temperature: string) => change({ temperature })} />
-        <${Field} name="most" label="Max tokens" type="number" min=${1} step=${1} onInput=${(most: string) => change({ most })} />
-      </div>
-      <${Select} name="effort" label="Reasoning" value=${settings.effort} options=${efforts} onInput=${(effort: string) => change({ effort })} />
-      <${TextArea} name="tools" label="Tools" rows=${5} mono value=${settings.tools} onInput=${(tools: string) => change({ tools })} hint=${'A JSON array: [{"name": …, "description": …, "parameters": {…}}]'} />
-    </form>
+    <div class=${isSeveral ? 'side-by-side' : ''}>
+      ${shown.map(
+        (one, index) => html`<section key=${index} aria-label=${isSeveral ? one.model : 'Conversation'}>
+        ${isSeveral && html`<h2><${Name} text=${one.model} /></h2>`}
+        <${Turns} of=${one.conversation} name=${isSeveral ? one.model : undefined} />
+        ${one.conversation.openCalls.length > 0 && html`<${Results} calls=${one.conversation.openCalls} onSend=${(results: Turn[]) => send(results, [one])} />`}
+      </section>`,
+      )}
+    </div>
+    ${
+      unanswered.length > 0 &&
+      html`<div class="buttons"><button type="button" class="primary" aria-disabled=${whyNot ? 'true' : undefined} title=${whyNot} onClick=${() => whyNot || send([], unanswered)}>Send the request</button></div>`
+    }
+    ${!isOpen && html`<${Compose} isRunning=${isRunning} onStop=${stop} whyNot=${whyNot} onSend=${(turn: Turn) => send([turn])} />`}
   `
 }
 
@@ -260,20 +138,25 @@ function SettingsForm({
 function SameCall({ settings, turns }: { settings: Settings; turns: readonly Turn[] }) {
   const language = useSignal<Language>('curl')
   const base = new URL('..', location.href.split('#')[0]).href.replace(/\/$/, '')
-  let code: string
-  try {
-    const said = turns.length > 0 ? turns : [{ role: 'user', text: 'Hello', images: [] } as const]
-    code = codeFor(
-      language.value,
-      settings.api,
-      bodyOf({ ...settings, model: settings.model || 'demo/echo' }, said),
-      base,
-    )
-  } catch (thrown) {
-    code = (thrown as Error).message
-  }
   return html`<${Section} title="The same call in code" actions=${html`<span role="group" aria-label="Language">${languages.map((one) => html`<button key=${one} type="button" class="small" aria-pressed=${one === language.value} onClick=${() => (language.value = one)}>${languageNames[one]}</button> `)}</span>`}>
     <p class="hint">The key comes from the environment variable <${Name} text=${keyVariable} mono />.</p>
-    <${Code} text=${code} />
+    <${Code} text=${codeOf(language.value, settings, { turns, base })} />
   <//>`
+}
+
+function codeOf(
+  language: Language,
+  settings: Settings,
+  { turns, base }: { turns: readonly Turn[]; base: string },
+): string {
+  const { kind, api, model } = settings
+  try {
+    if (kind !== 'chat')
+      return codeFor(language, kind, operationBody(kind, { ...settings, prompt: settings.prompt || 'Hello' }), base)
+    const asked = turns.at(-1)?.role === 'assistant' ? turns.slice(0, -1) : turns
+    const shown = asked.length > 0 ? asked : [{ role: 'user', text: 'Hello', images: [] } as const]
+    return codeFor(language, api, bodyOf({ ...settings, model: model || 'demo/echo' }, shown), base)
+  } catch (thrown) {
+    return (thrown as Error).message
+  }
 }

@@ -1,10 +1,11 @@
+import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import type uPlot from 'uplot'
 import { date, time } from '../format.ts'
 import { html } from '../html.ts'
+import type { Series } from '../series.ts'
+import { Table } from './table.ts'
 
-/** A line of a chart: its values at the times of the chart. `isBad`: it is better when there are few. */
-export type Series = { label: string; values: readonly (number | null)[]; isBad?: boolean }
 export type ChartProps = {
   /** Description of the chart, for those who do not see it. */
   label: string
@@ -13,6 +14,10 @@ export type ChartProps = {
   series: readonly Series[]
   format(value: number): string
   isBars?: boolean
+  /** True where the values of all series at a time are one bar. */
+  isStacked?: boolean
+  /** True where the values can be read as a table as well. */
+  hasTable?: boolean
   /** True where each of the times is a whole day. Days are those of UTC, as in budgets. */
   areDays?: boolean
   height?: number
@@ -23,11 +28,24 @@ const library = import('uplot')
 library.catch(() => {})
 
 /** Values over time. */
-export function Chart({ label, times, series, format, isBars = false, areDays = false, height = 180 }: ChartProps) {
+export function Chart({ height = 180, ...props }: ChartProps) {
+  const {
+    label,
+    times,
+    series,
+    format,
+    isStacked = false,
+    isBars = isStacked,
+    hasTable = false,
+    areDays = false,
+  } = props
   const place = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | undefined>(undefined)
   const data = useRef<uPlot.AlignedData>([[]])
-  data.current = dataOf(times, series)
+  const latest = useRef({ times, series })
+  latest.current = { times, series }
+  const dataNow = () => dataOf(latest.current, isStacked, (index) => plot.current?.series[index + 1]?.show !== false)
+  data.current = dataNow()
   const names = series.map((one) => one.label).join('\n')
   useEffect(() => {
     const host = place.current
@@ -39,7 +57,19 @@ export function Chart({ label, times, series, format, isBars = false, areDays = 
       const { default: UPlot } = await library
       if (isGone) return
       plot.current?.destroy()
-      plot.current = new UPlot(optionsOf(UPlot, { host, series, format, isBars, areDays, height }), data.current, host)
+      plot.current = new UPlot(
+        optionsOf(UPlot, {
+          host,
+          series,
+          format,
+          isBars,
+          areDays,
+          height,
+          ...(isStacked && { stack: { latest, dataNow } }),
+        }),
+        data.current,
+        host,
+      )
       observer ??= new ResizeObserver(() => plot.current?.setSize({ width: host.clientWidth, height }))
       observer.observe(host)
     }
@@ -52,13 +82,50 @@ export function Chart({ label, times, series, format, isBars = false, areDays = 
       plot.current?.destroy()
       plot.current = undefined
     }
-  }, [names, isBars, areDays, height])
+  }, [names, isBars, isStacked, areDays, height])
   useEffect(() => plot.current?.setData(data.current), [times, series])
-  return html`<div class="chart" role="img" aria-label=${`${label}: ${summary(series, format)}`}><div ref=${place} style=${{ minHeight: `${height}px` }}></div></div>`
+  return html`
+    <div class="chart" role="img" aria-label=${`${label}: ${summary(series, format)}`}><div ref=${place} style=${{ minHeight: `${height}px` }}></div></div>
+    ${hasTable && html`<${ValueTable} ...${{ label, times, series, format, areDays }} />`}
+  `
 }
 
-function dataOf(times: readonly number[], series: readonly Series[]): uPlot.AlignedData {
-  return [[...times], ...series.map(({ values }) => [...values])]
+/** The values of a chart as a table, the latest first, which is made when it is opened. */
+function ValueTable({ label, times, series, format, areDays }: ChartProps) {
+  const isOpen = useSignal(false)
+  const name = areDays ? date : time
+  const columns = [
+    {
+      head: areDays ? 'Day' : 'Time',
+      cell: (index: number) => name(new Date((times[index] ?? 0) * 1_000).toISOString()),
+    },
+    ...series.map(({ label: head, values }) => ({
+      head,
+      isNumber: true,
+      cell: (index: number) => format(values[index] ?? 0),
+    })),
+  ]
+  const rows = times.map((_, index) => index).toReversed()
+  return html`<details class="values" onToggle=${(event: Event) => (isOpen.value = (event.currentTarget as HTMLDetailsElement).open)}>
+    <summary class="hint">As a table</summary>
+    ${isOpen.value && html`<div class="scroll"><${Table} label=${label} rows=${rows} keyOf=${String} columns=${columns} /></div>`}
+  </details>`
+}
+
+/** Returns the values of each series; stacked, the values of a series are on top of those of all that follow, so that none hides another. */
+function dataOf(
+  { times, series }: Pick<ChartProps, 'times' | 'series'>,
+  isStacked: boolean,
+  isShown: (index: number) => boolean,
+): uPlot.AlignedData {
+  if (!isStacked) return [[...times], ...series.map(({ values }) => [...values])]
+  const sums: number[][] = []
+  for (let index = series.length - 1; index >= 0; index--) {
+    const { values = [] } = series[index] ?? {}
+    const below = sums[0]
+    sums.unshift(times.map((_, at) => (below?.[at] ?? 0) + (isShown(index) ? (values[at] ?? 0) : 0)))
+  }
+  return [[...times], ...sums]
 }
 
 function summary(series: readonly Series[], format: ChartProps['format']): string {
@@ -86,6 +153,9 @@ function besides(times: ArrayLike<number>, first: number, last: number): [number
   return [first - half, last + half]
 }
 
+/** Values of a stacked chart: its legend has those of the series, not their sums, and a series that is hidden leaves no gap. */
+type Stack = { latest: { current: Pick<ChartProps, 'series'> }; dataNow(): uPlot.AlignedData }
+
 function optionsOf(
   UPlot: typeof uPlot,
   {
@@ -95,7 +165,12 @@ function optionsOf(
     isBars,
     areDays,
     height,
-  }: Pick<ChartProps, 'series' | 'format' | 'isBars' | 'areDays'> & { host: HTMLElement; height: number },
+    stack,
+  }: Pick<ChartProps, 'series' | 'format' | 'isBars' | 'areDays'> & {
+    host: HTMLElement
+    height: number
+    stack?: Stack
+  },
 ): uPlot.Options {
   const style = getComputedStyle(host)
   const colour = (name: string) => style.getPropertyValue(name).trim()
@@ -113,6 +188,9 @@ function optionsOf(
       markers: { width: 0, fill: (_, index) => colours[index - 1] ?? '' },
     },
     cursor: { y: false, drag: { x: false, y: false } },
+    ...(stack && {
+      hooks: { setSeries: [(plot, _, { show }) => void (show !== undefined && plot.setData(stack.dataNow()))] },
+    }),
     scales: {
       y: { range: (_, __, most) => [0, most > 0 ? most * 1.1 : 1] },
       ...(isBars && { x: { range: ({ data: [times] }, first, last) => besides(times, first, last) } }),
@@ -137,7 +215,10 @@ function optionsOf(
           ...(isBars && { fill: own }),
           ...(bars && { paths: bars }),
           points: { show: false },
-          value: (_: uPlot, value: number | null) => (value === null ? '' : format(value)),
+          value: (_: uPlot, drawn: number | null, __: number, at: number | null) => {
+            const value = stack && at !== null ? stack.latest.current.series[index]?.values[at] : drawn
+            return value === null || value === undefined ? '' : format(value)
+          },
         }
       }),
     ],

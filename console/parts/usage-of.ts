@@ -2,6 +2,7 @@ import { api } from '../api.ts'
 import { count, short, usd } from '../format.ts'
 import { html } from '../html.ts'
 import { useLoad } from '../load.ts'
+import { spendSeries } from '../series.ts'
 import { Chart } from './chart.ts'
 import { Loading, Section } from './page.ts'
 import { Table } from './table.ts'
@@ -36,7 +37,7 @@ export function UsageOf({ path }: { path: string }) {
       const found = new Map(Object.entries(periods).map(([at, period]) => [Date.parse(at), period]))
       return {
         times: starts.map((at) => at / 1_000),
-        spend: starts.map((at) => found.get(at)?.spend ?? 0),
+        spend: spendSeries(found, starts, { by: 'model' }),
         rows: rowsOf(periods),
       }
     },
@@ -47,7 +48,7 @@ export function UsageOf({ path }: { path: string }) {
     spend,
     rows,
   }: NonNullable<typeof usage.data>) => html`
-    <${Chart} label="Spend by day, US dollars" times=${times} series=${[{ label: 'spend', values: spend }]} format=${usd} isBars areDays height=${140} />
+    <${Chart} label="Spend by day, US dollars" times=${times} series=${spend} format=${usd} isStacked hasTable areDays height=${140} />
     <${Table} label="Usage by model" rows=${rows} keyOf=${({ model }: Row) => model} sorted=${['Spend', true]} empty="No calls in the last 30 days." columns=${[
       { head: 'Model', sortBy: ({ model }: Row) => model, cell: ({ model }: Row) => html`<${Name} text=${model} />` },
       {

@@ -1,4 +1,7 @@
-import { type ApiName, paths } from './request.ts'
+import { type ApiName, type OperationKind, paths } from './request.ts'
+
+/** An endpoint that code calls. */
+type Called = ApiName | OperationKind
 
 export const languages = ['curl', 'python', 'typescript'] as const
 export type Language = (typeof languages)[number]
@@ -14,18 +17,18 @@ export const keyVariable = 'ROUTER_API_KEY'
 /** Writes a program that sends a body to the router at `base`, such as https://router.example. */
 export function codeFor(
   language: Language,
-  api: ApiName,
+  api: Called,
   body: Readonly<Record<string, unknown>>,
   base: string,
 ): string {
   return writers[language](api, body, base)
 }
 
-type Writer = (api: ApiName, body: Readonly<Record<string, unknown>>, base: string) => string
+type Writer = (api: Called, body: Readonly<Record<string, unknown>>, base: string) => string
 
 const writers: { readonly [language in Language]: Writer } = {
   curl(api, body, base) {
-    const stream = body.stream === true ? ' --no-buffer' : ''
+    const stream = body.stream === true ? ' --no-buffer' : api === 'speech' ? ` --output ${speechFile(body)}` : ''
     return `curl${stream} ${shellText(`${base}/${paths[api]}`)} \\
   -H "Authorization: Bearer $${keyVariable}" \\
   -H "Content-Type: application/json" \\
@@ -41,7 +44,7 @@ const writers: { readonly [language in Language]: Writer } = {
       api === 'messages'
         ? `from anthropic import Anthropic\n\nclient = Anthropic(base_url=${pythonText(base)}, api_key=os.environ["${keyVariable}"])\n`
         : `from openai import OpenAI\n\nclient = OpenAI(base_url=${pythonText(`${base}/v1`)}, api_key=os.environ["${keyVariable}"])\n`
-    return `import os\n${begin}\nanswer = client.${method[api]}(\n${entries})\n${isStream ? 'for event in answer:\n    print(event)\n' : 'print(answer)\n'}`
+    return `import os\n${begin}\nanswer = client.${method[api]}(\n${entries})\n${isStream ? 'for event in answer:\n    print(event)\n' : api === 'speech' ? `answer.write_to_file("${speechFile(body)}")\n` : 'print(answer)\n'}`
   },
   typescript(api, body, base) {
     const [module, name] = api === 'messages' ? ['@anthropic-ai/sdk', 'Anthropic'] : ['openai', 'OpenAI']
@@ -50,18 +53,32 @@ const writers: { readonly [language in Language]: Writer } = {
       body.stream === true
         ? 'for await (const event of answer) console.log(JSON.stringify(event))\n'
         : 'console.log(JSON.stringify(answer, null, 2))\n'
-    return `import ${name} from '${module}'
+    const program = `import ${name} from '${module}'
 
 const client = new ${name}({ baseURL: ${JSON.stringify(url)}, apiKey: process.env.${keyVariable} })
 const answer = await client.${method[api]}(${JSON.stringify(body, null, 2)})
-${shown}`
+`
+    if (api === 'speech') {
+      const write = `await writeFile('${speechFile(body)}', Buffer.from(await answer.arrayBuffer()))\n`
+      return `import { writeFile } from '${fileModule}'\n${program}${write}`
+    }
+    return `${program}${shown}`
   },
 }
 
-const method: { readonly [api in ApiName]: string } = {
+const fileModule = 'node:fs/promises'
+
+function speechFile({ response_format: format }: Readonly<Record<string, unknown>>): string {
+  return `speech.${String(format)}`
+}
+
+const method: { readonly [api in Called]: string } = {
   chat: 'chat.completions.create',
   messages: 'messages.create',
   responses: 'responses.create',
+  image: 'images.generate',
+  speech: 'audio.speech.create',
+  embed: 'embeddings.create',
 }
 
 function shellText(text: string): string {

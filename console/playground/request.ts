@@ -5,11 +5,34 @@ export const apis: readonly (readonly [ApiName, string])[] = [
   ['messages', 'Messages'],
   ['responses', 'Responses'],
 ]
-export const paths: { readonly [api in ApiName]: string } = {
+
+/** The kinds of calls that the playground makes. */
+export type Kind = 'chat' | OperationKind
+export type OperationKind = 'image' | 'speech' | 'embed'
+export const kinds: readonly (readonly [Kind, string])[] = [
+  ['chat', 'Conversation'],
+  ['image', 'Image'],
+  ['speech', 'Speech'],
+  ['embed', 'Embeddings'],
+]
+
+export const paths: { readonly [name in ApiName | OperationKind]: string } = {
   chat: 'v1/chat/completions',
   messages: 'v1/messages',
   responses: 'v1/responses',
+  image: 'v1/images/generations',
+  speech: 'v1/audio/speech',
+  embed: 'v1/embeddings',
 }
+
+/** The formats of speech that browsers play. */
+export const formats: readonly (readonly [string, string])[] = [
+  ['mp3', 'MP3'],
+  ['wav', 'WAV'],
+  ['opus', 'Opus'],
+  ['aac', 'AAC'],
+  ['flac', 'FLAC'],
+]
 
 export type ToolCall = { id: string; name: string; arguments: string }
 /** Turn of the conversation. `images` are data URLs. */
@@ -19,8 +42,11 @@ export type Turn =
   | { role: 'tool'; id: string; text: string }
 
 export type Settings = {
+  kind: Kind
   api: ApiName
   model: string
+  /** The model that gets the same requests; empty for none. */
+  second: string
   system: string
   temperature: string
   most: string
@@ -28,6 +54,36 @@ export type Settings = {
   /** A JSON array of functions: `{name, description, parameters}`. */
   tools: string
   isStreamed: boolean
+  /** The prompt of an image, the text of speech, or the texts of embeddings, one per line. */
+  prompt: string
+  size: string
+  voice: string
+  format: string
+  dimensions: string
+}
+
+export const noSettings: Settings = {
+  kind: 'chat',
+  api: 'chat',
+  model: '',
+  second: '',
+  ...{ system: '', temperature: '', most: '', effort: '', tools: '', isStreamed: true },
+  ...{ prompt: '', size: '', voice: 'alloy', format: 'mp3', dimensions: '' },
+}
+
+/** Returns the body of a request for an image, speech or embeddings. */
+export function operationBody(kind: OperationKind, settings: Settings): Record<string, unknown> {
+  const { model, prompt, size, voice, format, dimensions } = settings
+  switch (kind) {
+    case 'image':
+      return { model, prompt, ...(size !== '' && { size }), response_format: 'b64_json' }
+    case 'speech':
+      return { model, input: prompt, voice, response_format: format }
+    case 'embed': {
+      const input = prompt.split('\n').filter((line) => line.trim() !== '')
+      return { model, input, ...(dimensions !== '' && { dimensions: Number(dimensions) }) }
+    }
+  }
 }
 
 type Tool = { name: string; description?: string; parameters?: object }

@@ -137,7 +137,7 @@ export default definePlugin<Options>({
           if (words.length === 0 || judge?.asks(call)) return undefined
           const flagged = await moderation?.(words, call.signal)
           if (flagged !== undefined) return refusal(call, `moderation: ${flagged}`)
-          return (await judge?.blocks(words, call.signal)) ? refusal(call, 'judge') : undefined
+          return (await judge?.blocks(words, call)) ? refusal(call, 'judge') : undefined
         },
       }),
       record(_record, { id, state }: Call) {

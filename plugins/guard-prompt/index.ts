@@ -57,7 +57,7 @@ export default definePlugin<Options>({
     return {
       async request(request, call) {
         if (judge?.asks(call)) return undefined
-        const { organization, key, id, signal } = call
+        const { organization, key, id } = call
         const refuse = (by: string, text = message): never => {
           kit.log.warn({ call: id, organization, key, by }, 'refused a prompt')
           throw new Refusal(400, text, { param: paramOf(request) })
@@ -71,7 +71,7 @@ export default definePlugin<Options>({
           const match = denied(text)
           if (match) refuse(match.index < 0 ? 'injection_phrases' : `deny[${match.index}]`, match.message)
         }
-        if (judge && fresh.length > 0 && (await judge.blocks(fresh, signal))) refuse('judge')
+        if (judge && fresh.length > 0 && (await judge.blocks(fresh, call))) refuse('judge')
         return undefined
       },
     }

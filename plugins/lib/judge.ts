@@ -22,6 +22,10 @@ export function judgeSchema(usualQuestion: string): JsonObject {
 
 /** The header by which a judge's own call is known: only a caller with the key can write it for these messages. */
 const ownHeader = 'x-guard-judge'
+/** The header that counts the judges on whose behalf a judge is asked. */
+const depthHeader = 'x-guard-judge-depth'
+/** One may be judged by that of another router; more are guards that judge each other's judges. */
+const maxDepth = 1
 
 /** A judge behind an OpenAI-compatible API. */
 export class Judge {
@@ -41,7 +45,12 @@ export class Judge {
   }
 
   /** Checks whether these texts are to be refused. Rejects where the judge does not decide. */
-  async blocks(texts: readonly string[], signal: AbortSignal): Promise<boolean> {
+  async blocks(
+    texts: readonly string[],
+    { headers, signal }: Pick<PluginCall, 'headers' | 'signal'>,
+  ): Promise<boolean> {
+    const depth = Number(headers[depthHeader] ?? 0)
+    if (!(depth <= maxDepth)) throw new Error('judges ask each other: give the judges of all guards the same key')
     const { url, model, key, question, timeout_ms } = this.#options
     const messages = [
       { role: 'system', content: question },
@@ -53,6 +62,7 @@ export class Judge {
         'content-type': 'application/json',
         authorization: `Bearer ${this.#kit.secret(key)}`,
         [ownHeader]: this.#sign(messages),
+        [depthHeader]: String(depth + 1),
       },
       body: JSON.stringify({ model, messages }),
       signal: AbortSignal.any([signal, AbortSignal.timeout(timeout_ms)]),

@@ -2,6 +2,7 @@ import { definePlugin, type PluginCall } from 'inference-router/plugin'
 import { loadScanner } from '../lib/secret-rules.ts'
 import { type OwnPattern, redactor } from './redact.ts'
 import { openRotated } from './rotated.ts'
+import { maxUser, storedEntries } from './stored.ts'
 
 type Options = {
   folder: string
@@ -51,7 +52,18 @@ export default definePlugin<Options>({
     const files = await openRotated({ ...bounds, log: kit.log })
     const write = (kind: string, call: PluginCall, said: object) => {
       const { id, organization, key, api, operation, requested, stream } = call
-      const about = { kind, id, at: new Date().toISOString(), organization, key, api, operation, requested, stream }
+      const about = {
+        kind,
+        id,
+        at: new Date().toISOString(),
+        organization,
+        key,
+        ...(call.user !== undefined && { user: call.user.slice(0, maxUser) }),
+        api,
+        operation,
+        requested,
+        stream,
+      }
       files.add(() => {
         const text = JSON.stringify({ ...about, ...redacted(said) })
         const bytes = Buffer.byteLength(text)
@@ -74,6 +86,7 @@ export default definePlugin<Options>({
       record({ provider, model, outcome, status, error, durationMs, usage, cost }, call) {
         write('end', call, { provider, model, outcome, status, error, durationMs, usage, cost_usd: cost.nanoUsd / 1e9 })
       },
+      content: storedEntries(bounds.folder),
       [Symbol.asyncDispose]: () => files.close(),
     }
   },

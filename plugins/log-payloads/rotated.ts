@@ -128,7 +128,7 @@ class Files {
   /** Deletes files that are too old, and the oldest of too many, before another one is begun. */
   async dropOld(): Promise<void> {
     const { folder, days, max_bytes, max_file_bytes } = this.#bounds
-    const names = (await readdir(folder)).filter((name) => ours.test(name)).sort()
+    const names = (await readdir(folder)).filter(isOurs).sort()
     let left = Math.max(0, max_bytes - max_file_bytes)
     for (const name of names.reverse()) {
       const path = join(folder, name)
@@ -137,6 +137,17 @@ class Files {
       if (left < 0 || Date.now() - mtimeMs > days * dayMs) await rm(path, { force: true })
     }
   }
+}
+
+/** Checks whether a file of the folder is one of these. */
+export function isOurs(name: string): boolean {
+  return ours.test(name)
+}
+
+/** Returns the time at which a file was begun. Unix milliseconds. */
+export function beginOf(name: string): number {
+  const [, day = '', hour = '', minute = '', second = ''] = /^([\d-]+)T(\d+)-(\d+)-([\d.]+)Z/.exec(name) ?? []
+  return Date.parse(`${day}T${hour}:${minute}:${second}Z`)
 }
 
 const ours = /^\d{4}-\d\d-\d\dT[\d.-]+Z-\d+-\d+-\d+\.jsonl$/

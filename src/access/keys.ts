@@ -2,7 +2,7 @@ import { hash, timingSafeEqual } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { LRUCache } from 'lru-cache'
 import { RouterError } from '../core/errors.ts'
-import { areas, type KeyRecord, keyState, type Level, levels, type Permissions } from '../store/keys.ts'
+import { allAreas, type KeyRecord, keyState, type Level, levels, type Permissions } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
 import { newSecret, storedSecret } from './secrets.ts'
 
@@ -105,9 +105,7 @@ export function requirePermission({ permissions }: Key, areas: readonly (keyof P
 
 /** Returns the first area in which permissions are more than those of a key; undefined when there is none. */
 export function areaBeyond({ permissions }: Key, others: Permissions): keyof Permissions | undefined {
-  return ([...areas, 'instance'] as const).find(
-    (area) => rank(others[area] ?? 'none') > rank(permissions[area] ?? 'none'),
-  )
+  return allAreas.find((area) => rank(others[area] ?? 'none') > rank(permissions[area] ?? 'none'))
 }
 
 function rank(level: Level): number {

@@ -3,7 +3,7 @@ import type { JsonObject } from '../core/json.ts'
 import { parseTime } from '../core/time.ts'
 import { labelsWithin } from '../management/read.ts'
 import { audited } from '../store/audit.ts'
-import { type KeyRecord, levels } from '../store/keys.ts'
+import { type KeyRecord, type Level, levels, type Permissions } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
 import {
   actor,
@@ -24,6 +24,7 @@ const texts = { type: 'string', multiple: true } as const
 /** The options of the properties that a key is created with, and that can be changed later. */
 export const propertyOptions = {
   instance: text,
+  content: text,
   'monthly-limit': text,
   expires: text,
   label: texts,
@@ -49,6 +50,19 @@ export function permissionsFrom({ text }: Args): JsonObject {
     completions: levelFrom(text('completions') ?? 'write', '--completions', levels),
     operate: levelFrom(text('operate') ?? 'none', '--operate', levels),
     instance: levelFrom(text('instance') ?? 'none', '--instance', ['none', 'read']),
+    content: levelFrom(text('content') ?? 'none', '--content', levels),
+  }
+}
+
+/** The permissions that `key edit` grants and takes back, for which the management API has no request. */
+export type EditedPermissions = { instance?: 'none' | 'read'; content?: Level }
+
+/** Returns the permissions that options of `key edit` name. Throws UsageError. */
+export function editedPermissions({ text }: Args): EditedPermissions {
+  const [instance, content] = [text('instance'), text('content')]
+  return {
+    ...(instance !== undefined && { instance: levelFrom(instance, '--instance', ['none', 'read']) }),
+    ...(content !== undefined && { content: levelFrom(content, '--content', levels) }),
   }
 }
 
@@ -100,20 +114,24 @@ const paths: { readonly [field: string]: string } = {
   group_id: 'group',
 }
 
-/** Grants the permission to read all organizations, or takes it back: no request of the management API does. */
-export function setInstance(store: Store, id: string, level: 'none' | 'read'): void {
-  audited(store, actor, () => {
-    const { organization, permissions: before } = store.keys.find(id) as KeyRecord
-    const { instance: _, ...others } = before
-    const after = { ...others, ...(level === 'read' && { instance: level }) }
-    const result = store.keys.update(id, { permissions: after })
-    const states = { before: { permissions: { ...before } }, after: { permissions: { ...after } } }
-    return { result, organization, action: 'apikey.instance', subject: id, ...states }
-  })
+/** Grants permissions or takes them back, each with an entry in the log of changes. */
+export function editPermissions(store: Store, id: string, edited: EditedPermissions): void {
+  for (const area of ['instance', 'content'] as const) {
+    const level = edited[area]
+    if (level === undefined) continue
+    audited(store, actor, () => {
+      const { organization, permissions: before } = store.keys.find(id) as KeyRecord
+      const { [area]: _, ...others } = before
+      const after: Permissions = { ...others, ...(level !== 'none' && { [area]: level }) }
+      const result = store.keys.update(id, { permissions: after })
+      const states = { before: { permissions: { ...before } }, after: { permissions: { ...after } } }
+      return { result, organization, action: `apikey.${area}`, subject: id, ...states }
+    })
+  }
 }
 
 /** Returns one of some levels. Throws UsageError. */
-export function levelFrom<Level extends string>(text: string, option: string, known: readonly Level[]): Level {
+export function levelFrom<Known extends string>(text: string, option: string, known: readonly Known[]): Known {
   const level = known.find((one) => one === text)
   if (level) return level
   throw new UsageError(`${option} is '${text}'; write ${known.join(', ')}`)

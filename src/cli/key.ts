@@ -8,14 +8,14 @@ import type { Store } from '../store/open.ts'
 import { actor, checked, organizationFor, organizationOf } from './admin.ts'
 import { type Args, CommandError, type Out, table, UsageError } from './command.ts'
 import {
+  editedPermissions,
+  editPermissions,
   groupField,
   keyChanges,
-  levelFrom,
   optionNames,
   permissionsFrom,
   propertiesFrom,
   propertyOptions,
-  setInstance,
 } from './key-options.ts'
 import { linesOf, managed, managedTogether } from './managed.ts'
 import { type ActionResult, runStoreAction, type StoreAction, type StoreUrl } from './store-command.ts'
@@ -36,6 +36,7 @@ export const help = `Manages the keys that clients authenticate with.
   --manage LEVEL        none (the default), read or write: keys, groups, names, usage
   --operate LEVEL       none (the default), read or write: credit, and the organization's own limits and rules
   --instance LEVEL      none (the default) or read: all organizations, their keys, calls and sums; only this command grants it
+  --content LEVEL       none (the default), read or write: what plugins store of calls, and deleting it
   --monthly-limit USD   the most that the key may spend in a calendar month (UTC); 0 is unlimited, the default
   --expires TIME        RFC 3339, as 2027-01-31T00:00:00Z; never for no end
   --label NAME=VALUE    repeatable
@@ -49,7 +50,7 @@ export const help = `Manages the keys that clients authenticate with.
   --config FILE         the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
   --json                print JSON
 
-edit changes what its options name, all of that or nothing: --instance and the options below it. --label replaces all labels.
+edit changes what its options name, all of that or nothing: --instance, --content and the options below them. --label replaces all labels.
 The secret of a new key, and that of rotate, is printed once and stored nowhere. A revoked key stays on the list, a deleted one does not.
 `
 
@@ -134,16 +135,15 @@ const actions: { readonly [name: string]: StoreAction } = {
     async prepare(args, loadDirectory) {
       const id = idIn(args, 'edit')
       const body = propertiesFrom(args)
-      const instance = args.text('instance')
-      const level = instance === undefined ? undefined : levelFrom(instance, '--instance', ['none', 'read'])
+      const permissions = editedPermissions(args)
       const directory = 'models' in body || 'plugins' in body ? await loadDirectory() : undefined
       return (store) => {
         const { organization } = foundKey(store, id)
         const changes = keyChanges(id, { ...body, ...groupField(args, store, organization) })
-        if (changes.length === 0 && level === undefined)
+        if (changes.length === 0 && Object.keys(permissions).length === 0)
           throw new UsageError('name what to change, as in key edit <id> --monthly-limit 20')
         store.atomically(() => {
-          if (level !== undefined) setInstance(store, id, level)
+          editPermissions(store, id, permissions)
           managedTogether(changes, { store, organization, directory }, optionNames)
         })
         return shownKey(store, id)

@@ -6,13 +6,14 @@ import type { JsonAnswer } from '../http/types.ts'
 import { aliasRoutes } from '../management/aliases.ts'
 import { groupRoutes } from '../management/groups.ts'
 import { keyChangeRoutes } from '../management/key-changes.ts'
-import { keyRoutes } from '../management/keys.ts'
-import type { ManageRoute, RecordContext } from '../management/manage.ts'
+import { createKey, keyRoutes } from '../management/keys.ts'
+import type { ManageRequest, ManageRoute, RecordContext } from '../management/manage.ts'
 import type { ModelDirectory } from '../management/names.ts'
 import { keyPluginRoutes } from '../management/plugins.ts'
 import { policyRoutes } from '../management/policies.ts'
-import { noLimits } from '../store/keys.ts'
+import { type KeyRecord, noLimits } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
+import { NameTaken } from '../store/store-error.ts'
 import { actor } from './admin.ts'
 import { CommandError, UsageError } from './command.ts'
 
@@ -67,6 +68,20 @@ export function managedTogether(
   }
 }
 
+/** Creates a key like the management API, whose secret only its clients know: with the stored form of it. Throws UsageError. */
+export function addKnownKey(
+  body: JsonObject,
+  secret: Pick<KeyRecord, 'hash' | 'prefix'>,
+  { store, organization, directory }: Managed,
+): KeyRecord {
+  const request = { ...operatorRequest(organization), body }
+  try {
+    return createKey(request, contextOf(store, directory), secret)
+  } catch (thrown) {
+    throw commandError(thrown, {})
+  }
+}
+
 function answered(
   { method = 'get', path, params = {}, query = {}, body }: ManagedRequest,
   organization: string,
@@ -74,12 +89,17 @@ function answered(
 ): JsonAnswer | Promise<JsonAnswer> {
   const route = routes.find((one) => one.path === `/v1/manage${path}` && (one.method ?? 'get') === method)
   if (!route) throw new Error(`there is no route ${method} ${path}`)
-  const key = operatorOf(organization)
-  return route.handle({ key, organization, headers: {}, params, query, body, recheck() {}, isLocal: true })
+  return route.handle({ ...operatorRequest(organization), params, query, body })
 }
 
-function routesOf(store: Store, directory: ModelDirectory | undefined): ManageRoute[] {
-  const context: RecordContext = {
+/** Returns a request of the operator of the machine, without parameters and a body. */
+function operatorRequest(organization: string): ManageRequest {
+  const key = operatorOf(organization)
+  return { key, organization, headers: {}, params: {}, query: {}, body: undefined, recheck() {}, isLocal: true }
+}
+
+function contextOf(store: Store, directory: ModelDirectory | undefined): RecordContext {
+  return {
     store,
     directory() {
       if (!directory) throw new Error('the files are not loaded')
@@ -87,6 +107,10 @@ function routesOf(store: Store, directory: ModelDirectory | undefined): ManageRo
     },
     watch: { current: () => ({ config: { manage: { limits: operatorLimits } } }) },
   }
+}
+
+function routesOf(store: Store, directory: ModelDirectory | undefined): ManageRoute[] {
+  const context = contextOf(store, directory)
   return [keyRoutes, keyChangeRoutes, keyPluginRoutes, groupRoutes, aliasRoutes, policyRoutes].flatMap((routes) =>
     routes(context),
   )
@@ -108,7 +132,7 @@ function operatorOf(organization: string): Key {
     organization,
     name: actor,
     prefix: '',
-    permissions: { manage: 'write', completions: 'write', operate: 'write', instance: 'read' },
+    permissions: { manage: 'write', completions: 'write', operate: 'write', instance: 'read', content: 'write' },
     labels: {},
     monthlyLimitNano: null,
     groupId: null,
@@ -126,12 +150,14 @@ function objectIn({ text = '{}' }: JsonAnswer): JsonObject {
 
 function commandError(thrown: unknown, options: OptionNames): unknown {
   if (!(thrown instanceof RouterError)) return thrown
-  const { code, message } = thrown
+  const { code, message, param, cause } = thrown
   const text = Object.entries(options).reduce(
     (changed, [field, option]) => changed.replaceAll(new RegExp(`'${field}(\\[\\d+\\])?(?=['.])`, 'g'), `'${option}`),
     message,
   )
-  return code === 'not_found' ? new CommandError(text) : new UsageError(text)
+  // Arguments that are right can be refused because of what there is: the last key, a name that is taken, the limit of a minute.
+  const isUsage = code === 'invalid_request' && param !== undefined && !(cause instanceof NameTaken)
+  return isUsage ? new UsageError(text) : new CommandError(text)
 }
 
 /** Writes the members of a record as lines: a name and its value. */

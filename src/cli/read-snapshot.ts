@@ -9,10 +9,13 @@ import { type Built, buildSnapshot, type Snapshot } from '../snapshot/snapshot.t
 import { locateConfig } from './read-config.ts'
 
 /** Returns the snapshot of a configuration for a command that calls no model: its plugins have ended. */
-export async function readSnapshot(configPath: string | undefined): Promise<Built> {
+export async function readSnapshot(
+  configPath: string | undefined,
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<Built> {
   const path = locateConfig(configPath)
-  const cache = earlierFiles(process.env)
-  const built = await buildSnapshot(path, process.env, { cache })
+  const cache = earlierFiles(env)
+  const built = await buildSnapshot(path, env, { cache })
   await cache.written()
   await closeAll(built.snapshot?.instances ?? [])
   return built

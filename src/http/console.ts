@@ -112,6 +112,7 @@ function pageHeaders(scriptHash: string): Readonly<Record<string, string>> {
     "style-src 'self'",
     "connect-src 'self'",
     "img-src 'self' data: blob:",
+    'media-src blob:',
     "form-action 'none'",
     "base-uri 'none'",
     "frame-ancestors 'none'",

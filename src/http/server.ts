@@ -92,13 +92,14 @@ function answerJson({ clientApiOf, answer }: JsonRoute, context: ServerContext):
       const idleMs = context.clientTimeoutMs()
       const readBody = () => readJson(request, response, { size: context.bodyLimits(), idleMs, running: own })
       const answered = await answer({ headers, params, query: query as JsonRequest['query'], readBody })
-      const { status = 200, text, etag, mediaType, body, endless } = answered
+      const { status = 200, text, etag, mediaType, body, endless, noStore } = answered
       if (body)
         return await sendBody(
           response,
           { body, mediaType, endless },
           { own, context, isHead: request.method === 'HEAD' },
         )
+      if (noStore) headersOf(response)['cache-control'] = 'no-store'
       if (etag !== undefined) Object.assign(headersOf(response), { etag, 'cache-control': 'private, no-cache' })
       if (etag !== undefined && isKnown(etag, headers['if-none-match'])) respond(response, 304)
       else respond(response, status, text, mediaType)

@@ -33,4 +33,6 @@ export type JsonAnswer = {
   mediaType?: string
   body?: AsyncIterator<string, void>
   endless?: boolean
+  /** Set where no browser or proxy may store the answer. */
+  noStore?: boolean
 }

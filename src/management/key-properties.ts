@@ -2,7 +2,16 @@ import { requirePermission } from '../access/keys.ts'
 import { defined, object, oneOf, optional, required } from '../api/check.ts'
 import { RouterError } from '../core/errors.ts'
 import type { Json, JsonObject } from '../core/json.ts'
-import { areas, type Level, levels, type NewKey, noLimits, type Permissions, type RateLimits } from '../store/keys.ts'
+import {
+  allAreas,
+  type areas,
+  type Level,
+  levels,
+  type NewKey,
+  noLimits,
+  type Permissions,
+  type RateLimits,
+} from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
 import { limitsOf } from './creation-limits.ts'
 import { type ManageRequest, type RecordContext, requireNoMore, rulesOf } from './manage.ts'
@@ -60,18 +69,20 @@ export function newKeyProperties(
 
 /** Returns the permissions of a new key: of those that are not named, only completions, as far as the caller has it. */
 function permissionsFrom(value: Json | undefined, { key: caller, isLocal = false }: ManageRequest): Permissions {
-  const named = onlyMembers(optional(value, 'permissions', object) ?? {}, [...areas, 'instance'], 'permissions.')
+  const named = onlyMembers(optional(value, 'permissions', object) ?? {}, allAreas, 'permissions.')
   const levelOf = (area: (typeof areas)[number]): Level =>
     optional(named[area], `permissions.${area}`, oneOf(levels)) ??
     (area === 'completions' ? caller.permissions.completions : 'none')
   const instance = optional(named.instance, 'permissions.instance', oneOf(['none', 'read']))
   if (instance === 'read' && !isLocal)
     throw new RouterError('forbidden', onlyLocally, { param: 'permissions.instance' })
+  const content = optional(named.content, 'permissions.content', oneOf(levels)) ?? 'none'
   const permissions: Permissions = {
     manage: levelOf('manage'),
     completions: levelOf('completions'),
     operate: levelOf('operate'),
     ...(instance === 'read' && { instance }),
+    ...(content !== 'none' && { content }),
   }
   requireNoMore(caller, { permissions }, 'the new one would have')
   return permissions

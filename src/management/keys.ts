@@ -36,19 +36,7 @@ export function keyRoutes(context: RecordContext): ManageRoute[] {
       method: 'post',
       handle: (request) => {
         const secret = newSecret()
-        const createdBy = { id: request.key.id, email: '' }
-        const created = audited(store, request.key.id, () => {
-          const properties = newKeyProperties(request, context)
-          requireCapacity('keys', store.keys.count(request.organization), limitsOf(context))
-          const key = store.keys.create({ ...properties, ...storedSecret(secret), createdBy })
-          return {
-            result: key,
-            organization: request.organization,
-            action: 'apikey.create',
-            subject: key.id,
-            after: wholeKeyEntry(key, store),
-          }
-        })
+        const created = createKey(request, context, storedSecret(secret))
         return json({ api_key_id: created.id, api_key: secret }, 201)
       },
     },
@@ -77,6 +65,28 @@ export function keyRoutes(context: RecordContext): ManageRoute[] {
       },
     },
   ]
+}
+
+/** Creates the key of a request, with the stored form of its secret. Throws RouterError 400, 403. */
+export function createKey(
+  request: ManageRequest,
+  context: RecordContext,
+  secret: Pick<KeyRecord, 'hash' | 'prefix'>,
+): KeyRecord {
+  const { store } = context
+  const createdBy = { id: request.key.id, email: '' }
+  return audited(store, request.key.id, () => {
+    const properties = newKeyProperties(request, context)
+    requireCapacity('keys', store.keys.count(request.organization), limitsOf(context))
+    const key = store.keys.create({ ...properties, ...secret, createdBy })
+    return {
+      result: key,
+      organization: request.organization,
+      action: 'apikey.create',
+      subject: key.id,
+      after: wholeKeyEntry(key, store),
+    }
+  })
 }
 
 /** Returns the key that the path names by id or as `self`. Throws RouterError 404, also for keys of other organizations. */

@@ -73,16 +73,23 @@ export type ManageRoute = Pick<JsonRoute, 'path' | 'method' | 'isForWorkers'> & 
   operates?: boolean
   /** Reads what belongs to all organizations: only the permission instance: read is sufficient. */
   readsInstance?: boolean
+  /**
+   * Reads or deletes what plugins have stored of calls: only the permission content is sufficient. Every request is an entry in the audit log,
+   * which counts as a change.
+   */
+  readsContent?: boolean
   /** Set where any key may read the record of the key `:id` if that is itself. */
   showsSelf?: boolean
   handle(request: ManageRequest): JsonAnswer | Promise<JsonAnswer>
 }
 
+type Needs = Pick<ManageRoute, 'operates' | 'readsInstance' | 'readsContent' | 'showsSelf'> & { level: Level }
+
 /** Returns the key of a request to a route and its organization. Throws RouterError: missing_key, invalid_key, forbidden. */
 function callerOf(
   access: Access,
   { headers, params }: Pick<JsonRequest, 'headers' | 'params'>,
-  needs: Pick<ManageRoute, 'operates' | 'readsInstance' | 'showsSelf'> & { level: Level },
+  needs: Needs,
 ): { key: Key; organization: string } {
   const key = access.identify(secretOf(headers))
   const isItself = params.id === 'self' || params.id === key.id
@@ -93,9 +100,11 @@ function callerOf(
 function areasFor({
   operates = false,
   readsInstance = false,
+  readsContent = false,
   level,
-}: Pick<ManageRoute, 'operates' | 'readsInstance'> & { level: Level }): readonly (keyof Permissions)[] {
+}: Needs): readonly (keyof Permissions)[] {
   if (readsInstance) return ['instance']
+  if (readsContent) return ['content']
   if (!operates) return ['manage']
   return level === 'read' ? ['manage', 'operate'] : ['operate']
 }
@@ -132,9 +141,10 @@ export function manageRoute(
     async answer(request) {
       const { headers, params, query } = request
       const caller = callerOf(access, request, needed)
-      if (!reads) refuseIfDamaged(damage())
+      const isAudited = !reads || needs.readsContent === true
+      if (isAudited) refuseIfDamaged(damage())
       const recheck = () => void callerOf(access, request, needed)
-      if (!reads) context.changes.count(caller.organization, limitsOf(context))
+      if (isAudited) context.changes.count(caller.organization, limitsOf(context))
       if (!takesBody) return handle({ ...caller, headers, params, query, body: undefined, recheck })
       const body = await request.readBody()
       // Checked a second time: the key may have been revoked while a slow body arrived.
@@ -161,7 +171,8 @@ export function uniqueName<Result>(field: string, change: () => Result): Result 
     return change()
   } catch (thrown) {
     if (!(thrown instanceof NameTaken)) throw thrown
-    throw new RouterError('invalid_request', `${thrown.message} Choose another ${field}.`, { param: field })
+    const message = `${thrown.message} Choose another ${field}.`
+    throw new RouterError('invalid_request', message, { param: field, cause: thrown })
   }
 }
 

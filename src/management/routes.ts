@@ -4,6 +4,7 @@ import type { JsonRoute } from '../http/types.ts'
 import { aliasRoutes } from './aliases.ts'
 import { auditRoutes } from './audit.ts'
 import { callRoutes } from './calls/calls.ts'
+import { contentRoutes } from './calls/content.ts'
 import { latencyRoutes } from './calls/latency.ts'
 import { liveRoutes } from './calls/live.ts'
 import { refusalRoutes } from './calls/refusals.ts'
@@ -45,6 +46,7 @@ const resources = [
   auditRoutes,
   usageRoutes,
   callRoutes,
+  contentRoutes,
   liveRoutes,
   refusalRoutes,
   latencyRoutes,

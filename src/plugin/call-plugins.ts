@@ -16,7 +16,7 @@ import {
 } from './contract.ts'
 import { checking, EventHooks } from './event-hooks.ts'
 import { countUncaughtErrors, PluginFaults } from './faults.ts'
-import type { LoadedPlugin } from './loaded.ts'
+import { type LoadedPlugin, unavailablePlugin } from './loaded.ts'
 import { WrongResult } from './members.ts'
 import { PluginRecords } from './records.ts'
 import { replyResult, requestResult, type Sent, sentResult, targetsResult } from './results.ts'
@@ -85,10 +85,7 @@ export class CallPlugins {
 
   /** Throws RouterError `plugin_unavailable` where one of them could not be set up, and no call goes on without it. */
   requireAvailable(): void {
-    const missing = this.#unavailable
-    if (!missing) return
-    const message = `The plugin '${missing.name}' is unavailable: the router has left out ${missing.unavailable}. It refuses calls without the plugin.`
-    throw new RouterError('plugin_unavailable', message)
+    if (this.#unavailable) throw unavailablePlugin(this.#unavailable)
   }
 
   /** Checks whether one of them has this hook. */

@@ -88,6 +88,8 @@ export type Hooks = OperationHooks & {
   hold?: Hold
   /** Called after the end of a call, however it ended; the client does not wait for it. */
   record?(record: CallRecord, call: PluginCall): MaybePromise<void>
+  /** Reads and deletes what the plugin has stored of calls, for those who may read it through the management API. */
+  content?: ContentHooks
   /** Functions that mappings can call, by name: `$name(...)`. They are pure and synchronous. */
   functions?: Readonly<Record<string, (...values: Json[]) => Json | undefined>>
   /** Authentication schemes for providers, by the names that manifests give as `auth.scheme`. */
@@ -106,6 +108,29 @@ export type OperationHooks = {
     call: PluginCall,
   ) => MaybePromise<RequestResult | Refusal | undefined>
 }
+
+/**
+ * Functions that read and delete what a plugin has stored of calls. Both are called outside of calls, by the thread that serves the management API, whichever thread has
+ * stored it.
+ */
+export type ContentHooks = {
+  /** Returns what is stored of a call; undefined where nothing is. It has ten seconds. */
+  find(call: StoredCall): MaybePromise<StoredContent | undefined>
+  /** Deletes everything stored of the calls of one end user, and returns the number of calls. It has a minute. */
+  deleteOf(user: EndUser): MaybePromise<number>
+}
+
+/** A call whose content is read. `at` is its start in Unix milliseconds. */
+export type StoredCall = { id: string; organization: string; at: number; durationMs: number }
+
+/** An end user of an organization, as its requests name it (`user`). */
+export type EndUser = { organization: string; user: string }
+
+/**
+ * The stored request and reply, as the hooks `request` and `reply` see them: a conversation in the neutral form, or the fields of another
+ * operation. `omittedBytes` is the size of what was too long to be stored.
+ */
+export type StoredContent = { request?: JsonObject; reply?: JsonObject; omittedBytes?: number }
 
 /** The request of one operation. */
 export type RequestOf<Name extends 'chat' | Operation> = Name extends 'chat'
@@ -180,7 +205,7 @@ export type Credentials = { readonly secret: string | undefined }
 /**
  * The caller of a call: an existing key by its id, or an account without a key. The latter has an organization, and a group of it, that
  * exist, whose limits hold; its own `limits` and the `models` that it may call are in addition to theirs. What it spends is that of the key
- * `<plugin>:<id>`.
+ * `<plugin>:<organization>:<id>`.
  */
 export type Caller =
   | { key: string }

@@ -1,3 +1,4 @@
+import { RouterError } from '../core/errors.ts'
 import type { Hooks } from './contract.ts'
 
 /** A plugin of a snapshot, set up and ready. */
@@ -28,7 +29,14 @@ export function pluginsFor(plugins: readonly LoadedPlugin[], caller: PluginCalle
   return plugins.length === 0 ? plugins : plugins.filter((plugin) => isOn(plugin, caller))
 }
 
-function isOn({ name, enabled, organizations }: LoadedPlugin, caller: PluginCaller): boolean {
+/** Returns the error of a call without a plugin that could not be set up. */
+export function unavailablePlugin({ name, unavailable }: LoadedPlugin): RouterError {
+  const message = `The plugin '${name}' is unavailable: the router has left out ${unavailable}. It refuses calls without the plugin.`
+  return new RouterError('plugin_unavailable', message)
+}
+
+/** Checks whether the calls of a caller are shown to a plugin. */
+export function isOn({ name, enabled, organizations }: LoadedPlugin, caller: PluginCaller): boolean {
   if (organizations !== 'all' && !organizations.has(caller.organization)) return false
   return ruleFor(caller.keyRules, name) ?? ruleFor(caller.rules, name) ?? enabled
 }

@@ -286,13 +286,22 @@ export function callerResult(result: unknown): Caller {
   const { id, labels = {}, limits = {}, models = [] } = caller
   if (!/^[\w.@-]{1,100}$/.test(id))
     throw new WrongResult('the id of the caller is not 1 to 100 letters, digits and ._@-')
-  requireMembers(limits, 'the limits of the caller', limitMembers)
-  const numbers = Object.values(limits)
-  if (numbers.some((limit) => !(limit > 0))) throw new WrongResult('a limit of the caller is not above 0')
+  const { monthly_usd, ...counts } = requireMembers<NonNullable<typeof caller.limits>>(
+    limits,
+    'the limits of the caller',
+    limitMembers,
+  )
+  if (monthly_usd !== undefined && !(monthly_usd > 0 && monthly_usd < maxUsd))
+    throw new WrongResult('the monthly limit of the caller is not above 0 and below a billion dollars')
+  if (Object.values(counts).some((count) => count !== undefined && !(Number.isSafeInteger(count) && count > 0)))
+    throw new WrongResult('a limit of the caller is not a whole number above 0')
   const texts = [...Object.values(labels), ...models]
   if (texts.some((text) => typeof text !== 'string')) throw new WrongResult('labels and models of a caller are texts')
   return caller
 }
+
+/** A limit above it says nothing. */
+const maxUsd = 1e9
 
 const callerMembers: Members = {
   organization: 'text!',

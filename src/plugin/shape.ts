@@ -22,7 +22,7 @@ export const hookNames = [
   'check',
   'record',
 ] as const
-const otherMembers = ['hold', 'functions', 'auth']
+const otherMembers = ['hold', 'content', 'functions', 'auth']
 const pluginMembers = ['description', 'options', 'renamedOptions', 'timeoutMs', 'onError', 'guards', 'setup']
 const topOfFile = /^/
 const exported = /\bexport default\b/
@@ -57,7 +57,16 @@ export function hooksProblem(hooks: unknown): ShapeProblem | undefined {
   if (noFunction) return wrong(noFunction, 'a function')
   const isHolding = given.check !== undefined || given.event !== undefined
   if (given.hold !== undefined && !(isHolding && isHold(given.hold))) return wrong('hold', holdForm)
+  if (given.content !== undefined && !isContent(given.content)) return wrong('content', contentForm)
   return functionsProblem('functions', given.functions) ?? functionsProblem('auth', given.auth) ?? namesProblem(given)
+}
+
+const contentForm = 'an object with the functions `find` and `deleteOf`'
+
+function isContent(content: unknown): boolean {
+  if (!isObject(content)) return false
+  const { find, deleteOf } = content as { [member: string]: unknown }
+  return typeof find === 'function' && typeof deleteOf === 'function'
 }
 
 const holdForm = `{ characters: <1 to ${maxHeldCharacters}> } or { sentences: true }, with a \`maxMs\` up to ${maxHeldMs} if need be, of a plugin with \`check\` or \`event\``

@@ -32,6 +32,20 @@ export function inspectDatabase(path: string): DatabaseFacts {
   }
 }
 
+/** Returns the names of the migrations that a database lacks, and whether a router runs with it. Throws StoreError. */
+export function pendingMigrations(path: string): { names: string[]; isServing: boolean } {
+  const isServing = isLocked(path)
+  const db = connect(path, { mustExist: true })
+  try {
+    const missing = missingMigrations(db, migrations)
+    return { names: missing === 0 ? [] : migrations.slice(-missing).map(({ name }) => name), isServing }
+  } catch (thrown) {
+    throw thrown instanceof StoreError ? thrown : storeError(thrown, path)
+  } finally {
+    db.close()
+  }
+}
+
 /** Checks whether a router holds the lock of a database. */
 function isLocked(path: string): boolean {
   if (!existsSync(`${path}-lock`)) return false

@@ -14,9 +14,13 @@ export const areas = ['manage', 'completions', 'operate'] as const
 
 /**
  * The permissions of a key. `instance` is set where it may read all organizations and the sums over them; only the command line on the machine
- * grants it, and no permission within an organization includes it.
+ * grants it, and no permission within an organization includes it. `content` is set where it may read what plugins have stored of calls, or
+ * delete it as well; no other permission includes it.
  */
-export type Permissions = Record<(typeof areas)[number], Level> & { instance?: 'read' }
+export type Permissions = Record<(typeof areas)[number], Level> & { instance?: 'read'; content?: 'read' | 'write' }
+
+/** All permissions, also those that most keys do not have. */
+export const allAreas = [...areas, 'instance', 'content'] as const
 
 /** A stored key: not its secret but the SHA-256 of it and a recognizable prefix. Times are Unix milliseconds. */
 export type KeyRecord = {
@@ -181,10 +185,10 @@ function keyReader(db: Connection) {
   const members = 'FROM api_keys WHERE group_id = ? AND deleted_at IS NULL AND revoked_at IS NULL'
   const countOfGroup = db.prepare<[string], number>(`SELECT count(*) ${members}`).pluck()
   const permissionsOfGroup = db.prepare<[string], PermissionColumns>(
-    `SELECT DISTINCT manage, completions, operate, instance ${members}`,
+    `SELECT DISTINCT manage, completions, operate, instance, content ${members}`,
   )
   const ofGroup = db.prepare<[string], GroupRow>(
-    `SELECT id, organization, manage, completions, operate, instance, expires_at, revoked_at ${members} ORDER BY id`,
+    `SELECT id, organization, manage, completions, operate, instance, content, expires_at, revoked_at ${members} ORDER BY id`,
   )
   return {
     /** A key by id, unless it is deleted. */
@@ -229,10 +233,16 @@ function keyReader(db: Connection) {
 /** The facts of a key on which its end depends. */
 export type GroupKey = Pick<KeyRecord, 'id' | 'organization' | 'permissions' | 'expiresAt' | 'revokedAt'>
 
-type PermissionColumns = Record<(typeof areas)[number], Level> & { instance: 'none' | 'read' }
+type PermissionColumns = Record<(typeof areas)[number], Level> & { instance: 'none' | 'read'; content: Level }
 
-function permissionsIn({ manage, completions, operate, instance }: PermissionColumns): Permissions {
-  return { manage, completions, operate, ...(instance === 'read' && { instance }) }
+function permissionsIn({ manage, completions, operate, instance, content }: PermissionColumns): Permissions {
+  return {
+    manage,
+    completions,
+    operate,
+    ...(instance === 'read' && { instance }),
+    ...(content !== 'none' && { content }),
+  }
 }
 
 type GroupRow = Pick<KeyRecord, 'id' | 'organization'> &
@@ -240,7 +250,7 @@ type GroupRow = Pick<KeyRecord, 'id' | 'organization'> &
 
 /** The columns that can be changed. */
 const changeable =
-  'name, manage, completions, operate, instance, labels, monthly_limit_nano, group_id, access_list, requests_per_minute, ' +
+  'name, manage, completions, operate, instance, content, labels, monthly_limit_nano, group_id, access_list, requests_per_minute, ' +
   'tokens_per_minute, concurrent_calls, plugins, expires_at'
 const boundChangeable = changeable.replace(/\w+/g, '@$&')
 
@@ -264,6 +274,7 @@ function columns(key: Required<KeyChanges>) {
     completions: permissions.completions,
     operate: permissions.operate,
     instance: permissions.instance ?? 'none',
+    content: permissions.content ?? 'none',
     labels: JSON.stringify(key.labels),
     monthly_limit_nano: key.monthlyLimitNano,
     group_id: key.groupId,

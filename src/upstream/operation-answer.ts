@@ -19,6 +19,7 @@ import { streamFormats } from '../wire/frames.ts'
 import { type AnswerBounds, cut, parseObject, unreadable, withBilled } from './answer-body.ts'
 import type { HttpClient, HttpResponse } from './http/types.ts'
 import { type JobOptions, resultOf } from './job.ts'
+import { openedAnswer } from './opened-answer.ts'
 import {
   bytesBody,
   formBody,
@@ -159,7 +160,7 @@ async function readBytes(
       const rest = upTo(context.provider, response.bytes, bounds.bytes)
       const first = await rest.next()
       if (first.done) throw unreadable(context.provider, 'sent an empty answer')
-      return { kind: 'bytes', first: first.value, bytes: startingWith(first.value, rest), mediaType, usage }
+      return { kind: 'bytes', first: first.value, bytes: openedAnswer(first.value, rest, response), mediaType, usage }
     } catch (thrown) {
       response.discard()
       throw thrown
@@ -195,15 +196,10 @@ async function readEvents(
   const first = await batches.next()
   if (first.done) throw cut(context.provider, 'ended its stream before the first event')
   const model = first.value.map(({ event }) => event?.model).find((name) => typeof name === 'string')
-  return { kind: 'events', batches: startingWith(first.value, batches), ...(model !== undefined && { model }) }
-}
-
-async function* startingWith<T>(first: T, rest: AsyncIterator<T, unknown>): AsyncGenerator<T, void> {
-  try {
-    yield first
-    for (let next = await rest.next(); !next.done; next = await rest.next()) yield next.value
-  } finally {
-    await rest.return?.()
+  return {
+    kind: 'events',
+    batches: openedAnswer(first.value, batches, response),
+    ...(model !== undefined && { model }),
   }
 }
 

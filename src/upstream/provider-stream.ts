@@ -13,6 +13,7 @@ import { yieldEach } from '../runtime/event-loop.ts'
 import type { StreamFormat } from '../wire/frames.ts'
 import { type AnswerBounds, billedAnyway, cut, parseObject, unreadable, withBilled } from './answer-body.ts'
 import type { HttpResponse } from './http/types.ts'
+import { openedAnswer } from './opened-answer.ts'
 import { readErrorResponse, reportedFailure } from './provider-error.ts'
 import { textOf } from './provider-request.ts'
 import { type Reading, readBatches, type StreamFrame, usageOf } from './stream-frames.ts'
@@ -53,7 +54,7 @@ export async function readStream(
   const batches = readBatches({ provider, facts, bounds, patterns, choices, usageWaitMs, snapshots }, response)
   const opening = await untilContent(batches, provider)
   const model = opening.flatMap(({ events }) => events).find((event) => event.model)?.model
-  return { kind: 'stream', batches: startingWith(opening, batches), model }
+  return { kind: 'stream', batches: openedAnswer(opening, batches, response), model }
 }
 
 /** Checks whether a body labelled as JSON is JSON: some providers label their streams so. */
@@ -127,23 +128,6 @@ async function untilContent(batches: AsyncGenerator<StreamFrame[], void>, provid
     const events = opening.flatMap((frame) => frame.events)
     const model = events.find((event) => event.model)?.model
     throw withBilled(error, mergeUsage(usageOf(events), error.billed ?? {}), model)
-  }
-}
-
-/** Returns the same iteration with this before it, which is not kept once it is read. */
-function startingWith<T>(first: T, rest: AsyncGenerator<T, void>): AsyncIterableIterator<T, void> {
-  let unread: T | undefined = first
-  return {
-    [Symbol.asyncIterator]() {
-      return this
-    },
-    next() {
-      if (unread === undefined) return rest.next()
-      const value = unread
-      unread = undefined
-      return Promise.resolve({ done: false, value })
-    },
-    return: () => rest.return(),
   }
 }
 

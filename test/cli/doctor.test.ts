@@ -190,6 +190,18 @@ describe('doctor', () => {
     expect(stdout).toMatch(/1 problem, \d warnings?\.\n$/)
   })
 
+  test('calls the provider `demo`, whose simulator otherwise runs in the router', async () => {
+    const settings = { providers: { demo: {} }, folders: { providers: ['./providers', 'shipped'], catalog: 'shipped' } }
+    const { wrong, of } = await doctor(settings, '--call', 'demo')
+    expect([wrong, of('providers').map(({ state, message }) => [state, message])]).toEqual([
+      [],
+      [
+        ['ok', expect.stringMatching(/^demo.*/)],
+        ['ok', expect.stringContaining('1 calls cost')],
+      ],
+    ])
+  })
+
   test('takes the names of providers only with --call, and only known ones', async () => {
     expect((await doctor({}, 'acme')).code).toBe(2)
     expect(await doctor({}, '--call', 'acne')).toMatchObject({ code: 2, stderr: expect.stringContaining("'acne'") })

@@ -225,6 +225,63 @@ describe.skipIf(noBrowser)('every page of the console', () => {
     await tab.page.close()
   })
 
+  test('filters suggest names of keys, groups, models, users and labels, and take a part of a name for an id', async () => {
+    const { group_id }: { group_id?: string } = await world.api('/v1/manage/group', 'POST', { name: 'late shift' })
+    const made: { api_key?: string; api_key_id?: string } = await world.api('/v1/manage/apikey', 'POST', {
+      name: 'filtered robot',
+      labels: { team: 'night' },
+      group_id,
+    })
+    const body = {
+      model: 'loud',
+      messages: [{ role: 'user', content: 'Hi' }],
+      user: 'ann',
+      metadata: { feature: 'search' },
+    }
+    await (await world.router.call('/v1/chat/completions', body, { authorization: `Bearer ${made.api_key}` })).text()
+    const tab = await world.open('calls')
+    const { page } = tab
+    const field = (label: string) => page.getByRole('search').getByLabel(label, { exact: true })
+    const suggested = async (label: string) => {
+      const list = await field(label).getAttribute('list')
+      return page.evaluate<string[]>(
+        `[...document.querySelectorAll('[id="${list}"] option')].map(({ value }) => value)`,
+      )
+    }
+    for (const [label, ...names] of [
+      ['Key', 'filtered robot', 'first key'],
+      ['Group', 'late shift'],
+      ['Model', 'demo/echo'],
+      ['Requested', 'loud', 'quick'],
+      ['User', 'ann'],
+      ['Label or tag', 'label.team=night', 'extra.feature=search'],
+      ['Error code', 'provider_failed'],
+    ] as const)
+      await expect.poll(() => suggested(label), { message: label }).toEqual(expect.arrayContaining(names))
+    const calls = page.getByRole('region', { name: 'Calls' }).getByRole('row')
+    for (const [label, text, whole] of [
+      ['Group', 'shift', 'late shift'],
+      ['Key', 'ROBOT', 'filtered robot'],
+      ['User', 'ann', 'ann'],
+      ['Label or tag', 'extra.feature=search', 'extra.feature=search'],
+    ] as const) {
+      await field(label).fill(text)
+      await page.keyboard.press('Enter')
+      await expect.poll(() => field(label).inputValue()).toBe(whole)
+      await expect.poll(() => calls.count(), { message: label }).toBe(2)
+      await field(label).fill('')
+      await expect.poll(() => calls.count(), { message: label }).toBeGreaterThan(2)
+    }
+    expect(await page.getByRole('alert').count()).toBe(0)
+    await go(tab, `calls?group=${group_id}`)
+    await expect.poll(() => field('Group').inputValue()).toBe('late shift')
+    await go(tab, 'overview?by=tag')
+    const list = await page.getByLabel('Label or tag').getAttribute('list')
+    await expect.poll(() => page.locator(`[id="${list}"] option[value="label.team"]`).count()).toBe(1)
+    expectFaultless(tab, world)
+    await tab.page.close()
+  })
+
   test('calls and figures are those of the chosen time', async () => {
     const tab = await world.open('calls')
     const { page } = tab
@@ -274,6 +331,31 @@ describe.skipIf(noBrowser)('every page of the console', () => {
     },
   )
 
+  test('spend is a stacked chart, whose legend has the values of each group and whose figures are a table as well', async () => {
+    const body = { model: 'demo/thinker', messages: [{ role: 'user', content: 'Hi' }] }
+    await (await world.router.call('/v1/chat/completions', body)).text()
+    const tab = await world.open('overview?by=key')
+    const { page } = tab
+    const chart = page.getByRole('img', { name: /^Spend over time/ })
+    await expect.poll(() => chart.getAttribute('aria-label')).toContain('first key $0.0')
+    await page.getByText('As a table').first().focus()
+    await page.keyboard.press('Enter')
+    const table = page.getByRole('region', { name: 'Spend over time, US dollars' })
+    await table.getByRole('columnheader', { name: 'first key' }).waitFor()
+    await expect.poll(() => table.getByText(/^\$0\.0\d+$/).count()).toBeGreaterThan(0)
+    await expectAccessible(tab)
+    await go(tab, 'overview?by=model')
+    await expect.poll(() => chart.locator('.u-legend .u-series').count()).toBeGreaterThan(1)
+    const plot = await chart.locator('.u-over').boundingBox()
+    if (plot) await page.mouse.move(plot.x + plot.width - 3, plot.y + plot.height / 2)
+    await chart.locator('.u-legend').getByText('$0.0').first().waitFor()
+    await chart.locator('.u-legend .u-label').getByText('demo/echo').click()
+    await page.setViewportSize({ width: 360, height: 800 })
+    await expectNoOverflow(tab)
+    expectFaultless(tab, world)
+    await tab.page.close()
+  })
+
   test('groups are made, limited and deleted with their keys', async () => {
     const tab = await world.open('groups')
     const { page } = tab
@@ -302,10 +384,27 @@ describe.skipIf(noBrowser)('every page of the console', () => {
     await page.getByLabel('Order of targets').selectOption('weighted')
     await dialogButton(tab, 'Save').click()
     const row = page.getByRole('row').filter({ hasText: 'demo/thinker' })
-    await row.getByText('demo/echo weight 3').waitFor()
+    // The shares are in words beside the bar, which those who do not see it do not need.
+    await row.getByRole('listitem').filter({ hasText: 'demo/echo' }).getByText('75\u202f%').waitFor()
+    await row.getByRole('listitem').filter({ hasText: 'demo/thinker' }).getByText('25\u202f%').waitFor()
+    const [wide, narrow] = await row.locator('.shares > *').all()
+    const widths = await Promise.all([wide, narrow].map(async (share) => (await share?.boundingBox())?.width ?? 0))
+    expect((widths[0] ?? 0) / (widths[1] ?? 1)).toBeCloseTo(3, 0)
     await row.getByRole('button', { name: 'Dry run' }).click()
     await dialogButton(tab, 'Run').click()
-    await page.getByRole('region', { name: 'Targets in order' }).getByText('demo/echo').waitFor()
+    const planned = page.getByRole('region', { name: 'Targets in order' })
+    await planned
+      .getByRole('row')
+      .filter({ hasText: 'demo/echo' })
+      .getByText(/prompt ≈/)
+      .waitFor()
+    await planned
+      .getByRole('row')
+      .filter({ hasText: 'demo/thinker' })
+      .getByText(/at most/)
+      .waitFor()
+    expect(await planned.textContent()).toMatch(/demo\/thinkerat most \$0\.00\d+prompt ≈ \$0\.0000\d+/)
+    await page.getByText(/^The prompt has about \d+ tokens\./).waitFor()
     await page.getByRole('button', { name: 'Close' }).click()
     await page.getByRole('button', { name: 'Create alias' }).click()
     await page.getByLabel('Name', { exact: true }).fill('nice')

@@ -1,13 +1,15 @@
 import { execFile } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { codeFor, keyVariable } from '../../console/playground/code.ts'
-import { apis, bodyOf, type Settings } from '../../console/playground/request.ts'
+import { apis, bodyOf, kinds, noSettings, operationBody, type Settings } from '../../console/playground/request.ts'
 import { noBrowser } from '../helpers/browser.ts'
 import { testKey } from '../helpers/router.ts'
 import { testEach } from '../helpers/slow.ts'
-import { expectFaultless, go, hostile, openWorld, type World } from './world.ts'
+import { expectAccessible, expectFaultless, expectNoOverflow, go, hostile, openWorld, type World } from './world.ts'
 
 const run = promisify(execFile)
 const manifest = `slug: odd
@@ -121,6 +123,95 @@ describe.skipIf(noBrowser)('models, providers and the playground', () => {
       await tab.page.close()
     },
   )
+
+  test('two models answer side by side, each with its cost and its times', async () => {
+    const tab = await world.open('playground')
+    const { page } = tab
+    const column = (model: string) => page.getByRole('region', { name: model, exact: true })
+    await page.getByLabel('Model', { exact: true }).fill('demo/echo')
+    await page.getByLabel('Second model').fill('demo/thinker')
+    await page.getByLabel('Message', { exact: true }).fill('Which of you is faster?')
+    await page.keyboard.press('Control+Enter')
+    for (const model of ['demo/echo', 'demo/thinker']) {
+      const answer = column(model).getByRole('article', { name: 'Model' })
+      await answer.getByText('Which of you is faster?').waitFor()
+      await answer.getByText(/\$0\.0+\d+ · \d+ tokens in · \d+ out · first token after .* · took /).waitFor()
+    }
+    const { calls } = (await world.api('/v1/manage/calls?limit=2')) as unknown as { calls: { asked: string }[] }
+    expect(calls.map(({ asked }) => asked).sort()).toEqual(['demo/echo', 'demo/thinker'])
+    const places = async () =>
+      Promise.all(
+        ['demo/echo', 'demo/thinker'].map(async (model) => (await column(model).boundingBox()) ?? expect.fail()),
+      )
+    const [left, right] = await places()
+    expect([left?.y, (right?.x ?? 0) > (left?.x ?? 0)]).toEqual([right?.y, true])
+    await page.setViewportSize({ width: 360, height: 800 })
+    await expectNoOverflow(tab)
+    const [above, below] = await places()
+    expect(below?.y ?? 0).toBeGreaterThan(above?.y ?? 0)
+    await expectAccessible(tab)
+    await page.getByLabel('Second model').fill('demo/nothing')
+    await page.getByLabel('Message', { exact: true }).fill('And now?')
+    await page.getByRole('button', { name: 'Send' }).click()
+    await column('demo/nothing').getByText('404 model_not_found').waitFor()
+    await expect.poll(() => column('demo/echo').getByRole('article', { name: 'Model' }).count()).toBe(2)
+    expectFaultless(tab, world)
+    await tab.page.close()
+  })
+
+  test('on a small screen the model comes before the message, and the message before the other settings', async () => {
+    const tab = await world.open('playground')
+    const { page } = tab
+    await page.setViewportSize({ width: 360, height: 800 })
+    const labels = ['Model', 'Message', 'System prompt']
+    const tops = await Promise.all(
+      labels.map(async (label) => (await page.getByLabel(label, { exact: true }).first().boundingBox())?.y ?? 0),
+    )
+    expect(tops).toEqual(tops.toSorted((one, other) => one - other))
+    await page.getByLabel('Model', { exact: true }).focus()
+    for (let presses = 0; presses < 3; presses++) await page.keyboard.press('Tab')
+    expect(await page.evaluate('document.activeElement.name')).toBe('message')
+    await tab.page.close()
+  })
+
+  test('images, speech and embeddings of two models are shown with their costs', async () => {
+    const tab = await world.open('playground')
+    const { page } = tab
+    const result = page.getByRole('article', { name: 'Result' })
+    const choose = async (kind: string, model: string) => {
+      await page.getByLabel('Kind').selectOption({ label: kind })
+      await page.getByLabel('Model', { exact: true }).fill(model)
+      await page.getByLabel('Second model').fill(model)
+    }
+    await choose('Image', 'demo/painter')
+    await page.getByLabel('Size').fill('64x64')
+    await page.getByLabel('Prompt', { exact: true }).fill(hostile)
+    await page.getByRole('button', { name: 'Send' }).click()
+    await expect.poll(() => result.getByRole('img').count()).toBe(2)
+    await expect.poll(() => result.getByText(/^\$0\.\d+ · took /).count()).toBe(2)
+    expect(await page.evaluate("document.querySelector('article img').naturalWidth")).toBe(64)
+    await expectAccessible(tab)
+    await choose('Speech', 'demo/tone')
+    await page.getByLabel('Voice').fill('tone')
+    await page.getByLabel('Format').selectOption('wav')
+    await page.getByLabel('Text', { exact: true }).fill('Hello there.')
+    await page.getByRole('button', { name: 'Send' }).click()
+    await expect.poll(() => result.locator('audio').count()).toBe(2)
+    await expect.poll(() => page.evaluate("document.querySelector('audio').duration")).toBeGreaterThan(0)
+    await expect.poll(() => result.getByText(/^\$0\.\d+ · took /).count()).toBe(2)
+    await choose('Embeddings', 'demo/vectors')
+    await page.getByLabel('Texts', { exact: true }).fill('one text\nanother text')
+    await page.getByRole('button', { name: 'Send' }).click()
+    await expect.poll(() => result.getByRole('row').filter({ hasText: '1.000' }).count()).toBe(2)
+    await result.first().getByRole('cell', { name: 'another text' }).waitFor()
+    await page.getByLabel('Model', { exact: true }).fill('demo/nothing')
+    await page.getByRole('button', { name: 'Send' }).click()
+    await page.getByRole('alert').filter({ hasText: '404' }).waitFor()
+    await page.setViewportSize({ width: 360, height: 800 })
+    await expectNoOverflow(tab)
+    expectFaultless(tab, world)
+    await tab.page.close()
+  })
 })
 
 describe('the same call as a program', () => {
@@ -132,13 +223,11 @@ describe('the same call as a program', () => {
   afterAll(() => world.router.end())
 
   const settings: Settings = {
-    api: 'chat',
+    ...noSettings,
     model: 'demo/echo',
     system: 'Be brief.',
     temperature: '0.5',
     most: '50',
-    effort: '',
-    tools: '',
     isStreamed: false,
   }
   const said = `It's "quoted", $HOME and \`ticks\` in\ntwo lines`
@@ -160,5 +249,31 @@ describe('the same call as a program', () => {
       expect(stdout).toMatch(isStreamed ? /quoted/ : /\$HOME/)
       expect(stdout).not.toMatch(/"error": ?\{/)
     }
+  })
+
+  testEach(
+    kinds.flatMap(([kind]) => (kind === 'chat' ? [] : [kind])),
+    { slowIf: (_, index) => index > 0 },
+  )('%s', async (kind) => {
+    const models = { image: 'demo/painter', speech: 'demo/tone', embed: 'demo/vectors' }
+    const body = operationBody(kind, {
+      ...settings,
+      model: models[kind],
+      prompt: said,
+      size: '64x64',
+      voice: 'tone',
+      format: 'wav',
+    })
+    const folder = mkdtempSync(join(tmpdir(), 'program-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    const env = { ...process.env, [keyVariable]: testKey }
+    const code = (language: 'curl' | 'typescript') => codeFor(language, kind, body, world.router.url)
+    symlinkSync(join(import.meta.dirname, '../../node_modules'), join(folder, 'node_modules'))
+    const at = { env, cwd: folder }
+    const byShell = await run('sh', ['-c', code('curl').replace('curl', 'curl -s')], at)
+    const soundOfShell = kind === 'speech' && readFileSync(join(folder, 'speech.wav'))
+    const byNode = await run(process.execPath, ['--input-type=module', '--eval', code('typescript')], at)
+    if (kind === 'speech') expect(readFileSync(join(folder, 'speech.wav')).equals(soundOfShell as Buffer)).toBe(true)
+    else for (const { stdout } of [byShell, byNode]) expect(stdout).toMatch(/"(b64_json|embedding)"/)
   })
 })

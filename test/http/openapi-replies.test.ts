@@ -1,11 +1,21 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Json, JsonObject } from '../../src/core/json.ts'
+import { openStore } from '../../src/store/open.ts'
 import { bodyOf, type Operation, operations, resolved, schemaOf, validator } from '../helpers/openapi.ts'
 import { answerJson, type LoopbackProvider, loopbackProvider } from '../helpers/provider.ts'
 import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
 import { testEach } from '../helpers/slow.ts'
 import { png } from '../operations/image-world.ts'
 import { formOf } from '../operations/transcription-world.ts'
+
+/** A plugin that has stored something of every call. */
+const keeper = `import { definePlugin } from 'inference-router/plugin'
+export default definePlugin({
+  setup: () => ({
+    content: { find: () => ({ request: { messages: [] }, omittedBytes: 7 }), deleteOf: () => 3 },
+  }),
+})
+`
 
 let provider: LoopbackProvider
 let router: TestRouter
@@ -20,6 +30,8 @@ beforeAll(async () => {
     answerJson(response, { error: { message: 'Not today.', type: 'busy' } }, status)
   })
   router = await testRouter({
+    files: { 'plugins/keeper.ts': keeper },
+    settings: { plugins: [{ name: 'keeper' }] },
     providers: {
       'openai-responses': { base_url: provider.url, secret: 's' },
       vllm: {
@@ -32,6 +44,11 @@ beforeAll(async () => {
       },
     },
   })
+  // No request grants it, not even to the key of the first start.
+  const store = openStore(`sqlite:${router.folder}/data/router.sqlite`)
+  const { id, permissions } = store.keys.page({ limit: 1 })[0] ?? expect.fail('no key')
+  store.keys.update(id, { permissions: { ...permissions, content: 'write' } })
+  store.close()
 })
 afterAll(async () => {
   await router.end()
@@ -374,6 +391,7 @@ test('a check of a key is as described', async () => {
     completions: 'write',
     operate: 'write',
     instance: 'read',
+    content: 'write',
   })
   expect((await ask('GET', '/v1/auth/check', { key: null })).status).toBe(401)
   expect((await ask('GET', '/v1/auth/check', { key: 'no-key' })).status).toBe(403)
@@ -386,6 +404,15 @@ describe('management', () => {
     expect(status).toBe(201)
     return { path: `/v1/manage/apikey/${created.api_key_id}`, secret: created.api_key as string }
   }
+
+  test('the stored content of calls is as described', async () => {
+    await ask('POST', '/v1/chat/completions', { body: { model, messages } })
+    await expect.poll(async () => (await ask('GET', '/v1/manage/calls')).body.calls.length).toBeGreaterThan(0)
+    const [{ id }] = (await ask('GET', '/v1/manage/calls')).body.calls
+    const { body } = await ask('GET', `/v1/manage/calls/${id}/content`)
+    expect(body).toMatchObject({ stored_by: 'keeper', request: { messages: [] }, reply: null, omitted_bytes: 7 })
+    expect((await ask('DELETE', '/v1/manage/content?user=ann')).body).toEqual({ calls: 3 })
+  })
 
   test('the lists and sums of all organizations are as described', async () => {
     for (const path of ['', '/org', '/apikey', '/usage?group_by=organization', '/calls'])

@@ -215,6 +215,7 @@ describe('requirements of the specification', () => {
       'completions',
       'operate',
       'instance',
+      'content',
     ])
     expect(created_by).toMatchObject({ properties: { id: { type: 'string' }, email: { type: 'string' } } })
   })

@@ -131,6 +131,8 @@ const table: { readonly [endpoint: string]: Row } = {
   'GET /v1/manage/refusals': read,
   'GET /v1/manage/latency': read,
   'GET /v1/manage/live': { need: 'manage: read', path: '/v1/manage/live?events=1' },
+  'GET /v1/manage/calls/:id/content': { need: 'content: read', path: '/v1/manage/calls/CALL/content', status: 404 },
+  'DELETE /v1/manage/content': { need: 'content: write', path: '/v1/manage/content?user=nobody' },
   'GET /v1/manage/calls/:id': { need: 'manage: read', path: '/v1/manage/calls/CALL' },
   'POST /v1/manage/org/credit': { need: 'operate: write', body: { amount: 1 } },
   'PUT /v1/manage/org/balance': {
@@ -301,7 +303,10 @@ function makeAskers(url: string): Asker[] {
     'rotated away': rotated.secret,
   }
   const onlyInstance: Permissions = { manage: 'none', completions: 'none', operate: 'none', instance: 'read' }
-  const good = [...everyPermissions, onlyInstance].map((permissions) => {
+  const onlyContent = (['read', 'write'] as const).map(
+    (content): Permissions => ({ manage: 'none', completions: 'none', operate: 'none', content }),
+  )
+  const good = [...everyPermissions, onlyInstance, ...onlyContent].map((permissions) => {
     const name = Object.entries(permissions)
       .map(([area, level]) => `${area} ${level}`)
       .join(', ')

@@ -45,6 +45,26 @@ test('text that is not YAML is reported once, with its position', () => {
   expect(formatted(problems)).toEqual([expect.stringMatching(/^1:4 not YAML: Nested mappings/)])
 })
 
+test.each([
+  ['provider: [acme', 'Flow sequence in block collection must be sufficiently indented and end with a ]'],
+  ['provider: [acme\n', 'Flow sequence in block collection must be sufficiently indented and end with a ]'],
+  ['a: { "b" "c" }\n', 'Missing , or : between flow map items'],
+])('what is wrong with %j is said to the end', (text, message) => {
+  expect(formatted(readSource('f.yaml', text).problems)).toEqual([expect.stringContaining(`not YAML: ${message}`)])
+})
+
+test.each([
+  'a: "\\secret"\n',
+  'a: |secret\n  b\n',
+  'a: !<secret b\n',
+  '%secret\n---\na: 1\n',
+  'a: { b }} secret\n',
+  'secret\n: 1\n- 2\n',
+])('what is wrong with %j is said without what the file says', (text) => {
+  const { problems } = readSource('f.yaml', text)
+  expect(formatted(problems).join()).not.toContain('secret')
+})
+
 test('a duplicate name is reported', () => {
   expect(formatted(readSource('f.yaml', 'a: 1\nb:\n  c: 1\n  c: 2\n').problems)).toEqual([
     '4:3 `c` appears twice here; remove one of them',

@@ -3,9 +3,11 @@ import { describe, expect, test } from 'vitest'
 import guardOutput from '../../plugins/guard-output/index.ts'
 import { Mask, maskChanges } from '../../plugins/guard-output/mask.ts'
 import { rulesOf } from '../../plugins/guard-output/rules.ts'
+import guardPrompt from '../../plugins/guard-prompt/index.ts'
 import { ChangedStream } from '../../plugins/lib/changed-stream.ts'
 
 type Setup = Parameters<typeof openPlugin>[1]
+type Tested = Awaited<ReturnType<typeof openPlugin>>
 
 async function answered(options: object, call: TestCall, setup: Setup = {}) {
   await using tested = await openPlugin(guardOutput, { ...setup, options })
@@ -222,6 +224,35 @@ test('a judge refuses, and its own calls are not judged', async () => {
   const own = { headers, body: JSON.parse(body) }
   expect((await answered(options, { answer: 'BLOCK', facts: own }, setup)).text).toBe('BLOCK')
   expect(asked).toHaveLength(1)
+})
+
+test('judges of two guards with different keys do not ask each other without end', async () => {
+  const options = { judge: { url: 'https://router.example/v1', model: 'm', key: '$K' } }
+  let asked = 0
+  const judge = (key: string, judged: (call: TestCall) => Promise<unknown>): Setup => ({
+    options,
+    secrets: { K: key },
+    fetch: async (_, init) => {
+      if (++asked > 20) throw new Error('without end')
+      const body = JSON.parse(String(init?.body))
+      const facts = { headers: init?.headers as Record<string, string>, body }
+      const said = await judged({ text: body.messages[1].content, answer: 'PASS', facts }).then(
+        () => 'PASS',
+        () => 'neither',
+      )
+      return Response.json({ choices: [{ message: { content: said } }] })
+    },
+  })
+  await using prompt: Tested = await openPlugin(
+    guardPrompt,
+    judge('one', (call) => output.call(call)),
+  )
+  await using output: Tested = await openPlugin(
+    guardOutput,
+    judge('two', (call) => prompt.call(call)),
+  )
+  await expect(prompt.call({ text: 'Hello' })).rejects.toThrow('answered neither BLOCK nor PASS')
+  expect(asked).toBe(2)
 })
 
 test('images and sound are refused where the operator wants that', async () => {

@@ -15,7 +15,7 @@ const textIn = (folder: string) =>
 const linesIn = (folder: string) =>
   textIn(folder)
     .split('\n')
-    .filter(Boolean)
+    .filter((line) => line.trim() !== '')
     .map((line) => JSON.parse(line))
 
 /** What is written of calls that say these texts. */
@@ -199,6 +199,51 @@ test('of too many that wait some are left out, and the log says how many', async
   expect(linesIn(folder).length).toBeLessThan(60)
   const leftOut = tested.logged.reduce((sum, { facts }) => sum + Number(facts.left_out ?? 0), 0)
   expect(leftOut).toBe(60 - linesIn(folder).length)
+})
+
+test('the content of an end user is overwritten, while files are written to, and the age of the files stays', async () => {
+  const folder = newFolder()
+  const tested = await openPlugin(logPayloads, { options: { folder } })
+  const said = (user: string, id: string, text: string) => tested.call({ text, facts: { user, id } })
+  await said('ann', 'call-1', 'first of ann')
+  await said('bob', 'call-2', 'ann is a name that Bob uses')
+  await expect.poll(() => textIn(folder)).toContain('"id":"call-2","at"')
+  await expect.poll(() => linesIn(folder).length).toBe(6)
+  const path = join(folder, namesIn(folder)[0] ?? '')
+  const written = new Date(Date.now() - 3_600_000)
+  utimesSync(path, written, written)
+  const { find, deleteOf } = tested.hooks.content ?? expect.fail('no content')
+  const organization = 'organization-1'
+  expect(await deleteOf({ organization: 'organization-2', user: 'ann' })).toBe(0)
+  expect(await deleteOf({ organization, user: 'ann' })).toBe(1)
+  expect(statSync(path).mtimeMs).toBe(written.getTime())
+  await said('ann', 'call-3', 'again')
+  await tested[Symbol.asyncDispose]()
+  expect(textIn(folder)).not.toContain('first of ann')
+  expect(linesIn(folder).map(({ id }) => id)).toEqual([...Array(3).fill('call-2'), ...Array(3).fill('call-3')])
+  const when = { organization, at: Date.now() - 5_000, durationMs: 5_000 }
+  expect(await find({ id: 'call-1', ...when })).toBeUndefined()
+  expect(await find({ id: 'call-3', ...when })).toMatchObject({
+    request: { messages: [{ parts: [{ text: 'again' }] }] },
+  })
+  expect(await find({ id: 'call-3', ...when, organization: 'organization-2' })).toBeUndefined()
+  expect(await find({ id: 'call-3', organization, at: Date.now() - 90_000_000, durationMs: 5 })).toBeUndefined()
+})
+
+test('the size of a request that was too long is known', async () => {
+  const folder = newFolder()
+  const long = await openPlugin(logPayloads, { options: { folder, max_entry_bytes: 1_000 } })
+  const chat = { model: 'm', messages: Array.from({ length: 60 }, () => ({ role: 'user' as const, parts: [] })) }
+  await long.call({ request: { operation: 'chat', chat } })
+  await long[Symbol.asyncDispose]()
+  const found = await long.hooks.content?.find({
+    id: 'call-1',
+    organization: 'organization-1',
+    at: Date.now() - 1_000,
+    durationMs: 1_000,
+  })
+  expect(found).toMatchObject({ omittedBytes: expect.any(Number), reply: expect.anything() })
+  expect(found).not.toHaveProperty('request')
 })
 
 test('wrong options are told', async () => {

@@ -1,6 +1,9 @@
 import type { Key } from '../../access/keys.ts'
 import type { JsonObject } from '../../core/json.ts'
+import { withoutSecrets } from '../../core/secrets.ts'
 import { withLoans } from '../../lending/with-loans.ts'
+import { type Target, targetId } from '../../manifest/target.ts'
+import { priceOf } from '../../money/price.ts'
 import { Explanation } from '../../routing/explanation.ts'
 import { skipClosed, skipDegraded } from '../../routing/health/failures.ts'
 import type { TargetOutage } from '../../routing/health/health.ts'
@@ -76,5 +79,33 @@ function planned(
     const isClosed = skipClosed(explanation, target, { ...routing, organization })
     if (!isClosed) skipDegraded(explanation, target, { organization, troubled })
   }
-  return explanation.plan()
+  return withCosts(explanation.plan(), found.targets, { at, expected })
+}
+
+/**
+ * Adds to each target of a plan what the request can cost there at most, and what its prompt costs, whose tokens are estimated; targets without
+ * a known price have neither.
+ */
+function withCosts(
+  plan: JsonObject,
+  targets: readonly Target[],
+  { at, expected }: { at: number; expected: ReturnType<typeof foreseen> },
+): JsonObject {
+  const { promptTokens } = expected
+  const costs = targets.map((target): [string, JsonObject] => {
+    const most = expected.costAt(target, false)
+    const prompt = priceOf({ input: promptTokens }, target.entry, at)
+    const isPriced = most !== undefined && !prompt.unpriced
+    return [
+      withoutSecrets(targetId(target)),
+      isPriced ? { prompt_cost_usd: prompt.nanoUsd / 1e9, max_cost_usd: Number(most) / 1e9 } : {},
+    ]
+  })
+  const costOf = new Map(costs)
+  const places = (plan.targets ?? []) as JsonObject[]
+  return {
+    ...plan,
+    prompt_tokens: promptTokens,
+    targets: places.map((place) => ({ ...costOf.get(String(place.model)), ...place })),
+  }
 }

@@ -4,7 +4,7 @@ import { RouterError } from '../../core/errors.ts'
 import { secretPrefix } from '../../core/secrets.ts'
 import { freezeData } from '../../plugin/call-view.ts'
 import type { Caller, MaybePromise } from '../../plugin/contract.ts'
-import type { LoadedPlugin } from '../../plugin/loaded.ts'
+import { isOn, type LoadedPlugin, unavailablePlugin } from '../../plugin/loaded.ts'
 import { callerResult } from '../../plugin/results.ts'
 import { RunningPlugin } from '../../plugin/running.ts'
 import type { Call, Services } from '../types.ts'
@@ -14,13 +14,17 @@ type AuthenticationServices = Pick<Services, 'authenticate' | 'authenticateById'
 
 /**
  * Returns the key of a call: that of its secret, or the one that a plugin finds for it. Plugins never get the secrets of this router's keys.
- * Throws RouterError 401, 403, or the refusal of a plugin.
+ * Throws RouterError 401, 403, 503 where the plugin that may know the caller is unavailable, or the refusal of a plugin.
  */
 export function authenticate(call: Presented, services: AuthenticationServices): MaybePromise<Key> {
   const { plugins } = services
-  const asked = plugins?.loaded.filter(({ hooks, enabled }) => enabled && hooks.authenticate) ?? []
+  const asked = plugins?.loaded.filter(mayAuthenticate) ?? []
   if (asked.length === 0 || call.secret?.startsWith(secretPrefix)) return services.authenticate(call.secret)
   return authenticatedBy(asked, call, services)
+}
+
+function mayAuthenticate({ hooks, enabled, unavailable }: LoadedPlugin): boolean {
+  return enabled && (hooks.authenticate !== undefined || unavailable !== undefined)
 }
 
 async function authenticatedBy(
@@ -31,12 +35,17 @@ async function authenticatedBy(
   const unknown = { organization: '', key: '', names: { key: '', organization: '' }, labels: {} }
   const facts = { id, ...unknown, api: '', operation: 'chat' as const, requested: '', stream: false, headers, signal }
   for (const plugin of asked) {
-    if (!services.plugins) break
+    if (!services.plugins || !plugin.hooks.authenticate) continue
     const running = new RunningPlugin(plugin, { ...facts, body: () => ({}) }, services.plugins.faults)
     const caller = await running.run('authenticate', { given: freezeData({ secret }), check: callerResult })
     if (caller) return keyOf(caller, plugin, services)
   }
-  return services.authenticate(secret)
+  try {
+    return services.authenticate(secret)
+  } catch (thrown) {
+    const missing = asked.find(({ unavailable }) => unavailable !== undefined)
+    throw missing ? unavailablePlugin(missing) : thrown
+  }
 }
 
 /** Returns the current state of the key of a call. Throws RouterError where it may not call any more. */
@@ -47,8 +56,8 @@ export function revalidated(key: Key, services: AuthenticationServices): Key {
 
 function keyOf(caller: Caller, plugin: LoadedPlugin, services: AuthenticationServices): Key {
   const key = 'key' in caller ? services.authenticateById?.(caller.key) : externalKey(caller, plugin, services)
-  const isAllowed = plugin.organizations === 'all' || (key && plugin.organizations.has(key.organization))
-  if (key && isAllowed) return key
+  if (key && isOn(plugin, { ...key, rules: services.rulesOf(key.organization).plugins, keyRules: key.plugins }))
+    return key
   throw new RouterError('forbidden', `The plugin '${plugin.name}' may not authenticate callers of this organization.`)
 }
 
@@ -89,7 +98,7 @@ function newKey(caller: External, plugin: string): Key {
   const { organization, id, name = id, labels = {}, limits = {} } = caller
   const { monthly_usd, requests_per_minute, tokens_per_minute, concurrent_calls } = limits
   return {
-    id: `${plugin}:${id}`,
+    id: `${plugin}:${organization}:${id}`,
     organization,
     name,
     prefix: '',

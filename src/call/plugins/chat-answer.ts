@@ -97,7 +97,7 @@ class ChatAnswer {
       yield last + stream.end(this.#facts(chat))
     } catch (thrown) {
       const error = asRouterError(thrown)
-      isRefused = error.pluginRefusal !== undefined && !start.hasBegun
+      isRefused = start.takesStatus(error)
       if (isRefused) throw error
       await this.#end({ outcome: 'partial', status: error.status, error: error.code }).catch(() => {})
       yield stream.fail(error)

@@ -16,7 +16,12 @@ export class StreamStart {
 
   /** Throws an error by which a plugin ends the call, where the client can get its status. */
   requireEvent(error: RouterError): void {
-    if (!this.hasBegun && (error.pluginRefusal || error.code === 'plugin_failed')) throw error
+    if (this.takesStatus(error)) throw error
+  }
+
+  /** Checks for an error by which a plugin ends the call, whose status the client can still get. */
+  takesStatus({ pluginRefusal, code }: RouterError): boolean {
+    return !this.hasBegun && (pluginRefusal !== undefined || code === 'plugin_failed')
   }
 }
 
@@ -73,7 +78,7 @@ export async function* withDueBatches<Item>(
     }
   } finally {
     const closing = source.return?.()
-    // The connection of a batch that is waited for closes when that comes, or is given up.
+    // A batch that is still waited for is given up.
     if (!pending) await closing
     else for (const promise of [pending, closing]) promise?.catch(() => {})
   }

@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs'
+import { startSimulator } from '../../simulator/server.ts'
 import { openHttpClient } from '../../upstream/http/http-client.ts'
 import { jsonText, type Out, parseArguments, runCommand, table, UsageError } from '../command.ts'
 import { readSnapshot } from '../read-snapshot.ts'
 import { checkDatabase } from './database.ts'
-import { checkEnvironment, checkFiles } from './environment.ts'
+import { checkEnvironment, checkFiles, simulatorVariable } from './environment.ts'
 import { areas, type Finding } from './finding.ts'
 import { checkClock, checkDescriptors, checkNode } from './machine.ts'
 import { checkPorts } from './ports.ts'
@@ -41,7 +42,13 @@ export function run(args: string[], out: Out): Promise<number> {
 
 /** Collects all findings; `called` are the providers to call, none of them named for all. */
 async function findAll(configPath: string | undefined, called: readonly string[] | undefined): Promise<Finding[]> {
-  const built = await readSnapshot(configPath)
+  // The router itself runs the demo, at an address of its own.
+  await using stack = new AsyncDisposableStack()
+  const simulator = called && stack.adopt(await startSimulator(), (running) => running.close())
+  const built = await readSnapshot(configPath, {
+    ...(simulator && { [simulatorVariable]: simulator.url }),
+    ...process.env,
+  })
   const { snapshot } = built
   const findings = [...checkNode(requiredNode()), ...checkFiles(built)]
   // Without the configuration nothing else is known.
@@ -50,23 +57,19 @@ async function findAll(configPath: string | undefined, called: readonly string[]
   const unknown = called?.find((slug) => !providers.has(slug))
   if (unknown !== undefined) throw new UsageError(`there is no provider '${unknown}'`)
   const database = checkDatabase(config.store.url)
-  const client = openHttpClient()
-  try {
-    const { findings: ofCalls, skews } = called
-      ? await callProviders(snapshot, { named: called, client })
-      : { findings: [], skews: [] }
-    return [
-      ...findings,
-      ...checkEnvironment(snapshot, process.env),
-      ...database.findings,
-      ...(await checkPorts(config, client)),
-      ...checkDescriptors(config),
-      ...checkClock(skews, database.facts?.newestCall),
-      ...ofCalls,
-    ]
-  } finally {
-    await client.close()
-  }
+  const client = stack.adopt(openHttpClient(), (open) => open.close())
+  const { findings: ofCalls, skews } = called
+    ? await callProviders(snapshot, { named: called, client })
+    : { findings: [], skews: [] }
+  return [
+    ...findings,
+    ...checkEnvironment(snapshot, process.env),
+    ...database.findings,
+    ...(await checkPorts(config, client)),
+    ...checkDescriptors(config),
+    ...checkClock(skews, database.facts?.newestCall),
+    ...ofCalls,
+  ]
 }
 
 function requiredNode(): string {

@@ -68,7 +68,8 @@ export function expectedProviders({ config }: Pick<Snapshot, 'config'>): Map<str
   return new Map([...targets, ...named])
 }
 
-const simulatorVariable = 'INFERENCE_ROUTER_DEMO_URL'
+/** The variable with the address of the demo. */
+export const simulatorVariable = 'INFERENCE_ROUTER_DEMO_URL'
 
 function missingProblems(provider: Provider | undefined, why: string): Finding[] {
   // The router itself sets the address of its simulator.

@@ -153,7 +153,7 @@ function syntaxProblems(file: string, text: string, { document, lines }: Parsed)
 
 /** Removes the quotation of the file from the end of a parser's message: it may be a secret, or from a file that is not ours. */
 function unquoted(message: string): string {
-  return message.replace(/(?::| sequence) .*$/s, '')
+  return message.replace(/(?:(?<=\w):| escape sequence| plain scalar| directive)\s.*$/s, '')
 }
 
 function doubledName(text: string, offset: number): string {

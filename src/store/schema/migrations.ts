@@ -209,6 +209,13 @@ export const migrations: readonly Migration[] = [
     name: 'counts of pages that searches opened',
     sql: 'ALTER TABLE ledger ADD COLUMN page_visits INTEGER',
   },
+  {
+    name: 'the permission to read what is stored of calls',
+    sql: `
+      -- No key gets it, not even that of the first start: the command line grants it to the first one.
+      ALTER TABLE api_keys ADD COLUMN content TEXT NOT NULL DEFAULT 'none' CHECK (content IN ('none', 'read', 'write'));
+    `,
+  },
 ]
 
 /** Applies the missing migrations in one transaction. Throws StoreError for a database of a newer router. */
@@ -260,7 +267,8 @@ function versionOf(db: Connection, newest: number): number {
   if (version > newest) {
     throw new StoreError(
       `${db.name}: this database was written by a newer inference-router (its version is ${version}, this program knows ` +
-        `${newest}). Start the newer program, or name another file in store.url.`,
+        `${newest}). There are no migrations back: start the newer program, restore the backup that was made before the update ` +
+        '(inference-router restore FILE --force), or name another file in store.url.',
     )
   }
   return version

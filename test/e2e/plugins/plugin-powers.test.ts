@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import { answerJson } from '../../helpers/provider.ts'
+import { testKey } from '../../helpers/router.ts'
 import { eventually } from '../../helpers/time.ts'
 import { newKey } from '../money/budget-world.ts'
 import { type PluginWorld, pluginWorld, says } from './plugin-world.ts'
@@ -245,7 +246,8 @@ describe('an authenticate hook', () => {
     const caller = { organization, group, id: 'anna', name: 'Anna', limits: { requests_per_minute: 100 } }
     // Another process has created the group.
     await eventually(async () => expect((await world.ask({ max_tokens: 1 }, as(caller))).status).toBe(200))
-    expect(world.rows().at(-1)).toMatchObject({ key: 'tokens:anna', group: caller.group, cost: { nanoUsd: 10_000 } })
+    const key = `tokens:${organization}:anna`
+    expect(world.rows().at(-1)).toMatchObject({ key, group: caller.group, cost: { nanoUsd: 10_000 } })
     expect(world.notes.at(-1)).toMatchObject({
       group: caller.group,
       names: { key: 'Anna', group: 'lab' },
@@ -273,9 +275,15 @@ describe('an authenticate hook', () => {
     ['no account', { id: 'anna' }],
     ['an id that is none', { organization: 'x', id: 'a b' }],
     ['a limit below 0', { organization: 'x', id: 'anna', limits: { monthly_usd: -1 } }],
+    ['a limit that is no sum', { organization: 'default', id: 'anna', limits: { monthly_usd: 1e300 } }],
+    ['half a request', { organization: 'default', id: 'anna', limits: { requests_per_minute: 0.5 } }],
   ])('that names %s lets nobody in', async (_, caller) => {
     const world = await worldOf({ tokens })
-    expect((await world.ask({}, as(caller))).status).toBe(403)
+    const named = {
+      ...caller,
+      ...('organization' in caller && caller.organization === 'default' && accounts(world.store)),
+    }
+    expect((await world.ask({}, as(named))).status).toBe(403)
     expect(world.providers.one.received).toEqual([])
   })
 
@@ -284,6 +292,40 @@ describe('an authenticate hook', () => {
     const { group } = accounts(world.store)
     const other = world.store.organizations.create('other').id
     expect((await world.ask({}, as({ organization: other, group, id: 'anna' }))).status).toBe(403)
+  })
+
+  test('of an organization has no effect on the limits of a caller of the same id in another one', async () => {
+    const world = await worldOf({ tokens })
+    const { organization } = accounts(world.store)
+    const other = world.store.organizations.create('other').id
+    const anna = { id: 'anna', limits: { requests_per_minute: 1 } }
+    // Another process has created the organization.
+    await eventually(async () =>
+      expect((await world.ask({}, as({ organization: other, id: 'bert' }))).status).toBe(200),
+    )
+    const answers = [organization, other, other].map((id) => world.ask({}, as({ ...anna, organization: id })))
+    expect((await Promise.all(answers)).map(({ status }) => status).toSorted()).toEqual([200, 200, 429])
+  })
+
+  test('authenticates no caller of an organization that has switched its plugin off', async () => {
+    const world = await worldOf({ tokens })
+    const { organization } = accounts(world.store)
+    const { id } = newKey(world.store)
+    const answers = async () =>
+      (await Promise.all([{ organization, id: 'anna' }, { key: id }].map((caller) => world.ask({}, as(caller))))).map(
+        ({ status }) => status,
+      )
+    expect(await answers()).toEqual([200, 200])
+    const rules = { method: 'PUT', body: JSON.stringify({ plugins: { tokens: false } }) }
+    const headers = { authorization: `Bearer ${testKey}`, 'content-type': 'application/json' }
+    expect((await fetch(`${world.router.url}/v1/manage/org/plugins`, { ...rules, headers })).status).toBe(200)
+    expect(await answers()).toEqual([403, 403])
+  })
+
+  test('of a plugin that is unavailable is no reason to call its callers unknown', async () => {
+    const world = await worldOf({ tokens: 'return {{{' })
+    const { status, text } = await world.ask({}, as({ ...accounts(world.store), id: 'anna' }))
+    expect([status, JSON.parse(text).error.code]).toEqual([503, 'plugin_unavailable'])
   })
 
   test('of a plugin for one organization authenticates callers of no other', async () => {

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from 'vitest'
-import { answerJson, beginStream } from '../../helpers/provider.ts'
+import { answerJson, beginStream, within } from '../../helpers/provider.ts'
 import { chunk, type PluginWorld, pluginWorld, type Step, streamEnd } from './plugin-world.ts'
 
 const open: PluginWorld[] = []
@@ -217,14 +217,17 @@ describe('the text that `hold` keeps back', () => {
     expect(world.notes).toMatchObject([{ texts: [{ text: 'Hi ' }], isLast: false }, { isLast: true }])
   })
 
-  test('is refused after a time, while the provider says nothing more', async () => {
+  test('is refused after a time, while the provider says nothing more, and its connection is closed', async () => {
     const world = await worldOf({ guard: guard('{ characters: 1000, maxMs: 50 }') })
+    const closed = Promise.withResolvers<void>()
     world.steps.one.push((response) => {
+      response.on('close', closed.resolve)
       beginStream(response)
       response.write(chunk({ content: `Here is ${bad}` }))
     })
     const response = await ask(world, '/v1/chat/completions', { stream: true })
     expect([response.status, JSON.parse(await response.text()).error.code]).toEqual([451, 'legal_hold'])
+    await within(5_000, 'the end of the connection', closed.promise)
   })
 
   test('is all that a client could read: reasoning, tool calls, refusals, citations', async () => {
@@ -307,7 +310,7 @@ test('a client of a plugin with `check` gets nothing that it has not seen', asyn
 
 test.each([false, true])('a refused response is not stored, and cannot be continued; stream: %s', async (stream) => {
   const world = await worldOf({
-    guard: `return { check({ texts }) { if (texts.some(({ text }) => text.includes('you'))) throw ${refusal} }, hold: { characters: 1 } }`,
+    guard: `return { check({ texts }) { if (texts.some(({ text }) => text.includes('you'))) throw ${refusal} }, hold: { characters: 1, maxMs: 50 } }`,
   })
   const { step, next } = inTurn('Hi there, ', 'you.')
   if (stream) world.steps.one.push(step)
@@ -351,5 +354,17 @@ test.each([
     const { status, text } = await world.ask({ stream })
     expect([status, JSON.parse(text).error.code]).toEqual([451, 'legal_hold'])
     expect(text).not.toContain('Hi')
+  }
+})
+
+test('the answer of a plugin whose guard fails is an error with its status, whole and streamed', async () => {
+  const answers = `return { request: () => ({ reply: { operation: 'chat', chat: { id: '', created: 0, parts: [{ type: 'text', text: 'Hi you.' }], finish: 'stop', usage: {} } } }) }`
+  const world = await worldOf(
+    { guard: `return { check() { throw new Error('broken') } }`, answers },
+    { said: { guard: { on_error: 'closed' } } },
+  )
+  for (const stream of [false, true]) {
+    const { status, text } = await world.ask({ stream })
+    expect([status, JSON.parse(text).error.code]).toEqual([500, 'plugin_failed'])
   }
 })

@@ -53,7 +53,8 @@ async function leftBehind(settings: object = {}) {
   const post = (url: string, secret: string, body: object, signal: AbortSignal | null = null) =>
     fetch(url + endpoints.chat, {
       method: 'POST',
-      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+      // A kept connection that the old process has accepted while both listened would keep that running.
+      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json', connection: 'close' },
       body: JSON.stringify(body),
       signal,
     })

@@ -66,7 +66,17 @@ async function callOf(model: string, body: Body = hello, headers: Record<string,
   return { status: response.status, explain: (router ?? error?.router)?.explain as Explained }
 }
 
-const plan = ({ sort, sticky, targets, skipped }: Explained) => ({ sort, sticky, targets, skipped })
+/** The plan without costs, which only an explanation without a call has for every target. */
+const plan = ({ sort, sticky, targets, skipped }: Explained) => ({
+  sort,
+  sticky,
+  // Absent where no target is left.
+  targets: targets?.map((target) => {
+    const { prompt_cost_usd: _, max_cost_usd: most, ...others } = target
+    return { ...others, ...(target.by === 'price' && { max_cost_usd: most }) }
+  }),
+  skipped,
+})
 const skippedIn = ({ skipped }: Explained) => skipped.map(({ model, step }) => [model, step])
 const asked = () => world.providers.one.received.length + world.providers.two.received.length
 
@@ -118,8 +128,24 @@ describe('beside a call', () => {
     const { answer } = await explain('drawn')
     const { explain: call } = await callOf('drawn')
     const byName = ({ targets }: Explained) => targets.toSorted((one, other) => (one.model < other.model ? -1 : 1))
-    expect(byName(answer)).toEqual(byName(call))
+    expect(byName(plan(answer) as Explained)).toEqual(byName(call))
     expect(byName(answer)).toMatchObject([{ model: 'one/m1', by: 'weighted', weight: 3 }, { weight: 1 }])
+  })
+
+  test('each target has its dollars: of the prompt, and the most; one without a price has none', async () => {
+    const targets = ['one/m1', 'two/m1', 'one/unpriced']
+    await world.router.call('/v1/manage/policy', { id: 'costs', targets })
+    const { answer } = await explain('costs')
+    expect(answer.prompt_tokens).toBeGreaterThan(0)
+    const [first, second, third] = answer.targets
+    const tokens = answer.prompt_tokens ?? 0
+    expect(first?.prompt_cost_usd).toBeCloseTo(tokens * 0.000_002, 9)
+    expect(second?.prompt_cost_usd).toBeCloseTo(tokens * 0.000_001, 9)
+    // Ten tokens of an answer, and a prompt of at most as many tokens as bytes.
+    expect(second?.max_cost_usd).toBeGreaterThan(tokens * 0.000_001)
+    expect(Object.keys(third ?? {})).toEqual(['model', 'by', 'reason'])
+    const { explain: call } = await callOf('costs')
+    expect(Object.keys(call.targets[0] ?? {})).toEqual(['model', 'by', 'reason'])
   })
 
   test('every API, by any name of the policy', async () => {
@@ -133,7 +159,7 @@ describe('beside a call', () => {
       const { status, answer } = await explain('seeing', { ...body, ...(api !== undefined && { api }) })
       expect([status, answer.policy]).toEqual([200, 'seeing'])
       expect(answer.targets.map(({ model }) => model)).toEqual(['one/blind', 'two/m1'])
-      expect(Object.keys(answer)).toEqual(['policy', 'sort', 'sticky', 'targets', 'skipped'])
+      expect(Object.keys(answer)).toEqual(['policy', 'sort', 'sticky', 'targets', 'skipped', 'prompt_tokens'])
     }
     const { answer } = await explain('near%40eu')
     expect(answer).toMatchObject({

@@ -20,7 +20,16 @@ export type Step = (response: ServerResponse, request: Received) => void | Promi
 export type Explained = {
   sort: string
   sticky: string
-  targets: { model: string; by: string; reason: string; weight?: number; max_cost_usd?: number; name?: number }[]
+  prompt_tokens?: number
+  targets: {
+    model: string
+    by: string
+    reason: string
+    weight?: number
+    max_cost_usd?: number
+    prompt_cost_usd?: number
+    name?: number
+  }[]
   skipped: { model: string; step: string; reason: string }[]
   not_allowed?: number
   attempts: JsonObject[]

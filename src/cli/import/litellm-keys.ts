@@ -1,0 +1,309 @@
+import { hash } from 'node:crypto'
+import { isObject, type JsonObject } from '../../core/json.ts'
+import { hasModel } from '../../core/names.ts'
+import type { Environment } from '../../manifest/read/environment.ts'
+import { monthlyLimit } from './budgets.ts'
+import type { ForeignFile } from './foreign-file.ts'
+import { type PlacedDeployment, variable } from './litellm-models.ts'
+import type { KnownNames } from './litellm-names.ts'
+import type { LitellmRows, Row } from './litellm-rows.ts'
+import { type ImportPlan, type PlannedKey, type Remark, remarker } from './plan.ts'
+import type { ShippedProviders } from './shipped.ts'
+import { columnValue, isTrue, numberIn, textIn, textList, timeIn } from './sql-values.ts'
+
+type Context = {
+  plan: ImportPlan
+  names: KnownNames
+  deployments: readonly PlacedDeployment[]
+  env: Environment
+  shipped: ShippedProviders
+}
+
+/** Length below which a key is too easily guessed to manage a router. */
+const minMasterLength = 20
+
+/** Plans groups for teams and keys for tokens, and the key of the operator for the master key. */
+export function planKeys(file: ForeignFile, rows: LitellmRows, context: Context): void {
+  planMasterKey(file, context)
+  const budgets = new Map(rows.LiteLLM_BudgetTable.map((row) => [row.budget_id, row]))
+  const teams = new Map(rows.LiteLLM_TeamTable.map((row) => [String(row.team_id), row]))
+  const remarks = new ColumnRemarks()
+  const groups = planTeams(rows.LiteLLM_TeamTable, { budgets, remarks, plan: context.plan })
+  const skipped = new Map<string, number>()
+  for (const row of rows.LiteLLM_VerificationToken) {
+    const reason = reasonToSkip(row, teams)
+    if (reason === undefined) planKey(row, { ...context, budgets, teams, groups, remarks })
+    else skipped.set(reason, (skipped.get(reason) ?? 0) + 1)
+  }
+  const remark = remarker(context.plan)
+  for (const [reason, count] of skipped)
+    remark('near', 'LiteLLM_VerificationToken', `${count} keys were left out: ${reason}`)
+  const spending = rows.LiteLLM_VerificationToken.some(({ spend }) => (numberIn(spend) ?? 0) > 0)
+  if (spending)
+    remark(
+      'near',
+      'LiteLLM_VerificationToken.spend',
+      'what was spent before is not in the ledger: monthly limits begin at 0',
+    )
+  const others = [
+    [
+      'LiteLLM_UserTable',
+      rows.LiteLLM_UserTable.filter((row) => numberIn(row.max_budget) !== undefined),
+      'budgets of users: give a group or a key the limit',
+    ],
+    [
+      'LiteLLM_OrganizationTable',
+      rows.LiteLLM_OrganizationTable,
+      'organizations: inference-router org create makes them, and import takes one with --org',
+    ],
+    [
+      'LiteLLM_ProxyModelTable',
+      rows.LiteLLM_ProxyModelTable,
+      'models of the database have encrypted credentials: write them into config.yaml of LiteLLM, then import again',
+    ],
+  ] as const
+  for (const [table, found, message] of others)
+    if (found.length > 0) remark('todo', table, `${found.length} ${message}`)
+  context.plan.remarks.push(...remarks.list())
+}
+
+function planMasterKey(file: ForeignFile, { plan, env }: Context): void {
+  const path = ['general_settings', 'master_key']
+  const written = file.text(path)
+  if (written === undefined) return
+  const remark = remarker(plan)
+  const [, named] = variable.exec(written) ?? []
+  const secret = named === undefined ? written : env[named]
+  if (secret === undefined)
+    remark('todo', path, `${named} is not set: set it and import again, so that clients with the master key keep it`)
+  else if (secret.length < minMasterLength)
+    remark(
+      'todo',
+      path,
+      `has fewer than ${minMasterLength} characters, which can be guessed: it was not imported; clients that use it need a key`,
+    )
+  else {
+    const permissions = { completions: 'write', manage: 'write', operate: 'write' }
+    const body = { name: 'LiteLLM master key', permissions }
+    plan.keys.push({
+      hash: hash('sha256', secret, 'hex'),
+      prefix: secret.slice(0, 5),
+      body,
+      path: 'general_settings.master_key',
+    })
+    remark('near', path, 'became a key that may call models, manage keys and operate the organization')
+  }
+}
+
+function reasonToSkip(row: Row, teams: ReadonlyMap<string, Row>): string | undefined {
+  const expires = timeIn(row.expires)
+  if (hashOf(row) === undefined) return 'their token is not a SHA-256'
+  if (expires !== undefined && expires <= Date.now()) return 'they have expired'
+  if (isTrue(row.blocked)) return 'they are blocked'
+  if (row.team_id === 'litellm-dashboard') return 'they are sessions of the dashboard'
+  const team = textIn(row.team_id)
+  if (team === undefined) return undefined
+  // Its models and its budget are not known: the key would be allowed more than before.
+  if (!teams.has(team)) return 'their team is not in the export'
+  return isTrue(teams.get(team)?.blocked) ? 'their team is blocked' : undefined
+}
+
+/** Returns the SHA-256 of a key. Old rows have the key itself. */
+function hashOf({ token }: Row): string | undefined {
+  if (typeof token !== 'string') return undefined
+  if (/^[0-9a-f]{64}$/i.test(token)) return token.toLowerCase()
+  return token.startsWith('sk-') ? hash('sha256', token, 'hex') : undefined
+}
+
+/** Columns that are imported, or that say nothing which a router needs. */
+const usedColumns = new Set(
+  `token key_name key_alias expires models user_id team_id max_parallel_requests metadata blocked tpm_limit rpm_limit max_budget budget_duration
+  budget_id spend model_spend budget_reset_at soft_budget_cooldown created_at created_by updated_at updated_by last_active team_alias
+  admins members members_with_roles team_member_permissions rotation_count last_rotation_at key_rotation_at organization_id`.split(
+    /\s+/,
+  ),
+)
+
+/** Remarks about columns, one for each, with the keys or teams that have them. */
+class ColumnRemarks {
+  readonly #found = new Map<string, { remark: Remark; names: string[] }>()
+
+  add(effect: Remark['effect'], path: string, { message, name }: { message: string; name: string }): void {
+    const id = `${path} ${message}`
+    const known = this.#found.get(id) ?? { remark: { effect, path, message }, names: [] }
+    known.names.push(name)
+    this.#found.set(id, known)
+  }
+
+  list(): Remark[] {
+    return [...this.#found.values()].map(({ remark, names }) => {
+      const more = names.length > 5 ? ` and ${names.length - 5} more` : ''
+      return { ...remark, message: `${remark.message} (${names.slice(0, 5).join(', ')}${more})` }
+    })
+  }
+
+  /** Adds remarks about all columns that have a value and are not imported. */
+  unused(table: string, row: Row, name: string): void {
+    for (const [column, value] of Object.entries(row)) {
+      const read = columnValue(value)
+      const isEmpty = read === null || read === undefined || read === '' || read === false || read === 'f' || read === 0
+      const hasMembers = typeof read !== 'object' || read === null || Object.keys(read).length > 0
+      if (usedColumns.has(column) || isEmpty || !hasMembers) continue
+      this.add('none', `${table}.${column}`, { message: 'no equivalent', name })
+    }
+  }
+}
+
+type Budgets = ReadonlyMap<unknown, Row>
+
+/** Plans a group for each team. Returns their names by the ids of the teams. */
+function planTeams(
+  teams: readonly Row[],
+  { budgets, remarks, plan }: { budgets: Budgets; remarks: ColumnRemarks; plan: ImportPlan },
+): Map<string, string> {
+  const names = new Map<string, string>()
+  for (const row of teams) {
+    const id = String(row.team_id)
+    const alias = oneLine(textIn(row.team_alias) ?? id)
+    const name = [...names.values()].includes(alias) ? `${alias} ${id.slice(0, 8)}` : alias
+    names.set(id, name)
+    const path = `LiteLLM_TeamTable (${name})`
+    plan.groups.push({
+      name,
+      monthlyLimit: limitOf(row, budgets, { table: 'LiteLLM_TeamTable', name, remarks }) ?? 0,
+      path,
+    })
+    for (const column of ['tpm_limit', 'rpm_limit', 'max_parallel_requests'])
+      if ((numberIn(row[column]) ?? 0) > 0)
+        remarks.add('none', `LiteLLM_TeamTable.${column}`, {
+          message: 'groups have a monthly limit only; keys have rate limits',
+          name,
+        })
+    remarks.unused('LiteLLM_TeamTable', { ...row, models: null }, name)
+  }
+  return names
+}
+
+function limitOf(
+  row: Row,
+  budgets: Budgets,
+  { table, name, remarks }: { table: string; name: string; remarks: ColumnRemarks },
+): number | undefined {
+  const shared = budgets.get(row.budget_id) ?? {}
+  const budget = numberIn(row.max_budget) ?? numberIn(shared.max_budget)
+  if (budget === undefined) return undefined
+  const duration = textIn(row.budget_duration) ?? textIn(shared.budget_duration)
+  const { limit, note } = monthlyLimit(budget, duration, numberIn(row.spend))
+  if (note !== undefined) remarks.add('near', `${table}.max_budget`, { message: note, name })
+  return limit
+}
+
+type KeyContext = Context & {
+  budgets: Budgets
+  teams: ReadonlyMap<string, Row>
+  groups: ReadonlyMap<string, string>
+  remarks: ColumnRemarks
+}
+
+function planKey(row: Row, context: KeyContext): void {
+  const { plan, budgets, teams, groups, remarks } = context
+  const secret = hashOf(row) as string
+  const name = oneLine(textIn(row.key_alias) ?? textIn(row.key_name) ?? secret.slice(0, 12))
+  const team = textIn(row.team_id)
+  const expires = timeIn(row.expires)
+  const shared = budgets.get(row.budget_id) ?? {}
+  const limit = (own: string) => numberIn(row[own]) ?? numberIn(shared[own])
+  const monthly = limitOf(row, budgets, { table: 'LiteLLM_VerificationToken', name, remarks })
+  const models = modelsOf(row, team === undefined ? undefined : teams.get(team), { ...context, name })
+  const body: JsonObject = {
+    name,
+    permissions: { completions: 'write' },
+    ...(monthly !== undefined && { monthly_limit: monthly }),
+    ...(expires !== undefined && { expires_at: new Date(expires).toISOString() }),
+    ...(models !== undefined && { models }),
+    limits: {
+      requests_per_minute: positive(limit('rpm_limit')),
+      tokens_per_minute: positive(limit('tpm_limit')),
+      concurrent_calls: positive(limit('max_parallel_requests')),
+    },
+    labels: labelsOf(row),
+  }
+  const group = team === undefined ? undefined : groups.get(team)
+  remarks.unused('LiteLLM_VerificationToken', row, name)
+  const planned: PlannedKey = {
+    hash: secret,
+    prefix: (textIn(row.key_name) ?? 'sk-').slice(0, 12),
+    body,
+    path: `LiteLLM_VerificationToken (${name})`,
+  }
+  plan.keys.push(group === undefined ? planned : { ...planned, group })
+}
+
+function positive(limit: number | undefined): number | null {
+  return limit === undefined || limit <= 0 ? null : Math.round(limit)
+}
+
+/** Returns the models that a key may call; undefined for all. What is not known here is left out, never replaced by more. */
+function modelsOf(row: Row, team: Row | undefined, context: KeyContext & { name: string }): string[] | undefined {
+  const ofTeam = team && expanded(listed(textList(team.models)), context)
+  const models = textList(row.models)
+  const own = models.includes('all-team-models') ? ofTeam : expanded(listed(models), context)
+  if (own === undefined || ofTeam === undefined) return own ?? ofTeam
+  const both = [...own.filter((model) => hasModel(ofTeam, model)), ...ofTeam.filter((model) => hasModel(own, model))]
+  return [...new Set(both)]
+}
+
+/** Returns the models of a list; undefined for all of them. */
+function listed(models: readonly string[]): string[] | undefined {
+  if (models.length === 0 || models.includes('all-proxy-models')) return undefined
+  return models.filter((model) => model !== 'no-default-models')
+}
+
+function expanded(models: readonly string[] | undefined, context: KeyContext & { name: string }): string[] | undefined {
+  return models?.flatMap((model) => {
+    const names = namesFor(model, context)
+    if (names.length === 0) {
+      const message = `'${model}' was not imported: it cannot be called`
+      context.remarks.add('todo', 'LiteLLM_VerificationToken.models', { message, name: context.name })
+    }
+    return names
+  })
+}
+
+/** Returns the names here of a model, a group of models or a pattern. */
+function namesFor(model: string, { names, deployments, shipped }: KeyContext): string[] {
+  if (names.has(model)) return [model]
+  const grouped = deployments.filter(({ accessGroups }) => accessGroups.includes(model)).map(({ name }) => name)
+  if (grouped.length > 0) return grouped
+  const [, provider] = /^([^/]+)\/\*$/.exec(model) ?? []
+  const slug = provider === undefined ? undefined : shipped.slugOf(provider)
+  return slug === undefined ? [] : [`${slug}/*`]
+}
+
+/** Returns the labels of a key: its user, and what its metadata has of single values. */
+function labelsOf(row: Row): JsonObject {
+  const metadata = columnValue(row.metadata)
+  const members = Object.entries(isObject(metadata) ? metadata : {}).flatMap(([name, value]) => {
+    const isSingle = ['string', 'number', 'boolean'].includes(typeof value)
+    const text = Array.isArray(value)
+      ? value.filter((one) => typeof one === 'string').join(',')
+      : isSingle
+        ? String(value)
+        : ''
+    return text === '' ? [] : [[oneLine(name), text.slice(0, 1_000)] as const]
+  })
+  const user = textIn(row.user_id)
+  return Object.fromEntries([
+    ...members.slice(0, 60),
+    ...(user === undefined ? [] : [['user', user.slice(0, 1_000)] as const]),
+  ])
+}
+
+function oneLine(text: string): string {
+  return (
+    text
+      .replace(/\p{Cc}+/gu, ' ')
+      .trim()
+      .slice(0, 200) || 'unnamed'
+  )
+}
