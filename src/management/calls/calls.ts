@@ -40,11 +40,16 @@ export function callRoutes({ store }: Pick<ManagementContext, 'store'>): ManageR
 
 const usualLimit = 100
 
-/** Leaves out what providers wrote about the credential of this router: it concerns the account of the operator alone. */
+/** Checks whether an error is about the credential of this router: what the provider wrote concerns the account of the operator alone. */
+export function concernsOperator(code: CallRecord['error']): boolean {
+  return code === 'provider_refused'
+}
+
+/** Leaves out what providers wrote for the operator alone. */
 function forOrganization({ call, attempts, ...listed }: ListedCall): ListedCall {
   const shown = (record: CallRecord): CallRecord => {
     const { providerMessage: _, ...others } = record
-    return record.error === 'provider_refused' ? others : record
+    return concernsOperator(record.error) ? others : record
   }
   return { ...listed, call: shown(call), attempts: attempts.map(shown) }
 }
