@@ -12,7 +12,7 @@ import { timeFactor } from '../helpers/time.ts'
 const root = join(import.meta.dirname, '../..')
 
 /** Folders of `docs/` whose pages lead readers through something. */
-export const guideFolders = ['start', 'clients', 'deploy', 'tasks']
+export const guideFolders = ['start', 'clients', 'deploy', 'tasks', 'concepts', 'help']
 
 /** A fenced block of a page: the word after its fence, and its text. */
 export type Block = { kind: string; text: string }
