@@ -6,7 +6,7 @@ export type Budget = { spent: number; limit: number; pace: number | undefined; i
 /** State of a budget: the day on which it runs out, if that is foreseeable, and how serious that is. */
 export type Forecast = { kind: 'good' | 'warn' | 'bad'; at?: string; text: string }
 
-/** Returns the day on which a budget runs out if the spend goes on as in the last 24 hours; `day` formats a day. */
+/** Returns the state of a budget and what happens to it if the spend goes on as in the last 24 hours; `day` formats a day. */
 export function forecastOf(
   { spent, limit, pace, isBalance = false }: Budget,
   day: (at: string) => string,

@@ -18,7 +18,9 @@ export const routes: readonly Route[] = [
   { path: 'models', title: 'Models', load: () => import('./pages/models.ts') },
   { path: 'providers', title: 'Providers', load: () => import('./pages/providers.ts') },
   { path: 'names', title: 'Aliases & policies', load: () => import('./pages/names.ts') },
+  { path: 'plugins', title: 'Plugins', load: () => import('./pages/plugins.ts') },
   { path: 'organization', title: 'Organization', load: () => import('./pages/organization.ts') },
+  { path: 'settings', title: 'Settings', load: () => import('./pages/settings.ts') },
   { path: 'changes', title: 'Audit log', load: () => import('./pages/changes.ts') },
   { path: 'playground', title: 'Playground', load: () => import('./pages/playground.ts') },
 ]

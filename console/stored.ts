@@ -12,7 +12,7 @@ export type StoredChat = {
 } & Record<string, unknown>
 export type StoredReply = { parts?: StoredPart[]; finish?: string } & Record<string, unknown>
 
-/** Content of a call that a plugin has stored. */
+/** The content of a call that a plugin has stored. */
 export type Stored = {
   id: string
   stored_by: string

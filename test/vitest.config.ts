@@ -13,7 +13,12 @@ export default defineConfig({
     maxWorkers: 4,
     // Many small objects live for one test only: a young generation that is large from the start saves most of the collections. One
     // helper thread of V8 for each worker: with four, they wait for each other on the same cores.
-    execArgv: ['--max-semi-space-size=64', '--min-semi-space-size=64', '--v8-pool-size=1'],
+    execArgv: [
+      '--conditions=inference-router-source',
+      '--max-semi-space-size=64',
+      '--min-semi-space-size=64',
+      '--v8-pool-size=1',
+    ],
     tags: [
       { name: 'slow', description: 'Takes long: a grid, a property with many runs, processes that start and end.' },
     ],

@@ -1,10 +1,8 @@
-import { api, ask, errorIn, type Query } from '../api.ts'
+import { ask, errorIn, type Query } from '../api.ts'
 import { type ListedEntry, useCalls } from '../call-list.ts'
 import type { CallEntry } from '../entries.ts'
 import { count, duration } from '../format.ts'
 import { html } from '../html.ts'
-import { keyNamesById } from '../known-names.ts'
-import { callableNames } from '../lists.ts'
 import { useLoad } from '../load.ts'
 import { Button, Field, Select } from '../parts/form.ts'
 import { Failure, Page, Spinner } from '../parts/page.ts'
@@ -13,6 +11,7 @@ import { Money, Name, Outcome, Time } from '../parts/text.ts'
 import { chosenSpan, chosenTimes, TimeRange } from '../parts/time-range.ts'
 import { toast } from '../parts/toast.ts'
 import { changeQuery, type PageProps, to } from '../place.ts'
+import { idNamed, suggestions } from '../suggestions.ts'
 import { CallDetail } from './call.ts'
 
 /** Filters of calls: names of the API's parameters, whose values must be complete. */
@@ -21,6 +20,8 @@ const texts = [
   ['provider', 'Provider', 'openai'],
   ['asked', 'Requested', 'policy/fast'],
   ['key', 'Key', ''],
+  ['group', 'Group', ''],
+  ['user', 'User', ''],
   ['code', 'Error code', 'rate_limited'],
   ['id', 'Request ID', ''],
   ['tag', 'Label or tag', 'label.team=web'],
@@ -49,10 +50,14 @@ function CallList({ query }: { query: URLSearchParams }) {
   const filters = filtersIn(query)
   const { calls, error, more, isLoading } = useCalls(filters, query.toString())
   const { data: suggested } = useLoad(suggestions)
-  const asked = query.get('key') ?? ''
-  const shown = (name: string) => (name === 'key' ? (suggested?.keys.get(asked) ?? asked) : (query.get(name) ?? ''))
-  const change = (name: string, value: string) =>
-    changeQuery({ [name]: name === 'key' ? (suggested?.idOf.get(value) ?? value) : value.trim() })
+  const shown = (name: string) => {
+    const value = query.get(name) ?? ''
+    return suggested?.names[name]?.get(value) ?? value
+  }
+  const change = (name: string, value: string) => {
+    const names = suggested?.names[name]
+    changeQuery({ [name]: names ? idNamed(value.trim(), names) : value.trim() })
+  }
   return html`
     <${Page} title="Calls" actions=${html`<${Button} onClick=${() => void download(filters)}>Export as CSV<//>`}>
       <form class="filters" role="search" onSubmit=${(event: Event) => event.preventDefault()}>
@@ -64,22 +69,6 @@ function CallList({ query }: { query: URLSearchParams }) {
       ${calls.length === 0 && isLoading ? html`<${Spinner} />` : html`<${CallTable} calls=${calls} onEnd=${more} />`}
     <//>
   `
-}
-
-/** Returns what can be filtered by. */
-async function suggestions(signal: AbortSignal) {
-  const [keys, asked, { providers }] = await Promise.all([
-    keyNamesById(signal),
-    callableNames(signal),
-    api<{ providers: { slug: string; configured: boolean }[] }>('v1/manage/providers', { signal }),
-  ])
-  const options: Record<string, readonly string[]> = {
-    model: asked.filter((name) => name.includes('/')),
-    asked,
-    provider: providers.filter(({ configured }) => configured).map(({ slug }) => slug),
-    key: [...keys.values()],
-  }
-  return { keys, options, idOf: new Map([...keys].map(([id, name]) => [name, id])) }
 }
 
 export function CallTable({ calls, onEnd }: { calls: readonly ListedEntry[]; onEnd?: (() => void) | undefined }) {

@@ -53,8 +53,10 @@ export default function Changes() {
               { head: 'Change', cell: ({ action }: Entry) => html`<code>${action}</code>` },
               {
                 head: 'Subject',
-                cell: ({ subject, after, before }: Entry) =>
-                  html`<${Name} text=${String(after?.name ?? before?.name ?? names.get(subject) ?? subject)} />`,
+                cell: ({ action, subject, after, before }: Entry) =>
+                  action === 'content.read'
+                    ? html`<a href=${to(`calls/${encodeURIComponent(subject)}`)} title=${subject}>call …${subject.slice(-12)}</a>`
+                    : html`<${Name} text=${String(after?.name ?? before?.name ?? names.get(subject) ?? subject)} />`,
               },
               {
                 head: 'By',

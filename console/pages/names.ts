@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { all, api } from '../api.ts'
-import { count, usd } from '../format.ts'
+import { count } from '../format.ts'
 import { html } from '../html.ts'
 import { callableNames, linesOf } from '../lists.ts'
 import { useLoad } from '../load.ts'
@@ -257,17 +257,11 @@ type Explained = {
 const plannedColumns = [
   { head: 'Target', cell: ({ model }: PlannedTarget) => html`<${Name} text=${model} />` },
   {
-    head: 'Prompt',
-    isNumber: true,
-    cell: ({ prompt_cost_usd: cost }: PlannedTarget) =>
-      cost === undefined
+    head: 'Cost',
+    cell: ({ prompt_cost_usd: prompt, max_cost_usd: most }: PlannedTarget) =>
+      most === undefined
         ? html`<span class="quiet">no price</span>`
-        : html`<span title=${usd(cost, true)}>≈ ${usd(cost)}</span>`,
-  },
-  {
-    head: 'At most',
-    isNumber: true,
-    cell: ({ max_cost_usd: cost }: PlannedTarget) => html`<${Money} value=${cost} />`,
+        : html`at most <${Money} value=${most} /><br /><span class="quiet">prompt ≈ <${Money} value=${prompt} /></span>`,
   },
   {
     head: 'Why',
@@ -301,7 +295,7 @@ function DryRun({ policy, onClose }: { policy: Policy; onClose(): void }) {
       html`<div aria-live="polite">
       <${Section} title="It would go to">
         <${Table} label="Targets in order" rows=${value.targets} keyOf=${({ model }: PlannedTarget) => model} empty="No target can serve it." columns=${plannedColumns} />
-        ${value.prompt_tokens !== undefined && html`<p class="hint">The prompt has about ${count(value.prompt_tokens)} tokens. At most is with the longest answer that the request allows.</p>`}
+        ${value.prompt_tokens !== undefined && html`<p class="hint">The prompt has about ${count(value.prompt_tokens)} tokens. “At most” assumes the longest answer that the request allows.</p>`}
       <//>
       ${
         value.skipped.length > 0 &&

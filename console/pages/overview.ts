@@ -15,6 +15,7 @@ import { chosenSpan, chosenTimes, TimeRange } from '../parts/time-range.ts'
 import { changeQuery, type PageProps, to } from '../place.ts'
 import { isReachable } from '../reachable.ts'
 import { spendSeries } from '../series.ts'
+import { tagNames } from '../suggestions.ts'
 
 /** The figures of a period, as the API gives them. */
 type Figures = {
@@ -79,13 +80,19 @@ export default function Overview({ query }: PageProps) {
       <div class="filters">
         <${TimeRange} name="range" value=${range} options=${ranges} query=${query} />
         <${Select} name="by" label="By" value=${choice} options=${groups} onInput=${(value: string) => changeQuery({ by: value })} />
-        ${choice === 'tag' && html`<${Field} name="tag" label="Label or tag" placeholder="label.team" type="search" value=${tag} onInput=${(value: string) => changeQuery({ tag: value })} />`}
+        ${choice === 'tag' && html`<${TagField} tag=${tag} />`}
       </div>`}>
       <${FileProblems} />
       <${Now} live=${live} />
       <${OverTime} range=${range} query=${query} by=${by} version=${live.chartVersion} />
     <//>
   `
+}
+
+/** Asks for the label or tag that spend is divided by, and suggests those that keys and the latest calls have. */
+function TagField({ tag }: { tag: string }) {
+  const names = useLoad(tagNames)
+  return html`<${Field} name="tag" label="Label or tag" placeholder="label.team" type="search" value=${tag} options=${names.data ?? []} onInput=${(value: string) => changeQuery({ tag: value })} />`
 }
 
 /** Checks whether a text is `label.<name>` of a key, or `extra.<field>` of a call's metadata. */

@@ -121,10 +121,15 @@ export function Field({
     if (typed === '' || options?.includes(typed)) onChange?.(typed)
   }
   const change = (event: Event) => onChange?.((event.currentTarget as HTMLInputElement).value)
+  const element = useRef<HTMLInputElement>(null)
+  // What is written stays as it is until it is complete; then it is the name of what was found, or that of another address.
+  useEffect(() => {
+    if (onChange && element.current) element.current.value = String(value)
+  }, [value])
   return html`
     <div class="field">
       <label for=${id}>${label}</label>
-      <input id=${id} name=${name} type=${type} defaultValue=${String(value)} autocomplete="off" spellcheck="false" dir="auto"
+      <input ref=${element} id=${id} name=${name} type=${type} defaultValue=${String(value)} autocomplete="off" spellcheck="false" dir="auto"
         list=${options && `${id}-options`} aria-describedby=${hint ? `${id}-hint` : undefined} onInput=${(onInput ?? onChange) && input} onChange=${onChange && change} ...${more} />
       ${options && html`<datalist id=${`${id}-options`}>${options.slice(0, mostOptions).map((option) => html`<option key=${option} value=${option} />`)}</datalist>`}
       ${hint && html`<p class="hint" id=${`${id}-hint`}>${hint}</p>`}

@@ -4,7 +4,7 @@ import { Name } from './text.ts'
 
 export type Target = string | { target: string; weight?: number }
 
-/** Order of the targets of a policy, in words. */
+/** The order of the targets of a policy in words, by its `sort`. */
 const orders: { readonly [sort: string]: string } = {
   order: 'In this order, the next when one fails:',
   weighted: 'By share, the others when one fails:',

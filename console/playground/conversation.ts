@@ -14,47 +14,47 @@ type Facts = {
   headers: [string, string][]
   answer: Answer
 }
-type Said = { turn: Turn; facts?: Facts }
+type Entry = { turn: Turn; facts?: Facts }
 
 /** A conversation with one model; with two models side by side there are two. Nothing of it is kept. */
 export class Conversation {
-  readonly said: Signal<readonly Said[]> = signal([])
+  readonly entries: Signal<readonly Entry[]> = signal([])
   readonly error: Signal<Error | undefined> = signal(undefined)
   readonly running: Signal<AbortController | undefined> = signal(undefined)
 
   get turns(): Turn[] {
-    return this.said.value.map(({ turn }) => turn)
+    return this.entries.value.map(({ turn }) => turn)
   }
 
   /** Returns the calls of the last answer, which it waits for the results of. */
   get openCalls(): readonly ToolCall[] {
-    const last = this.said.value.at(-1)?.turn
+    const last = this.entries.value.at(-1)?.turn
     return last?.role === 'assistant' && !this.running.value ? last.calls : []
   }
 
   /** Checks whether an answer to the last turn is missing. */
   get isUnanswered(): boolean {
-    const last = this.said.value.at(-1)?.turn
+    const last = this.entries.value.at(-1)?.turn
     return last !== undefined && last.role !== 'assistant' && !this.running.value
   }
 
   begin(turns: readonly Turn[]): void {
     this.running.value?.abort()
-    this.said.value = turns.map((turn) => ({ turn }))
+    this.entries.value = turns.map((turn) => ({ turn }))
     this.error.value = undefined
   }
 
   /** Adds turns and asks for the next one. */
   async send(settings: Settings, added: readonly Turn[], otherKey: string): Promise<void> {
-    const asked = [...this.said.value, ...added.map((turn) => ({ turn }))]
+    const asked = [...this.entries.value, ...added.map((turn) => ({ turn }))]
     this.error.value = undefined
-    this.said.value = asked
+    this.entries.value = asked
     const aborted = new AbortController()
     this.running.value = aborted
     try {
       for await (const facts of answers(settings, this.turns, { otherKey, signal: aborted.signal })) {
         const { text, calls } = facts.answer
-        this.said.value = [
+        this.entries.value = [
           ...asked,
           { turn: { role: 'assistant', text, calls: calls.map((call) => ({ ...call })) }, facts },
         ]
@@ -99,15 +99,15 @@ export function shownHeaders({ headers }: Response): [string, string][] {
 }
 
 /** The turns of a conversation; `name` is the model, where there are two side by side. */
-export function Turns({ of: { said, error }, name }: { of: Conversation; name?: string | undefined }) {
+export function Turns({ of: { entries, error }, name }: { of: Conversation; name?: string | undefined }) {
   return html`
-    ${said.value.length === 0 && html`<p class="empty">No messages yet. Nothing is stored.</p>`}
-    ${said.value.map((one, index) => html`<${OneTurn} key=${index} ...${one} name=${name} />`)}
+    ${entries.value.length === 0 && html`<p class="empty">No messages yet. Nothing is stored.</p>`}
+    ${entries.value.map((one, index) => html`<${OneTurn} key=${index} ...${one} name=${name} />`)}
     ${error.value && html`<${Failure} error=${error.value} />`}
   `
 }
 
-function OneTurn({ turn, facts, name }: Said & { name?: string | undefined }) {
+function OneTurn({ turn, facts, name }: Entry & { name?: string | undefined }) {
   const who = { user: 'You', assistant: 'Model', tool: 'Result' }[turn.role]
   return html`
     <article class="turn" aria-label=${name === undefined ? who : `${who}, ${name}`}>

@@ -81,7 +81,7 @@ function madeIn({ data, output_format: format = 'png', usage }: Made, settings: 
   const texts = textsIn(settings)
   const images = data.flatMap(({ b64_json: bytes, url }) => {
     const address = bytes === undefined ? url : `data:image/${format};base64,${bytes}`
-    return address === undefined ? [] : [address]
+    return address !== undefined && /^(data:image\/|https?:)/.test(address) ? [address] : []
   })
   const vectors = data.flatMap(({ embedding }, index) =>
     embedding === undefined ? [] : [{ text: texts[index] ?? '', vector: embedding }],

@@ -1,4 +1,4 @@
-import { boundedPattern } from '../lib/bounded-pattern.ts'
+import { boundedPattern, matchesIn } from '../lib/bounded-pattern.ts'
 import { denier } from '../lib/denied.ts'
 import type { SecretScanner } from '../lib/secrets.ts'
 import { finder, type Kind } from '../mask-pii/find.ts'
@@ -45,9 +45,7 @@ function maskedBy(options: RuleOptions, scan?: SecretScanner): FindMasked | unde
   return (text) => {
     const found: Found[] = find ? find(text).map(({ kind, start, end }) => ({ by: nameOf(kind), start, end })) : []
     for (const pattern of patterns) {
-      for (const { index, 0: match } of text.matchAll(pattern)) {
-        if (match) found.push({ by: 'blocked', start: index, end: index + match.length })
-      }
+      for (const range of matchesIn(text, pattern)) found.push({ by: 'blocked', ...range })
     }
     return withoutOverlaps(found)
   }

@@ -1,4 +1,4 @@
-import { boundedPattern } from './bounded-pattern.ts'
+import { boundedPattern, matchesIn, type Range, withSource } from './bounded-pattern.ts'
 import { bare, plain, skeleton } from './plain-text.ts'
 
 /** Pattern that is refused, and the message that the client gets instead of the default one. */
@@ -23,8 +23,8 @@ export function denier(denied: readonly Denied[], allowed: readonly string[], ph
   const found = (text: string, form: keyof Compiled): Match | undefined => {
     let excepted: readonly Range[] | undefined
     for (const { compiled, match } of rules) {
-      for (const place of rangesOf(compiled[form], text)) {
-        excepted ??= exceptions.flatMap((exception) => [...rangesOf(exception[form], text)])
+      for (const place of matchesIn(text, compiled[form])) {
+        excepted ??= exceptions.flatMap((exception) => [...matchesIn(text, exception[form])])
         if (!excepted.some(({ start, end }) => start <= place.start && place.end <= end)) return match
       }
     }
@@ -42,16 +42,8 @@ function compiled(exact: RegExp): Compiled {
   const source = bare(exact.source)
   if (source === exact.source) return { exact, bare: exact }
   try {
-    return { exact, bare: new RegExp(source, exact.flags) }
+    return { exact, bare: withSource(exact, source) }
   } catch {
     return { exact, bare: exact }
-  }
-}
-
-type Range = { start: number; end: number }
-
-function* rangesOf(pattern: RegExp, text: string): Generator<Range> {
-  for (const { index, 0: match } of text.matchAll(pattern)) {
-    if (match) yield { start: index, end: index + match.length }
   }
 }

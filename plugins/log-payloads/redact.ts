@@ -1,4 +1,4 @@
-import { boundedPattern } from '../lib/bounded-pattern.ts'
+import { boundedPattern, withoutMatches } from '../lib/bounded-pattern.ts'
 import { findAssignedSecrets, findKnownSecrets, mergedRanges, namesSecret, type SecretScanner } from '../lib/secrets.ts'
 
 /** Pattern of the operator that is redacted as well: a regular expression whose repetitions have an end. */
@@ -19,7 +19,7 @@ export function redactor(
   }))
   const textOf = (text: string) => {
     const left = withoutSecrets(text, scan)
-    return own.reduce((changed, { find, shown }) => changed.replace(find, () => shown), left)
+    return own.reduce((changed, { find, shown }) => withoutMatches(changed, find, shown), left)
   }
   let left = 0
   const bounded = (text: string) => {

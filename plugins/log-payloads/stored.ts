@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { type FileHandle, open, readdir, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { ContentHooks, JsonObject, StoredContent } from 'inference-router/plugin'
+import type { ContentHooks, EndUser, JsonObject, StoredCall, StoredContent } from 'inference-router/plugin'
 import { beginOf, isOurs } from './rotated.ts'
 
 type Entry = {
@@ -17,10 +17,27 @@ type Entry = {
 /** Maximum length of the name of an end user in an entry. Characters. */
 export const maxUser = 1_024
 
-/** Reads the entries in the files of a folder, and deletes those of an end user, also while other threads write. */
+/**
+ * Reads the entries in the files of a folder, and deletes those of an end user, also while other threads write. One request looks through the
+ * files at a time, however many come.
+ */
 export function storedEntries(folder: string): ContentHooks {
+  let last: Promise<unknown> = Promise.resolve()
+  const inTurn = <Result>(look: () => Promise<Result>): Promise<Result> => {
+    const next = last.then(look)
+    last = next.catch(() => {})
+    return next
+  }
+  const { find, deleteOf } = entriesIn(folder)
   return {
-    async find({ id, organization, at, durationMs }) {
+    find: (call) => inTurn(() => find(call)),
+    deleteOf: (user) => inTurn(() => deleteOf(user)),
+  }
+}
+
+function entriesIn(folder: string) {
+  return {
+    async find({ id, organization, at, durationMs }: StoredCall): Promise<StoredContent | undefined> {
       const found: StoredContent = {}
       for (const path of await filesWritten(folder, at, at + durationMs)) {
         for await (const { bytes } of linesOf(path)) {
@@ -31,7 +48,7 @@ export function storedEntries(folder: string): ContentHooks {
       }
       return Object.keys(found).length === 0 ? undefined : found
     },
-    async deleteOf({ organization, user: named }) {
+    async deleteOf({ organization, user: named }: EndUser): Promise<number> {
       const user = named.slice(0, maxUser)
       const calls = new Set<string>()
       for (const path of await filesWritten(folder)) {

@@ -12,7 +12,13 @@ import type { ServerContext } from '../http/context.ts'
 import { RunningRequests } from '../http/running-requests.ts'
 import { type Log, logOf } from '../observe/log.ts'
 import { limitPerSecond } from '../observe/refused-calls.ts'
-import { type CallsUnderWay, type FailingHook, type WorkerFacts, WorkerMetrics } from '../observe/worker-metrics.ts'
+import {
+  type CallsUnderWay,
+  type FailingHook,
+  type PluginActivity,
+  type WorkerFacts,
+  WorkerMetrics,
+} from '../observe/worker-metrics.ts'
 import { openPluginServices, type PluginServices } from '../plugin/call-plugins.ts'
 import type { Finding } from '../routing/findings.ts'
 import {
@@ -73,6 +79,8 @@ export type CallServer = {
   underWay(organization: string): CallsUnderWay
   /** Returns the hooks of plugins that have failed on every call since their load. */
   failingHooks(): FailingHook[]
+  /** Returns the calls and faults of the hooks of plugins. */
+  pluginActivity(): PluginActivity
   /** Returns the facts that it reports to those who watch the process. */
   facts(): WorkerFacts
   /** Starts to measure the delay of its event loop. */
@@ -115,9 +123,9 @@ export function openCallServer(parts: CallServerParts, started: AsyncDisposableS
   })
   const running = new RunningRequests()
   parts.plugins.presentCallsEnd = () => running.presentEnded().then(() => ofPlugins.records.idle(recordsMs))
-  const { faults } = ofPlugins
-  const failingHooks = () => faults.failing(watch.current().plugins)
-  const known = { underWay, running, limiter, limiters, limits, metrics, faults, budget: parts.admission.budget }
+  const plugins = pluginFacts(ofPlugins, watch)
+  const { budget } = parts.admission
+  const known = { underWay, running, limiter, limiters, limits, metrics, plugins, budget }
   let stopping = false
   const server = () => watch.current().config.server
   return {
@@ -139,8 +147,8 @@ export function openCallServer(parts: CallServerParts, started: AsyncDisposableS
     takeMeasured: () => measurements.takeFindings(),
     merge: routing.merge,
     underWay: underWay.of,
-    failingHooks,
-    facts: () => ({ ...factsOf(known), failingHooks: failingHooks() }),
+    ...plugins,
+    facts: () => factsOf(known),
     watchLoop: () => metrics.watch(),
     stop(deadlineMs, stopListening) {
       stopping = true
@@ -190,6 +198,18 @@ function heldStateOf({ store, log, onThrown }: CallServerParts): HeldState {
   })
 }
 
+/** Returns the calls and failures of the plugins of the current snapshot. */
+function pluginFacts(
+  { faults }: Pick<PluginServices, 'faults'>,
+  watch: CallServerParts['watch'],
+): Pick<CallServer, 'failingHooks' | 'pluginActivity'> {
+  const plugins = () => watch.current().plugins
+  return {
+    failingHooks: () => faults.failing(plugins()),
+    pluginActivity: () => ({ runs: faults.runs(plugins()), faults: faults.counts() }),
+  }
+}
+
 /** Returns the facts that a worker reports about itself. */
 function factsOf(own: {
   running: RunningRequests
@@ -198,17 +218,20 @@ function factsOf(own: {
   limiters: ConcurrencyLimiters
   limits: () => ConcurrencyLimits
   metrics: WorkerMetrics
-  faults: PluginServices['faults']
+  plugins: Pick<CallServer, 'failingHooks' | 'pluginActivity'>
   budget: CallServerParts['admission']['budget']
 }): WorkerFacts {
-  const { running, underWay, limiter, limiters, limits, metrics, faults, budget } = own
+  const { running, underWay, limiter, limiters, limits, metrics, plugins, budget } = own
+  const { runs: hookRuns, faults: pluginFaults } = plugins.pluginActivity()
   return {
     running: running.size,
     streams: running.streams,
     underWay: underWay.all(),
     reservedUsd: Number(budget.totals().reservedNano) / 1e9,
     limiters: [limiterStatus('server', limiter, limits()), ...limiters.standings()],
-    pluginFaults: faults.counts(),
+    pluginFaults,
+    failingHooks: plugins.failingHooks(),
+    hookRuns,
     ...metrics.facts(),
   }
 }

@@ -13,7 +13,7 @@ import type { ManagementContext } from '../management/manage.ts'
 import { authCheckRoutes, managementRoutes } from '../management/routes.ts'
 import { formatFileProblem } from '../manifest/check/problem.ts'
 import type { Family } from '../observe/families.ts'
-import type { FailingHook } from '../observe/worker-metrics.ts'
+import type { FailingHook, PluginActivity } from '../observe/worker-metrics.ts'
 import { hookProblem } from '../plugin/faults.ts'
 import type { TargetOutage } from '../routing/health/health.ts'
 import { shortPath } from '../snapshot/config.ts'
@@ -36,6 +36,8 @@ export type RouteServices = {
   degraded(): readonly TargetOutage[]
   /** Returns the hooks of plugins that have failed on every call since their load. */
   failingHooks(): readonly FailingHook[]
+  /** Returns the calls and faults of the hooks of plugins. */
+  pluginActivity(): PluginActivity
   /** Current activity of an organization. */
   live: ManagementContext['live']
   refused: ManagementContext['refused']
@@ -53,7 +55,7 @@ export function isForMainThread({ path, method = 'get', isForWorkers = false }: 
 /** Returns the routes of the service besides the calls. */
 export function jsonRoutes(services: RouteServices): Routes {
   const { watch, store, access, rulesOf, stopping, writeFailure, damage, degraded, metrics, explaining } = services
-  const { live, refused, failingHooks } = services
+  const { live, refused, failingHooks, pluginActivity } = services
   const directory = () => directoryOf(watch.current())
   return {
     console: consolePages(() => watch.current().config.console),
@@ -75,7 +77,8 @@ export function jsonRoutes(services: RouteServices): Routes {
     open: storedResponseRoutes(store, access),
     manage: [
       ...managementRoutes({
-        ...{ store, access, directory, damage, degraded, explaining, live, refused, watch, failingHooks },
+        ...{ store, access, directory, damage, degraded, explaining, live, refused, watch },
+        ...{ failingHooks, pluginActivity },
       }),
       ...metricsRoutes({
         settings: () => watch.current().config.metrics,

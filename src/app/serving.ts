@@ -71,6 +71,7 @@ export async function serveInThisThread(served: Served, started: AsyncDisposable
     damage: damage.failure,
     degraded: line.degraded,
     failingHooks: line.failingHooks,
+    pluginActivity: line.pluginActivity,
     metrics,
     explaining: line.context.services,
     live: { watch: (organization) => accounting.live.watch(organization), underWay: line.underWay },

@@ -13,7 +13,8 @@ const router = fileURLToPath(new URL('../..', import.meta.url))
 
 /** Returns the compiler options by which `inference-router/plugin` is found from any folder. */
 export function pluginCompilerOptions() {
-  const path = (file: string) => fileURLToPath(new URL(`../plugin/${file}`, import.meta.url))
+  // Builds have declarations beside their JavaScript.
+  const path = (file: string) => fileURLToPath(new URL(file, import.meta.url)).replace(/\.js$/, '.d.ts')
   return {
     // The router runs every file of a plugin as a module, whatever package it is in.
     module: 'esnext',
@@ -27,8 +28,8 @@ export function pluginCompilerOptions() {
     allowImportingTsExtensions: true,
     skipLibCheck: true,
     paths: {
-      'inference-router/plugin': [path('contract.ts')],
-      'inference-router/plugin/test': [path('test-kit.ts')],
+      'inference-router/plugin': [path('../plugin/contract.ts')],
+      'inference-router/plugin/test': [path('../plugin/test-kit.ts')],
     },
   }
 }

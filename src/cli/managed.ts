@@ -13,6 +13,7 @@ import { keyPluginRoutes } from '../management/plugins.ts'
 import { policyRoutes } from '../management/policies.ts'
 import { type KeyRecord, noLimits } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
+import { NameTaken } from '../store/store-error.ts'
 import { actor } from './admin.ts'
 import { CommandError, UsageError } from './command.ts'
 
@@ -149,12 +150,14 @@ function objectIn({ text = '{}' }: JsonAnswer): JsonObject {
 
 function commandError(thrown: unknown, options: OptionNames): unknown {
   if (!(thrown instanceof RouterError)) return thrown
-  const { code, message } = thrown
+  const { code, message, param, cause } = thrown
   const text = Object.entries(options).reduce(
     (changed, [field, option]) => changed.replaceAll(new RegExp(`'${field}(\\[\\d+\\])?(?=['.])`, 'g'), `'${option}`),
     message,
   )
-  return code === 'not_found' ? new CommandError(text) : new UsageError(text)
+  // Arguments that are right can be refused because of what there is: the last key, a name that is taken, the limit of a minute.
+  const isUsage = code === 'invalid_request' && param !== undefined && !(cause instanceof NameTaken)
+  return isUsage ? new UsageError(text) : new CommandError(text)
 }
 
 /** Writes the members of a record as lines: a name and its value. */

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parseEnv } from 'node:util'
-import { type Config, findConfig, loadConfig } from '../snapshot/config.ts'
+import { type Config, loadConfig } from '../snapshot/config.ts'
+import { findConfig } from '../snapshot/find-config.ts'
 import { CommandError, problemLine } from './command.ts'
 
 /**

@@ -6,7 +6,7 @@ import type { JsonObject } from '../core/json.ts'
 import type { JsonAnswer, JsonRequest, JsonRoute } from '../http/types.ts'
 import type { LiveWatch } from '../observe/live-counts.ts'
 import type { RefusedCalls } from '../observe/refused-calls.ts'
-import type { CallsUnderWay, FailingHook } from '../observe/worker-metrics.ts'
+import type { CallsUnderWay, FailingHook, PluginActivity } from '../observe/worker-metrics.ts'
 import type { TargetOutage } from '../routing/health/health.ts'
 import type { Watch } from '../snapshot/reload.ts'
 import type { Level, Permissions } from '../store/keys.ts'
@@ -27,6 +27,8 @@ export type ManagementContext = {
   degraded(): readonly TargetOutage[]
   /** Returns the hooks of plugins that have failed on every call since their load. */
   failingHooks(): readonly FailingHook[]
+  /** Returns the calls and faults of the hooks of plugins. */
+  pluginActivity(): PluginActivity
   /** The files in use, and the problems of those that are not. */
   watch: Pick<Watch, 'current' | 'problems'>
   /**
@@ -169,7 +171,8 @@ export function uniqueName<Result>(field: string, change: () => Result): Result 
     return change()
   } catch (thrown) {
     if (!(thrown instanceof NameTaken)) throw thrown
-    throw new RouterError('invalid_request', `${thrown.message} Choose another ${field}.`, { param: field })
+    const message = `${thrown.message} Choose another ${field}.`
+    throw new RouterError('invalid_request', message, { param: field, cause: thrown })
   }
 }
 

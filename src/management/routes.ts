@@ -19,10 +19,12 @@ import { type ManagementContext, manageRoute } from './manage.ts'
 import { organizationRoutes } from './organization.ts'
 import { keyPluginRoutes } from './plugins.ts'
 import { policyRoutes } from './policies.ts'
-import { problemRoutes } from './problems.ts'
 import { providerHealthRoutes, providerRoutes } from './providers.ts'
 import { settingRoutes } from './settings.ts'
-import { targetRoutes } from './targets.ts'
+import { pluginListRoutes } from './state/plugins.ts'
+import { problemRoutes } from './state/problems.ts'
+import { usedSettingsRoutes } from './state/settings.ts'
+import { targetRoutes } from './state/targets.ts'
 
 /** Serves the management API: everything under `/v1/manage`. */
 export function managementRoutes(parts: Omit<ManagementContext, 'changes'>): JsonRoute[] {
@@ -51,6 +53,8 @@ const resources = [
   providerHealthRoutes,
   targetRoutes,
   problemRoutes,
+  pluginListRoutes,
+  usedSettingsRoutes,
   providerRoutes,
   instanceRoutes,
 ]

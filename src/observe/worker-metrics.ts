@@ -20,9 +20,14 @@ export type WorkerFacts = {
   pluginFaults: readonly PluginFault[]
   /** Hooks that have failed on every call since their plugin was loaded. */
   failingHooks?: readonly FailingHook[]
-  /** Delay with which the loop came round to its work, since the last look; missing until somebody asks. */
-  delay?: { mean: number; p99: number; max: number }
+  /** Calls of hooks since their plugins were loaded. */
+  hookRuns?: readonly HookRuns[]
+  /** Delay with which the loop came round to its work in the last 30 to 60 seconds; missing until somebody asks. */
+  delay?: LoopDelay
 }
+
+/** Delay of an event loop. */
+export type LoopDelay = { mean: number; p99: number; max: number }
 
 /** Admitted calls that are not settled yet, and how many of them stream. */
 export type CallsUnderWay = { calls: number; streams: number }
@@ -33,14 +38,28 @@ export type PluginFault = { plugin: string; hook: string; fault: string; count: 
 /** A hook that has failed on every call since its plugin was loaded, and how often. */
 export type FailingHook = { plugin: string; hook: string; calls: number }
 
+/** Calls of a hook since its plugin was loaded, and how many of them failed. */
+export type HookRuns = { plugin: string; hook: string; calls: number; failed: number }
+
+/** Activity of plugins: calls of their hooks since they were loaded, and their faults since the start. */
+export type PluginActivity = { runs: readonly HookRuns[]; faults: readonly PluginFault[] }
+
 export type LimiterFacts = { name: string; running: number; waiting: number; max: number }
 
-type LoopDelay = ReturnType<typeof monitorEventLoopDelay>
+/** The delay is measured in periods of this length, whoever reads it how often: readers do not take it from each other. */
+const periodMs = 30_000
 
 /** Counter of facts that no row of the ledger records. */
 export class WorkerMetrics {
   readonly #refused: { [code: string]: number } = Object.create(null)
-  #delay: LoopDelay | undefined
+  readonly #now: () => number
+  #delay: ReturnType<typeof monitorEventLoopDelay> | undefined
+  #begunAt = 0
+  #lastPeriod: LoopDelay | undefined
+
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now
+  }
 
   /** Counts a call that ended with this error; if no provider was asked for it, it was refused. */
   failed(thrown: unknown): void {
@@ -54,13 +73,26 @@ export class WorkerMetrics {
     if (this.#delay) return
     this.#delay = monitorEventLoopDelay({ resolution: 20 })
     this.#delay.enable()
+    this.#begunAt = this.#now()
   }
 
   facts(): Pick<WorkerFacts, 'refused' | 'delay'> {
+    const delay = this.#recentDelay()
+    return { refused: { ...this.#refused }, ...(delay && { delay }) }
+  }
+
+  /** Returns the delay in this period or the one before, whichever is worse. */
+  #recentDelay(): LoopDelay | undefined {
     const delay = this.#delay
-    const measured = delay && delay.count > 0 && delayOf(delay)
-    delay?.reset()
-    return { refused: { ...this.#refused }, ...(measured && { delay: measured }) }
+    if (!delay) return undefined
+    const current = delay.count > 0 ? delayOf(delay) : undefined
+    const recent = worseOf(current, this.#lastPeriod)
+    if (this.#now() - this.#begunAt >= periodMs) {
+      this.#lastPeriod = current
+      this.#begunAt = this.#now()
+      delay.reset()
+    }
+    return recent
   }
 
   close(): void {
@@ -68,8 +100,13 @@ export class WorkerMetrics {
   }
 }
 
-function delayOf(delay: LoopDelay): NonNullable<WorkerFacts['delay']> {
+function delayOf(delay: ReturnType<typeof monitorEventLoopDelay>): LoopDelay {
   return { mean: delay.mean / 1e9, p99: delay.percentile(99) / 1e9, max: delay.max / 1e9 }
+}
+
+function worseOf(one: LoopDelay | undefined, other: LoopDelay | undefined): LoopDelay | undefined {
+  if (!one || !other) return one ?? other
+  return { mean: Math.max(one.mean, other.mean), p99: Math.max(one.p99, other.p99), max: Math.max(one.max, other.max) }
 }
 
 /** Returns the metrics of all workers: counts are added up, delays are kept apart. `ended` are the counts of workers that have ended. */
@@ -118,7 +155,7 @@ export function workerFamilies(lines: readonly WorkerFacts[], ended: WorkerFacts
     ),
     gauge(
       'inference_router_event_loop_delay_seconds',
-      'Delay of the event loops since the last scrape.',
+      'Delay of the event loops in the last 30 to 60 seconds.',
       lines.flatMap(({ delay = {} }, index) =>
         Object.entries(delay).map(([stat, value]) => ({ labels: { line: String(index), stat }, value })),
       ),

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks'
-import type { FailingHook } from '../observe/worker-metrics.ts'
+import type { FailingHook, HookRuns } from '../observe/worker-metrics.ts'
 import type { Hooks, PluginLog } from './contract.ts'
 
 /** Kind of fault of a hook. `left_out`: there were too many calls to record, and this one was not. */
@@ -7,6 +7,8 @@ export type Fault = 'threw' | 'took_too_long' | 'wrong_result' | 'left_out'
 
 /** Number of faults of one kind of a plugin's hook. */
 export type FaultCount = { plugin: string; hook: string; fault: Fault; count: number }
+
+type Runs = { calls: number; failed: number }
 
 type Counted = FaultCount & { loggedAt: number; logged: number }
 
@@ -21,8 +23,8 @@ export class PluginFaults {
   readonly #log: Pick<PluginLog, 'warn'>
   readonly #now: () => number
   readonly #counted = new Map<string, Counted>()
-  /** The calls of each hook of a plugin as it is loaded: the number of those that failed, or that one did not. */
-  readonly #sinceLoad = new WeakMap<Hooks, Map<string, number | 'works'>>()
+  /** The calls of each hook of a plugin as it is loaded, and the number of those that failed. */
+  readonly #sinceLoad = new WeakMap<Hooks, Map<string, Runs>>()
 
   constructor(log: Pick<PluginLog, 'warn'>, now: () => number = () => performance.now()) {
     this.#log = log
@@ -47,17 +49,25 @@ export class PluginFaults {
       known = new Map()
       this.#sinceLoad.set(hooks, known)
     }
-    const before = known.get(hook) ?? 0
-    if (before !== 'works') known.set(hook, hasFailed ? before + 1 : 'works')
+    let runs = known.get(hook)
+    if (!runs) {
+      runs = { calls: 0, failed: 0 }
+      known.set(hook, runs)
+    }
+    runs.calls++
+    if (hasFailed) runs.failed++
+  }
+
+  /** Returns the calls of the hooks of these plugins since they were loaded. */
+  runs(plugins: readonly { name: string; hooks: Hooks }[]): HookRuns[] {
+    return plugins.flatMap(({ name: plugin, hooks }) =>
+      [...(this.#sinceLoad.get(hooks) ?? [])].map(([hook, runs]) => ({ plugin, hook, ...runs })),
+    )
   }
 
   /** Returns the hooks of these plugins that have failed whenever they were called. */
   failing(plugins: readonly { name: string; hooks: Hooks }[]): FailingHook[] {
-    return plugins.flatMap(({ name: plugin, hooks }) =>
-      [...(this.#sinceLoad.get(hooks) ?? [])].flatMap(([hook, calls]) =>
-        calls === 'works' ? [] : { plugin, hook, calls },
-      ),
-    )
+    return this.runs(plugins).flatMap(({ failed, ...hook }) => (failed === hook.calls ? [hook] : []))
   }
 
   counts(): FaultCount[] {

@@ -70,7 +70,10 @@ export function entryOf(
   texts: Texts | undefined,
 ): { file: string; folder: string } | undefined {
   const places = folders.flatMap((folder) =>
-    [join(folder, `${name}.ts`), join(folder, name, 'index.ts')].map((file) => ({ file, folder })),
+    [`${name}.ts`, join(name, 'index.ts'), `${name}.js`, join(name, 'index.js')].map((file) => ({
+      file: join(folder, file),
+      folder,
+    })),
   )
   return places.find(({ file }) => (texts ? texts.has(file) : existsSync(file)))
 }

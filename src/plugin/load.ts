@@ -1,5 +1,4 @@
 import { existsSync, readdirSync } from 'node:fs'
-import { basename } from 'node:path'
 import type { JsonObject } from '../core/json.ts'
 import { didYouMean } from '../manifest/check/did-you-mean.ts'
 import { hasErrors, type Problem } from '../manifest/check/problem.ts'
@@ -170,8 +169,8 @@ function absent(name: string, folders: readonly string[]): string {
 function namesIn(folder: string): string[] {
   const files = existsSync(folder) ? readdirSync(folder) : []
   return files
-    .filter((file) => !/\.test\.ts$|\.json$|^\.|^node_modules$/.test(file))
-    .map((file) => basename(file, '.ts'))
+    .filter((file) => !/\.test\.[jt]s$|\.json$|^\.|^node_modules$/.test(file))
+    .map((file) => file.replace(/\.[jt]s$/, ''))
 }
 
 /** Returns the problem of a plugin, at the place in its files that an error names; else at the beginning of `file`. */

@@ -3,6 +3,7 @@ import { type ModuleFormat, registerHooks } from 'node:module'
 import { extname, join, sep } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { Texts } from '../manifest/read/folder.ts'
+import { sourceFormat } from '../runtime/source-files.ts'
 
 /** The modules of one plugin as they were at one time: all of them are loaded anew for the next one. */
 export type PluginModules = {
@@ -57,7 +58,7 @@ function openedBy(url: string | undefined): Opened | undefined {
   return opened.get(versionOf(url))
 }
 
-const contract = new URL('contract.ts', import.meta.url).href
+const contract = new URL('./contract.ts', import.meta.url).href
 const sources = fileURLToPath(new URL('..', import.meta.url))
 
 type Hooks = Parameters<typeof registerHooks>[0]
@@ -67,7 +68,7 @@ const resolve: NonNullable<Hooks['resolve']> = (specifier, context, next) => {
   if (openedBy(specifier)) return ownModule(specifier)
   const from = openedBy(parentURL)
   if (!from) return next(specifier, context)
-  if (specifier === 'inference-router/plugin') return { url: contract, format: 'module-typescript', shortCircuit: true }
+  if (specifier === 'inference-router/plugin') return { url: contract, format: sourceFormat, shortCircuit: true }
   const refuse = (message: string): never => {
     throw new ImportError(fileURLToPath(parentURL), specifier, message)
   }
@@ -113,7 +114,8 @@ function ownModule(url: string) {
 
 /** Checks whether a file belongs to a folder. Packages in the folder are not its own files. */
 function isBelow(path: string, folder: string): boolean {
-  return path.startsWith(folder.endsWith(sep) ? folder : folder + sep) && !path.includes(join(sep, 'node_modules', sep))
+  const within = folder.endsWith(sep) ? folder : folder + sep
+  return path.startsWith(within) && !path.slice(within.length - 1).includes(join(sep, 'node_modules', sep))
 }
 
 function isThere(path: string, { texts }: Opened): boolean {

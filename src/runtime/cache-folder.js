@@ -18,7 +18,7 @@ export function cacheFolder(env) {
 }
 
 /**
- * Makes the folder where it is missing.
+ * Makes the folder where it is missing. One of the system's own, as in an image, is as private as one of the user.
  *
  * @param {string} folder
  */
@@ -26,7 +26,8 @@ function isPrivate(folder) {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     const found = lstatSync(folder)
-    return found.isDirectory() && found.uid === (process.getuid?.() ?? found.uid) && (found.mode & 0o022) === 0
+    const isOwn = found.uid === (process.getuid?.() ?? found.uid) || found.uid === 0
+    return found.isDirectory() && isOwn && (found.mode & 0o022) === 0
   } catch {
     return false
   }

@@ -1,4 +1,5 @@
 import { registerHooks } from 'node:module'
+import { isSourceImport, sourceFormat } from './source-files.ts'
 
 /**
  * Resolves imports between the project's own files by their name alone. Node would look at every file, its links and its
@@ -8,8 +9,8 @@ export function resolveSources(): void {
   registerHooks({
     resolve(specifier, context, next) {
       const { parentURL } = context
-      if (!parentURL?.startsWith(sources) || !/^\.\.?\/.*\.ts$/.test(specifier)) return next(specifier, context)
-      return { url: new URL(specifier, parentURL).href, format: 'module-typescript', shortCircuit: true }
+      if (!parentURL?.startsWith(sources) || !isSourceImport(specifier)) return next(specifier, context)
+      return { url: new URL(specifier, parentURL).href, format: sourceFormat, shortCircuit: true }
     },
   })
 }

@@ -1,6 +1,5 @@
-import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { basename, dirname, join, relative, resolve } from 'node:path'
+import { basename, dirname, join, relative } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { type CreationLimits, defaultCreationLimits } from '../core/creation-limits.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
@@ -26,7 +25,8 @@ import { type PluginFile, type PluginSettings, pluginSettings } from '../plugin/
 import type { UnprefixedModels } from '../routing/names/resolve.ts'
 import { type AnswerBounds, defaultAnswerBounds } from '../upstream/answer-body.ts'
 import type { MediaSettings } from '../upstream/files/fetcher.ts'
-import { type Folders, type FoldersFile, foldersOf, programConfig } from './folders.ts'
+import { absentText, isOptional } from './find-config.ts'
+import { type Folders, type FoldersFile, foldersOf } from './folders.ts'
 import { storeProblems, storeUrl, usualStore } from './store-place.ts'
 
 /** Limits of the body of a request: values of any kind, and fields at its top that its API does not have. */
@@ -138,19 +138,8 @@ type CreationLimitsFile = {
 } & { label_length?: number; changes_per_hour?: number; response_bytes?: string | number }
 
 /**
- * Finds the configuration file: the one that is named, else the one that `INFERENCE_ROUTER_CONFIG` names, else `config.yaml`
- * of the working folder, else the project's own.
- */
-export function findConfig(named: string | undefined, env: Environment): string {
-  const chosen = named ?? env.INFERENCE_ROUTER_CONFIG
-  if (chosen) return resolve(chosen)
-  const here = resolve('config.yaml')
-  return existsSync(here) ? here : programConfig
-}
-
-/**
  * Reads a configuration file; a `known` source with the same text is not parsed again. Only the project's own file may
- * be missing: then everything has its default. Problems beside a configuration are warnings.
+ * be missing, and in builds that of the working folder: then everything has its default. Problems beside a configuration are warnings.
  */
 export async function loadConfig(
   path: string,
@@ -178,10 +167,15 @@ function checkOnce(source: Source, value: unknown, cache: FileCache): Problem[] 
 
 /** Lists settings that differ between two generations but apply only from the next start, by name: `server.port`. */
 export function needRestart(before: Config, after: Config): string[] {
-  return restartPaths(readSchema('config'), []).flatMap((path) => {
+  return restartSettings().flatMap((path) => {
     const [one, other] = [valueAt(before, path), valueAt(after, path)]
     return isDeepStrictEqual(one, other) ? [] : [path.join('.')]
   })
+}
+
+/** Returns the paths of the settings that apply only from the next start. */
+export function restartSettings(): string[][] {
+  return restartPaths(readSchema('config'), [])
 }
 
 async function readConfigFile(
@@ -190,14 +184,14 @@ async function readConfigFile(
   texts?: Texts,
 ): Promise<{ source: Source; problems: Problem[] }> {
   try {
-    const text = texts ? (texts.get(path) ?? '') : await readFile(path, 'utf8')
+    const text = texts ? (texts.get(path) ?? absentText(path)) : await readFile(path, 'utf8')
     const source = known?.text === text ? known : readSource(path, text)
     return { source, problems: source.problems }
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    const source = known?.text === '' ? known : readSource(path, '')
-    const isOptional = code === 'ENOENT' && path === programConfig
-    if (isOptional) return { source, problems: [] }
+    const text = absentText(path)
+    const source = known?.text === text ? known : readSource(path, text)
+    if (code === 'ENOENT' && isOptional(path)) return { source, problems: [] }
     const reason = code === 'ENOENT' ? 'there is no such file' : readingFailure(error)
     return { source, problems: [source.problem([], `the configuration cannot be read: ${reason}`)] }
   }
@@ -205,7 +199,14 @@ async function readConfigFile(
 
 function configOf(path: string, file: ConfigFile, env: Environment): Config {
   const folder = dirname(path)
-  const { host = '127.0.0.1', port = 8787, threads = 1, cors = [], keep_alive = 'late' } = file.server ?? {}
+  // A container is reached from outside; INFERENCE_ROUTER_HOST of its image says so without a configuration.
+  const {
+    host = env.INFERENCE_ROUTER_HOST || '127.0.0.1',
+    port = 8787,
+    threads = 1,
+    cors = [],
+    keep_alive = 'late',
+  } = file.server ?? {}
   const { client_timeout = '30s', client_min_rate = '1kb' } = file.server ?? {}
   const settings = Object.entries(file.providers ?? {}).map(([slug, settings]) => [slug, settings ?? {}] as const)
   return {
@@ -334,7 +335,8 @@ function restartPaths(schema: unknown, path: string[]): string[][] {
   return Object.entries(schema.properties ?? {}).flatMap(([name, member]) => restartPaths(member, [...path, name]))
 }
 
-function valueAt(value: unknown, path: readonly string[]): unknown {
+/** Returns a member of an object by its path. */
+export function valueAt(value: unknown, path: readonly string[]): unknown {
   return path.reduce<unknown>((at, step) => (isObject(at) ? at[step] : undefined), value)
 }
 

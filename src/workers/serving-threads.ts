@@ -237,7 +237,12 @@ function routesOf(
       together(workers().facts.flatMap(({ underWay }) => underWay[organization] ?? [])),
   }
   const failingHooks = () => workers().facts.flatMap(({ failingHooks = [] }) => failingHooks)
-  const routes = jsonRoutes({ ...own, degraded, failingHooks, metrics, explaining, live, refused: accounting.refused })
+  const pluginActivity = () => ({
+    runs: workers().facts.flatMap(({ hookRuns = [] }) => hookRuns),
+    faults: workers().facts.flatMap(({ pluginFaults }) => pluginFaults),
+  })
+  const hooks = { failingHooks, pluginActivity }
+  const routes = jsonRoutes({ ...own, ...hooks, degraded, metrics, explaining, live, refused: accounting.refused })
   return { routes, metrics }
 }
 

@@ -140,11 +140,12 @@ function watchLine({ takeMeasured, facts }: CallServer, tell: (said: Said) => vo
 }
 
 /** What the routes of this thread tell. Damage, counts and what happens now are known to the books. */
-function knownHere({ degraded, failingHooks, context }: CallServer) {
+function knownHere({ degraded, failingHooks, pluginActivity, context }: CallServer) {
   return {
     damage: () => undefined,
     degraded,
     failingHooks,
+    pluginActivity,
     metrics: () => [],
     explaining: context.services,
     live: { watch: () => undefined, underWay: () => ({ calls: 0, streams: 0 }) },

@@ -91,6 +91,18 @@ describe.skipIf(noBrowser)('the content of a call', () => {
     ])
   })
 
+  test('is linked from the audit log, which says who has read it', async () => {
+    const id = await call('/v1/chat/completions', { model: 'demo/echo', messages: [{ role: 'user', content: 'Hi' }] })
+    await fetch(`${world.router.url}/v1/manage/calls/${id}/content`, { headers: { authorization: `Bearer ${reader}` } })
+    const tab = await world.open('changes', { key: reader })
+    const row = tab.page.getByRole('row').filter({ hasText: 'content.read' }).first()
+    await row.getByRole('link', { name: 'reader' }).waitFor()
+    await row.getByRole('link', { name: `call …${id.slice(-12)}` }).click()
+    await tab.page.getByRole('button', { name: 'Show content' }).waitFor()
+    expectFaultless(tab, world)
+    await tab.page.close()
+  })
+
   test('of an image is opened with its prompt', async () => {
     const id = await call('/v1/images/generations', { model: 'demo/painter', prompt: 'A quiet lake', size: '64x64' })
     const tab = await world.open(`playground?replay=${id}`, { key: reader })

@@ -164,6 +164,7 @@ async function usedRouter(): Promise<{ router: RouterProcess; call: string; key:
   await post('/policy', {
     id: 'fast',
     description: 'What answers customers',
+    sort: 'weighted',
     targets: [
       { target: 'openai/gpt-5.4-mini', weight: 3 },
       { target: 'google/gemini-3.8-flash', weight: 1 },
@@ -222,14 +223,18 @@ test.skipIf(!process.env.UPDATE_PICTURES)(
         if (!wanted.includes(name) || (colorScheme === 'dark' && !['overview', 'calls'].includes(name))) continue
         await go(tab, page)
         if (name === 'playground') {
+          await tab.page.getByLabel('Second model').fill('demo/echo')
           await tab.page.getByLabel('Message').fill('What does a gateway do?')
           await tab.page.getByRole('button', { name: 'Send' }).click()
-          await tab.page.getByRole('article').nth(1).getByText('$0.').first().waitFor()
+          await tab.page.getByRole('article').nth(3).getByText('$0.').first().waitFor()
         }
+        // The folder of the test is of no interest.
+        const path = "document.querySelector('.facts bdi').textContent = '/srv/inference-router/config.yaml'"
+        if (name === 'settings') await tab.page.evaluate(path)
         if (name === 'overview' || name === 'key') await tab.page.locator('.u-wrap').first().waitFor()
         await tab.page.mouse.move(1_270, 10)
-        const path = join(target, `${name}${colorScheme === 'dark' ? '-dark' : ''}.png`)
-        await tab.page.screenshot({ path, animations: 'disabled', fullPage: isNarrow })
+        const file = join(target, `${name}${colorScheme === 'dark' ? '-dark' : ''}.png`)
+        await tab.page.screenshot({ path: file, animations: 'disabled', fullPage: isNarrow })
       }
     }
   },

@@ -18,8 +18,8 @@ const placeholders: { [word: string]: string } = {
   'on|off': 'on',
 }
 
-/** Commands that say by their exit code what they found: here there is a bill without calls. */
-const finding = new Set(['ledger compare'])
+/** Commands that say by their exit code what they found: here there is a bill without calls, and no other gateway. */
+const finding = new Set(['ledger compare', 'compare --against'])
 
 type Command = (args: string[], out: Out) => Promise<number>
 
@@ -72,6 +72,8 @@ test('every command of the documentation works', { timeout: 120_000 }, async () 
     'bill.csv': 'model,cost\ngpt-5,1.00\n',
     'litellm/config.yaml': 'model_list: [{ model_name: echo, litellm_params: { model: demo/echo } }]\n',
     'litellm.sql': '',
+    'assistant.json': '{ "provider": "demo", "override_params": { "model": "echo" } }',
+    'bifrost/config.json': '{ "providers": { "demo": { "keys": [] } } }',
     ...tutorial(),
   })
   process.chdir(folder)
@@ -99,6 +101,7 @@ function fileOf(command: string): string {
     restore: 'src/cli/backup/restore.ts',
     upgrade: 'src/cli/upgrade/upgrade.ts',
     import: 'src/cli/import/import.ts',
+    compare: 'src/cli/compare/compare.ts',
   }
   return join(root, places[command] ?? `src/cli/${command}.ts`)
 }

@@ -567,6 +567,8 @@ describe('management', () => {
   test('changes are as described', async () => {
     await ask('GET', '/v1/manage/health')
     await ask('GET', '/v1/manage/problems')
+    await ask('GET', '/v1/manage/plugins')
+    await ask('GET', '/v1/manage/instance/settings')
     for (const path of ['/v1/manage/targets', '/v1/manage/instance/targets']) {
       expect((await ask('GET', `${path}?hours=1`)).body.targets.length).toBeGreaterThan(0)
       expect((await ask('GET', `${path}?hours=x`)).status).toBe(400)

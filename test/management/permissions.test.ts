@@ -117,6 +117,8 @@ const table: { readonly [endpoint: string]: Row } = {
   'GET /v1/manage/health': read,
   'GET /v1/manage/targets': read,
   'GET /v1/manage/problems': read,
+  'GET /v1/manage/plugins': read,
+  'GET /v1/manage/instance/settings': ofAll,
   'GET /v1/manage/instance/targets': ofAll,
   'GET /v1/manage/providers': read,
   'GET /v1/manage/providers/:slug': { need: 'manage: read', path: '/v1/manage/providers/demo' },

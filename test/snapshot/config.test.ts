@@ -4,7 +4,8 @@ import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { defaultCreationLimits } from '../../src/core/creation-limits.ts'
 import { defaultHealth, defaultRouting } from '../../src/core/routing/rules.ts'
-import { findConfig, loadConfig, needRestart } from '../../src/snapshot/config.ts'
+import { loadConfig, needRestart } from '../../src/snapshot/config.ts'
+import { findConfig } from '../../src/snapshot/find-config.ts'
 import { folderOf, formatted } from '../manifest/files.ts'
 
 async function load(text: string, env: { [name: string]: string } = {}) {

@@ -17,6 +17,8 @@ export type Deployment = {
   secret?: string | undefined
   /** True for any server with OpenAI's format: at another address it is a provider of its own. */
   isOpenAiFormat?: boolean
+  /** The name of such a provider; without it, it is that of the address. */
+  named?: string
   /** The model that a deployment is, where it has a name of its own. */
   is?: string | undefined
   /** Price in USD per token, where the file has one. */
@@ -53,7 +55,7 @@ export class Accounts {
     const shipped = slug === undefined ? undefined : this.#shipped.get(slug)
     const address = this.#address(deployment.baseUrl, shipped)
     if (address !== undefined && (!shipped || (deployment.isOpenAiFormat && isElsewhere(address, shipped)))) {
-      const account = this.#account({ baseUrl: address, secret }, undefined)
+      const account = this.#account({ baseUrl: address, secret }, undefined, deployment.named)
       account.models[model] ??= entryAt(deployment)
       account.apis.add(deployment.api)
       const note = deployment.price ? {} : { note: 'it has no price in the file and is charged $0, as before' }
@@ -97,11 +99,20 @@ export class Accounts {
     return shipped && whole === shipped.provider.baseUrl ? undefined : whole
   }
 
-  #account(place: Place, shipped: ShippedProvider | undefined): Account {
+  /** Opens the account of a provider for all of its models. Returns its slug; undefined for a provider that is not shipped. */
+  open({ provider, baseUrl, secret }: Pick<Deployment, 'provider' | 'baseUrl' | 'secret'>): string | undefined {
+    const shipped = this.#shipped.get(this.#shipped.slugOf(provider) ?? '')
+    if (!shipped) return undefined
+    const own = secret === `\${${this.#shipped.variableOf(shipped.slug)}}` ? undefined : secret
+    return this.#account({ baseUrl: this.#address(baseUrl, shipped), secret: own }, shipped).slug
+  }
+
+  #account(place: Place, shipped: ShippedProvider | undefined, named?: string): Account {
     const id = JSON.stringify([shipped?.slug, place.baseUrl, place.secret])
     const known = this.#known.get(id)
     if (known) return known
-    const slug = this.#freeSlug(shipped?.slug ?? slugFrom(place.baseUrl ?? ''), shipped !== undefined)
+    const wanted = shipped?.slug ?? (named === undefined ? slugFrom(place.baseUrl ?? '') : plainSlug(named))
+    const slug = this.#freeSlug(wanted, shipped !== undefined)
     const account: Account = { slug, models: {}, apis: new Set(), ...place, ...(shipped && { shipped }) }
     this.#known.set(id, account)
     return account
@@ -155,13 +166,12 @@ function slugFrom(address: string): string {
   const { hostname = 'server', port = '' } = URL.parse(address) ?? {}
   const isNumber = /^[\d.]+$|^\[/.test(hostname)
   const labels = hostname.split('.').filter((label) => !/^(?:api|www)$/.test(label))
-  const name = isNumber ? `server-${hostname}${port && `-${port}`}` : (labels[0] ?? 'server')
-  return (
-    name
-      .toLowerCase()
-      .replace(/[^a-z0-9]+/g, '-')
-      .replace(/^-|-$/g, '') || 'server'
-  )
+  return plainSlug(isNumber ? `server-${hostname}${port && `-${port}`}` : (labels[0] ?? ''))
+}
+
+function plainSlug(name: string): string {
+  const plain = name.toLowerCase().replace(/[^a-z0-9]+/g, '-')
+  return plain.replace(/^-|-$/g, '') || 'server'
 }
 
 function entryAt({ api, price = { input: 0, output: 0 }, limits }: Deployment): WrittenEntry {

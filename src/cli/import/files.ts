@@ -99,12 +99,17 @@ function manifestFile(slug: string, text: string, folder: string): PlannedFiles 
 function mergedVariables({ variables, from }: ImportPlan, path: string, env: Environment): PlannedFiles {
   const known = variablesIn(path)
   const remarks: Remark[] = []
+  const differs = (name: string, message: string) =>
+    void remarks.push({ effect: 'todo', path: `.env ${name}`, message })
   const lines = Object.entries(variables).flatMap(([name, value]) => {
-    const before = known[name] ?? env[name]
-    if (before === undefined || before === '') return assignment(name, value)
-    if (before !== value)
-      remarks.push({ effect: 'todo', path: `.env ${name}`, message: 'has another value and was left as it is' })
-    return []
+    const [written, set] = [known[name], env[name]]
+    if (written !== undefined && written !== '') {
+      if (written !== value) differs(name, 'has another value and was left as it is')
+      return []
+    }
+    if (set !== undefined && set !== value)
+      differs(name, 'the environment has another value, which goes before this file')
+    return assignment(name, value)
   })
   if (lines.length === 0) return { files: [], remarks }
   const before = existsSync(path) ? readFileSync(path, 'utf8').replace(/(?<!\n)$/, '\n') : ''

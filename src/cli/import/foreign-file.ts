@@ -88,3 +88,8 @@ export function pathText(path: MemberPath): string {
     })
     .join('')
 }
+
+/** Returns the texts of a list, or a single text. */
+export function textsIn(value: unknown): string[] {
+  return [value].flat().filter((one) => typeof one === 'string')
+}

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join, resolve } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { parse, stringify } from 'yaml'
 import { directoryOf } from '../../app/directory.ts'
 import { hasErrors } from '../../manifest/check/problem.ts'
@@ -26,11 +26,13 @@ import {
 import { dotEnvBeside } from '../read-config.ts'
 import { earlierFiles } from '../read-snapshot.ts'
 import { withStore } from '../store-command.ts'
+import { planBifrost } from './bifrost.ts'
 import { type PlannedFile, planFiles, writeFiles } from './files.ts'
 import { ForeignFile } from './foreign-file.ts'
 import { planLitellm } from './litellm.ts'
 import { noRows, readRows } from './litellm-rows.ts'
 import type { ImportPlan, Remark } from './plan.ts'
+import { planPortkey } from './portkey.ts'
 import { createRecords, type ImportedRecords } from './records.ts'
 import { ShippedProviders } from './shipped.ts'
 
@@ -38,9 +40,14 @@ import { ShippedProviders } from './shipped.ts'
 export const help = `Imports the configuration of another gateway: models, names, fallbacks, settings, keys, teams, budgets.
 
   inference-router import litellm FILE [--database FROM] [options]
+  inference-router import portkey FILE [--name NAME] [--model MODEL…] [--provider KEY=SLUG…] [options]
+  inference-router import bifrost FILE [options]
 
   --database FROM  keys, teams and budgets of LiteLLM: a file of pg_dump, CSV or JSON, a folder of CSV files named by their tables,
                    or postgresql://…, for which psql must be installed
+  --name NAME      the name of a Portkey config for clients (default: that of the file)
+  --model MODEL    a model that clients send with a Portkey config that sets none; repeatable
+  --provider KEY=SLUG  the provider of a virtual key of Portkey; repeatable
   --org NAME       the organization that gets names, groups and keys, by name or id; may be left out when there is at most one
   --dry-run        check and report everything, change nothing
   --config FILE    the configuration to add to, created where it does not exist (default: ./config.yaml)
@@ -52,12 +59,11 @@ an import can be repeated. What has no equivalent is reported by its path in the
 `
 
 const text = { type: 'string' } as const
+const texts = { type: 'string', multiple: true } as const
+const flag = { type: 'boolean' } as const
 const options = {
-  database: text,
-  org: text,
-  'dry-run': { type: 'boolean' },
-  config: text,
-  json: { type: 'boolean' },
+  ...{ database: text, name: text, model: texts, provider: texts },
+  ...{ org: text, 'dry-run': flag, config: text, json: flag },
 } as const
 
 type Planner = (
@@ -72,6 +78,21 @@ const planners: { readonly [gateway: string]: Planner } = {
     const rows = from === undefined ? noRows() : await readRows(from)
     return planLitellm(new ForeignFile(readForeign(file)), rows, context)
   },
+  async portkey(file, args, context) {
+    const name = args.text('name') ?? basename(file).replace(/\.\w+$/, '')
+    const virtualKeys = new Map(args.texts('provider').map(virtualKey))
+    return planPortkey(readForeign(file), { name, models: args.texts('model'), virtualKeys }, context)
+  },
+  async bifrost(file, _, context) {
+    return planBifrost(new ForeignFile(readForeign(file)), context)
+  },
+}
+
+function virtualKey(text: string): [name: string, slug: string] {
+  const [, name, slug] = /^([^=]+)=([^=]+)$/.exec(text) ?? []
+  if (name === undefined || slug === undefined)
+    throw new UsageError(`--provider is '${text}'; write the virtual key and its provider: openai-main=openai`)
+  return [name, slug]
 }
 
 /** Runs `inference-router import …`. Returns the exit code. */

@@ -1,5 +1,5 @@
 import type { Deployment } from './accounts.ts'
-import type { ForeignFile, MemberPath } from './foreign-file.ts'
+import { type ForeignFile, type MemberPath, textsIn } from './foreign-file.ts'
 import { type ImportPlan, remarker } from './plan.ts'
 import { secretReference } from './secrets.ts'
 import type { ShippedProviders } from './shipped.ts'
@@ -139,9 +139,4 @@ function limitsIn(file: ForeignFile, info: (name: string) => MemberPath): NonNul
     ...(window !== undefined && { context_window: window }),
     ...(most !== undefined && { max_output_tokens: most }),
   }
-}
-
-/** Returns the texts of a list, or a single text. */
-export function textsIn(value: unknown): string[] {
-  return [value].flat().filter((one) => typeof one === 'string')
 }

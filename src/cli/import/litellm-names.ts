@@ -1,7 +1,7 @@
 import { isObject, type JsonObject } from '../../core/json.ts'
 import { maxWeight } from '../../core/routing/rules.ts'
-import type { ForeignFile, MemberPath } from './foreign-file.ts'
-import { type PlacedDeployment, textsIn } from './litellm-models.ts'
+import { type ForeignFile, type MemberPath, textsIn } from './foreign-file.ts'
+import type { PlacedDeployment } from './litellm-models.ts'
 import { type ImportPlan, remarker } from './plan.ts'
 
 /** Names that clients call, by their name in LiteLLM: also those of `model_group_alias`. */

@@ -74,11 +74,18 @@ function readEntry(path: string, name: string): unknown {
     const end = entry.indexOf('\n')
     const text = entry.slice(end + 1)
     if (entry.slice(0, end) !== digest([name, text])) return undefined
-    if (lstatSync(path).mtimeMs < Date.now() - dayMs) utimesSync(path, new Date(), new Date())
+    if (lstatSync(path).mtimeMs < Date.now() - dayMs) markUsed(path)
     return JSON.parse(text)
   } catch {
     return undefined
   }
+}
+
+/** Makes an entry young again, unless its folder is read-only. */
+function markUsed(path: string): void {
+  try {
+    utimesSync(path, new Date(), new Date())
+  } catch {}
 }
 
 /** Another thread or process may do the same at the same time; a draft that stays behind grows old. */
@@ -104,9 +111,11 @@ async function openFolder(folder: string): Promise<void> {
 /** The code that reads and checks files: what another state of it found out does not count. */
 const codeFolders = ['api', 'catalog', 'core', 'manifest', 'mapping', 'snapshot', '../schemas']
 
-/** Returns a digest of the code: of its contents, because builds may have files of equal sizes and times. */
+/** Returns a digest of the code: of its contents, because builds may have files of equal sizes and times; builds name theirs. */
 function codeDigest(): string {
   const source = join(import.meta.dirname, '../..')
+  const { build } = JSON.parse(readFileSync(join(source, '../package.json'), 'utf8')) as { build?: string }
+  if (build !== undefined) return digest([process.version, build])
   const files = codeFolders.flatMap((folder) =>
     readdirSync(join(source, folder), { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())

@@ -5,14 +5,22 @@ import OpenAI from 'openai'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { startRouter } from '../../../src/app/router.ts'
+import { run as compare } from '../../../src/cli/compare/compare.ts'
 import { run } from '../../../src/cli/import/import.ts'
 import type { Remark } from '../../../src/cli/import/plan.ts'
 import { dotEnvBeside } from '../../../src/cli/read-config.ts'
 import { openStore } from '../../../src/store/open.ts'
 import { ran } from '../../cli/running.ts'
-import { answerJson, type LoopbackProvider, loopbackProvider, type Received } from '../../helpers/provider.ts'
+import {
+  answerJson,
+  beginStream,
+  type LoopbackProvider,
+  loopbackProvider,
+  type Received,
+} from '../../helpers/provider.ts'
 import { cache } from '../../helpers/router.ts'
 import { folderOf } from '../../manifest/files.ts'
+import { likeLitellm, type Spoil } from './like-litellm.ts'
 import { litellmConfig, litellmDump, literalKey, masterKey, secrets, variables } from './litellm-files.ts'
 
 let provider: LoopbackProvider
@@ -47,6 +55,21 @@ function answer({ path, body }: Received, response: ServerResponse): void {
       usage: { prompt_tokens: 2, total_tokens: 2 },
     })
   }
+  if (body.stream) return void streamChat(response, path, body)
+  const call = { id: 'call_1', type: 'function', function: { name: 'weather', arguments: '{"city":"Rome"}' } }
+  if (body.tools) {
+    const message = { role: 'assistant', content: null, tool_calls: [call] }
+    const choices = [{ index: 0, message, finish_reason: 'tool_calls' }]
+    const usage = { prompt_tokens: 9, completion_tokens: 3, total_tokens: 12 }
+    return void answerJson(response, {
+      id: 'c1',
+      object: 'chat.completion',
+      created: 1,
+      model: body.model,
+      choices,
+      usage,
+    })
+  }
   answerJson(response, {
     ...{ id: 'c1', object: 'chat.completion', created: 1, model: body.model },
     choices: [
@@ -60,9 +83,23 @@ function answer({ path, body }: Received, response: ServerResponse): void {
   })
 }
 
+function streamChat(response: ServerResponse, path: string, body: { model: string; stream_options?: object }): void {
+  beginStream(response)
+  const chunk = (members: object) =>
+    response.write(
+      `data: ${JSON.stringify({ id: 'c1', object: 'chat.completion.chunk', created: 1, model: body.model, ...members })}\n\n`,
+    )
+  for (const content of [`${path.split('/')[1]} `, body.model])
+    chunk({ choices: [{ index: 0, delta: { role: 'assistant', content }, finish_reason: null }] })
+  chunk({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })
+  chunk({ choices: [], usage: { prompt_tokens: 9, completion_tokens: 3, total_tokens: 12 } })
+  response.end('data: [DONE]\n\n')
+}
+
 /** A folder with LiteLLM's files, and the environment that LiteLLM had. */
 function litellmFolder() {
   for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value)
+  for (const name of ['OWN_KEY', 'LITELLM_AZURE_API_KEY']) vi.stubEnv(name, undefined)
   onTestFinished(() => {
     vi.unstubAllEnvs()
   })
@@ -290,5 +327,81 @@ describe('the import', () => {
       1,
       `${path} is the file to import: name another one for this router, as --config router/config.yaml\n`,
     ])
+  })
+})
+
+describe('compared with LiteLLM', () => {
+  /** Fifty requests of six kinds. */
+  const requests = Array.from({ length: 50 }, (_, index) => {
+    const messages = [{ role: 'user', content: `Hello ${index}` }]
+    const tools = [{ type: 'function', function: { name: 'weather', parameters: { type: 'object', properties: {} } } }]
+    const kinds = [
+      { model: 'gpt-mini', messages },
+      { model: 'gpt-mini', messages, tools },
+      { model: 'gpt-mini', messages, stream: true, stream_options: { include_usage: true } },
+      { model: 'local', messages, stream: true },
+      { path: '/v1/embeddings', body: { model: 'vectors', input: `text ${index}`, encoding_format: 'float' } },
+      {
+        custom_id: `r${index}`,
+        method: 'POST',
+        url: '/v1/chat/completions',
+        body: { model: 'gpt-mini', messages, seed: 3 },
+      },
+    ]
+    return JSON.stringify(kinds[index % kinds.length])
+  }).join('\n')
+
+  async function compared(spoil?: Spoil, ...args: string[]) {
+    const { folder, config, importAll } = litellmFolder()
+    await importAll()
+    const { router } = await imported(config)
+    const other = await likeLitellm((model) => (model === 'local' ? 'vllm qwen3-8b' : `own ${model}`), spoil)
+    onTestFinished(() => other.close())
+    vi.stubEnv('INFERENCE_ROUTER_KEY', secrets.free)
+    const file = join(folder, 'requests.jsonl')
+    writeFileSync(file, requests)
+    const places = ['--url', router.url, '--against', other.url, '--requests', file, '--config', config]
+    const result = await ran(compare, ...places, ...args)
+    return { ...result, received: other.received, file }
+  }
+
+  test('fifty requests with the same key have no unexplained difference, not even in their texts and costs', async () => {
+    const { code, stdout, stderr, received } = await compared(undefined, '--exact', '--json')
+    expect(stderr).toBe('')
+    const { results, ...sums } = JSON.parse(stdout)
+    const open = results.flatMap(({ differences }: { differences: { explained?: string }[] }) =>
+      differences.filter(({ explained }) => explained === undefined),
+    )
+    expect([code, open]).toEqual([0, []])
+    expect(sums).toMatchObject({ requests: 50, unexplained: 0, skipped: [] })
+    expect(sums.cost.compared).toBeGreaterThan(20)
+    expect(sums.cost.here).toBeCloseTo(sums.cost.there, 9)
+    expect(received.every(({ headers }) => headers.authorization === `Bearer ${secrets.free}`)).toBe(true)
+    expect(stdout).not.toContain(secrets.free)
+  })
+
+  test.each<[what: string, spoil: Spoil, shown: string]>([
+    [
+      'another finish reason',
+      ({ choices }) => Object.assign((choices as object[])[0] as object, { finish_reason: 'length' }),
+      'choices[].finish_reason: "stop" here, "length" there',
+    ],
+    [
+      'a member more',
+      ({ choices }) => Object.assign((choices as object[])[0] as object, { annotations: [{ type: 'url' }] }),
+      'choices[].annotations[].type: nothing here, "url" there',
+    ],
+    [
+      'other counts of tokens',
+      ({ usage }) => Object.assign(usage as object, { prompt_tokens: 90 }),
+      'usage.prompt_tokens: 9 here, 90 there',
+    ],
+  ])('%s is shown, and the exit code is 1', async (_, spoil, shown) => {
+    const { code, stdout, file } = await compared((answer, { body }) => {
+      if (body.seed !== undefined) spoil(answer, undefined as never)
+    })
+    expect(code).toBe(1)
+    expect(stdout).toContain(`${file}:6 /v1/chat/completions\n  ${shown}\n`)
+    expect(stdout).toMatch(/\n50 requests, 8 with differences that are not explained\n/)
   })
 })

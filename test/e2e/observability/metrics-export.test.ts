@@ -63,9 +63,6 @@ function asSamples(points: readonly ReceivedPoint[]): Map<string, number> {
 const changing =
   /^(?:process_|nodejs_|inference_router_event_loop|inference_router_ledger_commit|inference_router_requests_running)/
 
-/** A family that each reading begins anew: two readers share its values. */
-const isReset = (name: string) => name === 'inference_router_event_loop_delay_seconds'
-
 const callsIn = (points: readonly ReceivedPoint[]) =>
   points.filter(({ name }) => name === 'inference_router_calls_total').reduce((sum, { value }) => sum + value, 0)
 
@@ -107,8 +104,7 @@ describeEach([2, 1], { slowIf: (threads) => threads === 1 })('with %i threads, a
     await expect.poll(() => collector.requests.length, { timeout: 10_000 }).toBeGreaterThan(before + 1)
     const sent = asSamples((await newest()).points)
     const samples = await exposed(router)
-    const names = (keys: Iterable<string>) =>
-      [...new Set([...keys].map((key) => key.split(' ')[0] ?? ''))].filter((name) => !isReset(name)).sort()
+    const names = (keys: Iterable<string>) => [...new Set([...keys].map((key) => key.split(' ')[0] ?? ''))].sort()
     expect(names(sent.keys())).toEqual(names(samples.keys()))
     const steady = [...samples].filter(([key]) => !changing.test(key))
     expect(steady.length).toBeGreaterThan(100)

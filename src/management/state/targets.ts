@@ -1,13 +1,13 @@
-import type { JsonObject } from '../core/json.ts'
-import { hourMs } from '../core/time.ts'
-import type { Quantiles } from '../store/queries/latency-query.ts'
-import { tallyMs } from '../store/queries/recent-attempts.ts'
-import type { TargetFigures, Targets } from '../store/queries/targets-query.ts'
-import { organizationIn } from './instance.ts'
-import { timeText } from './key-entry.ts'
-import { json, type ManagementContext, type ManageRequest, type ManageRoute } from './manage.ts'
-import { concerning, outageEntry } from './providers.ts'
-import { invalid, parametersOf } from './read.ts'
+import type { JsonObject } from '../../core/json.ts'
+import { hourMs } from '../../core/time.ts'
+import type { Quantiles } from '../../store/queries/latency-query.ts'
+import { tallyMs } from '../../store/queries/recent-attempts.ts'
+import type { TargetFigures, Targets } from '../../store/queries/targets-query.ts'
+import { organizationIn } from '../instance.ts'
+import { timeText } from '../key-entry.ts'
+import { json, type ManagementContext, type ManageRequest, type ManageRoute } from '../manage.ts'
+import { concerning, outageEntry } from '../providers.ts'
+import { invalid, parametersOf } from '../read.ts'
 
 /**
  * Serves `/v1/manage/targets`: how targets of providers have answered in the last hours, in the calls of the organization, and what they

@@ -1,11 +1,11 @@
-import type { JsonObject } from '../core/json.ts'
-import type { FileProblem } from '../manifest/check/problem.ts'
-import type { FailingHook } from '../observe/worker-metrics.ts'
-import { hookProblem } from '../plugin/faults.ts'
-import type { Snapshot } from '../snapshot/snapshot.ts'
-import { json, type ManagementContext, type ManageRoute } from './manage.ts'
-import { problemEntry } from './providers.ts'
-import { parametersOf } from './read.ts'
+import type { JsonObject } from '../../core/json.ts'
+import type { FileProblem } from '../../manifest/check/problem.ts'
+import type { FailingHook } from '../../observe/worker-metrics.ts'
+import { hookProblem } from '../../plugin/faults.ts'
+import type { Snapshot } from '../../snapshot/snapshot.ts'
+import { json, type ManagementContext, type ManageRoute } from '../manage.ts'
+import { problemEntry } from '../providers.ts'
+import { parametersOf } from '../read.ts'
 
 /**
  * Serves `/v1/manage/problems`: the files that are not in use in their newest version, with the place of each error and what is unavailable
