@@ -118,7 +118,7 @@ describe.skipIf(!more)('programs of the pages, with packages of CLIENTS_FOLDER',
   test.skipIf(!isInstalled('cline'))('Cline on the command line', async () => {
     const login = commandsOf(page('cline')).find(({ command }) => command.startsWith('cline auth'))?.command ?? ''
     await runAgent('cline', here(login).replace('$KEY', testKey).split(' '))
-    await runAgent('cline', ['cline', 'Hello'])
+    await runAgent('cline', ['cline', 'Explain this repository'])
     expect(await apisOfCalls()).toContain('chat')
   })
 })

@@ -45,10 +45,7 @@ async function findAll(configPath: string | undefined, called: readonly string[]
   // The simulator runs in the router itself, at an address of its own.
   await using stack = new AsyncDisposableStack()
   const simulator = called && stack.adopt(await startSimulator(), (running) => running.close())
-  const built = await readSnapshot(configPath, {
-    ...(simulator && { [simulatorVariable]: simulator.url }),
-    ...process.env,
-  })
+  const built = await readSnapshot(configPath, simulator && { [simulatorVariable]: simulator.url })
   const { snapshot } = built
   const findings = [...checkNode(requiredNode()), ...checkFiles(built)]
   // Without the configuration nothing else is known.
