@@ -10,11 +10,21 @@ export default defineConfig({
   srcDir: 'pages',
   outDir: '../docs',
   cacheDir: 'cache',
-  // Examples have double braces of their own, so those of templates are never used.
-  vue: { template: { compilerOptions: { delimiters: ['⟦⟦', '⟧⟧'] } } },
   markdown: {
     // The same anchors as in the repository.
     anchor: { slugify: (heading) => heading.trim().toLowerCase().replace(/[^\p{L}\p{N}\p{M}_\- ]/gu, '').replaceAll(' ', '-') },
+    config: (md) => {
+      // Double braces in running text are text: the generator would evaluate them.
+      const { text } = md.renderer.rules
+      md.renderer.rules.text = (...args) => text(...args).replaceAll('{{', '&#123;&#123;')
+      // Tables without a header have cells there that are no headers of anything.
+      for (const name of ['th_open', 'th_close'])
+        md.renderer.rules[name] = (tokens, index, options, _, self) => {
+          const inside = tokens[name === 'th_open' ? index + 1 : index - 1]
+          if (inside?.content === '') tokens[index].tag = 'td'
+          return self.renderToken(tokens, index, options)
+        }
+    },
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
   },
   // Otherwise opening a page would load all pages that it links to.

@@ -3,6 +3,7 @@ import { secretOf } from '../access/secrets.ts'
 import type { ExplainServices } from '../call/kinds/explain.ts'
 import { consolePages } from '../http/console.ts'
 import { type HealthReader, healthRoutes, type Readiness } from '../http/endpoints.ts'
+import { errorPageRoutes } from '../http/error-page.ts'
 import type { Routes } from '../http/listeners.ts'
 import { metricsRoutes } from '../http/metrics.ts'
 import { modelRoutes } from '../http/model-lists.ts'
@@ -71,6 +72,7 @@ export function jsonRoutes(services: RouteServices): Routes {
         (request) => healthReader(access, request),
       ),
       ...openapiRoutes(),
+      ...errorPageRoutes(),
       ...authCheckRoutes(access),
       ...modelRoutes({ access, directory, rulesOf }),
     ],

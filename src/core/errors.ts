@@ -233,7 +233,7 @@ export function writtenMessage({ code, provider, message }: RouterError): string
   return `Your input exceeds the context window of this model: ${message}`
 }
 
-/** The error body of every JSON API: `{error: {origin, message, type, code, param, provider?}}`. */
+/** The error body of every JSON API: `{error: {origin, message, type, code, param, doc_url, provider?}}`. */
 export function errorBody(error: RouterError): JsonObject {
   const code = writtenCode(error)
   const { providerCode } = error
@@ -243,6 +243,7 @@ export function errorBody(error: RouterError): JsonObject {
     type: error.type,
     code,
     param: error.param ?? null,
+    doc_url: docUrl(error.code),
   }
   if (error.provider !== undefined) body.provider = error.provider
   if (providerCode !== undefined && providerCode !== code) body.provider_code = providerCode
@@ -250,4 +251,23 @@ export function errorBody(error: RouterError): JsonObject {
   if (error.attempts !== undefined) body.attempts = error.attempts
   if (error.router !== undefined) body.router = error.router
   return { error: body }
+}
+
+/** Variable that names the address of a documentation site: errors link to its page of errors. */
+export const docsVariable = 'INFERENCE_ROUTER_DOCS_URL'
+
+/** Path at which the router itself explains its errors. */
+export const errorsPath = '/docs/errors.html'
+
+let explanations: string | undefined
+
+/** Returns the address of the explanation of an error: on the router itself unless a variable names a site. */
+export function docUrl(code: ErrorCode): string {
+  explanations ??= explanationsAt(process.env[docsVariable])
+  return `${explanations}#${code}`
+}
+
+/** Returns the address of the explanations at a documentation site, by default that of the router. */
+export function explanationsAt(site: string | undefined): string {
+  return site ? `${site.replace(/\/*$/, '')}/errors.html` : errorsPath
 }

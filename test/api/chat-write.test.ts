@@ -599,6 +599,7 @@ describe('a streamed reply', () => {
         type: 'api_error',
         code: 'provider_cut',
         param: null,
+        doc_url: '/docs/errors.html#provider_cut',
         provider: 'p',
       },
     })

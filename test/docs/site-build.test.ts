@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { extname, join, normalize } from 'node:path'
+import { extname, join, normalize, sep } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import axe, { type AxeResults } from 'axe-core'
 import type { Browser } from 'playwright-core'
@@ -16,6 +16,12 @@ const noGenerator = existsSync(join(root, 'dist/docs-build/node_modules/vitepres
   ? undefined
   : 'skipped: no VitePress (npm run docs:build installs it)'
 const missing = noGenerator ?? noBrowser
+
+/** Paths of all pages of the site. */
+function htmlPages(): string[] {
+  const names = readdirSync(site, { recursive: true, encoding: 'utf8' }).map((name) => name.replaceAll(sep, '/'))
+  return names.filter((name) => name.endsWith('.html') && !name.startsWith('files/')).sort()
+}
 
 /** Media types of the files of the site. */
 const types: { [extension: string]: string } = {
@@ -58,7 +64,15 @@ describe.skipIf(missing !== undefined)(`the built site${missing ? ` (${missing})
     return tab
   }
 
-  test.each(['/', '/add-a-provider.html', '/errors.html'])('%s loads at most 200 kB, from one host', async (path) => {
+  test.each([
+    '/',
+    '/add-a-provider.html',
+    '/errors.html',
+    '/api.html',
+    '/plugins.html',
+    '/reference/schemas.html',
+    '/reference/calls.html',
+  ])('%s loads at most 200 kB, from one host', async (path) => {
     transferred = 0
     const { asked, faults, page } = await opened(path)
     expect(transferred).toBeGreaterThan(20_000)
@@ -68,20 +82,16 @@ describe.skipIf(missing !== undefined)(`the built site${missing ? ` (${missing})
     await page.context().close()
   })
 
-  test.each([
-    ['/', 'light'],
-    ['/', 'dark'],
-    ['/api.html', 'light'],
-    ['/errors.html', 'light'],
-    ['/add-a-provider.html', 'light'],
-    ['/add-a-provider.html', 'dark'],
-  ] as const)('%s in %s has no violations of accessibility rules', async (path, scheme) => {
-    const { page } = await opened(path, scheme)
-    await page.evaluate(axe.source)
-    const { violations } = (await page.evaluate('axe.run()')) as AxeResults
-    expect(
-      violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 200)).join(' | ')}`),
-    ).toEqual([])
+  test.each(['light', 'dark'] as const)('no page has violations of accessibility rules: %s', async (scheme) => {
+    const { page } = await opened('/', scheme)
+    const found: string[] = []
+    for (const path of htmlPages()) {
+      await page.goto(`${url}/${path}`, { waitUntil: 'networkidle' })
+      await page.evaluate(axe.source)
+      const { violations } = (await page.evaluate('axe.run()')) as AxeResults
+      found.push(...violations.map(({ id, nodes }) => `${path}: ${id}: ${nodes.map(({ html }) => html.slice(0, 200))}`))
+    }
+    expect(found).toEqual([])
     await page.context().close()
   })
 

@@ -1,6 +1,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { apiPages, readOpenapi } from '../../tools/site/api-page.ts'
 import { checkSite } from '../../tools/site/check.ts'
 import { linked, type Repository } from '../../tools/site/links.ts'
 import { type Page, readPages, sectionsOf, sidebarOf } from '../../tools/site/pages.ts'
@@ -12,7 +13,7 @@ const repository: Repository = (path) => {
   const found = statSync(join(root, path), { throwIfNoEntry: false })
   return found?.isFile() ? 'file' : found?.isDirectory() ? 'folder' : undefined
 }
-const pages = readPages(root)
+const pages = readPages(root, apiPages(readOpenapi(root)))
 
 describe('the pages of the documentation', () => {
   test('are all in a section of the table of contents, once', () => {
@@ -40,13 +41,9 @@ describe('the table of contents', () => {
   })
 
   test('has the pages of a folder in the order that is listed, then by name', () => {
-    const found = ['clients/b.md', 'clients/a.md', 'clients/index.md'].map((path) => page(path, `# ${path}`))
+    const found = ['clients/b.md', 'clients/a.md', 'clients/curl.md'].map((path) => page(path, `# ${path}`))
     const [clients] = sidebarOf(sectionsOf(found))
-    expect(clients?.items.map(({ link }) => link)).toEqual([
-      '/clients/index.html',
-      '/clients/b.html',
-      '/clients/a.html',
-    ])
+    expect(clients?.items.map(({ link }) => link)).toEqual(['/clients/curl.html', '/clients/b.html', '/clients/a.html'])
   })
 })
 
@@ -81,6 +78,38 @@ describe('links', () => {
     '<img src="no.png">',
   ])('%s is dead', (text) => {
     expect(rewritten(text).dead).toHaveLength(1)
+  })
+})
+
+describe('the API reference', () => {
+  const document = readOpenapi(root)
+  const reference = apiPages(document)
+  const text = Object.values(reference).join('\n')
+
+  test('has every operation, with an example of its request and its reply', () => {
+    const operations = Object.entries(document.paths).flatMap(([path, item]) =>
+      Object.keys(item as object)
+        .filter((method) => method !== 'parameters')
+        .map((method) => `${method.toUpperCase()} ${path}`),
+    )
+    expect(operations.length).toBeGreaterThan(80)
+    for (const operation of operations) {
+      const section = text.split(`\n## ${operation}\n`)[1]?.split('\n## ')[0] ?? ''
+      expect(section, operation).toMatch(/^\| [2-5]\d\d \|/m)
+      const examples = [...section.matchAll(/```json\n([\s\S]*?)```/g)].map(([, one = '']) => JSON.parse(one))
+      const wanted = [/^Request/m, /^Reply:/m].filter((pattern) => pattern.test(section)).length
+      expect(examples.length, operation).toBeGreaterThanOrEqual(wanted)
+      expect(examples, operation).not.toContain(null)
+    }
+  })
+
+  test('has every schema and an example for nearly every field', () => {
+    const schemas = reference['reference/schemas.md'] ?? ''
+    for (const name of Object.keys(document.components.schemas as object)) expect(schemas).toContain(`\n## ${name}\n`)
+    const rows = schemas.split('\n').filter((line) => /^\| (\*\*)?`/.test(line))
+    const without = rows.filter((row) => row.endsWith('|  |'))
+    expect(rows.length).toBeGreaterThan(500)
+    expect(without.length / rows.length).toBeLessThan(0.05)
   })
 })
 

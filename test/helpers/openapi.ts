@@ -73,6 +73,7 @@ function compiler(closed: boolean): Schemas {
     strictRequired: false,
     allowUnionTypes: true,
     formats: {
+      'uri-reference': /^\S+$/,
       uuid: /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/,
       int64: { type: 'number', validate: Number.isSafeInteger },
       'date-time': /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/,

@@ -96,7 +96,7 @@ async function ask(
   }
   const media = described?.[type ?? ''] as JsonObject | undefined
   expect(media, `${method} ${path} answers ${type}, which is not described`).toBeDefined()
-  const isText = type === 'text/plain' || type === 'application/octet-stream'
+  const isText = ['text/plain', 'text/html', 'application/octet-stream'].includes(type ?? '')
   const values = type === 'text/event-stream' ? eventsIn(text) : [isText ? text : JSON.parse(text)]
   // Members of a provider may pass through calls; everything else is the router's own.
   const accepts = validator(media?.schema as Json, {
@@ -378,11 +378,12 @@ test('model lists and models are as described', async () => {
 })
 
 test('the health endpoints are as described', async () => {
-  for (const path of ['/health', '/ready', '/openapi.json']) {
+  for (const path of ['/health', '/ready', '/openapi.json', '/docs/errors.html']) {
     expect((await ask('GET', path, { key: null })).status).toBe(200)
   }
   expect((await ask('GET', '/metrics')).status).toBe(200)
-  expect((await ask('GET', '/openapi.json', { headers: { 'if-none-match': '*' } })).status).toBe(304)
+  for (const path of ['/openapi.json', '/docs/errors.html'])
+    expect((await ask('GET', path, { headers: { 'if-none-match': '*' } })).status).toBe(304)
 })
 
 test('a check of a key is as described', async () => {

@@ -100,7 +100,7 @@ describe('requirements of the specification', () => {
       return security.some((one) => Object.keys(one).length === 0) ? 'optional' : 'required'
     })
     const paths = (kind: 'open' | 'optional') => bySecurity.get(kind)?.map(({ path }) => path)
-    expect(paths('open')).toEqual(['/v1/models/managed', '/health', '/ready', '/openapi.json'])
+    expect(paths('open')).toEqual(['/v1/models/managed', '/health', '/ready', '/openapi.json', '/docs/errors.html'])
     const lists = [
       'chat',
       'all',

@@ -1,6 +1,22 @@
 /** A section of the documentation: its pages in order, then all other pages of its folder by name. */
 export type Section = { title: string; folder?: string; pages: readonly string[] }
 
+/** The generated pages of the API reference, in order. */
+const reference = [
+  'index',
+  'calls',
+  'responses',
+  'models',
+  'keys',
+  'organization',
+  'ledger',
+  'groups',
+  'names',
+  'instance',
+  'process',
+  'schemas',
+].map((name) => `reference/${name}`)
+
 /**
  * The table of contents. Pages are written as paths of the site without `.md`. A page of `docs/` that is in no section is an error, so
  * that a new page cannot be forgotten; pages that are listed here and do not exist are skipped.
@@ -9,12 +25,28 @@ export const contents: readonly Section[] = [
   {
     title: 'Start',
     folder: 'start',
-    pages: ['start/index', 'start/demo', 'start/first-provider', 'start/client', 'install'],
+    pages: ['start/demo', 'start/first-provider', 'start/point-a-client', 'install'],
   },
-  { title: 'Clients', folder: 'clients', pages: ['clients/index'] },
-  { title: 'Deploy', folder: 'deploy', pages: ['deploy/index'] },
-  { title: 'Tasks', folder: 'tasks', pages: ['tasks/index'] },
-  { title: 'Concepts', folder: 'concepts', pages: ['concepts/index', 'architecture'] },
+  {
+    title: 'Clients',
+    folder: 'clients',
+    pages: ['clients/curl', 'clients/openai-sdk', 'clients/anthropic-sdk', 'clients/claude-code', 'clients/codex'],
+  },
+  {
+    title: 'Deploy',
+    folder: 'deploy',
+    pages: ['deploy/image', 'deploy/compose', 'deploy/systemd', 'deploy/kubernetes', 'versioning'],
+  },
+  {
+    title: 'Tasks',
+    folder: 'tasks',
+    pages: ['tasks/keys-with-budgets', 'tasks/fallback', 'tasks/cheapest-or-fastest'],
+  },
+  {
+    title: 'Concepts',
+    folder: 'concepts',
+    pages: ['concepts/how-a-call-runs', 'concepts/routing', 'concepts/money', 'architecture'],
+  },
   {
     title: 'Extend',
     folder: 'extend',
@@ -25,7 +57,7 @@ export const contents: readonly Section[] = [
     folder: 'reference',
     pages: [
       'api',
-      'api-reference',
+      ...reference,
       'errors',
       'routing',
       'operations',
@@ -36,7 +68,11 @@ export const contents: readonly Section[] = [
       'changelog',
     ],
   },
-  { title: 'Help', folder: 'help', pages: ['help/index', 'migrate', 'security'] },
+  {
+    title: 'Help',
+    folder: 'help',
+    pages: ['help/troubleshooting', 'help/faq', 'migrate', 'help/comparison', 'security'],
+  },
   {
     title: 'Project',
     folder: 'decisions',

@@ -1,7 +1,7 @@
 import { posix } from 'node:path'
 import type { Page } from './pages.ts'
 
-/** What links lead to besides pages: files of the repository, by a function that returns whether a path is a file, a folder or neither. */
+/** A function that returns whether a path of the repository is a file, a folder or neither. */
 export type Repository = (path: string) => 'file' | 'folder' | undefined
 
 /** A page with the links of the site, the files that it links to, and its dead links. */

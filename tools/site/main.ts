@@ -5,6 +5,7 @@
 import { spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { apiPages, readOpenapi } from './api-page.ts'
 import { checkSite } from './check.ts'
 import { copyOf, type Linked, linked, type Repository, relative } from './links.ts'
 import { type Page, readPages, sectionsOf, sidebarOf } from './pages.ts'
@@ -85,7 +86,7 @@ const vitepress = (name: string, ...args: string[]) =>
   run(process.execPath, [join(work, 'node_modules/vitepress/bin/vitepress.js'), name, '.', ...args])
 
 function build(): void {
-  const pages = readPages(root)
+  const pages = readPages(root, apiPages(readOpenapi(root)))
   mkdirSync(work, { recursive: true })
   const texts = stage(pages)
   install()

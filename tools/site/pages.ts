@@ -9,7 +9,7 @@ export type Page = { source: string; path: string; title: string; text: string }
 export type Entry = { text: string; link: string }
 
 /** A section of the sidebar. */
-export type SidebarSection = { text: string; collapsed: boolean; items: Entry[] }
+export type SidebarSection = { text: string; items: Entry[] }
 
 const fence = /^(`{3,}|~{3,})[^\n]*\n[\s\S]*?^\1[^\n]*$/gm
 
@@ -54,7 +54,6 @@ export function sectionsOf(pages: readonly Page[]): { title: string; pages: Page
 export function sidebarOf(sections: ReturnType<typeof sectionsOf>): SidebarSection[] {
   return sections.map(({ title, pages }) => ({
     text: title,
-    collapsed: false,
     items: pages.map((page) => ({ text: page.title, link: `/${page.path.replace(/\.md$/, '.html')}` })),
   }))
 }

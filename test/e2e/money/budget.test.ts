@@ -88,6 +88,7 @@ describeEach([1, 4], { slowIf: (threads) => threads > 1 })('%d threads', (thread
       type: 'billing_error',
       code: 'budget_exhausted',
       param: null,
+      doc_url: '/docs/errors.html#budget_exhausted',
       message:
         'The monthly limit of this API key is 0.02 USD: 0.02 USD spent, 0.00 USD reserved by running calls, and this ' +
         `call could cost up to 0.001 USD. It resets at ${reset.replace('.000Z', 'Z')}.`,

@@ -246,7 +246,14 @@ describe.concurrent.each(Object.entries(faults))('%s', (name, { reason, begin })
       expect(refused.status).toBe(503)
       expect(refused.headers.get('retry-after')).toBe('1')
       expect(await refused.json()).toEqual({
-        error: { origin: 'router', type: 'api_error', code: 'unavailable', param: null, message },
+        error: {
+          origin: 'router',
+          type: 'api_error',
+          code: 'unavailable',
+          param: null,
+          doc_url: '/docs/errors.html#unavailable',
+          message,
+        },
       })
       expect(world.provider.received).toHaveLength(3)
 

@@ -202,10 +202,10 @@ describe('Errors', () => {
     expect((await bare(`${path}?limit=0`, by(testKey))).status).toBe(200)
     if (path === '/v1/models') expect((await bare(`${path}?limit=0`, headers)).status).toBe(400)
   })
-  test('20.7, 20.8: all paths are prefixed /v1, and the version of the interface is 1.0.0', () => {
+  test('20.7, 20.8: all paths of the API are prefixed /v1, and the version of the interface is 1.0.0', () => {
     expect((openapi.info as Body).version).toBe('1.0.0')
     const others = Object.keys(openapi.paths as Body).filter((path) => !path.startsWith('/v1/'))
-    expect(others.toSorted()).toEqual(['/health', '/metrics', '/openapi.json', '/ready'])
+    expect(others.toSorted()).toEqual(['/docs/errors.html', '/health', '/metrics', '/openapi.json', '/ready'])
   })
 })
 
