@@ -1,6 +1,6 @@
 // Installs the packages when they are missing or older than the lock file. Runs on any Node that npm came with.
 import { spawnSync } from 'node:child_process'
-import { statSync } from 'node:fs'
+import { lstatSync, statSync } from 'node:fs'
 
 // npm's error codes for a version, or its archive, that the registry does not have.
 const missingVersion = ['ETARGET', 'E404']
@@ -8,7 +8,10 @@ const missingVersion = ['ETARGET', 'E404']
 const modified = (path) => statSync(new URL(path, import.meta.url), { throwIfNoEntry: false })?.mtimeMs ?? 0
 const installed = modified('../node_modules/.package-lock.json')
 
-if (installed === 0 || installed < modified('../package-lock.json')) {
+// npm would delete what is behind a link: the packages of another checkout.
+const isLink = lstatSync(new URL('../node_modules', import.meta.url), { throwIfNoEntry: false })?.isSymbolicLink()
+
+if (!isLink && (installed === 0 || installed < modified('../package-lock.json'))) {
   console.error('Installing packages (once)…')
   process.exitCode = install()
 }

@@ -17,6 +17,8 @@ export type Stored = {
   id: string
   stored_by: string
   operation: string
+  /** The API of the client. */
+  api: string
   /** The name that was called. */
   asked: string
   request: StoredChat | null

@@ -28,6 +28,7 @@ export type TargetHealth = {
   duration_ms: Percentiles
   last_success_at: string | null
   failing_since: string | null
+  successes_since_failure: number
   last_failure: {
     at: string
     call: string
@@ -64,6 +65,7 @@ export async function loadTargets(hours: number, signal: AbortSignal): Promise<T
 export const statuses = {
   down: ['failing', 'bad'],
   shaky: ['not steady', 'warn'],
+  recovered: ['recovered', 'good'],
   healthy: ['answers', 'good'],
   unknown: ['no calls', 'neutral'],
 } as const
@@ -75,12 +77,15 @@ export function statusOf(target: TargetHealth | undefined, outages: readonly Out
   if (outages.length > 0) return 'shaky'
   if (!target || target.success_rate === null) return 'unknown'
   const isRecent = target.last_failure !== null && now - Date.parse(target.last_failure.at) < recentMs
-  return isRecent && target.success_rate < healthyRate ? 'shaky' : 'healthy'
+  if (!isRecent || target.success_rate >= healthyRate) return 'healthy'
+  return target.successes_since_failure < manySuccesses ? 'shaky' : 'recovered'
 }
 
 /** Below so many failures, those since the last success may be chance. */
 const fewFailures = 3
 const recentMs = 900_000
+/** After so many successes in a row, a target has recovered. */
+const manySuccesses = 5
 /** Share of successes from which a target is healthy in spite of recent failures. */
 const healthyRate = 0.98
 

@@ -37,13 +37,13 @@ const commands: Record<string, { about: string; load: () => Promise<Command> }> 
     load: () => import('./cli/ledger/ledger.ts'),
   },
   backup: { about: 'copies the database, also while a router runs', load: () => import('./cli/backup/backup.ts') },
+  restore: { about: 'puts a backup in the place of the database', load: () => import('./cli/backup/restore.ts') },
+  upgrade: { about: 'upgrade --check: what this version would do', load: () => import('./cli/upgrade/upgrade.ts') },
   import: { about: 'imports the configuration of another gateway', load: () => import('./cli/import/import.ts') },
   compare: {
     about: 'sends requests to this router and another gateway',
     load: () => import('./cli/compare/compare.ts'),
   },
-  upgrade: { about: 'upgrade --check: what this version would do', load: () => import('./cli/upgrade/upgrade.ts') },
-  restore: { about: 'puts a backup in the place of the database', load: () => import('./cli/backup/restore.ts') },
   models: {
     about: 'lists the models that can be called, with capabilities and prices',
     load: () => import('./cli/models.ts'),

@@ -7,6 +7,7 @@ import {
   mkdtempSync,
   readFileSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -51,6 +52,10 @@ test.each([
   expect(printed).toContain(`npm ci failed: ${code}`)
 })
 
+test('packages behind a link, which are those of another checkout, stay as they are', () => {
+  expect(install({ ci: '' }, { linked: true })).toMatchObject({ status: 0, calls: [] })
+})
+
 test('without npm the install ends with the reason', () => {
   const { status, printed } = install()
   expect(status).toBe(1)
@@ -61,10 +66,11 @@ test('without npm the install ends with the reason', () => {
  * Runs the script in a project of its own with an `npm` that fails with the given text on standard error, or succeeds
  * where the text is empty; without any texts there is no npm.
  */
-function install(npm?: { ci?: string; install?: string }, { installed = false } = {}) {
+function install(npm?: { ci?: string; install?: string }, { installed = false, linked = false } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'install-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  for (const name of ['.ci', 'bin', 'node_modules']) mkdirSync(join(folder, name))
+  for (const name of ['.ci', 'bin', linked ? 'elsewhere' : 'node_modules']) mkdirSync(join(folder, name))
+  if (linked) symlinkSync(join(folder, 'elsewhere'), join(folder, 'node_modules'))
   copyFileSync(script, join(folder, '.ci/install.mjs'))
   writeFileSync(join(folder, 'package-lock.json'), '{}')
   if (installed) writeFileSync(join(folder, 'node_modules/.package-lock.json'), '{}')

@@ -1,8 +1,9 @@
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { api } from '../api.ts'
 import { count, counted, duration, percent } from '../format.ts'
 import { html } from '../html.ts'
 import { useLoad } from '../load.ts'
+import { Circuits } from '../parts/circuits.ts'
 import { Select } from '../parts/form.ts'
 import { Loading, Page, Section } from '../parts/page.ts'
 import { Spark } from '../parts/spark.ts'
@@ -45,8 +46,11 @@ export default function Health({ query }: PageProps) {
     },
     [hours],
   )
+  // A new request would end one that takes long.
+  const isLoading = useRef(true)
+  isLoading.current = found.isLoading
   useEffect(() => {
-    const timer = setInterval(() => document.hidden || found.isLoading || found.reload(), reloadMs)
+    const timer = setInterval(() => document.hidden || isLoading.current || found.reload(), reloadMs)
     return () => clearInterval(timer)
   }, [hours])
   return html`
@@ -122,7 +126,7 @@ function Problem({ row: { name, provider, target, outages, status }, list }: { r
     <div class="problem-head"><h3><${Name} text=${name} /></h3><${StatusBadge} status=${status} />${target && html`<${Spark} periods=${target.periods} start=${list.start} minutes=${list.period_minutes} />`}</div>
     ${since && html`<p><strong>Failing since <${Time} at=${since} /></strong>, for ${lasting(since)}.</p>`}
     ${target && target.failed > 0 && html`<p>${count(target.failed)} of ${counted(target.succeeded + target.failed, 'attempt')} failed: ${failuresText(target.failures)}.</p>`}
-    ${outages.map((outage) => html`<p key=${`${outage.scope} ${outage.organization}`}>${circuitText(outage)} ${outage.since && html`Since <${Time} at=${outage.since} />`}${outage.reason && html` (<code>${outage.reason}</code>)`}${outage.until && html`; next try at <${Time} at=${outage.until} />`}.</p>`)}
+    <${Circuits} outages=${outages} />
     ${last && html`<${LastFailure} last=${last} />`}
     <p class="actions">
       ${last && last.organization === undefined && html`<a href=${to(`calls/${encodeURIComponent(last.call)}`)}>Last failed call</a>`}
@@ -158,15 +162,6 @@ const failureNames: Record<string, string> = {
   timeout: 'timed out',
   credential: 'credential or quota refused',
   gone: 'model gone',
-}
-
-function circuitText({ scope, state, organization }: Outage): string {
-  const of = { address: ' of its address', credential: ' of its credential', target: '' }[scope]
-  const alone = organization === undefined ? '' : ' for one organization alone'
-  if (state === 'open') return `Circuit${of} open${alone}: no calls are sent.`
-  if (state === 'paused') return `Paused${of}${alone}: it asked for no calls.`
-  if (state === 'half_open') return `Circuit${of} half-open${alone}: single calls try it.`
-  return `Recovering${alone}: it gets a growing share of the calls.`
 }
 
 function StatusBadge({ status }: { status: Status }) {

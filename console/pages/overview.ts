@@ -7,6 +7,7 @@ import { html } from '../html.ts'
 import { type Loaded, useLoad } from '../load.ts'
 import { Chart } from '../parts/chart.ts'
 import { FileProblems } from '../parts/file-problems.ts'
+import { FirstProvider, hasRealCalls } from '../parts/first-provider.ts'
 import { Field, Select } from '../parts/form.ts'
 import { Failure, Loading, Page, Section } from '../parts/page.ts'
 import { Table } from '../parts/table.ts'
@@ -179,7 +180,7 @@ function Now({ live: { now, rate, version } }: { live: ReturnType<typeof useLive
         (asked('v1/manage/org/limits') as Promise<Record<string, number | null>>).catch(() => ({})),
         (asked('v1/manage/org/balance') as Promise<{ enforces_balance: boolean }>).catch(() => undefined),
         asked('v1/manage/org/usage', { start: today, end: today }) as Promise<Usage>,
-        asked('v1/manage/org/usage', { resolution: 'month' }) as Promise<Usage>,
+        asked('v1/manage/org/usage', { resolution: 'month', group_by: 'provider' }) as Promise<Usage>,
         asked('v1/manage/refusals', { limit: mostRefusals }) as Promise<{ refusals: { at: string }[] }>,
       ])
       const lastHour = new Date(Date.now() - hourMs).toISOString()
@@ -189,6 +190,7 @@ function Now({ live: { now, rate, version } }: { live: ReturnType<typeof useLive
         enforces: enforcing?.enforces_balance === true,
         today: only(ofToday),
         month: only(ofMonth),
+        isUsed: hasRealCalls(ofMonth),
         refused: refusals.filter(({ at }) => at >= lastHour).length,
       }
     },
@@ -200,6 +202,7 @@ function Now({ live: { now, rate, version } }: { live: ReturnType<typeof useLive
     enforces,
     today,
     month,
+    isUsed,
     refused,
   }: NonNullable<typeof figures.data>) => html`
     <div role="group" aria-label="Now"><dl class="cards">
@@ -211,7 +214,8 @@ function Now({ live: { now, rate, version } }: { live: ReturnType<typeof useLive
       ${card('In flight', now ? count(now.under_way) : '–', now ? counted(now.streams, 'stream') : 'not connected')}
       ${card('Calls per second', rate ? short(rate.calls) : '–', requestsLimit(limits))}
       ${card('Tokens per second', rate ? short(rate.input_tokens + rate.output_tokens) : '–', rate ? `${usd(rate.cost * 60)} per minute` : '')}
-    </dl></div>`}<//>`
+    </dl></div>
+    ${!isUsed && html`<${FirstProvider} />`}`}<//>`
 }
 
 /**

@@ -85,7 +85,7 @@ function ReplayNote({ replay: { id, found, error } }: { replay: Replaying }) {
   if (error) return html`<${Failure} error=${error} />`
   if (!found) return null
   const { missing } = found
-  return html`<p class="note">The stored request of <a href=${to(`calls/${encodeURIComponent(id)}`)}>a call</a>, not sent yet. Secrets in it are replaced.${
+  return html`<p class="note">The stored request of <a href=${to(`calls/${encodeURIComponent(id)}`)}>a call</a>, with secrets replaced. Nothing is sent until you send it.${
     missing.length > 0 &&
     html` It is sent without: <bdi dir="auto">${missing.slice(0, 20).join('; ').slice(0, 500)}</bdi>.`
   }</p>`

@@ -4,16 +4,16 @@ import { api, type Query } from '../api.ts'
 import { count, counted } from '../format.ts'
 import { html } from '../html.ts'
 import { useLoad } from '../load.ts'
+import { Circuits } from '../parts/circuits.ts'
 import { Field, Form, Select, TextArea, type Values } from '../parts/form.ts'
 import { Facts, Loading, Page, Section, Spinner } from '../parts/page.ts'
 import { ProviderTiles } from '../parts/provider-tiles.ts'
 import { Table } from '../parts/table.ts'
 import { Badge, Code, Name, Time } from '../parts/text.ts'
 import { changeQuery, type PageProps, to } from '../place.ts'
-import { loadTargets } from '../target-health.ts'
+import { loadTargets, type Outage } from '../target-health.ts'
 
 type Problem = { place?: string; message: string; effect?: string }
-type Trouble = { state?: string; reason?: string; until?: string } & Record<string, unknown>
 type Provider = {
   slug: string
   name: string
@@ -21,7 +21,7 @@ type Provider = {
   missing: string[]
   models: number
   operations: string[]
-  health: Trouble[]
+  health: Outage[]
   problems: Problem[]
 }
 type Providers = { providers: Provider[]; problems: Problem[]; generation: number; reloaded_at?: string }
@@ -124,7 +124,7 @@ function ProviderDetail({ slug, query }: { slug: string; query: URLSearchParams 
         ['Operations', found.operations.join(', ')],
       ]} />
       ${found.problems.length > 0 && html`<${Section} title="Files with errors"><${Problems} problems=${found.problems} /><//>`}
-      ${found.health.length > 0 && html`<${Section} title="Health"><${Code} text=${JSON.stringify(found.health, null, 2)} /><//>`}
+      ${found.health.length > 0 && html`<${Section} title="Health" actions=${html`<a href=${to('health')}>All targets</a>`}>${found.health.map((outage) => html`<div class="note" key=${`${outage.scope} ${outage.name} ${outage.organization}`}><strong><${Name} text=${outage.name} /></strong><${Circuits} outages=${[outage]} /></div>`)}<//>`}
       <${Try} path=${path} slug=${slug} query=${query} />
       ${found.manifest && html`<${Section} title="Manifest"><${Manifest} ...${found.manifest} problems=${found.problems} /><//>`}
     `}<//>

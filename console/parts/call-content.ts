@@ -67,9 +67,14 @@ function Conversation({ request }: { request: StoredChat | null }) {
   const { system = [], messages = [], ...parameters } = request
   return html`
     ${system.length > 0 && html`<${Message} who="System" parts=${system} />`}
-    ${messages.map(({ role, parts }: StoredMessage, index: number) => html`<${Message} key=${index} who=${speakers[role] ?? role} parts=${parts} />`)}
-    <details><summary>Parameters</summary><${Code} text=${JSON.stringify(parameters, null, 2)} /></details>
+    ${messages.map(({ role, parts }: StoredMessage, index: number) => html`<${Message} key=${index} who=${areResults(parts) ? 'Tool' : (speakers[role] ?? role)} parts=${parts} />`)}
+    <details class="values"><summary>Parameters</summary><${Code} text=${JSON.stringify(parameters, null, 2)} /></details>
   `
+}
+
+/** Checks whether a message consists of results of tools alone. */
+function areResults(parts: readonly StoredPart[]): boolean {
+  return parts.length > 0 && parts.every(({ type }) => type === 'tool_result')
 }
 
 function Message({ who, parts }: { who: string; parts: readonly StoredPart[] }) {

@@ -1,5 +1,5 @@
 import { mediaText, type Stored, type StoredMessage, type StoredPart, textIn } from '../stored.ts'
-import type { Kind, Settings, Turn } from './request.ts'
+import { type ApiName, apis, type Kind, type Settings, type Turn } from './request.ts'
 
 /** A stored request as the playground sends it again, and the parts of it that it cannot send. */
 export type Replay = { settings: Partial<Settings>; turns: Turn[]; missing: string[] }
@@ -12,7 +12,7 @@ const kindOf: { readonly [operation: string]: Kind } = {
 }
 
 /** Returns what to send for a stored request. Throws an Error where the playground has no such calls. */
-export function replayOf({ request, operation, asked: model }: Stored): Replay {
+export function replayOf({ request, operation, api, asked: model }: Stored): Replay {
   if (!request) throw new Error('The request of this call is not stored.')
   const kind = kindOf[operation]
   if (kind === undefined) throw new Error(`The playground cannot send calls of the kind '${operation}'.`)
@@ -28,6 +28,8 @@ export function replayOf({ request, operation, asked: model }: Stored): Replay {
     settings: {
       kind,
       model,
+      ...(isApi(api) && { api }),
+      isStreamed: request.stream === true,
       system: system.map((part) => textIn(part)).join('\n\n'),
       temperature: numberText(temperature),
       most: numberText(most),
@@ -37,6 +39,10 @@ export function replayOf({ request, operation, asked: model }: Stored): Replay {
     turns,
     missing: [...new Set(missing)],
   }
+}
+
+function isApi(api: string): api is ApiName {
+  return apis.some(([name]) => name === api)
 }
 
 function operationReplay(

@@ -8,12 +8,16 @@ import { cacheFolder } from '../runtime/cache-folder.js'
 import { type Built, buildSnapshot, type Snapshot } from '../snapshot/snapshot.ts'
 import { locateConfig } from './read-config.ts'
 
-/** Returns the snapshot of a configuration for a command that calls no model: its plugins have ended. */
+/**
+ * Returns the snapshot of a configuration for a command that calls no model: its plugins have ended. `defaults` are variables that neither the
+ * environment nor the `.env` file beside the configuration sets.
+ */
 export async function readSnapshot(
   configPath: string | undefined,
-  env: NodeJS.ProcessEnv = process.env,
+  defaults: Readonly<NodeJS.ProcessEnv> = {},
 ): Promise<Built> {
   const path = locateConfig(configPath)
+  const env = { ...defaults, ...process.env }
   const cache = earlierFiles(env)
   const built = await buildSnapshot(path, env, { cache })
   await cache.written()

@@ -6,6 +6,8 @@ import type { Store } from '../store/open.ts'
 import type { Organization } from '../store/organizations.ts'
 import { callEntry } from './calls/call-entry.ts'
 import { filteredCalls } from './calls/call-filters.ts'
+import { callsCsv, columnsOfAll } from './calls/calls.ts'
+import { csvType, wantsCsv } from './calls/csv.ts'
 import { usageParameters, usageResponse } from './calls/usage.ts'
 import { keyEntry, timeText } from './key-entry.ts'
 import { json, type ManagementContext, type ManageRoute } from './manage.ts'
@@ -54,8 +56,13 @@ export function instanceRoutes({ store }: Pick<ManagementContext, 'store'>): Man
       const organization = organizationIn(asked, store)
       return usageResponse(store, { ...(organization && { organization }), ...usageParameters(query) }, headers)
     }),
-    route('/calls', async ({ query: { organization: asked, ...query } }) => {
+    route('/calls', async ({ query: { organization: asked, ...query }, headers, recheck }) => {
       const organization = organizationIn(asked, store)
+      if (wantsCsv(headers)) {
+        const { from = 0, to, filters } = filteredCalls(query, [])
+        const body = callsCsv({ from, to, filters, organization }, store, recheck, columnsOfAll)
+        return { body, mediaType: csvType }
+      }
       const { limit, cursor, from = 0, to, filters } = filteredCalls(query, ['limit', 'cursor'])
       requireCursor(cursor, (id) => store.calls.isCursor(id, organization))
       const page = {

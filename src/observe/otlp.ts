@@ -3,6 +3,7 @@ import type { OTLPExporterBase } from '@opentelemetry/otlp-exporter-base'
 import type { IExporterMetricsHelper, ISerializer, ProtobufMetricsSerializer } from '@opentelemetry/otlp-transformer'
 import type { Resource } from '@opentelemetry/resources'
 import type { ReadableSpan } from '@opentelemetry/sdk-trace'
+import { parseJson } from '../core/json.ts'
 import type { Log } from './log.ts'
 
 /** A signal, by its name in OpenTelemetry's variables. */
@@ -35,7 +36,9 @@ export type Otlp = {
 /** Loads the packages, which nothing else needs. Throws an Error that names one that is missing. */
 export async function openOtlp(log: Log): Promise<Otlp> {
   const { api, sdk, resources, base, http, transformer } = await load()
-  const warn = onceAMinute((message) => log.warn({ message }, 'the collector does not accept telemetry'))
+  const warn = onceAMinute((message) =>
+    log.warn({ message: messageIn(message) }, 'the collector does not accept telemetry'),
+  )
   const ignore = () => {}
   const logger = { error: warn, warn, info: ignore, debug: ignore, verbose: ignore }
   api.diag.setLogger(logger, { logLevel: api.DiagLogLevel.WARN, suppressOverrideMessage: true })
@@ -93,6 +96,12 @@ function resourceOf(resources: typeof import('@opentelemetry/resources')): Resou
 export function hrTime(ms: number): HrTime {
   const seconds = Math.trunc(ms / 1_000)
   return [seconds, Math.round((ms - seconds * 1_000) * 1e6)]
+}
+
+/** Returns the message of an error that the SDK reports as JSON, with its stack and the collector's answer. */
+export function messageIn(reported: string): string {
+  const { message } = (parseJson(reported) ?? {}) as { message?: unknown }
+  return typeof message === 'string' ? message : reported
 }
 
 function onceAMinute(report: (message: string) => void): (message: string) => void {

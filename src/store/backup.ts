@@ -1,19 +1,20 @@
 import {
   closeSync,
-  copyFileSync,
   existsSync,
   fsyncSync,
   linkSync,
   mkdirSync,
   openSync,
+  readSync,
   renameSync,
   rmSync,
   statSync,
+  writeSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import { type Connection, connect } from './connection.ts'
-import { createPrivate, keepPrivate } from './database-files.ts'
+import { ownerOnly } from './database-files.ts'
 import { spilledRecords } from './ledger/spill-file.ts'
 import { acquireLock } from './lock.ts'
 import { migrations } from './schema/migrations.ts'
@@ -44,7 +45,7 @@ export async function writeBackup(
     const db = connect(path, { mustExist: true })
     try {
       contentsOf(db)
-      createPrivate(partial)
+      createNew(partial)
       // What others commit from here on is not seen, and the copy never begins again.
       db.exec('BEGIN')
       db.prepare('SELECT count(*) FROM sqlite_master').get()
@@ -153,9 +154,7 @@ export function restoreBackup(file: string, path: string, { force = false }: { f
     if (exists && !force) requireOlder(path, contents)
     const revivedKeys = exists ? keysThatWorkAgain(file, path) : []
     rmSync(copy, { force: true })
-    createPrivate(copy)
-    copyFileSync(file, copy)
-    keepPrivate(copy)
+    copyPrivately(file, copy)
     synchronize(copy)
     const replaced = exists ? moveAside(path) : undefined
     for (const ending of ['-wal', '-shm']) rmSync(path + ending, { force: true })
@@ -272,6 +271,25 @@ function contentsOf(db: Connection): Contents {
 function requireSound(db: Connection): void {
   const found = db.pragma('quick_check(1)', { simple: true })
   if (found !== 'ok') throw new StoreError(`${db.name}: the file is damaged (${String(found)})`)
+}
+
+/** Creates a file that nobody but its owner may read. Throws where another one, or a link, has its name. */
+function createNew(path: string): void {
+  closeSync(openSync(path, 'wx', ownerOnly))
+}
+
+/** Copies a file to a new one that only its owner can read at any time: `copyFile` would give it the permissions of the first. */
+function copyPrivately(from: string, to: string): void {
+  const [source, target] = [openSync(from, 'r'), openSync(to, 'wx', ownerOnly)]
+  try {
+    const bytes = Buffer.alloc(1_048_576)
+    for (let read = readSync(source, bytes); read > 0; read = readSync(source, bytes)) {
+      for (let written = 0; written < read; ) written += writeSync(target, bytes, written, read - written)
+    }
+  } finally {
+    closeSync(source)
+    closeSync(target)
+  }
 }
 
 function synchronize(path: string): void {

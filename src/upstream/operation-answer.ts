@@ -27,6 +27,7 @@ import {
   type MultipartEntry,
   multipartBody,
   type OutgoingBody,
+  withFiles,
 } from './outgoing-body.ts'
 import { reportedFailure } from './provider-error.ts'
 import { sendRequest, type TimingLimits, textOf } from './provider-request.ts'
@@ -303,7 +304,10 @@ function entriesOf(body: JsonObject): [name: string, value: Json][] {
 
 function entryOf(name: string, value: Json, files: readonly UploadedFile[]): MultipartEntry {
   const file = fileIn(value, files)
-  if (!file) return { name, value: textOfValue(value) }
+  if (!file) {
+    const pieces = typeof value === 'object' && value !== null && files.length > 0 ? withFiles(value, files) : []
+    return pieces.length > 1 ? { name, pieces } : { name, value: textOfValue(value) }
+  }
   const { filename, mediaType, size } = file
   return { name, filename: filename || 'file', mediaType, size, read: () => file.read() }
 }

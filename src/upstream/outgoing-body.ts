@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { isObject, type JsonObject } from '../core/json.ts'
+import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import { isLongerThan, jsonPieces, jsonText, wellFormedText, withoutLoneEscapes } from '../core/json-pieces.ts'
 import type { UploadedFile } from '../core/operation.ts'
 import { maxInOneStep, yieldBetween } from '../runtime/event-loop.ts'
@@ -10,9 +10,10 @@ export type OutgoingBody = { contentType: string; length?: number; bytes(): Body
 /** A text, bytes, bytes in pieces, or bytes that are made as they are sent. */
 export type BodyBytes = string | Uint8Array | readonly Uint8Array[] | AsyncIterable<Uint8Array>
 
-/** A field or a file of a form. */
+/** A field or a file of a form; `pieces` are a text with files in it. */
 export type MultipartEntry =
   | { name: string; value: string }
+  | { name: string; pieces: readonly (string | Source)[] }
   | { name: string; filename: string; mediaType: string; size: number; read(): AsyncIterable<Uint8Array> }
 
 /** Source of bytes, and their number. */
@@ -54,6 +55,7 @@ export function multipartBody(entries: readonly MultipartEntry[]): OutgoingBody 
   const pieces = entries.flatMap((entry) => {
     const disposition = `--${boundary}\r\ncontent-disposition: form-data; name="${escaped(entry.name)}"`
     if ('value' in entry) return [`${disposition}\r\n\r\n${entry.value}\r\n`]
+    if ('pieces' in entry) return [`${disposition}\r\n\r\n`, ...entry.pieces, '\r\n']
     const type = sendableType(entry.mediaType)
     return [`${disposition}; filename="${escaped(entry.filename)}"\r\ncontent-type: ${type}\r\n\r\n`, entry, '\r\n']
   })
@@ -84,8 +86,8 @@ export async function wholeBytes(bytes: BodyBytes, most: number): Promise<string
   return Buffer.concat(chunks)
 }
 
-/** Returns the text around the files, and the files. */
-function withFiles(value: JsonObject, files: readonly UploadedFile[]): (string | Source)[] {
+/** Returns the JSON text of a value: the pieces around its files, and the files as base64. */
+export function withFiles(value: JsonObject | Json[], files: readonly UploadedFile[]): (string | Source)[] {
   // Nobody can guess it: a text that looks like the place of a file is not one.
   const mark = randomBytes(18).toString('hex')
   const marked = (_: string, item: unknown) => {

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { newestBetween } from '../../tools/build/node-binary.ts'
 import { isUsed } from '../../tools/build/packages.ts'
-import { filesBelow, project, projectManifest, writeProgram } from '../../tools/build/program.ts'
+import { filesBelow, ownFiles, project, projectManifest, writeProgram } from '../../tools/build/program.ts'
 
 /** A folder with the program where npm puts packages, below node_modules, where Node takes no TypeScript. */
 const folder = mkdtempSync(join(tmpdir(), 'program-'))
@@ -32,6 +32,28 @@ test('every relative import names a file that is there', () => {
 test('it has JavaScript, and of TypeScript only declarations and what browsers load', () => {
   expect(files().filter((path) => /(?<!\.d)\.ts$/.test(path) && !path.startsWith('console/'))).toEqual([])
   expect(files().filter((path) => /(?:^|\/)test\/|\.test\.|tsconfig|\.env|data\//.test(path))).toEqual([])
+})
+
+test('files of your own that are not in git are no part of it', () => {
+  const checkout = mkdtempSync(join(tmpdir(), 'checkout-'))
+  const git = (...args: string[]) => execFileSync('git', ['-C', checkout, ...args])
+  git('init', '--quiet')
+  for (const name of ['shipped', 'mine']) {
+    mkdirSync(join(checkout, 'providers'), { recursive: true })
+    writeFileSync(join(checkout, `providers/${name}.yaml`), 'slug: x\n')
+    if (name === 'shipped') git('add', 'providers')
+  }
+  writeFileSync(join(checkout, '.gitignore'), 'mine.yaml\n')
+  expect([...ownFiles(checkout)]).toEqual(['providers/mine.yaml'])
+  // A copy inside another repository, which tracks none of it, is built as it is.
+  expect([...ownFiles(join(checkout, 'providers'))]).toEqual([])
+  const left = mkdtempSync(join(tmpdir(), 'left-'))
+  const own = [...filesBelow(join(project, 'providers')).slice(0, 1)].map((path) => `providers/${path}`)
+  writeProgram(left, new Set([...own, 'plugins/heal-json/repair.ts']))
+  const written = filesBelow(left)
+  expect(written).not.toContain(own[0])
+  expect(written).not.toContain('plugins/heal-json/repair.js')
+  expect(written).toContain('plugins/heal-json/index.js')
 })
 
 test('it runs below node_modules', () => {

@@ -66,17 +66,18 @@ describe.skipIf(noBrowser)('the content of a call', () => {
     await content.getByText('<img src=x').first().waitFor()
     await content.getByText('My key is [secret]. And now?').first().waitFor()
     await content.getByText('calls weather').waitFor()
-    await content.getByText('sunny').first().waitFor()
+    await content.getByRole('article', { name: 'Tool' }).getByText('sunny').waitFor()
     expect(await page.evaluate('document.activeElement.getAttribute("aria-label")')).toBe('Stored content')
     expect(await content.getByRole('article', { name: 'Answer' }).textContent()).not.toBe('')
     await expectAccessible(tab)
     await page.setViewportSize({ width: 360, height: 800 })
     await expectNoOverflow(tab)
     await page.getByRole('link', { name: 'Replay in the playground' }).click()
-    await page.getByText('not sent yet').waitFor()
+    await page.getByText('Nothing is sent until you send it.').waitFor()
     expect(await page.getByText('It is sent without').textContent()).toContain('top_p')
     expect(await page.getByRole('combobox', { name: 'Model', exact: true }).inputValue()).toBe('demo/echo')
     expect(await page.getByLabel('System prompt').inputValue()).toBe('Be kind.')
+    expect(await page.getByLabel('Streamed').isChecked()).toBe(false)
     expect(await page.getByLabel('Temperature').inputValue()).toBe('0.3')
     expect(await page.getByLabel('Tools').inputValue()).toContain('"weather"')
     await page.getByLabel('Tools').fill('')
@@ -89,6 +90,29 @@ describe.skipIf(noBrowser)('the content of a call', () => {
       { action: 'content.read', subject: id },
       { action: 'content.read', subject: id },
     ])
+  })
+
+  test('is opened in the API that the call was made by', async () => {
+    const body = { model: 'demo/echo', max_tokens: 20, stream: true, messages: [{ role: 'user', content: 'Hello' }] }
+    const id = await call('/v1/messages', body)
+    const tab = await world.open(`playground?replay=${id}`, { key: reader })
+    const { page } = tab
+    await page.getByText('Nothing is sent until you send it.').waitFor()
+    expect(await page.getByLabel('API', { exact: true }).inputValue()).toBe('messages')
+    expect(await page.getByLabel('Max tokens').inputValue()).toBe('20')
+    expect(await page.getByLabel('Streamed').isChecked()).toBe(true)
+    await page.getByLabel('Second model').fill('demo/thinker')
+    await page.getByRole('button', { name: 'Send the request' }).click()
+    await expect
+      .poll(() =>
+        page
+          .getByRole('article', { name: /^Model, demo/ })
+          .getByText(/took /)
+          .count(),
+      )
+      .toBe(2)
+    expectFaultless(tab, world)
+    await tab.page.close()
   })
 
   test('is linked from the audit log, which says who has read it', async () => {

@@ -103,9 +103,14 @@ describe.skipIf(!more)('programs of the pages, with packages of CLIENTS_FOLDER',
     expect(await apisOfCalls()).toContain('responses')
   })
 
-  test.skipIf(!isInstalled('@github/copilot'))('Copilot CLI', async () => {
-    await runAgent('copilot-cli', ['copilot', '-p', 'Hello'], { COPILOT_OFFLINE: 'true' })
-    expect(await apisOfCalls()).toContain('chat')
+  test.skipIf(!isInstalled('@github/copilot')).each([
+    ['chat', {}],
+    ['responses', { COPILOT_PROVIDER_WIRE_API: 'responses' }],
+    ['messages', { COPILOT_PROVIDER_TYPE: 'anthropic', COPILOT_PROVIDER_BASE_URL: '' }],
+  ])('Copilot CLI by the API %s', async (api, settings: NodeJS.ProcessEnv) => {
+    const base = settings.COPILOT_PROVIDER_BASE_URL === '' && { COPILOT_PROVIDER_BASE_URL: router.url }
+    await runAgent('copilot-cli', ['copilot', '-p', 'Hello'], { COPILOT_OFFLINE: 'true', ...settings, ...base })
+    expect(await apisOfCalls()).toContain(api)
   })
 
   test.skipIf(!isInstalled('opencode-ai'))('opencode', async () => {
@@ -118,7 +123,7 @@ describe.skipIf(!more)('programs of the pages, with packages of CLIENTS_FOLDER',
   test.skipIf(!isInstalled('cline'))('Cline on the command line', async () => {
     const login = commandsOf(page('cline')).find(({ command }) => command.startsWith('cline auth'))?.command ?? ''
     await runAgent('cline', here(login).replace('$KEY', testKey).split(' '))
-    await runAgent('cline', ['cline', 'Hello'])
+    await runAgent('cline', ['cline', 'Explain this repository'])
     expect(await apisOfCalls()).toContain('chat')
   })
 })

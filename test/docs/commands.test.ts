@@ -4,6 +4,7 @@ import { afterAll, expect, test } from 'vitest'
 import type { Out } from '../../src/cli/command.ts'
 import { ran } from '../cli/running.ts'
 import { acme, folderOf, plainDialect } from '../manifest/files.ts'
+import { guidePages } from './guides.ts'
 
 const root = join(import.meta.dirname, '../..')
 const docs = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'))
@@ -56,7 +57,7 @@ const commands = [...new Set(pages.flatMap(commandsIn))]
 test('the documentation writes every command as it works in a checkout', () => {
   expect(commands.length).toBeGreaterThan(20)
   const generated = ['docs/manifest.md', 'docs/providers.md', 'docs/architecture.md']
-  const bare = pages
+  const bare = [...pages, ...guidePages()]
     .filter((page) => !generated.includes(page))
     .flatMap((page) => readFileSync(join(root, page), 'utf8').match(/(?<=^|`)inference-router [a-z]+ .*/gm) ?? [])
   expect(bare).toEqual([])

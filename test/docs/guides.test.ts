@@ -1,62 +1,42 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { blocksOf, guideFolders, guidePages } from './guides.ts'
 
-// The form of the guides; that their commands and configurations work is checked beside this file, by folder.
+// The form of the guides; that their commands and configurations work is checked beside this file, by folder; that
+// their links lead somewhere, with those of all pages.
 
 const root = join(import.meta.dirname, '../..')
 const pages = guidePages()
 const textOf = (path: string) => readFileSync(join(root, path), 'utf8')
-
-/** Anchors of a page, as GitHub and the site form them. */
-function anchorsOf(path: string): string[] {
-  const headings =
-    textOf(path)
-      .replaceAll(/^ *```[\s\S]*?^ *```$/gm, '')
-      .match(/^#+ .*$/gm) ?? []
-  return headings.map((heading) =>
-    heading
-      .replace(/^#+ /, '')
-      .toLowerCase()
-      .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
-      .replaceAll(' ', '-'),
-  )
-}
-
-/** Links of a page to files of the project, outside of code. */
-function linksOf(path: string): { file: string; anchor: string }[] {
-  const prose = textOf(path)
-    .replaceAll(/^ *```[\s\S]*?^ *```$/gm, '')
-    .replaceAll(/`[^`]*`/g, '')
-  return [...prose.matchAll(/\]\(([^)\s]+)\)/g)]
-    .map(([, target = '']) => target)
-    .filter((target) => !/^[a-z]+:/.test(target))
-    .map((target) => {
-      const [file = '', anchor = ''] = target.split('#')
-      return { file: file === '' ? path : join(dirname(path), file), anchor }
-    })
-}
 
 test('every folder of guides has pages', () => {
   const found = new Set(pages.map((page) => page.split('/')[1]))
   expect([...found]).toEqual(guideFolders)
 })
 
+/** Models of the catalog that a page names in its code, by provider. */
+function modelsOf(page: string): { slug: string; model: string }[] {
+  const code =
+    textOf(page)
+      .match(/^ *```[\s\S]*?^ *```$|`[^`\n]+`/gm)
+      ?.join('\n') ?? ''
+  const found = code.matchAll(/(?<![\w/.-])(anthropic|openai|mistral|bedrock)\/([a-z][\w.-]*\w)(?![\w/*]|\.…)/g)
+  return [...found].map(([, slug = '', model = '']) => ({ slug, model }))
+}
+
+test('the pages name models', () => expect(pages.flatMap(modelsOf).length).toBeGreaterThan(20))
+
 describe.each(pages)('%s', (page) => {
+  test('names only models of the catalog', () => {
+    const unknown = modelsOf(page).filter(({ slug, model }) => !textOf(`catalog/${slug}.yaml`).includes(` ${model}:\n`))
+    expect(unknown).toEqual([])
+  })
+
   test('begins with its title, the only one', () => {
     const prose = textOf(page).replaceAll(/^ *```[\s\S]*?^ *```$/gm, '')
     expect(textOf(page)).toMatch(/^# \S/)
     expect(prose.match(/^# /gm)).toHaveLength(1)
-  })
-
-  test('links only what exists', () => {
-    const broken = linksOf(page).filter(({ file, anchor }) => {
-      if (/^docs\/(?:deploy\/|install)/.test(file)) return false
-      if (!existsSync(join(root, file))) return true
-      return anchor !== '' && file.endsWith('.md') && !anchorsOf(file).includes(anchor)
-    })
-    expect(broken).toEqual([])
   })
 
   test('names the language of every block', () => {

@@ -12,10 +12,13 @@ import { timeFactor } from '../helpers/time.ts'
 const root = join(import.meta.dirname, '../..')
 
 /** Folders of `docs/` whose pages lead readers through something. */
-export const guideFolders = ['start', 'clients', 'tasks']
+export const guideFolders = ['start', 'clients', 'deploy', 'tasks', 'concepts', 'help']
 
 /** A fenced block of a page: the word after its fence, and its text. */
 export type Block = { kind: string; text: string }
+
+/** One command of a page: the status that a comment announces, and whether the router must be stopped before it. */
+type Command = { command: string; expected: number; isStopped: boolean }
 
 /** One command of a page, as it was run. */
 export type Step = { command: string; status: number; output: string }
@@ -46,14 +49,15 @@ export function fileOf(page: string, kind: string, name: string): string {
 }
 
 /** Splits the shell blocks of a page into commands, each with the status that a comment before it announces. */
-export function commandsOf(page: string): { command: string; expected: number }[] {
+export function commandsOf(page: string): Command[] {
   return blocksOf(page)
     .filter(({ kind }) => kind === 'sh')
     .flatMap(({ text }) => splitShell(text))
 }
 
-function splitShell(text: string): { command: string; expected: number }[] {
-  const found: { command: string; expected: number }[] = []
+function splitShell(text: string): Command[] {
+  const found: Command[] = []
+  const isStopped = /^# Stop the router first/.test(text)
   let expected = 200
   let begun = ''
   for (const line of text.replaceAll(/\\\n\s*/g, '').split('\n')) {
@@ -62,7 +66,7 @@ function splitShell(text: string): { command: string; expected: number }[] {
     if (begun === '' && (line.trim() === '' || line.startsWith('#'))) continue
     begun += begun === '' ? line : ` ${line.trim()}`
     if (begun.split("'").length % 2 === 0) continue
-    found.push({ command: begun.replace(/\s+#\s.*$/, ''), expected })
+    found.push({ command: begun.replace(/\s+#\s.*$/, ''), expected, isStopped })
     begun = ''
     expected = 200
   }
@@ -87,11 +91,10 @@ export function routerOf(
 
 /** Commands that a reader runs elsewhere, or once, and the programs of clients; tests leave out no others. */
 const elsewhere =
-  /^(?:npm start|npm install|pip install|chmod|sudo|claude|codex|copilot|cline|opencode)\b|^\(umask 077; sqlite3/
+  /^(?:npm start|npm run inference-router -- serve|npm install|pip install|chmod|sudo|claude|codex|copilot|cline|opencode)\b|^\(umask 077; sqlite3/
 
 /**
- * Runs every command of a page as written, against this router: `curl` in a shell, the router's own commands in this process. `$KEY` is the key of the
- * test, and a variable that the page sets to `ir-…` is the key that was created last. Throws at a command that fails, and at one that it cannot run.
+ * Runs every command of a page as written, against this router: `curl` in a shell, the router's own commands in this process. `$KEY` is the key of the test, and a variable that the page sets to `ir-…` is the key that was created last. Throws at a command that fails, and at one that it cannot run.
  */
 export async function runPage(
   page: string,
@@ -101,13 +104,15 @@ export async function runPage(
 ): Promise<Step[]> {
   const env: NodeJS.ProcessEnv = { ...process.env, KEY: testKey, ...also }
   const steps: Step[] = []
-  for (const { command, expected } of commandsOf(page)) {
+  for (const { command, expected, isStopped } of commandsOf(page)) {
+    if (isStopped) await router.stop(1_000)
     const [, name, value] = /^export ([A-Z_]+)=(\S+)$/.exec(command) ?? []
     if (name && value) env[name] = (name.endsWith('_KEY') && lastKey(steps)) || (env[name] ?? value)
     else if (command.startsWith('curl '))
       steps.push(await runCurl({ command, expected }, { url: router.url, env, folder }, steps.at(-1)))
-    else if (command.startsWith('npm run ')) steps.push(await runCommand(command, router, env))
-    else if (!elsewhere.test(command)) throw new Error(`${page}: not run: ${command}`)
+    else if (elsewhere.test(command)) continue
+    else if (command.startsWith('npm run ')) steps.push(await runCommand(command, { router, env, folder }))
+    else throw new Error(`${page}: not run: ${command}`)
   }
   return steps
 }
@@ -134,15 +139,30 @@ async function runCurl(
   }
 }
 
-async function runCommand(command: string, router: TestRouter, env: NodeJS.ProcessEnv): Promise<Step> {
+async function runCommand(
+  command: string,
+  { router, env, folder }: { router: TestRouter; env: NodeJS.ProcessEnv; folder: string },
+): Promise<Step> {
   const [, words = ''] = /^npm run (?:-s )?inference-router -- (.*)$/.exec(command) ?? []
   if (!words) throw new Error(`not a command of the router: ${command}`)
   const { stdout: split } = await promisify(execFile)('bash', ['-c', `printf '%s\\0' ${words}`], { env })
   const [name = '', ...args] = split.split('\0').slice(0, -1)
   const { run } = (await import(moduleOf(name))) as { run: (args: string[], out: Out) => Promise<number> }
-  const { code, stdout, stderr } = await ranAlone(run, ...args, '--config', join(router.folder, 'config.yaml'))
+  const { code, stdout, stderr } = await inFolder(folder, () =>
+    ranAlone(run, ...args, '--config', join(router.folder, 'config.yaml')),
+  )
   if (code !== 0) throw new Error(`${command}: exit code ${code}: ${stdout}${stderr}`)
   return { command, status: code, output: stdout }
+}
+
+async function inFolder<T>(folder: string, work: () => Promise<T>): Promise<T> {
+  const before = process.cwd()
+  process.chdir(folder)
+  try {
+    return await work()
+  } finally {
+    process.chdir(before)
+  }
 }
 
 /** Runs a command's function, and removes the variables of a `.env` file that it has added to those of this process. */
@@ -155,8 +175,8 @@ export async function ranAlone(...command: Parameters<typeof ran>): ReturnType<t
   }
 }
 
-/** Finds the module of a command: some have a folder of their own. */
+/** Finds the module of a command: some are in a folder, with others or alone. */
 function moduleOf(command: string): string {
-  const own = join(root, `src/cli/${command}/${command}.ts`)
-  return existsSync(own) ? own : join(root, `src/cli/${command}.ts`)
+  const places = [`${command}.ts`, `${command}/${command}.ts`, `backup/${command}.ts`]
+  return places.map((place) => join(root, 'src/cli', place)).find((path) => existsSync(path)) ?? command
 }

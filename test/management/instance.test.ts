@@ -119,6 +119,14 @@ describe('a key with instance: read', () => {
     expect((await manage.get('/instance/calls?end=2020-01-01')).body.calls).toEqual([])
     expect((await manage.get('/instance/calls?start=2020-01-01')).body.calls).toHaveLength(2)
     expect((await manage.get(`/instance/calls?organization=${other.id}`)).body.calls).toMatchObject([{ user: 'two' }])
+    const headers = { authorization: `Bearer ${testKey}`, accept: 'text/csv' }
+    const table = async (query = '') =>
+      (await (await fetch(`${router.manageUrl}/v1/manage/instance/calls${query}`, { headers })).text())
+        .trim()
+        .split('\r\n')
+    const [columns = '', ...rows] = await table()
+    expect([columns.split(',').slice(0, 2), rows.length]).toEqual([['organization', 'id'], 2])
+    expect((await table(`?organization=${other.id}`)).slice(1)).toEqual([expect.stringMatching(`^${other.id},`)])
   })
 
   test.each([

@@ -11,7 +11,10 @@ let router: TestRouter
 let manage: ReturnType<typeof administration>
 /** The key of another organization, which may do all in it. */
 let stranger: string
+/** A key of that organization which may not operate. */
+let tenant: string
 let isDown = true
+const expired = 'The contract of your account has ended.'
 const fire = 'The kitchen is on fire.'
 
 const manifest = (url: string) => `slug: maker
@@ -22,6 +25,7 @@ dialect: openai-chat
 models:
   shaky: { api: chat, pricing: [{ prompt_tokens_threshold: 0, input_price: 0, output_price: 0 }] }
   steady: { api: chat, pricing: [{ prompt_tokens_threshold: 0, input_price: 0, output_price: 0 }] }
+  locked: { api: chat, pricing: [{ prompt_tokens_threshold: 0, input_price: 0, output_price: 0 }] }
   picky: { api: chat, pricing: [{ prompt_tokens_threshold: 0, input_price: 0, output_price: 0 }] }
 `
 
@@ -29,6 +33,7 @@ beforeAll(async () => {
   provider = await loopbackProvider(({ body }, response) => {
     const { model } = body as { model: string }
     if (model === 'picky') return answerJson(response, { error: { message: 'Not like this.' } }, 400)
+    if (model === 'locked') return answerJson(response, { error: { message: expired } }, 401)
     if (model === 'shaky' && isDown) return answerJson(response, { error: { message: fire, code: 'fire' } }, 500)
     const choices = [{ index: 0, message: { role: 'assistant', content: 'Gone' }, finish_reason: 'stop' }]
     const usage = { prompt_tokens: 9, completion_tokens: 1, total_tokens: 10 }
@@ -43,6 +48,9 @@ beforeAll(async () => {
   const permissions = { manage: 'write', completions: 'write', operate: 'write' } as const
   const createdBy = { id: 'test', email: '' }
   store.keys.create({ ...storedSecret(stranger), organization, name: 'admin', permissions, createdBy })
+  tenant = newSecret()
+  const fewer = { manage: 'read', completions: 'write', operate: 'none' } as const
+  store.keys.create({ ...storedSecret(tenant), organization, name: 'tenant', permissions: fewer, createdBy })
   store.close()
 })
 afterAll(async () => {
@@ -92,6 +100,7 @@ describe('targets', () => {
       duration_ms: { p50: null, p95: null },
       last_success_at: null,
       failing_since: expect.stringMatching(/Z$/),
+      successes_since_failure: 0,
       last_failure: {
         at: since,
         call: expect.any(String),
@@ -151,6 +160,7 @@ describe('targets', () => {
       failed: 2,
       success_rate: 0.3333,
       failing_since: null,
+      successes_since_failure: 1,
       last_failure: { code: 'provider_failed' },
     })
   })
@@ -161,6 +171,14 @@ describe('targets', () => {
     const { of } = await targets('/instance/targets')
     expect(of('maker/shaky')?.last_failure).toMatchObject({ organization: expect.any(String), provider_message: fire })
     expect((await targets()).of('maker/shaky')?.failing_since).toBeNull()
+  })
+
+  test('have what a provider wrote about the credential only for those who may operate', async () => {
+    expect(await ask({ model: 'maker/locked' }, tenant)).toBe(502)
+    const seen = async (secret: string) => (await targets('/targets', secret)).of('maker/locked')?.last_failure
+    expect(await seen(tenant)).toMatchObject({ code: 'provider_refused' })
+    expect(await seen(tenant)).not.toHaveProperty('provider_message')
+    expect(await seen(stranger)).toMatchObject({ provider_message: expect.stringContaining(expired) })
   })
 
   test.each(['hours=0', 'hours=25', 'hours=x', 'hours=1&hours=2', 'limit=1'])('are a 400 for %s', async (query) => {

@@ -223,7 +223,9 @@ describe('a circuit over a long time', () => {
     succeeds('a')
     expect(health.degraded()).toMatchObject([{ state: 'half_open' }])
     succeeds('b')
-    expect(health.degraded()).toEqual([{ scope: 'target', name: 'maker/m1', state: 'recovering' }])
+    expect(health.degraded()).toEqual([
+      { scope: 'target', name: 'maker/m1', state: 'recovering', since: expect.any(Number) },
+    ])
   })
 
   test('of a credential reports a refusal once, and again only after the credential was accepted', () => {

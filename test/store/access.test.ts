@@ -277,7 +277,7 @@ describe('aliases and policies', () => {
   })
 })
 
-test('an older database: of its keys only the one of the first start may operate', () => {
+test('an older database: of its keys only the one of the first start may operate, and none may read content', () => {
   const file = temporaryFile('router.sqlite')
   const db = connect(file)
   migrate(db, migrations.slice(0, 4))
@@ -299,6 +299,12 @@ test('an older database: of its keys only the one of the first start may operate
     'of the command line': 'none',
     plain: 'none',
   })
+  const readers = store.keys.page({ limit: 9 }).filter(({ permissions }) => permissions.content !== undefined)
+  expect(readers).toEqual([])
+  store.keys.update('plain', {
+    permissions: { manage: 'none', completions: 'write', operate: 'none', content: 'write' },
+  })
+  expect(store.keys.find('plain')?.permissions).toMatchObject({ content: 'write' })
 })
 
 describe('the log of changes', () => {

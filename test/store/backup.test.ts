@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -80,6 +80,15 @@ describe('a backup', () => {
     writeFileSync(backup, 'mine')
     await expect(writeBackup(path, backup)).rejects.toThrow('exists; name another file')
     expect(readFileSync(backup, 'utf8')).toBe('mine')
+  })
+
+  test('is never written to a file or link that somebody else has put in its place', async () => {
+    const { path, backup, folder } = database()
+    const theirs = join(folder, 'theirs')
+    writeFileSync(theirs, '')
+    symlinkSync(theirs, `${backup}.${process.pid}.partial`)
+    await expect(writeBackup(path, backup)).rejects.toThrow('EEXIST')
+    expect([readFileSync(theirs, 'utf8'), existsSync(backup)]).toEqual(['', false])
   })
 
   test('of a database that does not exist, or is another program’s, leaves nothing behind', async () => {

@@ -68,6 +68,16 @@ describe('what is read of the ledger', () => {
       const [target] = targetsReader(db)(day())[0].targets
       const first = rows[2] as CallRecord
       expect(target?.failingSince).toBe(first.at + first.durationMs)
+      expect(target?.sinceFailure).toBe(0)
+    }
+  })
+
+  test('counts the successes since the last failure, in whatever order rows are', () => {
+    const rows = [ago(50 * minuteMs), ago(40 * minuteMs, failed), ago(30 * minuteMs), ago(2 * minuteMs), ago(minuteMs)]
+    for (const order of [rows, rows.toReversed()]) {
+      db.exec('DELETE FROM ledger')
+      write(order as CallRecord[])
+      expect(targetsReader(db)(day())[0].targets).toMatchObject([{ sinceFailure: 3, succeeded: 4 }])
     }
   })
 

@@ -24,8 +24,14 @@ const { values } = parseArgs({
     help: { type: 'boolean' },
   },
 })
-if (values.help) process.stdout.write(usage)
-else await build(values.target ?? [values.image ? 'linux-x64' : `${process.platform}-${process.arch}`])
+if (values.help) {
+  process.stdout.write(usage)
+} else {
+  await build(values.target ?? [values.image ? 'linux-x64' : `${process.platform}-${process.arch}`]).catch((error) => {
+    console.error(error instanceof Error ? error.message : error)
+    process.exitCode = 1
+  })
+}
 
 async function build(names: readonly string[]): Promise<void> {
   const possible = values.image ? targets.filter(({ debian }) => debian) : targets

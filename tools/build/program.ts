@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { importingJavaScript, javascriptOf } from './javascript.ts'
@@ -14,6 +14,9 @@ const code = ['src', 'plugins', 'tools/bills', 'tools/catalog', 'tools/discover'
 /** Files and folders that are taken as they are. The console's types are removed when a browser asks for its files. */
 const shipped = ['providers', 'catalog', 'schemas', 'console', 'config.yaml', 'LICENSE']
 
+/** Folders in which people put files of their own while they run a checkout. */
+const shared = ['providers', 'catalog', 'plugins']
+
 /** Members of the program's package.json; the rest is about its development. */
 const members = ['name', 'version', 'description', 'license', 'type', 'engines', 'dependencies', 'optionalDependencies']
 
@@ -26,13 +29,17 @@ export function projectManifest(): Manifest {
 }
 
 /** Writes the program into an empty folder: JavaScript, the shipped files and a package.json, without packages. */
-export function writeProgram(to: string): void {
+export function writeProgram(to: string, own = ownFiles()): void {
   rmSync(to, { recursive: true, force: true })
+  if (own.size > 0) console.error(`Left out, because they are not in git: ${[...own].join(', ')}`)
   for (const folder of code) {
     const paths = folder.endsWith('.ts') ? [''] : filesBelow(join(project, folder))
-    for (const path of paths) writeCode(join(project, folder, path), join(to, folder, path))
+    for (const path of paths) {
+      if (!own.has(`${folder}/${path}`)) writeCode(join(project, folder, path), join(to, folder, path))
+    }
   }
   for (const name of shipped) cpSync(join(project, name), join(to, name), { recursive: true, filter: isShipped })
+  for (const path of own) rmSync(join(to, path), { force: true })
   writeDeclarations(join(to, 'src'))
   const build = digestOf(to)
   writeFileSync(join(to, 'package.json'), `${JSON.stringify({ ...manifestOfProgram(), build }, null, 2)}\n`)
@@ -46,6 +53,21 @@ function digestOf(folder: string): string {
     all.update(`${path} ${bytes.length} `).update(bytes)
   }
   return all.digest('hex').slice(0, 16)
+}
+
+/** Returns the files of the shared folders that are not in git: somebody's own, which are nobody else's business. */
+export function ownFiles(folder = project): Set<string> {
+  const git = (...args: string[]) => run('git', args, { cwd: folder })
+  try {
+    if (realpathSync(git('rev-parse', '--show-toplevel').trim()) !== realpathSync(folder)) return new Set()
+    return new Set(
+      git('ls-files', '--others', '-z', '--', ...shared)
+        .split('\0')
+        .filter(Boolean),
+    )
+  } catch {
+    return new Set()
+  }
 }
 
 function isShipped(path: string): boolean {

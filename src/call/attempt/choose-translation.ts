@@ -1,4 +1,5 @@
 import type { ClientApi } from '../../api/client-api.ts'
+import type { NeutralRequest } from '../../core/request.ts'
 import { streamsWhole } from '../../manifest/provider.ts'
 import { needsFunctions } from '../../manifest/run/client-functions.ts'
 import { chatEndpoint } from '../../manifest/run/run-mapping.ts'
@@ -25,10 +26,17 @@ export function translationOf(target: Target, asked: TargetedCall): Translation 
   return { ...changed(), request, forwardedHeaders, clientNames }
 }
 
-/** Returns a call that asks a provider without streams for a whole reply, whatever the client wants. */
+/** Returns a call that asks a provider without streams for a whole reply, whatever the client wants: for one choice, which a stream has. */
 function askedAtOnce({ provider }: Target, prepared: TargetedCall): TargetedCall {
   if (!prepared.request.stream || !streamsWhole(provider)) return prepared
-  return { ...prepared, request: { ...prepared.request, stream: false } }
+  const { n, ...request } = prepared.request
+  const isOne = n === undefined || n === 1
+  return { ...prepared, request: { ...request, stream: false }, ...(!isOne && { isRewritten: true }) }
+}
+
+/** Checks whether a call loses its further choices: its stream is made from a whole answer. */
+export function losesChoices({ provider }: Target, { stream, n = 1 }: NeutralRequest): boolean {
+  return stream === true && n > 1 && streamsWhole(provider)
 }
 
 /** Checks whether a target's own format is that of the client API. */

@@ -9,7 +9,7 @@ import { type Target, targetId } from '../../manifest/target.ts'
 import { type ProviderAnswer, requestAnswer } from '../../upstream/provider-answer.ts'
 import type { TargetAnswer } from '../call-kind.ts'
 import type { AttemptContext, Turn } from '../types.ts'
-import { translationOf } from './choose-translation.ts'
+import { losesChoices, translationOf } from './choose-translation.ts'
 import { withClientNames } from './client-names.ts'
 import { heldAnswer } from './held-answer.ts'
 import type { PreparedCall, TargetedCall, Translation } from './types.ts'
@@ -115,7 +115,9 @@ export async function bodyToSend(
 function lostFields(dropped: string[], target: Target, { call, request, admission }: PreparedCall): string[] {
   const denied = call.strict && target.entry ? deniedFields(target.entry, request) : []
   const lowered = isLowered(target, request, admission) ? ['max_output_tokens'] : []
-  return denied.length + lowered.length === 0 ? dropped : [...dropped, ...lowered, ...denied]
+  const choices = losesChoices(target, request) ? ['n'] : []
+  const others = [...lowered, ...choices, ...denied]
+  return others.length === 0 ? dropped : [...dropped, ...others]
 }
 
 /** Checks whether the client asks for a longer reply than the model can give. */

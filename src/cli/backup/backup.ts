@@ -2,7 +2,6 @@ import { resolve } from 'node:path'
 import { writeBackup } from '../../store/backup.ts'
 import { StoreError } from '../../store/store-error.ts'
 import { CommandError, jsonText, type Out, parseArguments, relativePath, runCommand, UsageError } from '../command.ts'
-import { gigabytes } from '../doctor/machine.ts'
 import { configuredStoreUrl } from '../store-command.ts'
 
 /** The text of `inference-router backup --help`. */
@@ -46,7 +45,7 @@ function asText(file: string, { bytes, newestCall, waitingRows }: Awaited<Return
     waitingRows === 0
       ? ''
       : `${waitingRows} rows wait in the spill file for the database; they are not in the backup.\n`
-  return `${relativePath(file)}: ${gigabytes(bytes)}, ${until}\n${waiting}`
+  return `${relativePath(file)}: ${(bytes / 1e6).toFixed(1)} MB, ${until}\n${waiting}`
 }
 
 /** Returns the path of the file that a store's URL names. Throws CommandError for a database in memory. */

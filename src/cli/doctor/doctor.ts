@@ -42,13 +42,10 @@ export function run(args: string[], out: Out): Promise<number> {
 
 /** Collects all findings; `called` are the providers to call, none of them named for all. */
 async function findAll(configPath: string | undefined, called: readonly string[] | undefined): Promise<Finding[]> {
-  // The router itself runs the demo, at an address of its own.
+  // The simulator runs in the router itself, at an address of its own.
   await using stack = new AsyncDisposableStack()
   const simulator = called && stack.adopt(await startSimulator(), (running) => running.close())
-  const built = await readSnapshot(configPath, {
-    ...(simulator && { [simulatorVariable]: simulator.url }),
-    ...process.env,
-  })
+  const built = await readSnapshot(configPath, simulator && { [simulatorVariable]: simulator.url })
   const { snapshot } = built
   const findings = [...checkNode(requiredNode()), ...checkFiles(built)]
   // Without the configuration nothing else is known.

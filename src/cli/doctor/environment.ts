@@ -68,7 +68,7 @@ export function expectedProviders({ config }: Pick<Snapshot, 'config'>): Map<str
   return new Map([...targets, ...named])
 }
 
-/** The variable with the address of the demo. */
+/** The variable with the address of the simulator. */
 export const simulatorVariable = 'INFERENCE_ROUTER_DEMO_URL'
 
 function missingProblems(provider: Provider | undefined, why: string): Finding[] {

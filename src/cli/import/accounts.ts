@@ -58,8 +58,8 @@ export class Accounts {
       const account = this.#account({ baseUrl: address, secret }, undefined, deployment.named)
       account.models[model] ??= entryAt(deployment)
       account.apis.add(deployment.api)
-      const note = deployment.price ? {} : { note: 'it has no price in the file and is charged $0, as before' }
-      return { target: `${account.slug}/${model}`, ...note }
+      const free = deployment.price ? undefined : 'it has no price in the file and is charged $0, as before'
+      return placed(`${account.slug}/${model}`, this.#addressNote(deployment) ?? free)
     }
     if (!shipped) return { problem: `there is no provider '${provider}' here, and the entry has no address` }
     const own = secret === `\${${this.#shipped.variableOf(shipped.slug)}}` ? undefined : secret
@@ -67,7 +67,14 @@ export class Accounts {
     if ('problem' in entry) return entry
     const account = this.#account({ baseUrl: address, secret: own }, shipped)
     if (entry.entry) account.models[model] ??= entry.entry
-    return { target: `${account.slug}/${model}` }
+    return placed(`${account.slug}/${model}`, this.#addressNote(deployment))
+  }
+
+  /** Returns a note about an address that cannot be completed, because the variable that has it is not set here. */
+  #addressNote({ baseUrl = '' }: Deployment): string | undefined {
+    const { missing } = resolveText(baseUrl, this.#env)
+    if (missing.length === 0) return undefined
+    return `${missing.join(', ')} is not set here, so its address is taken as it is: set it before you import, or check base_url`
   }
 
   /** Returns the entry that a model needs beside the catalog. */
@@ -148,6 +155,10 @@ export class Accounts {
       }
     }
   }
+}
+
+function placed(target: string, note: string | undefined): Placed {
+  return { target, ...(note !== undefined && { note }) }
 }
 
 /** Returns the path of a provider's usual address. */

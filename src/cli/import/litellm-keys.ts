@@ -28,11 +28,14 @@ export function planKeys(file: ForeignFile, rows: LitellmRows, context: Context)
   const budgets = new Map(rows.LiteLLM_BudgetTable.map((row) => [row.budget_id, row]))
   const teams = new Map(rows.LiteLLM_TeamTable.map((row) => [String(row.team_id), row]))
   const remarks = new ColumnRemarks()
-  const groups = planTeams(rows.LiteLLM_TeamTable, { budgets, remarks, plan: context.plan })
+  const planning = { budgets, remarks, plan: context.plan }
+  const groups = planTeams(rows.LiteLLM_TeamTable, planning)
+  const users = new Map(rows.LiteLLM_UserTable.map((row) => [String(row.user_id), row]))
+  const ofUsers = planUsers(rows, planning)
   const skipped = new Map<string, number>()
   for (const row of rows.LiteLLM_VerificationToken) {
     const reason = reasonToSkip(row, teams)
-    if (reason === undefined) planKey(row, { ...context, budgets, teams, groups, remarks })
+    if (reason === undefined) planKey(row, { ...context, budgets, teams, users, groups, ofUsers, remarks })
     else skipped.set(reason, (skipped.get(reason) ?? 0) + 1)
   }
   const remark = remarker(context.plan)
@@ -46,11 +49,6 @@ export function planKeys(file: ForeignFile, rows: LitellmRows, context: Context)
       'what was spent before is not in the ledger: monthly limits begin at 0',
     )
   const others = [
-    [
-      'LiteLLM_UserTable',
-      rows.LiteLLM_UserTable.filter((row) => numberIn(row.max_budget) !== undefined),
-      'budgets of users: give a group or a key the limit',
-    ],
     [
       'LiteLLM_OrganizationTable',
       rows.LiteLLM_OrganizationTable,
@@ -95,11 +93,17 @@ function planMasterKey(file: ForeignFile, { plan, env }: Context): void {
   }
 }
 
+/** Routes of keys that may call models. */
+const modelRoutes = /^(?:llm_api_routes|openai_routes|\*|\/\*)$/
+
 function reasonToSkip(row: Row, teams: ReadonlyMap<string, Row>): string | undefined {
   const expires = timeIn(row.expires)
   if (hashOf(row) === undefined) return 'their token is not a SHA-256'
   if (expires !== undefined && expires <= Date.now()) return 'they have expired'
   if (isTrue(row.blocked)) return 'they are blocked'
+  const routes = textList(row.allowed_routes)
+  if (routes.length > 0 && !routes.some((route) => modelRoutes.test(route)))
+    return `their allowed_routes have no equivalent (${routes.slice(0, 3).join(', ')})`
   if (row.team_id === 'litellm-dashboard') return 'they are sessions of the dashboard'
   const team = textIn(row.team_id)
   if (team === undefined) return undefined
@@ -118,11 +122,15 @@ function hashOf({ token }: Row): string | undefined {
 /** Columns that are imported, or that say nothing which a router needs. */
 const usedColumns = new Set(
   `token key_name key_alias expires models user_id team_id max_parallel_requests metadata blocked tpm_limit rpm_limit max_budget budget_duration
-  budget_id spend model_spend budget_reset_at soft_budget_cooldown created_at created_by updated_at updated_by last_active team_alias
+  allowed_routes budget_id spend model_spend budget_reset_at soft_budget_cooldown created_at created_by updated_at updated_by last_active team_alias
   admins members members_with_roles team_member_permissions rotation_count last_rotation_at key_rotation_at organization_id`.split(
     /\s+/,
   ),
 )
+
+/** Columns that restrict what a key may do. */
+const limiting =
+  /^(?:model_max_budget|permissions|object_permission_id|policies|budget_limits|allowed_cache_controls|access_group_ids)$/
 
 /** Remarks about columns, one for each, with the keys or teams that have them. */
 class ColumnRemarks {
@@ -149,7 +157,9 @@ class ColumnRemarks {
       const isEmpty = read === null || read === undefined || read === '' || read === false || read === 'f' || read === 0
       const hasMembers = typeof read !== 'object' || read === null || Object.keys(read).length > 0
       if (usedColumns.has(column) || isEmpty || !hasMembers) continue
-      this.add('none', `${table}.${column}`, { message: 'no equivalent', name })
+      const isLimit = limiting.test(column)
+      const message = isLimit ? 'no equivalent: check whether the key may do more than before' : 'no equivalent'
+      this.add(isLimit ? 'todo' : 'none', `${table}.${column}`, { message, name })
     }
   }
 }
@@ -184,6 +194,23 @@ function planTeams(
   return names
 }
 
+/** Plans a group for each user with a budget who has keys outside of teams. Returns their names by the ids of the users. */
+function planUsers(
+  { LiteLLM_UserTable: users, LiteLLM_VerificationToken: tokens }: LitellmRows,
+  { budgets, remarks, plan }: { budgets: Budgets; remarks: ColumnRemarks; plan: ImportPlan },
+): Map<string, string> {
+  const personal = new Set(tokens.filter(({ team_id }) => textIn(team_id) === undefined).map(({ user_id }) => user_id))
+  const names = new Map<string, string>()
+  for (const row of users.filter(({ user_id }) => personal.has(user_id))) {
+    const name = oneLine(`user ${textIn(row.user_email) ?? String(row.user_id)}`)
+    const limit = limitOf(row, budgets, { table: 'LiteLLM_UserTable', name, remarks })
+    if (limit === undefined) continue
+    names.set(String(row.user_id), name)
+    plan.groups.push({ name, monthlyLimit: limit, path: `LiteLLM_UserTable (${name})` })
+  }
+  return names
+}
+
 function limitOf(
   row: Row,
   budgets: Budgets,
@@ -202,11 +229,13 @@ type KeyContext = Context & {
   budgets: Budgets
   teams: ReadonlyMap<string, Row>
   groups: ReadonlyMap<string, string>
+  users: ReadonlyMap<string, Row>
+  ofUsers: ReadonlyMap<string, string>
   remarks: ColumnRemarks
 }
 
 function planKey(row: Row, context: KeyContext): void {
-  const { plan, budgets, teams, groups, remarks } = context
+  const { plan, budgets, teams, users, groups, ofUsers, remarks } = context
   const secret = hashOf(row) as string
   const name = oneLine(textIn(row.key_alias) ?? textIn(row.key_name) ?? secret.slice(0, 12))
   const team = textIn(row.team_id)
@@ -214,7 +243,9 @@ function planKey(row: Row, context: KeyContext): void {
   const shared = budgets.get(row.budget_id) ?? {}
   const limit = (own: string) => numberIn(row[own]) ?? numberIn(shared[own])
   const monthly = limitOf(row, budgets, { table: 'LiteLLM_VerificationToken', name, remarks })
-  const models = modelsOf(row, team === undefined ? undefined : teams.get(team), { ...context, name })
+  const user = String(row.user_id)
+  // The models and the budget of a user hold for keys outside of teams.
+  const models = modelsOf(row, team === undefined ? users.get(user) : teams.get(team), { ...context, name })
   const body: JsonObject = {
     name,
     permissions: { completions: 'write' },
@@ -228,7 +259,7 @@ function planKey(row: Row, context: KeyContext): void {
     },
     labels: labelsOf(row),
   }
-  const group = team === undefined ? undefined : groups.get(team)
+  const group = team === undefined ? ofUsers.get(user) : groups.get(team)
   remarks.unused('LiteLLM_VerificationToken', row, name)
   const planned: PlannedKey = {
     hash: secret,

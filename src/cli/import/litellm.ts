@@ -1,4 +1,4 @@
-import type { Environment } from '../../manifest/read/environment.ts'
+import { type Environment, referencesIn } from '../../manifest/read/environment.ts'
 import { Accounts } from './accounts.ts'
 import type { ForeignFile } from './foreign-file.ts'
 import { planKeys } from './litellm-keys.ts'
@@ -30,9 +30,14 @@ export function planLitellm(
     return [{ ...read.group, target: placed.target, path }]
   })
   accounts.addTo(plan)
+  const settings = plan.variables
+  plan.variables = usedVariables(plan, shipped)
+  for (const name of Object.keys(settings))
+    if (!Object.hasOwn(plan.variables, name))
+      remark('none', ['environment_variables', name], 'the router does not use this variable')
   const names = planNames(file, deployments, plan)
   planSettings(file, plan)
-  planKeys(file, rows, { plan, names, deployments, env: { ...env, ...plan.variables }, shipped })
+  planKeys(file, rows, { plan, names, deployments, env: { ...env, ...settings }, shipped })
   remarkUnused(plan, file, hints)
   return plan
 }
@@ -43,6 +48,16 @@ function planVariables(file: ForeignFile, plan: ImportPlan): void {
     const isPlain = typeof value === 'string' || typeof value === 'number'
     if (isPlain && !variable.test(String(value))) plan.variables[name] = String(value)
   }
+}
+
+/** Returns the variables that settings and manifests refer to: all others would have effects of their own in `.env`. */
+function usedVariables(
+  { variables, providers, manifests }: ImportPlan,
+  shipped: ShippedProviders,
+): ImportPlan['variables'] {
+  const files = Object.keys(providers).map((slug) => shipped.get(slug)?.file)
+  const used = new Set(referencesIn(JSON.stringify([providers, manifests, files])))
+  return Object.fromEntries(Object.entries(variables).filter(([name]) => used.has(name)))
 }
 
 /** Plans settings of all calls: retries, times, and when a target is stopped. */

@@ -115,7 +115,12 @@ function asText({ problems, database, notes }: Found, state: State): string {
       'Changes that name settings, plugins or variables of yours',
       concerning.map(({ text, concerns }) => `${text} (you use ${concerns.join(', ')})\n`).join(''),
     ],
-    ['Other changes', others.map(({ title }) => `${title}\n`).join('')],
+    [
+      notes.length === 0 ? 'Changes' : 'Other changes',
+      notes.length === 0
+        ? 'see CHANGELOG.md of this version, which is not here\n'
+        : others.map(({ title }) => `${title}\n`).join(''),
+    ],
   ].filter(([, text]) => text !== '')
   const body = sections.map(([title = '', text = '']) => `${title}:\n${text.replace(/^(?=.)/gm, '  ')}\n`).join('')
   return `${body}inference-router ${version} ${conclusions[state]}\n`

@@ -40,11 +40,16 @@ export function callRoutes({ store }: Pick<ManagementContext, 'store'>): ManageR
 
 const usualLimit = 100
 
-/** Leaves out what providers wrote about the credential of this router: it concerns the account of the operator alone. */
+/** Checks whether an error is about the credential of this router: what the provider wrote concerns the account of the operator alone. */
+export function concernsOperator(code: CallRecord['error']): boolean {
+  return code === 'provider_refused'
+}
+
+/** Leaves out what providers wrote for the operator alone. */
 function forOrganization({ call, attempts, ...listed }: ListedCall): ListedCall {
   const shown = (record: CallRecord): CallRecord => {
     const { providerMessage: _, ...others } = record
-    return record.error === 'provider_refused' ? others : record
+    return concernsOperator(record.error) ? others : record
   }
   return { ...listed, call: shown(call), attempts: attempts.map(shown) }
 }
@@ -70,7 +75,8 @@ function withId(page: Page, id: string, { calls }: Pick<Store, 'calls'>): Page {
 /** Number of calls that are written at once, which takes a moment. */
 const callsAtOnce = 250
 
-type Exported = Omit<CallsQuery, 'limit' | 'after'>
+/** Calls of one organization, or of all together. */
+type Exported = Omit<CallsQuery, 'limit' | 'after' | 'organization'> & { organization?: string | undefined }
 
 /**
  * Yields all calls of a query as lines of a table, a page at a time: the next one is read when the client has taken the last, and none when
@@ -80,13 +86,14 @@ export function callsCsv(
   asked: Exported,
   store: Pick<Store, 'calls'>,
   recheck: () => void,
+  columns: readonly string[] = usualColumns,
 ): AsyncIterator<string, void> {
   let isGone = false
   const check = () => {
     recheck()
     return !isGone
   }
-  const pieces = piecesOf(asked, store, check)
+  const pieces = piecesOf(asked, store, { check, columns })
   return {
     next: () => pieces.next(),
     async return() {
@@ -97,26 +104,25 @@ export function callsCsv(
 }
 
 async function* piecesOf(
-  asked: Exported,
+  { organization, ...asked }: Exported,
   { calls }: Pick<Store, 'calls'>,
-  check: () => boolean,
+  { check, columns }: { check: () => boolean; columns: readonly string[] },
 ): AsyncGenerator<string, void> {
   let lines = csvLine(columns)
   let after: string | undefined
   do {
-    const { calls: listed, next }: CallsPage = await calls.exported({
-      ...asked,
-      limit: callsAtOnce,
-      ...(after !== undefined && { after }),
-    })
-    for (const call of listed) lines += csvLine(cellsOf(callEntry(call)))
+    const page = { ...asked, limit: callsAtOnce, ...(after !== undefined && { after }) }
+    const reading = organization === undefined ? calls.pageOfAll(page) : calls.exported({ ...page, organization })
+    const { calls: listed, next }: CallsPage = await reading
+    for (const one of listed)
+      lines += csvLine(cellsOf({ organization: one.call.organization, ...callEntry(one) }, columns))
     if (lines !== '') yield lines
     lines = ''
     after = next
   } while (after !== undefined && check())
 }
 
-const columns = [
+const usualColumns = [
   'id',
   'request_id',
   'at',
@@ -150,7 +156,10 @@ const columns = [
   'attempts',
 ]
 
-function cellsOf({ key, group, ...entry }: JsonObject): (Json | undefined)[] {
+/** The columns of a table of the calls of all organizations. */
+export const columnsOfAll: readonly string[] = ['organization', ...usualColumns]
+
+function cellsOf({ key, group, ...entry }: JsonObject, columns: readonly string[]): (Json | undefined)[] {
   const { id, name } = key as JsonObject
   const { id: groupId, name: groupName } = (group ?? {}) as JsonObject
   const cells: JsonObject = {

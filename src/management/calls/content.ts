@@ -28,6 +28,7 @@ export function contentRoutes({ store, watch }: Pick<ManagementContext, 'store' 
           id,
           stored_by: plugin,
           operation: call.operation,
+          api: call.api,
           asked: call.requested,
           request: request ?? null,
           reply: reply ?? null,

@@ -3,9 +3,10 @@ import { hourMs } from '../../core/time.ts'
 import type { Quantiles } from '../../store/queries/latency-query.ts'
 import { tallyMs } from '../../store/queries/recent-attempts.ts'
 import type { TargetFigures, Targets } from '../../store/queries/targets-query.ts'
+import { concernsOperator } from '../calls/calls.ts'
 import { organizationIn } from '../instance.ts'
 import { timeText } from '../key-entry.ts'
-import { json, type ManagementContext, type ManageRequest, type ManageRoute } from '../manage.ts'
+import { json, type ManagementContext, type ManageRequest, type ManageRoute, mayOperate } from '../manage.ts'
 import { concerning, outageEntry } from '../providers.ts'
 import { invalid, parametersOf } from '../read.ts'
 
@@ -17,9 +18,10 @@ export function targetRoutes({ store, degraded }: ManagementContext): ManageRout
   return [
     {
       path: '/v1/manage/targets',
-      async handle({ organization, query }) {
+      async handle({ key, organization, query }) {
         const span = spanIn(query)
-        const found = await store.calls.targets({ organization, ...span })
+        const listed = await store.calls.targets({ organization, ...span })
+        const found = mayOperate(key, store) ? listed : forOrganization(listed)
         return json({
           ...targetsEntry(found, span, organization),
           degraded: concerning(organization, degraded()).map(outageEntry),
@@ -38,6 +40,18 @@ export function targetRoutes({ store, degraded }: ManagementContext): ManageRout
       },
     },
   ]
+}
+
+/** Leaves out what providers wrote for the operator alone. */
+function forOrganization({ targets, ...found }: Targets): Targets {
+  return {
+    ...found,
+    targets: targets.map((target) => {
+      if (!target.lastFailure || !concernsOperator(target.lastFailure.code)) return target
+      const { message: _, ...lastFailure } = target.lastFailure
+      return { ...target, lastFailure }
+    }),
+  }
 }
 
 type Span = { from: number; periodMs: number }
@@ -80,6 +94,7 @@ function targetEntry(target: TargetFigures, own: string): JsonObject {
     duration_ms: quantilesEntry(target.durationMs),
     last_success_at: timeOrNull(target.lastSuccessAt),
     failing_since: timeOrNull(target.failingSince),
+    successes_since_failure: target.sinceFailure,
     last_failure: lastFailureEntry(target.lastFailure, own),
     periods: periods.map(({ start, ...counts }) => ({ start: timeText(start), ...counts })),
   }

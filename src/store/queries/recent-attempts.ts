@@ -40,7 +40,7 @@ export type Tally = { provider: string; model: string; periods: Period[]; total:
 /** Length of a period. */
 export const tallyMs = 600_000
 /** Maximum number of periods of all targets together; the oldest ones are forgotten first. */
-const maxPeriods = 100_000
+const maxPeriods = 50_000
 
 /** Sums of the attempts of a day by period, organization and target. Attempts may come in any order of time. */
 export class RecentAttempts {
@@ -130,6 +130,8 @@ class Sums {
   readonly firstEvent = new Times()
   lastSuccess: number | undefined
   lastFailure: LastFailure | undefined
+  /** Number of successes since the last failure. */
+  sinceFailure = 0
   #firstFailure: number | undefined
 
   /** Time of the first failure since the last success. */
@@ -145,10 +147,12 @@ class Sums {
       this.succeeded++
       this.duration.add(durationMs)
       if (firstEventMs !== undefined) this.firstEvent.add(firstEventMs)
+      if (ended > (this.lastFailure?.at ?? Number.NEGATIVE_INFINITY)) this.sinceFailure++
       this.#succeededAt(ended)
     } else if (targetFailures.has(failure)) {
       this.failed++
       this.failures.set(failure, (this.failures.get(failure) ?? 0) + 1)
+      if (ended >= (this.lastSuccess ?? Number.NEGATIVE_INFINITY)) this.sinceFailure = 0
       this.#failedAt(ended, lastFailureOf(attempt, failure))
     } else this.others++
   }
@@ -161,6 +165,7 @@ class Sums {
     for (const [name, count] of other.failures) this.failures.set(name, (this.failures.get(name) ?? 0) + count)
     this.duration.merge(other.duration)
     this.firstEvent.merge(other.firstEvent)
+    this.sinceFailure = other.lastFailure ? other.sinceFailure : this.sinceFailure + other.sinceFailure
     if (other.lastSuccess !== undefined) this.#succeededAt(other.lastSuccess)
     if (other.lastFailure) this.#failedAt(other.failingSince, other.lastFailure)
   }

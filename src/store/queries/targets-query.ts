@@ -24,6 +24,8 @@ export type TargetFigures = {
   /** Time of the first failure since the last success. */
   failingSince?: number
   lastFailure?: LastFailure & { message?: string }
+  /** Number of successes since the last failure. */
+  sinceFailure: number
   periods: { start: number; succeeded: number; failed: number }[]
 }
 
@@ -131,7 +133,18 @@ function figuresOf(
   periodMs: number,
   messageOf: ReturnType<typeof messageReader>,
 ): TargetFigures {
-  const { succeeded, failed, others, failures, duration, firstEvent, lastSuccess, failingSince, lastFailure } = total
+  const {
+    succeeded,
+    failed,
+    others,
+    failures,
+    duration,
+    firstEvent,
+    lastSuccess,
+    failingSince,
+    lastFailure,
+    sinceFailure,
+  } = total
   const message = lastFailure && messageOf({ id: lastFailure.id, error: lastFailure.code })
   return {
     provider,
@@ -140,6 +153,7 @@ function figuresOf(
     failed,
     others,
     failures: Object.fromEntries(failures),
+    sinceFailure,
     ...(duration.quantiles && { durationMs: duration.quantiles }),
     ...(firstEvent.quantiles && { firstEventMs: firstEvent.quantiles }),
     ...(lastSuccess !== undefined && { lastSuccessAt: lastSuccess }),

@@ -10,6 +10,8 @@ export const secrets = {
   expired: 'sk-expired-0123456789abcdefghi',
   blocked: 'sk-blocked-0123456789abcdefghi',
   orphan: 'sk-orphan-0123456789abcdefghij',
+  personal: 'sk-personal-0123456789abcdefgh',
+  manager: 'sk-manager-0123456789abcdefghi',
 }
 
 export const masterKey = 'sk-master-key-of-the-operator-0123'
@@ -103,7 +105,7 @@ export function litellmConfig(url: string): string {
       content_policy_fallbacks: [{ haiku: ['claude'] }],
     },
     general_settings: { master_key: 'os.environ/LITELLM_MASTER_KEY', database_url: 'os.environ/DATABASE_URL' },
-    environment_variables: { OWN_KEY: 'own-key-of-the-file' },
+    environment_variables: { OWN_KEY: 'own-key-of-the-file', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector.example' },
   })
 }
 
@@ -117,7 +119,7 @@ export const variables = {
 }
 
 const tokenColumns =
-  'token, key_name, key_alias, spend, expires, models, aliases, user_id, team_id, metadata, blocked, tpm_limit, rpm_limit, max_parallel_requests, max_budget, budget_duration, budget_id'
+  'token, key_name, key_alias, spend, expires, models, aliases, user_id, team_id, metadata, blocked, tpm_limit, rpm_limit, max_parallel_requests, max_budget, budget_duration, budget_id, allowed_routes'
 
 /** A dump of LiteLLM's database, as pg_dump writes it: three teams, and keys in and without them. */
 export const litellmDump = `--
@@ -135,6 +137,11 @@ team-3	Writers	\\N	\\N	0	{special,haiku}	5000	f	{"note": "a\\\\nb"}
 
 COPY public."LiteLLM_BudgetTable" (budget_id, max_budget, rpm_limit, budget_duration) FROM stdin;
 budget-1	20	30	1mo
+\\.
+
+COPY public."LiteLLM_UserTable" (user_id, user_email, models, max_budget, budget_duration) FROM stdin;
+ann	ann@example.com	{}	\\N	\\N
+bob	bob@example.com	{haiku,claude}	3	1mo
 \\.
 
 COPY public."LiteLLM_VerificationToken" (${tokenColumns}) FROM stdin;
@@ -272,8 +279,12 @@ ${[
     '\\N',
     '\\N',
   ],
+  ...(['personal', 'manager'] as const).map((name) => [
+    ...[digest(secrets[name]), 'sk-...', name, '0', '\\N', '{}', '{}', 'bob', '\\N', '{}', 'f'],
+    ...['\\N', '\\N', '\\N', '\\N', '\\N', '\\N', name === 'manager' ? '{management_routes}' : '{llm_api_routes}'],
+  ]),
 ]
-  .map((row) => row.join('\t'))
+  .map((row) => (row.length === 17 ? [...row, '{}'] : row).join('\t'))
   .join('\n')}
 \\.
 `

@@ -142,8 +142,8 @@ describe('an imported LiteLLM', () => {
   test('answers the same calls with the same keys', async () => {
     const { config, importAll } = litellmFolder()
     const { created } = await importAll()
-    expect(created.groups).toEqual(['Search', 'Batch', 'Writers'])
-    expect(created.keys).toEqual(['LiteLLM master key', 'search', 'nightly', 'writers', 'free'])
+    expect(created.groups).toEqual(['Search', 'Batch', 'Writers', 'user bob@example.com'])
+    expect(created.keys).toEqual(['LiteLLM master key', 'search', 'nightly', 'writers', 'free', 'personal'])
     const { as, ask } = await imported(config)
     const answers: { [name: string]: unknown } = {}
     for (const name of ['gpt-mini', 'claude', 'haiku', 'fast', 'large', 'local', 'broken'])
@@ -201,7 +201,7 @@ describe('an imported LiteLLM', () => {
     // Of its own models and those of its team, what both have.
     await expect(ask(secrets.writers, 'gpt-prod')).rejects.toMatchObject({ status: 403 })
     await expect(ask(secrets.search, 'local')).rejects.toMatchObject({ status: 403 })
-    for (const secret of [secrets.expired, secrets.blocked, secrets.orphan])
+    for (const secret of [secrets.expired, secrets.blocked, secrets.orphan, secrets.manager])
       await expect(ask(secret, 'local')).rejects.toMatchObject({ code: 'invalid_key' })
     await expect(as(secrets.free).get('/manage/apikey')).rejects.toMatchObject({ status: 403 })
     const { keys } = (await as(masterKey).get('/manage/apikey')) as { keys: { id: string; name: string }[] }
@@ -222,7 +222,9 @@ describe('an imported LiteLLM', () => {
       { name: 'Batch', monthly_limit: 30 },
       { name: 'Search', monthly_limit: 100 },
       { name: 'Writers', monthly_limit: 0 },
+      { name: 'user bob@example.com', monthly_limit: 3 },
     ])
+    expect(await by('personal')).toMatchObject({ models: ['haiku', 'claude'], group: expect.any(String) })
   })
 
   test('has its own weights, fallbacks after them, and rules', async () => {
@@ -266,6 +268,7 @@ describe('the import', () => {
     expect(at('none').toSorted()).toEqual([
       'LiteLLM_TeamTable.tpm_limit',
       'LiteLLM_VerificationToken.aliases',
+      'environment_variables.OTEL_EXPORTER_OTLP_ENDPOINT',
       'general_settings.database_url',
       'litellm_settings.success_callback',
       'router_settings.redis_host',
@@ -277,6 +280,7 @@ describe('the import', () => {
         '1 keys were left out: they have expired',
         '1 keys were left out: they are blocked',
         '1 keys were left out: their team is not in the export',
+        '1 keys were left out: their allowed_routes have no equivalent (management_routes)',
         '$7 in 7d became $30 a calendar month, all of which can be spent at once (Batch)',
       ]),
     )
@@ -301,6 +305,8 @@ describe('the import', () => {
     for (const secret of [literalKey, 'own-key-of-the-file', masterKey, ...Object.values(secrets)])
       expect(all).not.toContain(secret)
     expect(readFileSync(join(folder, '.env'), 'utf8')).toContain(literalKey)
+    // A variable that the router reads for other reasons is not set by the file of another gateway.
+    expect(readFileSync(join(folder, '.env'), 'utf8')).not.toContain('OTEL_')
   })
 
   test('leaves settings and files that exist as they are, and says so without their values', async () => {

@@ -82,6 +82,13 @@ ${job}`,
     request: { body: '{ "sound": { "data": file, "type": file.media_type } }' }
     reply: '{ "text": words }'
 `,
+  'inline-form': `${head('inline-form')}endpoints:
+  transcribe:
+    path: /hear
+    body: multipart
+    request: { body: '{ "what": { "sounds": [file], "kind": "wav" } }' }
+    reply: '{ "text": words }'
+`,
 }
 
 /** Opens a router before one server that is all these providers. `keepAliveMs`: after which a silent stream gets a comment. */

@@ -84,6 +84,23 @@ describe('a provider that does not stream', () => {
     expect(body).not.toHaveProperty('stream_options')
   })
 
+  test('is asked for one choice of a stream, and says that it was', async () => {
+    const message = { role: 'assistant', content: 'Hello.' }
+    world.begin((_, response) =>
+      answerJson(response, { id: 'c', choices: [{ index: 0, message, finish_reason: 'stop' }] }),
+    )
+    const asked = async (stream: boolean) => {
+      const response = await world.router.call(chat.path, { model: 'still-chat/m', ...chat.body, n: 2, stream })
+      await response.text()
+      return response.headers.get('x-router-dropped')
+    }
+    expect(await asked(false)).toBeNull()
+    // A stream that is silent for long begins without it.
+    await eventually(async () => expect(await asked(true)).toBe('n'))
+    const [first, ...others] = world.provider.received.map(({ body }) => body.n)
+    expect([first, new Set(others)]).toEqual([2, new Set([undefined])])
+  })
+
   test.each(clientApis)('fails a stream before it begins, at $path', async (api) => {
     world.begin((_, response) => answerJson(response, { error: { message: 'Full.' } }, 503))
     const { status, raw } = await streamedText(world, api, 'still')
@@ -293,5 +310,12 @@ describe('the file of a transcription', () => {
     expect(await ask('inline')).toMatchObject({ status: 200 })
     const [request] = world.provider.received
     expect(request?.body).toEqual({ sound: { data: twoSeconds.toString('base64'), type: 'audio/wav' } })
+  })
+
+  test('stands in the JSON of a field of a form as base64', async () => {
+    world.begin((_, response) => answerJson(response, { words: 'Good day.' }))
+    expect(await ask('inline-form')).toMatchObject({ status: 200 })
+    const [[name, text] = []] = world.provider.received[0]?.body ?? []
+    expect([name, JSON.parse(text)]).toEqual(['what', { sounds: [twoSeconds.toString('base64')], kind: 'wav' }])
   })
 })
