@@ -11,6 +11,8 @@ export default defineConfig({
   outDir: '../docs',
   cacheDir: 'cache',
   markdown: {
+    // Braces at the end of a heading, as of a path with parameters, are text.
+    attrs: { disable: true },
     // The same anchors as in the repository.
     anchor: { slugify: (heading) => heading.trim().toLowerCase().replace(/[^\p{L}\p{N}\p{M}_\- ]/gu, '').replaceAll(' ', '-') },
     config: (md) => {
