@@ -85,6 +85,7 @@ const table: { readonly [endpoint: string]: Row } = {
   'GET /ready': { need: 'nothing' },
   'GET /metrics': { need: 'manage: read or operate: read or instance: read' },
   'GET /openapi.json': { need: 'nothing' },
+  'GET /docs/errors.html': { need: 'nothing' },
   'GET /v1/models/managed': { need: 'nothing' },
   'GET /v1/models': list,
   'GET /v1/models/chat': list,

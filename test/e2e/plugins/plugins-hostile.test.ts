@@ -91,17 +91,18 @@ describeEach(Object.keys(misdeeds) as Misdeed[], { slowIf: (misdeed) => !fast.ha
   },
 )
 
-test('a failure within the stream of a plugin’s own answer is in the ledger as that', async () => {
+test('a failure before the stream of a plugin’s own answer begins is a refusal, as of a whole answer', async () => {
   const chat = `{ id: 'r', created: 1, parts: [{ type: 'text', text: 'Mine.' }], finish: 'stop', usage: {} }`
   const answers = `return { request: () => ({ reply: { operation: 'chat', chat: ${chat} } }) }`
   const world = await pluginWorld({ bad: plugin('throws'), answers }, { said: { bad: { on_error: 'closed' } } })
   open.push(world)
   expect((await world.ask({ stream: true })).content).toBe('Mine.')
   expectEnded(await world.ask({ stream: true }, { 'x-hook': 'event' }), true)
-  await eventually(() => expect(world.rows()).toHaveLength(2))
+  const refusals = async () => await (await world.router.call('/v1/manage/refusals')).json()
+  const expected = { refusals: [{ code: 'plugin_failed', streamed: true }] }
+  await eventually(async () => expect(await refusals()).toMatchObject(expected))
   expect(world.rows().map(({ outcome, status, error }) => [outcome, status, error])).toEqual([
     ['complete', 200, undefined],
-    ['partial', 500, 'plugin_failed'],
   ])
 })
 

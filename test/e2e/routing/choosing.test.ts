@@ -10,7 +10,7 @@ import {
   type Received,
 } from '../../helpers/provider.ts'
 import { type TestRouter, testKey, testRouter } from '../../helpers/router.ts'
-import { eventually } from '../../helpers/time.ts'
+import { eventually, limit } from '../../helpers/time.ts'
 
 type Step = (response: ServerResponse, request: Received) => void | Promise<void>
 
@@ -159,7 +159,7 @@ describe('sort', () => {
 
   test('what was measured decides which target is first', async () => {
     steps.one = Array.from({ length: 100 }, () => async (response, request) => {
-      await pause(100)
+      await pause(limit(100))
       await answers('one')(response, request)
     })
     const by: (string | null)[] = []
