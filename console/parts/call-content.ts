@@ -85,9 +85,9 @@ function Part({ part }: { part: StoredPart }) {
   switch (part.type) {
     case 'text':
     case 'refusal':
-      return html`<p class="said" dir="auto">${textIn(part)}</p>`
+      return html`<p class="message-text" dir="auto">${textIn(part)}</p>`
     case 'reasoning':
-      return html`<details><summary>Reasoning</summary><p class="said quiet" dir="auto">${textIn(part) || textIn(part, 'summary')}</p></details>`
+      return html`<details><summary>Reasoning</summary><p class="message-text quiet" dir="auto">${textIn(part) || textIn(part, 'summary')}</p></details>`
     case 'tool_call':
       return html`<${Code} label=${`calls ${textIn(part, 'name')}`} text=${textIn(part, 'arguments')} />`
     case 'tool_result': {

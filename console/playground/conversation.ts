@@ -112,8 +112,8 @@ function OneTurn({ turn, facts, name }: Entry & { name?: string | undefined }) {
   return html`
     <article class="turn" aria-label=${name === undefined ? who : `${who}, ${name}`}>
       <h3>${who}</h3>
-      ${facts?.answer.reasoning && html`<details><summary>Reasoning</summary><p class="said quiet" dir="auto">${facts.answer.reasoning}</p></details>`}
-      <p class="said" dir="auto">${turn.text}</p>
+      ${facts?.answer.reasoning && html`<details><summary>Reasoning</summary><p class="message-text quiet" dir="auto">${facts.answer.reasoning}</p></details>`}
+      <p class="message-text" dir="auto">${turn.text}</p>
       ${turn.role === 'user' && turn.images.map((url, index) => html`<img key=${index} src=${url} alt="Sent with the message" />`)}
       ${turn.role === 'assistant' && turn.calls.map((call) => html`<${Code} key=${call.id} label=${`calls ${call.name}`} text=${call.arguments} />`)}
       ${facts?.answer.error && html`<${Failure} error=${new Error(facts.answer.error)} />`}

@@ -84,6 +84,11 @@ test('without a configuration, the working folder has providers, and demo serves
   expect(models.map(({ id }) => id)).toEqual(expect.arrayContaining(['dropin/m1', 'demo/echo']))
 })
 
+test('`upgrade --check` has the changelog', () => {
+  const { notes } = JSON.parse(run(['upgrade', '--check', '--json'], folder).stdout)
+  expect(notes.length).toBeGreaterThan(0)
+})
+
 test('its types fit plugins, and refuse wrong ones', () => {
   const check = (hook: string) => {
     const at = mkdtempSync(join(folder, 'typed-'))

@@ -12,7 +12,7 @@ export const project = join(import.meta.dirname, '../..')
 const code = ['src', 'plugins', 'tools/bills', 'tools/catalog', 'tools/discover', 'tools/providers-page.ts']
 
 /** Files and folders that are taken as they are. The console's types are removed when a browser asks for its files. */
-const shipped = ['providers', 'catalog', 'schemas', 'console', 'config.yaml', 'LICENSE']
+const shipped = ['providers', 'catalog', 'schemas', 'console', 'config.yaml', 'CHANGELOG.md', 'LICENSE']
 
 /** Folders in which people put files of their own while they run a checkout. */
 const shared = ['providers', 'catalog', 'plugins']

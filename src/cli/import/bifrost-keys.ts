@@ -28,7 +28,7 @@ export function planGovernance(file: ForeignFile, context: Context): void {
     planKey(file, path, { ...context, budgets, teams, rates })
   for (const path of file.items(['governance', 'customers']))
     remark(
-      'todo',
+      'manual',
       path,
       `customers have no equivalent: create an organization for each (org create), and import with --org`,
     )
@@ -102,7 +102,7 @@ function planKey(file: ForeignFile, path: MemberPath, context: KeyContext): void
         ? `${variable ?? 'its value'} is not set: set it and import again`
         : 'its team is not in the file'
     file.take(path)
-    remark('todo', path, `the key '${name}' was left out: ${reason}`)
+    remark('manual', path, `the key '${name}' was left out: ${reason}`)
     return
   }
   const monthly = limitFrom(budgets.get(`virtual_key_id ${id}`) ?? budgets.get(`id ${text('budget_id')}`), plan)
@@ -150,7 +150,7 @@ function modelsOf(file: ForeignFile, path: MemberPath, { names, plan }: KeyConte
         'no equivalent: a key is not bound to one credential of a provider',
       )
     if (slug === undefined) {
-      remarker(plan)('todo', config, `'${provider}' was not imported: the key cannot call it`)
+      remarker(plan)('manual', config, `'${provider}' was not imported: the key cannot call it`)
       return []
     }
     if (allowed.includes('*') || (allowed.length === 0 && isOpen)) return [`${slug}/*`, ...namesOf(provider, names)]
@@ -220,7 +220,7 @@ function planRule(file: ForeignFile, path: MemberPath, { plan, names, offers }: 
     const target =
       names.targets.get(`${provider}/${named}`) ??
       (slug !== undefined && offers(slug, named) ? `${slug}/${named}` : undefined)
-    if (target === undefined) remarker(plan)('todo', path, `'${provider}/${named}' was not imported`)
+    if (target === undefined) remarker(plan)('manual', path, `'${provider}/${named}' was not imported`)
     return target === undefined ? [] : [{ target, weight }]
   })
   if (targets.length > 0)

@@ -101,7 +101,7 @@ function planProvider(
             ? alias.model_name
             : model
       const one = accounts.place({ ...deployment(key, real), ...(real !== model && { is: model }) })
-      if ('problem' in one) remark('todo', [...key.path, 'models'], one.problem)
+      if ('problem' in one) remark('manual', [...key.path, 'models'], one.problem)
       return 'problem' in one ? [] : [{ target: one.target, weight: key.weight }]
     })
     const [only] = placed
@@ -121,7 +121,7 @@ function planProvider(
       'only models that the file names are shared among several keys; all others use the key with the largest weight',
     )
   if (slug === undefined) {
-    remark('todo', path, `there is no provider '${known}' here, and the entry names no models`)
+    remark('manual', path, `there is no provider '${known}' here, and the entry names no models`)
     file.take(path)
   }
   return slug

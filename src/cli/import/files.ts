@@ -46,7 +46,7 @@ function mergedConfig(plan: ImportPlan, path: string): PlannedFiles & { provider
     if (known === undefined) setIn(document, steps, value)
     else if (!isDeepStrictEqual(known, value))
       remarks.push({
-        effect: 'todo',
+        effect: 'manual',
         path: `config.yaml ${steps.join('.')}`,
         message: `has another value and was left as it is; the import has ${JSON.stringify(value)}`,
       })
@@ -92,7 +92,7 @@ function manifestFile(slug: string, text: string, folder: string): PlannedFiles 
   if (!existsSync(path)) return { files: [{ path, text }], remarks: [] }
   if (readFileSync(path, 'utf8') === text) return { files: [], remarks: [] }
   const message = 'exists with other contents and was left as it is'
-  return { files: [], remarks: [{ effect: 'todo', path, message }] }
+  return { files: [], remarks: [{ effect: 'manual', path, message }] }
 }
 
 /** Adds variables to `.env`. One that is set to something else is left as it is, and never shown. */
@@ -100,7 +100,7 @@ function mergedVariables({ variables, from }: ImportPlan, path: string, env: Env
   const known = variablesIn(path)
   const remarks: Remark[] = []
   const differs = (name: string, message: string) =>
-    void remarks.push({ effect: 'todo', path: `.env ${name}`, message })
+    void remarks.push({ effect: 'manual', path: `.env ${name}`, message })
   const lines = Object.entries(variables).flatMap(([name, value]) => {
     const [written, set] = [known[name], env[name]]
     if (written !== undefined && written !== '') {

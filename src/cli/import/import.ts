@@ -209,7 +209,7 @@ async function snapshotOf(config: string, env: Environment): Promise<Snapshot> {
 }
 
 const effects: { readonly [effect in Remark['effect']]: string } = {
-  todo: 'To do',
+  manual: 'To do',
   near: 'Imported as something similar',
   none: 'No equivalent',
 }
@@ -217,7 +217,7 @@ const effects: { readonly [effect in Remark['effect']]: string } = {
 function asText({ files, created, unchanged, remarks, manager }: Result, dryRun: boolean): string {
   const counts = Object.entries(created).map(([kind, names]) => `${names.length} ${kind}`)
   const wrote = files.map((path) => `  ${relativePath(path)}\n`).join('')
-  const sections = (['todo', 'near', 'none'] as const).map((effect) => {
+  const sections = (['manual', 'near', 'none'] as const).map((effect) => {
     const rows = remarks.filter((one) => one.effect === effect).map(({ path, message }) => [`  ${path}`, message])
     return rows.length === 0 ? '' : `\n${effects[effect]}:\n${table(rows)}\n`
   })

@@ -61,7 +61,7 @@ export function planKeys(file: ForeignFile, rows: LitellmRows, context: Context)
     ],
   ] as const
   for (const [table, found, message] of others)
-    if (found.length > 0) remark('todo', table, `${found.length} ${message}`)
+    if (found.length > 0) remark('manual', table, `${found.length} ${message}`)
   context.plan.remarks.push(...remarks.list())
 }
 
@@ -73,10 +73,10 @@ function planMasterKey(file: ForeignFile, { plan, env }: Context): void {
   const [, named] = variable.exec(written) ?? []
   const secret = named === undefined ? written : env[named]
   if (secret === undefined)
-    remark('todo', path, `${named} is not set: set it and import again, so that clients with the master key keep it`)
+    remark('manual', path, `${named} is not set: set it and import again, so that clients with the master key keep it`)
   else if (secret.length < minMasterLength)
     remark(
-      'todo',
+      'manual',
       path,
       `has fewer than ${minMasterLength} characters, which can be guessed: it was not imported; clients that use it need a key`,
     )
@@ -159,7 +159,7 @@ class ColumnRemarks {
       if (usedColumns.has(column) || isEmpty || !hasMembers) continue
       const isLimit = limiting.test(column)
       const message = isLimit ? 'no equivalent: check whether the key may do more than before' : 'no equivalent'
-      this.add(isLimit ? 'todo' : 'none', `${table}.${column}`, { message, name })
+      this.add(isLimit ? 'manual' : 'none', `${table}.${column}`, { message, name })
     }
   }
 }
@@ -295,7 +295,7 @@ function expanded(models: readonly string[] | undefined, context: KeyContext & {
     const names = namesFor(model, context)
     if (names.length === 0) {
       const message = `'${model}' was not imported: it cannot be called`
-      context.remarks.add('todo', 'LiteLLM_VerificationToken.models', { message, name: context.name })
+      context.remarks.add('manual', 'LiteLLM_VerificationToken.models', { message, name: context.name })
     }
     return names
   })

@@ -46,7 +46,7 @@ export function readDeployment(
   const name = file.text([...path, 'model_name'])
   const written = file.text(params('model'))
   if (name === undefined || written === undefined) {
-    remark('todo', path, 'an entry without model_name and litellm_params.model')
+    remark('manual', path, 'an entry without model_name and litellm_params.model')
     return undefined
   }
   const named = modelOf(written, file.text(params('custom_llm_provider')), shipped)
@@ -58,7 +58,7 @@ export function readDeployment(
     return undefined
   }
   if (!named) {
-    remark('todo', path, `no provider here offers '${written}': write it as provider/model, then import again`)
+    remark('manual', path, `no provider here offers '${written}': write it as provider/model, then import again`)
     return undefined
   }
   const address = file.text(params('api_base')) ?? file.text(params('base_url'))

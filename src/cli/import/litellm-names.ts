@@ -26,7 +26,7 @@ export function planNames(file: ForeignFile, deployments: readonly PlacedDeploym
   const names = new Set(groups.keys())
   for (const [name, own] of groups) {
     const later = fallbackTargets(name, fallbacks, groups)
-    for (const { path, missing } of later.unknown) remark('todo', path, `names '${missing}', which was not imported`)
+    for (const { path, missing } of later.unknown) remark('manual', path, `names '${missing}', which was not imported`)
     if (later.hasSpecial)
       remark('near', later.path ?? own[0]?.path ?? [], 'these models also serve after other failures')
     const first = ownTargets(own)
@@ -149,7 +149,7 @@ function planAliases(
     const group = isObject(value) ? value.model : value
     const planned = plan.names.find(({ name }) => name === group)
     if (!planned || typeof group !== 'string' || !groups.has(group)) {
-      remarker(plan)('todo', [...path, alias], `names '${String(group)}', which was not imported`)
+      remarker(plan)('manual', [...path, alias], `names '${String(group)}', which was not imported`)
       return []
     }
     if (isObject(value) && value.hidden === true)

@@ -23,7 +23,7 @@ export function planLitellm(
     if (!read) return []
     const placed = accounts.place(read.deployment)
     if ('problem' in placed) {
-      remark('todo', path, placed.problem)
+      remark('manual', path, placed.problem)
       return []
     }
     if (placed.note !== undefined) remark('near', path, placed.note)

@@ -4,9 +4,9 @@ import { type ForeignFile, type MemberPath, pathText } from './foreign-file.ts'
 
 /**
  * Remark about something that has no equivalent, or not quite. `none`: it is lost. `near`: it was imported as something
- * similar. `todo`: it needs a decision, or a step of the operator.
+ * similar. `manual`: it needs a decision, or a step of the operator.
  */
-export type Remark = { effect: 'none' | 'near' | 'todo'; path: string; message: string }
+export type Remark = { effect: 'none' | 'near' | 'manual'; path: string; message: string }
 
 /** A name that clients call, and the models that serve it. */
 export type PlannedName = {

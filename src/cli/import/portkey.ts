@@ -39,7 +39,7 @@ export function planPortkey(
   const isNamed = leaves.length > 0 && leaves.every(({ model }) => model !== undefined)
   if (leaves.length > 0 && !isNamed && facts.models.length === 0)
     remarker(plan)(
-      'todo',
+      'manual',
       leaves.find(({ model }) => model === undefined)?.path ?? [],
       'sets no override_params.model: name the models that clients send with --model',
     )
@@ -114,7 +114,7 @@ function leafAt(file: ForeignFile, path: MemberPath, { plan, shipped, facts }: C
     named !== undefined && shipped.slugOf(named) ? named : providerOf(virtual ?? named, { shipped, facts })
   if (provider === undefined) {
     remark(
-      'todo',
+      'manual',
       path,
       `its provider is not known: name that of '${virtual ?? named ?? ''}' with --provider ${virtual ?? named ?? 'NAME'}=<slug>`,
     )
@@ -171,7 +171,7 @@ function nameWith(
         secret,
         isOpenAiFormat: provider === 'openai-compatible' || baseUrl !== undefined,
       })
-      if ('problem' in placed) remark('todo', path, placed.problem)
+      if ('problem' in placed) remark('manual', path, placed.problem)
       else {
         if (placed.note !== undefined) remark('near', path, placed.note)
         if (!targets.has(placed.target)) targets.set(placed.target, index === 0 ? weight : 0)

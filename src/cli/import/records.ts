@@ -50,12 +50,12 @@ function unlessRefused(path: string, { store, result }: Context, change: () => v
     store.atomically(change)
   } catch (thrown) {
     if (!(thrown instanceof UsageError || thrown instanceof CommandError)) throw thrown
-    result.remarks.push({ effect: 'todo', path, message: thrown.message })
+    result.remarks.push({ effect: 'manual', path, message: thrown.message })
   }
 }
 
 function remain({ result }: Context, path: string, what: string): void {
-  result.remarks.push({ effect: 'todo', path, message: `${what} exists with other contents and was left as it is` })
+  result.remarks.push({ effect: 'manual', path, message: `${what} exists with other contents and was left as it is` })
 }
 
 /** Creates a name: an alias where one model serves it, else a policy, with an alias where its name cannot be that of a policy. */
@@ -119,7 +119,7 @@ function createPlannedKey({ hash, prefix, body, group, path }: PlannedKey, conte
   if (known) {
     if (known.organization !== organization || known.revokedAt !== null)
       result.remarks.push({
-        effect: 'todo',
+        effect: 'manual',
         path,
         message: 'the key is known here, in another organization or revoked, and was left as it is',
       })

@@ -86,7 +86,7 @@ describe('a Portkey config', () => {
     }))
     const file = { data: { config: JSON.stringify({ strategy: { mode: 'loadbalance' }, targets }) } }
     const without = await importFile('portkey', file)
-    expect(without.remarks).toMatchObject([{ effect: 'todo', message: expect.stringContaining('--model') }])
+    expect(without.remarks).toMatchObject([{ effect: 'manual', message: expect.stringContaining('--model') }])
     const { config, newKey, created } = await importFile('portkey', file, { args: ['--model', 'mistral-large-2512'] })
     expect(created.policies).toEqual(['mistral-large-2512'])
     const { ask } = await imported(config, {})
@@ -98,7 +98,7 @@ describe('a Portkey config', () => {
   test('whose virtual key is of no known provider needs its name', async () => {
     const file = { virtual_key: 'prod-7f', override_params: { model: 'gpt-5' } }
     expect((await importFile('portkey', file)).remarks).toMatchObject([
-      { effect: 'todo', message: expect.stringContaining('--provider prod-7f=<slug>') },
+      { effect: 'manual', message: expect.stringContaining('--provider prod-7f=<slug>') },
     ])
     expect((await importFile('portkey', file, { args: ['--provider', 'prod-7f=openai'] })).created.aliases).toEqual([
       'prod',
@@ -213,7 +213,7 @@ describe("Bifrost's file", () => {
 
   test('and what has no equivalent is reported by its path', async () => {
     const { at, remarks } = await importFile('bifrost', file(provider.url), { env })
-    expect(at('todo')).toEqual(['governance.virtual_keys[4]'])
+    expect(at('manual')).toEqual(['governance.virtual_keys[4]'])
     expect(at('none').toSorted()).toEqual([
       'client.enable_logging',
       'governance.routing_rules[1]',
