@@ -20,6 +20,9 @@ export function failWith({ log, onThrown }: ServerContext): ErrorHandler {
     const facts = { err: thrown, request_id: requestIdOf(response) }
     if (databaseFault) log.warn(facts, 'the database could not be used')
     else if (error.code === 'internal') log.error(facts, 'a call failed unexpectedly')
+    // Failures in calls are logged where the hook is called.
+    else if (error.code === 'plugin_failed' && error.cause)
+      log.error(facts, 'a plugin failed to answer the management API')
     if (response.headersSent) {
       response.destroy()
       return

@@ -1,13 +1,15 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { pino } from 'pino'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { newSecret, storedSecret } from '../../src/access/secrets.ts'
 import * as key from '../../src/cli/key.ts'
 import type { Permissions } from '../../src/store/keys.ts'
 import { openStore } from '../../src/store/open.ts'
 import { printed } from '../cli/administration.ts'
 import { simulatorOnly, type TestRouter, testKey, testRouter } from '../helpers/router.ts'
+import { eventually } from '../helpers/time.ts'
 import { administration } from './administration.ts'
 
 // What log-payloads stores of calls, as the management API of a router with several threads reads and deletes it.
@@ -186,3 +188,41 @@ test('a call of which nothing is stored is a 404 without an entry in the log', a
   expect((await read('01990000-0000-7000-8000-000000000000', reader)).status).toBe(404)
   expect((await entries(1))[0]).toEqual(before)
 })
+
+test.each([1, 2])(
+  'a plugin that fails to read or delete content is a 500, and the log of %i threads has its error',
+  async (threads) => {
+    const lines: string[] = []
+    const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) })
+    const hooks = `find() { throw new Error('no disk') }, deleteOf() { throw 'no right' }`
+    const source = `import { definePlugin } from 'inference-router/plugin'
+export default definePlugin({ setup: () => ({ content: { ${hooks} } }) })`
+    const world = await testRouter({
+      threads,
+      log,
+      files: { ...simulatorOnly, 'plugins/broken.ts': source },
+      settings: { folders: { plugins: './plugins' }, plugins: [{ name: 'broken' }] },
+    })
+    onTestFinished(() => world.end())
+    const of = `sqlite:${world.folder}/data/router.sqlite`
+    const made = await printed((out) => key.run(['create', 'all', '--content', 'write', '--json'], out, () => of))
+    const headers = { authorization: `Bearer ${JSON.parse(made.stdout).api_key}` }
+    const answer = await world.call('/v1/chat/completions', {
+      model: 'demo/echo',
+      messages: [{ role: 'user', content: 'Hi' }],
+    })
+    await answer.text()
+    const id = answer.headers.get('x-request-id')
+    for (const [method, path, task] of [
+      ['GET', `calls/${id}/content`, 'read'],
+      ['DELETE', 'content?user=ann', 'delete'],
+    ]) {
+      const response = await fetch(`${world.url}/v1/manage/${path}`, { method: String(method), headers })
+      expect([response.status, JSON.parse(await response.text()).error.message]).toEqual([
+        500,
+        `The plugin 'broken' failed to ${task} what it has stored; the log has the error.`,
+      ])
+    }
+    await eventually(() => expect(lines.join('')).toMatch(/no disk.*no right/s))
+  },
+)
