@@ -30,16 +30,23 @@ beforeEach(() => {
 const read = (folder: string, path: string) => readFileSync(join(folder, path), 'utf8')
 const secret = 'sk-of-the-operator-0123456789'
 
-test('without any provider it is the demo, and the next command is printed', async () => {
-  const folder = folderOf({})
-  const { code, stdout } = await ran(run, folder)
-  expect(code).toBe(0)
-  expect(stdout).toContain('Written in')
-  expect(stdout).toContain(`inference-router serve --config ${folder}/config.yaml`)
-  expect(stdout).toContain('OPENAI_BASE_URL=http://127.0.0.1:8787/v1')
-  expect(read(folder, 'config.yaml')).toMatch(/\nproviders:\n {2}demo: \{\}\n$/)
-  expect(existsSync(join(folder, 'providers'))).toBe(true)
-})
+test.each([
+  [undefined, 'inference-router'],
+  ['inference-router', 'npm run inference-router --'],
+])(
+  'without any provider it is the demo, and the next command is one that works there; npm runs %s',
+  async (script, program) => {
+    vi.stubEnv('npm_lifecycle_event', script)
+    const folder = folderOf({})
+    const { code, stdout } = await ran(run, folder)
+    expect(code).toBe(0)
+    expect(stdout).toContain('Written in')
+    expect(stdout).toContain(`\n  ${program} serve --config ${folder}/config.yaml`)
+    expect(stdout).toContain('OPENAI_BASE_URL=http://127.0.0.1:8787/v1')
+    expect(read(folder, 'config.yaml')).toMatch(/\nproviders:\n {2}demo: \{\}\n$/)
+    expect(existsSync(join(folder, 'providers'))).toBe(true)
+  },
+)
 
 test('a provider whose variable is set is chosen: .env has its value, is for its owner alone, and no output has it', async () => {
   vi.stubEnv('GROQ_API_KEY', secret)

@@ -153,9 +153,11 @@ function asJson({ folder, config, written, kept, found, notes, url, trial }: Res
   }
 }
 
+/** Returns the command that starts the router, as it works where this one was typed: in a checkout npm runs it. */
 function serveCommand(config: string): string {
-  const path = relative('', config)
-  return path === 'config.yaml' ? 'inference-router serve' : `inference-router serve --config ${relativePath(config)}`
+  const isByNpm = process.env.npm_lifecycle_event === 'inference-router'
+  const serve = `${isByNpm ? 'npm run inference-router --' : 'inference-router'} serve`
+  return relative('', config) === 'config.yaml' ? serve : `${serve} --config ${relativePath(config)}`
 }
 
 function asText({ folder, config, written, kept, found, notes, url, trial }: Result): string {
