@@ -76,9 +76,9 @@ test('models and providers that nobody here has are to do, and the others are im
   })
   expect(found.created.aliases).toEqual(['d'])
   expect(messages(found)).toEqual([
-    expect.stringMatching(/^todo model_list\[0\]: no provider here offers 'no-such-model-anywhere'/),
-    expect.stringMatching(/^todo model_list\[1\]: there is no provider 'nobody' here/),
-    expect.stringMatching(/^todo model_list\[2\]: the catalog has no model 'no-such-model' of openai/),
+    expect.stringMatching(/^manual model_list\[0\]: no provider here offers 'no-such-model-anywhere'/),
+    expect.stringMatching(/^manual model_list\[1\]: there is no provider 'nobody' here/),
+    expect.stringMatching(/^manual model_list\[2\]: the catalog has no model 'no-such-model' of openai/),
   ])
 })
 
@@ -97,7 +97,7 @@ test.each([
 ])('the master key %s is not imported', async (master_key, reason) => {
   const found = await planned({ model_list: [], general_settings: { master_key } })
   expect(found.created.keys).toEqual([])
-  expect(messages(found)).toEqual([expect.stringContaining(`todo general_settings.master_key: ${reason}`)])
+  expect(messages(found)).toEqual([expect.stringContaining(`manual general_settings.master_key: ${reason}`)])
 })
 
 test('keys may call what they and their team list: all, none, groups, patterns', async () => {
