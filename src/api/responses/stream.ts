@@ -22,6 +22,7 @@ export function openStream(request: NeutralRequest, { model, id }: StreamFacts):
   return {
     events: (events) => writer.write(inClientForm(events)),
     edit: (payload) => editor.edit(payload),
+    more: () => editor.more(),
     end: (facts) => (editor.response ? editor : writer).end(whole(facts)),
     heldIds: () => heldIds({ ...editor.response, output: editor.output }),
     fail(error) {
