@@ -187,7 +187,11 @@ describe('a reply of a provider of this format', () => {
         ...complete(response),
         model,
         status: 'failed',
-        error: { code: 'insufficient_quota', message: 'You have no credit left.' },
+        error: {
+          code: 'insufficient_quota',
+          message: 'You have no credit left.',
+          doc_url: '/docs/errors.html#quota_exhausted',
+        },
       },
     })
   })
@@ -217,6 +221,10 @@ describe('codes of failed responses', () => {
     const error = new RouterError(code, 'no', { ...(providerCode && { providerCode }) })
     const events = eventsIn(writer.fail(error))
     expect(events.map(({ type }) => type)).toEqual(['response.created', 'response.in_progress', 'response.failed'])
-    expect(events.at(-1).response.error).toEqual({ code: expected, message: 'no' })
+    expect(events.at(-1).response.error).toEqual({
+      code: expected,
+      message: 'no',
+      doc_url: `/docs/errors.html#${code}`,
+    })
   })
 })
