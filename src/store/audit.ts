@@ -1,7 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { JsonObject } from '../core/json.ts'
 import type { Changes } from './changes.ts'
-import type { Connection } from './connection.ts'
+import type { Connection } from './sqlite/connection.ts'
 import { storedJson } from './store-error.ts'
 
 /**

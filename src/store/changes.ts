@@ -1,5 +1,5 @@
-import type { Connection } from './connection.ts'
-import { fileAt, requireSameFile } from './database-files.ts'
+import type { Connection } from './sqlite/connection.ts'
+import { fileAt, requireSameFile } from './sqlite/database-files.ts'
 
 /** Listeners for one kind of change. */
 export type Topic<Subject> = {

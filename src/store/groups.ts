@@ -1,6 +1,6 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { Changes } from './changes.ts'
-import type { Connection } from './connection.ts'
+import type { Connection } from './sqlite/connection.ts'
 import { unlessTaken } from './store-error.ts'
 
 /** Keys of an organization that share a monthly limit. Nano-USD, null means unlimited; Unix milliseconds. */

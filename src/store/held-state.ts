@@ -1,4 +1,4 @@
-import type { Connection } from './connection.ts'
+import type { Connection } from './sqlite/connection.ts'
 
 /** State that providers hold for organizations, by its id there: containers, files, the messages of threads. */
 export type HeldStates = ReturnType<typeof heldStates>

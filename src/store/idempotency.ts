@@ -1,4 +1,4 @@
-import type { Connection } from './connection.ts'
+import type { Connection } from './sqlite/connection.ts'
 
 /** A request that was made with an idempotency key, in a form that is the same for the same request, and its answer. */
 export type AnsweredRequest = { request: string; answer: string }

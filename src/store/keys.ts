@@ -1,6 +1,6 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { Changes } from './changes.ts'
-import type { Connection } from './connection.ts'
+import type { Connection } from './sqlite/connection.ts'
 import { storedJson } from './store-error.ts'
 
 /** The levels of a permission, from least to most. */

@@ -1,7 +1,7 @@
 import type { PolicyFile } from '../core/routing/policy-file.ts'
 import type { Changes } from './changes.ts'
-import type { Connection } from './connection.ts'
 import type { PageOf } from './groups.ts'
+import type { Connection } from './sqlite/connection.ts'
 import { storedJson } from './store-error.ts'
 
 /** An organization's alias of a model or a policy. */

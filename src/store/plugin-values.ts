@@ -1,4 +1,4 @@
-import type { Connection } from './connection.ts'
+import type { Connection } from './sqlite/connection.ts'
 
 /** The small values that plugins keep. */
 export type StoredPluginValues = ReturnType<typeof pluginValues>

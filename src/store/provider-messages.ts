@@ -1,5 +1,5 @@
 import type { CallRecord } from '../core/call.ts'
-import type { Connection } from './connection.ts'
+import type { Connection } from './sqlite/connection.ts'
 
 /** Queries of the messages of providers about failed attempts. Times are Unix milliseconds. */
 export function providerMessages(db: Connection) {

@@ -1,6 +1,6 @@
 import type { CreationLimits } from '../core/creation-limits.ts'
 import { isObject } from '../core/json.ts'
-import type { Connection } from './connection.ts'
+import type { Connection } from './sqlite/connection.ts'
 
 /**
  * One response that a conversation can continue from by its id. `input` is the JSON text of the items that were new in this turn,

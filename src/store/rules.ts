@@ -1,8 +1,8 @@
 import type { DataRules, Policy } from '../core/names.ts'
 import { policyOf } from '../core/routing/policy-file.ts'
-import type { Connection } from './connection.ts'
 import { type LimitColumns, type RateLimits, rateLimits } from './keys.ts'
 import { namedPolicy, type PolicyRow, policyColumns } from './names.ts'
+import type { Connection } from './sqlite/connection.ts'
 import { storedJson } from './store-error.ts'
 
 /** The settings of an organization that calls depend on. Money in nano-USD. */

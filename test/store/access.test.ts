@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { connect } from '../../src/store/connection.ts'
 import { keyState, type NewKey } from '../../src/store/keys.ts'
 import { openStore } from '../../src/store/open.ts'
-import { migrate, migrations } from '../../src/store/schema/migrations.ts'
+import { connect } from '../../src/store/sqlite/connection.ts'
+import { migrate, migrations } from '../../src/store/sqlite/schema/migrations.ts'
 import { NameTaken } from '../../src/store/store-error.ts'
 import { temporaryFile } from './temporary.ts'
 

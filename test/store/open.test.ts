@@ -2,10 +2,10 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync 
 import { basename, dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { connect } from '../../src/store/connection.ts'
 import { openStore } from '../../src/store/open.ts'
-import { migrate, migrations } from '../../src/store/schema/migrations.ts'
-import type { Migration } from '../../src/store/schema/types.ts'
+import { connect } from '../../src/store/sqlite/connection.ts'
+import { migrate, migrations } from '../../src/store/sqlite/schema/migrations.ts'
+import type { Migration } from '../../src/store/sqlite/schema/types.ts'
 import { StoreError } from '../../src/store/store-error.ts'
 import { temporaryFile } from './temporary.ts'
 

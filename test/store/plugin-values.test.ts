@@ -1,8 +1,8 @@
 import { afterAll, expect, test } from 'vitest'
 import { endOf, requireKey, valueText } from '../../src/plugin/kit.ts'
-import { connect } from '../../src/store/connection.ts'
 import { pluginValues } from '../../src/store/plugin-values.ts'
-import { migrate, migrations } from '../../src/store/schema/migrations.ts'
+import { connect } from '../../src/store/sqlite/connection.ts'
+import { migrate, migrations } from '../../src/store/sqlite/schema/migrations.ts'
 
 const db = connect(':memory:')
 migrate(db, migrations)

@@ -1,9 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
-import { connect } from '../../src/store/connection.ts'
-import { inMemory } from '../../src/store/database-files.ts'
-import { ledgerWriter } from '../../src/store/ledger/ledger-writer.ts'
 import { openStore } from '../../src/store/open.ts'
 import { QueryTooLarge } from '../../src/store/queries/query.ts'
 import { queries } from '../../src/store/queries/query-thread.ts'
@@ -14,7 +11,10 @@ import {
   type UsageRow,
   usageReporter,
 } from '../../src/store/queries/usage-query.ts'
-import { migrate, migrations } from '../../src/store/schema/migrations.ts'
+import { connect } from '../../src/store/sqlite/connection.ts'
+import { inMemory } from '../../src/store/sqlite/database-files.ts'
+import { ledgerWriter } from '../../src/store/sqlite/ledger/ledger-writer.ts'
+import { migrate, migrations } from '../../src/store/sqlite/schema/migrations.ts'
 import { describeEach } from '../helpers/slow.ts'
 import { plainRecord } from './plain-record.ts'
 import { temporaryFile } from './temporary.ts'

@@ -8,7 +8,7 @@ import type { Environment } from '../../manifest/read/environment.ts'
 import { closeAll } from '../../plugin/instances.ts'
 import { type FoldersFile, foldersOf, programConfig } from '../../snapshot/folders.ts'
 import { buildSnapshot, type Snapshot } from '../../snapshot/snapshot.ts'
-import { pendingMigrations } from '../../store/inspect.ts'
+import { pendingMigrations } from '../../store/sqlite/inspect.ts'
 import { organizationFor } from '../admin.ts'
 import {
   type Args,

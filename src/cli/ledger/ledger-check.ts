@@ -1,6 +1,6 @@
 import { usdOf, usdText } from '../../money/usd.ts'
-import type { CheckedSums, WrongSum } from '../../store/ledger/verify-sums.ts'
-import type { Damage } from '../../store/schema/integrity.ts'
+import type { CheckedSums, WrongSum } from '../../store/sqlite/ledger/verify-sums.ts'
+import type { Damage } from '../../store/sqlite/schema/integrity.ts'
 import { table } from '../command.ts'
 import type { Finding, LedgerAction, LedgerSource } from './ledger-action.ts'
 

@@ -1,11 +1,11 @@
 import type { CallRecord } from '../../core/call.ts'
 import { dayMs, hourMs } from '../../core/time.ts'
-import type { Connection } from '../connection.ts'
-import { inMemory } from '../database-files.ts'
+import type { Connection } from '../sqlite/connection.ts'
+import { inMemory } from '../sqlite/database-files.ts'
+import { type LedgerWriter, ledgerInThisThread, ledgerThread } from '../sqlite/ledger/ledger-thread.ts'
+import { ledgerWriter } from '../sqlite/ledger/ledger-writer.ts'
+import { clearSpilled, spilledRecords } from '../sqlite/ledger/spill-file.ts'
 import { callRecord, type LedgerRow } from './ledger-row.ts'
-import { type LedgerWriter, ledgerInThisThread, ledgerThread } from './ledger-thread.ts'
-import { ledgerWriter } from './ledger-writer.ts'
-import { clearSpilled, spilledRecords } from './spill-file.ts'
 
 /** The rows of settled calls. */
 export type LedgerTable = ReturnType<typeof ledger>

@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads'
-import type { Connection } from '../connection.ts'
-import { inMemory } from '../database-files.ts'
+import type { Connection } from '../sqlite/connection.ts'
+import { inMemory } from '../sqlite/database-files.ts'
 import { StoreError, storeError } from '../store-error.ts'
 import { type QueryAnswer, type QueryMessage, QueryTooLarge, type QueryWorker, type Reader } from './query.ts'
 

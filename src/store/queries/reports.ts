@@ -1,4 +1,4 @@
-import type { Connection } from '../connection.ts'
+import type { Connection } from '../sqlite/connection.ts'
 import { type AllCallsQuery, allCallsReader } from './all-calls-query.ts'
 import { type CallsPage, type CallsQuery, callFinder, callsReader, type ListedCall } from './calls-query.ts'
 import { type Latency, type LatencyQuery, latencyReader } from './latency-query.ts'

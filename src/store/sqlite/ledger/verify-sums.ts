@@ -1,6 +1,6 @@
-import { formatTime, hourMs } from '../../core/time.ts'
+import { formatTime, hourMs } from '../../../core/time.ts'
+import { type Figure, figureNames, inLedger } from '../../ledger/sums.ts'
 import type { Connection } from '../connection.ts'
-import { type Figure, figureNames, inLedger } from './sums.ts'
 
 /**
  * A stored sum that differs from the ledger's rows: its owner, its month or hour (as `2026-11` or RFC 3339), the figure

@@ -13,12 +13,12 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
+import { StoreError, storeError } from '../store-error.ts'
 import { type Connection, connect } from './connection.ts'
 import { ownerOnly } from './database-files.ts'
 import { spilledRecords } from './ledger/spill-file.ts'
 import { acquireLock } from './lock.ts'
 import { migrations } from './schema/migrations.ts'
-import { StoreError, storeError } from './store-error.ts'
 
 /** Facts about the contents of a database or a backup. `version` counts migrations; times are Unix milliseconds. */
 export type Contents = { version: number; bytes: number; newestCall?: number; newestChange?: number }

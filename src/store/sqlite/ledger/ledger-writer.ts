@@ -1,10 +1,10 @@
-import type { CallRecord } from '../../core/call.ts'
+import type { CallRecord } from '../../../core/call.ts'
+import { filledColumns, otherColumns, type SqlValue } from '../../ledger/ledger-row.ts'
+import { usageSums } from '../../ledger/sums.ts'
+import { messageWriter } from '../../provider-messages.ts'
+import { responseWriter, type SentResponse } from '../../responses.ts'
+import { isRowFault } from '../../store-error.ts'
 import type { Connection } from '../connection.ts'
-import { messageWriter } from '../provider-messages.ts'
-import { responseWriter, type SentResponse } from '../responses.ts'
-import { isRowFault } from '../store-error.ts'
-import { filledColumns, otherColumns, type SqlValue } from './ledger-row.ts'
-import { usageSums } from './sums.ts'
 
 /** A record that can never be written: its index in the batch, and the reason. */
 export type Refused = { index: number; reason: string }

@@ -1,7 +1,7 @@
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
-import type { CallRecord } from '../../core/call.ts'
-import { withoutSecrets } from '../../core/secrets.ts'
+import type { CallRecord } from '../../../core/call.ts'
+import { withoutSecrets } from '../../../core/secrets.ts'
 import { keepPrivate, ownerOnly } from '../database-files.ts'
 
 /** A file beside the database that holds rows while the database cannot be written, so that they survive a crash. */

@@ -1,9 +1,9 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import type { CallRecord } from '../../core/call.ts'
+import type { CallRecord } from '../../../core/call.ts'
+import type { SentResponse } from '../../responses.ts'
+import { storeError } from '../../store-error.ts'
 import { type Connection, connect } from '../connection.ts'
 import { requireSameFile } from '../database-files.ts'
-import type { SentResponse } from '../responses.ts'
-import { storeError } from '../store-error.ts'
 import { ledgerWriter, type Refused } from './ledger-writer.ts'
 
 /** The result of a batch; `failure` and `reason` are the message and the reason of a StoreError. */
@@ -46,7 +46,7 @@ setTimeout(collectStart, startMs).unref()
 
 /** Half of this thread's heap is what its start has left. */
 async function collectStart(): Promise<void> {
-  const { collectWhenIdle } = await import('../../runtime/collect.ts')
+  const { collectWhenIdle } = await import('../../../runtime/collect.ts')
   collectWhenIdle(batches)
 }
 

@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { setTimeout } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
+import { StoreError, storeError } from '../../store-error.ts'
 import type { Connection } from '../connection.ts'
 import { inMemory } from '../database-files.ts'
-import { StoreError, storeError } from '../store-error.ts'
 
 /** Damage in the words of SQLite; empty for a sound database. */
 export type Damage = string[]
