@@ -1,6 +1,7 @@
 import { type Access, requirePermission } from '../access/keys.ts'
 import { secretOf } from '../access/secrets.ts'
 import type { ExplainServices } from '../call/kinds/explain.ts'
+import type { MaybePromise } from '../core/maybe-promise.ts'
 import { consolePages } from '../http/console.ts'
 import { type HealthReader, healthRoutes, type Readiness } from '../http/endpoints.ts'
 import { errorPageRoutes } from '../http/error-page.ts'
@@ -28,7 +29,7 @@ export type RouteServices = {
   watch: Pick<Watch, 'current' | 'problems'>
   store: Store
   access: Access
-  rulesOf(organization: string): OrganizationRules
+  rulesOf(organization: string): MaybePromise<OrganizationRules>
   stopping(): boolean
   writeFailure(): string | undefined
   /** Returns why nothing may be changed: the database is damaged. */
@@ -111,10 +112,10 @@ function readiness(
   }
 }
 
-/** Returns a caller that may read details. Never throws: also while the database cannot be read, `/ready` reports so. */
-function healthReader(access: Access, { headers }: JsonRequest): HealthReader | undefined {
+/** Returns a caller that may read details. Never rejects: also while the database cannot be read, `/ready` reports so. */
+async function healthReader(access: Access, { headers }: JsonRequest): Promise<HealthReader | undefined> {
   try {
-    const key = access.identify(secretOf(headers))
+    const key = await access.identify(secretOf(headers))
     requirePermission(key, ['manage', 'operate', 'instance'], 'read')
     const seesAll = key.permissions.instance === 'read'
     return { mayRead: (organization) => seesAll || organization === undefined || organization === key.organization }
@@ -124,11 +125,14 @@ function healthReader(access: Access, { headers }: JsonRequest): HealthReader | 
 }
 
 /**
- * Requires a key that may operate the router or read all organizations, or manage the only one: the counts are those of all. Throws
+ * Requires a key that may operate the router or read all organizations, or manage the only one: the counts are those of all. Rejects with
  * RouterError 401, 403.
  */
-function requireMetricsReader({ access, store }: RouteServices, { headers }: Pick<JsonRequest, 'headers'>): void {
-  const key = access.identify(secretOf(headers))
-  const isAlone = store.organizations.list().length === 1
+async function requireMetricsReader(
+  { access, store }: RouteServices,
+  { headers }: Pick<JsonRequest, 'headers'>,
+): Promise<void> {
+  const key = await access.identify(secretOf(headers))
+  const isAlone = !(await store.organizations.areSeveral())
   requirePermission(key, isAlone ? ['manage', 'operate', 'instance'] : ['operate', 'instance'], 'read')
 }

@@ -29,16 +29,16 @@ export function aliasRoutes(context: RecordContext): ManageRoute[] {
     {
       path: '/v1/manage/alias',
       method: 'post',
-      handle: (request) => {
+      handle: async (request) => {
         const { organization } = request
         const body = membersOf(request.body, ['name', 'target'])
         const name = required(body.name, 'name', 'the name of the alias', aliasName)
         const target = required(body.target, 'target', 'the id of a model or a policy', filledText)
-        const replaced = audited(store, request.key.id, () => {
-          refuseWrongTarget({ name, target }, directory(), rulesOf(store, organization))
-          const before = names.alias(organization, name)
-          if (!before) requireCapacity('aliases', names.countAliases(organization), limitsOf(context))
-          const after = entry(names.setAlias(organization, { name, target }))
+        const replaced = await audited(store, request.key.id, async (tx) => {
+          refuseWrongTarget({ name, target }, directory(), await rulesOf(tx, organization))
+          const before = await tx.names.alias(organization, name)
+          if (!before) requireCapacity('aliases', await tx.names.countAliases(organization), limitsOf(context))
+          const after = entry(await tx.names.setAlias(organization, { name, target }))
           const action = before ? 'alias.change' : 'alias.create'
           return {
             result: before,
@@ -54,19 +54,19 @@ export function aliasRoutes(context: RecordContext): ManageRoute[] {
     },
     {
       path: '/v1/manage/alias/*name',
-      handle: (request) => {
+      handle: async (request) => {
         const name = pathPart(request, 'name')
-        return json(entry(names.alias(request.organization, name) ?? missing('alias', name)))
+        return json(entry((await names.alias(request.organization, name)) ?? missing('alias', name)))
       },
     },
     {
       path: '/v1/manage/alias/*name',
       method: 'delete',
-      handle: (request) => {
+      handle: async (request) => {
         const name = pathPart(request, 'name')
-        audited(store, request.key.id, () => {
-          const before = names.alias(request.organization, name) ?? missing('alias', name)
-          names.removeAlias(request.organization, name)
+        await audited(store, request.key.id, async (tx) => {
+          const before = (await tx.names.alias(request.organization, name)) ?? missing('alias', name)
+          await tx.names.removeAlias(request.organization, name)
           return {
             result: undefined,
             organization: request.organization,

@@ -14,11 +14,11 @@ export function keyPluginRoutes({ store, directory }: RecordContext): ManageRout
       method: 'post',
       // A plugin may guard the calls of a key.
       operates: true,
-      handle: (request) => {
-        const changed = audited(store, request.key.id, () => {
-          const before = keyToChange(request, store)
+      handle: async (request) => {
+        const changed = await audited(store, request.key.id, async (tx) => {
+          const before = await keyToChange(request, tx)
           const plugins = pluginsFrom(membersOf(request.body, pluginFields), directory())(before.plugins)
-          const result = store.keys.update(before.id, { plugins }) as KeyRecord
+          const result = (await tx.keys.update(before.id, { plugins })) as KeyRecord
           return {
             result,
             organization: request.organization,
@@ -28,7 +28,7 @@ export function keyPluginRoutes({ store, directory }: RecordContext): ManageRout
             after: pluginsEntry(result),
           }
         })
-        return json(wholeKeyEntry(changed, store))
+        return json(await wholeKeyEntry(changed, store))
       },
     },
   ]

@@ -1,7 +1,7 @@
 import type { CallRecord } from '../core/call.ts'
 import type { RouterError } from '../core/errors.ts'
+import type { Refused } from '../store/ledger/writer.ts'
 import type { SentResponse } from '../store/responses.ts'
-import type { Refused } from '../store/sqlite/ledger/ledger-writer.ts'
 
 /** Rows as a JSON array, how many they are, and the response to store with each, where any has one. */
 export type RowsText = { text: string; count: number; responses?: readonly (SentResponse | undefined)[] }

@@ -1,8 +1,7 @@
 import type { CallRecord } from '../core/call.ts'
 import { RouterError } from '../core/errors.ts'
+import type { LedgerWriter, Refused } from '../store/ledger/writer.ts'
 import type { SentResponse } from '../store/responses.ts'
-import type { LedgerWriter } from '../store/sqlite/ledger/ledger-thread.ts'
-import type { Refused } from '../store/sqlite/ledger/ledger-writer.ts'
 import { StoreError } from '../store/store-error.ts'
 import {
   batchLength,

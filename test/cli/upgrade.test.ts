@@ -60,7 +60,7 @@ test('a database of a newer version is refused with the way back', async () => {
 
 test('a router that runs is named where tables change, and not disturbed', async () => {
   const { path, checkJson } = installation({ version: migrations.length })
-  const router = openStore(`sqlite:${path}`, { asRouter: true })
+  const router = await openStore(`sqlite:${path}`, { asRouter: true })
   onTestFinished(() => router.close())
   expect(await checkJson()).toMatchObject({ code: 0, database: { isServing: true } })
 })

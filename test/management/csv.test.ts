@@ -103,7 +103,7 @@ describe('an export', () => {
 
   test('reads a page when the client has taken the last, and none when it has left', async () => {
     const { asked, store } = endless()
-    const pieces = callsCsv(query, store, () => {})
+    const pieces = callsCsv(query, store, async () => {})
     expect(asked).toEqual([])
     expect((await pieces.next()).value).toContain('id,request_id,at')
     await new Promise(setImmediate)
@@ -118,7 +118,7 @@ describe('an export', () => {
   test('breaks off for a key that may not read any more', async () => {
     const { asked, store } = endless()
     let isRevoked = false
-    const pieces = callsCsv(query, store, () => {
+    const pieces = callsCsv(query, store, async () => {
       if (isRevoked) throw new Error('revoked')
     })
     await pieces.next()

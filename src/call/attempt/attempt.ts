@@ -1,7 +1,7 @@
 import { asRouterError, RouterError } from '../../core/errors.ts'
 import type { JsonObject } from '../../core/json.ts'
+import { andThen } from '../../core/maybe-promise.ts'
 import { type TraceContext, traceHeaders } from '../../core/trace.ts'
-import { andThen } from '../../manifest/run/run-mapping.ts'
 import { type Target, targetId } from '../../manifest/target.ts'
 import type { CallPlugins } from '../../plugin/call-plugins.ts'
 import type { MaybePromise } from '../../plugin/contract.ts'

@@ -2,13 +2,14 @@ import type { ClientApi, EditFacts } from '../../api/client-api.ts'
 import { droppedChoice } from '../../api/remove-fields.ts'
 import { type Replacement, withReplacedFields } from '../../api/replace-fields.ts'
 import { isObject, type JsonObject } from '../../core/json.ts'
+import { andThen } from '../../core/maybe-promise.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import type { ClientNames } from '../../manifest/run/fit-names.ts'
 import type { Field, Fitting } from '../../manifest/run/fit-request.ts'
 import { takesPart } from '../../manifest/run/inferred-support.ts'
 import { type OwnFormatFields, ownFormatFields } from '../../manifest/run/own-names.ts'
 import { finishOf } from '../../manifest/run/read-reply.ts'
-import { andThen, chatEndpoint } from '../../manifest/run/run-mapping.ts'
+import { chatEndpoint } from '../../manifest/run/run-mapping.ts'
 import {
   fitEdited,
   mapRequest,

@@ -1,8 +1,8 @@
 import type { ClientApi } from '../../api/client-api.ts'
 import { type ResourceUse, resourceUses, resourceUsesInParts } from '../../api/resource-uses.ts'
 import { readRouting, withFirstModel } from '../../api/router-fields.ts'
+import { andThen } from '../../core/maybe-promise.ts'
 import type { NeutralRequest } from '../../core/request.ts'
-import { andThen } from '../../manifest/run/run-mapping.ts'
 import { estimatePromptTokens } from '../../money/meter.ts'
 import { SeenChat } from '../../plugin/call-view.ts'
 import type { PluginRequest } from '../../plugin/contract.ts'
@@ -28,9 +28,9 @@ export function conversationIn(clientApi: ClientApi): Shared {
     api: clientApi.api,
     clientApi,
     mediaParam: clientApi.wireNames('messages')[0] ?? '',
-    read(body, { key, services }) {
+    read(body, { key, rules, services }) {
       const json = 'json' in body ? body.json : undefined
-      const opening = services.conversations.open(clientApi, key.organization, withFirstModel(json))
+      const opening = services.conversations.open(clientApi, rules, withFirstModel(json))
       return andThen(opening, (turn) => {
         const request = services.signatures.restore(key, turn.request)
         return { ...readingOf(request), turn }

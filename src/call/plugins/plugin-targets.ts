@@ -1,5 +1,5 @@
 import { asRouterError } from '../../core/errors.ts'
-import { andThen } from '../../manifest/run/run-mapping.ts'
+import { andThen } from '../../core/maybe-promise.ts'
 import type { Target } from '../../manifest/target.ts'
 import type { CallPlugins } from '../../plugin/call-plugins.ts'
 import type { MaybePromise } from '../../plugin/contract.ts'

@@ -1,6 +1,6 @@
+import { andThen } from '../../core/maybe-promise.ts'
 import type { Reply } from '../../core/reply.ts'
 import { completionTokens } from '../../core/usage.ts'
-import { andThen } from '../../manifest/run/run-mapping.ts'
 import type { CallPlugins } from '../../plugin/call-plugins.ts'
 import { SeenChat } from '../../plugin/call-view.ts'
 import type { MaybePromise } from '../../plugin/contract.ts'

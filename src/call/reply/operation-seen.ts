@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../core/json.ts'
+import { andThen } from '../../core/maybe-promise.ts'
 import type { Operation } from '../../core/operation.ts'
-import { andThen } from '../../manifest/run/run-mapping.ts'
 import type { MaybePromise } from '../../plugin/contract.ts'
 import type { EventHooks, Events } from '../../plugin/event-hooks.ts'
 

@@ -4,12 +4,13 @@ import { RouterError } from '../../core/errors.ts'
 import { matchesIdPattern } from '../../core/id-patterns.ts'
 import { isObject, type Json } from '../../core/json.ts'
 import { type Target, targetId } from '../../manifest/target.ts'
-import type { AccountResources, RestrictedBody } from '../types.ts'
+import type { AccountResources, Lookups, RestrictedBody } from '../types.ts'
 
 /** A request, and what decides which resources of accounts it may name. */
 type NamingCall = Pick<RestrictedBody, 'resources' | 'operation'> & {
   organization: string
   account: AccountResources
+  lookups: Lookups
   isCataloged?: (target: Target) => boolean
 }
 
@@ -19,7 +20,7 @@ const maxUses = 1_000
 /** Returns the error for something that the account at a provider keeps and that the organization may not use. */
 export function refusedResource(
   target: Target,
-  { organization, account, resources, isCataloged, operation }: NamingCall,
+  { organization, account, lookups, resources, isCataloged, operation }: NamingCall,
 ): RouterError | undefined {
   const { provider, model } = target
   const { slug } = provider
@@ -36,7 +37,10 @@ export function refusedResource(
     checked.add(id)
     if (isVoice(path, operation) && target.entry?.voices?.includes(id)) continue
     if (checked.size > maxUses) return tooMany(path)
-    if (!account.allows(organization, slug, id)) return refusal({ path, id }, target, organization)
+    const isAllowed =
+      account.isListed(organization, slug, id) ||
+      lookups.find(`owner of ${id}`, () => account.isOwn(organization, id), true)
+    if (!isAllowed) return refusal({ path, id }, target, organization)
   }
   return undefined
 }

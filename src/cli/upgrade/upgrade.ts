@@ -85,7 +85,7 @@ async function databaseState(url: string, rehearse: boolean): Promise<DatabaseSt
     const { names, isServing } = pendingMigrations(path)
     if (names.length === 0) return { state: 'current', path, isServing }
     const rehearsed = rehearse
-      ? await rehearseMigrations(path, (copy) => openStore(`sqlite:${copy}`).close())
+      ? await rehearseMigrations(path, async (copy) => (await openStore(`sqlite:${copy}`)).close())
       : undefined
     const rehearsal = rehearsed === undefined ? {} : { rehearsedMs: Math.ceil(rehearsed) }
     return { state: 'older', path, migrations: names, isServing, ...rehearsal }

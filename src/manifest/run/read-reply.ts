@@ -1,6 +1,7 @@
 import type { ProviderFailure } from '../../core/events.ts'
 import { type FoldFacts, fold } from '../../core/fold.ts'
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import { andThen } from '../../core/maybe-promise.ts'
 import type { Part } from '../../core/parts.ts'
 import { type Finish, isFinish, type Reply } from '../../core/reply.ts'
 import { eventsOf, type MappedReply } from '../../core/reply-events.ts'
@@ -10,7 +11,7 @@ import { type Mapping, narrowMapping } from '../../mapping/mapping.ts'
 import { type PathTree, whole } from '../../mapping/mentions.ts'
 import type { Provider } from '../provider.ts'
 import { readCounts, runReading } from './read-usage.ts'
-import { andThen, chatEndpoint, requireObject } from './run-mapping.ts'
+import { chatEndpoint, requireObject } from './run-mapping.ts'
 
 /**
  * A provider's whole response after `patch.reply`, the neutral reply, and the failure that it reports. `whole` reads all of a

@@ -1,5 +1,6 @@
 import type { ProviderEvent, ProviderFailure } from '../../core/events.ts'
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import { andThen } from '../../core/maybe-promise.ts'
 import type { NeutralRequest, TargetFacts } from '../../core/request.ts'
 import { withoutRestoredReasoning, withReasoningFor } from '../../core/restored-reasoning.ts'
 import { type TextFilePlaces, withTextFiles } from '../../core/text-files.ts'
@@ -19,7 +20,7 @@ import {
 } from './inferred-support.ts'
 import { isPresent, readFinish, readUsage, reportedFailureOf } from './read-reply.ts'
 import { runReading } from './read-usage.ts'
-import { andThen, chatEndpoint, requireObject, runMapping, unreadable } from './run-mapping.ts'
+import { chatEndpoint, requireObject, runMapping, unreadable } from './run-mapping.ts'
 import {
   declaredUnsupported,
   demanding,

@@ -104,12 +104,12 @@ function publish(partial: string, file: string): void {
  * Migrates a copy of a database, which is deleted afterwards, to see whether that works. Returns how long it took, in milliseconds. Throws
  * StoreError.
  */
-export async function rehearseMigrations(path: string, migrateCopy: (copy: string) => void): Promise<number> {
+export async function rehearseMigrations(path: string, migrateCopy: (copy: string) => Promise<void>): Promise<number> {
   const copy = `${path}-rehearsal-${process.pid}`
   try {
     await writeBackup(path, copy)
     const begun = performance.now()
-    migrateCopy(copy)
+    await migrateCopy(copy)
     return performance.now() - begun
   } finally {
     for (const ending of ['', '-wal', '-shm']) rmSync(copy + ending, { force: true })
