@@ -1,6 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import { RouterError } from '../core/errors.ts'
-import { andThen, type MaybePromise } from '../core/maybe-promise.ts'
+import { andThen, type MaybePromise } from '../runtime/maybe-promise.ts'
 import { allAreas, type KeyRecord, keyState, type Level, levels, type Permissions } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
 import { ReadCache } from './read-cache.ts'
@@ -59,15 +59,10 @@ export function openAccess({ keys }: Pick<Store, 'keys'>, { now = Date.now, rere
     else known.invalidateAll()
   })
 
-  const active = (key: KeyRecord): Key => {
-    const state = keyState(key, now())
-    if (state !== 'active') throw new RouterError('invalid_key', `This API key is ${state}. Use another key.`)
-    return key
-  }
+  const active = (key: KeyRecord): Key => requireActive(key, now())
 
   const allowed = (key: KeyRecord): Key => {
-    active(key)
-    requirePermission(key, ['completions'], 'write')
+    requirePermission(active(key), ['completions'], 'write')
     return key
   }
 
@@ -86,6 +81,13 @@ export function openAccess({ keys }: Pick<Store, 'keys'>, { now = Date.now, rere
     },
     revalidate: (key) => andThen(known.get(digests.get(key) ?? ''), allowed),
   }
+}
+
+/** Returns a key that is active at a time (Unix milliseconds). Throws RouterError `invalid_key`, also for one that was deleted. */
+export function requireActive(key: KeyRecord | undefined, at: number): KeyRecord {
+  const state = key ? keyState(key, at) : 'revoked'
+  if (key && state === 'active') return key
+  throw new RouterError('invalid_key', `This API key is ${state}. Use another key.`)
 }
 
 /** Throws RouterError `forbidden` unless the key has the permission in one of the areas: `none` < `read` < `write`. */

@@ -1,4 +1,4 @@
-import type { MaybePromise } from '../core/maybe-promise.ts'
+import type { MaybePromise } from '../runtime/maybe-promise.ts'
 import type { Store } from '../store/open.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 import { ReadCache } from './read-cache.ts'

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { LRUCache } from 'lru-cache'
-import type { MaybePromise } from '../core/maybe-promise.ts'
+import type { MaybePromise } from '../runtime/maybe-promise.ts'
 
 /** A cache of the store: `read` finds a value by its name, `now` returns Unix milliseconds. */
 export type ReadCacheOptions<Value> = {
@@ -17,7 +17,7 @@ type Entry<Value> = { value: Value; readAt: number; isOutdated: boolean }
 export class ReadCache<Value extends object> {
   readonly #options: ReadCacheOptions<Value>
   readonly #known: LRUCache<string, Entry<Value>>
-  /** The reads under way: all who miss the same value wait for one. */
+  /** The reads that have begun: all who miss the same value wait for one. */
   readonly #reads = new Map<string, Promise<Value>>()
 
   constructor(options: ReadCacheOptions<Value>) {
@@ -36,7 +36,7 @@ export class ReadCache<Value extends object> {
     return this.#reads.get(name) ?? this.#read(name)
   }
 
-  /** Reads a value again when it is used next. A read under way may be older than the change: those who wait for it get the value anew. */
+  /** Reads a value again when it is used next. A read that has begun may be older than the change: those who wait for it get the value anew. */
   invalidate(name: string): void {
     const entry = this.#known.get(name)
     if (entry) entry.isOutdated = true

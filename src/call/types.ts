@@ -1,5 +1,6 @@
 import type { Key } from '../access/keys.ts'
 import type { Limits } from '../access/limits.ts'
+import type { Lookups } from '../access/lookups.ts'
 import type { ClientApi } from '../api/client-api.ts'
 import type { OperationBody } from '../api/operation-api.ts'
 import type { ResourceUse } from '../api/resource-uses.ts'
@@ -178,22 +179,10 @@ export type AccountResources = {
   isOwn(organization: string, id: string): Promise<boolean>
 }
 
-/** Facts of the database on which the targets of a call depend, each read once for a call. */
-export type Lookups = {
-  /** Returns a fact by its name; `meanwhile` where it is not known yet. */
-  find<Fact>(name: string, read: () => Promise<Fact>, meanwhile: Fact): Fact
-  /** True where all facts that were asked for are known. */
-  readonly areComplete: boolean
-}
-
 /** Conversations that continue by the id of a response, on any model. */
 export type Conversations = {
   /** Reads a body, with the turns before it. Throws RouterError 400 for a body that cannot be read or continues an unknown response. */
-  open(
-    clientApi: ClientApi,
-    { id, retention }: Pick<OrganizationRules, 'id' | 'retention'>,
-    body: unknown,
-  ): MaybePromise<Turn>
+  open(clientApi: ClientApi, owner: Pick<OrganizationRules, 'id' | 'retention'>, body: unknown): MaybePromise<Turn>
 }
 
 /** One turn of a conversation. */

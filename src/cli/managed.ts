@@ -101,6 +101,7 @@ function operatorRequest(organization: string): ManageRequest {
     query: {},
     body: undefined,
     recheck: async () => {},
+    recheckIn: async () => {},
     isLocal: true,
   }
 }

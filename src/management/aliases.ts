@@ -1,10 +1,18 @@
 import { filledText, required } from '../api/check.ts'
 import { aliasNameProblem } from '../core/names.ts'
-import { audited } from '../store/audit.ts'
 import type { Alias } from '../store/names.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 import { limitsOf, requireCapacity } from './creation-limits.ts'
-import { json, type ManageRoute, missing, noContent, pathPart, type RecordContext, rulesOf } from './manage.ts'
+import {
+  changedBy,
+  json,
+  type ManageRoute,
+  missing,
+  noContent,
+  pathPart,
+  type RecordContext,
+  rulesOf,
+} from './manage.ts'
 import { type ModelDirectory, modelsBehind, refuseOutsideEu, targetCheck } from './names.ts'
 import { pageOf } from './page.ts'
 import { aliasName, invalid, membersOf } from './read.ts'
@@ -34,7 +42,7 @@ export function aliasRoutes(context: RecordContext): ManageRoute[] {
         const body = membersOf(request.body, ['name', 'target'])
         const name = required(body.name, 'name', 'the name of the alias', aliasName)
         const target = required(body.target, 'target', 'the id of a model or a policy', filledText)
-        const replaced = await audited(store, request.key.id, async (tx) => {
+        const replaced = await changedBy(request, store, async (tx) => {
           refuseWrongTarget({ name, target }, directory(), await rulesOf(tx, organization))
           const before = await tx.names.alias(organization, name)
           if (!before) requireCapacity('aliases', await tx.names.countAliases(organization), limitsOf(context))
@@ -64,7 +72,7 @@ export function aliasRoutes(context: RecordContext): ManageRoute[] {
       method: 'delete',
       handle: async (request) => {
         const name = pathPart(request, 'name')
-        await audited(store, request.key.id, async (tx) => {
+        await changedBy(request, store, async (tx) => {
           const before = (await tx.names.alias(request.organization, name)) ?? missing('alias', name)
           await tx.names.removeAlias(request.organization, name)
           return {

@@ -1,13 +1,13 @@
 import { required } from '../api/check.ts'
 import type { JsonObject } from '../core/json.ts'
 import { usdOf } from '../money/usd.ts'
-import { audited } from '../store/audit.ts'
 import type { Group } from '../store/groups.ts'
 import type { Tables } from '../store/tables.ts'
 import { limitsOf, requireCapacity } from './creation-limits.ts'
 import { limitUsd, stateEntry, timeText } from './key-entry.ts'
 import { refuseLast } from './keys.ts'
 import {
+  changedBy,
   json,
   type ManageRequest,
   type ManageRoute,
@@ -45,7 +45,7 @@ export function groupRoutes(context: RecordContext): ManageRoute[] {
         const monthlyLimitNano = orNull(usdLimit)(body.monthly_limit, 'monthly_limit')
         const { organization } = request
         const created = await uniqueName('name', () =>
-          audited(store, request.key.id, async (tx) => {
+          changedBy(request, store, async (tx) => {
             requireCapacity('groups', await tx.groups.count(organization), limitsOf(context))
             const group = await tx.groups.create({ organization, name, monthlyLimitNano })
             return {
@@ -69,7 +69,7 @@ export function groupRoutes(context: RecordContext): ManageRoute[] {
       method: 'delete',
       handle: async (request) => {
         const keys = fateOfKeys(request)
-        await audited(store, request.key.id, async (tx) => {
+        await changedBy(request, store, async (tx) => {
           const group = await groupToChange(request, tx)
           if (keys === undefined && group.monthlyLimitNano !== null) throw invalid(chooseFate, 'keys')
           if (keys === 'revoke') await revokeKeys(request, group, tx)
@@ -100,7 +100,7 @@ async function limitGroup(request: ManageRequest, store: Tables): Promise<Group>
   }
   const limit = orNull(usdLimit)(monthly_limit, 'monthly_limit')
   const limitEntry = ({ monthlyLimitNano }: Group) => ({ monthly_limit: limitUsd(monthlyLimitNano) })
-  return await audited(store, request.key.id, async (tx) => {
+  return await changedBy(request, store, async (tx) => {
     const before = await groupToChange(request, tx)
     const result = (await tx.groups.setLimit(before.id, limit)) as Group
     return {

@@ -1,14 +1,13 @@
 import { newSecret, storedSecret } from '../access/secrets.ts'
 import { required } from '../api/check.ts'
 import type { JsonObject } from '../core/json.ts'
-import type { MaybePromise } from '../core/maybe-promise.ts'
-import { audited } from '../store/audit.ts'
+import type { MaybePromise } from '../runtime/maybe-promise.ts'
 import { type KeyChanges, type KeyRecord, keyState } from '../store/keys.ts'
 import { limitsOf } from './creation-limits.ts'
 import { limitsEntry, limitUsd, timeText, wholeKeyEntry } from './key-entry.ts'
 import { accessListFrom, groupIn, limitFields, limitsFrom } from './key-properties.ts'
 import { keyToChange } from './keys.ts'
-import { json, type ManageRequest, type ManageRoute, noContent, type RecordContext } from './manage.ts'
+import { changedBy, json, type ManageRequest, type ManageRoute, noContent, type RecordContext } from './manage.ts'
 import { futureTime, invalid, labelsWithin, membersOf, orNull, requireEmpty, usdLimit } from './read.ts'
 
 /** Serves `POST /v1/manage/apikey/{id}/<property>`: changes of a key. Each returns the changed key, `label` 204. */
@@ -94,7 +93,7 @@ function changeKey(
   { fields, parse, entry }: KeyChange,
   context: RecordContext,
 ): Promise<KeyRecord> {
-  return audited(context.store, request.key.id, async (tx) => {
+  return changedBy(request, context.store, async (tx) => {
     const before = await keyToChange(request, tx)
     const update = await parse(membersOf(request.body, fields), before, request, { ...context, store: tx })
     const result = (await tx.keys.update(before.id, update)) as KeyRecord
@@ -111,7 +110,7 @@ function changeKey(
 
 async function rotateKey(request: ManageRequest, secret: string, { store }: RecordContext): Promise<KeyRecord> {
   requireEmpty(request.body)
-  return await audited(store, request.key.id, async (tx) => {
+  return await changedBy(request, store, async (tx) => {
     const before = await keyToChange(request, tx)
     refuseEnded(before, 'A new secret would not work either: create a new key.')
     const result = (await tx.keys.rotate(before.id, storedSecret(secret))) as KeyRecord

@@ -1,11 +1,11 @@
 import { newSecret, storedSecret } from '../access/secrets.ts'
-import { audited } from '../store/audit.ts'
 import { type GroupKey, type KeyRecord, keyState } from '../store/keys.ts'
 import type { Tables } from '../store/tables.ts'
 import { limitsOf, requireCapacity } from './creation-limits.ts'
 import { keyEntry, wholeKeyEntry } from './key-entry.ts'
 import { newKeyProperties } from './key-properties.ts'
 import {
+  changedBy,
   json,
   type ManageRequest,
   type ManageRoute,
@@ -49,7 +49,7 @@ export function keyRoutes(context: RecordContext): ManageRoute[] {
       path: '/v1/manage/apikey/:id',
       method: 'delete',
       handle: async (request) => {
-        await audited(store, request.key.id, async (tx) => {
+        await changedBy(request, store, async (tx) => {
           const key = await keyToChange(request, tx)
           await refuseLast(key, tx)
           await tx.keys.remove(key.id)
@@ -75,7 +75,7 @@ export function createKey(
 ): Promise<KeyRecord> {
   const { store } = context
   const createdBy = { id: request.key.id, email: '' }
-  return audited(store, request.key.id, async (tx) => {
+  return changedBy(request, store, async (tx) => {
     const properties = await newKeyProperties(request, { ...context, store: tx })
     requireCapacity('keys', await tx.keys.count(request.organization), limitsOf(context))
     const key = await tx.keys.create({ ...properties, ...secret, createdBy })

@@ -1,4 +1,4 @@
-import { type Access, areaBeyond, type Key, requirePermission } from '../access/keys.ts'
+import { type Access, areaBeyond, type Key, requireActive, requirePermission } from '../access/keys.ts'
 import { secretOf } from '../access/secrets.ts'
 import type { ExplainServices } from '../call/kinds/explain.ts'
 import { RouterError } from '../core/errors.ts'
@@ -9,6 +9,7 @@ import type { RefusedCalls } from '../observe/refused-calls.ts'
 import type { CallsUnderWay, FailingHook, PluginActivity } from '../observe/worker-metrics.ts'
 import type { TargetOutage } from '../routing/health/health.ts'
 import type { Watch } from '../snapshot/reload.ts'
+import { audited, type NewAuditEntry } from '../store/audit.ts'
 import type { Level, Permissions } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
 import type { OrganizationRules } from '../store/rules.ts'
@@ -62,6 +63,8 @@ export type ManageRequest = {
   body: unknown
   /** Rejects with RouterError when the key may not do this any more. */
   recheck(): Promise<void>
+  /** The same for a change, in its transaction: nothing can be changed by a key after its revocation. */
+  recheckIn(tx: Pick<Tables, 'keys'>): Promise<void>
   /** Set for the command line on the machine itself, never for a request of a client: it may grant `instance: read`. */
   isLocal?: boolean
 }
@@ -148,17 +151,37 @@ export function manageRoute(
       const isAudited = !reads || needs.readsContent === true
       if (isAudited) refuseIfDamaged(damage())
       const recheck = async () => void (await callerOf(access, request, needed))
+      const recheckIn = async ({ keys }: Pick<Tables, 'keys'>) => {
+        const key = requireActive(await keys.find(caller.key.id), Date.now())
+        requirePermission(key, areasFor(needed), needed.level)
+      }
+      const asked = { headers, params, query, recheck, recheckIn }
       if (isAudited) context.changes.count(caller.organization, limitsOf(context))
-      if (!takesBody) return await handle({ ...caller, headers, params, query, body: undefined, recheck })
+      if (!takesBody) return await handle({ ...caller, ...asked, body: undefined })
       const body = await request.readBody()
       // Checked a second time: the key may have been revoked while a slow body arrived.
-      return await handle({ ...(await callerOf(access, request, needed)), headers, params, query, body, recheck })
+      return await handle({ ...(await callerOf(access, request, needed)), ...asked, body })
     },
   }
 }
 
 function refuseIfDamaged(damage: string | undefined): void {
   if (damage !== undefined) throw new RouterError('unavailable', `${damage} Nothing was changed.`)
+}
+
+/**
+ * Makes a change with its audit entry in one transaction, for a request whose key may still make it then: it may have been revoked since it
+ * was checked. Rejects with RouterError: invalid_key, forbidden.
+ */
+export function changedBy<Result>(
+  { key, recheckIn }: Pick<ManageRequest, 'key' | 'recheckIn'>,
+  tables: Tables,
+  change: (tx: Tables) => Promise<{ result: Result } & Omit<NewAuditEntry, 'actor'>>,
+): Promise<Result> {
+  return audited(tables, key.id, async (tx) => {
+    await recheckIn(tx)
+    return await change(tx)
+  })
 }
 
 /** Returns a JSON response. */

@@ -2,10 +2,9 @@ import { optional, required } from '../api/check.ts'
 import { RouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
 import { usdOf } from '../money/usd.ts'
-import { audited } from '../store/audit.ts'
 import type { Organization } from '../store/organizations.ts'
 import type { Tables } from '../store/tables.ts'
-import { json, type ManagementContext, type ManageRequest, type ManageRoute, missing } from './manage.ts'
+import { changedBy, json, type ManagementContext, type ManageRequest, type ManageRoute, missing } from './manage.ts'
 import { invalid, membersOf, remark, usd } from './read.ts'
 
 /** Serves `/v1/manage/org`: the organization of the key, and credit for it. */
@@ -32,7 +31,7 @@ export function organizationRoutes({ store }: ManagementContext): ManageRoute[] 
         const note = optional(body.note, 'note', remark) ?? ''
         const asked = JSON.stringify(['organization.credit', String(nano), note])
         const credit = (within: Tables) =>
-          audited(within, request.key.id, async (tx) => {
+          changedBy(request, within, async (tx) => {
             const before = organizationEntry(await found(organization, tx))
             const result = await tx.organizations.credit(organization, nano, note)
             const after = { ...organizationEntry(result), amount: usdOf(nano), note }

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../core/json.ts'
-import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { JsonAnswer } from '../http/types.ts'
 import { yieldBetween } from '../runtime/event-loop.ts'
+import type { MaybePromise } from '../runtime/maybe-promise.ts'
 import type { PageOf } from '../store/groups.ts'
 import type { ManageRequest } from './manage.ts'
 import { invalid, parametersOf } from './read.ts'

@@ -1,8 +1,7 @@
-import { audited } from '../store/audit.ts'
 import type { KeyRecord } from '../store/keys.ts'
 import { wholeKeyEntry } from './key-entry.ts'
 import { keyToChange } from './keys.ts'
-import { json, type ManageRoute, type RecordContext } from './manage.ts'
+import { changedBy, json, type ManageRoute, type RecordContext } from './manage.ts'
 import { pluginFields, pluginsEntry, pluginsFrom } from './plugin-rules.ts'
 import { membersOf } from './read.ts'
 
@@ -15,7 +14,7 @@ export function keyPluginRoutes({ store, directory }: RecordContext): ManageRout
       // A plugin may guard the calls of a key.
       operates: true,
       handle: async (request) => {
-        const changed = await audited(store, request.key.id, async (tx) => {
+        const changed = await changedBy(request, store, async (tx) => {
           const before = await keyToChange(request, tx)
           const plugins = pluginsFrom(membersOf(request.body, pluginFields), directory())(before.plugins)
           const result = (await tx.keys.update(before.id, { plugins })) as KeyRecord

@@ -23,11 +23,11 @@ import {
   targetName,
 } from '../core/routing/policy-file.ts'
 import { afterBlocks, afterCuts, maxRetries, maxWeight, sorts, stickiness } from '../core/routing/rules.ts'
-import { audited } from '../store/audit.ts'
 import type { NamedPolicy } from '../store/names.ts'
 import type { Tables } from '../store/tables.ts'
 import { limitsOf, requireCapacity } from './creation-limits.ts'
 import {
+  changedBy,
   json,
   type ManageRequest,
   type ManageRoute,
@@ -51,7 +51,7 @@ export function policyRoutes(context: RecordContext): ManageRoute[] {
     return (await names.policy(request.organization, id)) ?? missing('policy', id)
   }
   const put = (request: ManageRequest, { description, ...named }: PolicyChange, { isNew }: { isNew: boolean }) =>
-    audited(store, request.key.id, async (tx) => {
+    changedBy(request, store, async (tx) => {
       const before = await tx.names.policy(request.organization, named.id)
       const policy = { ...named, description: description ?? before?.description ?? '' }
       if (before && isNew) {
@@ -104,7 +104,7 @@ export function policyRoutes(context: RecordContext): ManageRoute[] {
       path: '/v1/manage/policy/:id',
       method: 'delete',
       handle: async (request) => {
-        await audited(store, request.key.id, async (tx) => {
+        await changedBy(request, store, async (tx) => {
           const before = await found(request, tx)
           refuseAliased(before.id, (await rulesOf(tx, request.organization)).aliases)
           await tx.names.removePolicy(request.organization, before.id)

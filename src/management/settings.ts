@@ -3,14 +3,13 @@ import type { CreationLimits } from '../core/creation-limits.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { DataRules } from '../core/names.ts'
 import type { PluginRules } from '../plugin/loaded.ts'
-import { audited } from '../store/audit.ts'
 import type { RateLimits } from '../store/keys.ts'
 import type { Organizations } from '../store/organizations.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 import { limitsOf } from './creation-limits.ts'
 import { limitsEntry } from './key-entry.ts'
 import { limitFields, limitsFrom } from './key-properties.ts'
-import { json, type ManagementContext, type ManageRoute, rulesOf } from './manage.ts'
+import { changedBy, json, type ManagementContext, type ManageRoute, rulesOf } from './manage.ts'
 import { type ModelDirectory, type NameCheck, patternCheck, placeCheck } from './names.ts'
 import { pluginFields, pluginsEntry, pluginsFrom } from './plugin-rules.ts'
 import { invalid, membersOf, namesOfModels, orNull, requireAny } from './read.ts'
@@ -50,9 +49,10 @@ function routesOf<Value>(
       path,
       method: 'put',
       operates,
-      handle: async ({ body, key, organization }) => {
+      handle: async (request) => {
+        const { body, organization } = request
         const changedFrom = parse(membersOf(body, fields), directory(), limitsOf(context))
-        const changed = await audited(store, key.id, async (tx) => {
+        const changed = await changedBy(request, store, async (tx) => {
           const rules = await rulesOf(tx, organization)
           await write(tx.organizations, organization, changedFrom(rules))
           const [before, after] = [entry(rules), entry(await rulesOf(tx, organization))]

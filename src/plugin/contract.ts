@@ -1,11 +1,11 @@
 import type { CallRecord } from '../core/call.ts'
 import type { ProviderEvent } from '../core/events.ts'
 import type { Json, JsonObject } from '../core/json.ts'
-import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { Operation } from '../core/operation.ts'
 import type { Part } from '../core/parts.ts'
 import type { Reply } from '../core/reply.ts'
 import type { Api, NeutralRequest } from '../core/request.ts'
+import type { MaybePromise } from '../runtime/maybe-promise.ts'
 
 export type { CallRecord, Json, JsonObject, MaybePromise, NeutralRequest, Operation, Part, ProviderEvent, Reply }
 

@@ -127,7 +127,7 @@ export const responseChanges = {
     INSERT INTO responses
       (organization, id, created_at, expires_at, previous, model, provider, native, input, response)
     VALUES (@organization, @id, @createdAt, @expiresAt, @previous, @model, @provider, @native, CAST(@input AS TEXT), @response)`,
-  /** For each of its items. */
+  /** Insertion of one item. */
   insertItem: `
     INSERT INTO response_items (organization, id, response) VALUES (@organization, @item, @id)
     ON CONFLICT (organization, id) DO UPDATE SET response = excluded.response`,

@@ -1,3 +1,4 @@
+import type { Lookups } from '../../access/lookups.ts'
 import { anyModel } from '../../catalog/catalog.ts'
 import { RouterError } from '../../core/errors.ts'
 import type { RoutingRequest } from '../../core/routing/request.ts'
@@ -6,7 +7,7 @@ import type { Explanation } from '../../routing/explanation.ts'
 import { isEuOnly, type Purpose, type Route } from '../../routing/names/resolve.ts'
 import { routeForRequest } from '../../routing/names/route-for-request.ts'
 import type { CallKind } from '../call-kind.ts'
-import type { Found, KeyWithRules, Lookups, OpenedCall, ReadCall, Services } from '../types.ts'
+import type { Found, KeyWithRules, OpenedCall, ReadCall, Services } from '../types.ts'
 import { restrictedTargets } from './restricted-targets.ts'
 import { withoutUnpriced } from './unpriced-targets.ts'
 

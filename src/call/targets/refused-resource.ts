@@ -1,10 +1,11 @@
+import type { Lookups } from '../../access/lookups.ts'
 import type { ResourceUse } from '../../api/resource-uses.ts'
 import type { RestrictedField } from '../../api/restricted-fields.ts'
 import { RouterError } from '../../core/errors.ts'
 import { matchesIdPattern } from '../../core/id-patterns.ts'
 import { isObject, type Json } from '../../core/json.ts'
 import { type Target, targetId } from '../../manifest/target.ts'
-import type { AccountResources, Lookups, RestrictedBody } from '../types.ts'
+import type { AccountResources, RestrictedBody } from '../types.ts'
 
 /** A request, and what decides which resources of accounts it may name. */
 type NamingCall = Pick<RestrictedBody, 'resources' | 'operation'> & {

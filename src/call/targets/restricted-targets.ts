@@ -1,3 +1,4 @@
+import type { Lookups } from '../../access/lookups.ts'
 import { unknownFieldSearch } from '../../api/operations/unknown-fields.ts'
 import { type RestrictedSearch, type RestrictedUse, restrictedSearch } from '../../api/restricted-fields.ts'
 import { RouterError } from '../../core/errors.ts'
@@ -12,7 +13,7 @@ import { type Target, targetId } from '../../manifest/target.ts'
 import { tariffOf } from '../../money/rates.ts'
 import type { Explanation } from '../../routing/explanation.ts'
 import type { Targets } from '../../routing/names/resolve.ts'
-import type { AccountResources, HeldState, Lookups, RestrictedBody } from '../types.ts'
+import type { AccountResources, HeldState, RestrictedBody } from '../types.ts'
 import { refusedResource } from './refused-resource.ts'
 
 /**

@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import { andThen } from '../../core/maybe-promise.ts'
 import { impossibleCount, type ReportedUsage, type Total, totalsMissing, totalsUncounted } from '../../core/usage.ts'
 import type { Mapping, Variables } from '../../mapping/mapping.ts'
+import { andThen } from '../../runtime/maybe-promise.ts'
 import type { Provider } from '../provider.ts'
 import { isExhausted, runMapping } from './run-mapping.ts'
 

@@ -28,7 +28,7 @@ export function sqliteDatabase(connection: Connection): SqliteDatabase {
   return new Level(new Statements(connection), words)
 }
 
-/** How a part of the work begins and ends that is done as a whole or not at all. */
+/** Beginning and ends of a part of the work that is done as a whole or not at all. */
 type Words = {
   begin(): void
   commit: string

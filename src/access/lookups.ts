@@ -1,5 +1,12 @@
-import type { MaybePromise } from '../../core/maybe-promise.ts'
-import type { Lookups } from '../types.ts'
+import type { MaybePromise } from '../runtime/maybe-promise.ts'
+
+/** Facts of the database on which a synchronous step depends, each read once. */
+export type Lookups = {
+  /** Returns a fact by its name; `meanwhile` where it is not known yet. */
+  find<Fact>(name: string, read: () => Promise<Fact>, meanwhile: Fact): Fact
+  /** True where all facts that were asked for are known. */
+  readonly areComplete: boolean
+}
 
 /**
  * Takes a synchronous step that depends on facts of the database: at once where it needs none that has to be read. Else it is taken again

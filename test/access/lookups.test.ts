@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import { withLookups } from '../../src/call/targets/lookups.ts'
+import { withLookups } from '../../src/access/lookups.ts'
 
 test('a step that asks for no fact costs no promise', () => {
   expect(withLookups(() => 'done')).toBe('done')
