@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { callsCsv } from '../src/management/calls/calls.ts'
-import { openStore } from '../src/store/open.ts'
+import { openStore, type Store } from '../src/store/open.ts'
 import type { CallFilters } from '../src/store/queries/call-filters.ts'
 import { percentile } from './load.ts'
 import { busy, keyId, large, makeDatabase, organizationId } from './store-data.ts'
@@ -30,7 +30,9 @@ process.once('SIGINT', () => process.exit(130))
 if (values.database === undefined) {
   console.log(`making ${rows} rows in ${folder}`)
   // Of ten organizations, one has a tenth of the rows and more: most of them are seen by one page.
-  makeDatabase(path, { keys: 100_000, rows, organizations: 10, days: 90, end }, (text) => console.log(`  ${text}`))
+  await makeDatabase(path, { keys: 100_000, rows, organizations: 10, days: 90, end }, (text) =>
+    console.log(`  ${text}`),
+  )
 }
 
 const filters: { readonly [name: string]: CallFilters } = {
@@ -71,7 +73,7 @@ async function pages(name: string, chosen: CallFilters): Promise<void> {
   let after: string | undefined
   let found = 0
   forget()
-  const store = openStore(`sqlite:${path}`)
+  const store = await openStore(`sqlite:${path}`)
   // The thread starts with the first query.
   await store.calls.page({ ...query, organization: 'nobody', filters: {} })
   for (let page = 0; page < 40; page++) {
@@ -81,7 +83,7 @@ async function pages(name: string, chosen: CallFilters): Promise<void> {
     found += calls.length
     after = next
   }
-  store.close()
+  await store.close()
   line(name, spread(tookMs), String(found))
 }
 
@@ -94,7 +96,7 @@ async function figures(): Promise<void> {
   // The console counts whole hours, the present one among them.
   const pace = { ...month, from: end - 25 * 3_600_000 }
   const lately = { from: end - 86_400_000, periodMs: 3_600_000 }
-  const asked: [string, (store: ReturnType<typeof openStore>) => Promise<unknown>][] = [
+  const asked: [string, (store: Store) => Promise<unknown>][] = [
     ['latency of a day', ({ calls }) => calls.latency({ ...day, filters: {} })],
     ['latency of a day by model', ({ calls }) => calls.latency({ ...day, filters: {}, groupBy: 'model' })],
     ['latency of all time by key', ({ calls }) => calls.latency({ ...day, from: 0, to, filters: {}, groupBy: 'key' })],
@@ -112,7 +114,7 @@ async function figures(): Promise<void> {
   ]
   for (const [name, ask] of asked) {
     forget()
-    const store = openStore(`sqlite:${path}`)
+    const store = await openStore(`sqlite:${path}`)
     await store.calls.latency({ ...day, organization: 'nobody', filters: {} })
     await store.usage.query({ ...month, organization: 'nobody', groupBy: [] })
     const tookMs: number[] = []
@@ -121,16 +123,16 @@ async function figures(): Promise<void> {
       await ask(store)
       tookMs.push(performance.now() - begun)
     }
-    store.close()
+    await store.close()
     line(name, spread(tookMs), '')
   }
 }
 
 /** A table of all calls of the organization, as far as it comes in some seconds. */
 async function table(): Promise<void> {
-  const store = openStore(`sqlite:${path}`)
+  const store = await openStore(`sqlite:${path}`)
   const { organization, from, to } = query
-  const pieces = callsCsv({ organization, from, to, filters: {} }, store, () => {})
+  const pieces = callsCsv({ organization, from, to, filters: {} }, store, async () => {})
   const cpu = process.cpuUsage()
   const begun = performance.now()
   let lines = 0
@@ -143,7 +145,7 @@ async function table(): Promise<void> {
   }
   const tookMs = performance.now() - begun
   const { user, system } = process.cpuUsage(cpu)
-  store.close()
+  await store.close()
   console.log(
     `table: ${Math.round((lines / tookMs) * 1_000)} lines/s, ${(bytes / tookMs / 1_000).toFixed(1)} MB/s, ` +
       `${((user + system) / lines).toFixed(0)} µs of CPU a line; ${Math.round(process.memoryUsage().rss / 2 ** 20)} MB resident`,

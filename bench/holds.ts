@@ -128,11 +128,11 @@ function servicesOf({ providers, catalog, config }: Snapshot, state: State): Ser
     gate: new ConcurrencyLimiter(() => ({ concurrent: Infinity, queue: 0 })),
     ledger: { settle: async () => {} },
     signatures: openSignatureCache(),
-    conversations: openConversations({ responses: { get: none } } as never, () => rules.retention),
+    conversations: openConversations({ responses: { get: none } } as never),
     maxUnknownFields: most.unknownFields,
     maxValues: most.values,
     answerBounds: state === 'with' ? defaultAnswerBounds : unbounded,
-    held: { remember() {}, has: () => false },
+    held: { remember() {}, holders: async () => [] },
     routing: {
       health: new Health({ settings: () => config.health }),
       retries: new RetryBudget(),

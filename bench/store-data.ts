@@ -17,8 +17,8 @@ export const keyId = (number: number) => uuid(2, number)
 export const keyHash = (number: number) => createHash('sha256').update(`secret ${number}`).digest()
 
 /** Fills a new database: made by the router's own steps, filled inside the engine. `tell` hears what is done. */
-export function makeDatabase(path: string, size: Size, tell: (text: string) => void): void {
-  openStore(`sqlite:${path}`).close()
+export async function makeDatabase(path: string, size: Size, tell: (text: string) => void): Promise<void> {
+  await (await openStore(`sqlite:${path}`)).close()
   const db = new Database(path)
   // Without a journal, which the engine thinks unsafe: what is cut off here is thrown away.
   db.unsafeMode()

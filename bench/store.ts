@@ -35,7 +35,7 @@ process.once('SIGINT', () => process.exit(130))
 
 if (values.database === undefined) {
   console.log(`making ${size.keys} keys and ${size.rows} rows in ${folder}`)
-  makeDatabase(path, size, (text) => console.log(`  ${text}`))
+  await makeDatabase(path, size, (text) => console.log(`  ${text}`))
 }
 console.log(`  ${(statSync(path).size / 2 ** 30).toFixed(1)} GB\n`)
 
@@ -43,8 +43,8 @@ await start('on an empty database', join(folder, 'empty.sqlite'))
 forget()
 await start('cold', path)
 await start('warm', path)
-lookups('cold')
-lookups('warm')
+await lookups('cold')
+await lookups('warm')
 await usageQueries()
 await settling()
 
@@ -92,16 +92,20 @@ async function answers(url: string): Promise<boolean> {
 }
 
 /** Keys by the hash of their secret, as a call finds its own: each once, in no order. */
-function lookups(how: 'cold' | 'warm'): void {
+async function lookups(how: 'cold' | 'warm'): Promise<void> {
   if (how === 'cold') forget()
-  const store = openStore(`sqlite:${path}`)
-  const tookUs = Array.from({ length: 20_000 }, () => {
-    const hash = keyHash(randomInt(size.keys))
-    const begun = performance.now()
-    if (!store.keys.findByHash(hash)) throw new Error('a key is missing')
-    return (performance.now() - begun) * 1_000
-  }).sort((one, other) => one - other)
-  store.close()
+  const store = await openStore(`sqlite:${path}`)
+  const tookUs = (
+    await Promise.all(
+      Array.from({ length: 20_000 }, async () => {
+        const hash = keyHash(randomInt(size.keys))
+        const begun = performance.now()
+        if (!(await store.keys.findByHash(hash))) throw new Error('a key is missing')
+        return (performance.now() - begun) * 1_000
+      }),
+    )
+  ).sort((one, other) => one - other)
+  await store.close()
   const [p50, p99, worst] = [percentile(tookUs, 0.5), percentile(tookUs, 0.99), tookUs.at(-1) ?? 0]
   line(
     `key lookup, ${how}`,
@@ -134,7 +138,7 @@ async function usageQueries(): Promise<void> {
   ]
   for (const [name, goal, question] of questions) {
     forget()
-    const store = openStore(`sqlite:${path}`)
+    const store = await openStore(`sqlite:${path}`)
     await store.usage.query({ ...question, organization: 'nobody' })
     const loop = monitorEventLoopDelay({ resolution: 5 })
     loop.enable()
@@ -146,7 +150,7 @@ async function usageQueries(): Promise<void> {
       tookMs.push(performance.now() - begun)
     }
     loop.disable()
-    store.close()
+    await store.close()
     const [cold = 0, ...warm] = tookMs
     const blocked = (loop.max / 1e6).toFixed(0)
     line(
@@ -162,7 +166,7 @@ async function usageQueries(): Promise<void> {
 
 /** Batches of calls of random keys, by the thread that writes. */
 async function settling(): Promise<void> {
-  const store = openStore(`sqlite:${path}`)
+  const store = await openStore(`sqlite:${path}`)
   const writer = store.ledger.openWriter()
   // The code of the thread is compiled while it runs.
   for (let round = 0; round < 20; round++) await writer.write(Array.from({ length: 100 }, settledCall))
@@ -185,7 +189,7 @@ async function settling(): Promise<void> {
     )
   }
   await writer.close()
-  store.close()
+  await store.close()
 }
 
 function settledCall(): CallRecord {

@@ -44,9 +44,9 @@ test('a start that fails ends the process and reports why: a port that is taken'
   expect(code).toBe(1)
   expect(output).toContain(`127.0.0.1:${port} is in use by another process`)
   // A first key that was created and not printed could never be used, nor created again.
-  const store = openStore(`sqlite:${join(folder, 'data/router.sqlite')}`)
-  expect(store.keys.any()).toBe(false)
-  store.close()
+  const store = await openStore(`sqlite:${join(folder, 'data/router.sqlite')}`)
+  expect(await store.keys.any()).toBe(false)
+  await store.close()
 })
 
 test('a start that fails ends the process and reports why: a file that is not a database', slow, async () => {
@@ -57,7 +57,7 @@ test('a start that fails ends the process and reports why: a file that is not a 
 
 test('a start that fails ends the process and reports why: another router has the database', slow, async () => {
   const made = newFolder()
-  const first = openStore(`sqlite:${join(made.folder, 'data/router.sqlite')}`, { asRouter: true })
+  const first = await openStore(`sqlite:${join(made.folder, 'data/router.sqlite')}`, { asRouter: true })
   onTestFinished(() => first.close())
   const { code, output } = await failingStartIn(made)
   expect(code).toBe(1)

@@ -1,9 +1,9 @@
 import { hash, timingSafeEqual } from 'node:crypto'
-import { isDeepStrictEqual } from 'node:util'
-import { LRUCache } from 'lru-cache'
 import { RouterError } from '../core/errors.ts'
+import { andThen, type MaybePromise } from '../runtime/maybe-promise.ts'
 import { allAreas, type KeyRecord, keyState, type Level, levels, type Permissions } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
+import { ReadCache } from './read-cache.ts'
 import { newSecret, storedSecret } from './secrets.ts'
 
 /** An authenticated key. */
@@ -24,75 +24,70 @@ export type Key = Pick<
   | 'expiresAt'
 >
 
-/** Looks up and checks API keys. */
+/** Looks up and checks API keys: at once where a key is known, and with a promise where it has to be read. */
 export type Access = {
-  /** Returns the key of a secret that may call models. Throws RouterError: missing_key, invalid_key, forbidden. */
-  authenticate(secret: string | undefined): Key
-  /** Returns the key of this id that may call models. Throws RouterError: invalid_key, forbidden. */
-  authenticateById(id: string): Key
-  /** Returns the key of a secret, whatever its permissions. Throws RouterError: missing_key, invalid_key. */
-  identify(secret: string | undefined): Key
-  /** Returns the current state of an authenticated key. Throws RouterError: invalid_key, forbidden. */
-  revalidate(key: Key): Key
+  /** Returns the key of a secret that may call models. Throws or rejects with RouterError: missing_key, invalid_key, forbidden. */
+  authenticate(secret: string | undefined): MaybePromise<Key>
+  /** Returns the key of this id that may call models. Rejects with RouterError: invalid_key, forbidden. */
+  authenticateById(id: string): Promise<Key>
+  /** Returns the key of a secret, whatever its permissions. Throws or rejects with RouterError: missing_key, invalid_key. */
+  identify(secret: string | undefined): MaybePromise<Key>
+  /** Returns the current state of an authenticated key. Throws or rejects with RouterError: invalid_key, forbidden. */
+  revalidate(key: Key): MaybePromise<Key>
 }
 
 /** The result of the first start; the secret is not stored anywhere. */
 export type FirstKey = { created: true; secret: string } | { created: false }
 
 /** Opens the cached access to the keys of a store. `now` returns Unix milliseconds. */
-export function openAccess(store: Pick<Store, 'keys'>, { now = Date.now, rereadMs = defaultRereadMs } = {}): Access {
-  const known = new LRUCache<string, { key: KeyRecord; readAt: number }>({ max: maxKnown })
-  store.keys.onChange((changed) => {
-    if (changed) known.delete(changed.toString('hex'))
-    else known.clear()
-  })
-
+export function openAccess({ keys }: Pick<Store, 'keys'>, { now = Date.now, rereadMs = defaultRereadMs } = {}): Access {
   const digests = new WeakMap<Key, string>()
 
-  const identify = (secret: string | undefined): Key => {
-    if (!secret) throw new RouterError('missing_key', `No API key. ${howToSend}`)
-    return keyOf(hash('sha256', secret, 'hex'))
-  }
-
-  const keyOf = (digest: string): Key => {
-    const at = now()
-    let entry = known.get(digest)
-    // `at < readAt`: the clock was set back.
-    if (!entry || at - entry.readAt >= rereadMs || at < entry.readAt) {
-      const key = read(digest)
-      // An unchanged key stays the same object, as values derived from it are cached by it.
-      entry = { key: entry && isDeepStrictEqual(key, entry.key) ? entry.key : key, readAt: at }
-      known.set(digest, entry)
-      digests.set(entry.key, digest)
-    }
-    const { key } = entry
-    const state = keyState(key, at)
-    if (state !== 'active') throw new RouterError('invalid_key', `This API key is ${state}. Use another key.`)
-    return key
-  }
-
-  const read = (digest: string): KeyRecord => {
+  const read = async (digest: string): Promise<KeyRecord> => {
     const digestBytes = Buffer.from(digest, 'hex')
-    const found = store.keys.findByHash(digestBytes)
-    if (found && timingSafeEqual(found.hash, digestBytes)) return found
+    const found = await keys.findByHash(digestBytes)
+    if (found && timingSafeEqual(found.hash, digestBytes)) {
+      digests.set(found, digest)
+      return found
+    }
     throw new RouterError('invalid_key', `This API key is unknown. ${howToSend}`)
   }
 
-  const allowed = (key: Key): Key => {
-    requirePermission(key, ['completions'], 'write')
+  const known = new ReadCache({ read, now, rereadMs, max: maxKnown })
+  keys.onChange((changed) => {
+    if (changed) known.invalidate(changed.toString('hex'))
+    else known.invalidateAll()
+  })
+
+  const active = (key: KeyRecord): Key => requireActive(key, now())
+
+  const allowed = (key: KeyRecord): Key => {
+    requirePermission(active(key), ['completions'], 'write')
     return key
   }
 
-  return {
-    identify,
-    authenticate: (secret) => allowed(identify(secret)),
-    authenticateById(id) {
-      const found = store.keys.find(id)
-      if (!found) throw new RouterError('invalid_key', 'The key of this caller does not exist.')
-      return allowed(keyOf(found.hash.toString('hex')))
-    },
-    revalidate: (key) => allowed(keyOf(digests.get(key) ?? '')),
+  const recordOf = (secret: string | undefined): MaybePromise<KeyRecord> => {
+    if (!secret) throw new RouterError('missing_key', `No API key. ${howToSend}`)
+    return known.get(hash('sha256', secret, 'hex'))
   }
+
+  return {
+    identify: (secret) => andThen(recordOf(secret), active),
+    authenticate: (secret) => andThen(recordOf(secret), allowed),
+    async authenticateById(id) {
+      const found = await keys.find(id)
+      if (!found) throw new RouterError('invalid_key', 'The key of this caller does not exist.')
+      return allowed(await known.get(found.hash.toString('hex')))
+    },
+    revalidate: (key) => andThen(known.get(digests.get(key) ?? ''), allowed),
+  }
+}
+
+/** Returns a key that is active at a time (Unix milliseconds). Throws RouterError `invalid_key`, also for one that was deleted. */
+export function requireActive(key: KeyRecord | undefined, at: number): KeyRecord {
+  const state = key ? keyState(key, at) : 'revoked'
+  if (key && state === 'active') return key
+  throw new RouterError('invalid_key', `This API key is ${state}. Use another key.`)
 }
 
 /** Throws RouterError `forbidden` unless the key has the permission in one of the areas: `none` < `read` < `write`. */
@@ -116,12 +111,13 @@ function rank(level: Level): number {
  * Creates a key with full permissions when a database has none, in its first organization or a new one named `default`.
  * `chosen` is its secret, which `requireUsableSecret` has accepted, else a new one.
  */
-export function ensureFirstKey(store: Store, chosen?: string): FirstKey {
-  return store.atomically(() => {
-    if (store.keys.any()) return { created: false }
-    const organization = store.organizations.list()[0] ?? store.organizations.create('default')
+export function ensureFirstKey(store: Store, chosen?: string): Promise<FirstKey> {
+  return store.atomically(async ({ keys, organizations, audit }) => {
+    if (await keys.any()) return { created: false }
+    const [first] = await organizations.list()
+    const organization = first ?? (await organizations.create('default'))
     const secret = chosen || newSecret()
-    const { id, name, permissions } = store.keys.create({
+    const { id, name, permissions } = await keys.create({
       ...storedSecret(secret),
       organization: organization.id,
       name: 'first key',
@@ -129,7 +125,7 @@ export function ensureFirstKey(store: Store, chosen?: string): FirstKey {
       createdBy: { id: actor, email: '' },
     })
     const change = { actor, action: 'apikey.create', subject: id, after: { name, permissions } }
-    store.audit.append({ ...change, organization: organization.id })
+    await audit.append({ ...change, organization: organization.id })
     return { created: true, secret }
   })
 }

@@ -26,8 +26,8 @@ export type Accounting = {
   writeFailure(): string | undefined
   /** Writes the rest of the rows and lets another router have the database. It can be read as before. */
   release(): Promise<void>
-  /** Takes the database back. Throws StoreError when another router has it, or it cannot be used: then that may be tried once more. */
-  reopen(): void
+  /** Takes the database back. Rejects with StoreError when another router has it, or it cannot be used: then that may be tried once more. */
+  reopen(): Promise<void>
   /** Checks whether the row of a call is in the tables. Throws the engine's errors. */
   isWritten(id: string): boolean
 }
@@ -45,15 +45,15 @@ type AccountingOptions = {
 type StorageSettings = { manage: { limits: CreationLimits }; errors: { keepMs: number } }
 
 /** Opens the database for this process alone. */
-export function openAccounting(
+export async function openAccounting(
   url: string,
   { log, onFailure, config, ...settings }: AccountingOptions,
   started: AsyncDisposableStack,
-): Accounting {
+): Promise<Accounting> {
   const metrics = new LedgerMetrics(settings.metrics)
   const live = new LiveCounts()
   const { tracing } = settings
-  const store = started.adopt(openDatabase(url, log), (open) => open.close())
+  const store = started.adopt(await openDatabase(url, log), (open) => open.close())
   started.adopt(store.integrity, (checks) => checks.close())
   const damage = watchDamage(store, log, onFailure)
   const begin = () => startWriting({ store, damage, log, onFailure, metrics, config })
@@ -98,19 +98,19 @@ export function openAccounting(
     async release() {
       // What cannot be written was reported, and stays in the spill file.
       await writing.end().catch(() => {})
-      store.unlock()
+      await store.unlock()
     },
-    reopen() {
-      store.relock()
+    async reopen() {
+      await store.relock()
       try {
-        recover(store, log)
+        await recover(store, log)
       } catch (thrown) {
-        store.unlock()
+        await store.unlock()
         throw storeError(thrown, url)
       }
       writing = begin()
     },
-    isWritten: (id) => store.ledger.find(id) !== undefined,
+    isWritten: store.immediate.isWritten,
   }
 }
 
@@ -140,14 +140,15 @@ function startWriting(
     },
   })
   const { responses, held, pluginValues, providerMessages } = store
-  const purge = (most: number) => Math.max(...[responses, held, pluginValues].map((table) => table.purge(most)))
+  const purge = async (most: number) =>
+    Math.max(...(await Promise.all([responses, held, pluginValues].map((table) => table.purge(most)))))
   const onError = (err: unknown) => {
     damage.saw(err)
     log.error({ err }, 'expired rows could not be deleted')
   }
   let warnedAt = 0
-  const trim = (most: number) => {
-    const organization = responses.trim(config().manage.limits, most)
+  const trim = async (most: number) => {
+    const organization = await responses.trim(config().manage.limits, most)
     if (organization === undefined) return 0
     if (Date.now() - warnedAt >= hourMs) {
       log.warn({ organization }, 'the oldest stored responses are deleted: there are more than manage.limits allows')
@@ -171,20 +172,20 @@ function startWriting(
 }
 
 /** Opens the database for this router alone, and writes the rows that an earlier process could not. */
-function openDatabase(url: string, log: Log): Store {
-  const store = openStore(url, { asRouter: true })
+async function openDatabase(url: string, log: Log): Promise<Store> {
+  const store = await openStore(url, { asRouter: true })
   try {
-    store.proveWritable()
-    recover(store, log)
+    await store.proveWritable()
+    await recover(store, log)
     return store
   } catch (thrown) {
-    store.close()
+    await store.close()
     throw thrown
   }
 }
 
-function recover({ ledger }: Store, log: Log): void {
-  const recovered = ledger.recover((lost, reason) =>
+async function recover({ ledger }: Store, log: Log): Promise<void> {
+  const recovered = await ledger.recover((lost, reason) =>
     log.error({ lost, reason }, 'a call left by an earlier process cannot be written to the ledger'),
   )
   if (recovered > 0) log.warn({ recovered }, 'calls left by an earlier process were written to the ledger')
@@ -239,15 +240,21 @@ export function startPurge(
   everyMs = hourMs,
 ): Purge {
   let next: NodeJS.Timeout | undefined
-  const run = () => {
+  let isStopped = false
+  const run = async () => {
     let more = false
     try {
-      more = purge(batchSize) === batchSize
+      more = (await purge(batchSize)) === batchSize
     } catch (thrown) {
       onError(thrown)
     }
-    next = setTimeout(run, more ? 0 : everyMs).unref()
+    if (!isStopped) next = setTimeout(run, more ? 0 : everyMs).unref()
   }
-  run()
-  return { stop: () => clearTimeout(next) }
+  void run()
+  return {
+    stop() {
+      isStopped = true
+      clearTimeout(next)
+    },
+  }
 }

@@ -114,7 +114,7 @@ export function openCallServer(parts: CallServerParts, started: AsyncDisposableS
     httpClient: started.adopt(openHttpClient(), (open) => open.close()),
     signatures: parts.signatures,
     ledger: { ...logged(parts, logOf(log, 'call')), begin: underWay.begin },
-    conversations: openConversations(store, (id) => rulesOf(id).retention),
+    conversations: openConversations(store),
     held,
     rulesOf,
     admission: { ...parts.admission, speedOf: (target) => measurements.tokensPerSecond(target) },

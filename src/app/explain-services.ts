@@ -5,6 +5,7 @@ import { openHeldState } from '../call/targets/held-state.ts'
 import { openBudget } from '../money/budget.ts'
 import { openSignatureCache } from '../routing/signature-cache.ts'
 import type { RoutingState } from '../routing/types.ts'
+import type { MaybePromise } from '../runtime/maybe-promise.ts'
 import type { Watch } from '../snapshot/reload.ts'
 import type { Store } from '../store/open.ts'
 import type { OrganizationRules } from '../store/rules.ts'
@@ -19,14 +20,14 @@ export function explainServicesOf({
 }: {
   watch: Pick<Watch, 'current'>
   store: Store
-  rulesOf(organization: string): OrganizationRules
+  rulesOf(organization: string): MaybePromise<OrganizationRules>
   routing: RoutingState
 }): () => ExplainServices {
   const held = openHeldState(store.held, () => {})
   const lasting = {
     rulesOf,
     held,
-    conversations: openConversations(store, (organization) => rulesOf(organization).retention),
+    conversations: openConversations(store),
     signatures: openSignatureCache(),
     routing,
   }
@@ -39,7 +40,7 @@ export function explainServicesOf({
       directory: directoryOf(snapshot),
       resources: openAccountResources(organizations, { held, organizations: store.organizations }),
       // Spend is read anew each time: workers add to it.
-      admission: { ...snapshot.config.budget, budget: openBudget(store.spend) },
+      admission: { ...snapshot.config.budget, budget: openBudget(store.immediate.spend) },
       maxUnknownFields: body.unknownFields,
       maxValues: body.values,
     }

@@ -9,10 +9,10 @@ import { TooManyValues } from '../store/plugin-values.ts'
 export function storedValues({ pluginValues }: Pick<Store, 'pluginValues'>): ValueStore {
   const { get, set, add, delete: remove } = pluginValues
   return {
-    get: async (plugin, key) => get(plugin, key),
-    set: async (...given) => set(...given),
-    add: async (...given) => add(...given),
-    delete: async (...given) => remove(...given),
+    get: (plugin, key) => get(plugin, key),
+    set,
+    add,
+    delete: remove,
   }
 }
 
@@ -43,7 +43,7 @@ export function remoteValues(store: Pick<Store, 'pluginValues'>, ask: JsonRoute[
     return isNew === true
   }
   return {
-    get: async (plugin, key) => store.pluginValues.get(plugin, key),
+    get: (plugin, key) => store.pluginValues.get(plugin, key),
     set: async (...given) => void (await change('set', ...given)),
     add: (...given) => change('add', ...given),
     delete: async (...given) => void (await change('delete', ...given)),
@@ -62,28 +62,28 @@ const changes: { readonly [how in Change['how']]: Changing } = {
 /** Returns the budgets for plugins: limits and sums as this connection to the database has them. */
 export function storedBudgets({ keys, groups, organizations, spend }: Store): ReadBudgets {
   return async (id) => {
-    const key = keys.find(id)
-    const rules = key && organizations.rules(key.organization)
+    const key = await keys.find(id)
+    const rules = key && (await organizations.rules(key.organization))
     if (!key || !rules) return []
     const at = Date.now()
-    const group = key.groupId === null ? undefined : groups.find(key.groupId)
+    const group = key.groupId === null ? undefined : await groups.find(key.groupId)
     const { creditNano, enforcesBalance } = rules
     const hasBalance = enforcesBalance || creditNano > 0n
     const ofOrganization = { owner: 'organization', id: rules.id, name: rules.name } as const
     return [
-      monthly({ owner: 'key', id, name: key.name }, spend.ofKey(id, at), key.monthlyLimitNano),
+      monthly({ owner: 'key', id, name: key.name }, await spend.ofKey(id, at), key.monthlyLimitNano),
       ...(group
         ? [
             monthly(
               { owner: 'group', id: group.id, name: group.name },
-              spend.ofGroup(group.id, at),
+              await spend.ofGroup(group.id, at),
               group.monthlyLimitNano,
             ),
           ]
         : []),
       {
-        ...monthly(ofOrganization, spend.ofOrganization(rules.id, at), null),
-        ...(hasBalance && { balance_usd: usdOf(creditNano - spend.totalOfOrganization(rules.id)) }),
+        ...monthly(ofOrganization, await spend.ofOrganization(rules.id, at), null),
+        ...(hasBalance && { balance_usd: usdOf(creditNano - (await spend.totalOfOrganization(rules.id))) }),
       },
     ]
   }

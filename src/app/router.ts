@@ -101,7 +101,7 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   // Closed after the accounting: its last rows are spans as well.
   const { sampling, tracing, sendMetrics } = await openTelemetry(env, { log, hasMetrics: metrics.enabled }, started)
   const config = () => watch.current().config
-  const accounting: Accounting = openAccounting(
+  const accounting: Accounting = await openAccounting(
     stored.url,
     { log: logOf(log, 'ledger'), onFailure: () => notifyFailure(holder, accounting), metrics, tracing, config },
     started,
@@ -121,7 +121,7 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   // Ends first, when no call runs any more: the last metrics count all of them.
   sendMetrics(serving.metrics, started)
   // Last, because a start that fails later would have created a key without displaying it.
-  const firstKey = createFirstKey(accounting.store, env)
+  const firstKey = await createFirstKey(accounting.store, env)
   serving.open()
   accounting.store.waitAtMost(eventLoopPatienceMs)
   log.info(
@@ -187,8 +187,8 @@ function threadCount({ server: { threads }, store }: Config, mayHandOver: boolea
 const sharesPorts = ['linux', 'freebsd', 'sunos', 'aix'].includes(process.platform)
 
 /** Creates the first key. A secret from the environment is known already, and output of a process ends up in logs: it is not repeated. */
-function createFirstKey(store: Store, env: NodeJS.ProcessEnv): FirstKey | undefined {
-  const first = ensureFirstKey(store, env[adminKeyVariable])
+async function createFirstKey(store: Store, env: NodeJS.ProcessEnv): Promise<FirstKey | undefined> {
+  const first = await ensureFirstKey(store, env[adminKeyVariable])
   if (!first.created) return undefined
   return env[adminKeyVariable] ? { variable: adminKeyVariable } : { secret: first.secret }
 }

@@ -17,6 +17,7 @@ import type { Family } from '../observe/families.ts'
 import type { FailingHook, PluginActivity } from '../observe/worker-metrics.ts'
 import { hookProblem } from '../plugin/faults.ts'
 import type { TargetOutage } from '../routing/health/health.ts'
+import type { MaybePromise } from '../runtime/maybe-promise.ts'
 import { shortPath } from '../snapshot/config.ts'
 import type { Watch } from '../snapshot/reload.ts'
 import type { Store } from '../store/open.ts'
@@ -28,7 +29,7 @@ export type RouteServices = {
   watch: Pick<Watch, 'current' | 'problems'>
   store: Store
   access: Access
-  rulesOf(organization: string): OrganizationRules
+  rulesOf(organization: string): MaybePromise<OrganizationRules>
   stopping(): boolean
   writeFailure(): string | undefined
   /** Returns why nothing may be changed: the database is damaged. */
@@ -111,10 +112,10 @@ function readiness(
   }
 }
 
-/** Returns a caller that may read details. Never throws: also while the database cannot be read, `/ready` reports so. */
-function healthReader(access: Access, { headers }: JsonRequest): HealthReader | undefined {
+/** Returns a caller that may read details. Never rejects: also while the database cannot be read, `/ready` reports so. */
+async function healthReader(access: Access, { headers }: JsonRequest): Promise<HealthReader | undefined> {
   try {
-    const key = access.identify(secretOf(headers))
+    const key = await access.identify(secretOf(headers))
     requirePermission(key, ['manage', 'operate', 'instance'], 'read')
     const seesAll = key.permissions.instance === 'read'
     return { mayRead: (organization) => seesAll || organization === undefined || organization === key.organization }
@@ -124,11 +125,14 @@ function healthReader(access: Access, { headers }: JsonRequest): HealthReader | 
 }
 
 /**
- * Requires a key that may operate the router or read all organizations, or manage the only one: the counts are those of all. Throws
+ * Requires a key that may operate the router or read all organizations, or manage the only one: the counts are those of all. Rejects with
  * RouterError 401, 403.
  */
-function requireMetricsReader({ access, store }: RouteServices, { headers }: Pick<JsonRequest, 'headers'>): void {
-  const key = access.identify(secretOf(headers))
-  const isAlone = store.organizations.list().length === 1
+async function requireMetricsReader(
+  { access, store }: RouteServices,
+  { headers }: Pick<JsonRequest, 'headers'>,
+): Promise<void> {
+  const key = await access.identify(secretOf(headers))
+  const isAlone = !(await store.organizations.areSeveral())
   requirePermission(key, isAlone ? ['manage', 'operate', 'instance'] : ['operate', 'instance'], 'read')
 }

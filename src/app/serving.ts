@@ -52,7 +52,7 @@ export type Serving = Omit<Listeners, 'stopListening' | 'retire'> & {
 export async function serveInThisThread(served: Served, started: AsyncDisposableStack): Promise<Serving> {
   const { watch, accounting, access, rulesOf, port } = served
   const { store, ledger, damage, writeFailure } = accounting
-  const admission = { budget: openBudget(store.spend), limits: openLimits(), writeFailure }
+  const admission = { budget: openBudget(store.immediate.spend), limits: openLimits(), writeFailure }
   const own = { workers: 1, store, ledger, admission, signatures: openSignatureCache() }
   const hearing = { onThrown: damage.saw, onRefused: accounting.refused.add }
   const line = openCallServer({ ...served, ...own, ...hearing }, started)

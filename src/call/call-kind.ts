@@ -1,4 +1,3 @@
-import type { Key } from '../access/keys.ts'
 import type { ClientApi } from '../api/client-api.ts'
 import type { FormBounds, OperationBody } from '../api/operation-api.ts'
 import type { CallRecord } from '../core/call.ts'
@@ -23,6 +22,7 @@ import type {
   AttemptSummary,
   CallResponse,
   FailedAttempt,
+  KeyWithRules,
   MeasuredUsage,
   OpenedCall,
   Ordering,
@@ -50,7 +50,7 @@ export type CallKind<Read extends ReadCall = ReadCall, Answer extends object = o
   json?: boolean
   /** The field that errors about files name. */
   mediaParam: string
-  read(body: OperationBody, context: { key: Key; services: ReadingServices; signal: AbortSignal }): MaybePromise<Read>
+  read(body: OperationBody, context: ReadingContext): MaybePromise<Read>
   /** Refuses a request that is too large in a way that only this kind knows. */
   requireBounds?(read: Read, services: Pick<Services, 'maxValues'>): void
   /** Returns the abilities that targets must have; `read` is missing while only the model of a form is known. */
@@ -69,6 +69,9 @@ export type CallKind<Read extends ReadCall = ReadCall, Answer extends object = o
   serve(admitted: AdmittedCall<Read>, services: Services): Serving<Answer>
   plugins: PluginSide<Read>
 }
+
+/** The caller of a request, and the services by which its body is read. */
+export type ReadingContext = KeyWithRules & { services: ReadingServices; signal: AbortSignal }
 
 /** The services by which bodies are read. */
 export type ReadingServices = {

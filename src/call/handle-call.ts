@@ -1,19 +1,20 @@
 import type { Key } from '../access/keys.ts'
+import { withLookups } from '../access/lookups.ts'
 import type { OperationBody } from '../api/operation-api.ts'
 import { asRouterError, RouterError, withoutStack } from '../core/errors.ts'
 import { isRefusal, refusedCall } from '../core/refused-call.ts'
 import { recordedTrace } from '../core/trace.ts'
 import { withLoans } from '../lending/with-loans.ts'
 import { streamsWhole } from '../manifest/provider.ts'
-import { andThen } from '../manifest/run/run-mapping.ts'
 import type { MaybePromise } from '../plugin/contract.ts'
 import { tryTargets } from '../routing/attempts.ts'
 import { Explanation } from '../routing/explanation.ts'
 import { servedModel } from '../routing/served-model.ts'
 import type { Trial, Tried } from '../routing/types.ts'
 import { isLong, yieldToEventLoop } from '../runtime/event-loop.ts'
+import { andThen } from '../runtime/maybe-promise.ts'
 import { openCallMedia } from '../upstream/files/inline.ts'
-import { callerWithRules, requireLedger, requireMoney } from './admission/admission.ts'
+import { requireLedger, requireMoney } from './admission/admission.ts'
 import { providerMessages } from './admission/provider-message.ts'
 import { freeSettlement, Settlement } from './admission/settlement.ts'
 import { attemptClients, attemptOf } from './attempt/attempt.ts'
@@ -33,9 +34,11 @@ import type {
   Admission,
   AdmittedCall,
   Applicant,
+  BodyProgress,
   Call,
   CallResponse,
   CallStart,
+  KeyWithRules,
   OpenedCall,
   ReadCall,
   Services,
@@ -62,17 +65,18 @@ async function openAndAnswer<Read extends ReadCall, Answer extends object>(
 ): Promise<CallResponse> {
   const authenticating = authenticate(call, services)
   const authenticated = authenticating instanceof Promise ? await authenticating : authenticating
-  if (call.uploads) await requireMoneyForUpload(authenticated, kind, services)
-  const onField = refuseModelEarly(call, { authenticated, kind, services, explanation })
+  const onField = call.uploads ? await openUpload(call, { authenticated, kind, services, explanation }) : () => {}
   const body = await readAfterAdmission(authenticated, call, { gate: services.gate, onField })
-  // No `await` between here and admission, so each check stays valid. A slow upload must not outlive its key.
-  let key = recheck(authenticated, kind, services)
-  const reading = readRequest(body, { call, key, kind, services })
+  // No `await` between here and admission but for a key or rules that have to be read again, so each check stays valid. A slow upload must
+  // not outlive its key.
+  const checking = recheck(authenticated, kind, services)
+  let current = checking instanceof Promise ? await checking : checking
+  const reading = readRequest(body, { call, ...current, kind, services })
   const read = reading instanceof Promise ? await reading : reading
-  if (reading instanceof Promise) key = recheck(authenticated, kind, services)
-  const start = startOf(call, { kind, key, read })
-  const plugins = pluginsFor({ call, key, read, start }, kind, services)
-  const opened: OpenedCall<Read> = { call, authenticated, key, read, start, explanation, plugins }
+  if (reading instanceof Promise) current = await recheck(authenticated, kind, services)
+  const start = startOf(call, { kind, key: current.key, read })
+  const plugins = pluginsFor({ call, ...current, read, start }, kind, services)
+  const opened: OpenedCall<Read> = { call, authenticated, ...current, read, start, explanation, plugins }
   try {
     return await withPlugins(opened, kind, { services, recheck, answer: (changed) => answer(changed, kind, services) })
   } catch (thrown) {
@@ -82,21 +86,21 @@ async function openAndAnswer<Read extends ReadCall, Answer extends object>(
 }
 
 /** Checks again, after a wait, what may have changed meanwhile: the key, and that the call can be written to the ledger. */
-function recheck(authenticated: Key, { isFree }: CallKind, services: Services): Key {
-  const key = revalidated(authenticated, services)
-  // Before a stored response is looked up: it may still be in the write queue.
-  if (!isFree) requireLedger(services.admission)
-  return key
+function recheck(authenticated: Key, { isFree }: CallKind, services: Services): MaybePromise<KeyWithRules> {
+  return andThen(revalidated(authenticated, services), (key) =>
+    andThen(services.rulesOf(key.organization), (rules) => {
+      // Before a stored response is looked up: it may still be in the write queue.
+      if (!isFree) requireLedger(services.admission)
+      return { key, rules }
+    }),
+  )
 }
 
-/** Requires money before an upload is read, even if its model would turn out to be free: a caller without money cannot send one. */
-async function requireMoneyForUpload(key: Key, { isFree }: CallKind, services: Services): Promise<void> {
-  if (!isFree)
-    await withLoans(() => requireMoney({ ...callerWithRules(key, services), at: Date.now() }, services.admission))
-}
-
-/** Refuses a form as soon as it names a model that the key may not call. */
-function refuseModelEarly(
+/**
+ * Requires money before an upload is read, even if its model would turn out to be free: a caller without money cannot send one. Returns a
+ * function that refuses a form as soon as it names a model that the key may not call.
+ */
+async function openUpload(
   call: Call,
   {
     authenticated: key,
@@ -104,13 +108,15 @@ function refuseModelEarly(
     services,
     explanation,
   }: { authenticated: Key; kind: CallKind; services: Services; explanation: Explanation | undefined },
-) {
+): Promise<BodyProgress['onField']> {
+  const caller = { key, rules: await services.rulesOf(key.organization) }
+  if (!kind.isFree) await withLoans(() => requireMoney({ ...caller, at: Date.now() }, services.admission))
   let hasOthers = false
   return (name: string, model: string) => {
     hasOthers ||= name === 'models' || name.startsWith('models[')
     if (name !== 'model' || model === '' || hasOthers) return
     try {
-      routeForModel(key, { model, kind, at: Date.now(), explanation }, services)
+      routeForModel(caller, { model, kind, at: Date.now(), explanation }, services)
     } catch (thrown) {
       const start = startOf(call, { kind, key, read: { model, stream: false, described: {} } })
       services.ledger.refused?.(refusedCall(start, thrown))
@@ -125,11 +131,11 @@ export function readRequest<Read extends ReadCall>(
   {
     call: { timeoutMs, signal },
     key,
+    rules,
     kind,
     services,
-  }: {
+  }: KeyWithRules & {
     call: Pick<Call, 'timeoutMs' | 'signal'>
-    key: Key
     kind: CallKind<Read>
     services: ReadingServices & Pick<Services, 'maxUnknownFields' | 'maxValues'>
   },
@@ -140,7 +146,7 @@ export function readRequest<Read extends ReadCall>(
     if (timeoutMs !== undefined) read.routing = { ...read.routing, totalMs: timeoutMs }
     return read
   }
-  const reading = kind.read(body, { key, services, signal })
+  const reading = kind.read(body, { key, rules, services, signal })
   return 'json' in body && isLong(body.bytes ?? 0) ? inSteps(reading, bounded) : andThen(reading, bounded)
 }
 
@@ -213,29 +219,38 @@ function admit<Read extends ReadCall>(
   services: Services,
 ): MaybePromise<Applicant<Read> & { admission: Admission }> {
   const { authenticated, read, start, explanation } = opened
-  const apply = (key: Key): Applicant<Read> => {
-    explanation?.begin(start.monotonicMs)
-    return { ...findTargets(key, opened, kind, services), read, at: start.at }
-  }
-  let applicant = apply(opened.key)
-  const admitNow = (counted?: number) =>
-    withLoans((isRetry) => {
-      if (isRetry || counted !== undefined) applicant = apply(recheck(authenticated, kind, services))
-      return { ...applicant, admission: kind.reserve({ ...applicant, counted }, services.admission) }
+  const apply = ({ key, rules }: KeyWithRules): MaybePromise<Applicant<Read>> =>
+    withLookups((lookups) => {
+      explanation?.begin(start.monotonicMs)
+      return { ...findTargets({ key, rules, lookups }, opened, kind, services), read, at: start.at }
     })
-  const admitCounted = async (thrown: unknown) => {
-    const isExhausted = thrown instanceof RouterError && thrown.code === 'budget_exhausted'
-    const texts = isExhausted ? kind.countable?.(applicant, services.admission) : undefined
-    const counted = texts && (await services.tokenizer.count(texts))
-    if (counted === undefined) throw thrown
-    return await admitNow(counted)
+  const admitApplicant = (first: Applicant<Read>): MaybePromise<Applicant<Read> & { admission: Admission }> => {
+    let applicant = first
+    const applyAgain = () =>
+      andThen(andThen(recheck(authenticated, kind, services), apply), (again) => {
+        applicant = again
+      })
+    const admitNow = (counted?: number) =>
+      withLoans(
+        () => ({ ...applicant, admission: kind.reserve({ ...applicant, counted }, services.admission) }),
+        applyAgain,
+      )
+    const admitCounted = async (thrown: unknown) => {
+      const isExhausted = thrown instanceof RouterError && thrown.code === 'budget_exhausted'
+      const texts = isExhausted ? kind.countable?.(applicant, services.admission) : undefined
+      const counted = texts && (await services.tokenizer.count(texts))
+      if (counted === undefined) throw thrown
+      await applyAgain()
+      return await admitNow(counted)
+    }
+    try {
+      const admission = admitNow()
+      return admission instanceof Promise ? admission.catch(admitCounted) : admission
+    } catch (thrown) {
+      return admitCounted(thrown)
+    }
   }
-  try {
-    const admission = admitNow()
-    return admission instanceof Promise ? admission.catch(admitCounted) : admission
-  } catch (thrown) {
-    return admitCounted(thrown)
-  }
+  return andThen(apply(opened), admitApplicant)
 }
 
 /** Asks the targets of an admitted call in their order, until one answers. */

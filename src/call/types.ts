@@ -1,5 +1,6 @@
 import type { Key } from '../access/keys.ts'
 import type { Limits } from '../access/limits.ts'
+import type { Lookups } from '../access/lookups.ts'
 import type { ClientApi } from '../api/client-api.ts'
 import type { OperationBody } from '../api/operation-api.ts'
 import type { ResourceUse } from '../api/resource-uses.ts'
@@ -103,10 +104,10 @@ export type CallResponse = {
 
 /** The services a call depends on. */
 export type Services = {
-  authenticate(secret: string | undefined): Key
-  authenticateById?(id: string): Key
-  revalidate(key: Key): Key
-  rulesOf(organization: string): OrganizationRules
+  authenticate(secret: string | undefined): MaybePromise<Key>
+  authenticateById?(id: string): Promise<Key>
+  revalidate(key: Key): MaybePromise<Key>
+  rulesOf(organization: string): MaybePromise<OrganizationRules>
   directory: Directory
   admission: AdmissionServices
   tokenizer: Tokenizer
@@ -166,21 +167,22 @@ export type RouterPlugins = PluginServices & { loaded: readonly LoadedPlugin[] }
 export type HeldState = {
   /** Remembers ids. Never throws. */
   remember(organization: string, provider: string, ids: readonly string[]): void
-  has(organization: string, provider: string, id: string): boolean
-  /** Checks whether any provider holds this for the organization. */
-  hasAnywhere(organization: string, id: string): boolean
+  /** Returns the providers that hold this for an organization. */
+  holders(organization: string, id: string): Promise<readonly string[]>
 }
 
 /** Resources that the operator's accounts at providers keep, and who may use them. */
 export type AccountResources = {
-  /** Checks whether an organization may use something by its id at a provider. */
-  allows(organization: string, provider: string, id: string): boolean
+  /** Checks whether the operator lets an organization use something at a provider, by its id. */
+  isListed(organization: string, provider: string, id: string): boolean
+  /** Checks whether this was made for an organization, or can belong to no other. */
+  isOwn(organization: string, id: string): Promise<boolean>
 }
 
 /** Conversations that continue by the id of a response, on any model. */
 export type Conversations = {
   /** Reads a body, with the turns before it. Throws RouterError 400 for a body that cannot be read or continues an unknown response. */
-  open(clientApi: ClientApi, organization: string, body: unknown): MaybePromise<Turn>
+  open(clientApi: ClientApi, owner: Pick<OrganizationRules, 'id' | 'retention'>, body: unknown): MaybePromise<Turn>
 }
 
 /** One turn of a conversation. */
@@ -246,13 +248,17 @@ export type CallStart = Pick<
   | 'trace'
 > & { monotonicMs: number; keyName?: string }
 
+/** A key and the rules of its organization, as they are at one moment. */
+export type KeyWithRules = { key: Key; rules: OrganizationRules }
+
 /** A call whose body has been read. */
 export type OpenedCall<Read extends ReadCall = ReadCall> = {
   call: Call
   /** The key as it was before the body was read. */
   authenticated: Key
-  /** The key as it was after the body was read. */
+  /** The key as it was after the body was read, and the rules of its organization. */
   key: Key
+  rules: OrganizationRules
   read: Read
   start: CallStart
   explanation: Explanation | undefined
@@ -264,8 +270,8 @@ export type OpenedCall<Read extends ReadCall = ReadCall> = {
   inEurope?: boolean
 }
 
-/** The targets that a call may go to, by the rules of its name, and whose rules those are. */
-export type Found = { key: Key; rules: OrganizationRules; targets: Targets; route: Route; strict: boolean }
+/** The targets that a call may go to, by the rules of its name, whose rules those are, and the facts by which they were found. */
+export type Found = KeyWithRules & { targets: Targets; route: Route; strict: boolean; lookups: Lookups }
 
 /** The limits and money that are reserved for an admitted call. */
 export type Admission = Pick<Reservation, 'charge' | 'maxNano'> & {
@@ -317,7 +323,7 @@ export type Applicant<Read extends ReadCall = ReadCall> = Found & {
 }
 
 /** A call that has been admitted to targets. */
-export type AdmittedCall<Read extends ReadCall = ReadCall> = Omit<OpenedCall<Read>, 'key'> &
+export type AdmittedCall<Read extends ReadCall = ReadCall> = Omit<OpenedCall<Read>, keyof KeyWithRules> &
   Found & {
     admission: Admission
     media: CallMedia

@@ -6,15 +6,18 @@ import { nanoOf, usdOf } from '../money/usd.ts'
 import type { PluginRules } from '../plugin/loaded.ts'
 import type { Group } from '../store/groups.ts'
 import type { RateLimits } from '../store/keys.ts'
-import type { Store } from '../store/open.ts'
 import type { Organization } from '../store/organizations.ts'
+import type { Tables } from '../store/tables.ts'
 import { type Args, CommandError, UsageError } from './command.ts'
 
-/** Returns the organization of a name or an id. Throws CommandError. */
-export function organizationOf(store: Store, nameOrId: string): Organization {
-  const found = store.organizations.findByName(nameOrId) ?? store.organizations.find(nameOrId)
+/** Returns the organization of a name or an id. Rejects with CommandError. */
+export async function organizationOf(
+  { organizations }: Pick<Tables, 'organizations'>,
+  nameOrId: string,
+): Promise<Organization> {
+  const found = (await organizations.findByName(nameOrId)) ?? (await organizations.find(nameOrId))
   if (found) return found
-  const names = store.organizations.list().map(({ name }) => name)
+  const names = (await organizations.list()).map(({ name }) => name)
   throw new CommandError(
     `There is no organization '${nameOrId}'. Known: ${names.join(', ') || 'none; org create creates one'}`,
   )
@@ -107,10 +110,13 @@ export function pluginStates(texts: readonly string[]): { [name: string]: boolea
   return Object.fromEntries(states)
 }
 
-/** Returns the id of an organization that is named, or of the only one. Throws UsageError, CommandError. */
-export function organizationFor(store: Store, nameOrId: string | undefined): string {
-  if (nameOrId !== undefined) return organizationOf(store, nameOrId).id
-  const [first, ...others] = store.organizations.list()
+/** Returns the id of an organization that is named, or of the only one. Rejects with UsageError, CommandError. */
+export async function organizationFor(
+  tables: Pick<Tables, 'organizations'>,
+  nameOrId: string | undefined,
+): Promise<string> {
+  if (nameOrId !== undefined) return (await organizationOf(tables, nameOrId)).id
+  const [first, ...others] = await tables.organizations.list()
   if (!first) throw new CommandError('There is no organization yet. Create one: org create <name>')
   if (others.length > 0) throw new UsageError('there are several organizations; name one with --org NAME')
   return first.id
@@ -123,9 +129,13 @@ export function monthlyLimitFrom(text: string, name: string): number {
   return usdOf(limit)
 }
 
-/** Returns a group of an organization, by name or id. Throws CommandError. */
-export function groupOf(store: Store, organization: string, nameOrId: string): Group {
-  const found = store.groups.findByName(organization, nameOrId) ?? store.groups.find(nameOrId)
+/** Returns a group of an organization, by name or id. Rejects with CommandError. */
+export async function groupOf(
+  { groups }: Pick<Tables, 'groups'>,
+  organization: string,
+  nameOrId: string,
+): Promise<Group> {
+  const found = (await groups.findByName(organization, nameOrId)) ?? (await groups.find(nameOrId))
   if (found?.organization === organization) return found
   throw new CommandError(`There is no group '${nameOrId}' in this organization; group list shows them.`)
 }

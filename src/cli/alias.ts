@@ -34,7 +34,7 @@ const actions: { readonly [name: string]: StoreAction } = {
       if (!target) throw new UsageError('name what it stands for: alias set <name> <model or policy>')
       const directory = await loadDirectory()
       return async (store) => {
-        const organization = organizationFor(store, args.text('org'))
+        const organization = await organizationFor(store, args.text('org'))
         const request = { method: 'post', path: '/alias', body: { name, target } } as const
         const json = await managed(request, { store, organization, directory })
         return { json, text: `Alias ${name} stands for ${target}.` }
@@ -44,7 +44,7 @@ const actions: { readonly [name: string]: StoreAction } = {
   list: {
     options: { org: text, after: text },
     prepare: (args) => async (store) => {
-      const organization = organizationFor(store, args.text('org'))
+      const organization = await organizationFor(store, args.text('org'))
       const after = args.text('after')
       const query = after === undefined ? {} : { cursor: after }
       const json = await managed({ path: '/alias', query }, { store, organization }, { cursor: '--after' })
@@ -59,7 +59,7 @@ const actions: { readonly [name: string]: StoreAction } = {
     prepare(args) {
       const name = nameIn(args, 'delete <name>')
       return async (store) => {
-        const organization = organizationFor(store, args.text('org'))
+        const organization = await organizationFor(store, args.text('org'))
         await managed({ method: 'delete', path: '/alias/*name', params: { name } }, { store, organization })
         return { json: { name, deleted: true }, text: `Alias ${name} is deleted.` }
       }

@@ -38,7 +38,7 @@ const actions: { readonly [name: string]: StoreAction } = {
       const limit = args.text('monthly-limit')
       const body = { name, ...(limit !== undefined && { monthly_limit: monthlyLimitFrom(limit, '--monthly-limit') }) }
       return async (store) => {
-        const organization = organizationFor(store, args.text('org'))
+        const organization = await organizationFor(store, args.text('org'))
         const request = { method: 'post', path: '/group', body } as const
         const { group_id } = await managed(request, { store, organization }, { monthly_limit: '--monthly-limit' })
         return shown(store, organization, String(group_id))
@@ -48,7 +48,7 @@ const actions: { readonly [name: string]: StoreAction } = {
   list: {
     options: { org: text, after: text },
     prepare: (args) => async (store) => {
-      const organization = organizationFor(store, args.text('org'))
+      const organization = await organizationFor(store, args.text('org'))
       const after = args.text('after')
       const query = after === undefined ? {} : { cursor: after }
       const json = await managed({ path: '/group', query }, { store, organization }, { cursor: '--after' })
@@ -64,9 +64,9 @@ const actions: { readonly [name: string]: StoreAction } = {
     positionals: 1,
     prepare(args) {
       const name = nameIn(args, 'show <name or id>')
-      return (store) => {
-        const organization = organizationFor(store, args.text('org'))
-        return shown(store, organization, groupOf(store, organization, name).id)
+      return async (store) => {
+        const organization = await organizationFor(store, args.text('org'))
+        return await shown(store, organization, (await groupOf(store, organization, name)).id)
       }
     },
   },
@@ -90,8 +90,8 @@ const actions: { readonly [name: string]: StoreAction } = {
       const keys = args.text('keys')
       const query = keys === undefined ? {} : { keys }
       return async (store) => {
-        const organization = organizationFor(store, args.text('org'))
-        const { id } = groupOf(store, organization, name)
+        const organization = await organizationFor(store, args.text('org'))
+        const { id } = await groupOf(store, organization, name)
         const request = { method: 'delete', path: '/group/:id', params: { id }, query } as const
         await managed(request, { store, organization }, { keys: '--keys' })
         return { json: { id, deleted: true }, text: `Group ${name} (${id}) is deleted.` }
@@ -107,8 +107,8 @@ function nameIn({ positionals: [name] }: Args, use: string): string {
 
 function change(args: Args, name: string, requestFor: (id: string) => ManagedRequest) {
   return async (store: Store): Promise<ActionResult> => {
-    const organization = organizationFor(store, args.text('org'))
-    const { id } = groupOf(store, organization, name)
+    const organization = await organizationFor(store, args.text('org'))
+    const { id } = await groupOf(store, organization, name)
     await managed(requestFor(id), { store, organization })
     return shown(store, organization, id)
   }

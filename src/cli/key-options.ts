@@ -4,7 +4,7 @@ import { parseTime } from '../core/time.ts'
 import { labelsWithin } from '../management/read.ts'
 import { audited } from '../store/audit.ts'
 import { type KeyRecord, type Level, levels, type Permissions } from '../store/keys.ts'
-import type { Store } from '../store/open.ts'
+import type { Tables } from '../store/tables.ts'
 import {
   actor,
   checked,
@@ -84,11 +84,15 @@ export function propertiesFrom(args: Args): JsonObject {
 
 const labelCheck = labelsWithin(defaultCreationLimits)
 
-/** Returns the field of the group that an option names, null for none. Throws CommandError. */
-export function groupField({ text }: Args, store: Store, organization: string): JsonObject {
+/** Returns the field of the group that an option names, null for none. Rejects with CommandError. */
+export async function groupField(
+  { text }: Args,
+  tables: Pick<Tables, 'groups'>,
+  organization: string,
+): Promise<JsonObject> {
   const name = text('group')
   if (name === undefined) return {}
-  return { group_id: name === 'none' ? null : groupOf(store, organization, name).id }
+  return { group_id: name === 'none' ? null : (await groupOf(tables, organization, name)).id }
 }
 
 /** Returns the requests that change the properties of a key. */
@@ -115,15 +119,15 @@ const paths: { readonly [field: string]: string } = {
 }
 
 /** Grants permissions or takes them back, each with an entry in the log of changes. */
-export function editPermissions(store: Store, id: string, edited: EditedPermissions): void {
+export async function editPermissions(tables: Tables, id: string, edited: EditedPermissions): Promise<void> {
   for (const area of ['instance', 'content'] as const) {
     const level = edited[area]
     if (level === undefined) continue
-    audited(store, actor, () => {
-      const { organization, permissions: before } = store.keys.find(id) as KeyRecord
+    await audited(tables, actor, async (tx) => {
+      const { organization, permissions: before } = (await tx.keys.find(id)) as KeyRecord
       const { [area]: _, ...others } = before
       const after: Permissions = { ...others, ...(level !== 'none' && { [area]: level }) }
-      const result = store.keys.update(id, { permissions: after })
+      const result = await tx.keys.update(id, { permissions: after })
       const states = { before: { permissions: { ...before } }, after: { permissions: { ...after } } }
       return { result, organization, action: `apikey.${area}`, subject: id, ...states }
     })

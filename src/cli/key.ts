@@ -71,11 +71,11 @@ const actions: { readonly [name: string]: StoreAction } = {
       const body = { name: checked(title, name, 'name'), permissions: permissionsFrom(args), ...propertiesFrom(args) }
       const directory = 'models' in body || 'plugins' in body ? await loadDirectory() : undefined
       return async (store) => {
-        const organization = organizationFor(store, args.text('org'))
-        const sent = { ...body, ...groupField(args, store, organization) }
+        const organization = await organizationFor(store, args.text('org'))
+        const sent = { ...body, ...(await groupField(args, store, organization)) }
         const request = { method: 'post', path: '/apikey', body: sent } as const
         const { api_key_id, api_key } = await managed(request, { store, organization, directory }, optionNames)
-        return madeKey(store, String(api_key_id), String(api_key))
+        return await madeKey(store, String(api_key_id), String(api_key))
       }
     },
   },
@@ -84,22 +84,24 @@ const actions: { readonly [name: string]: StoreAction } = {
     prepare: (args) => {
       const [org, after] = [args.text('org'), args.text('after')]
       const limit = pageLimit(args.text('limit'))
-      return (store) => {
-        if (after !== undefined && store.keys.ownerOf(after) === undefined) {
+      return async (store) => {
+        if (after !== undefined && (await store.keys.ownerOf(after)) === undefined) {
           throw new UsageError(`--after is '${after}', which is not the id of a key; key list shows the ids`)
         }
-        const organization = org === undefined ? undefined : organizationOf(store, org).id
+        const organization = org === undefined ? undefined : (await organizationOf(store, org)).id
         const which = { ...(organization !== undefined && { organization }), ...(after !== undefined && { after }) }
-        const found = store.keys.page({ ...which, limit: limit + 1 })
+        const found = await store.keys.page({ ...which, limit: limit + 1 })
         const records = found.slice(0, limit)
         const next = found.length > limit ? records.at(-1)?.id : undefined
         const more = next === undefined ? '' : `\n\nThere are more: key list --after ${next}`
+        const entries = await Promise.all(records.map((record) => entry(store, record)))
+        const rows = await Promise.all(records.map((record) => row(store, record)))
         return {
           json: {
-            keys: records.map((record) => entry(store, record)),
+            keys: entries,
             ...(next !== undefined && { next_cursor: next }),
           },
-          text: `${table([header, ...records.map((record) => row(store, record))])}${more}`,
+          text: `${table([header, ...rows])}${more}`,
         }
       }
     },
@@ -109,15 +111,15 @@ const actions: { readonly [name: string]: StoreAction } = {
     positionals: 1,
     prepare(args) {
       const id = idIn(args, 'revoke')
-      return (store) => {
-        const record = audited(store, actor, () => {
-          const before = store.keys.find(id)
-          const result = store.keys.revoke(id)
+      return async (store) => {
+        const record = await audited(store, actor, async (tx) => {
+          const before = await tx.keys.find(id)
+          const result = await tx.keys.revoke(id)
           if (!before || !result) throw new CommandError(`There is no key with the id '${id}'. key list shows the ids.`)
           const states = { before: stateEntry(before), after: stateEntry(result) }
           return { result, organization: result.organization, action: 'apikey.revoke', subject: id, ...states }
         })
-        return { json: entry(store, record), text: `Key ${record.name} (${record.id}) is revoked.` }
+        return { json: await entry(store, record), text: `Key ${record.name} (${record.id}) is revoked.` }
       }
     },
   },
@@ -137,16 +139,16 @@ const actions: { readonly [name: string]: StoreAction } = {
       const body = propertiesFrom(args)
       const permissions = editedPermissions(args)
       const directory = 'models' in body || 'plugins' in body ? await loadDirectory() : undefined
-      return (store) => {
-        const { organization } = foundKey(store, id)
-        const changes = keyChanges(id, { ...body, ...groupField(args, store, organization) })
+      return async (store) => {
+        const { organization } = await foundKey(store, id)
+        const changes = keyChanges(id, { ...body, ...(await groupField(args, store, organization)) })
         if (changes.length === 0 && Object.keys(permissions).length === 0)
           throw new UsageError('name what to change, as in key edit <id> --monthly-limit 20')
-        store.atomically(() => {
-          editPermissions(store, id, permissions)
-          managedTogether(changes, { store, organization, directory }, optionNames)
+        await store.atomically(async (tx) => {
+          await editPermissions(tx, id, permissions)
+          await managedTogether(changes, { store: tx, organization, directory }, optionNames)
         })
-        return shownKey(store, id)
+        return await shownKey(store, id)
       }
     },
   },
@@ -156,10 +158,10 @@ const actions: { readonly [name: string]: StoreAction } = {
     prepare(args) {
       const id = idIn(args, 'rotate')
       return async (store) => {
-        const { organization } = foundKey(store, id)
+        const { organization } = await foundKey(store, id)
         const request = { method: 'post', path: '/apikey/:id/rotate', params: { id } } as const
         const { api_key } = await managed(request, { store, organization })
-        return madeKey(store, id, String(api_key))
+        return await madeKey(store, id, String(api_key))
       }
     },
   },
@@ -169,7 +171,7 @@ const actions: { readonly [name: string]: StoreAction } = {
     prepare(args) {
       const id = idIn(args, 'delete')
       return async (store) => {
-        const { name, organization } = foundKey(store, id)
+        const { name, organization } = await foundKey(store, id)
         await managed({ method: 'delete', path: '/apikey/:id', params: { id } }, { store, organization })
         return { json: { id, deleted: true }, text: `Key ${name} (${id}) is deleted.` }
       }
@@ -183,22 +185,22 @@ function idIn({ positionals: [id] }: Args, action: string): string {
   throw new UsageError(`name the key: key ${action} <id>; key list shows the ids`)
 }
 
-function foundKey(store: Store, id: string): KeyRecord {
-  const found = store.keys.find(id)
+async function foundKey(store: Store, id: string): Promise<KeyRecord> {
+  const found = await store.keys.find(id)
   if (found) return found
   throw new CommandError(`There is no key with the id '${id}'. key list shows the ids.`)
 }
 
-function shownKey(store: Store, id: string): ActionResult {
-  const json = entry(store, foundKey(store, id))
+async function shownKey(store: Store, id: string): Promise<ActionResult> {
+  const json = await entry(store, await foundKey(store, id))
   return { json, text: linesOf(json) }
 }
 
 /** Returns a key together with its new secret. */
-function madeKey(store: Store, id: string, secret: string): ActionResult {
-  const record = foundKey(store, id)
+async function madeKey(store: Store, id: string, secret: string): Promise<ActionResult> {
+  const record = await foundKey(store, id)
   return {
-    json: { api_key_id: id, api_key: secret, ...entry(store, record) },
+    json: { api_key_id: id, api_key: secret, ...(await entry(store, record)) },
     text: `Key ${record.name} (${id}). Its secret, displayed only once:\n\n  ${secret}\n`,
   }
 }
@@ -213,9 +215,9 @@ function pageLimit(text = String(maxListed)): number {
 const maxListed = 1_000
 
 /** Returns a key as the management API returns it, with fields that only operators need. */
-function entry(store: Store, record: KeyRecord): JsonObject {
+async function entry(store: Store, record: KeyRecord): Promise<JsonObject> {
   const { organization, prefix, revokedAt } = record
-  return { ...wholeKeyEntry(record, store), organization, prefix, revoked_at: timeText(revokedAt) }
+  return { ...(await wholeKeyEntry(record, store)), organization, prefix, revoked_at: timeText(revokedAt) }
 }
 
 const header = [
@@ -232,11 +234,11 @@ const header = [
   'MODELS',
 ]
 
-function row(store: Store, record: KeyRecord): string[] {
+async function row(store: Store, record: KeyRecord): Promise<string[]> {
   const { id, prefix, name, permissions, monthlyLimitNano, accessList } = record
   const now = Date.now()
   const limit = monthlyLimitNano === null ? 'unlimited' : usdText(monthlyLimitNano)
-  const spend = usdText(store.spend.ofKey(id, now))
+  const spend = usdText(await store.spend.ofKey(id, now))
   const { manage, completions, operate } = permissions
   const models = accessList === null ? 'all' : accessList.join(' ') || 'none'
   return [

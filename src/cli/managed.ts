@@ -12,8 +12,8 @@ import type { ModelDirectory } from '../management/names.ts'
 import { keyPluginRoutes } from '../management/plugins.ts'
 import { policyRoutes } from '../management/policies.ts'
 import { type KeyRecord, noLimits } from '../store/keys.ts'
-import type { Store } from '../store/open.ts'
 import { NameTaken } from '../store/store-error.ts'
+import type { Tables } from '../store/tables.ts'
 import { actor } from './admin.ts'
 import { CommandError, UsageError } from './command.ts'
 
@@ -27,7 +27,7 @@ export type ManagedRequest = {
 }
 
 /** A database, and the names of the files where a request needs them. */
-export type Managed = { store: Store; organization: string; directory?: ModelDirectory | undefined }
+export type Managed = { store: Tables; organization: string; directory?: ModelDirectory | undefined }
 
 /** Options of a command by the fields of the body that they fill, for messages. */
 export type OptionNames = { readonly [field: string]: string }
@@ -49,18 +49,16 @@ export async function managed(
 }
 
 /** Makes several changes like `managed`, all or none of them; returns the answer to the last one. */
-export function managedTogether(
+export async function managedTogether(
   requests: readonly ManagedRequest[],
   { store, organization, directory }: Managed,
   options: OptionNames = {},
-): JsonObject {
-  const routes = routesOf(store, directory)
+): Promise<JsonObject> {
   try {
-    return store.atomically(() => {
-      const answers = requests.map((request) => answered(request, organization, routes))
-      const last = answers.at(-1) ?? {}
-      if (answers.some((answer) => answer instanceof Promise) || last instanceof Promise)
-        throw new Error('a change did not end in its transaction')
+    return await store.atomically(async (tx) => {
+      const routes = routesOf(tx, directory)
+      let last: JsonAnswer = {}
+      for (const request of requests) last = await answered(request, organization, routes)
       return objectIn(last)
     })
   } catch (thrown) {
@@ -68,15 +66,15 @@ export function managedTogether(
   }
 }
 
-/** Creates a key like the management API, whose secret only its clients know: with the stored form of it. Throws UsageError. */
-export function addKnownKey(
+/** Creates a key like the management API, whose secret only its clients know: with the stored form of it. Rejects with UsageError. */
+export async function addKnownKey(
   body: JsonObject,
   secret: Pick<KeyRecord, 'hash' | 'prefix'>,
   { store, organization, directory }: Managed,
-): KeyRecord {
+): Promise<KeyRecord> {
   const request = { ...operatorRequest(organization), body }
   try {
-    return createKey(request, contextOf(store, directory), secret)
+    return await createKey(request, contextOf(store, directory), secret)
   } catch (thrown) {
     throw commandError(thrown, {})
   }
@@ -95,10 +93,20 @@ function answered(
 /** Returns a request of the operator of the machine, without parameters and a body. */
 function operatorRequest(organization: string): ManageRequest {
   const key = operatorOf(organization)
-  return { key, organization, headers: {}, params: {}, query: {}, body: undefined, recheck() {}, isLocal: true }
+  return {
+    key,
+    organization,
+    headers: {},
+    params: {},
+    query: {},
+    body: undefined,
+    recheck: async () => {},
+    recheckIn: async () => {},
+    isLocal: true,
+  }
 }
 
-function contextOf(store: Store, directory: ModelDirectory | undefined): RecordContext {
+function contextOf(store: Tables, directory: ModelDirectory | undefined): RecordContext {
   return {
     store,
     directory() {
@@ -109,7 +117,7 @@ function contextOf(store: Store, directory: ModelDirectory | undefined): RecordC
   }
 }
 
-function routesOf(store: Store, directory: ModelDirectory | undefined): ManageRoute[] {
+function routesOf(store: Tables, directory: ModelDirectory | undefined): ManageRoute[] {
   const context = contextOf(store, directory)
   return [keyRoutes, keyChangeRoutes, keyPluginRoutes, groupRoutes, aliasRoutes, policyRoutes].flatMap((routes) =>
     routes(context),

@@ -4,8 +4,8 @@ import { limitsEntry } from '../management/key-entry.ts'
 import { patternCheck, placeCheck } from '../management/names.ts'
 import { usdOf, usdText } from '../money/usd.ts'
 import { audited } from '../store/audit.ts'
-import type { Store } from '../store/open.ts'
 import type { OrganizationRules } from '../store/rules.ts'
+import type { Tables } from '../store/tables.ts'
 import { actor, checked, modelsFrom, organizationOf, pluginChange, rateLimitOptions, rateLimitsFrom } from './admin.ts'
 import { type Args, UsageError } from './command.ts'
 import type { StoreAction, StoreOperation } from './store-command.ts'
@@ -85,30 +85,34 @@ export const settingActions: { readonly [name: string]: StoreAction } = {
   },
 }
 
-type Setting = { change?(store: Store, rules: OrganizationRules): void }
+type Setting = { change?(tx: Tables, rules: OrganizationRules): Promise<void> }
 
 /** Changes one setting, where a change is given, with its audit entry; returns all settings as they are then. */
 function setting(action: string, { positionals: [name] }: Args, { change }: Setting): StoreOperation {
   if (!name) throw new UsageError(`name the organization: org ${action} <name or id>; org --help shows the rest`)
-  return (store) => {
-    const { id } = organizationOf(store, name)
-    const rules = () => store.organizations.rules(id) as OrganizationRules
+  return async (store) => {
+    const { id } = await organizationOf(store, name)
     if (change) {
-      audited(store, actor, () => {
-        const before = entry(rules())
-        change(store, rules())
-        const after = entry(rules())
+      await audited(store, actor, async (tx) => {
+        const found = await rulesOf(tx, id)
+        await change(tx, found)
+        const [before, after] = [entry(found), entry(await rulesOf(tx, id))]
         return { result: undefined, organization: id, action: `organization.${action}`, subject: id, before, after }
       })
     }
-    const spendNano = store.spend.totalOfOrganization(id)
-    const names = { aliases: Object.fromEntries(rules().aliases), policies: policiesOf(rules()) }
-    const balance = { balance: usdOf(rules().creditNano - spendNano) }
+    const rules = await rulesOf(store, id)
+    const spendNano = await store.spend.totalOfOrganization(id)
+    const names = { aliases: Object.fromEntries(rules.aliases), policies: policiesOf(rules) }
+    const balance = { balance: usdOf(rules.creditNano - spendNano) }
     return {
-      json: { id, name: rules().name, ...balance, ...entry(rules()), ...names },
-      text: settingsText(rules(), spendNano),
+      json: { id, name: rules.name, ...balance, ...entry(rules), ...names },
+      text: settingsText(rules, spendNano),
     }
   }
+}
+
+async function rulesOf({ organizations }: Pick<Tables, 'organizations'>, id: string): Promise<OrganizationRules> {
+  return (await organizations.rules(id)) as OrganizationRules
 }
 
 /** Returns the settings in the form of the management API. */

@@ -56,11 +56,11 @@ const actions: { readonly [name: string]: StoreAction } = {
       if (!name) throw new UsageError('name the organization: org create <name>')
       checked(title, name, 'name')
       const credit = usdFrom(text('credit') ?? '0', '--credit')
-      return (store) => {
-        const made = audited(store, actor, () => {
-          const { id } = store.organizations.create(name)
-          if (credit !== 0n) store.organizations.credit(id, credit)
-          const result = organizationOf(store, id)
+      return async (store) => {
+        const made = await audited(store, actor, async (tx) => {
+          const { id } = await tx.organizations.create(name)
+          if (credit !== 0n) await tx.organizations.credit(id, credit)
+          const result = await organizationOf(tx, id)
           return { result, organization: id, action: 'organization.create', subject: id, after: entry(result) }
         })
         return { json: entry(made), text: `Organization ${made.name} (${made.id}), balance ${balanceText(made)} USD` }
@@ -69,8 +69,8 @@ const actions: { readonly [name: string]: StoreAction } = {
   },
   list: {
     options: {},
-    prepare: () => (store) => {
-      const all = store.organizations.list()
+    prepare: () => async (store) => {
+      const all = await store.organizations.list()
       const rows = all.map((one) => [
         one.id,
         one.name,
@@ -90,10 +90,10 @@ const actions: { readonly [name: string]: StoreAction } = {
     prepare({ positionals: [name, amount], text }) {
       if (!name || !amount) throw new UsageError('name the organization and the amount: org credit <name or id> <USD>')
       const nano = usdFrom(amount, 'the credit')
-      return (store) => {
-        const credited = audited(store, actor, () => {
-          const { id, ...before } = organizationOf(store, name)
-          const result = store.organizations.credit(id, nano, text('note'))
+      return async (store) => {
+        const credited = await audited(store, actor, async (tx) => {
+          const { id, ...before } = await organizationOf(tx, name)
+          const result = await tx.organizations.credit(id, nano, text('note'))
           const given = { amount: usdOf(nano), note: text('note') ?? '' }
           const sums = {
             before: { credit: usdOf(before.creditNano) },
@@ -114,17 +114,17 @@ const actions: { readonly [name: string]: StoreAction } = {
         throw new UsageError(`write on or off for the store, not '${state}'`)
       const days = daysFrom(text('retention-days'))
       const changes = { ...(state && { stores: state === 'on' }), ...(days !== undefined && { days }) }
-      return (store) => {
-        const { id, name: foundName } = organizationOf(store, name)
-        const before = store.organizations.retention(id)
+      return async (store) => {
+        const { id, name: foundName } = await organizationOf(store, name)
         if (Object.keys(changes).length > 0) {
-          audited(store, actor, () => {
-            const after = store.organizations.setRetention(id, changes)
+          await audited(store, actor, async (tx) => {
+            const before = await tx.organizations.retention(id)
+            const after = await tx.organizations.setRetention(id, changes)
             const states = { before: retentionEntry(before), after: retentionEntry(after) }
             return { result: after, organization: id, action: 'organization.store', subject: id, ...states }
           })
         }
-        const now = store.organizations.retention(id)
+        const now = await store.organizations.retention(id)
         return {
           json: { id, name: foundName, store: now.stores, retention_days: now.days },
           text: `Organization ${foundName}: responses are ${now.stores ? `stored for ${now.days} days` : 'not stored'}`,

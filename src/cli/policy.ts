@@ -54,7 +54,7 @@ const actions: { readonly [name: string]: StoreAction } = {
       const body = { targets: targetsIn(args), ...rulesIn(args) }
       const directory = await loadDirectory()
       return async (store) => {
-        const organization = organizationFor(store, args.text('org'))
+        const organization = await organizationFor(store, args.text('org'))
         const request = { method: 'put', path: '/policy/:id', params: { id }, body } as const
         const json = await managed(request, { store, organization, directory }, optionNames)
         return { json, text: linesOf(json) }
@@ -64,7 +64,7 @@ const actions: { readonly [name: string]: StoreAction } = {
   list: {
     options: { org: text, after: text },
     prepare: (args) => async (store) => {
-      const organization = organizationFor(store, args.text('org'))
+      const organization = await organizationFor(store, args.text('org'))
       const after = args.text('after')
       const query = after === undefined ? {} : { cursor: after }
       const json = await managed({ path: '/policy', query }, { store, organization }, { cursor: '--after' })
@@ -82,7 +82,7 @@ const actions: { readonly [name: string]: StoreAction } = {
     positionals: 1,
     prepare(args) {
       const id = idIn(args, 'show <id>')
-      return (store) => shown(store, organizationFor(store, args.text('org')), id)
+      return async (store) => await shown(store, await organizationFor(store, args.text('org')), id)
     },
   },
   delete: {
@@ -91,7 +91,7 @@ const actions: { readonly [name: string]: StoreAction } = {
     prepare(args) {
       const id = idIn(args, 'delete <id>')
       return async (store) => {
-        const organization = organizationFor(store, args.text('org'))
+        const organization = await organizationFor(store, args.text('org'))
         await managed({ method: 'delete', path: '/policy/:id', params: { id } }, { store, organization })
         return { json: { id, deleted: true }, text: `Policy ${id} is deleted.` }
       }

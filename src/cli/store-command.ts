@@ -58,13 +58,13 @@ export async function withStore<Result>(
   work: (store: Store) => Result | Promise<Result>,
 ): Promise<Result> {
   try {
-    const store = openStore(url)
+    const store = await openStore(url)
     try {
       return await work(store)
     } catch (thrown) {
       throw isEngineError(thrown) ? storeError(thrown, store.path) : thrown
     } finally {
-      store.close()
+      await store.close()
     }
   } catch (thrown) {
     throw thrown instanceof StoreError ? new CommandError(thrown.message) : thrown

@@ -55,18 +55,18 @@ export type HealthReader = { mayRead(organization: string | undefined): boolean 
  */
 export function healthRoutes(
   readiness: () => Readiness,
-  readerOf: (request: JsonRequest) => HealthReader | undefined,
+  readerOf: (request: JsonRequest) => Promise<HealthReader | undefined>,
 ): JsonRoute[] {
   return [
     { path: '/health', answer: () => ({ text: JSON.stringify({ status: 'ok' }) }) },
     {
       path: '/ready',
-      answer: (request) => {
+      answer: async (request) => {
         const { ready, problems, degraded, ...facts } = readiness()
         const count = degraded.length
         // What is degraded has its former name as well, for one release.
         const counts = { problem_count: problems.length, degraded_count: count, troubled_count: count }
-        const reader = readerOf(request)
+        const reader = await readerOf(request)
         const shown = degraded.filter(({ organization }) => reader?.mayRead(organization))
         const details = reader && { problems, degraded: shown, troubled: shown }
         const text = JSON.stringify({ status: ready ? 'ready' : 'not ready', ...facts, ...counts, ...details })

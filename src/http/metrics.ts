@@ -3,10 +3,10 @@ import { writeMetrics } from '../observe/exposition.ts'
 import type { Family } from '../observe/families.ts'
 import type { JsonRequest, JsonRoute } from './types.ts'
 
-/** Source of the metrics, with the check of who may read them: `requireReader` throws RouterError 401, 403. */
+/** Source of the metrics, with the check of who may read them: `requireReader` rejects with RouterError 401, 403. */
 export type MetricsSource = {
   settings(): { enabled: boolean; public: boolean }
-  requireReader(request: Pick<JsonRequest, 'headers'>): void
+  requireReader(request: Pick<JsonRequest, 'headers'>): Promise<void>
   families(): Family[]
 }
 
@@ -14,7 +14,7 @@ export type MetricsSource = {
 export function metricsRoutes({ settings, requireReader, families }: MetricsSource): JsonRoute[] {
   const answer: JsonRoute['answer'] = async ({ headers }) => {
     const { enabled, public: isPublic } = settings()
-    if (!isPublic) requireReader({ headers })
+    if (!isPublic) await requireReader({ headers })
     if (!enabled) {
       throw new RouterError('not_found', 'Metrics are switched off: write metrics.enabled: true in config.yaml.')
     }

@@ -11,6 +11,7 @@ import { entryOfListed, type Listable, type Listed, listedModels, listedPolicies
 import { suggestedFor, unprefixedIds } from '../routing/names/resolve.ts'
 import type { Scope } from '../routing/names/scope.ts'
 import { yieldBetween } from '../runtime/event-loop.ts'
+import type { MaybePromise } from '../runtime/maybe-promise.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 import { tagged } from './respond.ts'
 import type { JsonAnswer, JsonRequest, JsonRoute } from './types.ts'
@@ -19,7 +20,7 @@ import type { JsonAnswer, JsonRequest, JsonRoute } from './types.ts'
 export type ModelListServices = {
   access: Access
   directory(): Listable
-  rulesOf(organization: string): OrganizationRules
+  rulesOf(organization: string): MaybePromise<OrganizationRules>
   /** Returns the time in Unix milliseconds: lists show the prices of this moment. */
   now?(): number
 }
@@ -29,23 +30,23 @@ export type ModelListServices = {
  */
 export function modelRoutes({ access, directory, rulesOf, now = Date.now }: ModelListServices): JsonRoute[] {
   const lists = openLists(directory, now)
-  const scopeOf = ({ headers }: JsonRequest): Scope | undefined => {
+  const scopeOf = async ({ headers }: JsonRequest): Promise<Scope | undefined> => {
     const secret = secretOf(headers)
     if (secret === undefined) return undefined
-    const { organization, accessList } = access.identify(secret)
-    return { rules: rulesOf(organization), accessList }
+    const { organization, accessList } = await access.identify(secret)
+    return { rules: await rulesOf(organization), accessList }
   }
   const list = (path: string, form: ListForm): JsonRoute => ({
     path,
     clientApiOf,
-    answer: (request) => lists.answer(scopeOf(request), form),
+    answer: async (request) => await lists.answer(await scopeOf(request), form),
   })
   return [
     {
       path: '/v1/models',
       clientApiOf,
       answer: async (request) => {
-        const scope = scopeOf(request)
+        const scope = await scopeOf(request)
         if (!speaksMessages(request)) return await lists.answer(scope, { api: 'chat' })
         return tagged(JSON.stringify(modelPage(await lists.models(scope), request.query)))
       },
@@ -60,7 +61,7 @@ export function modelRoutes({ access, directory, rulesOf, now = Date.now }: Mode
       clientApiOf,
       answer: async (request) => {
         const id = [request.params.id].flat().join('/')
-        const scope = scopeOf(request)
+        const scope = await scopeOf(request)
         const models = await lists.callable(scope)
         const found = models.find((model) => isCalled(model, id)) ?? findByAlias(models, id, directory())
         if (!found || isRefused(found, directory(), now())) throw noModel(id, directory(), scope)

@@ -1,6 +1,8 @@
+import type { Key } from '../access/keys.ts'
 import { secretOf } from '../access/secrets.ts'
 import { callerOf } from '../call/open/read-after-admission.ts'
 import { RouterError } from '../core/errors.ts'
+import { andThen, type MaybePromise } from '../runtime/maybe-promise.ts'
 import { type App, type Handler, newApp, type Request, type Response } from './app.ts'
 import { readJson } from './bodies/request-body.ts'
 import { requireRead, sendBody } from './bodies/response-body.ts'
@@ -38,10 +40,10 @@ export function createApp(
       context.onCallFailed?.(thrown)
       return fail(thrown, request, response, next)
     }
-    const refused = refusedUnread(request, context)
-    if (refused) return failed(refused)
     // The app would try every route before it handled the error.
-    return serveCall(request, response, call, context).catch(failed)
+    const serve = (refused: RouterError | undefined) =>
+      refused ? failed(refused) : serveCall(request, response, call, context).catch(failed)
+    return andThen(refusedUnread(request, context), serve)
   })
   for (const { path } of calls) endPath(app, path, ['POST'], { context, calls })
   for (const [path, methods] of Map.groupBy(routes, ({ path }) => path)) {
@@ -131,11 +133,15 @@ function refuseMethod(allowed: string, calls: readonly CallRoute[]): Handler {
 function refusedUnread(
   { headers }: Pick<JsonRequest, 'headers'>,
   { services }: Pick<ServerContext, 'services'>,
-): RouterError | undefined {
+): MaybePromise<RouterError | undefined> {
   const { gate, authenticate } = services()
   if (gate.hasCapacity) return undefined
+  const refusal = (key: Key) => gate.refusal(callerOf(key))
   try {
-    return gate.refusal(callerOf(authenticate(secretOf(headers))))
+    const authenticating = authenticate(secretOf(headers))
+    return authenticating instanceof Promise
+      ? authenticating.then(refusal).catch(() => undefined)
+      : refusal(authenticating)
   } catch {
     return undefined
   }

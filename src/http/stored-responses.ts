@@ -12,20 +12,20 @@ import type { JsonRequest, JsonRoute } from './types.ts'
 
 /** Reads and deletes stored responses. Those of other organizations are 404. */
 export function storedResponseRoutes({ responses }: Pick<Store, 'responses'>, access: Access): JsonRoute[] {
-  const organizationOf = ({ headers }: JsonRequest, level: Level): string => {
-    const key = access.identify(secretOf(headers))
+  const organizationOf = async ({ headers }: JsonRequest, level: Level): Promise<string> => {
+    const key = await access.identify(secretOf(headers))
     requirePermission(key, ['completions'], level)
     return key.organization
   }
-  const found = (request: JsonRequest, level: Level): StoredResponse => {
+  const found = async (request: JsonRequest, level: Level): Promise<StoredResponse> => {
     const id = idOf(request)
-    return responses.findResponse(organizationOf(request, level), id) ?? missing(id)
+    return (await responses.findResponse(await organizationOf(request, level), id)) ?? missing(id)
   }
   return [
     {
       path: '/v1/responses/:id',
-      answer: (request) => {
-        const { response } = found(request, 'read')
+      answer: async (request) => {
+        const { response } = await found(request, 'read')
         if (request.query.stream === 'true') throw new RouterError('invalid_request', noStream, { param: 'stream' })
         return { text: response }
       },
@@ -33,9 +33,9 @@ export function storedResponseRoutes({ responses }: Pick<Store, 'responses'>, ac
     {
       path: '/v1/responses/:id',
       method: 'delete',
-      answer: (request) => {
+      answer: async (request) => {
         const id = idOf(request)
-        if (!responses.delete(organizationOf(request, 'write'), id)) missing(id)
+        if (!(await responses.delete(await organizationOf(request, 'write'), id))) missing(id)
         return { text: JSON.stringify({ id, object: 'response', deleted: true }) }
       },
     },
@@ -43,7 +43,7 @@ export function storedResponseRoutes({ responses }: Pick<Store, 'responses'>, ac
       path: '/v1/responses/:id/input_items',
       async answer(request) {
         const id = idOf(request)
-        const items = await inputItems(responses, organizationOf(request, 'read'), id)
+        const items = await inputItems(responses, await organizationOf(request, 'read'), id)
         const list = inputList(items, id, plainQuery(request.query))
         if (!isLongerThan(list, maxInOneStep)) return { text: JSON.stringify(list) }
         return { body: yieldEach(await jsonPieces(list, yieldBetween())) }
@@ -52,8 +52,8 @@ export function storedResponseRoutes({ responses }: Pick<Store, 'responses'>, ac
     {
       path: '/v1/responses/:id/cancel',
       method: 'post',
-      answer: (request) => {
-        found(request, 'write')
+      answer: async (request) => {
+        await found(request, 'write')
         throw new RouterError('invalid_request', notInBackground)
       },
     },
@@ -62,7 +62,7 @@ export function storedResponseRoutes({ responses }: Pick<Store, 'responses'>, ac
 
 /** Returns the items of an input; those of a long one are read, parsed and written in steps, between which calls run. */
 async function inputItems({ find }: Store['responses'], organization: string, id: string): Promise<Json[]> {
-  const { input } = find(organization, id) ?? missing(id)
+  const { input } = (await find(organization, id)) ?? missing(id)
   if (!isLong(input.length)) return JSON.parse(input)
   await yieldToEventLoop()
   const items = JSON.parse(input)

@@ -5,25 +5,34 @@ import { Borrowing, type Loan } from './purse.ts'
 const mostRounds = 50
 
 /**
- * Admits a call in one synchronous step. Where a purse is too small it waits for the bank and tries again: `isRetry` tells
- * that what was checked before may have changed. Throws what `admit` throws, or the refusal of the bank.
+ * Admits a call in one synchronous step. Where a purse is too small it waits for the bank, checks again what may have changed
+ * meanwhile, and tries again. Throws what `admit` throws, or the refusal of the bank.
  */
-export function withLoans<Admitted>(admit: (isRetry: boolean) => Admitted): Admitted | Promise<Admitted> {
+export function withLoans<Admitted>(
+  admit: () => Admitted,
+  checkAgain: () => unknown = () => {},
+): Admitted | Promise<Admitted> {
   try {
-    return admit(false)
+    return admit()
   } catch (thrown) {
     if (!(thrown instanceof Borrowing)) throw thrown
-    return withLent(thrown, () => admit(true))
+    return withLent(thrown, admit, checkAgain)
   }
 }
 
-async function withLent<Admitted>(first: Borrowing, admit: () => Admitted): Promise<Admitted> {
+async function withLent<Admitted>(
+  first: Borrowing,
+  admit: () => Admitted,
+  checkAgain: () => unknown,
+): Promise<Admitted> {
   const asked = new AskedNeeds()
   let borrowing = first
   for (let round = 2; ; round++) {
     asked.add(borrowing)
     const loan = await borrowing.lent(asked.needs())
     asked.answered(loan)
+    const checking = checkAgain()
+    if (checking instanceof Promise) await checking
     try {
       // No `await` between this and the admission: no other call can take what was granted.
       return loan.use(admit)

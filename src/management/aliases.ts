@@ -1,10 +1,18 @@
 import { filledText, required } from '../api/check.ts'
 import { aliasNameProblem } from '../core/names.ts'
-import { audited } from '../store/audit.ts'
 import type { Alias } from '../store/names.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 import { limitsOf, requireCapacity } from './creation-limits.ts'
-import { json, type ManageRoute, missing, noContent, pathPart, type RecordContext, rulesOf } from './manage.ts'
+import {
+  changedBy,
+  json,
+  type ManageRoute,
+  missing,
+  noContent,
+  pathPart,
+  type RecordContext,
+  rulesOf,
+} from './manage.ts'
 import { type ModelDirectory, modelsBehind, refuseOutsideEu, targetCheck } from './names.ts'
 import { pageOf } from './page.ts'
 import { aliasName, invalid, membersOf } from './read.ts'
@@ -29,16 +37,16 @@ export function aliasRoutes(context: RecordContext): ManageRoute[] {
     {
       path: '/v1/manage/alias',
       method: 'post',
-      handle: (request) => {
+      handle: async (request) => {
         const { organization } = request
         const body = membersOf(request.body, ['name', 'target'])
         const name = required(body.name, 'name', 'the name of the alias', aliasName)
         const target = required(body.target, 'target', 'the id of a model or a policy', filledText)
-        const replaced = audited(store, request.key.id, () => {
-          refuseWrongTarget({ name, target }, directory(), rulesOf(store, organization))
-          const before = names.alias(organization, name)
-          if (!before) requireCapacity('aliases', names.countAliases(organization), limitsOf(context))
-          const after = entry(names.setAlias(organization, { name, target }))
+        const replaced = await changedBy(request, store, async (tx) => {
+          refuseWrongTarget({ name, target }, directory(), await rulesOf(tx, organization))
+          const before = await tx.names.alias(organization, name)
+          if (!before) requireCapacity('aliases', await tx.names.countAliases(organization), limitsOf(context))
+          const after = entry(await tx.names.setAlias(organization, { name, target }))
           const action = before ? 'alias.change' : 'alias.create'
           return {
             result: before,
@@ -54,19 +62,19 @@ export function aliasRoutes(context: RecordContext): ManageRoute[] {
     },
     {
       path: '/v1/manage/alias/*name',
-      handle: (request) => {
+      handle: async (request) => {
         const name = pathPart(request, 'name')
-        return json(entry(names.alias(request.organization, name) ?? missing('alias', name)))
+        return json(entry((await names.alias(request.organization, name)) ?? missing('alias', name)))
       },
     },
     {
       path: '/v1/manage/alias/*name',
       method: 'delete',
-      handle: (request) => {
+      handle: async (request) => {
         const name = pathPart(request, 'name')
-        audited(store, request.key.id, () => {
-          const before = names.alias(request.organization, name) ?? missing('alias', name)
-          names.removeAlias(request.organization, name)
+        await changedBy(request, store, async (tx) => {
+          const before = (await tx.names.alias(request.organization, name)) ?? missing('alias', name)
+          await tx.names.removeAlias(request.organization, name)
           return {
             result: undefined,
             organization: request.organization,

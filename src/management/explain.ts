@@ -22,7 +22,7 @@ export function explainRoutes({ explaining, degraded }: ManagementContext): Mana
       async handle({ key, organization, headers, params, body: sent }) {
         const id = pathPart({ params }, 'id')
         const services = explaining()
-        const { policies } = services.rulesOf(organization)
+        const { policies } = await services.rulesOf(organization)
         if (!policies.has(id) && !services.directory.managed.has(id)) missing('policy', id)
         const { kind, body } = requestFrom(sent, id)
         const ways = { strict: isStrict(headers), timeoutMs: timeoutOf(headers), session: sessionIn(headers) }
@@ -49,8 +49,8 @@ function requestFrom(sent: ManageRequest['body'], id: string) {
 
 /** Removes the alias of the same name, which hides a policy from calls: here it is the policy that is asked for. */
 function withoutAlias(id: string, services: ExplainServices): ExplainServices {
-  const rulesOf: ExplainServices['rulesOf'] = (organization) => {
-    const rules = services.rulesOf(organization)
+  const rulesOf: ExplainServices['rulesOf'] = async (organization) => {
+    const rules = await services.rulesOf(organization)
     if (!rules.aliases.has(id)) return rules
     return { ...rules, aliases: new Map([...rules.aliases].filter(([name]) => name !== id)) }
   }

@@ -1,13 +1,13 @@
 import { required } from '../api/check.ts'
 import type { JsonObject } from '../core/json.ts'
 import { usdOf } from '../money/usd.ts'
-import { audited } from '../store/audit.ts'
 import type { Group } from '../store/groups.ts'
-import type { Store } from '../store/open.ts'
+import type { Tables } from '../store/tables.ts'
 import { limitsOf, requireCapacity } from './creation-limits.ts'
 import { limitUsd, stateEntry, timeText } from './key-entry.ts'
 import { refuseLast } from './keys.ts'
 import {
+  changedBy,
   json,
   type ManageRequest,
   type ManageRoute,
@@ -24,7 +24,6 @@ import { invalid, membersOf, orNull, parametersOf, title, usdLimit } from './rea
 /** Serves `/v1/manage/group`: keys that share a monthly limit. */
 export function groupRoutes(context: RecordContext): ManageRoute[] {
   const { store } = context
-  const entry = (group: Group) => groupEntry(group, store)
   return [
     {
       path: '/v1/manage/group',
@@ -34,50 +33,53 @@ export function groupRoutes(context: RecordContext): ManageRoute[] {
           read: store.groups.page,
           isCursor: isRecordId,
           idOf: ({ id }) => id,
-          entry,
+          entry: (group) => groupEntry(group, store),
         }),
     },
     {
       path: '/v1/manage/group',
       method: 'post',
-      handle: (request) => {
+      handle: async (request) => {
         const body = membersOf(request.body, ['name', 'monthly_limit'])
         const name = required(body.name, 'name', 'the name of the group', title)
         const monthlyLimitNano = orNull(usdLimit)(body.monthly_limit, 'monthly_limit')
         const { organization } = request
-        const created = uniqueName('name', () =>
-          audited(store, request.key.id, () => {
-            requireCapacity('groups', store.groups.count(organization), limitsOf(context))
-            const group = store.groups.create({ organization, name, monthlyLimitNano })
+        const created = await uniqueName('name', () =>
+          changedBy(request, store, async (tx) => {
+            requireCapacity('groups', await tx.groups.count(organization), limitsOf(context))
+            const group = await tx.groups.create({ organization, name, monthlyLimitNano })
             return {
               result: group,
               organization: request.organization,
               action: 'group.create',
               subject: group.id,
-              after: entry(group),
+              after: await groupEntry(group, tx),
             }
           }),
         )
         return json({ group_id: created.id }, 201)
       },
     },
-    { path: '/v1/manage/group/:id', handle: (request) => json(entry(groupOf(request, store))) },
+    {
+      path: '/v1/manage/group/:id',
+      handle: async (request) => json(await groupEntry(await groupOf(request, store), store)),
+    },
     {
       path: '/v1/manage/group/:id',
       method: 'delete',
-      handle: (request) => {
+      handle: async (request) => {
         const keys = fateOfKeys(request)
-        audited(store, request.key.id, () => {
-          const group = groupToChange(request, store)
+        await changedBy(request, store, async (tx) => {
+          const group = await groupToChange(request, tx)
           if (keys === undefined && group.monthlyLimitNano !== null) throw invalid(chooseFate, 'keys')
-          if (keys === 'revoke') revokeKeys(request, group, store)
-          store.groups.remove(group.id)
+          if (keys === 'revoke') await revokeKeys(request, group, tx)
+          await tx.groups.remove(group.id)
           return {
             result: undefined,
             organization: request.organization,
             action: 'group.delete',
             subject: group.id,
-            before: entry(group),
+            before: await groupEntry(group, tx),
           }
         })
         return noContent
@@ -86,21 +88,21 @@ export function groupRoutes(context: RecordContext): ManageRoute[] {
     {
       path: '/v1/manage/group/:id/limit',
       method: 'post',
-      handle: (request) => json(entry(limitGroup(request, store))),
+      handle: async (request) => json(await groupEntry(await limitGroup(request, store), store)),
     },
   ]
 }
 
-function limitGroup(request: ManageRequest, store: Store): Group {
+async function limitGroup(request: ManageRequest, store: Tables): Promise<Group> {
   const { monthly_limit } = membersOf(request.body, ['monthly_limit'])
   if (monthly_limit === undefined) {
     throw invalid("'monthly_limit' is missing: it must be a number of USD; 0 means unlimited.", 'monthly_limit')
   }
   const limit = orNull(usdLimit)(monthly_limit, 'monthly_limit')
   const limitEntry = ({ monthlyLimitNano }: Group) => ({ monthly_limit: limitUsd(monthlyLimitNano) })
-  return audited(store, request.key.id, () => {
-    const before = groupToChange(request, store)
-    const result = store.groups.setLimit(before.id, limit) as Group
+  return await changedBy(request, store, async (tx) => {
+    const before = await groupToChange(request, tx)
+    const result = (await tx.groups.setLimit(before.id, limit)) as Group
     return {
       result,
       organization: request.organization,
@@ -112,19 +114,19 @@ function limitGroup(request: ManageRequest, store: Store): Group {
   })
 }
 
-function groupOf(request: ManageRequest, { groups }: Store): Group {
+async function groupOf(request: ManageRequest, { groups }: Pick<Tables, 'groups'>): Promise<Group> {
   const id = pathPart(request, 'id')
-  const found = groups.find(id)
+  const found = await groups.find(id)
   return found?.organization === request.organization ? found : missing('group', id)
 }
 
 /**
- * Finds a group like `groupOf`; throws RouterError 403 for a group with a key that has more permissions than the caller: its limit is that
+ * Finds a group like `groupOf`; rejects with RouterError 403 for a group with a key that has more permissions than the caller: its limit is that
  * key's.
  */
-function groupToChange(request: ManageRequest, store: Store): Group {
-  const group = groupOf(request, store)
-  for (const permissions of store.keys.permissionsOfGroup(group.id))
+async function groupToChange(request: ManageRequest, tx: Tables): Promise<Group> {
+  const group = await groupOf(request, tx)
+  for (const permissions of await tx.keys.permissionsOfGroup(group.id))
     requireNoMore(request.key, { permissions }, 'a key of this group has')
   return group
 }
@@ -142,28 +144,35 @@ const chooseFate =
 /** Maximum number of keys that are revoked at once: each is an entry in the log of changes, in one transaction. */
 const maxRevoked = 1_000
 
-function revokeKeys({ key: { id: actor }, organization }: ManageRequest, { id: group }: Group, store: Store): void {
-  const count = store.keys.countOfGroup(group)
+async function revokeKeys(
+  { key: { id: actor }, organization }: ManageRequest,
+  { id: group }: Group,
+  tx: Tables,
+): Promise<void> {
+  const count = await tx.keys.countOfGroup(group)
   if (count > maxRevoked) {
     const message = `This group has ${count} active keys, and at most ${maxRevoked} are revoked at once: revoke some of them first.`
     throw invalid(message, 'keys')
   }
-  const keys = store.keys.ofGroup(group)
-  store.keys.revokeGroup(group)
+  const keys = await tx.keys.ofGroup(group)
+  await tx.keys.revokeGroup(group)
   const revokedAt = Date.now()
   for (const key of keys) {
-    refuseLast(key, store)
+    await refuseLast(key, tx)
     const entry = { organization, actor, action: 'apikey.revoke', subject: key.id }
-    store.audit.append({ ...entry, before: stateEntry(key), after: stateEntry({ ...key, revokedAt }) })
+    await tx.audit.append({ ...entry, before: stateEntry(key), after: stateEntry({ ...key, revokedAt }) })
   }
 }
 
-function groupEntry({ id, name, monthlyLimitNano, createdAt }: Group, { spend }: Store): JsonObject {
+async function groupEntry(
+  { id, name, monthlyLimitNano, createdAt }: Group,
+  { spend }: Pick<Tables, 'spend'>,
+): Promise<JsonObject> {
   return {
     id,
     name,
     monthly_limit: limitUsd(monthlyLimitNano),
-    monthly_spend: usdOf(spend.ofGroup(id, Date.now())),
+    monthly_spend: usdOf(await spend.ofGroup(id, Date.now())),
     created_at: timeText(createdAt),
   }
 }

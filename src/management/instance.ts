@@ -25,9 +25,9 @@ export function instanceRoutes({ store }: Pick<ManagementContext, 'store'>): Man
     handle,
   })
   return [
-    route('', ({ query }) => {
+    route('', async ({ query }) => {
       parametersOf(query, [])
-      return json(instanceEntry(store))
+      return json(await instanceEntry(store))
     }),
     route('/org', (request) =>
       pageOf(request, {
@@ -38,33 +38,33 @@ export function instanceRoutes({ store }: Pick<ManagementContext, 'store'>): Man
         entry: (one) => organizationEntry(one, store),
       }),
     ),
-    route('/apikey', ({ query: { organization: asked, ...query } }) => {
-      const organization = organizationIn(asked, store)
-      return pageOf(
+    route('/apikey', async ({ query: { organization: asked, ...query } }) => {
+      const organization = await organizationIn(asked, store)
+      return await pageOf(
         { organization: organization ?? '', query },
         {
           name: 'keys',
           read: ({ after, limit }) =>
             store.keys.page({ limit, ...(organization && { organization }), ...(after !== undefined && { after }) }),
-          isCursor: (id) => store.keys.ownerOf(id) !== undefined,
+          isCursor: async (id) => (await store.keys.ownerOf(id)) !== undefined,
           idOf: ({ id }) => id,
           entry: (key) => ownedKeyEntry(key, store),
         },
       )
     }),
-    route('/usage', ({ query: { organization: asked, ...query }, headers }) => {
-      const organization = organizationIn(asked, store)
-      return usageResponse(store, { ...(organization && { organization }), ...usageParameters(query) }, headers)
+    route('/usage', async ({ query: { organization: asked, ...query }, headers }) => {
+      const organization = await organizationIn(asked, store)
+      return await usageResponse(store, { ...(organization && { organization }), ...usageParameters(query) }, headers)
     }),
     route('/calls', async ({ query: { organization: asked, ...query }, headers, recheck }) => {
-      const organization = organizationIn(asked, store)
+      const organization = await organizationIn(asked, store)
       if (wantsCsv(headers)) {
         const { from = 0, to, filters } = filteredCalls(query, [])
         const body = callsCsv({ from, to, filters, organization }, store, recheck, columnsOfAll)
         return { body, mediaType: csvType }
       }
       const { limit, cursor, from = 0, to, filters } = filteredCalls(query, ['limit', 'cursor'])
-      requireCursor(cursor, (id) => store.calls.isCursor(id, organization))
+      await requireCursor(cursor, (id) => store.calls.isCursor(id, organization))
       const page = {
         from,
         to,
@@ -84,41 +84,48 @@ export function instanceRoutes({ store }: Pick<ManagementContext, 'store'>): Man
 
 const usualLimit = 100
 
-/** Returns the id of an organization that a query names; undefined for all. Throws RouterError 400. */
-export function organizationIn(value: string | string[] | undefined, { organizations }: Store): string | undefined {
+/** Returns the id of an organization that a query names; undefined for all. Rejects with RouterError 400. */
+export async function organizationIn(
+  value: string | string[] | undefined,
+  { organizations }: Pick<Store, 'organizations'>,
+): Promise<string | undefined> {
   if (value === undefined) return undefined
   const { organization = '' } = parametersOf({ organization: value }, ['organization'])
-  if (organizations.find(organization)) return organization
+  if (await organizations.find(organization)) return organization
   const message = `There is no organization '${organization.slice(0, 60)}'; GET /v1/manage/instance/org lists them.`
   throw invalid(message, 'organization')
 }
 
-function instanceEntry({ organizations, keys, spend }: Store): JsonObject {
-  const all = organizations.list()
+async function instanceEntry({ organizations, keys, spend }: Store): Promise<JsonObject> {
+  const all = await organizations.list()
   const sum = (of: (one: Organization) => bigint) => all.reduce((total, one) => total + of(one), 0n)
   return {
     organizations: all.length,
-    keys: keys.countAll(),
+    keys: await keys.countAll(),
     credit: usdOf(sum(({ creditNano }) => creditNano)),
     spend: usdOf(sum(({ spendNano }) => spendNano)),
-    monthly_spend: usdOf(spend.ofAll(Date.now())),
+    monthly_spend: usdOf(await spend.ofAll(Date.now())),
   }
 }
 
-function organizationEntry({ id, name, creditNano, spendNano, createdAt }: Organization, store: Store): JsonObject {
+async function organizationEntry(
+  { id, name, creditNano, spendNano, createdAt }: Organization,
+  store: Store,
+): Promise<JsonObject> {
   return {
     id,
     name,
-    keys: store.keys.count(id),
+    keys: await store.keys.count(id),
     credit: usdOf(creditNano),
     spend: usdOf(spendNano),
-    monthly_spend: usdOf(store.spend.ofOrganization(id, Date.now())),
+    monthly_spend: usdOf(await store.spend.ofOrganization(id, Date.now())),
     balance: usdOf(creditNano - spendNano),
     created_at: timeText(createdAt),
   }
 }
 
-function ownedKeyEntry(key: KeyRecord, store: Store): JsonObject {
+async function ownedKeyEntry(key: KeyRecord, store: Store): Promise<JsonObject> {
   const { organization, expiresAt } = key
-  return { organization, ...keyEntry(key, store), state: keyState(key, Date.now()), expires_at: timeText(expiresAt) }
+  const entry = await keyEntry(key, store)
+  return { organization, ...entry, state: keyState(key, Date.now()), expires_at: timeText(expiresAt) }
 }

@@ -1,13 +1,13 @@
 import { newSecret, storedSecret } from '../access/secrets.ts'
 import { required } from '../api/check.ts'
 import type { JsonObject } from '../core/json.ts'
-import { audited } from '../store/audit.ts'
+import type { MaybePromise } from '../runtime/maybe-promise.ts'
 import { type KeyChanges, type KeyRecord, keyState } from '../store/keys.ts'
 import { limitsOf } from './creation-limits.ts'
 import { limitsEntry, limitUsd, timeText, wholeKeyEntry } from './key-entry.ts'
 import { accessListFrom, groupIn, limitFields, limitsFrom } from './key-properties.ts'
 import { keyToChange } from './keys.ts'
-import { json, type ManageRequest, type ManageRoute, noContent, type RecordContext } from './manage.ts'
+import { changedBy, json, type ManageRequest, type ManageRoute, noContent, type RecordContext } from './manage.ts'
 import { futureTime, invalid, labelsWithin, membersOf, orNull, requireEmpty, usdLimit } from './read.ts'
 
 /** Serves `POST /v1/manage/apikey/{id}/<property>`: changes of a key. Each returns the changed key, `label` 204. */
@@ -19,14 +19,15 @@ export function keyChangeRoutes(context: RecordContext): ManageRoute[] {
   })
   return [
     ...Object.entries(changes).map(([property, change]) =>
-      route(property, (request) => {
-        const changed = changeKey(request, property, change, context)
-        return property === 'label' ? noContent : json(wholeKeyEntry(changed, context.store))
+      route(property, async (request) => {
+        const changed = await changeKey(request, property, change, context)
+        return property === 'label' ? noContent : json(await wholeKeyEntry(changed, context.store))
       }),
     ),
-    route('rotate', (request) => {
+    route('rotate', async (request) => {
       const secret = newSecret()
-      return json({ ...wholeKeyEntry(rotateKey(request, secret, context), context.store), api_key: secret })
+      const rotated = await rotateKey(request, secret, context)
+      return json({ ...(await wholeKeyEntry(rotated, context.store)), api_key: secret })
     }),
   ]
 }
@@ -34,7 +35,7 @@ export function keyChangeRoutes(context: RecordContext): ManageRoute[] {
 /** A change of one property: the fields of its body, how they are parsed, and the property's representation in the audit log. */
 type KeyChange = {
   fields: readonly string[]
-  parse(body: JsonObject, key: KeyRecord, request: ManageRequest, context: RecordContext): KeyChanges
+  parse(body: JsonObject, key: KeyRecord, request: ManageRequest, context: RecordContext): MaybePromise<KeyChanges>
   entry(key: KeyRecord): JsonObject
 }
 
@@ -70,17 +71,17 @@ const changes: { readonly [property: string]: KeyChange } = {
   },
   access: {
     fields: ['models'],
-    parse: ({ models }, { organization }, _request, context) => {
+    parse: async ({ models }, { organization }, _request, context) => {
       if (models === undefined) throw missingField('models', 'an array of names, or null for all')
-      return { accessList: accessListFrom(models, { organization }, context) }
+      return { accessList: await accessListFrom(models, { organization }, context) }
     },
     entry: ({ accessList }) => ({ models: accessList === null ? null : [...accessList] }),
   },
   group: {
     fields: ['group_id'],
-    parse: ({ group_id }, _key, request, { store }) => {
+    parse: async ({ group_id }, _key, request, { store }) => {
       if (group_id === undefined) throw missingField('group_id', 'the id of a group, or null for none')
-      return { groupId: groupIn(group_id, request, store) }
+      return { groupId: await groupIn(group_id, request, store) }
     },
     entry: ({ groupId }) => ({ group: groupId }),
   },
@@ -91,12 +92,11 @@ function changeKey(
   property: string,
   { fields, parse, entry }: KeyChange,
   context: RecordContext,
-): KeyRecord {
-  const { store } = context
-  return audited(store, request.key.id, () => {
-    const before = keyToChange(request, store)
-    const update = parse(membersOf(request.body, fields), before, request, context)
-    const result = store.keys.update(before.id, update) as KeyRecord
+): Promise<KeyRecord> {
+  return changedBy(request, context.store, async (tx) => {
+    const before = await keyToChange(request, tx)
+    const update = await parse(membersOf(request.body, fields), before, request, { ...context, store: tx })
+    const result = (await tx.keys.update(before.id, update)) as KeyRecord
     return {
       result,
       organization: request.organization,
@@ -108,12 +108,12 @@ function changeKey(
   })
 }
 
-function rotateKey(request: ManageRequest, secret: string, { store }: RecordContext): KeyRecord {
+async function rotateKey(request: ManageRequest, secret: string, { store }: RecordContext): Promise<KeyRecord> {
   requireEmpty(request.body)
-  return audited(store, request.key.id, () => {
-    const before = keyToChange(request, store)
+  return await changedBy(request, store, async (tx) => {
+    const before = await keyToChange(request, tx)
     refuseEnded(before, 'A new secret would not work either: create a new key.')
-    const result = store.keys.rotate(before.id, storedSecret(secret)) as KeyRecord
+    const result = (await tx.keys.rotate(before.id, storedSecret(secret))) as KeyRecord
     return { result, organization: request.organization, action: 'apikey.rotate', subject: before.id }
   })
 }

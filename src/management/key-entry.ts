@@ -1,15 +1,15 @@
 import type { JsonObject } from '../core/json.ts'
 import { usdOf } from '../money/usd.ts'
 import { type KeyRecord, keyState, type RateLimits } from '../store/keys.ts'
-import type { Store } from '../store/open.ts'
+import type { Tables } from '../store/tables.ts'
 
 /** Returns a key in a list; amounts are USD, a `monthly_limit` of 0 is unlimited. */
-export function keyEntry(key: KeyRecord, { spend }: Pick<Store, 'spend'>): JsonObject {
+export async function keyEntry(key: KeyRecord, { spend }: Pick<Tables, 'spend'>): Promise<JsonObject> {
   return {
     id: key.id,
     name: key.name,
     monthly_limit: limitUsd(key.monthlyLimitNano),
-    monthly_spend: usdOf(spend.ofKey(key.id, Date.now())),
+    monthly_spend: usdOf(await spend.ofKey(key.id, Date.now())),
     permissions: { ...key.permissions },
     labels: { ...key.labels },
     created_by: { ...key.createdBy },
@@ -17,9 +17,9 @@ export function keyEntry(key: KeyRecord, { spend }: Pick<Store, 'spend'>): JsonO
 }
 
 /** Returns a key with all its properties except the secret and anything derived from it. */
-export function wholeKeyEntry(key: KeyRecord, store: Pick<Store, 'spend'>): JsonObject {
+export async function wholeKeyEntry(key: KeyRecord, tables: Pick<Tables, 'spend'>): Promise<JsonObject> {
   return {
-    ...keyEntry(key, store),
+    ...(await keyEntry(key, tables)),
     expires_at: timeText(key.expiresAt),
     state: keyState(key, Date.now()),
     group: key.groupId,

@@ -12,7 +12,7 @@ import {
   type Permissions,
   type RateLimits,
 } from '../store/keys.ts'
-import type { Store } from '../store/open.ts'
+import type { Tables } from '../store/tables.ts'
 import { limitsOf } from './creation-limits.ts'
 import { type ManageRequest, type RecordContext, requireNoMore, rulesOf } from './manage.ts'
 import { grantCheck } from './names.ts'
@@ -45,12 +45,12 @@ const newKeyFields = [
 
 /**
  * Returns the properties of a new key, all that it will have: it is never less restricted for a moment. Called in the transaction that creates
- * it, so that what it names still exists. Throws RouterError 400, 403.
+ * it, so that what it names still exists. Rejects with RouterError 400, 403.
  */
-export function newKeyProperties(
+export async function newKeyProperties(
   request: ManageRequest,
   context: RecordContext,
-): Omit<NewKey, 'hash' | 'prefix' | 'createdBy'> {
+): Promise<Omit<NewKey, 'hash' | 'prefix' | 'createdBy'>> {
   const body = membersOf(request.body, newKeyFields)
   const limits = optional(body.limits, 'limits', object) ?? {}
   return {
@@ -59,9 +59,9 @@ export function newKeyProperties(
     monthlyLimitNano: orNull(usdLimit)(body.monthly_limit, 'monthly_limit'),
     permissions: permissionsFrom(body.permissions, request),
     labels: optional(body.labels, 'labels', labelsWithin(limitsOf(context))) ?? {},
-    groupId: groupIn(body.group_id, request, context.store),
+    groupId: await groupIn(body.group_id, request, context.store),
     expiresAt: orNull(futureTime)(body.expires_at, 'expires_at'),
-    accessList: accessListFrom(body.models, request, context),
+    accessList: await accessListFrom(body.models, request, context),
     limits: { ...noLimits, ...rateLimitsIn(onlyMembers(limits, limitFields, 'limits.'), 'limits.') },
     plugins: newPlugins(body.plugins, request, context),
   }
@@ -91,22 +91,26 @@ function permissionsFrom(value: Json | undefined, { key: caller, isLocal = false
 const onlyLocally =
   'No API key grants instance: read. The command line on the machine of the router does: inference-router key create <name> --instance read.'
 
-/** Returns the id of a group of the organization, or null. Throws RouterError 400. */
-export function groupIn(value: Json | undefined, { organization }: ManageRequest, { groups }: Store): string | null {
+/** Returns the id of a group of the organization, or null. Rejects with RouterError 400. */
+export async function groupIn(
+  value: Json | undefined,
+  { organization }: ManageRequest,
+  { groups }: Pick<Tables, 'groups'>,
+): Promise<string | null> {
   const id = orNull(title)(value, 'group_id')
-  if (id === null || groups.find(id)?.organization === organization) return id
+  if (id === null || (await groups.find(id))?.organization === organization) return id
   throw invalid(`There is no group '${id}' in this organization; GET /v1/manage/group lists them.`, 'group_id')
 }
 
-/** Returns the names that a key may call, null for all. Throws RouterError 400. */
-export function accessListFrom(
+/** Returns the names that a key may call, null for all. Rejects with RouterError 400. */
+export async function accessListFrom(
   models: Json | undefined,
   { organization }: Pick<ManageRequest, 'organization'>,
   context: RecordContext,
-): string[] | null {
+): Promise<string[] | null> {
   const accessList = orNull(namesOfModels(limitsOf(context)))(models, 'models')
   if (!accessList?.length) return accessList
-  const checkName = grantCheck(context.directory(), rulesOf(context.store, organization))
+  const checkName = grantCheck(context.directory(), await rulesOf(context.store, organization))
   for (const [index, name] of accessList.entries()) checkName(name, `models[${index}]`)
   return accessList
 }

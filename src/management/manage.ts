@@ -1,4 +1,4 @@
-import { type Access, areaBeyond, type Key, requirePermission } from '../access/keys.ts'
+import { type Access, areaBeyond, type Key, requireActive, requirePermission } from '../access/keys.ts'
 import { secretOf } from '../access/secrets.ts'
 import type { ExplainServices } from '../call/kinds/explain.ts'
 import { RouterError } from '../core/errors.ts'
@@ -9,10 +9,12 @@ import type { RefusedCalls } from '../observe/refused-calls.ts'
 import type { CallsUnderWay, FailingHook, PluginActivity } from '../observe/worker-metrics.ts'
 import type { TargetOutage } from '../routing/health/health.ts'
 import type { Watch } from '../snapshot/reload.ts'
+import { audited, type NewAuditEntry } from '../store/audit.ts'
 import type { Level, Permissions } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 import { NameTaken } from '../store/store-error.ts'
+import type { Tables } from '../store/tables.ts'
 import { type ChangeCounts, type LimitingConfig, limitsOf } from './creation-limits.ts'
 import type { ModelDirectory } from './names.ts'
 
@@ -48,7 +50,7 @@ export type ManagementContext = {
 }
 
 /** The dependencies of routes for keys, groups, aliases and policies, which the command line uses as well. */
-export type RecordContext = Pick<ManagementContext, 'store' | 'directory'> & LimitingConfig
+export type RecordContext = Pick<ManagementContext, 'directory'> & { store: Tables } & LimitingConfig
 
 /** A request of a key that may manage its organization; it can see and change only what belongs to that organization. */
 export type ManageRequest = {
@@ -59,8 +61,10 @@ export type ManageRequest = {
   query: JsonRequest['query']
   /** The body as JSON; undefined for GET and DELETE, and when there is none. */
   body: unknown
-  /** Throws RouterError when the key may not do this any more. */
-  recheck(): void
+  /** Rejects with RouterError when the key may not do this any more. */
+  recheck(): Promise<void>
+  /** The same for a change, in its transaction: nothing can be changed by a key after its revocation. */
+  recheckIn(tx: Pick<Tables, 'keys'>): Promise<void>
   /** Set for the command line on the machine itself, never for a request of a client: it may grant `instance: read`. */
   isLocal?: boolean
 }
@@ -85,13 +89,13 @@ export type ManageRoute = Pick<JsonRoute, 'path' | 'method' | 'isForWorkers'> & 
 
 type Needs = Pick<ManageRoute, 'operates' | 'readsInstance' | 'readsContent' | 'showsSelf'> & { level: Level }
 
-/** Returns the key of a request to a route and its organization. Throws RouterError: missing_key, invalid_key, forbidden. */
-function callerOf(
+/** Returns the key of a request to a route and its organization. Rejects with RouterError: missing_key, invalid_key, forbidden. */
+async function callerOf(
   access: Access,
   { headers, params }: Pick<JsonRequest, 'headers' | 'params'>,
   needs: Needs,
-): { key: Key; organization: string } {
-  const key = access.identify(secretOf(headers))
+): Promise<{ key: Key; organization: string }> {
+  const key = await access.identify(secretOf(headers))
   const isItself = params.id === 'self' || params.id === key.id
   if (!(needs.showsSelf && isItself)) requirePermission(key, areasFor(needs), needs.level)
   return { key, organization: key.organization }
@@ -110,8 +114,11 @@ function areasFor({
 }
 
 /** Checks whether a key may see operator data: with the permission operate or instance, or as the key of the only organization. */
-export function mayOperate({ permissions }: Key, { organizations }: Pick<Store, 'organizations'>): boolean {
-  return permissions.operate !== 'none' || permissions.instance === 'read' || organizations.list().length === 1
+export async function mayOperate(
+  { permissions }: Key,
+  { organizations }: Pick<Tables, 'organizations'>,
+): Promise<boolean> {
+  return permissions.operate !== 'none' || permissions.instance === 'read' || !(await organizations.areSeveral())
 }
 
 /** Throws RouterError 403 when a key that is to be made, changed or deleted has more permissions than the one that does it. */
@@ -140,21 +147,41 @@ export function manageRoute(
     ...(isForWorkers && { isForWorkers }),
     async answer(request) {
       const { headers, params, query } = request
-      const caller = callerOf(access, request, needed)
+      const caller = await callerOf(access, request, needed)
       const isAudited = !reads || needs.readsContent === true
       if (isAudited) refuseIfDamaged(damage())
-      const recheck = () => void callerOf(access, request, needed)
+      const recheck = async () => void (await callerOf(access, request, needed))
+      const recheckIn = async ({ keys }: Pick<Tables, 'keys'>) => {
+        const key = requireActive(await keys.find(caller.key.id), Date.now())
+        requirePermission(key, areasFor(needed), needed.level)
+      }
+      const asked = { headers, params, query, recheck, recheckIn }
       if (isAudited) context.changes.count(caller.organization, limitsOf(context))
-      if (!takesBody) return handle({ ...caller, headers, params, query, body: undefined, recheck })
+      if (!takesBody) return await handle({ ...caller, ...asked, body: undefined })
       const body = await request.readBody()
       // Checked a second time: the key may have been revoked while a slow body arrived.
-      return handle({ ...callerOf(access, request, needed), headers, params, query, body, recheck })
+      return await handle({ ...(await callerOf(access, request, needed)), ...asked, body })
     },
   }
 }
 
 function refuseIfDamaged(damage: string | undefined): void {
   if (damage !== undefined) throw new RouterError('unavailable', `${damage} Nothing was changed.`)
+}
+
+/**
+ * Makes a change with its audit entry in one transaction, for a request whose key may still make it then: it may have been revoked since it
+ * was checked. Rejects with RouterError: invalid_key, forbidden.
+ */
+export function changedBy<Result>(
+  { key, recheckIn }: Pick<ManageRequest, 'key' | 'recheckIn'>,
+  tables: Tables,
+  change: (tx: Tables) => Promise<{ result: Result } & Omit<NewAuditEntry, 'actor'>>,
+): Promise<Result> {
+  return audited(tables, key.id, async (tx) => {
+    await recheckIn(tx)
+    return await change(tx)
+  })
 }
 
 /** Returns a JSON response. */
@@ -165,10 +192,10 @@ export function json(value: JsonObject, status = 200): JsonAnswer {
 /** A response without a body: 204. */
 export const noContent: JsonAnswer = { status: 204 }
 
-/** Runs a change that may throw NameTaken, which becomes a 400 that names the field. */
-export function uniqueName<Result>(field: string, change: () => Result): Result {
+/** Runs a change that may reject with NameTaken, which becomes a 400 that names the field. */
+export async function uniqueName<Result>(field: string, change: () => Promise<Result>): Promise<Result> {
   try {
-    return change()
+    return await change()
   } catch (thrown) {
     if (!(thrown instanceof NameTaken)) throw thrown
     const message = `${thrown.message} Choose another ${field}.`
@@ -176,9 +203,12 @@ export function uniqueName<Result>(field: string, change: () => Result): Result 
   }
 }
 
-/** Returns the rules of an organization. Throws RouterError 404 when it has been deleted. */
-export function rulesOf(store: Store, organization: string): OrganizationRules {
-  const rules = store.organizations.rules(organization)
+/** Returns the rules of an organization. Rejects with RouterError 404 when it has been deleted. */
+export async function rulesOf(
+  { organizations }: Pick<Tables, 'organizations'>,
+  organization: string,
+): Promise<OrganizationRules> {
+  const rules = await organizations.rules(organization)
   if (rules) return rules
   throw new RouterError('not_found', 'The organization of this key does not exist any more.')
 }

@@ -2,26 +2,24 @@ import { optional, required } from '../api/check.ts'
 import { RouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
 import { usdOf } from '../money/usd.ts'
-import { audited } from '../store/audit.ts'
-import type { Store } from '../store/open.ts'
 import type { Organization } from '../store/organizations.ts'
-import { json, type ManagementContext, type ManageRequest, type ManageRoute, missing } from './manage.ts'
+import type { Tables } from '../store/tables.ts'
+import { changedBy, json, type ManagementContext, type ManageRequest, type ManageRoute, missing } from './manage.ts'
 import { invalid, membersOf, remark, usd } from './read.ts'
 
 /** Serves `/v1/manage/org`: the organization of the key, and credit for it. */
 export function organizationRoutes({ store }: ManagementContext): ManageRoute[] {
-  const found = (id: string): Organization => store.organizations.find(id) ?? missing('organization', id)
   return [
     {
       path: '/v1/manage/org',
       operates: true,
-      handle: ({ organization }) => json(organizationEntry(found(organization))),
+      handle: async ({ organization }) => json(organizationEntry(await found(organization, store))),
     },
     {
       path: '/v1/manage/org/credit',
       method: 'post',
       operates: true,
-      handle: (request) => {
+      handle: async (request) => {
         const { organization } = request
         const body = membersOf(request.body, ['amount', 'note'])
         const nano = required(body.amount, 'amount', 'a number of USD, negative to take credit back', usd)
@@ -32,10 +30,10 @@ export function organizationRoutes({ store }: ManagementContext): ManageRoute[] 
           )
         const note = optional(body.note, 'note', remark) ?? ''
         const asked = JSON.stringify(['organization.credit', String(nano), note])
-        const credit = () =>
-          audited(store, request.key.id, () => {
-            const before = organizationEntry(found(organization))
-            const result = store.organizations.credit(organization, nano, note)
+        const credit = (within: Tables) =>
+          changedBy(request, within, async (tx) => {
+            const before = organizationEntry(await found(organization, tx))
+            const result = await tx.organizations.credit(organization, nano, note)
             const after = { ...organizationEntry(result), amount: usdOf(nano), note }
             return {
               result: JSON.stringify(organizationEntry(result)),
@@ -46,10 +44,14 @@ export function organizationRoutes({ store }: ManagementContext): ManageRoute[] 
               after,
             }
           })
-        return { text: madeOnce(request, { store, asked }, credit) }
+        return { text: await madeOnce(request, { store, asked }, credit) }
       },
     },
   ]
+}
+
+async function found(id: string, { organizations }: Pick<Tables, 'organizations'>): Promise<Organization> {
+  return (await organizations.find(id)) ?? missing('organization', id)
 }
 
 /** Returns an organization in the API: `balance` is credit minus spend, in USD. */
@@ -62,21 +64,21 @@ function organizationEntry({ name, creditNano, spendNano }: Organization): JsonO
  * request gets the same answer again, another one with the same key 409. `asked` is the request in a form that is the same for the
  * same request.
  */
-function madeOnce(
+async function madeOnce(
   { headers, organization }: ManageRequest,
-  { store, asked: requested }: { store: Store; asked: string },
-  change: () => string,
-): string {
+  { store, asked: requested }: { store: Tables; asked: string },
+  change: (tx: Tables) => Promise<string>,
+): Promise<string> {
   const key = headers['idempotency-key']
-  if (key === undefined) return store.atomically(change)
+  if (key === undefined) return await store.atomically(change)
   if (typeof key !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(key)) throw invalid(wrongKey, 'Idempotency-Key')
-  return store.atomically(() => {
-    const earlier = store.idempotency.find(organization, key)
+  return await store.atomically(async (tx) => {
+    const earlier = await tx.idempotency.find(organization, key)
     if (earlier && earlier.request !== requested)
       throw new RouterError('idempotency_conflict', usedKey, { param: 'Idempotency-Key' })
     if (earlier) return earlier.answer
-    const answer = change()
-    store.idempotency.keep(organization, key, { request: requested, answer })
+    const answer = await change(tx)
+    await tx.idempotency.keep(organization, key, { request: requested, answer })
     return answer
   })
 }

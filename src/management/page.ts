@@ -1,6 +1,7 @@
 import type { JsonObject } from '../core/json.ts'
 import type { JsonAnswer } from '../http/types.ts'
 import { yieldBetween } from '../runtime/event-loop.ts'
+import type { MaybePromise } from '../runtime/maybe-promise.ts'
 import type { PageOf } from '../store/groups.ts'
 import type { ManageRequest } from './manage.ts'
 import { invalid, parametersOf } from './read.ts'
@@ -15,7 +16,7 @@ export async function pageOf<Item>(
 ): Promise<JsonAnswer> {
   const { limit: requestedLimit, cursor } = parametersOf(query, ['limit', 'cursor'])
   const limit = limitFrom(requestedLimit)
-  requireCursor(cursor, (id) => isCursor(id, organization))
+  await requireCursor(cursor, (id) => isCursor(id, organization))
   const yieldToOthers = yieldBetween()
   const texts: string[] = []
   let length = 0
@@ -24,9 +25,9 @@ export async function pageOf<Item>(
     await yieldToOthers()
     const count = Math.min(limit - texts.length, itemsAtOnce)
     // One more than is wanted shows whether there are others.
-    const found = read({ organization, limit: count + 1, ...(after !== undefined && { after }) })
+    const found = await read({ organization, limit: count + 1, ...(after !== undefined && { after }) })
     for (const item of found.slice(0, count)) {
-      const text = JSON.stringify(entry(item))
+      const text = JSON.stringify(await entry(item))
       texts.push(text)
       length += text.length
       after = idOf(item)
@@ -44,10 +45,13 @@ const itemsAtOnce = 5
 /** Length after which a page ends. Characters. */
 const maxLength = 4_000_000
 
-/** Requires the end of an earlier page, or none. Throws RouterError 400. */
-export function requireCursor(cursor: string | undefined, isCursor: (cursor: string) => boolean): void {
+/** Requires the end of an earlier page, or none. Rejects with RouterError 400. */
+export async function requireCursor(
+  cursor: string | undefined,
+  isCursor: (cursor: string) => MaybePromise<boolean>,
+): Promise<void> {
   if (cursor === '') throw invalid("'cursor' is empty; leave it out for the first page.", 'cursor')
-  if (cursor === undefined || isCursor(cursor)) return
+  if (cursor === undefined || (await isCursor(cursor))) return
   const message = `'cursor' must be the next_cursor of a page of this list, not '${cursor.slice(0, 60)}'.`
   throw invalid(message, 'cursor')
 }
@@ -55,11 +59,11 @@ export function requireCursor(cursor: string | undefined, isCursor: (cursor: str
 /** A list of records: its name, its query, and the representation of a record. */
 export type Listing<Item> = {
   name: string
-  read(page: PageOf): readonly Item[]
+  read(page: PageOf): Promise<readonly Item[]>
   /** Checks whether a page may have ended there; stays true when the record has been deleted since. */
-  isCursor(cursor: string, organization: string): boolean
+  isCursor(cursor: string, organization: string): MaybePromise<boolean>
   idOf(item: Item): string
-  entry(item: Item): JsonObject
+  entry(item: Item): MaybePromise<JsonObject>
 }
 
 /** Checks whether a text has the form of a record's id. */

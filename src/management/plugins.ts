@@ -1,8 +1,7 @@
-import { audited } from '../store/audit.ts'
 import type { KeyRecord } from '../store/keys.ts'
 import { wholeKeyEntry } from './key-entry.ts'
 import { keyToChange } from './keys.ts'
-import { json, type ManageRoute, type RecordContext } from './manage.ts'
+import { changedBy, json, type ManageRoute, type RecordContext } from './manage.ts'
 import { pluginFields, pluginsEntry, pluginsFrom } from './plugin-rules.ts'
 import { membersOf } from './read.ts'
 
@@ -14,11 +13,11 @@ export function keyPluginRoutes({ store, directory }: RecordContext): ManageRout
       method: 'post',
       // A plugin may guard the calls of a key.
       operates: true,
-      handle: (request) => {
-        const changed = audited(store, request.key.id, () => {
-          const before = keyToChange(request, store)
+      handle: async (request) => {
+        const changed = await changedBy(request, store, async (tx) => {
+          const before = await keyToChange(request, tx)
           const plugins = pluginsFrom(membersOf(request.body, pluginFields), directory())(before.plugins)
-          const result = store.keys.update(before.id, { plugins }) as KeyRecord
+          const result = (await tx.keys.update(before.id, { plugins })) as KeyRecord
           return {
             result,
             organization: request.organization,
@@ -28,7 +27,7 @@ export function keyPluginRoutes({ store, directory }: RecordContext): ManageRout
             after: pluginsEntry(result),
           }
         })
-        return json(wholeKeyEntry(changed, store))
+        return json(await wholeKeyEntry(changed, store))
       },
     },
   ]

@@ -23,10 +23,11 @@ import {
   targetName,
 } from '../core/routing/policy-file.ts'
 import { afterBlocks, afterCuts, maxRetries, maxWeight, sorts, stickiness } from '../core/routing/rules.ts'
-import { audited } from '../store/audit.ts'
 import type { NamedPolicy } from '../store/names.ts'
+import type { Tables } from '../store/tables.ts'
 import { limitsOf, requireCapacity } from './creation-limits.ts'
 import {
+  changedBy,
   json,
   type ManageRequest,
   type ManageRoute,
@@ -45,19 +46,19 @@ import { duration, invalid, membersOf, onlyMembers, parametersOf, policyId, rema
 export function policyRoutes(context: RecordContext): ManageRoute[] {
   const { store } = context
   const { names } = store
-  const found = (request: ManageRequest) => {
+  const found = async (request: ManageRequest, { names }: Pick<Tables, 'names'>) => {
     const id = pathPart(request, 'id')
-    return names.policy(request.organization, id) ?? missing('policy', id)
+    return (await names.policy(request.organization, id)) ?? missing('policy', id)
   }
   const put = (request: ManageRequest, { description, ...named }: PolicyChange, { isNew }: { isNew: boolean }) =>
-    audited(store, request.key.id, () => {
-      const before = names.policy(request.organization, named.id)
+    changedBy(request, store, async (tx) => {
+      const before = await tx.names.policy(request.organization, named.id)
       const policy = { ...named, description: description ?? before?.description ?? '' }
       if (before && isNew) {
         throw invalid(`There is already a policy '${policy.id}'; PUT /v1/manage/policy/${policy.id} changes it.`, 'id')
       }
-      if (!before) requireCapacity('policies', names.countPolicies(request.organization), limitsOf(context))
-      const after = entry(names.setPolicy(request.organization, policy))
+      if (!before) requireCapacity('policies', await tx.names.countPolicies(request.organization), limitsOf(context))
+      const after = entry(await tx.names.setPolicy(request.organization, policy))
       const action = before ? 'policy.change' : 'policy.create'
       return {
         result: { policy, isNew: !before },
@@ -83,30 +84,30 @@ export function policyRoutes(context: RecordContext): ManageRoute[] {
     {
       path: '/v1/manage/policy',
       method: 'post',
-      handle: (request) => {
+      handle: async (request) => {
         const change = policyFrom(request.body, undefined, context)
-        return json(entry(put(request, change, { isNew: true }).policy), 201)
+        return json(entry((await put(request, change, { isNew: true })).policy), 201)
       },
     },
     managedRoute(context),
-    { path: '/v1/manage/policy/:id', handle: (request) => json(entry(found(request))) },
+    { path: '/v1/manage/policy/:id', handle: async (request) => json(entry(await found(request, store))) },
     {
       path: '/v1/manage/policy/:id',
       method: 'put',
-      handle: (request) => {
+      handle: async (request) => {
         const change = policyFrom(request.body, pathPart(request, 'id'), context)
-        const { policy, isNew } = put(request, change, { isNew: false })
+        const { policy, isNew } = await put(request, change, { isNew: false })
         return json(entry(policy), isNew ? 201 : 200)
       },
     },
     {
       path: '/v1/manage/policy/:id',
       method: 'delete',
-      handle: (request) => {
-        audited(store, request.key.id, () => {
-          const before = found(request)
-          refuseAliased(before.id, rulesOf(store, request.organization).aliases)
-          names.removePolicy(request.organization, before.id)
+      handle: async (request) => {
+        await changedBy(request, store, async (tx) => {
+          const before = await found(request, tx)
+          refuseAliased(before.id, (await rulesOf(tx, request.organization)).aliases)
+          await tx.names.removePolicy(request.organization, before.id)
           return {
             result: undefined,
             organization: request.organization,
@@ -125,9 +126,9 @@ export function policyRoutes(context: RecordContext): ManageRoute[] {
 function managedRoute({ store, directory }: RecordContext): ManageRoute {
   return {
     path: '/v1/manage/managed-policy',
-    handle({ key, query }) {
+    async handle({ key, query }) {
       parametersOf(query, [])
-      const maySee = mayOperate(key, store)
+      const maySee = await mayOperate(key, store)
       const policies = [...directory().managed.values()].map((policy): JsonObject => {
         const { id, description } = policy
         return maySee ? entry({ id, description, ...policyFile(policy) }) : { id, description }

@@ -65,7 +65,7 @@ export function providerRoutes(context: ManagementContext): ManageRoute[] {
         parametersOf(request.query, [])
         const { snapshot, known } = found(request)
         const entry = providerEntry(known, snapshot)
-        if (!mayOperate(request.key, store)) return json(entry)
+        if (!(await mayOperate(request.key, store))) return json(entry)
         return json({ ...entry, manifest: { file: String(entry.origin), text: await manifestText(known, snapshot) } })
       },
     },

@@ -64,8 +64,8 @@ export function authCheckRoutes(access: Access): JsonRoute[] {
   return [
     {
       path: '/v1/auth/check',
-      answer({ headers }) {
-        const { id, permissions } = access.identify(secretOf(headers))
+      async answer({ headers }) {
+        const { id, permissions } = await access.identify(secretOf(headers))
         return { text: JSON.stringify({ key_id: id, permissions }) }
       },
     },

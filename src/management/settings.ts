@@ -3,14 +3,13 @@ import type { CreationLimits } from '../core/creation-limits.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { DataRules } from '../core/names.ts'
 import type { PluginRules } from '../plugin/loaded.ts'
-import { audited } from '../store/audit.ts'
 import type { RateLimits } from '../store/keys.ts'
-import type { Store } from '../store/open.ts'
+import type { Organizations } from '../store/organizations.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 import { limitsOf } from './creation-limits.ts'
 import { limitsEntry } from './key-entry.ts'
 import { limitFields, limitsFrom } from './key-properties.ts'
-import { json, type ManagementContext, type ManageRoute, rulesOf } from './manage.ts'
+import { changedBy, json, type ManagementContext, type ManageRoute, rulesOf } from './manage.ts'
 import { type ModelDirectory, type NameCheck, patternCheck, placeCheck } from './names.ts'
 import { pluginFields, pluginsEntry, pluginsFrom } from './plugin-rules.ts'
 import { invalid, membersOf, namesOfModels, orNull, requireAny } from './read.ts'
@@ -33,7 +32,7 @@ type Setting<Value> = {
   operates: boolean
   /** Returns the new value from the rules as they are when the change is made. */
   parse(body: JsonObject, directory: ModelDirectory, limits: CreationLimits): (before: OrganizationRules) => Value
-  write(organizations: Store['organizations'], id: string, value: Value): void
+  write(organizations: Organizations, id: string, value: Value): Promise<void>
   entry(rules: OrganizationRules): JsonObject
 }
 
@@ -44,19 +43,19 @@ function routesOf<Value>(
 ): ManageRoute[] {
   const { store, directory } = context
   const path = `/v1/manage/org/${name}`
-  const current = (organization: string) => entry(rulesOf(store, organization))
   return [
-    { path, operates, handle: ({ organization }) => json(current(organization)) },
+    { path, operates, handle: async ({ organization }) => json(entry(await rulesOf(store, organization))) },
     {
       path,
       method: 'put',
       operates,
-      handle: ({ body, key, organization }) => {
+      handle: async (request) => {
+        const { body, organization } = request
         const changedFrom = parse(membersOf(body, fields), directory(), limitsOf(context))
-        const changed = audited(store, key.id, () => {
-          const before = current(organization)
-          write(store.organizations, organization, changedFrom(rulesOf(store, organization)))
-          const after = current(organization)
+        const changed = await changedBy(request, store, async (tx) => {
+          const rules = await rulesOf(tx, organization)
+          await write(tx.organizations, organization, changedFrom(rules))
+          const [before, after] = [entry(rules), entry(await rulesOf(tx, organization))]
           const action = `organization.${name}`
           return { result: after, organization, action, subject: organization, before, after }
         })

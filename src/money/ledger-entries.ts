@@ -1,6 +1,6 @@
 import type { CallRecord } from '../core/call.ts'
 import type { RouterError } from '../core/errors.ts'
-import type { Refused } from '../store/ledger/ledger-writer.ts'
+import type { Refused } from '../store/ledger/writer.ts'
 import type { SentResponse } from '../store/responses.ts'
 
 /** Rows as a JSON array, how many they are, and the response to store with each, where any has one. */

@@ -1,7 +1,6 @@
 import type { CallRecord } from '../core/call.ts'
 import { RouterError } from '../core/errors.ts'
-import type { LedgerWriter } from '../store/ledger/ledger-thread.ts'
-import type { Refused } from '../store/ledger/ledger-writer.ts'
+import type { LedgerWriter, Refused } from '../store/ledger/writer.ts'
 import type { SentResponse } from '../store/responses.ts'
 import { StoreError } from '../store/store-error.ts'
 import {

@@ -34,11 +34,11 @@ export type WrongCall = {
  * Recomputes the cost of each call, one at a time. `entryOf` finds today's catalog entry of a model: of the
  * prices in it, those of the time of the call are used. `chargesByReport`: whether a provider charges by its own figure.
  */
-export function recount(
-  calls: Iterable<CallRecord>,
+export async function recount(
+  calls: Iterable<CallRecord> | AsyncIterable<CallRecord>,
   entryOf: (provider: string, model: string) => ModelEntry | undefined,
   chargesByReport: (provider: string) => boolean = () => false,
-): Recount {
+): Promise<Recount> {
   const found: Recount = {
     calls: 0,
     attempts: 0,
@@ -48,7 +48,7 @@ export function recount(
     repriced: new Map(),
     reported: new Map(),
   }
-  for (const call of calls) {
+  for await (const call of calls) {
     const isCall = call.attemptOf === undefined
     if (isCall) found.calls++
     else found.attempts++

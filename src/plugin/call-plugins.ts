@@ -1,7 +1,7 @@
 import type { CallRecord } from '../core/call.ts'
 import { RouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
-import { andThen } from '../manifest/run/run-mapping.ts'
+import { andThen } from '../runtime/maybe-promise.ts'
 import { textsOfReply } from './answer-texts.ts'
 import { type CallFacts, freezeData, OutgoingBody } from './call-view.ts'
 import {

@@ -5,8 +5,9 @@ import type { Operation } from '../core/operation.ts'
 import type { Part } from '../core/parts.ts'
 import type { Reply } from '../core/reply.ts'
 import type { Api, NeutralRequest } from '../core/request.ts'
+import type { MaybePromise } from '../runtime/maybe-promise.ts'
 
-export type { CallRecord, Json, JsonObject, NeutralRequest, Operation, Part, ProviderEvent, Reply }
+export type { CallRecord, Json, JsonObject, MaybePromise, NeutralRequest, Operation, Part, ProviderEvent, Reply }
 
 /**
  * The default export of a plugin file. A plugin is set up once in each thread, and again whenever its files or options change; calls in
@@ -136,8 +137,6 @@ export type StoredContent = { request?: JsonObject; reply?: JsonObject; omittedB
 export type RequestOf<Name extends 'chat' | Operation> = Name extends 'chat'
   ? Extract<PluginRequest, { chat: unknown }>
   : Omit<Extract<PluginRequest, { fields: unknown }>, 'operation'> & { operation: Name }
-
-export type MaybePromise<Value> = Value | Promise<Value>
 
 /**
  * A request for a conversation in the neutral form, or for another operation in the fields of its API. `unread` names the fields of the

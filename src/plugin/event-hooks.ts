@@ -1,7 +1,7 @@
 import type { ProviderEvent } from '../core/events.ts'
 import type { Fold } from '../core/fold.ts'
 import type { Reply } from '../core/reply.ts'
-import { andThen } from '../manifest/run/run-mapping.ts'
+import { andThen } from '../runtime/maybe-promise.ts'
 import { freezeData } from './call-view.ts'
 import { type CheckedAnswer, type MaybePromise, Refusal, type StreamedEvent } from './contract.ts'
 import { inPlugin } from './faults.ts'

@@ -1,9 +1,6 @@
-import type { Connection } from './connection.ts'
-import { fileAt, requireSameFile } from './database-files.ts'
-
 /** Listeners for one kind of change. */
 export type Topic<Subject> = {
-  /** Calls all listeners, after the transaction if one is open. */
+  /** Calls all listeners; within a transaction, after it. */
   notify(subject: Subject): void
   listen(listener: (subject: Subject) => void): void
 }
@@ -14,45 +11,40 @@ export type Changes = {
   keys: Topic<Buffer | undefined>
   /** The id of an organization whose rules, groups, aliases, policies or credit changed. */
   organizations: Topic<string>
-  /** Runs changes in a transaction that excludes other writers. */
-  atomically<Result>(change: () => Result): Result
 }
 
-/** Creates the notifications of one connection. */
-export function openChanges(db: Connection): Changes {
-  const file = fileAt(db.name)
-  let waiting: (() => void)[] = []
-  const topic = <Subject>(): Topic<Subject> => {
-    const listeners = new Set<(subject: Subject) => void>()
-    return {
-      notify(subject) {
-        const notifyAll = () => {
-          for (const listener of listeners) listener(subject)
-        }
-        if (db.inTransaction) waiting.push(notifyAll)
-        else notifyAll()
-      },
-      listen(listener) {
-        listeners.add(listener)
-      },
-    }
-  }
+/** Creates the notifications of one store. */
+export function openChanges(): Changes {
+  return { keys: topic(), organizations: topic() }
+}
+
+function topic<Subject>(): Topic<Subject> {
+  const listeners = new Set<(subject: Subject) => void>()
   return {
-    keys: topic(),
-    organizations: topic(),
-    atomically(change) {
-      const isOutermost = !db.inTransaction
-      requireSameFile(db.name, file)
-      try {
-        return db.transaction(change).immediate()
-      } finally {
-        // Also after a rollback: a listener may have cached uncommitted state.
-        if (isOutermost) {
-          const notifications = waiting
-          waiting = []
-          for (const notify of notifications) notify()
-        }
-      }
+    notify(subject) {
+      for (const listener of listeners) listener(subject)
+    },
+    listen(listener) {
+      listeners.add(listener)
+    },
+  }
+}
+
+/** The notifications of one transaction: they are collected until `send`. */
+export type DeferredChanges = Changes & { send(): void }
+
+/** Creates the notifications of a transaction, which are passed on to those of the store, or of the transaction around it. */
+export function deferChanges({ keys, organizations }: Changes): DeferredChanges {
+  const waiting: (() => void)[] = []
+  const deferred = <Subject>({ notify, listen }: Topic<Subject>): Topic<Subject> => ({
+    notify: (subject) => void waiting.push(() => notify(subject)),
+    listen,
+  })
+  return {
+    keys: deferred(keys),
+    organizations: deferred(organizations),
+    send() {
+      for (const notify of waiting.splice(0)) notify()
     },
   }
 }

@@ -1,6 +1,6 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { Changes } from './changes.ts'
-import type { Connection } from './connection.ts'
+import type { Database } from './database.ts'
 import { unlessTaken } from './store-error.ts'
 
 /** Keys of an organization that share a monthly limit. Nano-USD, null means unlimited; Unix milliseconds. */
@@ -20,55 +20,61 @@ export type PageOf = { organization: string; after?: string; limit: number }
 
 type Row = { id: string; organization: string; name: string; monthly_limit_nano: bigint | null; created_at: bigint }
 
+const columns = 'id, organization, name, monthly_limit_nano, created_at'
+const select = `SELECT ${columns} FROM groups`
+
 /** Queries of the groups. */
-export function groups(db: Connection, changes: Changes) {
-  const insert = db.prepare('INSERT INTO groups VALUES (@id, @organization, @name, @monthlyLimitNano, @createdAt)')
-  const byId = db.prepare<[string], Row>('SELECT * FROM groups WHERE id = ?').safeIntegers()
-  const byName = db
-    .prepare<[string, string], Row>('SELECT * FROM groups WHERE organization = ? AND name = ?')
-    .safeIntegers()
-  const page = db
-    .prepare<[string, string, number], Row>(
-      'SELECT * FROM groups WHERE organization = ? AND id > ? ORDER BY id LIMIT ?',
-    )
-    .safeIntegers()
-  const setLimit = db.prepare('UPDATE groups SET monthly_limit_nano = ? WHERE id = ?')
-  const detachKeys = db.prepare('UPDATE api_keys SET group_id = NULL WHERE group_id = ?')
-  const remove = db.prepare('DELETE FROM groups WHERE id = ?')
-  const count = db.prepare<[string], number>('SELECT count(*) FROM groups WHERE organization = ?').pluck()
-  const find = (id: string) => group(byId.get(id))
+export function groups(db: Database, changes: Changes) {
+  const find = (id: string) => groupById(db, id)
   const notified = (changed: Group | undefined): Group | undefined => {
     if (changed) changes.organizations.notify(changed.organization)
     return changed
   }
   return {
-    /** Creates a group without keys. Throws NameTaken when the organization has a group of this name. */
-    create({ organization, name, monthlyLimitNano = null }: NewGroup): Group {
-      const id = randomUUIDv7()
-      const row = { id, organization, name, monthlyLimitNano, createdAt: Date.now() }
-      unlessTaken(`There is already a group named '${name}'.`, () => insert.run(row))
-      return notified(find(id)) as Group
+    /** Creates a group without keys. Rejects with NameTaken when the organization has a group of this name. */
+    async create({ organization, name, monthlyLimitNano = null }: NewGroup): Promise<Group> {
+      const group = { id: randomUUIDv7(), organization, name, monthlyLimitNano, createdAt: Date.now() }
+      const inserting = db.run(
+        `INSERT INTO groups (id, organization, name, monthly_limit_nano, created_at)
+          VALUES (@id, @organization, @name, @monthlyLimitNano, @createdAt)`,
+        group,
+      )
+      await unlessTaken(`There is already a group named '${name}'.`, inserting)
+      return notified(group) as Group
     },
     find,
-    count: (organization: string): number => count.get(organization) ?? 0,
-    findByName: (organization: string, name: string) => group(byName.get(organization, name)),
+    async count(organization: string): Promise<number> {
+      const sql = 'SELECT count(*) AS groups FROM groups WHERE organization = @organization'
+      return Number((await db.get<{ groups: bigint }>(sql, { organization }))?.groups)
+    },
+    findByName: async (organization: string, name: string): Promise<Group | undefined> =>
+      group(await db.get<Row>(`${select} WHERE organization = @organization AND name = @name`, { organization, name })),
     /** Groups of an organization by id, the oldest first. */
-    page: ({ organization, after = '', limit }: PageOf): Group[] =>
-      page.all(organization, after, limit).map((row) => group(row) as Group),
+    async page({ organization, after = '', limit }: PageOf): Promise<Group[]> {
+      const sql = `${select} WHERE organization = @organization AND id > @after ORDER BY id LIMIT @limit`
+      return (await db.all<Row>(sql, { organization, after, limit })).map((row) => group(row) as Group)
+    },
     /** Sets the monthly limit; null is unlimited. Undefined for an unknown id. */
-    setLimit(id: string, monthlyLimitNano: bigint | null): Group | undefined {
-      setLimit.run(monthlyLimitNano, id)
-      return notified(find(id))
+    async setLimit(id: string, monthlyLimitNano: bigint | null): Promise<Group | undefined> {
+      const sql = `UPDATE groups SET monthly_limit_nano = @monthlyLimitNano WHERE id = @id RETURNING ${columns}`
+      return notified(group(await db.get<Row>(sql, { id, monthlyLimitNano })))
     },
     /** Deletes a group; its keys remain, without a group. Returns the deleted group, undefined for an unknown id. */
-    remove: (id: string): Group | undefined =>
-      changes.atomically(() => {
-        const removed = find(id)
-        if (removed && detachKeys.run(id).changes > 0) changes.keys.notify(undefined)
-        remove.run(id)
-        return notified(removed)
-      }),
+    async remove(id: string): Promise<Group | undefined> {
+      const { removed, keys } = await db.transaction(async (tx) => {
+        const removed = await groupById(tx, id)
+        const keys = await tx.run('UPDATE api_keys SET group_id = NULL WHERE group_id = @id', { id })
+        await tx.run('DELETE FROM groups WHERE id = @id', { id })
+        return { removed, keys }
+      })
+      if (keys > 0) changes.keys.notify(undefined)
+      return notified(removed)
+    },
   }
+}
+
+async function groupById(db: Database, id: string): Promise<Group | undefined> {
+  return group(await db.get<Row>(`${select} WHERE id = @id`, { id }))
 }
 
 function group(row: Row | undefined): Group | undefined {

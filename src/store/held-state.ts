@@ -1,44 +1,41 @@
-import type { Connection } from './connection.ts'
+import type { Database } from './database.ts'
 
 /** State that providers hold for organizations, by its id there: containers, files, the messages of threads. */
 export type HeldStates = ReturnType<typeof heldStates>
 
 /** Queries of the state that providers hold. Times are Unix milliseconds. */
-export function heldStates(db: Connection) {
-  const insert = db.prepare(
-    'INSERT OR REPLACE INTO held_state (organization, provider, id, expires_at) VALUES (?, ?, ?, ?)',
-  )
-  const find = db
-    .prepare('SELECT 1 FROM held_state WHERE organization = ? AND provider = ? AND id = ? AND expires_at > ?')
-    .pluck()
-  // One lookup for each provider of the organization: the key of the table begins with both.
-  const findAnywhere = db
-    .prepare(`
-      WITH RECURSIVE known(provider) AS (
-        SELECT min(provider) FROM held_state WHERE organization = :organization
-        UNION ALL
-        SELECT (SELECT min(provider) FROM held_state WHERE organization = :organization AND provider > known.provider)
-          FROM known WHERE known.provider IS NOT NULL)
-      SELECT 1 FROM known JOIN held_state AS held
-        ON held.organization = :organization AND held.provider = known.provider AND held.id = :id
-        WHERE held.expires_at > :now LIMIT 1`)
-    .pluck()
-  const purge = db.prepare(`
-    DELETE FROM held_state WHERE (organization, provider, id) IN
-      (SELECT organization, provider, id FROM held_state WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)`)
-  const insertAll = db.transaction((organization: string, provider: string, ids: readonly string[], until: number) => {
-    for (const id of ids) insert.run(organization, provider, id, until)
-  })
+export function heldStates(db: Database) {
   return {
     /** Records that a provider holds something for an organization. */
-    add: (organization: string, provider: string, ids: readonly string[], until: number): void =>
-      insertAll(organization, provider, ids, until),
-    has: (organization: string, provider: string, id: string, now = Date.now()): boolean =>
-      find.get(organization, provider, id, now) !== undefined,
-    /** Checks whether any provider holds this for an organization. */
-    hasAnywhere: (organization: string, id: string, now = Date.now()): boolean =>
-      findAnywhere.get({ organization, id, now }) !== undefined,
+    add: (organization: string, provider: string, ids: readonly string[], until: number): Promise<void> =>
+      db.transaction(async (tx) => {
+        for (const id of ids) await tx.run(insert, { organization, provider, id, until })
+      }),
+    /** The providers that hold this for an organization. */
+    async holders(organization: string, id: string, now = Date.now()): Promise<string[]> {
+      const rows = await db.all<{ provider: string }>(holders, { organization, id, now })
+      return rows.map(({ provider }) => provider)
+    },
     /** Deletes at most `most` that have expired. Returns how many. */
-    purge: (most: number, now = Date.now()): number => purge.run(now, most).changes,
+    purge: (most: number, now = Date.now()): Promise<number> => db.run(purge, { now, most }),
   }
 }
+
+const insert = `
+  INSERT INTO held_state (organization, provider, id, expires_at) VALUES (@organization, @provider, @id, @until)
+  ON CONFLICT (organization, provider, id) DO UPDATE SET expires_at = excluded.expires_at`
+
+/** One lookup for each provider of the organization: the key of the table begins with both. */
+const holders = `
+  WITH RECURSIVE known(provider) AS (
+    SELECT min(provider) FROM held_state WHERE organization = @organization
+    UNION ALL
+    SELECT (SELECT min(provider) FROM held_state WHERE organization = @organization AND provider > known.provider)
+      FROM known WHERE known.provider IS NOT NULL)
+  SELECT held.provider FROM known JOIN held_state AS held
+    ON held.organization = @organization AND held.provider = known.provider AND held.id = @id
+    WHERE held.expires_at > @now`
+
+const purge = `
+  DELETE FROM held_state WHERE (organization, provider, id) IN
+    (SELECT organization, provider, id FROM held_state WHERE expires_at <= @now ORDER BY expires_at LIMIT @most)`

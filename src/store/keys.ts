@@ -1,6 +1,6 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { Changes } from './changes.ts'
-import type { Connection } from './connection.ts'
+import type { Database, Parameters } from './database.ts'
 import { storedJson } from './store-error.ts'
 
 /** The levels of a permission, from least to most. */
@@ -87,148 +87,127 @@ export const noLimits: RateLimits = { requestsPerMinute: null, tokensPerMinute: 
 export type Keys = ReturnType<typeof keys>
 
 /** Queries of the keys. */
-export function keys(db: Connection, changes: Changes) {
-  const insert = db.prepare(`
-    INSERT INTO api_keys (id, organization, hash, prefix, created_by_id, created_by_email, created_at, ${changeable})
-    VALUES (@id, @organization, @hash, @prefix, @createdById, @createdByEmail, @createdAt, ${boundChangeable})`)
-  const change = db.prepare(`
-    UPDATE api_keys SET (${changeable}) = (${boundChangeable}) WHERE id = @id AND deleted_at IS NULL`)
-  const revoke = db.prepare('UPDATE api_keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL')
-  const revokeGroup = db.prepare('UPDATE api_keys SET revoked_at = ? WHERE group_id = ? AND revoked_at IS NULL')
-  const remove = db.prepare('UPDATE api_keys SET deleted_at = ? WHERE id = ?')
-  const rotate = db.prepare('UPDATE api_keys SET hash = @hash, prefix = @prefix WHERE id = @id AND deleted_at IS NULL')
-  const reading = keyReader(db)
-  const { find } = reading
+export function keys(db: Database, changes: Changes) {
   const notify = (before: KeyRecord | undefined): void => {
     if (before) changes.keys.notify(before.hash)
   }
-
+  /** Changes a key that is not deleted. Returns it as it was and as it is then. */
+  const changed = async (id: string, sql: string, valuesFor: (before: KeyRecord) => Parameters) => {
+    const found = await db.transaction(async (tx) => {
+      const before = await keyById(tx, id)
+      if (before) await tx.run(sql, { ...valuesFor(before), id })
+      return { before, after: before && (await keyById(tx, id)) }
+    })
+    notify(found.before)
+    return found
+  }
   return {
-    ...reading,
+    ...keyReader(db),
     /** Creates an active key. The organization must exist, and the group must belong to it. */
-    create({ createdBy, ...key }: NewKey): KeyRecord {
-      const id = randomUUIDv7()
+    async create({ createdBy, ...key }: NewKey): Promise<KeyRecord> {
       const { organization, hash, prefix } = key
-      const made = { id, organization, hash, prefix, createdAt: Date.now() }
-      insert.run({
-        ...made,
-        createdById: createdBy.id,
-        createdByEmail: createdBy.email,
-        ...columns({ ...unset, ...key, permissions: { ...noPermissions, ...key.permissions } }),
-      })
-      return find(id) as KeyRecord
+      const made = { id: randomUUIDv7(), organization, hash, prefix, createdAt: Date.now() }
+      const creator = { createdById: createdBy.id, createdByEmail: createdBy.email }
+      const properties = columns({ ...unset, ...key, permissions: { ...noPermissions, ...key.permissions } })
+      return keyRecord(await db.get<Row>(insert, { ...made, ...creator, ...properties })) as KeyRecord
     },
     /** Changes the given properties. A new group must belong to the key's organization. Undefined for an unknown id. */
-    update: (id: string, changed: KeyChanges): KeyRecord | undefined =>
-      changes.atomically(() => {
-        const before = find(id)
-        if (before) change.run({ id, ...columns({ ...before, ...changed }) })
-        notify(before)
-        return before && find(id)
-      }),
+    update: async (id: string, properties: KeyChanges): Promise<KeyRecord | undefined> =>
+      (await changed(id, change, (before) => columns({ ...before, ...properties }))).after,
     /** Replaces the secret of a key; the old one stops working at once. Undefined for an unknown id. */
-    rotate: (id: string, secret: Pick<KeyRecord, 'hash' | 'prefix'>): KeyRecord | undefined =>
-      changes.atomically(() => {
-        const before = find(id)
-        rotate.run({ id, ...secret })
-        notify(before)
-        return before && find(id)
-      }),
+    rotate: async (id: string, { hash, prefix }: Pick<KeyRecord, 'hash' | 'prefix'>): Promise<KeyRecord | undefined> =>
+      (await changed(id, 'UPDATE api_keys SET hash = @hash, prefix = @prefix WHERE id = @id', () => ({ hash, prefix })))
+        .after,
     /** Revokes a key for good; a revoked key keeps its time of revocation. Undefined for an unknown id. */
-    revoke(id: string): KeyRecord | undefined {
-      const before = find(id)
-      if (before) revoke.run(Date.now(), id)
-      notify(before)
-      return before && find(id)
-    },
+    revoke: async (id: string): Promise<KeyRecord | undefined> =>
+      (await changed(id, `${revoke} WHERE id = @id AND revoked_at IS NULL`, () => ({ now: Date.now() }))).after,
     /** Revokes all keys of a group for good. */
-    revokeGroup(group: string): void {
-      revokeGroup.run(Date.now(), group)
+    async revokeGroup(group: string): Promise<void> {
+      await db.run(`${revoke} WHERE group_id = @group AND revoked_at IS NULL`, { group, now: Date.now() })
       changes.keys.notify(undefined)
     },
     /** Revokes a key and removes it from all lists. Returns the key as it was, undefined for an unknown id. */
-    remove: (id: string): KeyRecord | undefined =>
-      changes.atomically(() => {
-        const before = find(id)
-        if (before) {
-          revoke.run(Date.now(), id)
-          remove.run(Date.now(), id)
-        }
-        notify(before)
-        return before
-      }),
+    remove: async (id: string): Promise<KeyRecord | undefined> =>
+      (await changed(id, remove, () => ({ now: Date.now() }))).before,
     /** Calls the listener with the hash of each key that this process changes, undefined when many keys change. */
     onChange: changes.keys.listen,
   }
 }
 
-function keyReader(db: Connection) {
-  const read = <Bound extends unknown[]>(rest: string) =>
-    db.prepare<Bound, Row>(`SELECT * FROM api_keys WHERE ${rest}`).safeIntegers()
-  const byId = read<[string]>('id = ? AND deleted_at IS NULL')
-  const byHash = read<[Buffer]>('hash = ?')
-  const page = read<[string, number]>('id > ? AND deleted_at IS NULL ORDER BY id LIMIT ?')
-  const pageOf = read<[string, string, number]>(
-    'organization = ? AND id > ? AND deleted_at IS NULL ORDER BY id LIMIT ?',
-  )
-  const owner = db.prepare<[string], string>('SELECT organization FROM api_keys WHERE id = ?').pluck()
-  const any = db.prepare('SELECT 1 FROM api_keys LIMIT 1')
-  const count = db
-    .prepare<[string], number>('SELECT count(*) FROM api_keys WHERE organization = ? AND deleted_at IS NULL')
-    .pluck()
-  const countAll = db.prepare<[], number>('SELECT count(*) FROM api_keys WHERE deleted_at IS NULL').pluck()
-  const another = (area: 'manage' | 'operate') =>
-    db.prepare(`
-      SELECT 1 FROM api_keys WHERE organization = ? AND id <> ? AND ${area} = 'write' AND revoked_at IS NULL
-        AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > ?) LIMIT 1`)
-  const others = { manage: another('manage'), operate: another('operate') }
-  const members = 'FROM api_keys WHERE group_id = ? AND deleted_at IS NULL AND revoked_at IS NULL'
-  const countOfGroup = db.prepare<[string], number>(`SELECT count(*) ${members}`).pluck()
-  const permissionsOfGroup = db.prepare<[string], PermissionColumns>(
-    `SELECT DISTINCT manage, completions, operate, instance, content ${members}`,
-  )
-  const ofGroup = db.prepare<[string], GroupRow>(
-    `SELECT id, organization, manage, completions, operate, instance, content, expires_at, revoked_at ${members} ORDER BY id`,
-  )
+const revoke = 'UPDATE api_keys SET revoked_at = @now'
+const remove = 'UPDATE api_keys SET revoked_at = coalesce(revoked_at, @now), deleted_at = @now WHERE id = @id'
+
+async function keyById(db: Database, id: string): Promise<KeyRecord | undefined> {
+  return keyRecord(await db.get<Row>('SELECT * FROM api_keys WHERE id = @id AND deleted_at IS NULL', { id }))
+}
+
+function keyReader(db: Database) {
+  const count = async (where: string, parameters: Parameters = {}): Promise<number> => {
+    const row = await db.get<{ keys: bigint }>(`SELECT count(*) AS keys FROM api_keys WHERE ${where}`, parameters)
+    return Number(row?.keys)
+  }
   return {
     /** A key by id, unless it is deleted. */
-    find: (id: string) => keyRecord(byId.get(id)),
+    find: (id: string): Promise<KeyRecord | undefined> => keyById(db, id),
     /** A key by the hash of its secret, also a deleted one. */
-    findByHash: (hash: Buffer) => keyRecord(byHash.get(hash)),
+    findByHash: async (hash: Buffer): Promise<KeyRecord | undefined> =>
+      keyRecord(await db.get<Row>('SELECT * FROM api_keys WHERE hash = @hash', { hash })),
     /** The organization of a key, also of a deleted one. */
-    ownerOf: (id: string): string | undefined => owner.get(id),
+    ownerOf: async (id: string): Promise<string | undefined> =>
+      (await db.get<{ organization: string }>('SELECT organization FROM api_keys WHERE id = @id', { id }))
+        ?.organization,
     /** Keys that are not deleted, by id: the oldest first. */
-    page({ organization, after = '', limit }: KeyPage): KeyRecord[] {
-      const rows = organization === undefined ? page.all(after, limit) : pageOf.all(organization, after, limit)
+    async page({ organization, after = '', limit }: KeyPage): Promise<KeyRecord[]> {
+      const isOwn = organization === undefined ? '' : 'organization = @organization AND'
+      const rows = await db.all<Row>(
+        `SELECT * FROM api_keys WHERE ${isOwn} id > @after AND deleted_at IS NULL ORDER BY id LIMIT @limit`,
+        { ...(organization !== undefined && { organization }), after, limit },
+      )
       return rows.map((row) => keyRecord(row) as KeyRecord)
     },
     /** The number of keys of an organization that are not deleted. */
-    count: (organization: string): number => count.get(organization) ?? 0,
+    count: (organization: string): Promise<number> =>
+      count('organization = @organization AND deleted_at IS NULL', { organization }),
     /** The number of the keys of all organizations that are not deleted. */
-    countAll: (): number => countAll.get() ?? 0,
+    countAll: (): Promise<number> => count('deleted_at IS NULL'),
     /** Checks whether there is any key, deleted ones included. */
-    any: (): boolean => any.get() !== undefined,
+    any: async (): Promise<boolean> => (await db.get('SELECT 1 FROM api_keys LIMIT 1')) !== undefined,
     /** Checks whether another key of its organization is active at a time (Unix milliseconds) and may change what the area has. */
-    anotherMay: (
-      area: keyof typeof others,
+    async anotherMay(
+      area: 'manage' | 'operate',
       { organization, id }: Pick<KeyRecord, 'organization' | 'id'>,
       at: number,
-    ): boolean => others[area].get(organization, id, at) !== undefined,
+    ): Promise<boolean> {
+      const another = await db.get(
+        `SELECT 1 FROM api_keys WHERE organization = @organization AND id <> @id AND ${area} = 'write' AND revoked_at IS NULL
+          AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > @at) LIMIT 1`,
+        { organization, id, at },
+      )
+      return another !== undefined
+    },
     /** The number of the keys of a group that are neither deleted nor revoked. */
-    countOfGroup: (group: string): number => countOfGroup.get(group) ?? 0,
+    countOfGroup: (group: string): Promise<number> => count(members, { group }),
     /** The permissions of the keys of a group, each combination once. */
-    permissionsOfGroup: (group: string): Permissions[] => permissionsOfGroup.all(group).map(permissionsIn),
+    async permissionsOfGroup(group: string): Promise<Permissions[]> {
+      const sql = `SELECT DISTINCT ${permissionColumns} FROM api_keys WHERE ${members}`
+      return (await db.all<PermissionColumns>(sql, { group })).map(permissionsIn)
+    },
     /** The keys of a group that are neither deleted nor revoked, the oldest first. */
-    ofGroup: (group: string): GroupKey[] =>
-      ofGroup.all(group).map(({ id, organization, expires_at, revoked_at, ...row }) => ({
+    async ofGroup(group: string): Promise<GroupKey[]> {
+      const sql = `SELECT id, organization, ${permissionColumns}, expires_at, revoked_at FROM api_keys WHERE ${members} ORDER BY id`
+      return (await db.all<GroupRow>(sql, { group })).map(({ id, organization, expires_at, revoked_at, ...row }) => ({
         id,
         organization,
         permissions: permissionsIn(row),
-        expiresAt: expires_at,
-        revokedAt: revoked_at,
-      })),
+        expiresAt: numberOrNull(expires_at),
+        revokedAt: numberOrNull(revoked_at),
+      }))
+    },
   }
 }
+
+const members = 'group_id = @group AND deleted_at IS NULL AND revoked_at IS NULL'
+const permissionColumns = 'manage, completions, operate, instance, content'
 
 /** The facts of a key on which its end depends. */
 export type GroupKey = Pick<KeyRecord, 'id' | 'organization' | 'permissions' | 'expiresAt' | 'revokedAt'>
@@ -246,13 +225,18 @@ function permissionsIn({ manage, completions, operate, instance, content }: Perm
 }
 
 type GroupRow = Pick<KeyRecord, 'id' | 'organization'> &
-  PermissionColumns & { expires_at: number | null; revoked_at: number | null }
+  PermissionColumns & { expires_at: bigint | null; revoked_at: bigint | null }
 
 /** The columns that can be changed. */
 const changeable =
   'name, manage, completions, operate, instance, content, labels, monthly_limit_nano, group_id, access_list, requests_per_minute, ' +
   'tokens_per_minute, concurrent_calls, plugins, expires_at'
 const boundChangeable = changeable.replace(/\w+/g, '@$&')
+
+const insert = `
+  INSERT INTO api_keys (id, organization, hash, prefix, created_by_id, created_by_email, created_at, ${changeable})
+  VALUES (@id, @organization, @hash, @prefix, @createdById, @createdByEmail, @createdAt, ${boundChangeable}) RETURNING *`
+const change = `UPDATE api_keys SET (${changeable}) = (${boundChangeable}) WHERE id = @id`
 
 const noPermissions: Permissions = { manage: 'none', completions: 'none', operate: 'none' }
 

@@ -1,6 +1,6 @@
 import type { PolicyFile } from '../core/routing/policy-file.ts'
 import type { Changes } from './changes.ts'
-import type { Connection } from './connection.ts'
+import type { Database, Parameters } from './database.ts'
 import type { PageOf } from './groups.ts'
 import { storedJson } from './store-error.ts'
 
@@ -16,67 +16,73 @@ export type PolicyRow = { id: string; description: string; targets: string; rout
 export const policyColumns = 'id, description, targets, routing'
 
 /** Queries of the aliases and policies of organizations. */
-export function names(db: Connection, changes: Changes) {
-  const alias = db.prepare<[string, string], Alias>(
-    'SELECT name, target FROM aliases WHERE organization = ? AND name = ?',
-  )
-  const aliases = db.prepare<[string, string, number], Alias>(
-    'SELECT name, target FROM aliases WHERE organization = ? AND name > ? ORDER BY name LIMIT ?',
-  )
-  const setAlias = db.prepare(`
-    INSERT INTO aliases (organization, name, target, created_at) VALUES (?, ?, ?, ?)
-    ON CONFLICT (organization, name) DO UPDATE SET target = excluded.target`)
-  const removeAlias = db.prepare('DELETE FROM aliases WHERE organization = ? AND name = ?')
-  const policy = db.prepare<[string, string], PolicyRow>(
-    `SELECT ${policyColumns} FROM policies WHERE organization = ? AND id = ?`,
-  )
-  const policies = db.prepare<[string, string, number], PolicyRow>(
-    `SELECT ${policyColumns} FROM policies WHERE organization = ? AND id > ? ORDER BY id LIMIT ?`,
-  )
-  const setPolicy = db.prepare(`
-    INSERT INTO policies (organization, id, description, targets, routing, created_at) VALUES (?, ?, ?, ?, ?, ?)
-    ON CONFLICT (organization, id) DO UPDATE
-      SET description = excluded.description, targets = excluded.targets, routing = excluded.routing`)
-  const removePolicy = db.prepare('DELETE FROM policies WHERE organization = ? AND id = ?')
-  const countAliases = db.prepare<[string], number>('SELECT count(*) FROM aliases WHERE organization = ?').pluck()
-  const countPolicies = db.prepare<[string], number>('SELECT count(*) FROM policies WHERE organization = ?').pluck()
-  const notified = <Result>(organization: string, result: Result): Result => {
+export function names(db: Database, changes: Changes) {
+  const count = async (table: 'aliases' | 'policies', organization: string): Promise<number> => {
+    const sql = `SELECT count(*) AS names FROM ${table} WHERE organization = @organization`
+    return Number((await db.get<{ names: bigint }>(sql, { organization }))?.names)
+  }
+  const change = async (organization: string, sql: string, parameters: Parameters): Promise<number> => {
+    const changed = await db.run(sql, { organization, ...parameters })
     changes.organizations.notify(organization)
-    return result
+    return changed
   }
   return {
-    alias: (organization: string, name: string): Alias | undefined => alias.get(organization, name),
+    alias: (organization: string, name: string): Promise<Alias | undefined> =>
+      db.get('SELECT name, target FROM aliases WHERE organization = @organization AND name = @name', {
+        organization,
+        name,
+      }),
     /** Aliases of an organization by name. */
-    aliases: ({ organization, after = '', limit }: PageOf): Alias[] => aliases.all(organization, after, limit),
-    countAliases: (organization: string): number => countAliases.get(organization) ?? 0,
-    countPolicies: (organization: string): number => countPolicies.get(organization) ?? 0,
+    aliases: ({ organization, after = '', limit }: PageOf): Promise<Alias[]> =>
+      db.all(
+        'SELECT name, target FROM aliases WHERE organization = @organization AND name > @after ORDER BY name LIMIT @limit',
+        { organization, after, limit },
+      ),
+    countAliases: (organization: string): Promise<number> => count('aliases', organization),
+    countPolicies: (organization: string): Promise<number> => count('policies', organization),
     /** Creates an alias or changes its target. The organization must exist. */
-    setAlias(organization: string, { name, target }: Alias): Alias {
-      setAlias.run(organization, name, target, Date.now())
-      return notified(organization, { name, target })
+    async setAlias(organization: string, { name, target }: Alias): Promise<Alias> {
+      await change(organization, setAlias, { name, target, now: Date.now() })
+      return { name, target }
     },
     /** Returns whether it existed. */
-    removeAlias: (organization: string, name: string): boolean =>
-      notified(organization, removeAlias.run(organization, name).changes === 1),
-    policy(organization: string, id: string): NamedPolicy | undefined {
-      const row = policy.get(organization, id)
+    removeAlias: async (organization: string, name: string): Promise<boolean> =>
+      (await change(organization, 'DELETE FROM aliases WHERE organization = @organization AND name = @name', {
+        name,
+      })) === 1,
+    async policy(organization: string, id: string): Promise<NamedPolicy | undefined> {
+      const sql = `SELECT ${policyColumns} FROM policies WHERE organization = @organization AND id = @id`
+      const row = await db.get<PolicyRow>(sql, { organization, id })
       return row && namedPolicy(row)
     },
     /** Policies of an organization by id. */
-    policies: ({ organization, after = '', limit }: PageOf): NamedPolicy[] =>
-      policies.all(organization, after, limit).map(namedPolicy),
+    async policies({ organization, after = '', limit }: PageOf): Promise<NamedPolicy[]> {
+      const sql = `SELECT ${policyColumns} FROM policies WHERE organization = @organization AND id > @after ORDER BY id LIMIT @limit`
+      return (await db.all<PolicyRow>(sql, { organization, after, limit })).map(namedPolicy)
+    },
     /** Creates a policy or replaces the one with this id. The organization must exist. */
-    setPolicy(organization: string, changed: NamedPolicy): NamedPolicy {
+    async setPolicy(organization: string, changed: NamedPolicy): Promise<NamedPolicy> {
       const { id, description, targets, ...routing } = changed
-      const columns = [JSON.stringify(targets), JSON.stringify(routing)]
-      setPolicy.run(organization, id, description, ...columns, Date.now())
-      return notified(organization, changed)
+      const texts = { targets: JSON.stringify(targets), routing: JSON.stringify(routing) }
+      await change(organization, setPolicy, { id, description, ...texts, now: Date.now() })
+      return changed
     },
     /** Returns whether it existed. */
-    removePolicy: (organization: string, id: string): boolean =>
-      notified(organization, removePolicy.run(organization, id).changes === 1),
+    removePolicy: async (organization: string, id: string): Promise<boolean> =>
+      (await change(organization, 'DELETE FROM policies WHERE organization = @organization AND id = @id', { id })) ===
+      1,
   }
 }
+
+const setAlias = `
+  INSERT INTO aliases (organization, name, target, created_at) VALUES (@organization, @name, @target, @now)
+  ON CONFLICT (organization, name) DO UPDATE SET target = excluded.target`
+
+const setPolicy = `
+  INSERT INTO policies (organization, id, description, targets, routing, created_at)
+  VALUES (@organization, @id, @description, @targets, @routing, @now)
+  ON CONFLICT (organization, id) DO UPDATE
+    SET description = excluded.description, targets = excluded.targets, routing = excluded.routing`
 
 /** Reads a policy from its row. Throws StoreError for damage. */
 export function namedPolicy({ id, description, targets, routing }: PolicyRow): NamedPolicy {

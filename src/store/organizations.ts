@@ -2,10 +2,10 @@ import { randomUUIDv7 } from 'node:crypto'
 import type { DataRules } from '../core/names.ts'
 import { dayMs } from '../core/time.ts'
 import type { Changes } from './changes.ts'
-import type { Connection } from './connection.ts'
+import type { Database, Parameters } from './database.ts'
 import type { PageOf } from './groups.ts'
 import type { RateLimits } from './keys.ts'
-import { type Retention, rulesReader } from './rules.ts'
+import { type OrganizationRules, type Retention, readRules } from './rules.ts'
 import { unlessTaken } from './store-error.ts'
 
 export type { OrganizationRules, Retention } from './rules.ts'
@@ -22,118 +22,115 @@ type Row = { id: string; name: string; created_at: bigint; credit_nano: bigint; 
 export type Organizations = ReturnType<typeof organizations>
 
 /** Queries of the organizations and their credits. */
-export function organizations(db: Connection, changes: Changes) {
-  const select = `
-    SELECT id, name, created_at,
-      (SELECT coalesce(sum(nano), 0) FROM credits WHERE organization = organizations.id) AS credit_nano,
-      (SELECT coalesce(sum(nano), 0) FROM organization_spend WHERE organization = organizations.id) AS spend_nano
-    FROM organizations`
-  const insert = db.prepare('INSERT INTO organizations (id, name, created_at) VALUES (?, ?, ?)')
-  const byId = db.prepare<[string], Row>(`${select} WHERE id = ?`).safeIntegers()
-  const byName = db.prepare<[string], Row>(`${select} WHERE name = ?`).safeIntegers()
-  const all = db.prepare<[], Row>(`${select} ORDER BY created_at, rowid`).safeIntegers()
-  const insertCredit = db.prepare(
-    'INSERT INTO credits (id, organization, nano, note, created_at) VALUES (?, ?, ?, ?, ?)',
-  )
-  const retention = db.prepare<[string], { keeps_responses: number; retention_days: number }>(
-    'SELECT keeps_responses, retention_days FROM organizations WHERE id = ?',
-  )
-  const setRetention = db.prepare('UPDATE organizations SET keeps_responses = ?, retention_days = ? WHERE id = ?')
-  const moveExpiry = db.prepare('UPDATE responses SET expires_at = created_at + ? WHERE organization = ?')
-  const retentionOf = (id: string): Retention => {
-    const row = retention.get(id)
-    return { stores: row?.keeps_responses === 1, days: row?.retention_days ?? 0 }
-  }
-  const enforce = db.prepare(enforcing)
-  const wasCredited = db.prepare('SELECT 1 FROM credits WHERE organization = ? AND nano > 0 LIMIT 1')
-  const find = (id: string) => organization(byId.get(id))
-  const page = db.prepare<[string, number], Row>(`${select} WHERE id > ? ORDER BY id LIMIT ?`).safeIntegers()
-  const count = db.prepare<[], number>('SELECT count(*) FROM (SELECT 1 FROM organizations LIMIT 2)').pluck()
+export function organizations(db: Database, changes: Changes) {
+  // The order in which those of one moment were made.
+  const place = { sqlite: 'rowid', postgres: 'id' }[db.dialect]
+  const all = async (rest: string, parameters: Parameters = {}): Promise<Organization[]> =>
+    (await db.all<Row>(`${select} ${rest}`, parameters)).map((row) => organization(row) as Organization)
   return {
     ...settings(db, changes),
-    /** A new organization without credit. Throws NameTaken. */
-    create(name: string): Organization {
-      const id = randomUUIDv7()
-      unlessTaken(`There is already an organization named '${name}'.`, () => insert.run(id, name, Date.now()))
-      return find(id) as Organization
+    /** A new organization without credit. Rejects with NameTaken. */
+    async create(name: string): Promise<Organization> {
+      const row = { id: randomUUIDv7(), name, now: Date.now() }
+      const inserting = db.run('INSERT INTO organizations (id, name, created_at) VALUES (@id, @name, @now)', row)
+      await unlessTaken(`There is already an organization named '${name}'.`, inserting)
+      return { id: row.id, name, createdAt: row.now, creditNano: 0n, spendNano: 0n }
     },
-    find,
-    findByName: (name: string) => organization(byName.get(name)),
+    find: (id: string): Promise<Organization | undefined> => organizationById(db, id),
+    findByName: async (name: string): Promise<Organization | undefined> =>
+      organization(await db.get<Row>(`${select} WHERE name = @name`, { name })),
     /** Checks whether there are several organizations. */
-    areSeveral: (): boolean => (count.get() ?? 0) > 1,
+    areSeveral: async (): Promise<boolean> => (await db.all('SELECT 1 FROM organizations LIMIT 2')).length > 1,
     /** All organizations, the oldest first. */
-    list: (): Organization[] => all.all().map((row) => organization(row) as Organization),
+    list: (): Promise<Organization[]> => all(`ORDER BY created_at, ${place}`),
     /** Organizations by id, the oldest first. */
-    page: ({ after = '', limit }: Pick<PageOf, 'after' | 'limit'>): Organization[] =>
-      page.all(after, limit).map((row) => organization(row) as Organization),
+    page: ({ after = '', limit }: Pick<PageOf, 'after' | 'limit'>): Promise<Organization[]> =>
+      all('WHERE id > @after ORDER BY id LIMIT @limit', { after, limit }),
     /**
      * Adds credit, or takes it back when negative. The first credit makes the balance a limit. The organization must
      * exist.
      */
-    credit: (id: string, nano: bigint, note = ''): Organization =>
-      changes.atomically(() => {
-        if (nano > 0n && wasCredited.get(id) === undefined) enforce.run(1, id)
-        insertCredit.run(randomUUIDv7(), id, nano, note, Date.now())
-        changes.organizations.notify(id)
-        return find(id) as Organization
-      }),
+    async credit(id: string, nano: bigint, note = ''): Promise<Organization> {
+      const credited = await db.transaction(async (tx) => {
+        const wasCredited = await tx.get('SELECT 1 FROM credits WHERE organization = @id AND nano > 0 LIMIT 1', { id })
+        if (nano > 0n && !wasCredited) await tx.run(enforce, { id, enforces: 1 })
+        await tx.run(insertCredit, { id: randomUUIDv7(), organization: id, nano, note, now: Date.now() })
+        return (await organizationById(tx, id)) as Organization
+      })
+      changes.organizations.notify(id)
+      return credited
+    },
     /** The rules of an organization; undefined for an unknown id. */
-    rules: rulesReader(db),
+    rules: (id: string): Promise<OrganizationRules | undefined> => readRules(db, id),
     /** Calls the listener with the id of each organization that this process changes. */
     onChange: changes.organizations.listen,
     /** The retention of an organization; an unknown one stores nothing. */
-    retention: retentionOf,
+    retention: (id: string): Promise<Retention> => retentionOf(db, id),
     /** Changes the given properties. A new number of days applies to stored responses as well. */
-    setRetention: (id: string, changed: Partial<Retention>): Retention =>
-      changes.atomically(() => {
-        const before = retentionOf(id)
+    async setRetention(id: string, changed: Partial<Retention>): Promise<Retention> {
+      const after = await db.transaction(async (tx) => {
+        const before = await retentionOf(tx, id)
         const { stores, days } = { ...before, ...changed }
-        setRetention.run(stores ? 1 : 0, days, id)
-        if (days !== before.days) moveExpiry.run(days * dayMs, id)
-        changes.organizations.notify(id)
+        await tx.run(setRetention, { id, stores: stores ? 1 : 0, days })
+        if (days !== before.days) await tx.run(moveExpiry, { id, storedMs: days * dayMs })
         return { stores, days }
-      }),
+      })
+      changes.organizations.notify(id)
+      return after
+    },
   }
 }
 
-const enforcing = 'UPDATE organizations SET enforces_balance = ? WHERE id = ?'
+const sumOf = (table: 'credits' | 'organization_spend') =>
+  `(SELECT CAST(coalesce(sum(nano), 0) AS BIGINT) FROM ${table} WHERE organization = organizations.id)`
+
+const select = `
+  SELECT id, name, created_at, ${sumOf('credits')} AS credit_nano, ${sumOf('organization_spend')} AS spend_nano
+  FROM organizations`
+
+const insertCredit = `
+  INSERT INTO credits (id, organization, nano, note, created_at) VALUES (@id, @organization, @nano, @note, @now)`
+
+const setRetention = 'UPDATE organizations SET keeps_responses = @stores, retention_days = @days WHERE id = @id'
+const moveExpiry = 'UPDATE responses SET expires_at = created_at + @storedMs WHERE organization = @id'
+
+async function organizationById(db: Database, id: string): Promise<Organization | undefined> {
+  return organization(await db.get<Row>(`${select} WHERE id = @id`, { id }))
+}
+
+async function retentionOf(db: Database, id: string): Promise<Retention> {
+  const sql = 'SELECT keeps_responses, retention_days FROM organizations WHERE id = @id'
+  const row = await db.get<{ keeps_responses: bigint; retention_days: bigint }>(sql, { id })
+  return { stores: row?.keeps_responses === 1n, days: Number(row?.retention_days ?? 0) }
+}
+
+const enforce = 'UPDATE organizations SET enforces_balance = @enforces WHERE id = @id'
+
+const setLimits = `
+  UPDATE organizations SET requests_per_minute = @requestsPerMinute, tokens_per_minute = @tokensPerMinute,
+    concurrent_calls = @concurrentCalls WHERE id = @id`
 
 /** The settings of an organization's calls. */
-function settings(db: Connection, changes: Changes) {
-  const enforce = db.prepare(enforcing)
-  const setLimits = db.prepare(`
-    UPDATE organizations SET requests_per_minute = @requestsPerMinute, tokens_per_minute = @tokensPerMinute,
-      concurrent_calls = @concurrentCalls WHERE id = @id`)
-  const setModels = db.prepare('UPDATE organizations SET approved_models = ? WHERE id = ?')
-  const setRules = db.prepare('UPDATE organizations SET data_rules = ? WHERE id = ?')
-  const setPlugins = db.prepare('UPDATE organizations SET plugins = ? WHERE id = ?')
-  const notify = (id: string): void => changes.organizations.notify(id)
+function settings(db: Database, changes: Changes) {
+  const set = async (id: string, sql: string, parameters: Parameters): Promise<void> => {
+    await db.run(sql, { ...parameters, id })
+    changes.organizations.notify(id)
+  }
+  const setColumn = (id: string, column: 'approved_models' | 'data_rules' | 'plugins', value: string | null) =>
+    set(id, `UPDATE organizations SET ${column} = @value WHERE id = @id`, { value })
   return {
     /** Sets whether calls are rejected once the balance is used up. */
-    enforceBalance(id: string, enforces: boolean): void {
-      enforce.run(enforces ? 1 : 0, id)
-      notify(id)
-    },
+    enforceBalance: (id: string, enforces: boolean): Promise<void> => set(id, enforce, { enforces: enforces ? 1 : 0 }),
     /** Sets the rate limits of all keys together. */
-    setLimits(id: string, limits: RateLimits): void {
-      setLimits.run({ ...limits, id })
-      notify(id)
-    },
+    setLimits: (id: string, limits: RateLimits): Promise<void> => set(id, setLimits, limits),
     /** Sets the models that may be called, by id or as `<provider>/*`; null means all. */
-    approveModels(id: string, models: readonly string[] | null): void {
-      setModels.run(models === null ? null : JSON.stringify(models), id)
-      notify(id)
-    },
+    approveModels: (id: string, models: readonly string[] | null): Promise<void> =>
+      setColumn(id, 'approved_models', models === null ? null : JSON.stringify(models)),
     /** Sets the guarantees that providers must give for the data they receive. */
-    setDataRules(id: string, rules: DataRules): void {
-      setRules.run(JSON.stringify(rules), id)
-      notify(id)
-    },
+    setDataRules: (id: string, rules: DataRules): Promise<void> => setColumn(id, 'data_rules', JSON.stringify(rules)),
     /** Sets which plugins are switched on or off. */
-    setPlugins(id: string, plugins: Readonly<Record<string, boolean>>): void {
-      setPlugins.run(JSON.stringify(plugins), id)
-      notify(id)
-    },
+    setPlugins: (id: string, plugins: Readonly<Record<string, boolean>>): Promise<void> =>
+      setColumn(id, 'plugins', JSON.stringify(plugins)),
   }
 }
 

@@ -1,21 +1,32 @@
 import type { CallRecord } from '../core/call.ts'
-import type { Connection } from './connection.ts'
+import type { Database } from './database.ts'
+import type { Connection } from './sqlite/connection.ts'
+
+/** The messages of providers in a database. */
+export type ProviderMessages = ReturnType<typeof providerMessages>
 
 /** Queries of the messages of providers about failed attempts. Times are Unix milliseconds. */
-export function providerMessages(db: Connection) {
-  const purgeOld = db.prepare(`
-    DELETE FROM provider_messages WHERE id IN (SELECT id FROM provider_messages WHERE at <= ? ORDER BY at LIMIT ?)`)
-  const purgeForbidden = db.prepare(`
+export function providerMessages(db: Database) {
+  const purgeForbidden = `
     DELETE FROM provider_messages WHERE id IN
       (SELECT kept.id FROM organizations JOIN provider_messages AS kept ON kept.organization = organizations.id
-        WHERE ${forbids('organizations')} LIMIT ?)`)
+        WHERE ${forbids[db.dialect]} LIMIT @most)`
   return {
     /** Deletes at most `most` that are as old as `until`, or of organizations whose data must not be retained. Returns how many. */
-    purge(most: number, until: number): number {
-      const { changes } = purgeOld.run(until, most)
-      return changes + (changes < most ? purgeForbidden.run(most - changes).changes : 0)
+    async purge(most: number, until: number): Promise<number> {
+      const old = await db.run(purgeOld, { until, most })
+      return old + (old < most ? await db.run(purgeForbidden, { most: most - old }) : 0)
     },
   }
+}
+
+const purgeOld = `
+  DELETE FROM provider_messages WHERE id IN (SELECT id FROM provider_messages WHERE at <= @until ORDER BY at LIMIT @most)`
+
+/** The condition under which an organization's rules forbid to retain data. */
+const forbids = {
+  sqlite: "json_extract(organizations.data_rules, '$.data_retention') = 0",
+  postgres: "CAST(organizations.data_rules AS JSONB) ->> 'data_retention' = 'false'",
 }
 
 /** A function that writes the message of a record that has one. */
@@ -32,12 +43,7 @@ export function messageReader(db: Connection): (record: Pick<CallRecord, 'id' | 
   const find = db
     .prepare<[string], string>(`
       SELECT message FROM provider_messages AS kept LEFT JOIN organizations ON organizations.id = kept.organization
-        WHERE kept.id = ? AND NOT coalesce(${forbids('organizations')}, 0)`)
+        WHERE kept.id = ? AND NOT coalesce(${forbids.sqlite}, 0)`)
     .pluck()
   return ({ id, error }) => (error === undefined ? undefined : find.get(id))
-}
-
-/** The condition under which an organization's rules forbid to retain data. */
-function forbids(organization: string): string {
-  return `json_extract(${organization}.data_rules, '$.data_retention') = 0`
 }

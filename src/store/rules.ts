@@ -1,6 +1,6 @@
 import type { DataRules, Policy } from '../core/names.ts'
 import { policyOf } from '../core/routing/policy-file.ts'
-import type { Connection } from './connection.ts'
+import type { Database } from './database.ts'
 import { type LimitColumns, type RateLimits, rateLimits } from './keys.ts'
 import { namedPolicy, type PolicyRow, policyColumns } from './names.ts'
 import { storedJson } from './store-error.ts'
@@ -48,46 +48,43 @@ type Row = LimitColumns & {
   credit_nano: bigint
 }
 
-/** A function that reads the rules of an organization; undefined for an unknown id. */
-export function rulesReader(db: Connection): (id: string) => OrganizationRules | undefined {
-  const byId = db
-    .prepare<[string], Row>(`
-      SELECT id, name, enforces_balance, approved_models, data_rules, plugins, keeps_responses, retention_days, requests_per_minute, tokens_per_minute,
-        concurrent_calls, (SELECT coalesce(sum(nano), 0) FROM credits WHERE organization = organizations.id) AS credit_nano
-      FROM organizations WHERE id = ?`)
-    .safeIntegers()
-  const aliases = db
-    .prepare<[string], [string, string]>('SELECT name, target FROM aliases WHERE organization = ?')
-    .raw()
-  const policies = db.prepare<[string], PolicyRow>(`SELECT ${policyColumns} FROM policies WHERE organization = ?`)
-  const groupLimits = db
-    .prepare<[string], [id: string, name: string, limitNano: bigint]>(
-      'SELECT id, name, monthly_limit_nano FROM groups WHERE organization = ? AND monthly_limit_nano IS NOT NULL',
-    )
-    .raw()
-    .safeIntegers()
-  const groupNames = db
-    .prepare<[string], [id: string, name: string]>('SELECT id, name FROM groups WHERE organization = ?')
-    .raw()
-  return (id) => {
-    const row = byId.get(id)
-    if (!row) return undefined
-    return {
-      id: row.id,
-      name: row.name,
-      limits: rateLimits(row),
-      creditNano: row.credit_nano,
-      enforcesBalance: row.enforces_balance === 1n,
-      approvedModels: row.approved_models === null ? null : storedJson(row.approved_models),
-      dataRules: storedJson(row.data_rules),
-      plugins: storedJson(row.plugins),
-      retention: { stores: row.keeps_responses === 1n, days: Number(row.retention_days) },
-      aliases: new Map(aliases.all(id)),
-      policies: new Map(policies.all(id).map((row) => [row.id, ruledPolicy(row)])),
-      groupNames: new Map(groupNames.all(id)),
-      groupLimits: new Map(groupLimits.all(id).map(([group, name, limitNano]) => [group, { name, limitNano }])),
-    }
+/** Reads the rules of an organization; undefined for an unknown id. */
+export async function readRules(db: Database, id: string): Promise<OrganizationRules | undefined> {
+  // Together: a change that is made between two of them would be seen by halves.
+  const [row, aliases, policies, groups] = await Promise.all([
+    db.get<Row>(byId, { id }),
+    db.all<{ name: string; target: string }>('SELECT name, target FROM aliases WHERE organization = @id', { id }),
+    db.all<PolicyRow>(`SELECT ${policyColumns} FROM policies WHERE organization = @id`, { id }),
+    db.all<GroupRow>('SELECT id, name, monthly_limit_nano FROM groups WHERE organization = @id', { id }),
+  ])
+  if (!row) return undefined
+  return {
+    id: row.id,
+    name: row.name,
+    limits: rateLimits(row),
+    creditNano: row.credit_nano,
+    enforcesBalance: row.enforces_balance === 1n,
+    approvedModels: row.approved_models === null ? null : storedJson(row.approved_models),
+    dataRules: storedJson(row.data_rules),
+    plugins: storedJson(row.plugins),
+    retention: { stores: row.keeps_responses === 1n, days: Number(row.retention_days) },
+    aliases: new Map(aliases.map(({ name, target }) => [name, target])),
+    policies: new Map(policies.map((policy) => [policy.id, ruledPolicy(policy)])),
+    groupNames: new Map(groups.map((group) => [group.id, group.name])),
+    groupLimits: new Map(groups.flatMap(limitOf)),
   }
+}
+
+const byId = `
+  SELECT id, name, enforces_balance, approved_models, data_rules, plugins, keeps_responses, retention_days, requests_per_minute,
+    tokens_per_minute, concurrent_calls,
+    (SELECT CAST(coalesce(sum(nano), 0) AS BIGINT) FROM credits WHERE organization = organizations.id) AS credit_nano
+  FROM organizations WHERE id = @id`
+
+type GroupRow = { id: string; name: string; monthly_limit_nano: bigint | null }
+
+function limitOf({ id, name, monthly_limit_nano: limitNano }: GroupRow): [id: string, limit: GroupLimit][] {
+  return limitNano === null ? [] : [[id, { name, limitNano }]]
 }
 
 function ruledPolicy(row: PolicyRow): Policy {

@@ -123,10 +123,10 @@ export class NameTaken extends StoreError {
   }
 }
 
-/** Runs an insert. Throws NameTaken, with this message, when it violates a unique constraint. */
-export function unlessTaken(message: string, insert: () => void): void {
+/** Waits for an insert. Rejects with NameTaken, with this message, when it violates a unique constraint. */
+export async function unlessTaken(message: string, inserting: Promise<unknown>): Promise<void> {
   try {
-    insert()
+    await inserting
   } catch (thrown) {
     throw isDuplicate(thrown) ? new NameTaken(message, thrown) : thrown
   }

@@ -226,7 +226,7 @@ export class Handover {
     let logged = ''
     for (let pauseMs = retryMs; !this.#isOver; await setTimeout(pauseMs)) {
       try {
-        books.reopen()
+        await books.reopen()
         return await this.#goOnHere(handed)
       } catch (thrown) {
         if (!(thrown instanceof StoreError)) throw thrown

@@ -275,9 +275,10 @@ function managementContext({ watch, accounting, log, sampling, keepAliveMs }: Se
 /** The spend of an account of money by the name that purses use: `key <id> <month>`, `group <id> <month>`, `organization <id>`. */
 function spentIn({ store }: Accounting, account: string): bigint {
   const [owner, id = '', month] = account.split(' ')
-  if (owner === 'organization') return store.spend.totalOfOrganization(id)
+  const { spend } = store.immediate
+  if (owner === 'organization') return spend.totalOfOrganization(id)
   const at = Date.parse(`${month}-01T00:00:00Z`)
-  return owner === 'key' ? store.spend.ofKey(id, at) : store.spend.ofGroup(id, at)
+  return owner === 'key' ? spend.ofKey(id, at) : spend.ofGroup(id, at)
 }
 
 /** What clients are told of an error of a route. */

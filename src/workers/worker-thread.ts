@@ -42,7 +42,7 @@ async function serve(setup: LineSetup): Promise<void> {
   const started = new AsyncDisposableStack()
   const { log, plugins, connect } = openLent(logLevels, started)
   const files = await openFiles(setup, plugins)
-  const store = openStore(storeUrl)
+  const store = await openStore(storeUrl)
   store.waitAtMost(eventLoopPatienceMs)
   let failure: string | undefined
   const { promise: opened, resolve: open } = Promise.withResolvers<void>()
@@ -96,7 +96,7 @@ async function serve(setup: LineSetup): Promise<void> {
   async function end(): Promise<void> {
     await books.allSettled()
     await started.disposeAsync()
-    store.close()
+    await store.close()
     books.port.sayNow({ kind: 'stopped' })
   }
 }

@@ -6,74 +6,76 @@ import type { NewKey } from '../../src/store/keys.ts'
 import { openStore } from '../../src/store/open.ts'
 import { temporaryFile } from '../store/temporary.ts'
 
-function open(url = 'sqlite::memory:') {
-  const store = openStore(url)
+async function open(url = 'sqlite::memory:') {
+  const store = await openStore(url)
   onTestFinished(() => store.close())
-  const acme = (store.organizations.list()[0] ?? store.organizations.create('acme')).id
+  const acme = ((await store.organizations.list())[0] ?? (await store.organizations.create('acme'))).id
   return { store, acme }
 }
 
 describe('the rules of an organization', () => {
-  test('are the same object as long as nothing has changed, also when they are reread', () => {
-    const { store, acme } = open()
+  test('are the same object as long as nothing has changed, also when they are reread', async () => {
+    const { store, acme } = await open()
     let now = 0
     const { rulesOf } = openOrganizations(store, { now: () => now, rereadMs: 100 })
-    const first = rulesOf(acme)
+    const first = await rulesOf(acme)
     now = 150
-    expect(rulesOf(acme)).toBe(first)
+    expect(await rulesOf(acme)).toBe(first)
     now = 0
-    expect(rulesOf(acme)).toBe(first)
+    expect(await rulesOf(acme)).toBe(first)
   })
 
-  test('apply at once when this process changes them, after the commit', () => {
-    const { store, acme } = open()
+  test('apply at once when this process changes them, after the commit', async () => {
+    const { store, acme } = await open()
     const { rulesOf } = openOrganizations(store, { rereadMs: 1e9 })
-    expect(rulesOf(acme).approvedModels).toBeNull()
-    store.organizations.approveModels(acme, ['demo/*'])
-    expect(rulesOf(acme).approvedModels).toEqual(['demo/*'])
+    expect((await rulesOf(acme)).approvedModels).toBeNull()
+    await store.organizations.approveModels(acme, ['demo/*'])
+    expect((await rulesOf(acme)).approvedModels).toEqual(['demo/*'])
     const failing = () =>
-      store.atomically(() => {
-        store.organizations.approveModels(acme, [])
-        rulesOf(acme)
+      store.atomically(async (tx) => {
+        await tx.organizations.approveModels(acme, [])
         throw new Error('no')
       })
-    expect(failing).toThrow('no')
-    expect(rulesOf(acme).approvedModels).toEqual(['demo/*'])
-    store.atomically(() => {
-      store.organizations.approveModels(acme, null)
-      rulesOf(acme)
-    })
-    expect(rulesOf(acme).approvedModels).toBeNull()
+    const failed = failing()
+    // Asked while the change is made, and answered after it.
+    const during = rulesOf(acme)
+    await expect(failed).rejects.toThrow('no')
+    expect((await during).approvedModels).toEqual(['demo/*'])
+    expect((await rulesOf(acme)).approvedModels).toEqual(['demo/*'])
+    const changing = store.atomically((tx) => tx.organizations.approveModels(acme, null))
+    void rulesOf(acme)
+    await changing
+    expect((await rulesOf(acme)).approvedModels).toBeNull()
   })
 
-  test('that another process changes apply a moment later', () => {
+  test('that another process changes apply a moment later', async () => {
     const file = `sqlite:${temporaryFile('router.sqlite')}`
-    const [{ store, acme }, other] = [open(file), open(file)]
+    const [{ store, acme }, other] = [await open(file), await open(file)]
     let now = 0
     const { rulesOf } = openOrganizations(store, { now: () => now, rereadMs: 100 })
-    rulesOf(acme)
-    other.store.organizations.credit(acme, 7n)
-    expect(rulesOf(acme).creditNano).toBe(0n)
+    await rulesOf(acme)
+    await other.store.organizations.credit(acme, 7n)
+    expect((await rulesOf(acme)).creditNano).toBe(0n)
     now = 100
-    expect(rulesOf(acme)).toMatchObject({ creditNano: 7n, enforcesBalance: true })
+    expect(await rulesOf(acme)).toMatchObject({ creditNano: 7n, enforcesBalance: true })
   })
 
-  test('that another process changes apply a moment later, also after the clock was set back', () => {
+  test('that another process changes apply a moment later, also after the clock was set back', async () => {
     const file = `sqlite:${temporaryFile('router.sqlite')}`
-    const [{ store, acme }, other] = [open(file), open(file)]
+    const [{ store, acme }, other] = [await open(file), await open(file)]
     let now = 10_000
     const { rulesOf } = openOrganizations(store, { now: () => now, rereadMs: 100 })
-    const first = rulesOf(acme)
+    const first = await rulesOf(acme)
     now = 5_000
-    expect(rulesOf(acme)).toBe(first)
-    other.store.organizations.credit(acme, 7n)
+    expect(await rulesOf(acme)).toBe(first)
+    await other.store.organizations.credit(acme, 7n)
     now = 5_100
-    expect(rulesOf(acme)).toMatchObject({ creditNano: 7n })
+    expect(await rulesOf(acme)).toMatchObject({ creditNano: 7n })
   })
 
-  test('are not there for an organization that is not', () => {
-    const { store } = open()
-    expect(() => openOrganizations(store).rulesOf('nobody')).toThrow('nobody')
+  test('are not there for an organization that is not', async () => {
+    const { store } = await open()
+    await expect(openOrganizations(store).rulesOf('nobody')).rejects.toThrow('nobody')
   })
 })
 
@@ -87,33 +89,33 @@ describe('a key that is known', () => {
     ...changes,
   })
 
-  test('loses its old secret, its group and its life at once', () => {
-    const { store, acme } = open()
+  test('loses its old secret, its group and its life at once', async () => {
+    const { store, acme } = await open()
     const access = openAccess(store, { rereadMs: 1e9 })
     const secret = newSecret()
-    const group = store.groups.create({ organization: acme, name: 'team' })
-    const { id } = store.keys.create(key(acme, { ...storedSecret(secret), groupId: group.id }))
-    expect(access.authenticate(secret).groupId).toBe(group.id)
-    store.groups.remove(group.id)
-    expect(access.authenticate(secret).groupId).toBeNull()
+    const group = await store.groups.create({ organization: acme, name: 'team' })
+    const { id } = await store.keys.create(key(acme, { ...storedSecret(secret), groupId: group.id }))
+    expect((await access.authenticate(secret)).groupId).toBe(group.id)
+    await store.groups.remove(group.id)
+    expect((await access.authenticate(secret)).groupId).toBeNull()
     const next = newSecret()
-    store.keys.rotate(id, storedSecret(next))
-    expect(() => access.authenticate(secret)).toThrow('unknown')
-    expect(access.authenticate(next).id).toBe(id)
-    store.keys.remove(id)
-    expect(() => access.authenticate(next)).toThrow('revoked')
+    await store.keys.rotate(id, storedSecret(next))
+    await expect(access.authenticate(secret)).rejects.toThrow('unknown')
+    expect((await access.authenticate(next)).id).toBe(id)
+    await store.keys.remove(id)
+    await expect(access.authenticate(next)).rejects.toThrow('revoked')
   })
 
-  test('is the same object when it is reread unchanged', () => {
-    const { store, acme } = open()
+  test('is the same object when it is reread unchanged', async () => {
+    const { store, acme } = await open()
     let now = 0
     const access = openAccess(store, { now: () => now, rereadMs: 100 })
     const secret = newSecret()
-    const { id } = store.keys.create(key(acme, { ...storedSecret(secret), accessList: ['demo/*'] }))
-    const first = access.identify(secret)
+    const { id } = await store.keys.create(key(acme, { ...storedSecret(secret), accessList: ['demo/*'] }))
+    const first = await access.identify(secret)
     now = 100
-    expect(access.identify(secret)).toBe(first)
-    store.keys.update(id, { accessList: null })
-    expect(access.identify(secret).accessList).toBeNull()
+    expect(await access.identify(secret)).toBe(first)
+    await store.keys.update(id, { accessList: null })
+    expect((await access.identify(secret)).accessList).toBeNull()
   })
 })

@@ -42,21 +42,26 @@ const who: readonly Step[] = [
   {
     fact: 'a call with a revoked key is refused with 403',
     async check(route, world) {
-      const { id, secret } = world.key()
+      const { id, secret } = await world.key()
       await revoke(world, id)
       await expectRefused(world, world.ask(route, { secret }), 403, 'invalid_key')
     },
   },
   {
     fact: 'a call with an expired key is refused with 403',
-    check: (route, world) =>
-      expectRefused(world, world.ask(route, { secret: world.key({ expiresAt: 1 }).secret }), 403, 'invalid_key'),
+    check: async (route, world) =>
+      expectRefused(
+        world,
+        world.ask(route, { secret: (await world.key({ expiresAt: 1 })).secret }),
+        403,
+        'invalid_key',
+      ),
   },
   {
     fact: 'a call with a key that may not write completions is refused with 403',
     async check(route, world) {
       for (const completions of ['none', 'read'] as const) {
-        const { secret } = world.key({ permissions: { completions, manage: 'write' } })
+        const { secret } = await world.key({ permissions: { completions, manage: 'write' } })
         await expectRefused(world, world.ask(route, { secret }), 403, 'forbidden')
       }
     },
@@ -64,7 +69,7 @@ const who: readonly Step[] = [
   {
     fact: 'a key that is revoked while the body is on its way is refused with 403',
     async check(route, world) {
-      const { id, secret } = world.key()
+      const { id, secret } = await world.key()
       const { bytes, type } = await bytesOf(route)
       const sent = Promise.withResolvers<number | undefined>()
       const call = request(
@@ -105,7 +110,7 @@ const mostUnknown = 10
 
 /** Sends a text as a body. */
 async function sendText(route: Route, world: World, text: string, type?: string): Promise<Answer> {
-  const { secret } = world.key()
+  const { secret } = await world.key()
   return await world.ask(route, { secret, raw: { text, ...(type !== undefined && { type }) } })
 }
 
@@ -131,13 +136,13 @@ const argumentsAreJson = {
 const bodies: readonly Step[] = [
   {
     fact: 'a body that is too large is refused with 413',
-    check: (route, world) => {
-      const { secret } = world.key()
+    check: async (route, world) => {
+      const { secret } = await world.key()
       return expectRefused(world, world.ask(route, { secret, body: { x: 'x'.repeat(300_000) } }), 413, 'too_large')
     },
     except: [
       forms('a form may be as large as its files', async (route, world) => {
-        const { secret } = world.key()
+        const { secret } = await world.key()
         await expectRefused(world, world.ask(route, { secret, body: { x: 'x'.repeat(1_100_000) } }), 413, 'too_large')
       }),
     ],
@@ -145,14 +150,14 @@ const bodies: readonly Step[] = [
   {
     fact: 'a body with more than max_values values is refused with 400',
     async check(route, world) {
-      const { secret } = world.key()
+      const { secret } = await world.key()
       const { status, json } = await world.ask(route, { secret, body: { x: values(3_000) } })
       expect([status, json?.error?.message]).toEqual([400, expect.stringMatching(/1000 values.*max_values/)])
       expect(world.received).toEqual([])
     },
     except: [
       forms('a form has at most 1,000 fields', async (route, world) => {
-        const { secret } = world.key()
+        const { secret } = await world.key()
         const { status } = await world.ask(route, { secret, body: { x: values(3_000) } })
         expect([400, 413]).toContain(status)
         expect(world.received).toEqual([])
@@ -161,8 +166,8 @@ const bodies: readonly Step[] = [
   },
   {
     fact: 'a body with more than 200 levels is refused with 400',
-    check: (route, world) => {
-      const { secret } = world.key()
+    check: async (route, world) => {
+      const { secret } = await world.key()
       return expectRefused(world, world.ask(route, { secret, body: { x: nested(201) } }), 400, 'invalid_request')
     },
     except: [noDepth],
@@ -170,7 +175,7 @@ const bodies: readonly Step[] = [
   {
     fact: 'JSON inside of a text with more than max_values values is refused with 400',
     async check(route, world) {
-      const { secret } = world.key()
+      const { secret } = await world.key()
       const body = withArguments(route, JSON.stringify({ type: 'server_vad', list: values(3_000) })) as Record<
         string,
         never
@@ -187,7 +192,7 @@ const bodies: readonly Step[] = [
   {
     fact: 'a body with more fields that the API does not have than max_unknown_fields is refused with 400',
     async check(route, world) {
-      const { secret } = world.key()
+      const { secret } = await world.key()
       const body = Object.fromEntries(values(mostUnknown + 1).map((_, index) => [`unknown_${index}`, 'x']))
       const { status, json } = await world.ask(route, { secret, body })
       expect([status, json?.error?.message]).toEqual([400, expect.stringContaining('max_unknown_fields')])
@@ -217,7 +222,7 @@ const bodies: readonly Step[] = [
   {
     fact: 'a body without a model is refused with 400 that names the field',
     async check(route, world) {
-      const { secret } = world.key()
+      const { secret } = await world.key()
       const answer = await world.ask(route, { secret, body: { model: undefined } })
       expect(refusal(answer)).toEqual([400, 'invalid_request', 'model'])
     },
@@ -226,7 +231,7 @@ const bodies: readonly Step[] = [
     (header): Step => ({
       fact: `an invalid value of ${header} is refused with 400 that names the header`,
       async check(route, world) {
-        const { secret } = world.key()
+        const { secret } = await world.key()
         const answer = await world.ask(route, { secret, headers: { [header]: '=?' } })
         expect(refusal(answer)).toEqual([400, 'invalid_request', header])
         expect(world.received).toEqual([])

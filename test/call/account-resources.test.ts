@@ -10,6 +10,7 @@ import { chatKind } from '../../src/call/kinds/chat.ts'
 import { operationKind } from '../../src/call/kinds/operation.ts'
 import { openAccountResources, type ResourceSettings } from '../../src/call/targets/account-resources.ts'
 import { openHeldState } from '../../src/call/targets/held-state.ts'
+import { withLookups } from '../../src/access/lookups.ts'
 import { restrictedTargets } from '../../src/call/targets/restricted-targets.ts'
 import type { RestrictedBody } from '../../src/call/types.ts'
 import { RouterError } from '../../src/core/errors.ts'
@@ -21,9 +22,9 @@ import { publishedSpec, specMissing } from '../helpers/specs.ts'
 
 // What the operator's accounts at providers keep: of several organizations, each uses its own and what is listed for it.
 
-const store = openStore('sqlite::memory:')
+const store = await openStore('sqlite::memory:')
 afterAll(() => store.close())
-const acme = store.organizations.create('acme').id
+const acme = (await store.organizations.create('acme')).id
 const held = openHeldState(store.held, (thrown) => {
   throw thrown
 })
@@ -47,7 +48,7 @@ type Facts = {
 }
 
 /** The refusal of a body for a target; undefined where it may go on. */
-function refusalOf(body: RestrictedBody, facts: Facts = {}): RouterError | undefined {
+async function refusalOf(body: RestrictedBody, facts: Facts = {}): Promise<RouterError | undefined> {
   const {
     settings,
     organization = acme,
@@ -59,11 +60,12 @@ function refusalOf(body: RestrictedBody, facts: Facts = {}): RouterError | undef
   } = facts
   const account = openAccountResources(new Map(settings && [[organization, settings]]), {
     held,
-    organizations: { areSeveral: () => !alone },
+    organizations: { areSeveral: async () => !alone },
   })
   const target = { provider: providerOf(slug), model, entry: { api: 'chat', ...(voices && { voices }) } }
   try {
-    restrictedTargets([target], { ...body, organization, held, account, isCataloged: () => isCataloged, at: 0 })
+    const call = { ...body, organization, held, account, isCataloged: () => isCataloged, at: 0 }
+    await withLookups((lookups) => restrictedTargets([target], { ...call, lookups }))
     return undefined
   } catch (thrown) {
     if (thrown instanceof RouterError) return thrown
@@ -91,12 +93,12 @@ const hi = { messages: [{ role: 'user', content: 'Hi' }] }
 const searching = (id: string) => conversation(responses, { tools: [{ type: 'file_search', vector_store_ids: [id] }] })
 
 describe('what the account keeps', () => {
-  test('is used by an only organization without a setting', () => {
-    expect(refusalOf(searching('vs_1'), { alone: true })).toBeUndefined()
+  test('is used by an only organization without a setting', async () => {
+    expect(await refusalOf(searching('vs_1'), { alone: true })).toBeUndefined()
   })
 
-  test('is refused to one of several, with the field, the id and the setting', () => {
-    const refused = refusalOf(searching('vs_1'))
+  test('is refused to one of several, with the field, the id and the setting', async () => {
+    const refused = await refusalOf(searching('vs_1'))
     expect(refused).toMatchObject({ code: 'forbidden', param: 'tools.vector_store_ids' })
     for (const part of ["'tools.vector_store_ids'", "'vs_1'", `organizations.${acme}.resources`])
       expect(refused?.message).toContain(part)
@@ -115,20 +117,20 @@ describe('what the account keeps', () => {
     [{ resources: ['gs://acme/*'] }, 'gs://acme/../other/a.pdf', false],
     [{ resources: ['gs://acme/*'] }, 'gs://acme/%2e%2e/other/a.pdf', false],
     [{ resources: [] }, 'vs_1', false],
-  ])('with %j the id %s is allowed: %s', (settings, id, isAllowed) => {
-    expect(refusalOf(searching(id), { settings: settings as ResourceSettings }) === undefined).toBe(isAllowed)
+  ])('with %j the id %s is allowed: %s', async (settings, id, isAllowed) => {
+    expect((await refusalOf(searching(id), { settings: settings as ResourceSettings })) === undefined).toBe(isAllowed)
   })
 
-  test('is used by the organization whose call made it, and by no other', () => {
+  test('is used by the organization whose call made it, and by no other', async () => {
     held.remember(acme, 'openai-responses', ['file-made'])
     const body = conversation(chat, {
       messages: [{ role: 'user', content: [{ type: 'file', file: { file_id: 'file-made' } }] }],
     })
-    expect(refusalOf(body)).toBeUndefined()
-    expect(refusalOf(body, { organization: 'other' })?.param).toBe('messages.content.file.file_id')
+    expect(await refusalOf(body)).toBeUndefined()
+    expect((await refusalOf(body, { organization: 'other' }))?.param).toBe('messages.content.file.file_id')
   })
 
-  test('includes reasoning without its content, by whatever field its id comes', () => {
+  test('includes reasoning without its content, by whatever field its id comes', async () => {
     const signature = writeForeignSignature({ by: 'openai', id: 'rs_theirs', summary: 'x' }) ?? ''
     const detail = { type: 'reasoning.summary', summary: 'x', id: 'rs_theirs', format: 'openai', index: 0, after: {} }
     const histories: [ClientApi, JsonObject][] = [
@@ -138,11 +140,11 @@ describe('what the account keeps', () => {
     for (const [api, said] of histories) {
       const turns = [{ role: 'user', content: 'Hi' }, said, { role: 'user', content: 'Hi' }]
       const body = readConversation(api, { model: 'a/m', max_tokens: 9, messages: turns })
-      expect([api.api, refusalOf(body, { slug: 'openai-responses' })?.param]).toEqual([api.api, 'messages.id'])
+      expect([api.api, (await refusalOf(body, { slug: 'openai-responses' }))?.param]).toEqual([api.api, 'messages.id'])
       // Another format has no such ids, and reasoning of another signer is not sent.
-      expect(refusalOf(body, { slug: 'openai' })).toBeUndefined()
-      expect(refusalOf(body, { slug: 'xai-responses' })).toBeUndefined()
-      expect(refusalOf(body, { slug: 'openai-responses', alone: true })).toBeUndefined()
+      expect(await refusalOf(body, { slug: 'openai' })).toBeUndefined()
+      expect(await refusalOf(body, { slug: 'xai-responses' })).toBeUndefined()
+      expect(await refusalOf(body, { slug: 'openai-responses', alone: true })).toBeUndefined()
     }
     held.remember(acme, 'openai-responses', ['rs_own'])
     const own = { role: 'assistant', content: 'Hi', reasoning_details: [{ ...detail, id: 'rs_own' }] }
@@ -154,20 +156,20 @@ describe('what the account keeps', () => {
     for (const said of [own, sealed]) {
       const turns = [{ role: 'user', content: 'Hi' }, said, { role: 'user', content: 'Hi' }]
       const body = readConversation(chat, { model: 'a/m', messages: turns })
-      expect(refusalOf(body, { slug: 'openai-responses' })).toBeUndefined()
+      expect(await refusalOf(body, { slug: 'openai-responses' })).toBeUndefined()
     }
   })
 
-  test('is found under a name in another case, in a wrapper and in a form', () => {
+  test('is found under a name in another case, in a wrapper and in a form', async () => {
     for (const name of ['fileId', 'FILE_ID', 'File-Id', 'file_ids[]', 'options[file_id]'])
       expect(
-        refusalOf(conversation(chat, { ...hi, extra_body: { deeper: [{ [name]: 'file-1' }] } })),
+        await refusalOf(conversation(chat, { ...hi, extra_body: { deeper: [{ [name]: 'file-1' }] } })),
         name,
       ).toBeDefined()
-    expect(refusalOf(operation(transcriptions, {}, { 'file_ids[]': 'file-1' }))?.param).toBe('file_ids[]')
+    expect((await refusalOf(operation(transcriptions, {}, { 'file_ids[]': 'file-1' })))?.param).toBe('file_ids[]')
   })
 
-  test('is found by an address that is opened with the account', () => {
+  test('is found by an address that is opened with the account', async () => {
     for (const url of [
       'gs://bucket/a.png',
       's3://bucket/a.png',
@@ -176,26 +178,28 @@ describe('what the account keeps', () => {
       '//generativelanguage.googleapis.com/v1beta/files/abc',
     ]) {
       const body = { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }] }
-      expect(refusalOf(conversation(chat, body))?.message, url).toContain(url)
+      expect((await refusalOf(conversation(chat, body)))?.message, url).toContain(url)
     }
     const text = { messages: [{ role: 'system', content: 'fileid://file-a,fileid://file-b' }] }
-    expect(refusalOf(conversation(chat, text), { settings: { resources: ['fileid://file-a'] } })?.message).toContain(
-      'file-b',
-    )
+    expect(
+      (await refusalOf(conversation(chat, text), { settings: { resources: ['fileid://file-a'] } }))?.message,
+    ).toContain('file-b')
   })
 
-  test('is found in blocks that only one provider reads', () => {
+  test('is found in blocks that only one provider reads', async () => {
     const body: JsonObject = { type: 'container_upload', file_id: 'file-sealed' }
     const part = { index: 0, part: { type: 'opaque', by: 'anthropic', body } }
     const history = [...hi.messages, { role: 'assistant', content: 'A', replay_parts: [part] }, ...hi.messages]
-    expect(refusalOf(readConversation(chat, { model: 'a/m', messages: history }))?.message).toContain('file-sealed')
+    expect((await refusalOf(readConversation(chat, { model: 'a/m', messages: history })))?.message).toContain(
+      'file-sealed',
+    )
     const sealed = { type: 'redacted_thinking', data: writeForeignSignature({ by: 'anthropic', body }) as string }
     const answer = { role: 'assistant', content: [sealed, { type: 'text', text: 'A' }] }
     const inMessages = { model: 'a/m', max_tokens: 5, messages: [...hi.messages, answer, ...hi.messages] }
-    expect(refusalOf(readConversation(messages, inMessages))?.message).toContain('file-sealed')
+    expect((await refusalOf(readConversation(messages, inMessages)))?.message).toContain('file-sealed')
   })
 
-  test('is not what clients and models write', () => {
+  test('is not what clients and models write', async () => {
     const schema = { type: 'object', properties: { file_id: { type: 'string' } }, examples: [{ file_id: 'file-1' }] }
     const bodies: [ClientApi, JsonObject][] = [
       [
@@ -223,25 +227,27 @@ describe('what the account keeps', () => {
       [responses, { tools: [{ type: 'mcp', connector_id: 'connector_gmail', authorization: 'mine' }] }],
     ]
     for (const [clientApi, body] of bodies)
-      expect(refusalOf(conversation(clientApi, body)), JSON.stringify(body)).toBeUndefined()
+      expect(await refusalOf(conversation(clientApi, body)), JSON.stringify(body)).toBeUndefined()
   })
 
-  test('is bounded in number, and each id is looked up once', () => {
+  test('is bounded in number, and each id is looked up once', async () => {
     const parts = (id: (n: number) => string) =>
       conversation(chat, {
         messages: [{ role: 'user', content: Array.from({ length: 3_000 }, (_, n) => ({ file_id: id(n) })) }],
       })
     const settings = { resources: ['file-*'] }
     expect(
-      refusalOf(
+      await refusalOf(
         parts(() => 'file-1'),
         { settings },
       ),
     ).toBeUndefined()
     expect(
-      refusalOf(
-        parts((n) => `file-${n}`),
-        { settings },
+      (
+        await refusalOf(
+          parts((n) => `file-${n}`),
+          { settings },
+        )
       )?.code,
     ).toBe('invalid_request')
   })
@@ -250,24 +256,29 @@ describe('what the account keeps', () => {
 describe('a voice', () => {
   const speaking = (voice: Json) => operation(speech, { input: 'Hi', voice })
 
-  test('of the account is refused to one of several organizations, by its name or its id', () => {
+  test('of the account is refused to one of several organizations, by its name or its id', async () => {
     for (const slug of ['elevenlabs', 'minimax', 'mistral'])
       for (const voice of ['clone-1', { id: 'clone-1' }]) {
-        expect(refusalOf(speaking(voice), { slug })?.message, slug).toContain("'clone-1'")
-        expect(refusalOf(speaking(voice), { slug, settings: { resources: [`${slug}/clone-1`] } }), slug).toBeUndefined()
+        expect((await refusalOf(speaking(voice), { slug }))?.message, slug).toContain("'clone-1'")
+        expect(
+          await refusalOf(speaking(voice), { slug, settings: { resources: [`${slug}/clone-1`] } }),
+          slug,
+        ).toBeUndefined()
       }
-    expect(refusalOf(speaking({ id: 'voice_1' }))?.param).toBe('voice.id')
-    expect(refusalOf(conversation(chat, { ...hi, audio: { voice: { id: 'voice_1' }, format: 'mp3' } }))).toBeDefined()
+    expect((await refusalOf(speaking({ id: 'voice_1' })))?.param).toBe('voice.id')
+    expect(
+      await refusalOf(conversation(chat, { ...hi, audio: { voice: { id: 'voice_1' }, format: 'mp3' } })),
+    ).toBeDefined()
   })
 
-  test('that everybody has is for everybody', () => {
-    expect(refusalOf(speaking('alloy'))).toBeUndefined()
-    expect(refusalOf(speaking({ id: 'Kore' }), { slug: 'google', voices: ['Kore'] })).toBeUndefined()
-    expect(refusalOf(speaking('JBFqnCBsd6RMkjVDRZzb'), { slug: 'elevenlabs' })).toBeUndefined()
+  test('that everybody has is for everybody', async () => {
+    expect(await refusalOf(speaking('alloy'))).toBeUndefined()
+    expect(await refusalOf(speaking({ id: 'Kore' }), { slug: 'google', voices: ['Kore'] })).toBeUndefined()
+    expect(await refusalOf(speaking('JBFqnCBsd6RMkjVDRZzb'), { slug: 'elevenlabs' })).toBeUndefined()
   })
 })
 
-test('a model of the account that no catalog lists is refused to one of several organizations', () => {
+test('a model of the account that no catalog lists is refused to one of several organizations', async () => {
   for (const model of [
     'ft:gpt-4o:acme::1',
     'arn:aws:bedrock:us-east-1:1:prompt/P',
@@ -275,11 +286,11 @@ test('a model of the account that no catalog lists is refused to one of several 
     'gpt-4o:ft:acme',
     'tunedModels/a',
   ]) {
-    expect(refusalOf(conversation(chat, hi), { model, isCataloged: false })?.param, model).toBe('model')
-    expect(refusalOf(conversation(chat, hi), { model }), model).toBeUndefined()
-    expect(refusalOf(conversation(chat, hi), { model, isCataloged: false, alone: true }), model).toBeUndefined()
+    expect((await refusalOf(conversation(chat, hi), { model, isCataloged: false }))?.param, model).toBe('model')
+    expect(await refusalOf(conversation(chat, hi), { model }), model).toBeUndefined()
+    expect(await refusalOf(conversation(chat, hi), { model, isCataloged: false, alone: true }), model).toBeUndefined()
   }
-  expect(refusalOf(conversation(chat, hi), { model: 'llama3', isCataloged: false })).toBeUndefined()
+  expect(await refusalOf(conversation(chat, hi), { model: 'llama3', isCataloged: false })).toBeUndefined()
 })
 
 // --- Every id in the published schemas ---
@@ -430,14 +441,17 @@ const published: Published[] = [
 ]
 
 describe.each(published)('$file, $schema', ({ file, schema, restricted, slug }) => {
-  test.skipIf(specMissing(file) !== undefined)('every id of something kept is refused to another organization', () => {
-    const document = publishedSpec(file) as JsonObject
-    const { components, definitions } = document
-    const schemas = (isObject(components) ? components.schemas : definitions) as JsonObject
-    expect(schemas).toHaveProperty(schema)
-    const passed = [...idsIn(document, schemas[schema] as Json)].filter(
-      ([, body]) => !refusalOf(restricted(body), { slug }),
-    )
-    expect(passed.map(([path]) => path)).toEqual([])
-  })
+  test.skipIf(specMissing(file) !== undefined)(
+    'every id of something kept is refused to another organization',
+    async () => {
+      const document = publishedSpec(file) as JsonObject
+      const { components, definitions } = document
+      const schemas = (isObject(components) ? components.schemas : definitions) as JsonObject
+      expect(schemas).toHaveProperty(schema)
+      const passed: unknown[] = []
+      for (const [path, body] of idsIn(document, schemas[schema] as Json))
+        if (!(await refusalOf(restricted(body), { slug }))) passed.push(path)
+      expect(passed).toEqual([])
+    },
+  )
 })

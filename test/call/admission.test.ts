@@ -18,7 +18,7 @@ import { monthOf } from '../../src/store/ledger/sums.ts'
 import { openStore } from '../../src/store/open.ts'
 import { testInRuns } from '../helpers/slow.ts'
 
-const store = openStore('sqlite::memory:')
+const store = await openStore('sqlite::memory:')
 afterAll(() => store.close())
 
 /** A token of output costs one nano-USD, the prompt nothing: the maximum cost of a call is its output limit. */
@@ -101,7 +101,7 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
 
   function start() {
     const disk = controlledLedger()
-    const budget = openBudget(store.spend, { mostIdle: 2 })
+    const budget = openBudget(store.immediate.spend, { mostIdle: 2 })
     const { writeFailure } = disk
     const services: AdmissionServices = {
       budget,
@@ -125,8 +125,10 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
     ['organization', credit],
   ]
   const inTables = (name: string, { id: keyId, groupId }: ConversationToAdmit['key']): bigint => {
-    if (name === 'organization') return store.spend.totalOfOrganization(rules.id)
-    return name.startsWith('group') ? store.spend.ofGroup(groupId as string, at) : store.spend.ofKey(keyId, at)
+    if (name === 'organization') return store.immediate.spend.totalOfOrganization(rules.id)
+    return name.startsWith('group')
+      ? store.immediate.spend.ofGroup(groupId as string, at)
+      : store.immediate.spend.ofKey(keyId, at)
   }
   const spent = (name: string, of: ConversationToAdmit['key']): bigint => {
     const known = process.settled.get(name) ?? inTables(name, of)
@@ -228,17 +230,17 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
       while (open.length > 0) this.end(0, 'complete', 1)
       await process.write(process.waiting())
       expect(process.budget.totals().reservedNano).toBe(0n)
-      const rows = [...store.ledger.each({ organization: rules.id })]
+      const rows = await Array.fromAsync(store.ledger.each({ organization: rules.id }))
       const sumOf = (records: CallRecord[]) => records.reduce((sum, { cost }) => sum + BigInt(cost.nanoUsd), 0n)
-      expect(store.spend.totalOfOrganization(rules.id)).toBe(sumOf(rows))
+      expect(store.immediate.spend.totalOfOrganization(rules.id)).toBe(sumOf(rows))
       for (const [month, ofMonth] of Map.groupBy(rows, (row) => monthOf(row.at))) {
         const moment = ofMonth[0]?.at ?? 0
         expect(monthOf(moment)).toBe(month)
-        expect(store.spend.ofOrganization(rules.id, moment)).toBe(sumOf(ofMonth))
-        expect(store.spend.ofGroup(`group ${id}`, moment)).toBe(sumOf(ofMonth.filter(({ group }) => group)))
+        expect(store.immediate.spend.ofOrganization(rules.id, moment)).toBe(sumOf(ofMonth))
+        expect(store.immediate.spend.ofGroup(`group ${id}`, moment)).toBe(sumOf(ofMonth.filter(({ group }) => group)))
         for (const one of keys) {
           const own = sumOf(ofMonth.filter((row) => row.key === one.id))
-          expect(store.spend.ofKey(one.id, moment)).toBe(own)
+          expect(store.immediate.spend.ofKey(one.id, moment)).toBe(own)
           if (one.monthlyLimitNano !== null) expect(own).toBeLessThanOrEqual(one.monthlyLimitNano)
         }
         expect(sumOf(ofMonth.filter(({ group }) => group))).toBeLessThanOrEqual(groupLimit)
@@ -312,7 +314,7 @@ testInRuns(
 
 describe('a call', () => {
   const services = (changes: Partial<AdmissionServices> = {}): AdmissionServices => ({
-    budget: openBudget(store.spend),
+    budget: openBudget(store.immediate.spend),
     limits: openLimits(),
     writeFailure: () => undefined,
     defaultOutputTokens: 4_096,
@@ -365,7 +367,7 @@ describe('a call', () => {
     const unreadable = () => {
       throw new Error('SQLITE_IOERR at /secret/path')
     }
-    const budget = openBudget({ ...store.spend, totalOfOrganization: unreadable })
+    const budget = openBudget({ ...store.immediate.spend, totalOfOrganization: unreadable })
     const limited = applicant({ requestsPerMinute: 1, tokensPerMinute: null, concurrentCalls: null })
     for (let n = 0; n < 2; n++) {
       expect(() => admit(limited, services({ budget, limits }))).toThrow('The router cannot read the current spending.')
@@ -376,7 +378,7 @@ describe('a call', () => {
 
   /** Ends calls of many organizations, of one key each, and returns how many accounts are in memory then. */
   async function accountsAfter(calls: number, ending: Ending, ledger: CallLedger): Promise<number> {
-    const here = services({ budget: openBudget(store.spend, { mostIdle: 1 }) })
+    const here = services({ budget: openBudget(store.immediate.spend, { mostIdle: 1 }) })
     for (let call = 0; call < calls; call++) {
       const { key, rules, ...asked } = applicant(noLimits, null, 10)
       const admission = admit({ key, rules, ...asked }, here)

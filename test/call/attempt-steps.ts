@@ -26,7 +26,7 @@ export const garbage: Act = (response) => {
 
 /** Calls with a key of an organization of its own, which has all its retries, by a policy over both targets, of which the first one does this. */
 export async function callBoth(route: Route, world: World, first: readonly Act[], asking: Asking = {}) {
-  const key = world.keyOfOwn()
+  const key = await world.keyOfOwn()
   world.acts.one.push(...first)
   const answer = await world.ask(route, { secret: key.secret, model: policyOf(route, 'both'), ...asking })
   return { ...answer, key }
@@ -62,7 +62,7 @@ const failures: readonly Step[] = [
   {
     fact: 'every call has an idempotency key of its own',
     async check(route, world) {
-      const { secret } = world.keyOfOwn()
+      const { secret } = await world.keyOfOwn()
       await world.ask(route, { secret })
       await world.ask(route, { secret })
       const keys = world.received.map((request) => request.headers['idempotency-key'])
@@ -82,7 +82,7 @@ const failures: readonly Step[] = [
   {
     fact: 'the second target serves at once when the first one is busy',
     async check(route, world) {
-      const key = world.keyOfOwn()
+      const key = await world.keyOfOwn()
       world.acts.one.push(failing(429, { 'retry-after': '60' }))
       const { status } = await world.ask(route, { secret: key.secret, model: ownPolicy(route) })
       expect([status, asked(world)]).toEqual([200, ['one', 'two']])
@@ -92,7 +92,7 @@ const failures: readonly Step[] = [
     fact: 'a target that has named a time to wait is passed over until then',
     async check(route, world) {
       // The step before has made it busy, if this one is checked after it.
-      const key = world.keyOfOwn()
+      const key = await world.keyOfOwn()
       const asking = { secret: key.secret, model: ownPolicy(route) }
       world.acts.one.push(failing(429, { 'retry-after': '60' }))
       await world.ask(route, asking)
@@ -118,7 +118,7 @@ const failures: readonly Step[] = [
       expect(headers.get('x-router-model')).toBe(idOf(route, 'one'))
       expect(json.error.attempts).toHaveLength(2)
       if (route.isFree) return
-      const rows = world.rows(key)
+      const rows = await world.rows(key)
       expect(rows.filter(({ attemptOf }) => attemptOf === undefined)).toMatchObject([
         { outcome: 'failed', status: 502, error: 'provider_failed', attempts: 2, cost: { nanoUsd: 0 } },
       ])
@@ -151,7 +151,7 @@ const failures: readonly Step[] = [
       const headers = { 'x-router-timeout': `${limit(200)}ms` }
       const { status, json, key } = await callBoth(route, world, [silent], { model: idOf(route), headers })
       expect([status, json?.error?.code]).toEqual([502, 'provider_timeout'])
-      if (!route.isFree) expect(world.rows(key)).toMatchObject([{ outcome: 'failed', error: 'provider_timeout' }])
+      if (!route.isFree) expect(await world.rows(key)).toMatchObject([{ outcome: 'failed', error: 'provider_timeout' }])
     },
   },
 ]
@@ -185,7 +185,7 @@ const answers: readonly Step[] = [
       if (!route.isBytes) expect(json).toMatchObject({ router: { attempts: 2, explain: { targets } } })
       // The answer in bytes has no place for it.
       if (!route.isFree) {
-        const [row] = world.rows(key).filter(({ attemptOf }) => attemptOf === undefined)
+        const [row] = (await world.rows(key)).filter(({ attemptOf }) => attemptOf === undefined)
         expect(row).toMatchObject({ explanation: { targets } })
       }
     },
@@ -217,10 +217,12 @@ const answers: readonly Step[] = [
       const { headers, key } = await callBoth(route, world, [answering({ model: served })], { model: idOf(route) })
       expect(headers.get('x-router-model')).toBe(`one-${route.format}/${served}`)
       const usual = await callBoth(route, world, [], { model: idOf(route) })
-      const [cost = 0, usually = 0] = [key, usual.key].map((one) => world.rows(one)[0]?.cost.nanoUsd)
+      const [cost = 0, usually = 0] = await Promise.all(
+        [key, usual.key].map(async (one) => (await world.rows(one))[0]?.cost.nanoUsd),
+      )
       expect(usually).toBeGreaterThan(0)
       expect(cost).toBe(usually * 50)
-      expect(world.rows(key)).toMatchObject([{ served }])
+      expect(await world.rows(key)).toMatchObject([{ served }])
     },
     except: [noRow, { at: ({ isBytes }) => isBytes === true, because: 'an answer in bytes names no model' }],
   },
@@ -230,7 +232,7 @@ const answers: readonly Step[] = [
 const leaving: Step = {
   fact: 'a client that leaves before the answer has a row, pays the prompt, and ends the request to the provider',
   async check(route, world) {
-    const key = world.keyOfOwn()
+    const key = await world.keyOfOwn()
     const begun = Promise.withResolvers<void>()
     const left = Promise.withResolvers<void>()
     world.acts.one.push((_, request) => {
@@ -245,7 +247,7 @@ const leaving: Step = {
     await within(10_000, 'to leave the provider', left.promise)
     if (route.isFree) return
     await expect.poll(() => world.rows(key)).toMatchObject([{ outcome: 'failed', status: 499, error: 'client_gone' }])
-    const [row] = world.rows(key)
+    const [row] = await world.rows(key)
     expect([row?.cost.estimated, (row?.cost.nanoUsd ?? 0) > 0]).toEqual([true, true])
   },
 }

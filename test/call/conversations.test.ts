@@ -12,12 +12,14 @@ const here = { slug: 'here', sameAs: 'responses' } as Provider
 const there = { slug: 'there', sameAs: 'responses' } as Provider
 const foreign = { slug: 'foreign' } as Provider
 
-function opened() {
-  const store = openStore('sqlite::memory:')
+async function opened() {
+  const store = await openStore('sqlite::memory:')
   onTestFinished(() => store.close())
-  const { id: organization } = store.organizations.create('acme')
-  const conversations = openConversations(store, store.organizations.retention)
-  const ask = async (body: JsonObject) => await conversations.open(responses, organization, { model: 'm', ...body })
+  const { id: organization } = await store.organizations.create('acme')
+  const conversations = openConversations(store)
+  const rulesOf = async (id: string) => ({ id, retention: await store.organizations.retention(id) })
+  const ask = async (body: JsonObject) =>
+    await conversations.open(responses, await rulesOf(organization), { model: 'm', ...body })
   /** Keeps a response, as after a call to a provider. */
   const made = async (
     id: string,
@@ -32,10 +34,10 @@ function opened() {
       sameFormat,
       storesItself: keptThere,
     })
-    store.responses.write(storedResponse as StoredResponse)
+    await store.responses.write(storedResponse as StoredResponse)
     return storedResponse as StoredResponse
   }
-  return { store, organization, conversations, ask, made }
+  return { store, organization, rulesOf, conversations, ask, made }
 }
 
 type Made = { input?: Json; output?: Json[]; by?: Provider; keptThere?: boolean; previous_response_id?: string }
@@ -69,7 +71,7 @@ async function failureOf(act: () => unknown): Promise<unknown> {
 
 describe('the request of a turn', () => {
   test('begins with all turns before it, and its origin is the client’s body', async () => {
-    const { ask, made } = opened()
+    const { ask, made } = await opened()
     await made('resp_1', { input: 'One', output: [says('First')] })
     await made('resp_2', { input: 'Two', output: [says('Second')], previous_response_id: 'resp_1' })
     const body = { model: 'm', input: 'Three', previous_response_id: 'resp_2' }
@@ -79,13 +81,13 @@ describe('the request of a turn', () => {
   })
 
   test('may have no input of its own', async () => {
-    const { ask, made } = opened()
+    const { ask, made } = await opened()
     await made('resp_1', { input: 'One', output: [says('First')] })
     expect(textsOf((await ask({ previous_response_id: 'resp_1' })).request)).toEqual(['One', 'First'])
   })
 
   test('is refused when its input is none, or the earlier id no text', async () => {
-    const { ask, made } = opened()
+    const { ask, made } = await opened()
     await made('resp_1')
     expect(await failureOf(() => ask({ input: 5, previous_response_id: 'resp_1' }))).toMatchObject({ param: 'input' })
     expect(await failureOf(() => ask({ input: 'x', previous_response_id: 7 }))).toMatchObject({
@@ -94,10 +96,10 @@ describe('the request of a turn', () => {
   })
 
   test('is rejected when a turn in the middle is missing: the history would be another one', async () => {
-    const { ask, made, store, organization } = opened()
+    const { ask, made, store, organization } = await opened()
     await made('resp_1')
     await made('resp_2', { previous_response_id: 'resp_1' })
-    store.responses.delete(organization, 'resp_1')
+    await store.responses.delete(organization, 'resp_1')
     expect(await failureOf(() => ask({ input: 'x', previous_response_id: 'resp_2' }))).toMatchObject({
       code: 'previous_response_not_found',
       message: expect.stringContaining("'resp_1'"),
@@ -105,10 +107,10 @@ describe('the request of a turn', () => {
   })
 
   test('is refused when more came before it than any model takes', async () => {
-    const { ask, made, store } = opened()
+    const { ask, made, store } = await opened()
     const first = await made('resp_0')
     for (let index = 1; index <= 1_000; index++)
-      store.responses.write({ ...first, id: `resp_${index}`, previous: `resp_${index - 1}` })
+      await store.responses.write({ ...first, id: `resp_${index}`, previous: `resp_${index - 1}` })
     const asking = (id: string) => () => ask({ input: 'x', previous_response_id: id })
     expect(await failureOf(asking('resp_999'))).toBeUndefined()
     expect(await failureOf(asking('resp_1000'))).toMatchObject({
@@ -116,14 +118,14 @@ describe('the request of a turn', () => {
       param: 'previous_response_id',
     })
     const large = JSON.stringify([says('x'.repeat(17 * 1024 * 1024))])
-    store.responses.write({ ...first, id: 'large_1', input: large })
-    store.responses.write({ ...first, id: 'large_2', input: large, previous: 'large_1' })
+    await store.responses.write({ ...first, id: 'large_1', input: large })
+    await store.responses.write({ ...first, id: 'large_2', input: large, previous: 'large_1' })
     expect(await failureOf(asking('large_1'))).toBeUndefined()
     expect(await failureOf(asking('large_2'))).toMatchObject({ code: 'invalid_request', param: 'previous_response_id' })
   })
 
   test('is refused when more values came before it than a request may have', async () => {
-    const { ask, made, store } = opened()
+    const { ask, made, store } = await opened()
     const first = await made('resp_0')
     const many = JSON.stringify([{ ...says('x'), extra: Array.from({ length: 199_900 }, () => 1) }])
     for (const [id, previous] of [
@@ -131,7 +133,7 @@ describe('the request of a turn', () => {
       ['many_2', 'many_1'],
       ['many_3', 'many_2'],
     ] as const) {
-      store.responses.write({ ...first, id, previous, input: many })
+      await store.responses.write({ ...first, id, previous, input: many })
     }
     const asking = (id: string) => () => ask({ input: 'x', previous_response_id: id })
     expect(await failureOf(asking('many_2'))).toBeUndefined()
@@ -142,22 +144,22 @@ describe('the request of a turn', () => {
   })
 
   test('does not ask providers of other formats to store what is stored here, and passes on that nothing may be stored', async () => {
-    const { ask } = opened()
+    const { ask } = await opened()
     expect((await ask({ input: 'x', store: true })).request.store).toBeUndefined()
     expect((await ask({ input: 'x', store: false })).request.store).toBe(false)
   })
 
   test('is nothing but itself in an API without ids of conversations', async () => {
-    const { conversations, organization } = opened()
+    const { conversations, organization, rulesOf } = await opened()
     const body = { model: 'm', messages: [{ role: 'user', content: 'x' }], store: true }
-    const turn = await conversations.open(chat, organization, body)
+    const turn = await conversations.open(chat, await rulesOf(organization), body)
     expect([turn.request.store, turn.stores, turn.bodyFor(here)]).toEqual([true, false, body])
   })
 })
 
 describe('the body for a provider of the same format', () => {
   test('is the one of the client where the provider stores the response', async () => {
-    const { ask, made } = opened()
+    const { ask, made } = await opened()
     await made('resp_1', { by: here, keptThere: true })
     const body = { model: 'm', input: 'Two', previous_response_id: 'resp_1' }
     expect((await ask(body)).bodyFor(here)).toEqual(body)
@@ -167,7 +169,7 @@ describe('the body for a provider of the same format', () => {
     ['another provider', there, true],
     ['the same one that did not keep it', here, false],
   ])('has the turns in it for %s', async (_, provider, keptThere) => {
-    const { ask, made } = opened()
+    const { ask, made } = await opened()
     const output = [thinks('rs_1'), thinks('rs_2', 'sealed'), says('First')]
     await made('resp_1', { input: 'One', output, by: here, keptThere })
     const { input, previous_response_id } = (await ask({ input: 'Two', previous_response_id: 'resp_1' })).bodyFor(
@@ -184,8 +186,8 @@ describe('the body for a provider of the same format', () => {
   })
 
   test('forbids storing where the organization stores nothing', async () => {
-    const { ask, store, organization } = opened()
-    store.organizations.setRetention(organization, { stores: false })
+    const { ask, store, organization } = await opened()
+    await store.organizations.setRetention(organization, { stores: false })
     expect((await ask({ input: 'x', store: true })).bodyFor(here)).toEqual({ model: 'm', input: 'x', store: false })
   })
 })
@@ -194,7 +196,7 @@ describe('an item that is only named', () => {
   const reference = (id: string) => ({ type: 'item_reference', id })
 
   test('is the item of the stored response', async () => {
-    const { ask, made } = opened()
+    const { ask, made } = await opened()
     await made('resp_1', { output: [says('First', 'msg_1'), says('Second', 'msg_2')] })
     const input = [{ role: 'user', content: 'One' }, reference('msg_1'), { id: 'msg_2' }]
     const turn = await ask({ input })
@@ -203,7 +205,7 @@ describe('an item that is only named', () => {
   })
 
   test('stays a reference for the provider that stores it', async () => {
-    const { ask, made } = opened()
+    const { ask, made } = await opened()
     await made('resp_1', { output: [thinks('rs_1'), says('First', 'msg_1')], by: here, keptThere: true })
     const body = { model: 'm', input: [reference('rs_1'), reference('msg_1'), { role: 'user', content: 'x' }] }
     expect((await ask(body)).bodyFor(here)).toEqual(body)
@@ -211,30 +213,31 @@ describe('an item that is only named', () => {
   })
 
   test('is stored as the item, so that the conversation outlives its response', async () => {
-    const { ask, made, store, organization } = opened()
+    const { ask, made, store, organization } = await opened()
     await made('resp_1', { output: [says('First', 'msg_1')] })
     await made('resp_2', { input: [reference('msg_1')], output: [says('Second')] })
-    store.responses.delete(organization, 'resp_1')
+    await store.responses.delete(organization, 'resp_1')
     expect(textsOf((await ask({ previous_response_id: 'resp_2' })).request)).toEqual(['First', 'Second'])
   })
 
   test('is rejected when it is missing, or of another organization', async () => {
-    const { ask, made, store, organization, conversations } = opened()
+    const { ask, made, store, rulesOf, organization, conversations } = await opened()
     await made('resp_1', { output: [says('First', 'msg_1')] })
     const input = [{ role: 'user', content: 'One' }, reference('msg_1')]
     const refused = { code: 'invalid_request', param: 'input[1].id', message: expect.stringContaining("'msg_1'") }
-    const { id: other } = store.organizations.create('other')
-    expect(await failureOf(() => conversations.open(responses, other, { model: 'm', input }))).toMatchObject(refused)
-    store.responses.delete(organization, 'resp_1')
+    const { id: other } = await store.organizations.create('other')
+    const rules = await rulesOf(other)
+    expect(await failureOf(() => conversations.open(responses, rules, { model: 'm', input }))).toMatchObject(refused)
+    await store.responses.delete(organization, 'resp_1')
     expect(await failureOf(() => ask({ input }))).toMatchObject(refused)
   })
 
   test('is refused when the items are of more responses than a conversation has turns', async () => {
-    const { ask, made, store } = opened()
+    const { ask, made, store } = await opened()
     const first = await made('resp_0', { output: [says('First', 'msg_0')] })
     for (let index = 1; index <= 1_000; index++) {
       const response = JSON.stringify({ id: `resp_${index}`, output: [says('x', `msg_${index}`)] })
-      store.responses.write({ ...first, id: `resp_${index}`, response })
+      await store.responses.write({ ...first, id: `resp_${index}`, response })
     }
     const input = Array.from({ length: 1_001 }, (_, index) => reference(`msg_${index}`))
     expect(await failureOf(() => ask({ input: input.slice(1) }))).toBeUndefined()
@@ -242,11 +245,11 @@ describe('an item that is only named', () => {
   })
 
   test('lets other work run while thousands are looked up', async () => {
-    const { ask, made, store } = opened()
+    const { ask, made, store } = await opened()
     const first = await made('resp_0', { output: [says('x'.repeat(20_000), 'msg_0')] })
     for (let index = 1; index < 900; index++) {
       const response = JSON.stringify({ id: `resp_${index}`, output: [says('x'.repeat(20_000), `msg_${index}`)] })
-      store.responses.write({ ...first, id: `resp_${index}`, response })
+      await store.responses.write({ ...first, id: `resp_${index}`, response })
     }
     let turns = 0
     let isOver = false
@@ -263,7 +266,7 @@ describe('an item that is only named', () => {
 
 describe('the stored turn', () => {
   test('are the items that were new in the turn, and the response as it was answered', async () => {
-    const { made } = opened()
+    const { made } = await opened()
     await made('resp_1', { input: 'One' })
     const storedResponse = await made('resp_2', {
       input: [{ role: 'user', content: 'Two' }],
@@ -279,7 +282,7 @@ describe('the stored turn', () => {
     [{ status: 'completed' }, {}],
     [{ status: 'completed', id: 'resp_1' }, { store: false }],
   ])('is not %j of %j', async (response, body) => {
-    const turn = await opened().ask({ input: 'x', ...body })
+    const turn = await (await opened()).ask({ input: 'x', ...body })
     expect(
       turn.responseToStore(response, JSON.stringify(response), {
         target: { provider: here, model: 'm' },

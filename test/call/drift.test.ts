@@ -19,13 +19,13 @@ beforeEach(() => world.clear())
 afterAll(async () => await world?.end())
 
 test('the cheapest model compacts for a policy that is sorted by price', async () => {
-  const { secret } = world.key()
+  const { secret } = await world.key()
   const { status, headers } = await world.ask(compact, { secret, model: policyOf(compact, 'price') })
   expect([status, headers.get('x-router-model')]).toEqual([200, idOf(compact, 'two')])
 })
 
 test.each([compact, inputTokens])('a call of an unknown model at $path is among the refusals', async (route) => {
-  const { id, secret } = world.key()
+  const { id, secret } = await world.key()
   const model = 'one-responses/nobody'
   expect((await world.ask(route, { secret, model })).status).toBe(404)
   const listed = await world.router.call(`/v1/manage/refusals?key=${id}`)
@@ -35,7 +35,7 @@ test.each([compact, inputTokens])('a call of an unknown model at $path is among 
 test.each([compact, inputTokens])(
   'tool arguments with more than max_values values are refused at $path',
   async (route) => {
-    const { secret } = world.key()
+    const { secret } = await world.key()
     const texts = JSON.stringify({ list: Array.from({ length: 3_000 }, () => 0) })
     const input = [...(route.body.input as []), { type: 'function_call', call_id: 'c1', name: 'f', arguments: texts }]
     const { status, json } = await world.ask(route, { secret, body: { input } })
@@ -46,7 +46,7 @@ test.each([compact, inputTokens])(
 )
 
 test('a preference that is ignored when a conversation is compacted is named in x-router-dropped', async () => {
-  const { secret } = world.key()
+  const { secret } = await world.key()
   const body = { provider: { preferred_min_throughput: 50 } }
   const { status, headers } = await world.ask(compact, { secret, body })
   expect([status, headers.get('x-router-dropped')]).toEqual([200, 'provider.preferred_min_throughput'])
@@ -65,12 +65,12 @@ test.each(naming)(
   'a call of $path that a more expensive model has served, $form, costs what that one costs',
   async ({ path, stream }) => {
     const route = routeAt(path)
-    const key = world.key()
+    const key = await world.key()
     const served = `${route.models}-costly`
     world.acts.one.push(answering({ model: served }))
     expect((await world.ask(route, { secret: key.secret, stream })).status).toBe(200)
     await expect.poll(() => world.rows(key)).toHaveLength(1)
-    const [row] = world.rows(key)
+    const [row] = await world.rows(key)
     const { usage = {}, cost } = row ?? {}
     const tokens = promptTokens(usage) + completionTokens(usage)
     expect(tokens).toBeGreaterThanOrEqual(counted.input)
@@ -82,11 +82,11 @@ test.each(['/v1/chat/completions', '/v1/embeddings'])(
   'a call of %s that a cheaper model has served costs what the model costs that was asked for',
   async (path) => {
     const route = routeAt(path)
-    const key = world.key()
+    const key = await world.key()
     world.acts.one.push(answering({ model: route.models }))
     const model = idOf(route, 'one', '-costly')
     expect((await world.ask(route, { secret: key.secret, model })).status).toBe(200)
-    const [{ usage, cost } = {} as never] = world.rows(key)
+    const [{ usage, cost } = {} as never] = await world.rows(key)
     expect(cost.nanoUsd).toBe((promptTokens(usage) + completionTokens(usage)) * 100_000)
   },
 )
@@ -95,7 +95,7 @@ test.each(['/v1/embeddings', '/v1/images/generations', '/v1/responses/compact'])
   'all attempts of a call of %s have the same idempotency key',
   async (path) => {
     const route = routeAt(path)
-    const { secret } = world.key()
+    const { secret } = await world.key()
     world.acts.one.push(failing(503))
     expect((await world.ask(route, { secret })).status).toBe(200)
     const [first, second] = world.received.map(({ headers }) => headers['idempotency-key'])
@@ -105,7 +105,7 @@ test.each(['/v1/embeddings', '/v1/images/generations', '/v1/responses/compact'])
 )
 
 test('a target of embeddings with x-ratelimit-remaining-requests: 0 is passed over', async () => {
-  const { secret } = world.key()
+  const { secret } = await world.key()
   const asking = { secret, model: ownPolicy(embeddings) }
   const headers = { 'x-ratelimit-remaining-requests': '0', 'x-ratelimit-reset-requests': '60s' }
   world.acts.one.push(answering({}, headers))
@@ -114,7 +114,7 @@ test('a target of embeddings with x-ratelimit-remaining-requests: 0 is passed ov
 })
 
 test('embeddings of one session stay at the target that has served the first of them', async () => {
-  const { secret } = world.key()
+  const { secret } = await world.key()
   const asking = { secret, model: policyOf(embeddings, 'session'), headers: { 'x-session-id': 'mine' } }
   world.acts.one.push(failing(503), failing(503))
   await world.ask(embeddings, asking)

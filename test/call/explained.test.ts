@@ -93,7 +93,7 @@ describe.each(Object.entries(apis))('the explanation of a call of %s', (api, pat
 
   test.each(Object.entries(occasions))('matches the call: %s', async (_, occasionOf) => {
     const { policy = 'both', key: changes = {}, ...asking } = occasionOf(route)
-    const key = world.key({ permissions, ...changes })
+    const key = await world.key({ permissions, ...changes })
     const name = `${policyOf(route, policy)}${policy === 'region' ? '@eu' : ''}`
     const foreseen = await explained(route, api, key, { ...asking, model: name })
     expect(world.received).toEqual([])
@@ -106,7 +106,7 @@ describe.each(Object.entries(apis))('the explanation of a call of %s', (api, pat
   })
 
   test('matches the next call of a session', async () => {
-    const key = world.key({ permissions })
+    const key = await world.key({ permissions })
     const asking = { model: policyOf(route, 'session'), headers: { 'x-session-id': 'mine' } }
     world.acts.one.push(failing(500))
     await world.ask(route, { ...asking, secret: key.secret })
@@ -116,7 +116,7 @@ describe.each(Object.entries(apis))('the explanation of a call of %s', (api, pat
   })
 
   test('matches the request that the provider gets', async () => {
-    const { secret } = world.key({ permissions: { ...permissions, operate: 'write' } })
+    const { secret } = await world.key({ permissions: { ...permissions, operate: 'write' } })
     const body = { ...route.lost, metadata: { team: 'web' }, requesty: { tags: ['a'] }, provider: { sort: 'price' } }
     const { headers } = await world.ask(route, { secret, body })
     const [sent] = world.received
@@ -137,7 +137,7 @@ describe.each(Object.entries(apis))('the explanation of a call of %s', (api, pat
     ['too many values', { x: values(3_000) }],
     ['an unsupported preference', { provider: { quantizations: ['int4'] } }],
   ])('of the request to a provider is refused as the call is: %s', async (_, body: JsonObject) => {
-    const { secret } = world.key({ permissions: { ...permissions, operate: 'write' } })
+    const { secret } = await world.key({ permissions: { ...permissions, operate: 'write' } })
     const { status, json } = await world.ask(route, { secret, body })
     const tried = await fetch(`${world.router.url}/v1/manage/providers/one-chat/try`, {
       method: 'POST',

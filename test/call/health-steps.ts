@@ -75,7 +75,7 @@ const more: readonly Step[] = [
     fact: 'an error of a provider has the rate-limit headers',
     async check(route, world) {
       const limits = { requestsPerMinute: 9, tokensPerMinute: null, concurrentCalls: null }
-      const { secret } = world.key({ limits })
+      const { secret } = await world.key({ limits })
       const { status, headers } = await callBoth(route, world, [failing(400)], { secret, model: idOf(route) })
       expect([status, headers.get('x-ratelimit-remaining-requests')]).toEqual([400, '8'])
     },
@@ -94,7 +94,7 @@ const health: readonly Step[] = [
     fact: 'a target with x-ratelimit-remaining-requests: 0 is passed over',
     async check(route, world) {
       const headers = { 'x-ratelimit-remaining-requests': '0', 'x-ratelimit-reset-requests': '60s' }
-      const { secret } = world.keyOfOwn()
+      const { secret } = await world.keyOfOwn()
       const asking = { secret, model: ownPolicy(route) }
       world.acts.one.push(answering({}, headers))
       expect((await world.ask(route, asking)).status).toBe(200)
@@ -105,7 +105,7 @@ const health: readonly Step[] = [
   {
     fact: 'a target that has failed often is passed over',
     async check(route, world) {
-      const { secret } = world.keyOfOwn()
+      const { secret } = await world.keyOfOwn()
       // The second one, since the step before is about the first.
       const body = { models: [idOf(route, 'one', '-larger')] }
       const asking = { secret, model: idOf(route, 'two', ownVariant(route)), body }
@@ -117,7 +117,7 @@ const health: readonly Step[] = [
   {
     fact: 'a target whose answers could often not be read is passed over',
     async check(route, world) {
-      const { secret } = world.key()
+      const { secret } = await world.key()
       const variant = `${ownVariant(route)}.again`
       const asking = { secret, model: idOf(route, 'one', variant), body: { models: [idOf(route, 'two')] } }
       world.acts.one.push(garbage, garbage)
@@ -138,7 +138,7 @@ const busy: readonly Step[] = [
   {
     fact: 'a target that has as many calls as it takes is passed over',
     async check(route, world) {
-      const { secret } = world.keyOfOwn()
+      const { secret } = await world.keyOfOwn()
       const { act, begun, go } = held()
       world.acts.one.push(act)
       const asking = { secret, model: policyOf(route, 'both') }
@@ -169,7 +169,7 @@ const crowded: readonly Step[] = [
   {
     fact: 'a call beyond the calls that the router serves at once is a 429, until the first has ended',
     async check(route, world) {
-      const { secret } = world.key()
+      const { secret } = await world.key()
       const { act, begun, go } = held()
       world.acts.one.push(act)
       const first = world.ask(route, { secret })
@@ -186,7 +186,7 @@ const crowded: readonly Step[] = [
   {
     fact: 'a client that leaves makes room for another call',
     async check(route, world) {
-      const { secret } = world.key()
+      const { secret } = await world.key()
       const { act, begun, go } = held()
       world.acts.one.push(act)
       const client = new AbortController()

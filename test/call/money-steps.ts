@@ -19,7 +19,7 @@ import {
 
 const none = { requestsPerMinute: null, tokensPerMinute: null, concurrentCalls: null }
 const free = counting('it costs nothing, so that no limit in money concerns it', async (route, world) => {
-  const { secret } = world.key({ monthlyLimitNano: 1n })
+  const { secret } = await world.key({ monthlyLimitNano: 1n })
   expect((await world.ask(route, { secret })).status).toBe(200)
 })
 /** More than any example can cost, and less than two of them. */
@@ -56,8 +56,8 @@ const limits: readonly Step[] = [
       fact: `a call beyond the requests per minute of its ${whose} is a 429 with the time to wait`,
       async check(route, world) {
         const rates = { ...none, requestsPerMinute: 1 }
-        const key = world.keyOfOwn(whose === 'key' ? { limits: rates } : {})
-        if (whose === 'organization') world.store.organizations.setLimits(key.organization, rates)
+        const key = await world.keyOfOwn(whose === 'key' ? { limits: rates } : {})
+        if (whose === 'organization') await world.store.organizations.setLimits(key.organization, rates)
         const first = await world.ask(route, { secret: key.secret })
         expect([first.status, first.headers.get('x-ratelimit-remaining-requests')]).toEqual([200, '0'])
         const { headers, status } = await world.ask(route, { secret: key.secret })
@@ -70,7 +70,7 @@ const limits: readonly Step[] = [
   {
     fact: 'a call beyond the calls at once of its key is a 429, and the place is free when the first has ended',
     async check(route, world) {
-      const key = world.key({ limits: { ...none, concurrentCalls: 1 } })
+      const key = await world.key({ limits: { ...none, concurrentCalls: 1 } })
       const { act, begun, go } = held()
       world.acts.one.push(act)
       const first = world.ask(route, { secret: key.secret })
@@ -84,7 +84,7 @@ const limits: readonly Step[] = [
   {
     fact: 'a prompt beyond the tokens per minute of its key is a 429',
     async check(route, world) {
-      const key = world.keyOfOwn({ limits: { ...none, tokensPerMinute: 10 } })
+      const key = await world.keyOfOwn({ limits: { ...none, tokensPerMinute: 10 } })
       // A call that is larger than the limit is admitted when nothing else is in the window.
       expect((await world.ask(route, { secret: key.secret })).status).toBe(200)
       await expectListed(route, world, key, { expected: [429, 'rate_limited'] })
@@ -94,7 +94,7 @@ const limits: readonly Step[] = [
   {
     fact: 'a call that has failed gives back its place and its money',
     async check(route, world) {
-      const key = world.key({ limits: { ...none, concurrentCalls: 1 }, monthlyLimitNano: amount })
+      const key = await world.key({ limits: { ...none, concurrentCalls: 1 }, monthlyLimitNano: amount })
       world.acts.one.push(failing(500))
       expect((await world.ask(route, { secret: key.secret })).status).toBe(502)
       const { status, text } = await world.ask(route, { secret: key.secret })
@@ -104,16 +104,16 @@ const limits: readonly Step[] = [
 ]
 
 /** Keys that cannot pay, by the limit that stops them. */
-const poor: { readonly [whose: string]: (world: World) => Keyed } = {
+const poor: { readonly [whose: string]: (world: World) => Promise<Keyed> } = {
   'the monthly limit of its key': (world) => world.keyOfOwn({ monthlyLimitNano: 1n }),
-  'the monthly limit of its group': (world) => {
-    const { organization } = world.keyOfOwn()
-    const { id } = world.store.groups.create({ organization, name: 'poor', monthlyLimitNano: 1n })
-    return world.key({ organization, groupId: id })
+  'the monthly limit of its group': async (world) => {
+    const { organization } = await world.keyOfOwn()
+    const { id } = await world.store.groups.create({ organization, name: 'poor', monthlyLimitNano: 1n })
+    return await world.key({ organization, groupId: id })
   },
-  'the balance of its organization': (world) => {
-    const key = world.keyOfOwn()
-    world.store.organizations.credit(key.organization, 1n)
+  'the balance of its organization': async (world) => {
+    const key = await world.keyOfOwn()
+    await world.store.organizations.credit(key.organization, 1n)
     return key
   },
 }
@@ -123,9 +123,9 @@ const money: readonly Step[] = [
     ([whose, keyIn]): Step => ({
       fact: `a call that can cost more than ${whose} is a 402 and among the refusals`,
       async check(route, world) {
-        const key = keyIn(world)
+        const key = await keyIn(world)
         await expectListed(route, world, key, { expected: [402, 'budget_exhausted'] })
-        expect(world.rows(key)).toEqual([])
+        expect(await world.rows(key)).toEqual([])
       },
       except: [free],
     }),
@@ -133,7 +133,7 @@ const money: readonly Step[] = [
   {
     fact: 'a model without a price is a 402 for a key with a limit in money',
     async check(route, world) {
-      const key = world.keyOfOwn({ monthlyLimitNano: amount })
+      const key = await world.keyOfOwn({ monthlyLimitNano: amount })
       await expectListed(route, world, key, {
         model: idOf(route, 'one', '-unpriced'),
         expected: [402, 'unpriced_model'],
@@ -141,7 +141,7 @@ const money: readonly Step[] = [
     },
     except: [
       counting('it costs nothing, whatever the model', async (route, world) => {
-        const { secret } = world.key({ monthlyLimitNano: 1n })
+        const { secret } = await world.key({ monthlyLimitNano: 1n })
         expect((await world.ask(route, { secret, model: idOf(route, 'one', '-unpriced') })).status).toBe(200)
       }),
     ],
@@ -149,7 +149,7 @@ const money: readonly Step[] = [
   {
     fact: 'a model without a price is left out of a policy for a key with a limit in money',
     async check(route, world) {
-      const { secret } = world.key({ monthlyLimitNano: amount })
+      const { secret } = await world.key({ monthlyLimitNano: amount })
       const { status } = await world.ask(route, { secret, model: policyOf(route, 'priced') })
       expect([status, asked(world)]).toEqual([200, ['two']])
     },
@@ -158,25 +158,25 @@ const money: readonly Step[] = [
   {
     fact: 'a model without a price is served to a key without a limit, and its row is marked as unpriced',
     async check(route, world) {
-      const key = world.key()
+      const key = await world.key()
       expect((await world.ask(route, { secret: key.secret, model: idOf(route, 'one', '-unpriced') })).status).toBe(200)
-      expect(world.rows(key)).toMatchObject([{ outcome: 'complete', cost: { nanoUsd: 0, unpriced: true } }])
+      expect(await world.rows(key)).toMatchObject([{ outcome: 'complete', cost: { nanoUsd: 0, unpriced: true } }])
     },
     except: [counting('it has no row')],
   },
   {
     fact: 'what a failed attempt was billed is charged in a row of its own',
     async check(route, world) {
-      const key = world.key()
+      const key = await world.key()
       world.acts.one.push(billed(route))
       expect((await world.ask(route, { secret: key.secret, model: policyOf(route, 'both') })).status).toBe(200)
-      const [failed, served] = world.rows(key).toSorted((one, other) => Number(other.outcome < one.outcome) - 1)
+      const [failed, served] = (await world.rows(key)).toSorted((one, other) => Number(other.outcome < one.outcome) - 1)
       const attempts = [failed, served].map((row) => [row?.outcome, row?.attemptOf === undefined, row?.provider])
       expect(attempts.toSorted()).toEqual([
         ['complete', true, `two-${route.format}`],
         ['failed', false, `one-${route.format}`],
       ])
-      const [paid] = world.rows(key).filter(({ outcome }) => outcome === 'failed')
+      const [paid] = (await world.rows(key)).filter(({ outcome }) => outcome === 'failed')
       expect(paid?.cost.nanoUsd).toBeGreaterThan(0)
     },
     except: [counting('what a provider counts is free')],
@@ -186,12 +186,12 @@ const money: readonly Step[] = [
     async check(route, world) {
       // The second target costs more, so that what it can cost is what is reserved: the row of a call has that.
       const asking = { model: idOf(route, 'two'), body: { models: [idOf(route, 'one')] } }
-      const measuring = world.key()
+      const measuring = await world.key()
       await world.ask(route, { ...asking, secret: measuring.secret })
-      const [{ reservedNano = 0 } = {}] = world.rows(measuring)
+      const [{ reservedNano = 0 } = {}] = await world.rows(measuring)
       expect(reservedNano).toBeGreaterThan(0)
       world.clear()
-      const key = world.key({ monthlyLimitNano: BigInt(reservedNano) })
+      const key = await world.key({ monthlyLimitNano: BigInt(reservedNano) })
       world.acts.two.push(billed(route))
       const { status } = await world.ask(route, { ...asking, secret: key.secret })
       expect([status, asked(world)]).toEqual([502, ['two']])
@@ -204,10 +204,10 @@ const money: readonly Step[] = [
       const text = 'internationalization '.repeat(400)
       const asking = { body: withText(route, text), model: idOf(route, 'one') }
       // A call is reserved at its bytes: with half of that its tokens are counted, which are far fewer.
-      const measuring = world.key()
+      const measuring = await world.key()
       await world.ask(route, { ...asking, secret: measuring.secret })
-      const [{ reservedNano = 0 } = {}] = world.rows(measuring)
-      const key = world.key({ monthlyLimitNano: BigInt(reservedNano) - 8_000_000n })
+      const [{ reservedNano = 0 } = {}] = await world.rows(measuring)
+      const key = await world.key({ monthlyLimitNano: BigInt(reservedNano) - 8_000_000n })
       const { status, json } = await world.ask(route, { ...asking, secret: key.secret })
       expect([status, json?.error?.message]).toEqual([200, undefined])
     },
@@ -222,9 +222,9 @@ const money: readonly Step[] = [
   {
     fact: 'the reply has the cost of the call',
     async check(route, world) {
-      const key = world.key()
+      const key = await world.key()
       const { headers, json } = await world.ask(route, { secret: key.secret })
-      const [row] = world.rows(key)
+      const [row] = await world.rows(key)
       const cost = json?.usage?.cost ?? Number(headers.get('x-router-cost') ?? Number.NaN)
       expect(cost * 1e9).toBeCloseTo(row?.cost.nanoUsd ?? -1)
     },

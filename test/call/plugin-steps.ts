@@ -66,12 +66,8 @@ export const acting = {
 }
 
 /** Calls with a key of its own; `act` is what the plugin is to do. */
-async function act(
-  route: Route,
-  world: World,
-  what: string,
-  { key = world.keyOfOwn(), ...asking }: Asking & { key?: Keyed } = {},
-) {
+async function act(route: Route, world: World, what: string, { key: known, ...asking }: Asking & { key?: Keyed } = {}) {
+  const key = known ?? (await world.keyOfOwn())
   shared.notes.length = 0
   const headers = { 'x-act': what, 'x-path': lastPath(route), ...asking.headers }
   return { ...(await world.ask(route, { secret: key.secret, ...asking, headers })), key }
@@ -115,7 +111,7 @@ const hooks: readonly Step[] = [
   {
     fact: 'a plugin chooses among what the caller may use',
     async check(route, world) {
-      const key = world.key({ accessList: [idOf(route, 'one')] })
+      const key = await world.key({ accessList: [idOf(route, 'one')] })
       const headers = { 'x-model': idOf(route, 'two') }
       const { status } = await act(route, world, 'model', { key, headers })
       expect([status, asked(world)]).toEqual([403, []])
@@ -136,7 +132,9 @@ const hooks: readonly Step[] = [
     async check(route, world) {
       const { status, headers, key } = await act(route, world, 'answer')
       expect([status, headers.get('x-router-model'), asked(world)]).toEqual([200, 'plugin/acts', []])
-      expect(world.rows(key)).toMatchObject([{ provider: 'plugin', model: 'acts', outcome: 'complete', attempts: 0 }])
+      expect(await world.rows(key)).toMatchObject([
+        { provider: 'plugin', model: 'acts', outcome: 'complete', attempts: 0 },
+      ])
       await expectRecord('complete', 200)
     },
     except: [
@@ -154,7 +152,7 @@ const hooks: readonly Step[] = [
     fact: 'an answer of a plugin counts against the limits of its key',
     async check(route, world) {
       const limits = { requestsPerMinute: 1, tokensPerMinute: null, concurrentCalls: null }
-      const key = world.key({ limits })
+      const key = await world.key({ limits })
       const [first, second] = [await act(route, world, 'answer', { key }), await act(route, world, 'answer', { key })]
       expect([first.status, second.status, first.headers.get('x-ratelimit-remaining-requests')]).toEqual([
         200,
@@ -166,7 +164,7 @@ const hooks: readonly Step[] = [
   {
     fact: 'an answer of a plugin is refused to a key that may not call the model',
     async check(route, world) {
-      const key = world.key({ accessList: [idOf(route, 'two')] })
+      const key = await world.key({ accessList: [idOf(route, 'two')] })
       expect((await act(route, world, 'answer', { key })).status).toBe(403)
     },
   },
@@ -275,7 +273,7 @@ const failed: readonly Step[] = [
   {
     fact: 'a key that is revoked while a plugin waits is refused with 403',
     async check(route, world) {
-      const key = world.key()
+      const key = await world.key()
       const { status } = await meanwhile(route, world, key, () => revoke(world, key.id))
       expect([status, asked(world)]).toEqual([403, []])
     },
@@ -284,10 +282,10 @@ const failed: readonly Step[] = [
     fact: 'a call whose plugin fails to choose targets is a 500 that has its row and gives back its place',
     async check(route, world) {
       const limits = { requestsPerMinute: null, tokensPerMinute: null, concurrentCalls: 1 }
-      const key = world.key({ limits })
+      const key = await world.key({ limits })
       const { status, json } = await act(route, world, 'break', { key, model: policyOf(route, 'both') })
       expect([status, json?.error?.code, asked(world)]).toEqual([500, 'plugin_failed', []])
-      if (!route.isFree) expect(world.rows(key)).toMatchObject([{ outcome: 'failed', error: 'plugin_failed' }])
+      if (!route.isFree) expect(await world.rows(key)).toMatchObject([{ outcome: 'failed', error: 'plugin_failed' }])
       expect((await act(route, world, '', { key })).status).toBe(200)
     },
   },
@@ -295,10 +293,10 @@ const failed: readonly Step[] = [
     fact: 'a call whose plugin fails to add headers is a 500 that has its row and gives back its place',
     async check(route, world) {
       const limits = { requestsPerMinute: null, tokensPerMinute: null, concurrentCalls: 1 }
-      const key = world.key({ limits })
+      const key = await world.key({ limits })
       const { status, json } = await act(route, world, 'spoil', { key })
       expect([status, json?.error?.code, asked(world)]).toEqual([500, 'plugin_failed', []])
-      if (!route.isFree) expect(world.rows(key)).toMatchObject([{ outcome: 'failed', error: 'plugin_failed' }])
+      if (!route.isFree) expect(await world.rows(key)).toMatchObject([{ outcome: 'failed', error: 'plugin_failed' }])
       expect((await act(route, world, '', { key })).status).toBe(200)
     },
   },

@@ -58,7 +58,7 @@ type Threads = { busy: Agent[]; other: Agent[] }
 /** Keeps a thread busy until it is let go. */
 async function keepBusy(agent: Agent, world: World): Promise<{ letGo(): Promise<void> }> {
   writeFileSync(flag, '')
-  const { secret } = world.key({ plugins: { busy: true } })
+  const { secret } = await world.key({ plugins: { busy: true } })
   const [route] = routes
   const call = callOver(agent, world, route as Route, secret)
   await eventually(() => expect(existsSync(sign)).toBe(true))
@@ -103,11 +103,10 @@ async function round(
   meanwhile: (keys: readonly Keyed[]) => Promise<void> = async () => {},
 ): Promise<Round> {
   const limits = { requestsPerMinute: null, tokensPerMinute: null, concurrentCalls: 1 }
-  const waiting = [false, true].flatMap((isAnswered) =>
-    routes.map(
-      (route): Waiting => ({ route, isAnswered, key: world.key({ limits, plugins: { answers: isAnswered } }) }),
-    ),
-  )
+  const waiting: Waiting[] = []
+  for (const isAnswered of [false, true])
+    for (const route of routes)
+      waiting.push({ route, isAnswered, key: await world.key({ limits, plugins: { answers: isAnswered } }) })
   const [blocker, ...callers] = busy as [Agent, ...Agent[]]
   const callAll = (agents: readonly Agent[]) =>
     Promise.all(

@@ -10,8 +10,8 @@ import { responses } from '../../src/api/responses/api.ts'
 import { type RestrictedField, restrictedFields, restrictedSearch } from '../../src/api/restricted-fields.ts'
 import { editedRequest } from '../../src/call/attempt/same-format.ts'
 import { openHeldState } from '../../src/call/targets/held-state.ts'
+import { withLookups } from '../../src/access/lookups.ts'
 import { type RestrictedCall, restrictedTargets } from '../../src/call/targets/restricted-targets.ts'
-import type { HeldState } from '../../src/call/types.ts'
 import { RouterError } from '../../src/core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
@@ -83,17 +83,19 @@ function using(api: ClientApi['api'], { name }: RestrictedField, value: Json): J
   return { ...bodies[api], [first]: first === 'tools' ? [container] : inner }
 }
 
-const nothingHeld: HeldState = { remember() {}, has: () => false, hasAnywhere: () => false }
+const nothingHeld = { holders: async () => [] }
 
-const call = (api: ClientApi['api'], body: JsonObject, facts: Partial<RestrictedCall> = {}): RestrictedCall => {
+type UnreadCall = Omit<RestrictedCall, 'lookups'>
+
+const call = (api: ClientApi['api'], body: JsonObject, facts: Partial<UnreadCall> = {}): UnreadCall => {
   const resources = { body, uses: resourceUses(body) }
-  const account = { allows: () => true }
+  const account = { isListed: () => true, isOwn: async () => true }
   return { api, body, organization: 'o', mayStore: true, held: nothingHeld, account, resources, at: 0, ...facts }
 }
 
-function refusal(target: Target, governed: RestrictedCall): RouterError | undefined {
+async function refusal(target: Target, governed: UnreadCall): Promise<RouterError | undefined> {
   try {
-    restrictedTargets([target], governed)
+    await withLookups((lookups) => restrictedTargets([target], { ...governed, lookups }))
     return undefined
   } catch (thrown) {
     if (thrown instanceof RouterError) return thrown
@@ -121,7 +123,7 @@ describeEach(apis, { slowIf: ({ api }) => api !== 'chat' })('$api', (clientApi) 
         if (field.rule === 'inside' || field.rule === 'resource') continue
         const body = using(api, field, demandFor(field))
         const target = targetOf(provider)
-        const refused = refusal(target, call(api, body))
+        const refused = await refusal(target, call(api, body))
         const at = `${provider.slug} (${provider.dialect}): ${field.name}`
         if (refused) expect([400, 404], at).toContain(refused.status)
         // Where it is not refused it does not get there.
@@ -130,30 +132,30 @@ describeEach(apis, { slowIf: ({ api }) => api !== 'chat' })('$api', (clientApi) 
     }
   })
 
-  test('what is refused is refused everywhere, with its name and what to do; values that ask for nothing are not', () => {
+  test('what is refused is refused everywhere, with its name and what to do; values that ask for nothing are not', async () => {
     for (const field of acting.filter(({ rule }) => rule === 'refuse')) {
       for (const provider of providers) {
-        const refused = refusal(targetOf(provider), call(api, using(api, field, demandFor(field))))
+        const refused = await refusal(targetOf(provider), call(api, using(api, field, demandFor(field))))
         expect(refused, field.name).toMatchObject({ code: 'invalid_request', param: field.name })
         expect(refused?.message).toContain(field.instead)
         for (const nothing of [null, false, '', [], {}])
-          expect(refusal(targetOf(provider), call(api, using(api, field, nothing))), field.name).toBeUndefined()
+          expect(await refusal(targetOf(provider), call(api, using(api, field, nothing))), field.name).toBeUndefined()
       }
     }
   })
 
-  test('no governed field is passed on inside of another one', () => {
+  test('no governed field is passed on inside of another one', async () => {
     const wrappers = ['extra_body', 'extensions', 'provider_options', 'providerOptions']
     for (const provider of providers) {
       const inside = (provider.restricted ?? []).flatMap(({ name, rule }) => (rule === 'inside' ? [name] : []))
       for (const wrapper of [...wrappers, ...inside, provider.slug]) {
         for (const field of own.filter(({ name }) => !name.includes('.'))) {
           const body = { ...bodies[api], [wrapper]: { deeper: [{ [field.name]: demandFor(field) }], harmless: 1 } }
-          const refused = refusal(targetOf(provider), call(api, body))
+          const refused = await refusal(targetOf(provider), call(api, body))
           expect(refused?.param, `${provider.slug} ${wrapper} ${field.name}`).toBe(`${wrapper}.deeper.${field.name}`)
         }
         const harmless = { ...bodies[api], [wrapper]: { top_k: 5, model: null } }
-        expect(refusal(targetOf(provider), call(api, harmless))).toBeUndefined()
+        expect(await refusal(targetOf(provider), call(api, harmless))).toBeUndefined()
       }
     }
   })
@@ -177,26 +179,26 @@ describeEach(apis, { slowIf: ({ api }) => api !== 'chat' })('$api', (clientApi) 
     const name = 'service_tier'
     for (const provider of providers) {
       for (const tier of ['auto', 'default', 'flex', 'standard_only', 'priority'])
-        expect(refusal(targetOf(provider), call(api, { ...bodies[api], [name]: tier })), tier).toBeUndefined()
+        expect(await refusal(targetOf(provider), call(api, { ...bodies[api], [name]: tier })), tier).toBeUndefined()
       const body = { ...bodies[api], [name]: 'golden' }
-      const refused = refusal(targetOf(provider), call(api, body))
+      const refused = await refusal(targetOf(provider), call(api, body))
       if (refused) expect(refused.param).toBe(name)
       else if (provider.sameAs !== api)
         expect(await sent(clientApi, body, targetOf(provider))).not.toHaveProperty(name, 'golden')
       // Without a price at all there is none to exceed.
-      expect(refusal(targetOf(provider, { entry: { api: 'chat' } }), call(api, body))).toBeUndefined()
+      expect(await refusal(targetOf(provider, { entry: { api: 'chat' } }), call(api, body))).toBeUndefined()
     }
     const openai = providers.find(({ slug }) => slug === 'openai') as Provider
-    expect(refusal(targetOf(openai), call(api, { ...bodies[api], [name]: 'golden' }))?.param).toBe(name)
+    expect((await refusal(targetOf(openai), call(api, { ...bodies[api], [name]: 'golden' })))?.param).toBe(name)
   })
 })
 
-test('a tier without a known price goes to no endpoint besides chat whose bodies are edited', () => {
+test('a tier without a known price goes to no endpoint besides chat whose bodies are edited', async () => {
   const tiered = { service_tier: 'golden' }
   const withEmbed = providers.filter(({ operations }) => operations?.embed)
   expect(withEmbed.length).toBeGreaterThan(5)
   for (const provider of withEmbed) {
-    const refused = refusal(targetOf(provider), call('chat', tiered, { operation: 'embed' }))
+    const refused = await refusal(targetOf(provider), call('chat', tiered, { operation: 'embed' }))
     const isEdited = provider.operations?.embed?.request === undefined
     expect([provider.slug, refused?.param]).toEqual([provider.slug, isEdited ? 'service_tier' : undefined])
   }
@@ -205,9 +207,13 @@ test('a tier without a known price goes to no endpoint besides chat whose bodies
 describe('what single providers bill', () => {
   const functionTool = { type: 'function', function: { name: 'f' } }
   const tools = (...given: object[]) => ({ tools: given as Json[] })
-  const at = (slug: string, api: ClientApi['api'], own: JsonObject) =>
-    refusal(targetOf(providers.find((one) => one.slug === slug) as Provider), call(api, { ...bodies[api], ...own }))
-      ?.param
+  const at = async (slug: string, api: ClientApi['api'], own: JsonObject) =>
+    (
+      await refusal(
+        targetOf(providers.find((one) => one.slug === slug) as Provider),
+        call(api, { ...bodies[api], ...own }),
+      )
+    )?.param
 
   const billed: [slug: string, api: ClientApi['api'], own: JsonObject, param: string][] = [
     ['alibaba', 'chat', { enable_search: true }, 'enable_search'],
@@ -229,8 +235,8 @@ describe('what single providers bill', () => {
     ['stepfun', 'chat', tools({ type: 'retrieval' }), 'tools.type'],
     ['zhipu', 'chat', tools({ type: 'drawing_tool' }), 'tools.type'],
   ]
-  test.each(billed)('is refused where it is billed: %s %s %j', (slug, api, own, param) => {
-    expect(at(slug, api, own)).toBe(param)
+  test.each(billed)('is refused where it is billed: %s %s %j', async (slug, api, own, param) => {
+    expect(await at(slug, api, own)).toBe(param)
   })
 
   const known: [slug: string, api: ClientApi['api'], own: JsonObject][] = [
@@ -245,66 +251,70 @@ describe('what single providers bill', () => {
     // What the provider gets in words of its own has no such tools.
     ['anthropic', 'chat', tools({ type: 'browser_search' })],
   ]
-  test.each(known)('goes on where it costs nothing, or what it costs is known: %s %s %j', (slug, api, own) => {
-    expect(at(slug, api, own)).toBeUndefined()
+  test.each(known)('goes on where it costs nothing, or what it costs is known: %s %s %j', async (slug, api, own) => {
+    expect(await at(slug, api, own)).toBeUndefined()
   })
 })
 
-describe('state at a provider', () => {
+describe('state at a provider', async () => {
   const provider = (slug: string) => targetOf(providers.find((one) => one.slug === slug) as Provider)
-  const store = openStore('sqlite::memory:')
+  const store = await openStore('sqlite::memory:')
   afterAll(() => store.close())
   const held = openHeldState(store.held, () => {})
   held.remember('o', 'anthropic', ['c1', 'msg_1'])
   held.remember('o', 'openai-responses', ['cntr_1'])
-  const ask = (slug: string, api: ClientApi['api'], own: JsonObject, facts: Partial<RestrictedCall> = {}) =>
+  const ask = (slug: string, api: ClientApi['api'], own: JsonObject, facts: Partial<UnreadCall> = {}) =>
     refusal(provider(slug), call(api, { ...bodies[api], ...own }, { held, ...facts }))
 
-  test('goes on where the organization made it through this router, and nowhere else', () => {
+  test('goes on where the organization made it through this router, and nowhere else', async () => {
     for (const container of ['c1', { id: 'c1', skills: [] }]) {
-      expect(ask('anthropic', 'messages', { container })).toBeUndefined()
-      expect(ask('anthropic', 'messages', { container }, { organization: 'other' })?.param).toBe('container')
-      expect(ask('openai', 'messages', { container })).toMatchObject({ status: 400, param: 'container' })
+      expect(await ask('anthropic', 'messages', { container })).toBeUndefined()
+      expect((await ask('anthropic', 'messages', { container }, { organization: 'other' }))?.param).toBe('container')
+      expect(await ask('openai', 'messages', { container })).toMatchObject({ status: 400, param: 'container' })
     }
-    expect(ask('anthropic', 'messages', { container: 'c2' })?.param).toBe('container')
+    expect((await ask('anthropic', 'messages', { container: 'c2' }))?.param).toBe('container')
     expect(
-      ask('openai', 'messages', { container: { skills: [{ type: 'anthropic', skill_id: 'pdf' }] } }),
+      await ask('openai', 'messages', { container: { skills: [{ type: 'anthropic', skill_id: 'pdf' }] } }),
     ).toBeUndefined()
     for (const tool of [
       { type: 'code_interpreter', container: 'cntr_1' },
       { type: 'shell', environment: { type: 'container_reference', container_id: 'cntr_1' } },
     ]) {
       for (const api of ['chat', 'responses'] as const) {
-        expect(ask('openai-responses', api, { tools: [tool] })).toBeUndefined()
-        expect(ask('openai-responses', api, { tools: [tool] }, { organization: 'other' })?.param).toMatch(/^tools\./)
-        expect(ask('xai', api, { tools: [tool] })?.param).toMatch(/^tools\./)
+        expect(await ask('openai-responses', api, { tools: [tool] })).toBeUndefined()
+        expect((await ask('openai-responses', api, { tools: [tool] }, { organization: 'other' }))?.param).toMatch(
+          /^tools\./,
+        )
+        expect((await ask('xai', api, { tools: [tool] }))?.param).toMatch(/^tools\./)
       }
     }
     expect(
-      ask('openai-responses', 'responses', { tools: [{ type: 'code_interpreter', container: { type: 'auto' } }] }),
+      await ask('openai-responses', 'responses', {
+        tools: [{ type: 'code_interpreter', container: { type: 'auto' } }],
+      }),
     ).toBeUndefined()
   })
 
-  test('a thread begins where threads are, continues where it was made, and else the SDK is told to go on without', () => {
+  test('a thread begins where threads are, continues where it was made, and else the SDK is told to go on without', async () => {
     const continued = { thread: { type: 'continue', previous_message_id: 'msg_1' } }
     const unsupported = { status: 400, details: { error_code: 'thread_unsupported_request' } }
-    expect(ask('anthropic', 'messages', { thread: { type: 'create' } })).toBeUndefined()
-    expect(ask('anthropic', 'messages', continued)).toBeUndefined()
-    expect(ask('anthropic', 'messages', continued, { organization: 'other' })).toMatchObject({
+    expect(await ask('anthropic', 'messages', { thread: { type: 'create' } })).toBeUndefined()
+    expect(await ask('anthropic', 'messages', continued)).toBeUndefined()
+    expect(await ask('anthropic', 'messages', continued, { organization: 'other' })).toMatchObject({
       status: 404,
       details: { error_code: 'thread_not_found' },
     })
     for (const thread of [{ thread: { type: 'create' } }, continued]) {
-      expect(ask('openai', 'messages', thread)).toMatchObject(unsupported)
-      expect(ask('anthropic', 'messages', thread, { mayStore: false })).toMatchObject(unsupported)
+      expect(await ask('openai', 'messages', thread)).toMatchObject(unsupported)
+      expect(await ask('anthropic', 'messages', thread, { mayStore: false })).toMatchObject(unsupported)
     }
   })
 
-  test('decides which targets of a policy may serve', () => {
+  test('decides which targets of a policy may serve', async () => {
     const body = { ...bodies.messages, container: 'c1' }
-    const [first, ...others] = restrictedTargets(
-      [provider('openai'), provider('anthropic')],
-      call('messages', body, { held }),
+    const targets = [provider('openai'), provider('anthropic')] as const
+    const [first, ...others] = await withLookups((lookups) =>
+      restrictedTargets([...targets], { ...call('messages', body, { held }), lookups }),
     )
     expect([first.provider.slug, others]).toEqual(['anthropic', []])
   })

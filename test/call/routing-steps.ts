@@ -18,7 +18,7 @@ export async function expectServedBy(
   world: World,
   asking: Asking = {},
 ): Promise<void> {
-  const { secret = world.key().secret } = asking
+  const { secret = (await world.key()).secret } = asking
   const answer = await world.ask(route, { secret, ...asking })
   expect([answer.status, asked(world), answer.json?.error?.message]).toEqual([200, [slot], undefined])
 }
@@ -27,9 +27,10 @@ export async function expectServedBy(
 export async function expectListedRefusal(
   route: Route,
   world: World,
-  { key = world.key(), ...asking }: Asking & { key?: Keyed },
+  { key: known, ...asking }: Asking & { key?: Keyed },
   [status, code]: readonly [number, string],
 ): Promise<void> {
+  const key = known ?? (await world.key())
   const { json, ...answer } = await world.ask(route, { secret: key.secret, ...asking })
   expect([answer.status, json?.error?.code, asked(world)]).toEqual([status, code, []])
   const listed = await refusalsOf(world, key)
@@ -38,7 +39,7 @@ export async function expectListedRefusal(
 
 /** Reads `GET /v1/manage/refusals` for a key. */
 export async function refusalsOf(world: World, { id, organization }: Keyed): Promise<unknown[]> {
-  const { secret } = world.key({ organization, permissions: { manage: 'read' } })
+  const { secret } = await world.key({ organization, permissions: { manage: 'read' } })
   const response = await fetch(`${world.router.url}/v1/manage/refusals?key=${id}`, {
     headers: { authorization: `Bearer ${secret}` },
   })
@@ -52,18 +53,19 @@ const resolved: readonly Step[] = [
   {
     fact: 'an alias leads to its target',
     async check(route, world) {
-      const key = world.keyOfOwn()
-      world.store.names.setAlias(key.organization, { name: 'mine', target: idOf(route, 'two') })
+      const key = await world.keyOfOwn()
+      await world.store.names.setAlias(key.organization, { name: 'mine', target: idOf(route, 'two') })
       await expectServedBy('two', route, world, { secret: key.secret, model: 'mine' })
-      if (!route.isFree) expect(world.rows(key)).toMatchObject([{ requested: 'mine', provider: `two-${route.format}` }])
+      if (!route.isFree)
+        expect(await world.rows(key)).toMatchObject([{ requested: 'mine', provider: `two-${route.format}` }])
     },
   },
   {
     fact: 'a policy of the organization leads to its first target',
     async check(route, world) {
-      const { organization, secret } = world.keyOfOwn()
+      const { organization, secret } = await world.keyOfOwn()
       const targets = [idOf(route, 'two'), idOf(route, 'one')]
-      world.store.names.setPolicy(organization, { id: 'mine', description: '', targets })
+      await world.store.names.setPolicy(organization, { id: 'mine', description: '', targets })
       await expectServedBy('two', route, world, { secret, model: 'policy/mine' })
     },
   },
@@ -78,7 +80,7 @@ const resolved: readonly Step[] = [
   {
     fact: 'calls with one x-session-id stay at the target that has served the first of them',
     async check(route, world) {
-      const { secret } = world.key()
+      const { secret } = await world.key()
       const asking = { secret, model: policyOf(route, 'session'), headers: { 'x-session-id': 'mine' } }
       world.acts.one.push(failing(500))
       expect((await world.ask(route, asking)).status).toBe(200)
@@ -93,7 +95,7 @@ const resolved: readonly Step[] = [
   {
     fact: 'calls with one session_id stay at the target that has served the first of them',
     async check(route, world) {
-      const { secret } = world.key()
+      const { secret } = await world.key()
       const asking = { secret, model: both(route), body: { session_id: 'mine' } }
       world.acts.one.push(failing(500))
       expect((await world.ask(route, asking)).status).toBe(200)
@@ -107,7 +109,7 @@ const resolved: readonly Step[] = [
 const sticksToUser: Step = {
   fact: 'calls for one user stay at the target that has served the first of them',
   async check(route, world) {
-    const { secret } = world.key()
+    const { secret } = await world.key()
     const body = route.path.startsWith('/v1/messages') ? { metadata: { user_id: 'ada' } } : { user: 'ada' }
     const asking = { secret, model: policyOf(route, 'user'), body }
     world.acts.one.push(failing(500))
@@ -124,7 +126,7 @@ const byId = ({ path }: Route) => path.startsWith('/v1/responses')
 const bound: Step = {
   fact: 'a conversation goes to the target that has answered its last turn',
   async check(route, world) {
-    const { secret } = world.key()
+    const { secret } = await world.key()
     const first = await world.ask(routeAt('/v1/responses'), { secret, model: idOf(route, 'two') })
     world.clear()
     const body = { previous_response_id: first.json.id }
@@ -136,7 +138,7 @@ const bound: Step = {
 const kinds: Step = {
   fact: 'a model of another kind is refused with 400 that names the field, and is among the refusals',
   async check(route, world) {
-    const key = world.key()
+    const key = await world.key()
     const kind = route.models === 'embedding' ? 'moderation' : 'embedding'
     const { status, json } = await world.ask(route, { secret: key.secret, model: `one-chat/${kind}` })
     expect([status, json?.error?.param, asked(world)]).toEqual([400, 'model', []])
@@ -174,7 +176,7 @@ const preferred: readonly Step[] = [
   {
     fact: 'further names in `models` are asked when the first one fails',
     async check(route, world) {
-      const { secret } = world.key()
+      const { secret } = await world.key()
       world.acts.one.push(failing(500))
       const { status } = await world.ask(route, { secret, body: { models: [idOf(route, 'two')] } })
       expect([status, asked(world)]).toEqual([200, ['one', 'two']])
@@ -190,7 +192,7 @@ const preferred: readonly Step[] = [
   {
     fact: '`provider.allow_fallbacks: false` asks the first target alone',
     async check(route, world) {
-      const { secret } = world.key()
+      const { secret } = await world.key()
       world.acts.one.push(failing(500))
       const body = { provider: { allow_fallbacks: false } }
       const { status } = await world.ask(route, { secret, model: both(route), body })
@@ -205,7 +207,7 @@ const preferred: readonly Step[] = [
   {
     fact: 'an unsupported preference is refused with 400',
     async check(route, world) {
-      const { secret } = world.key()
+      const { secret } = await world.key()
       const body = { provider: { quantizations: ['int4'] } }
       const { status, json } = await world.ask(route, { secret, body })
       expect([status, json?.error?.param, asked(world)]).toEqual([400, 'provider.quantizations', []])
@@ -215,7 +217,7 @@ const preferred: readonly Step[] = [
     (name): Step => ({
       fact: `the ignored preference \`${name}\` is named in x-router-dropped`,
       async check(route, world) {
-        const { secret } = world.key()
+        const { secret } = await world.key()
         const { status, headers } = await world.ask(route, { secret, body: { provider: { [name]: 50 } } })
         expect([status, headers.get('x-router-dropped')]).toEqual([200, `provider.${name}`])
       },
@@ -230,18 +232,19 @@ const unsupported: readonly Step[] = [
   {
     fact: 'a field that the provider does not support is left out and named in x-router-dropped',
     async check(route, world) {
-      const key = world.key()
+      const key = await world.key()
       const { status, headers } = await world.ask(route, { secret: key.secret, body: route.lost ?? {} })
       expect([status, headers.get('x-router-dropped')?.split('.')[0]]).toEqual([200, lostName(route)])
       expect(world.received.map((request) => fieldOf(request, lostName(route)))).toEqual([undefined])
-      if (!route.isFree) expect(world.rows(key)[0]?.dropped).toEqual(headers.get('x-router-dropped')?.split(','))
+      if (!route.isFree)
+        expect((await world.rows(key))[0]?.dropped).toEqual(headers.get('x-router-dropped')?.split(','))
     },
     except: [noneLost],
   },
   {
     fact: 'a field that the provider does not support is refused with 400 where x-router-strict is true',
     async check(route, world) {
-      const { secret } = world.key()
+      const { secret } = await world.key()
       const headers = { 'x-router-strict': 'true' }
       const { status, json } = await world.ask(route, { secret, body: route.lost ?? {}, headers })
       expect([status, json?.error?.code, asked(world)]).toEqual([400, 'loss_refused', []])
@@ -251,7 +254,7 @@ const unsupported: readonly Step[] = [
   {
     fact: 'a field that the provider does not support is refused with 400 where all parameters are required',
     async check(route, world) {
-      const { secret } = world.key()
+      const { secret } = await world.key()
       const body = { ...route.lost, provider: { require_parameters: true } }
       const { status, json } = await world.ask(route, { secret, body })
       expect([status, json?.error?.code, asked(world)]).toEqual([400, 'loss_refused', []])
@@ -269,7 +272,7 @@ const files: readonly Step[] = [
   {
     fact: 'a file by address is fetched for a provider that fetches none',
     async check(route, world) {
-      const { secret } = world.key()
+      const { secret } = await world.key()
       world.acts.two.push((response) => {
         response.writeHead(200, { 'content-type': 'image/png' }).end(Buffer.from(png, 'base64'))
       })
@@ -285,7 +288,7 @@ const files: readonly Step[] = [
   {
     fact: 'a file at an address that is not public is refused with 400',
     async check(route, world) {
-      const { secret } = world.key()
+      const { secret } = await world.key()
       const { status } = await world.ask(route, { secret, body: route.linked?.('http://169.254.169.254/a.png') ?? {} })
       expect([status, asked(world)]).toEqual([400, []])
     },
@@ -304,7 +307,7 @@ const able: readonly Step[] = [
   {
     fact: 'a request that is too long for one target goes to one with a larger context window',
     async check(route, world) {
-      const { secret } = world.key()
+      const { secret } = await world.key()
       world.acts.one.push(failing(400, {}, { code: 'context_length_exceeded', message: 'prompt is too long' }))
       const body = { models: [idOf(route, 'two', '-larger')] }
       const { status } = await world.ask(route, { secret, body })
@@ -314,7 +317,7 @@ const able: readonly Step[] = [
   {
     fact: 'a request that is too long for one target goes to no other one with a context window of the same size',
     async check(route, world) {
-      const { secret } = world.key()
+      const { secret } = await world.key()
       world.acts.one.push(failing(400, {}, { code: 'context_length_exceeded', message: 'prompt is too long' }))
       const { status } = await world.ask(route, { secret, model: both(route) })
       expect([status, asked(world)]).toEqual([400, ['one']])

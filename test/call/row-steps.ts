@@ -22,9 +22,9 @@ import {
 // Rows, metrics and streams.
 
 const noRow = counting('it costs nothing, so that the ledger has no row of it', async (route, world) => {
-  const key = world.key()
+  const key = await world.key()
   expect((await world.ask(route, { secret: key.secret })).status).toBe(200)
-  expect(world.rows(key)).toEqual([])
+  expect(await world.rows(key)).toEqual([])
 })
 
 /** The count of calls that metrics have of a model. */
@@ -36,7 +36,7 @@ async function countedCalls(world: World, model: string): Promise<number> {
 
 /** Counts the running calls of the organization of a key. */
 async function underWay(world: World, { organization }: Keyed): Promise<number> {
-  const { secret } = world.key({ organization, permissions: { manage: 'read' } })
+  const { secret } = await world.key({ organization, permissions: { manage: 'read' } })
   const url = `${world.router.url}/v1/manage/live?events=1`
   const text = await (await fetch(url, { headers: { authorization: `Bearer ${secret}` } })).text()
   return JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? '{}').under_way
@@ -46,11 +46,11 @@ const rows: readonly Step[] = [
   {
     fact: 'a call has one row with its caller, its target, its tags and its cost',
     async check(route, world) {
-      const { id: group } = world.store.groups.create({
-        organization: world.key().organization,
+      const { id: group } = await world.store.groups.create({
+        organization: (await world.key()).organization,
         name: `group of ${route.path}`,
       })
-      const key = world.key({ groupId: group })
+      const key = await world.key({ groupId: group })
       const body = { requesty: { tags: ['a', 'b'], user_id: 'ada', trace_id: 't1', extra: { task: 'greeting' } } }
       const trace = '0af7651916cd43dd8448eb211c80319c'
       const headers = {
@@ -62,14 +62,14 @@ const rows: readonly Step[] = [
       }
       expect((await world.ask(route, { secret: key.secret, body, headers })).status).toBe(200)
       const metadata = { tags: 'a,b', trace_id: 't1', task: 'greeting', team: 'web', origin_title: 'Own', color: 'red' }
-      expect(world.rows(key)).toMatchObject([
+      expect(await world.rows(key)).toMatchObject([
         {
           ...{ requestId: 'mine-2', organization: key.organization, key: key.id, group, requested: idOf(route) },
           ...{ provider: `one-${route.format}`, model: route.models, stream: false, outcome: 'complete', status: 200 },
           ...{ user: 'ada', metadata, dropped: [], attempts: 1, reservedNano: expect.any(Number) },
         },
       ])
-      const [row] = world.rows(key)
+      const [row] = await world.rows(key)
       expect(row?.cost.nanoUsd).toBeGreaterThan(0)
       const listed = await world.router.call(`/v1/manage/calls/${row?.id}`)
       expect(await listed.json()).toMatchObject({ id: row?.id, trace_id: trace })
@@ -79,22 +79,22 @@ const rows: readonly Step[] = [
   {
     fact: 'the row is on disk before the last byte of the answer',
     async check(route, world) {
-      const key = world.key()
+      const key = await world.key()
       const response = await world.fetch(route, { secret: key.secret })
       // A whole answer is sent at once.
-      if (!route.isBytes) expect(world.rows(key)).toHaveLength(1)
+      if (!route.isBytes) expect(await world.rows(key)).toHaveLength(1)
       await response.text()
-      expect(world.rows(key)).toHaveLength(1)
+      expect(await world.rows(key)).toHaveLength(1)
     },
     except: [noRow],
   },
   {
     fact: 'the row of a call whose provider counts nothing is marked as estimated',
     async check(route, world) {
-      const key = world.key()
+      const key = await world.key()
       world.acts.one.push(answering({ uncounted: true }))
       expect((await world.ask(route, { secret: key.secret })).status).toBe(200)
-      const [row] = world.rows(key)
+      const [row] = await world.rows(key)
       expect([row?.cost.estimated, (row?.cost.nanoUsd ?? 0) > 0]).toEqual([true, true])
     },
     except: [
@@ -105,10 +105,10 @@ const rows: readonly Step[] = [
   {
     fact: 'the row of a failed call has the error',
     async check(route, world) {
-      const key = world.key()
+      const key = await world.key()
       world.acts.one.push(failing(400, {}, { message: 'no', code: 'odd' }))
       expect((await world.ask(route, { secret: key.secret })).status).toBe(400)
-      expect(world.rows(key)).toMatchObject([
+      expect(await world.rows(key)).toMatchObject([
         { outcome: 'failed', status: 400, error: 'invalid_request', providerCode: 'odd', failure: 'refused' },
       ])
     },
@@ -117,7 +117,7 @@ const rows: readonly Step[] = [
   {
     fact: 'metrics count the call',
     async check(route, world) {
-      const key = world.key()
+      const key = await world.key()
       const before = await countedCalls(world, route.models)
       await world.ask(route, { secret: key.secret })
       world.acts.one.push(failing(400))
@@ -129,7 +129,7 @@ const rows: readonly Step[] = [
   {
     fact: 'live figures have a call while it runs',
     async check(route, world) {
-      const key = world.keyOfOwn()
+      const key = await world.keyOfOwn()
       const { act, begun, go } = held()
       world.acts.one.push(act)
       const call = world.ask(route, { secret: key.secret })
@@ -144,13 +144,13 @@ const rows: readonly Step[] = [
   {
     fact: 'usage counts the call',
     async check(route, world) {
-      const key = world.keyOfOwn()
+      const key = await world.keyOfOwn()
       await world.ask(route, { secret: key.secret })
-      const { secret } = world.key({ organization: key.organization, permissions: { manage: 'read' } })
+      const { secret } = await world.key({ organization: key.organization, permissions: { manage: 'read' } })
       const url = `${world.router.url}/v1/manage/org/usage?resolution=day&group_by=key`
       const response = await fetch(url, { headers: { authorization: `Bearer ${secret}` } })
       const { usage } = (await response.json()) as { usage: Record<string, { total_requests: number; spend: number }> }
-      const spend = (world.rows(key)[0]?.cost.nanoUsd ?? 0) / 1e9
+      const spend = ((await world.rows(key))[0]?.cost.nanoUsd ?? 0) / 1e9
       expect(Object.values(usage)).toMatchObject([{ total_requests: 1, spend }])
     },
     except: [counting('usage is that of rows, and it has none')],
@@ -178,17 +178,21 @@ const streamed: readonly Step[] = [
   {
     fact: 'a stream has one row, which is on disk before its last byte',
     async check(route, world) {
-      const key = world.key()
+      const key = await world.key()
       const { status, text } = await world.ask(route, { secret: key.secret, stream: true })
       expect([status, terminators.test(text)]).toEqual([200, true])
-      expect(world.rows(key)).toMatchObject([{ stream: true, outcome: 'complete', firstEventMs: expect.any(Number) }])
+      expect(await world.rows(key)).toMatchObject([
+        { stream: true, outcome: 'complete', firstEventMs: expect.any(Number) },
+      ])
     },
     except: [noStream],
   },
   {
     fact: 'a stream has the headers of an answer',
     async check(route, world) {
-      const { secret } = world.key({ limits: { requestsPerMinute: 9, tokensPerMinute: null, concurrentCalls: null } })
+      const { secret } = await world.key({
+        limits: { requestsPerMinute: 9, tokensPerMinute: null, concurrentCalls: null },
+      })
       const { headers } = await world.ask(route, { secret, stream: true, headers: { 'x-request-id': 'mine-3' } })
       const names = ['x-request-id', 'x-router-model', 'x-router-attempts', 'x-ratelimit-remaining-requests']
       expect(names.map((name) => headers.get(name))).toEqual(['mine-3', idOf(route), '1', '8'])
@@ -198,12 +202,12 @@ const streamed: readonly Step[] = [
   {
     fact: 'a stream that breaks off is charged for what came and never ends like a whole one',
     async check(route, world) {
-      const key = world.key()
+      const key = await world.key()
       world.acts.one.push(begins(1, (response) => response.destroy()))
       const { status, text } = await world.ask(route, { secret: key.secret, stream: true })
       expect([status, terminators.test(text), isError.test(text)]).toEqual([200, false, true])
-      expect(world.rows(key)).toMatchObject([{ outcome: 'partial', status: 502, error: 'provider_cut' }])
-      const [row] = world.rows(key)
+      expect(await world.rows(key)).toMatchObject([{ outcome: 'partial', status: 502, error: 'provider_cut' }])
+      const [row] = await world.rows(key)
       expect([row?.cost.estimated, (row?.cost.nanoUsd ?? 0) > 0]).toEqual([true, true])
     },
     except: [noStream],
@@ -211,7 +215,7 @@ const streamed: readonly Step[] = [
   {
     fact: 'a stream whose client leaves is charged for what came',
     async check(route, world) {
-      const key = world.key()
+      const key = await world.key()
       const left = Promise.withResolvers<void>()
       world.acts.one.push((response, request) => {
         void request.left.then(left.resolve)
@@ -223,14 +227,14 @@ const streamed: readonly Step[] = [
       client.abort()
       await within(10_000, 'to leave the provider', left.promise)
       await expect.poll(() => world.rows(key)).toMatchObject([{ outcome: 'partial', error: 'client_gone' }])
-      expect(world.rows(key)[0]?.cost.nanoUsd).toBeGreaterThan(0)
+      expect((await world.rows(key))[0]?.cost.nanoUsd).toBeGreaterThan(0)
     },
     except: [noStream],
   },
   {
     fact: 'a stream that breaks off before content is the turn of the second target',
     async check(route, world) {
-      const { secret } = world.key()
+      const { secret } = await world.key()
       world.acts.one.push(begins(0, (response) => response.destroy()))
       const { status, text } = await world.ask(route, { secret, stream: true, model: policyOf(route, 'both') })
       expect([status, asked(world), terminators.test(text)]).toEqual([200, ['one', 'two'], true])
@@ -240,7 +244,7 @@ const streamed: readonly Step[] = [
   {
     fact: 'a stream without content in time is the turn of the second target',
     async check(route, world) {
-      const { secret } = world.key()
+      const { secret } = await world.key()
       world.acts.one.push(begins(0, (response) => response.flushHeaders()))
       const { status, text } = await world.ask(route, { secret, stream: true, model: policyOf(route, 'both') })
       expect([status, asked(world), terminators.test(text)]).toEqual([200, ['one', 'two'], true])
@@ -250,7 +254,7 @@ const streamed: readonly Step[] = [
   {
     fact: 'a stream that waits until it is whole is the turn of the second target when it breaks off',
     async check(route, world) {
-      const { secret } = world.key()
+      const { secret } = await world.key()
       world.acts.one.push(begins(1, (response) => response.destroy()))
       const { text } = await world.ask(route, { secret, stream: true, model: policyOf(route, 'whole') })
       expect([asked(world), terminators.test(text), isError.test(text)]).toEqual([['one', 'two'], true, false])
@@ -260,11 +264,11 @@ const streamed: readonly Step[] = [
   {
     fact: 'a stream of a model that costs more and has served is charged for it',
     async check(route, world) {
-      const key = world.key()
+      const key = await world.key()
       const served = `${route.models}-costly`
       world.acts.one.push(answering({ model: served }))
       await world.ask(route, { secret: key.secret, stream: true })
-      expect(world.rows(key)).toMatchObject([{ served, cost: { nanoUsd: 15 * 100_000 } }])
+      expect(await world.rows(key)).toMatchObject([{ served, cost: { nanoUsd: 15 * 100_000 } }])
     },
     except: [
       noStream,
@@ -275,7 +279,7 @@ const streamed: readonly Step[] = [
     fact: 'a target whose stream has x-ratelimit-remaining-requests: 0 is passed over',
     async check(route, world) {
       const headers = { 'x-ratelimit-remaining-requests': '0', 'x-ratelimit-reset-requests': '60s' }
-      const { secret } = world.key()
+      const { secret } = await world.key()
       const asking = { secret, model: ownPolicy(route), stream: true }
       world.acts.one.push(answering({}, headers))
       for (let times = 0; times < 2; times++) expect((await world.ask(route, asking)).status).toBe(200)
@@ -286,7 +290,7 @@ const streamed: readonly Step[] = [
   {
     fact: 'the last event of a stream reports which targets were asked, where x-router-explain is true',
     async check(route, world) {
-      const { secret } = world.key()
+      const { secret } = await world.key()
       const { text } = await world.ask(route, { secret, stream: true, headers: { 'x-router-explain': 'true' } })
       const last = text.split('\n').filter((line) => line.startsWith('data: {'))
       const events = last.map((line) => JSON.parse(line.slice(6)))
@@ -297,7 +301,7 @@ const streamed: readonly Step[] = [
   {
     fact: 'a stream that is silent is kept alive by comments or pings',
     async check(route, world) {
-      const { secret } = world.key()
+      const { secret } = await world.key()
       const go = Promise.withResolvers<void>()
       world.acts.one.push(async (response, request) => {
         const events = eventsFor(request)
@@ -336,7 +340,7 @@ const early: readonly Step[] = [
   {
     fact: 'a stream begins with comments before there is content, and fails with an event',
     async check(route, world) {
-      const { secret } = world.key()
+      const { secret } = await world.key()
       const end = Promise.withResolvers<void>()
       world.acts.one.push(async (response, request) => {
         await end.promise

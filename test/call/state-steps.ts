@@ -44,9 +44,9 @@ let modelsMeanwhile: unknown[] = []
 /** Calls all routes while rows cannot be written: as usual, and such as have waited for a plugin when that began. */
 async function callWithoutLedger(): Promise<World> {
   const world = await callWorld(acting)
-  const ask = (route: Route, asking: Asking = {}) => {
+  const ask = async (route: Route, asking: Asking = {}) => {
     const model = idOf(route, 'one', ownVariant(route))
-    return world.ask(route, { secret: world.key().secret, model, ...asking })
+    return world.ask(route, { secret: (await world.key()).secret, model, ...asking })
   }
   const gate = Promise.withResolvers<void>()
   shared.gate = gate.promise
@@ -155,7 +155,7 @@ const stopped: { late: Map<string, Status>; running: Map<string, Status>; keys: 
 async function callWhileStopping(): Promise<World> {
   const world = await callWorld()
   const agents = await atAll(() => connected(world))
-  stopped.keys = await atAll(async () => world.key())
+  stopped.keys = await atAll(async () => await world.key())
   const keyOf = ({ path }: Route) => stopped.keys.get(path) as Keyed
   const begun = Promise.withResolvers<void>()
   let waiting = routes.length
@@ -185,7 +185,7 @@ const stoppingSteps: readonly Step[] = [
       const { status, json } = stopped.running.get(path) as Status
       expect([status, json?.error?.code]).toEqual([503, 'stopping'])
       if (isFree) return
-      const rows = world.rows(stopped.keys.get(path) as Keyed)
+      const rows = await world.rows(stopped.keys.get(path) as Keyed)
       expect(rows).toMatchObject([{ outcome: 'failed', status: 503, error: 'stopping' }])
     },
   },

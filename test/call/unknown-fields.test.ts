@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { fieldNames } from '../../src/api/operations/field-names.ts'
+import { withLookups } from '../../src/access/lookups.ts'
 import { restrictedTargets } from '../../src/call/targets/restricted-targets.ts'
 import { RouterError } from '../../src/core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
@@ -30,11 +31,11 @@ function providersOf(operation: Operation, isEdited: boolean): Provider[] {
   })
 }
 
-function refusal(provider: Provider, operation: Operation, body: JsonObject): RouterError | undefined {
-  const held = { remember() {}, has: () => false, hasAnywhere: () => false }
+async function refusal(provider: Provider, operation: Operation, body: JsonObject): Promise<RouterError | undefined> {
+  const held = { holders: async () => [] }
   const target: Target = { provider, model: 'm' }
   try {
-    const account = { allows: () => true }
+    const account = { isListed: () => true, isOwn: async () => true }
     const call = {
       api: 'chat' as const,
       account,
@@ -46,7 +47,7 @@ function refusal(provider: Provider, operation: Operation, body: JsonObject): Ro
       held,
       at: 0,
     }
-    restrictedTargets([target], call)
+    await withLookups((lookups) => restrictedTargets([target], { ...call, lookups }))
     return undefined
   } catch (thrown) {
     if (thrown instanceof RouterError) return thrown
@@ -54,9 +55,9 @@ function refusal(provider: Provider, operation: Operation, body: JsonObject): Ro
   }
 }
 
-const paramAt = (slug: string, operation: Operation, body: JsonObject) => {
+const paramAt = async (slug: string, operation: Operation, body: JsonObject) => {
   const provider = providers.find((one) => one.slug === slug) as Provider
-  return refusal(provider, operation, body)?.param
+  return (await refusal(provider, operation, body))?.param
 }
 
 const multiplying: readonly (readonly [Operation, JsonObject])[] = [
@@ -123,11 +124,11 @@ const harmless: readonly (readonly [Operation, JsonObject])[] = [
 describe('a field that an operation does not know', () => {
   test.each([...multiplying, ...replacing, ...ofConversations, ...misspelt])(
     'is refused by its name where it would be sent, if the bill may depend on it: %s %j',
-    (operation, body) => {
+    async (operation, body) => {
       const edited = providersOf(operation, true)
       expect(edited.length).toBeGreaterThan(0)
       for (const provider of edited) {
-        const refused = refusal(provider, operation, body)
+        const refused = await refusal(provider, operation, body)
         expect(refused?.status, provider.slug).toBe(400)
         expect(Object.keys(body).some((name) => refused?.param?.startsWith(name))).toBe(true)
         expect(refused?.message).toContain(`'${refused?.param}'`)
@@ -137,25 +138,25 @@ describe('a field that an operation does not know', () => {
 
   test.each([...multiplying, ...replacing, ...misspelt.slice(0, 1)])(
     'is not refused where nothing reads it: %s %j',
-    (operation, body) => {
+    async (operation, body) => {
       for (const provider of providersOf(operation, false)) {
-        expect(refusal(provider, operation, body), provider.slug).toBeUndefined()
+        expect(await refusal(provider, operation, body), provider.slug).toBeUndefined()
       }
     },
   )
 
-  test.each(harmless)('goes on if no bill depends on it: %s %j', (operation, body) => {
+  test.each(harmless)('goes on if no bill depends on it: %s %j', async (operation, body) => {
     for (const provider of providersOf(operation, true)) {
-      expect(refusal(provider, operation, body)?.param, provider.slug).toBeUndefined()
+      expect((await refusal(provider, operation, body))?.param, provider.slug).toBeUndefined()
     }
   })
 
-  test('is refused at any depth', () => {
-    expect(paramAt('openai', 'image', { parameters: { deeper: [{ num_images: 4 }] } })).toBe(
+  test('is refused at any depth', async () => {
+    expect(await paramAt('openai', 'image', { parameters: { deeper: [{ num_images: 4 }] } })).toBe(
       'parameters.deeper.num_images',
     )
-    expect(paramAt('openai', 'image', { extra_body: { n: 4 } })).toBe('extra_body.n')
-    expect(paramAt('openai', 'image', { settings: { quality: 'hd' } })).toBe('settings.quality')
+    expect(await paramAt('openai', 'image', { extra_body: { n: 4 } })).toBe('extra_body.n')
+    expect(await paramAt('openai', 'image', { settings: { quality: 'hd' } })).toBe('settings.quality')
   })
 })
 
@@ -183,13 +184,14 @@ const published: readonly { file: string; path: string; operation: Operation; bi
 ]
 
 describe.skipIf(specMissing('together.openapi.yaml'))('of the fields that a provider documents', () => {
-  test.each(published)('$file $path: those that are billed are refused, and no others', (described) => {
+  test.each(published)('$file $path: those that are billed are refused, and no others', async (described) => {
     const { file, path, operation, billed } = described
     const [provider] = providersOf(operation, true)
     const known = new Set([...fieldNames[operation], 'model', 'provider'])
     const fields = publishedFields(file, path).filter((name) => !known.has(name))
     expect(fields.length).toBeGreaterThan(0)
-    const refused = fields.filter((name) => refusal(provider as Provider, operation, { [name]: 'x' }))
+    const refused: string[] = []
+    for (const name of fields) if (await refusal(provider as Provider, operation, { [name]: 'x' })) refused.push(name)
     expect(refused.toSorted()).toEqual(billed)
   })
 })
@@ -217,7 +219,7 @@ function resolved(document: JsonObject, reference: string): Json {
   return steps.reduce<Json>((value, step) => (isObject(value) ? (value[step] ?? null) : null), document)
 }
 
-test('whatever the field, its place and its value: what has a count, a source or a size in its name is not sent', () => {
+test('whatever the field, its place and its value: what has a count, a source or a size in its name is not sent', async () => {
   const edited = names.filter((name) => providersOf(name, true).length > 0)
   const word = fc.constantFrom('images', 'batch', 'num', 'samples', 'count', 'url', 'file', 'model', 'width', 'quality')
   const other = fc.constantFrom('max', 'the', 'new', 'x2', 'my')
@@ -237,11 +239,11 @@ test('whatever the field, its place and its value: what has a count, a source or
     fc.constant([1, 2]),
   )
   const wrapped = fc.array(fc.constantFrom('options', 'parameters', 'config'), { maxLength: 3 })
-  fc.assert(
-    fc.property(fc.constantFrom(...edited), name, value, wrapped, (operation, field, given, around) => {
+  await fc.assert(
+    fc.asyncProperty(fc.constantFrom(...edited), name, value, wrapped, async (operation, field, given, around) => {
       const body = around.reduceRight<JsonObject>((inner, step) => ({ [step]: inner }), { [field]: given as Json })
       for (const provider of providersOf(operation, true)) {
-        expect(refusal(provider, operation, body)?.status, `${provider.slug} ${JSON.stringify(body)}`).toBe(400)
+        expect((await refusal(provider, operation, body))?.status, `${provider.slug} ${JSON.stringify(body)}`).toBe(400)
       }
     }),
   )

@@ -23,6 +23,6 @@ test.each(quiet)('what the router does itself, and what asks for nothing, is no 
 test('what is said beside a hint is', async () => {
   const body = { ...hi, prompt_cache_key: 'k', prompt_cache_retention: '24h', store: true }
   for (const id of ['groq/openai/gpt-oss-120b', 'google/gemini-3.5-flash', 'cohere/command-a-03-2025']) {
-    expect((await sentTo(id, chat, body)).names.toSorted()).toEqual(['prompt_cache_retention', 'store'])
+    expect(await (await sentTo(id, chat, body)).names.toSorted()).toEqual(['prompt_cache_retention', 'store'])
   }
 })

@@ -26,12 +26,12 @@ type Counting = (typeof counting)[number]
 
 /** The row of a call whose provider reports this usage. */
 async function rowOf({ route, streams }: Counting, usage: (usual: JsonObject) => JsonObject) {
-  const key = world.key()
+  const key = await world.key()
   world.acts.one.push(answering({ usage }))
   const { status, text } = await world.ask(route as never, { secret: key.secret, stream: streams })
   expect([status, /"error":\s*\{/.test(text)], text).toEqual([200, false])
   await expect.poll(() => world.rows(key)).toHaveLength(1)
-  const [row] = world.rows(key)
+  const [row] = await world.rows(key)
   if (!row) throw new Error('the call has no row')
   for (const name of usageClasses) expect(row.usage[name] ?? 0).toBeGreaterThanOrEqual(0)
   return { ...row, tokens: promptTokens(row.usage) + completionTokens(row.usage) }
@@ -99,7 +99,7 @@ test.each(chats)('a sum beyond the context window of a call of $path, $form, is 
 })
 
 test('counts of a stream that end with none are charged', async () => {
-  const key = world.key()
+  const key = await world.key()
   const chunk = (more: JsonObject) => ({
     id: 'c1',
     created: 1,
@@ -124,5 +124,5 @@ test('counts of a stream that end with none are charged', async () => {
   })
   expect((await world.ask(routeAt('/v1/chat/completions'), { secret: key.secret, stream: true })).status).toBe(200)
   await expect.poll(() => world.rows(key)).toHaveLength(1)
-  expect(world.rows(key)).toMatchObject([{ usage: { input: 1_000, output: 500 }, outcome: 'complete' }])
+  expect(await world.rows(key)).toMatchObject([{ usage: { input: 1_000, output: 500 }, outcome: 'complete' }])
 })

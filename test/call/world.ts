@@ -184,19 +184,19 @@ export class World {
   }
 
   /** A key of the first organization, or of another one. */
-  key(changes: Partial<NewKey> = {}): Keyed {
-    const organization = changes.organization ?? this.store.organizations.list()[0]?.id ?? ''
-    return { ...newKey(this.store, { ...changes, organization }), organization, since: Date.now() }
+  async key(changes: Partial<NewKey> = {}): Promise<Keyed> {
+    const organization = changes.organization ?? (await this.store.organizations.list())[0]?.id ?? ''
+    return { ...(await newKey(this.store, { ...changes, organization })), organization, since: Date.now() }
   }
 
   /** A key of an organization of its own, which has made no calls. */
-  keyOfOwn(changes: Partial<NewKey> = {}): Keyed {
-    const { id } = this.store.organizations.create(`organization ${++this.#organizations}`)
+  async keyOfOwn(changes: Partial<NewKey> = {}): Promise<Keyed> {
+    const { id } = await this.store.organizations.create(`organization ${++this.#organizations}`)
     return this.key({ ...changes, organization: id })
   }
 
-  rows({ id, organization, since }: Keyed): CallRecord[] {
-    return [...this.store.ledger.each({ organization, key: id, from: since })]
+  async rows({ id, organization, since }: Keyed): Promise<CallRecord[]> {
+    return await Array.fromAsync(this.store.ledger.each({ organization, key: id, from: since }))
   }
 
   /** The requests that providers received, `one` first. */
@@ -224,7 +224,7 @@ export class World {
   }
 
   async end(): Promise<void> {
-    this.store.close()
+    await this.store.close()
     await this.router.end()
     await this.providers.one.close()
     await this.providers.two.close()
@@ -315,7 +315,7 @@ export async function callWorld({ settings = {}, files = {}, threads = 1, keepAl
     threads,
     ...(keepAliveMs !== undefined && { keepAliveMs }),
   })
-  return new World({ router, store: storeIn(router.folder), providers, acts })
+  return new World({ router, store: await storeIn(router.folder), providers, acts })
 }
 
 /** A world whose settings are the usual ones. */

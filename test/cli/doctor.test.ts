@@ -146,11 +146,11 @@ describe('doctor', () => {
     const folder = folderOf({ 'other.sqlite': 'this is a text, and has been one for a long time\n'.repeat(50) })
     const { wrong } = await doctor({ store: { url: `sqlite:${folder}/other.sqlite` } })
     expect(wrong).toMatchObject([{ area: 'database' }])
-    const store = openStore(`sqlite:${folder}/own.sqlite`)
+    const store = await openStore(`sqlite:${folder}/own.sqlite`)
     const writer = store.ledger.openWriter()
     await writer.write([plainRecord({ at: Date.now() + 3_600_000 })])
     await writer.close()
-    store.close()
+    await store.close()
     const own = await doctor({ store: { url: `sqlite:${folder}/own.sqlite` } })
     expect(own.of('database')).toMatchObject([
       { state: 'ok', message: expect.stringContaining('no router runs with it') },
@@ -162,7 +162,7 @@ describe('doctor', () => {
 
   test('says that a router runs with the database', async () => {
     const folder = folderOf({})
-    const store = openStore(`sqlite:${folder}/own.sqlite`, { asRouter: true })
+    const store = await openStore(`sqlite:${folder}/own.sqlite`, { asRouter: true })
     onTestFinished(() => store.close())
     const { of } = await doctor({ store: { url: `sqlite:${folder}/own.sqlite` } })
     expect(of('database')[0]?.message).toContain('a router runs with it')

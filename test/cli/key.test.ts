@@ -18,9 +18,12 @@ describe('key', () => {
     const secret = /^ {2}(ir-\S+)$/m.exec(made.stdout)?.[1] ?? ''
     expect(made.code).toBe(0)
     expect(made.stdout.split(secret)).toHaveLength(2)
-    const store = openStore(url)
-    expect(openAccess(store).authenticate(secret)).toMatchObject({ name: 'laptop', permissions: { manage: 'none' } })
-    store.close()
+    const store = await openStore(url)
+    expect(await openAccess(store).authenticate(secret)).toMatchObject({
+      name: 'laptop',
+      permissions: { manage: 'none' },
+    })
+    await store.close()
     for (const file of ['', '-wal']) expect(readable(url, file)).not.toContain(secret)
     for (const args of [['list'], ['list', '--json']])
       expect((await runCommand(key, ...args)).stdout).not.toContain(secret)
@@ -44,11 +47,11 @@ describe('key', () => {
     ]
     const labels = ['--label', 'team=a', '--label', 'note=x=y']
     const limits = ['--requests-per-minute', '60', '--tokens-per-minute', '0', '--concurrent', '5']
-    const store = openStore(url)
-    const other = store.organizations.findByName('other')?.id ?? ''
-    const group = store.groups.create({ organization: other, name: 'team' })
-    store.names.setAlias(other, { name: 'best', target: 'demo/echo' })
-    store.close()
+    const store = await openStore(url)
+    const other = (await store.organizations.findByName('other'))?.id ?? ''
+    const group = await store.groups.create({ organization: other, name: 'team' })
+    await store.names.setAlias(other, { name: 'best', target: 'demo/echo' })
+    await store.close()
     const rest = ['--models', 'demo/*', '--models', 'best', '--group', 'team']
     const made = await runCommand(
       key,
@@ -92,11 +95,11 @@ describe('key', () => {
     for (const name of ['acme', 'other']) await runCommand(org, 'create', name)
     const made = (await runCommand(key, 'create', 'laptop', '--org', 'acme', '--json')).json() as Made
     await runCommand(key, 'create', 'phone', '--org', 'other')
-    const store = openStore(url)
+    const store = await openStore(url)
     const writer = store.ledger.openWriter()
     await writer.write([plainRecord({ key: made.id, at: Date.now() })])
     await writer.close()
-    store.close()
+    await store.close()
     const all = (await runCommand(key, 'list', '--json')).json() as { keys: unknown[] }
     expect(all.keys).toMatchObject([
       { id: made.id, monthly_limit: 0, monthly_spend: 0.000001 },
@@ -114,21 +117,21 @@ describe('key', () => {
     const made = (await runCommand(key, 'create', 'laptop', '--json')).json() as Made
     const revoked = await runCommand(key, 'revoke', made.id, '--json')
     expect(revoked.json()).toMatchObject({ id: made.id, state: 'revoked', revoked_at: expect.any(String) })
-    const store = openStore(url)
-    expect(() => openAccess(store).authenticate(made.api_key)).toThrow('revoked')
-    store.close()
+    const store = await openStore(url)
+    await expect(openAccess(store).authenticate(made.api_key)).rejects.toThrow('revoked')
+    await store.close()
   })
 
   test('lists many keys in pages', async () => {
     const { url, runCommand } = administration()
     await runCommand(org, 'create', 'acme')
-    const store = openStore(url)
-    const organization = store.organizations.list()[0]?.id ?? ''
-    store.atomically(() => {
+    const store = await openStore(url)
+    const organization = (await store.organizations.list())[0]?.id ?? ''
+    await store.atomically(async (tx) => {
       for (let index = 0; index < 1_001; index++) {
         const permissions = { manage: 'none', completions: 'write' } as const
         const secret = { hash: randomBytes(32), prefix: 'ir-' }
-        store.keys.create({
+        await tx.keys.create({
           ...secret,
           organization,
           name: `k${index}`,
@@ -137,7 +140,7 @@ describe('key', () => {
         })
       }
     })
-    store.close()
+    await store.close()
     type Page = { keys: { id: string }[]; next_cursor?: string }
     const first = (await runCommand(key, 'list', '--json')).json() as Page
     expect([first.keys.length, first.next_cursor]).toEqual([1_000, first.keys.at(-1)?.id])
@@ -156,9 +159,9 @@ describe('key', () => {
     const made = (await runCommand(key, 'create', 'laptop', '--json')).json() as Made
     await runCommand(key, 'revoke', made.id)
     await runCommand(key, 'revoke', 'nobody')
-    const store = openStore(url)
-    const log = store.audit.page({ organization: made.organization, limit: 9 })
-    store.close()
+    const store = await openStore(url)
+    const log = await store.audit.page({ organization: made.organization, limit: 9 })
+    await store.close()
     expect(log).toMatchObject([
       {
         actor: 'cli',
@@ -190,11 +193,11 @@ describe('key', () => {
   test('may have an access list of names of its organization: models, all of a provider, aliases and policies', async () => {
     const { url, runCommand } = administration()
     for (const name of ['acme', 'other']) await runCommand(org, 'create', name)
-    const store = openStore(url)
-    const acme = store.organizations.findByName('acme')?.id ?? ''
-    store.names.setAlias(acme, { name: 'swift', target: 'demo/echo' })
-    store.names.setPolicy(acme, { id: 'sure', description: '', targets: ['demo/echo'] })
-    store.close()
+    const store = await openStore(url)
+    const acme = (await store.organizations.findByName('acme'))?.id ?? ''
+    await store.names.setAlias(acme, { name: 'swift', target: 'demo/echo' })
+    await store.names.setPolicy(acme, { id: 'sure', description: '', targets: ['demo/echo'] })
+    await store.close()
     const names = ['swift', 'policy/swift', 'sure', 'policy/sure', 'demo/*', 'demo/echo']
     const create = ['create', 'a', '--json', ...names.flatMap((name) => ['--models', name])]
     expect((await runCommand(key, ...create, '--org', 'acme')).json()).toMatchObject({ models: names })

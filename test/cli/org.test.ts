@@ -42,9 +42,9 @@ describe('org', () => {
       balance: 10.000000001,
     })
     expect((await runCommand(org, 'credit', '--json', 'acme', '--', '-10')).json()).toMatchObject({ balance: 1e-9 })
-    const store = openStore(url)
-    const [, log] = store.audit.page({ organization: id, limit: 2 })
-    store.close()
+    const store = await openStore(url)
+    const [, log] = await store.audit.page({ organization: id, limit: 2 })
+    await store.close()
     const sums = { before: { credit: 1e-9 }, after: { credit: 10.000000001, amount: 10, note: 'invoice 7' } }
     expect(log).toMatchObject({ actor: 'cli', action: 'organization.credit', ...sums })
   })
@@ -89,9 +89,9 @@ describe('org', () => {
     for (const line of ['requests per minute  60', 'models               all', 'training             forbidden']) {
       expect(text).toContain(`${line}\n`)
     }
-    const store = openStore(url)
-    const log = store.audit.page({ organization: id, limit: 20 })
-    store.close()
+    const store = await openStore(url)
+    const log = await store.audit.page({ organization: id, limit: 20 })
+    await store.close()
     expect(log.map(({ action }) => action.split('.')[1])).toEqual(
       ['create', 'limits', 'limits', 'models', 'rules', 'rules', 'rules', 'models', 'balance'].toReversed(),
     )
@@ -170,9 +170,9 @@ describe('the database', () => {
     writeFileSync(path, 'store: { url: "sqlite:books/router.sqlite" }\n')
     const result = await printed((out) => org.run(['create', 'acme', '--config', path, '--json'], out))
     expect(result).toMatchObject({ code: 0, stderr: '' })
-    const store = openStore(`sqlite:${dirname(path)}/books/router.sqlite`)
-    expect(store.organizations.list()).toMatchObject([{ name: 'acme' }])
-    store.close()
+    const store = await openStore(`sqlite:${dirname(path)}/books/router.sqlite`)
+    expect(await store.organizations.list()).toMatchObject([{ name: 'acme' }])
+    await store.close()
   })
 
   test('is not opened by a configuration that is wrong or missing: exit code 1 with the place', async () => {

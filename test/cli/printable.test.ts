@@ -32,9 +32,9 @@ test('a cell of a table is one line, and columns are aligned by what is displaye
 test('a list of keys prints no control characters of their names', async () => {
   const { url, runCommand } = administration()
   await runCommand(org, 'create', 'acme')
-  const store = openStore(url)
-  newKey(store, { organization: store.organizations.list()[0]?.id ?? '', name: hostile })
-  store.close()
+  const store = await openStore(url)
+  await newKey(store, { organization: (await store.organizations.list())[0]?.id ?? '', name: hostile })
+  await store.close()
   const { stdout } = await runCommand(key, 'list')
   expect(stdout).toContain(shown)
   expect(stdout.split('\n')).toHaveLength(3)

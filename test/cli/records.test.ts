@@ -13,10 +13,10 @@ type Made = { id: string; api_key: string; organization: string }
 async function acme() {
   const { url, runCommand } = administration()
   await runCommand(org, 'create', 'acme')
-  const log = () => {
-    const store = openStore(url)
-    const entries = store.audit.page({ organization: store.organizations.list()[0]?.id ?? '', limit: 99 })
-    store.close()
+  const log = async () => {
+    const store = await openStore(url)
+    const entries = await store.audit.page({ organization: (await store.organizations.list())[0]?.id ?? '', limit: 99 })
+    await store.close()
     return entries
   }
   return { url, runCommand, log }
@@ -38,7 +38,7 @@ describe('key edit', () => {
       models: ['demo/*'],
       group: expect.any(String),
     })
-    const actions = log().map(({ actor, action }) => `${actor} ${action}`)
+    const actions = (await log()).map(({ actor, action }) => `${actor} ${action}`)
     for (const what of ['limit', 'expiry', 'label', 'access', 'group', 'limits'])
       expect(actions).toContain(`cli apikey.${what}`)
     const none = ['--models', 'all', '--group', 'none', '--expires', 'never', '--monthly-limit', '0']
@@ -54,7 +54,7 @@ describe('key edit', () => {
   test('with one thing wrong changes nothing', async () => {
     const { runCommand, log } = await acme()
     const made = (await runCommand(key, 'create', 'a', '--json')).json() as Made
-    const before = log().length
+    const before = (await log()).length
     for (const wrong of [
       ['--models', 'demo/ecoh'],
       ['--plugin', 'nobody=on'],
@@ -64,7 +64,7 @@ describe('key edit', () => {
     }
     expect((await runCommand(key, 'show', made.id, '--json')).json()).toMatchObject({ monthly_limit: 0 })
     expect((await runCommand(key, 'show', made.id)).stdout).not.toContain('instance')
-    expect(log()).toHaveLength(before)
+    expect(await log()).toHaveLength(before)
   })
 
   test.each([
@@ -104,10 +104,10 @@ test('a key is rotated and deleted; the last one that manages the organization i
 test('a key of the command line gets all of its restrictions in one entry of the log of changes', async () => {
   const { runCommand, log } = await acme()
   await runCommand(alias, 'set', 'best', 'demo/echo')
-  const before = log().length
+  const before = (await log()).length
   const options = ['--models', 'best', '--requests-per-minute', '5', '--monthly-limit', '9']
   expect(await runCommand(key, 'create', 'a', ...options)).toMatchObject({ code: 0 })
-  const [entry, ...others] = log()
+  const [entry, ...others] = await log()
   expect(others).toHaveLength(before)
   const after = { models: ['best'], monthly_limit: 9, limits: { requests_per_minute: 5 } }
   expect(entry).toMatchObject({ actor: 'cli', action: 'apikey.create', after })

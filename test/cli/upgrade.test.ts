@@ -4,9 +4,9 @@ import Database from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
 import { upgradeNotes, usedNames } from '../../src/cli/upgrade/changes.ts'
 import { run } from '../../src/cli/upgrade/upgrade.ts'
-import { connect } from '../../src/store/connection.ts'
 import { openStore } from '../../src/store/open.ts'
-import { migrate, migrations } from '../../src/store/schema/migrations.ts'
+import { connect } from '../../src/store/sqlite/connection.ts'
+import { migrate, migrations } from '../../src/store/sqlite/schema/migrations.ts'
 import { acme, folderOf, plainDialect } from '../manifest/files.ts'
 import { ran } from './running.ts'
 
@@ -60,7 +60,7 @@ test('a database of a newer version is refused with the way back', async () => {
 
 test('a router that runs is named where tables change, and not disturbed', async () => {
   const { path, checkJson } = installation({ version: migrations.length })
-  const router = openStore(`sqlite:${path}`, { asRouter: true })
+  const router = await openStore(`sqlite:${path}`, { asRouter: true })
   onTestFinished(() => router.close())
   expect(await checkJson()).toMatchObject({ code: 0, database: { isServing: true } })
 })

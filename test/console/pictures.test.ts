@@ -186,8 +186,8 @@ async function usedRouter(): Promise<{ router: RouterProcess; call: string; key:
   })
   await post('/alias', { name: 'best', target: 'anthropic/claude-sonnet-5-5' })
   await router.end('SIGTERM')
-  const store = openStore(`sqlite:${join(files.folder, 'data/router.sqlite')}`, { asRouter: true })
-  const organization = store.organizations.list()[0]?.id ?? ''
+  const store = await openStore(`sqlite:${join(files.folder, 'data/router.sqlite')}`, { asRouter: true })
+  const organization = (await store.organizations.list())[0]?.id ?? ''
   const ledger = openLedger(store.ledger.openWriter(), { onError: (thrown) => console.error(thrown) })
   const calls = history(
     keys.map((key, index) => ({ organization, key, ...(index < 3 && { group }) })),
@@ -195,7 +195,7 @@ async function usedRouter(): Promise<{ router: RouterProcess; call: string; key:
   )
   await Promise.all(calls.map((call) => ledger.settle(call)))
   await ledger.close()
-  store.close()
+  await store.close()
   const started = await routerProcess(files.configPath, { env })
   for (const content of ['Hello', 'Hello again', 'Are you there?']) {
     const messages = [{ role: 'user', content }]

@@ -93,11 +93,11 @@ export function routerFolder(
 /** An empty database with all tables: to make them is a fifth of a start. */
 let tables: string | undefined
 
-function giveTables(path: string): void {
+async function giveTables(path: string): Promise<void> {
   if (existsSync(path)) return
   if (!tables) {
     tables = join(mkdtempSync(join(tmpdir(), 'tables-')), 'router.sqlite')
-    openStore(`sqlite:${tables}`).close()
+    await (await openStore(`sqlite:${tables}`)).close()
   }
   mkdirSync(join(path, '..'), { recursive: true })
   copyFileSync(tables, path)
@@ -117,7 +117,7 @@ export async function testRouter(
   } = {},
 ): Promise<TestRouter> {
   const { folder, put, configPath } = routerFolder(options)
-  if (!options.settings || !('store' in options.settings)) giveTables(join(folder, 'data/router.sqlite'))
+  if (!options.settings || !('store' in options.settings)) await giveTables(join(folder, 'data/router.sqlite'))
   const router = await startRouter({
     configPath,
     env: { ...options.env, INFERENCE_ROUTER_ADMIN_KEY: testKey },

@@ -279,9 +279,9 @@ describe('the request id of a client', () => {
       })
       expect([status, headers['x-request-id']]).toEqual([200, id])
       expect(headers['request-id']).toBe(path === '/v1/messages' ? id : undefined)
-      const store = openStore(`sqlite:${router.folder}/data/router.sqlite`)
-      expect([...store.ledger.each({})].at(-1)?.requestId).toBe(id)
-      store.close()
+      const store = await openStore(`sqlite:${router.folder}/data/router.sqlite`)
+      expect((await Array.fromAsync(store.ledger.each({}))).at(-1)?.requestId).toBe(id)
+      await store.close()
     }
     const counted = await send('POST', '/v1/messages/count_tokens', {
       headers: json,

@@ -45,10 +45,10 @@ beforeAll(async () => {
     },
   })
   // No request grants it, not even to the key of the first start.
-  const store = openStore(`sqlite:${router.folder}/data/router.sqlite`)
-  const { id, permissions } = store.keys.page({ limit: 1 })[0] ?? expect.fail('no key')
-  store.keys.update(id, { permissions: { ...permissions, content: 'write' } })
-  store.close()
+  const store = await openStore(`sqlite:${router.folder}/data/router.sqlite`)
+  const { id, permissions } = (await store.keys.page({ limit: 1 }))[0] ?? expect.fail('no key')
+  await store.keys.update(id, { permissions: { ...permissions, content: 'write' } })
+  await store.close()
 })
 afterAll(async () => {
   await router.end()

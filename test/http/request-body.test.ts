@@ -272,11 +272,11 @@ describe('an upload', () => {
 
 /** How many calls the ledger has. */
 async function testRouterRows(): Promise<number> {
-  const store = openStore(`sqlite:${router.folder}/data/router.sqlite`)
+  const store = await openStore(`sqlite:${router.folder}/data/router.sqlite`)
   try {
-    return [...store.ledger.each({})].length
+    return (await Array.fromAsync(store.ledger.each({}))).length
   } finally {
-    store.close()
+    await store.close()
   }
 }
 

@@ -42,13 +42,13 @@ beforeAll(async () => {
   url = `sqlite:${router.folder}/data/router.sqlite`
   reader = (await granted('reader', 'read')).api_key
   deleter = (await granted('deleter', 'write')).api_key
-  const store = openStore(url)
-  const { id } = store.organizations.create('other')
+  const store = await openStore(url)
+  const { id } = await store.organizations.create('other')
   foreigner = newSecret()
   const createdBy = { id: 'test', email: '' }
   const permissions: Permissions = { ...all, content: 'write' }
-  store.keys.create({ ...storedSecret(foreigner), organization: id, name: 'foreigner', permissions, createdBy })
-  store.close()
+  await store.keys.create({ ...storedSecret(foreigner), organization: id, name: 'foreigner', permissions, createdBy })
+  await store.close()
 })
 afterAll(async () => {
   await router.end()
@@ -150,9 +150,9 @@ test('a key that has it grants it to others as far as itself', async () => {
   const { id, api_key: secret } = await granted('head', 'read')
   const { code } = await printed((out) => key.run(['edit', id, '--content', 'none'], out, () => url))
   expect(code).toBe(0)
-  const store = openStore(url)
-  store.keys.update(id, { permissions: { ...all, content: 'read' } })
-  store.close()
+  const store = await openStore(url)
+  await store.keys.update(id, { permissions: { ...all, content: 'read' } })
+  await store.close()
   await expect
     .poll(async () => (await manage.get('/apikey/self', secret)).body.permissions)
     .toEqual({

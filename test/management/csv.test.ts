@@ -2,10 +2,10 @@ import { parse } from 'csv-parse/sync'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { callsCsv } from '../../src/management/calls/calls.ts'
 import { csvLine, wantsCsv } from '../../src/management/calls/csv.ts'
-import { connect } from '../../src/store/connection.ts'
-import { ledgerWriter } from '../../src/store/ledger/ledger-writer.ts'
 import type { Store } from '../../src/store/open.ts'
 import type { CallsQuery } from '../../src/store/queries/calls-query.ts'
+import { connect } from '../../src/store/sqlite/connection.ts'
+import { ledgerWriter } from '../../src/store/sqlite/ledger/ledger-writer.ts'
 import { simulatorOnly, type TestRouter, testKey, testRouter } from '../helpers/router.ts'
 import { describeEach } from '../helpers/slow.ts'
 import { plainRecord } from '../store/plain-record.ts'
@@ -103,7 +103,7 @@ describe('an export', () => {
 
   test('reads a page when the client has taken the last, and none when it has left', async () => {
     const { asked, store } = endless()
-    const pieces = callsCsv(query, store, () => {})
+    const pieces = callsCsv(query, store, async () => {})
     expect(asked).toEqual([])
     expect((await pieces.next()).value).toContain('id,request_id,at')
     await new Promise(setImmediate)
@@ -118,7 +118,7 @@ describe('an export', () => {
   test('breaks off for a key that may not read any more', async () => {
     const { asked, store } = endless()
     let isRevoked = false
-    const pieces = callsCsv(query, store, () => {
+    const pieces = callsCsv(query, store, async () => {
       if (isRevoked) throw new Error('revoked')
     })
     await pieces.next()

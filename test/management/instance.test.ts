@@ -19,19 +19,19 @@ beforeAll(async () => {
   router = await testRouter()
   manage = administration(router)
   url = `sqlite:${router.folder}/data/router.sqlite`
-  const store = openStore(url)
-  const { id } = store.organizations.create('other')
-  store.organizations.credit(id, 5_000_000_000n)
+  const store = await openStore(url)
+  const { id } = await store.organizations.create('other')
+  await store.organizations.credit(id, 5_000_000_000n)
   const admin = newSecret()
   const createdBy = { id: 'test', email: '' }
-  const made = store.keys.create({
+  const made = await store.keys.create({
     ...storedSecret(admin),
     organization: id,
     name: 'admin',
     permissions: all,
     createdBy,
   })
-  store.close()
+  await store.close()
   other = { id, admin, adminKey: made.id }
   await call(testKey, 'one')
   await call(admin, 'two')

@@ -290,11 +290,11 @@ describe('self', () => {
     }
     await manage.newKey({ permissions: { manage: 'read' } })
     // Another one that may manage has expired.
-    const store = openStore(`sqlite:${router.folder}/data/router.sqlite`)
+    const store = await openStore(`sqlite:${router.folder}/data/router.sqlite`)
     onTestFinished(() => store.close())
-    store.keys.create({
+    await store.keys.create({
       ...storedSecret(newSecret()),
-      organization: store.organizations.list()[0]?.id ?? '',
+      organization: (await store.organizations.list())[0]?.id ?? '',
       name: 'expired',
       permissions: { manage: 'write' },
       createdBy: { id: 'test', email: '' },

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { connect } from '../../src/store/connection.ts'
-import { ledgerWriter } from '../../src/store/ledger/ledger-writer.ts'
+import { connect } from '../../src/store/sqlite/connection.ts'
+import { ledgerWriter } from '../../src/store/sqlite/ledger/ledger-writer.ts'
 import { simulatorOnly, type TestRouter, testRouter } from '../helpers/router.ts'
 import { plainRecord } from '../store/plain-record.ts'
 import { administration } from './administration.ts'

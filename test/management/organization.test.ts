@@ -13,22 +13,22 @@ let stranger: string
 beforeAll(async () => {
   router = await testRouter()
   manage = administration(router)
-  stranger = strangerIn(router)
+  stranger = await strangerIn(router)
 })
 afterAll(() => router.end())
 
-function strangerIn({ folder }: TestRouter, name = 'elsewhere'): string {
-  const store = openStore(`sqlite:${folder}/data/router.sqlite`)
+async function strangerIn({ folder }: TestRouter, name = 'elsewhere'): Promise<string> {
+  const store = await openStore(`sqlite:${folder}/data/router.sqlite`)
   const secret = newSecret()
-  const { id } = store.organizations.create(name)
-  store.keys.create({
+  const { id } = await store.organizations.create(name)
+  await store.keys.create({
     ...storedSecret(secret),
     organization: id,
     name: 'stranger',
     permissions: { manage: 'write', completions: 'write', operate: 'write' },
     createdBy: { id: 'test', email: '' },
   })
-  store.close()
+  await store.close()
   return secret
 }
 
@@ -53,8 +53,8 @@ describe('the organization', () => {
 
   describe('credit with an idempotency key', () => {
     let secret: string
-    beforeAll(() => {
-      secret = strangerIn(router, 'credited')
+    beforeAll(async () => {
+      secret = await strangerIn(router, 'credited')
     })
     const balance = async () => (await manage.get('/org', secret)).body.balance
     const credit = (body: object, key?: string, by = secret) =>
@@ -97,7 +97,7 @@ describe('the organization', () => {
 
     test('is another one in another organization', async () => {
       expect((await credit({ amount: 1 }, 'shared')).body.name).toBe('credited')
-      const other = strangerIn(router, 'also credited')
+      const other = await strangerIn(router, 'also credited')
       expect((await credit({ amount: 2 }, 'shared', other)).body).toEqual({ name: 'also credited', balance: 2 })
     })
 

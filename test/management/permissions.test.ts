@@ -262,7 +262,7 @@ beforeAll(async () => {
   router = await testRouter()
   client = new Pool(router.url)
   manage = administration(router)
-  askers = makeAskers(`sqlite:${router.folder}/data/router.sqlite`)
+  askers = await makeAskers(`sqlite:${router.folder}/data/router.sqlite`)
   const storedResponse = await router.call('/v1/responses', { model: 'demo/echo', input: 'Hello' })
   made.RESPONSE = ((await storedResponse.json()) as { id: string }).id
   const answered = await router.call('/v1/chat/completions', call)
@@ -279,26 +279,26 @@ afterAll(async () => {
   await router?.end()
 })
 
-function makeAskers(url: string): Asker[] {
-  const store = openStore(url)
-  const [organization] = store.organizations.list()
-  const key = (permissions: Permissions, facts: Partial<KeyRecord> = {}) => {
+async function makeAskers(url: string): Promise<Asker[]> {
+  const store = await openStore(url)
+  const [organization] = await store.organizations.list()
+  const key = async (permissions: Permissions, facts: Partial<KeyRecord> = {}) => {
     const secret = newSecret()
     const createdBy = { id: 'test', email: '' }
     const owned = { organization: organization?.id ?? '', name: 'asker', createdBy, permissions }
-    return { ...store.keys.create({ ...owned, ...storedSecret(secret), ...facts }), secret }
+    return { ...(await store.keys.create({ ...owned, ...storedSecret(secret), ...facts })), secret }
   }
   const all: Permissions = { manage: 'write', completions: 'write', operate: 'write' }
-  const revoked = key(all)
-  store.keys.revoke(revoked.id)
-  const deleted = key(all)
-  store.keys.remove(deleted.id)
-  const rotated = key(all)
-  store.keys.rotate(rotated.id, storedSecret(newSecret()))
+  const revoked = await key(all)
+  await store.keys.revoke(revoked.id)
+  const deleted = await key(all)
+  await store.keys.remove(deleted.id)
+  const rotated = await key(all)
+  await store.keys.rotate(rotated.id, storedSecret(newSecret()))
   const bad = {
     unknown: newSecret(),
     'cut short': revoked.secret.slice(0, -1),
-    expired: key(all, { expiresAt: Date.now() - 1 }).secret,
+    expired: (await key(all, { expiresAt: Date.now() - 1 })).secret,
     revoked: revoked.secret,
     deleted: deleted.secret,
     'rotated away': rotated.secret,
@@ -307,13 +307,15 @@ function makeAskers(url: string): Asker[] {
   const onlyContent = (['read', 'write'] as const).map(
     (content): Permissions => ({ manage: 'none', completions: 'none', operate: 'none', content }),
   )
-  const good = [...everyPermissions, onlyInstance, ...onlyContent].map((permissions) => {
-    const name = Object.entries(permissions)
-      .map(([area, level]) => `${area} ${level}`)
-      .join(', ')
-    return { name, permissions, secret: key(permissions).secret }
-  })
-  store.close()
+  const good = await Promise.all(
+    [...everyPermissions, onlyInstance, ...onlyContent].map(async (permissions) => {
+      const name = Object.entries(permissions)
+        .map(([area, level]) => `${area} ${level}`)
+        .join(', ')
+      return { name, permissions, secret: (await key(permissions)).secret }
+    }),
+  )
+  await store.close()
   const shown = [
     ...Object.entries(bad).map(([name, secret]) => ({ name, secret, state: 'bad' as const })),
     ...good.map((one) => ({ ...one, state: 'active' as const })),

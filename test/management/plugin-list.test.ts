@@ -67,18 +67,18 @@ describeEach([1, 2], { slowIf: (threads) => threads > 1 })('plugins (%i threads)
       expect(plugins[0]).toMatchObject({ file: 'plugins/first.ts', loaded: true, problems: [] })
     })
 
-    const store = openStore(`sqlite:${router.folder}/data/router.sqlite`)
-    const { id: organization } = store.organizations.create('other')
+    const store = await openStore(`sqlite:${router.folder}/data/router.sqlite`)
+    const { id: organization } = await store.organizations.create('other')
     const secret = newSecret()
     const permissions = { manage: 'write', completions: 'write', operate: 'write' } as const
-    store.keys.create({
+    await store.keys.create({
       ...storedSecret(secret),
       organization,
       name: 'x',
       permissions,
       createdBy: { id: '', email: '' },
     })
-    store.close()
+    await store.close()
     const { plugins, counted } = await list(secret)
     expect(counted).toBe(false)
     expect(plugins.map(({ name, runs, faults }) => [name, runs, faults])).toEqual([

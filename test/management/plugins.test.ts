@@ -119,9 +119,9 @@ test('a key overrules its organization, which overrules the configuration; other
   expect(pluginsFor([named], { organization: 'us', rules: {}, keyRules: {} })).toEqual([])
 })
 
-test('rules of keys and organizations outlive the process', () => {
-  const store = openStore(`sqlite:${router.folder}/data/router.sqlite`)
-  const quiet = store.keys.page({ limit: 100 }).find(({ name }) => name === 'quiet')
+test('rules of keys and organizations outlive the process', async () => {
+  const store = await openStore(`sqlite:${router.folder}/data/router.sqlite`)
+  const quiet = (await store.keys.page({ limit: 100 })).find(({ name }) => name === 'quiet')
   expect(quiet?.plugins).toEqual({ mask: false, guard: true })
-  store.close()
+  await store.close()
 })

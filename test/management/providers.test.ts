@@ -79,16 +79,16 @@ describe('a provider', () => {
   test('shows its manifest to its operator alone, and its secrets to nobody', async () => {
     const { router, manage, one } = await world()
     expect((await one('own')).manifest).toEqual({ file: 'providers/own.yaml', text: own })
-    const store = openStore(`sqlite:${router.folder}/data/router.sqlite`)
-    const other = store.organizations.create('another')
-    const secretOf = (operate: 'none' | 'read') => {
+    const store = await openStore(`sqlite:${router.folder}/data/router.sqlite`)
+    const other = await store.organizations.create('another')
+    const secretOf = async (operate: 'none' | 'read') => {
       const secret = newSecret()
       const facts = { organization: other.id, name: 'x', createdBy: { id: '', email: '' }, ...storedSecret(secret) }
-      store.keys.create({ ...facts, permissions: { manage: 'read', operate } })
+      await store.keys.create({ ...facts, permissions: { manage: 'read', operate } })
       return secret
     }
-    const [tenant, operator] = [secretOf('none'), secretOf('read')]
-    store.close()
+    const [tenant, operator] = [await secretOf('none'), await secretOf('read')]
+    await store.close()
     expect((await manage.get('/providers/own', tenant)).body).not.toHaveProperty('manifest')
     expect((await manage.get('/providers/own', operator)).body).toHaveProperty('manifest')
   })

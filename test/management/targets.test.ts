@@ -42,16 +42,16 @@ beforeAll(async () => {
   const settings = { health: { consecutive_failures: 2, open_for: '60s', max_open: '60s' } }
   router = await testRouter({ files: { 'providers/maker.yaml': manifest(provider.url) }, settings })
   manage = administration(router)
-  const store = openStore(`sqlite:${router.folder}/data/router.sqlite`)
-  const { id: organization } = store.organizations.create('other')
+  const store = await openStore(`sqlite:${router.folder}/data/router.sqlite`)
+  const { id: organization } = await store.organizations.create('other')
   stranger = newSecret()
   const permissions = { manage: 'write', completions: 'write', operate: 'write' } as const
   const createdBy = { id: 'test', email: '' }
-  store.keys.create({ ...storedSecret(stranger), organization, name: 'admin', permissions, createdBy })
+  await store.keys.create({ ...storedSecret(stranger), organization, name: 'admin', permissions, createdBy })
   tenant = newSecret()
   const fewer = { manage: 'read', completions: 'write', operate: 'none' } as const
-  store.keys.create({ ...storedSecret(tenant), organization, name: 'tenant', permissions: fewer, createdBy })
-  store.close()
+  await store.keys.create({ ...storedSecret(tenant), organization, name: 'tenant', permissions: fewer, createdBy })
+  await store.close()
 })
 afterAll(async () => {
   await router?.end()

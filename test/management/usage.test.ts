@@ -14,8 +14,8 @@ beforeAll(async () => {
   manage = administration(router)
   self = String((await manage.get('/apikey/self')).body.id)
   const { id: other } = await manage.newKey({ labels: { team: 'a' } })
-  const store = openStore(`sqlite:${router.folder}/data/router.sqlite`)
-  const organization = store.keys.find(self)?.organization as string
+  const store = await openStore(`sqlite:${router.folder}/data/router.sqlite`)
+  const organization = (await store.keys.find(self))?.organization as string
   const at = (day: number, hour = 12) => Date.UTC(2026, 10, day, hour)
   const writer = store.ledger.openWriter()
   await writer.write([
@@ -25,7 +25,7 @@ beforeAll(async () => {
     plainRecord({ organization: 'elsewhere', key: 'a stranger', at: at(2) }),
   ])
   await writer.close()
-  store.close()
+  await store.close()
 })
 afterAll(() => router.end())
 

@@ -22,9 +22,9 @@ const calls = fc.record({
   ),
 })
 
-test('a charge is at least each price that is known of it, its parts add up, and a recount finds the same', () => {
-  fc.assert(
-    fc.property(calls, ({ model, served, byReport, usage }) => {
+test('a charge is at least each price that is known of it, its parts add up, and a recount finds the same', async () => {
+  await fc.assert(
+    fc.asyncProperty(calls, async ({ model, served, byReport, usage }) => {
       const entry = entries[model]
       const cost = chargeOf(usage, { entry, served: entries[served ?? ''], byReport }, 0)
       const reported = byReport ? Math.round((usage.reported_cost ?? 0) * 1e9) : 0
@@ -33,7 +33,7 @@ test('a charge is at least each price that is known of it, its parts add up, and
       const sum = Object.values(cost.parts).reduce((total, part) => total + part, 0)
       expect(Math.abs(sum - cost.nanoUsd)).toBeLessThanOrEqual(0.5 + 1e-3)
       const row = { provider: 'p', model, usage, cost, at: 0, ...(served && { served }) } as CallRecord
-      const found = recount(
+      const found = await recount(
         [row],
         (_, name) => entries[name],
         () => byReport,

@@ -4,9 +4,10 @@ import Database from 'better-sqlite3'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
 import { type LedgerErrorListener, openLedger } from '../../src/money/ledger.ts'
-import { type LedgerWriter, ledgerThread } from '../../src/store/ledger/ledger-thread.ts'
+import type { LedgerWriter } from '../../src/store/ledger/writer.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { SentResponse } from '../../src/store/responses.ts'
+import { ledgerThread } from '../../src/store/sqlite/ledger/ledger-thread.ts'
 import { StoreError } from '../../src/store/store-error.ts'
 import { eventually, limit } from '../helpers/time.ts'
 import { plainRecord } from '../store/plain-record.ts'
@@ -431,7 +432,7 @@ describe('closing', () => {
 describe('with a real thread', () => {
   test('it is ready when the thread has started, which no call has to wait for', async () => {
     const path = temporaryFile('router.sqlite')
-    const store = openStore(`sqlite:${path}`)
+    const store = await openStore(`sqlite:${path}`)
     const writer = ledgerThread(path, new URL('../store/held-back-worker.ts', import.meta.url))
     const ledger = openLedger(writer, { onError: vi.fn() })
     const onReady = vi.fn()
@@ -442,7 +443,7 @@ describe('with a real thread', () => {
     writeFileSync(`${path}.start`, '')
     await ready
     await ledger.close()
-    store.close()
+    await store.close()
   })
 
   test('it is ready when the thread could not start: then each batch tries to start it', async () => {
@@ -454,19 +455,19 @@ describe('with a real thread', () => {
   })
 
   test('a thousand calls at once are in the file once each, and the event loop goes on meanwhile', async () => {
-    const store = openStore(`sqlite:${temporaryFile('router.sqlite')}`)
+    const store = await openStore(`sqlite:${temporaryFile('router.sqlite')}`)
     const ledger = openLedger(store.ledger.openWriter(), { onError: vi.fn() })
     const rows = records(1_000)
     await Promise.all([...rows, ...rows].map((record) => ledger.settle(record)))
-    expect([...store.ledger.each({ key: 'key-1' })]).toHaveLength(1_000)
-    expect(store.spend.ofKey('key-1', rows[0]?.at ?? 0)).toBe(1_000_000n)
+    expect(await Array.fromAsync(store.ledger.each({ key: 'key-1' }))).toHaveLength(1_000)
+    expect(await store.spend.ofKey('key-1', rows[0]?.at ?? 0)).toBe(1_000_000n)
     await ledger.close()
-    store.close()
+    await store.close()
   })
 
   test('a database that another process keeps locked delays calls, it does not lose them', async () => {
     const path = temporaryFile('router.sqlite')
-    const store = openStore(`sqlite:${path}`)
+    const store = await openStore(`sqlite:${path}`)
     const ledger = openLedger(store.ledger.openWriter(), { onError: vi.fn(), patienceMs: 100 })
     const blocker = new Database(path)
     blocker.exec('BEGIN IMMEDIATE')
@@ -476,8 +477,8 @@ describe('with a real thread', () => {
     blocker.exec('ROLLBACK')
     blocker.close()
     await eventually(() => expect(ledger.backlog()).toBe(0))
-    expect(store.ledger.find(record.id)).toEqual(record)
+    expect(await store.ledger.find(record.id)).toEqual(record)
     await ledger.close()
-    store.close()
+    await store.close()
   })
 })

@@ -83,37 +83,40 @@ describe('a recount', () => {
   const call = (at: number, entry = model): CallRecord =>
     plainRecord({ provider: 'acme', model: 'm', at, usage, cost: priceOf(usage, entry, at) })
 
-  test('takes each call at the prices of its own moment, whenever it is done', () => {
+  test('takes each call at the prices of its own moment, whenever it is done', async () => {
     const calls = [before, change, change - 86_400_000, change + 86_400_000].map((at) => call(at))
-    const found = recount(calls, () => model)
+    const found = await recount(calls, () => model)
     expect([found.agreeing, found.wrong.calls, found.repriced.size]).toEqual([4, 0, 0])
   })
 
-  test('agrees with calls that were settled before the change was known', () => {
+  test('agrees with calls that were settled before the change was known', async () => {
     const { price_changes, ...unaware } = model
-    const found = recount([call(before, unaware), call(change, unaware)], () => model)
+    const found = await recount([call(before, unaware), call(change, unaware)], () => model)
     expect(found.agreeing).toBe(1)
     expect(found.repriced.get('acme/m')).toEqual({ calls: 1, ledger: 29_000n, today: 290_000n })
   })
 
-  test('adds up what providers reported, by model', () => {
+  test('adds up what providers reported, by model', async () => {
     const reported = (dollars: number, model: string) => ({
       ...call(before),
       model,
       usage: { ...usage, reported_cost: dollars },
     })
-    const found = recount([reported(0.5, 'm'), reported(0.25, 'm'), reported(1, 'other'), call(before)], () => model)
+    const found = await recount(
+      [reported(0.5, 'm'), reported(0.25, 'm'), reported(1, 'other'), call(before)],
+      () => model,
+    )
     expect([...found.reported]).toEqual([
       ['acme/m', { calls: 2, ledger: 58_000n, provider: 750_000_000n }],
       ['acme/other', { calls: 1, ledger: 29_000n, provider: 1_000_000_000n }],
     ])
   })
 
-  test('counts calls and attempts that cost nothing apart', () => {
+  test('counts calls and attempts that cost nothing apart', async () => {
     const cost = { nanoUsd: 0, parts: {}, priceVersion: '' }
     const free = plainRecord({ cost })
     const attempt = plainRecord({ attemptOf: 'r', cost })
-    const found = recount([free, free, attempt, call(before)], () => model)
+    const found = await recount([free, free, attempt, call(before)], () => model)
     expect([found.calls, found.attempts, found.unbilled, found.agreeing]).toEqual([3, 1, 2, 1])
   })
 })

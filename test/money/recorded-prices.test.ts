@@ -96,5 +96,5 @@ async function rowOf(recording: Recording): Promise<CallRecord> {
   const requested = { api: 'chat', stream: isStreamed(recording), answer: recordedAnswer(recording) } as const
   const called = await stage.replay(recording, requested)
   expect([called.status, called.status === 200 ? '' : called.text]).toEqual([200, ''])
-  return stage.rowOf(called)
+  return await stage.rowOf(called)
 }

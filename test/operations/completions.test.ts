@@ -121,7 +121,7 @@ describe('POST /v1/completions', () => {
     expect(plain).toHaveLength(5)
     expect(plain.every((event) => event === '[DONE]' || !('usage' in event))).toBe(true)
     expect(world.provider.received.at(-1)?.body.stream_options).toEqual({ include_usage: true })
-    expect(world.rows().map(({ cost: one }) => one.nanoUsd)).toContain(cost * 1e9)
+    expect((await world.rows()).map(({ cost: one }) => one.nanoUsd)).toContain(cost * 1e9)
   })
 
   test.each([
@@ -133,7 +133,7 @@ describe('POST /v1/completions', () => {
     const events = await eventsOf(await ask({ prompt: 'abcd', n: 2, stream: true }))
     expect(events.at(-1)).toMatchObject({ error: { code: 'provider_cut' } })
     expect(events).not.toContain('[DONE]')
-    const row = world.rows().at(-1)
+    const row = (await world.rows()).at(-1)
     expect(row).toMatchObject({ outcome: 'partial', error: 'provider_cut' })
     expect(row?.cost.nanoUsd).toBeGreaterThan(0)
   })
@@ -166,7 +166,7 @@ describe('POST /v1/completions', () => {
     leaving.abort()
     await within(2_000, 'the provider', left as Promise<void>)
     await expect
-      .poll(() => slow.rows().map(({ error, cost: one }) => [error, one.nanoUsd]))
+      .poll(async () => (await slow.rows()).map(({ error, cost: one }) => [error, one.nanoUsd]))
       .toEqual([
         // One token of the prompt, a hundred of the text.
         ['client_gone', 201_000],
@@ -199,12 +199,12 @@ describe('money', () => {
     ['all that the model can say', {}, 'chatty', 4_096],
     ['all prompts', { prompt: ['ab', 'ab'], max_tokens: 100 }, 'm', 200],
   ])('%s is reserved', async (_, fields, model, tokens) => {
-    const world = reserving.begin((__, response) => answerJson(response, whole))
+    const world = await reserving.begin((__, response) => answerJson(response, whole))
     const prompts = 'prompt' in fields ? 2 : 1
     const nano = BigInt(prompts * 10_000 + tokens * 2_000)
     // The prompt alone does not fit, however few tokens it has.
-    const poor = newKey(world.store, { monthlyLimitNano: BigInt(tokens * 2_000) })
-    const rich = newKey(world.store, { monthlyLimitNano: nano })
+    const poor = await newKey(world.store, { monthlyLimitNano: BigInt(tokens * 2_000) })
+    const rich = await newKey(world.store, { monthlyLimitNano: nano })
     const call = { model: `openai/${model}`, prompt: 'ab', ...fields }
     expect((await world.ask('/v1/completions', call, poor)).status).toBe(402)
     expect((await world.ask('/v1/completions', call, rich)).status).toBe(200)
@@ -274,9 +274,9 @@ afterAll(() => stage?.end())
 describe.each(dialects.map((dialect) => [dialect.slug, dialect] as const))('%s', (slug, dialect) => {
   const answer = ({ body }: Received, response: ServerResponse) =>
     body.stream ? send(response, dialect.stream) : answerJson(response, dialect.answer)
-  let world: ReturnType<JsonStage['begin']>
-  beforeAll(() => {
-    world = stage.begin(answer)
+  let world: Awaited<ReturnType<JsonStage['begin']>>
+  beforeAll(async () => {
+    world = await stage.begin(answer)
   })
   const client = () => new OpenAI({ baseURL: `${world.router.url}/v1`, apiKey: world.secret, maxRetries: 0 })
   const body = { model: `${slug}/m`, prompt: 'a', suffix: 'd', max_tokens: 9, stop: 'END' }
@@ -291,7 +291,7 @@ describe.each(dialects.map((dialect) => [dialect.slug, dialect] as const))('%s',
     })
     const sent = world.provider.received.at(-1)
     expect([sent?.path, sent?.body]).toEqual([dialect.path, dialect.sends])
-    expect(world.rows().at(-1)).toMatchObject({ api: 'completions', cost: { nanoUsd: cost * 1e9 } })
+    expect((await world.rows()).at(-1)).toMatchObject({ api: 'completions', cost: { nanoUsd: cost * 1e9 } })
   })
 
   test('in events, by the SDK of OpenAI', async () => {
@@ -302,7 +302,7 @@ describe.each(dialects.map((dialect) => [dialect.slug, dialect] as const))('%s',
     expect(chunks.flatMap(({ choices }) => choices[0]?.finish_reason ?? [])).toEqual(['stop'])
     expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { ...usage, cost } })
     expect(new Set(chunks.map(({ id }) => id)).size).toBe(1)
-    expect(world.rows().at(-1)).toMatchObject({ outcome: 'complete', cost: { nanoUsd: cost * 1e9 } })
+    expect((await world.rows()).at(-1)).toMatchObject({ outcome: 'complete', cost: { nanoUsd: cost * 1e9 } })
   })
 
   test('several prompts reach those who take them, and are refused elsewhere', async () => {

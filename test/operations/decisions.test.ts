@@ -33,11 +33,11 @@ beforeAll(async () => {
     settings: { policies: { deciders: { targets: ['openai/gpt-4.1-mini', 'anthropic/claude-haiku-4-5'] } } },
     env: { CLOUDFLARE_ACCOUNT_ID: 'account', CLOUDFLARE_API_TOKEN: 's' },
   })
-  store = storeIn(router.folder)
+  store = await storeIn(router.folder)
 })
 
 afterAll(async () => {
-  store?.close()
+  await store?.close()
   await router?.end()
   await provider?.close()
 })
@@ -124,7 +124,7 @@ async function decide(request: object, headers: Record<string, string> = {}): Pr
   return { status: response.status, headers: response.headers, body: await response.json() }
 }
 
-const rows = () => [...store.ledger.each({})]
+const rows = async () => await Array.fromAsync(store.ledger.each({}))
 
 /** A model's whole answer in a conversation, in the format of its provider. */
 function chatAnswer({ path }: Received, text: string, output = 20) {
@@ -164,13 +164,13 @@ describe('POST /v1/decisions (15.16)', () => {
     expect(provider.received.map(({ path, body: sent }) => [path, sent])).toEqual([
       ['/v1/decisions', { ...body, model: 'gpt-6-luna' }],
     ])
-    expect(rows().at(-1)).toMatchObject({
+    expect((await rows()).at(-1)).toMatchObject({
       api: 'decisions',
       operation: 'decide',
       outcome: 'complete',
       usage: { input: 50 },
     })
-    expect(rows().at(-1)?.cost.nanoUsd).toBe(5_000)
+    expect((await rows()).at(-1)?.cost.nanoUsd).toBe(5_000)
   })
 
   test.skipIf(specMissing('openai.decisions.schema.json'))('its replies fit the published schema', async () => {
@@ -310,10 +310,10 @@ describe('POST /v1/decisions (15.16)', () => {
     ],
   ])('%s is a 502, and paid', async (_, changes) => {
     answer = () => ({ body: { ...native, ...changes } })
-    const before = rows().length
+    const before = (await rows()).length
     const reply = await decide(body)
     expect([reply.status, reply.body.error.code]).toEqual([502, 'provider_unreadable'])
-    expect(rows().slice(before)).toMatchObject([{ outcome: 'failed', cost: { nanoUsd: 5_000 } }])
+    expect((await rows()).slice(before)).toMatchObject([{ outcome: 'failed', cost: { nanoUsd: 5_000 } }])
   })
 
   test('garbage, and a limit of the provider', async () => {
@@ -347,7 +347,11 @@ describe('by a model for conversations', () => {
     for (const text of ['My payouts fail.', 'Is it urgent?', 'Which team?', 'Angry', 'additionalProperties']) {
       if (text !== 'additionalProperties' || !model.startsWith('google')) expect(sent).toContain(text)
     }
-    expect(rows().at(-1)).toMatchObject({ api: 'decisions', operation: 'decide', usage: { input: 200, output: 20 } })
+    expect((await rows()).at(-1)).toMatchObject({
+      api: 'decisions',
+      operation: 'decide',
+      usage: { input: 200, output: 20 },
+    })
   })
 
   test('in the form of a state', async () => {
@@ -393,7 +397,7 @@ describe('by a model for conversations', () => {
     answer = (request) => ({ body: chatAnswer(request, text) })
     const reply = await decide({ ...body, model: 'openai/gpt-4.1-mini' })
     expect([reply.status, reply.body.error.code]).toEqual([502, 'provider_unreadable'])
-    expect(rows().at(-1)).toMatchObject({ outcome: 'failed', cost: { nanoUsd: 112_000 } })
+    expect((await rows()).at(-1)).toMatchObject({ outcome: 'failed', cost: { nanoUsd: 112_000 } })
   })
 
   test('fields that the model cannot take are named, and refused if strict', async () => {
@@ -526,10 +530,12 @@ describe('money', () => {
 
   test('of 12 calls at once, a key that pays three makes exactly three', async () => {
     answer = () => ({ body: native })
-    const key = newKey(store, { monthlyLimitNano: reserved() * 3n })
+    const key = await newKey(store, { monthlyLimitNano: reserved() * 3n })
     const headers = { authorization: `Bearer ${key.secret}` }
     expect(await atOnce(12, body, headers)).toEqual([...Array(3).fill(200), ...Array(9).fill(402)])
-    expect([...store.ledger.each({ key: key.id })].map(({ cost }) => cost.nanoUsd)).toEqual([5_000, 5_000, 5_000])
+    expect((await Array.fromAsync(store.ledger.each({ key: key.id }))).map(({ cost }) => cost.nanoUsd)).toEqual([
+      5_000, 5_000, 5_000,
+    ])
     // What was reserved and not used can be spent.
     expect((await decide(body, headers)).status).toBe(200)
   })
@@ -538,11 +544,13 @@ describe('money', () => {
     answer = (request) => ({ body: chatAnswer(request, '{"q1":"true","q2":"true","q3":"Calm"}') })
     const asked = { ...body, model: 'openai/gpt-4.1-mini' }
     // 4,288 tokens of output at 1,600 nano-USD are 6.9 million, and the prompt is less than 2 million.
-    const key = newKey(store, { monthlyLimitNano: 18_000_000n })
+    const key = await newKey(store, { monthlyLimitNano: 18_000_000n })
     const headers = { authorization: `Bearer ${key.secret}` }
     expect(await atOnce(8, asked, headers)).toEqual([200, 200, ...Array(6).fill(402)])
-    expect([...store.ledger.each({ key: key.id })].map(({ cost }) => cost.nanoUsd)).toEqual([112_000, 112_000])
-    const poor = newKey(store, { monthlyLimitNano: 1_000_000n })
+    expect((await Array.fromAsync(store.ledger.each({ key: key.id }))).map(({ cost }) => cost.nanoUsd)).toEqual([
+      112_000, 112_000,
+    ])
+    const poor = await newKey(store, { monthlyLimitNano: 1_000_000n })
     const before = provider.received.length
     expect((await decide(asked, { authorization: `Bearer ${poor.secret}` })).status).toBe(402)
     expect(provider.received.length).toBe(before)
@@ -558,7 +566,7 @@ describe('money', () => {
       arrived()
       await left
     }
-    const key = newKey(store)
+    const key = await newKey(store)
     const leaving = new AbortController()
     const sent = fetch(`${router.url}/v1/decisions`, {
       method: 'POST',
@@ -570,7 +578,7 @@ describe('money', () => {
     leaving.abort()
     await sent
     await expect
-      .poll(() => [...store.ledger.each({ key: key.id })], { timeout: limit(5_000) })
+      .poll(async () => await Array.fromAsync(store.ledger.each({ key: key.id })), { timeout: limit(5_000) })
       .toMatchObject([{ outcome: 'failed', error: 'client_gone', cost: { nanoUsd: 7_800, estimated: true } }])
   })
 
@@ -579,7 +587,7 @@ describe('money', () => {
     const { usage } = (await reply.json()) as { usage: { [start: string]: { decision_requests: number } } }
     const counted = Object.values(usage).reduce((sum, { decision_requests }) => sum + decision_requests, 0)
     expect(counted).toBe(
-      rows().filter(({ operation, attemptOf }) => attemptOf === undefined && operation === 'decide').length,
+      (await rows()).filter(({ operation, attemptOf }) => attemptOf === undefined && operation === 'decide').length,
     )
     expect(counted).toBeGreaterThan(10)
   })

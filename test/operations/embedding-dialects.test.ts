@@ -112,9 +112,9 @@ afterAll(() => stage?.end())
 describe.each(dialects.map((dialect) => [`${dialect.slug} ${dialect.model ?? ''}`, dialect] as const))(
   '%s',
   (_, dialect) => {
-    let world: ReturnType<JsonStage['begin']>
-    beforeAll(() => {
-      world = stage.begin(({ body }, response) => {
+    let world: Awaited<ReturnType<JsonStage['begin']>>
+    beforeAll(async () => {
+      world = await stage.begin(({ body }, response) => {
         const inputs = [body.input ?? body.texts ?? body.requests ?? body.inputText].flat()
         answerJson(response, dialect.answer(inputs.length, inputs[0] === 'b' ? 1 : 0), 200, dialect.headers)
       })
@@ -133,7 +133,7 @@ describe.each(dialects.map((dialect) => [`${dialect.slug} ${dialect.model ?? ''}
       })
       const sent = world.provider.received.at(-1)
       expect([sent?.path, sent?.body]).toEqual([dialect.path, dialect.sends])
-      expect(world.rows().map(({ cost }) => cost.nanoUsd)).toEqual([dialect.prompt * 1_000])
+      expect((await world.rows()).map(({ cost }) => cost.nanoUsd)).toEqual([dialect.prompt * 1_000])
     })
 
     test('numbers, of a given length', async () => {
@@ -231,7 +231,7 @@ describe.skipIf(recordingsMissing)('recorded exchanges', () => {
 const lengths: { [model: string]: number } = { 'openai/text-embedding-3-small': 1536, 'voyage/voyage-3.5': 1024 }
 
 test('5.5 the catalog knows how long the vectors of OpenAI are', async () => {
-  const { router, secret } = stage.begin(() => {})
+  const { router, secret } = await stage.begin(() => {})
   const response = await fetch(`${router.url}/v1/models/embedding`, { headers: { authorization: `Bearer ${secret}` } })
   const { data } = (await response.json()) as { data: { id: string; dimensions: number }[] }
   const own = data

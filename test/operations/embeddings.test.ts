@@ -136,7 +136,7 @@ describe('forms of vectors', () => {
   })
   afterAll(() => stage?.end())
   const given = async (embedding: unknown, format: string) => {
-    const forms = stage.begin((_, response) =>
+    const forms = await stage.begin((_, response) =>
       answerJson(response, { data: [{ index: 0, embedding }], usage: { prompt_tokens: 1 } }),
     )
     const response = await forms.ask('/v1/embeddings', { model: 'openai/small', input: 'a', encoding_format: format })
@@ -146,7 +146,7 @@ describe('forms of vectors', () => {
 
   testInRuns('11.7 either form becomes the other, to the bit', { fast: 8, slow: 40 }, async (numRuns) => {
     let embedding: unknown
-    const forms = stage.begin((_, response) =>
+    const forms = await stage.begin((_, response) =>
       answerJson(response, { data: [{ index: 0, embedding }], usage: { prompt_tokens: 1 } }),
     )
     const inForm = async (sent: unknown, format: string) => {
@@ -187,7 +187,7 @@ describe('forms of vectors', () => {
     ['an unknown one', [0, 2]],
   ])('%s vectors for two texts are a 502', async (_, indices) => {
     const data = indices.map((index) => ({ index, embedding: [1] }))
-    const forms = stage.begin((__, response) => answerJson(response, { data, usage: { prompt_tokens: 1 } }))
+    const forms = await stage.begin((__, response) => answerJson(response, { data, usage: { prompt_tokens: 1 } }))
     expect((await forms.ask('/v1/embeddings', { model: 'openai/small', input: ['a', 'b'] })).status).toBe(502)
   })
 })
@@ -195,7 +195,7 @@ describe('forms of vectors', () => {
 describe('more texts than a provider takes at once', () => {
   test('are sent in pieces, and joined in order: one row, one cost', async () => {
     const before = world.provider.received.length
-    const rows = world.rows().length
+    const rows = (await world.rows()).length
     const input = Array.from({ length: 2_048 }, (_, index) => `text ${index}`)
     const response = await embed({ model: 'openai/short', input, encoding_format: 'base64' })
     const { data, usage } = (await response.json()) as { data: object[]; usage: object }
@@ -209,7 +209,7 @@ describe('more texts than a provider takes at once', () => {
     const sent = world.provider.received.slice(before).map(({ body }) => body.input.length)
     expect(sent).toHaveLength(Math.ceil(2_048 / 7))
     expect(Math.max(...sent)).toBe(7)
-    expect(world.rows()).toHaveLength(rows + 1)
+    expect(await world.rows()).toHaveLength(rows + 1)
   })
 
   testInRuns('of any number', { fast: 6, slow: 25 }, async (numRuns) => {
@@ -240,7 +240,7 @@ describe('more texts than a provider takes at once', () => {
     const input = Array(40).fill('0123456789')
     const response = await failing.ask('/v1/embeddings', { model: 'openai/short', input })
     expect(response.status).toBe(502)
-    expect(failing.rows().map(({ cost, outcome }) => [outcome, cost.nanoUsd])).toEqual([['failed', 20_000]])
+    expect((await failing.rows()).map(({ cost, outcome }) => [outcome, cost.nanoUsd])).toEqual([['failed', 20_000]])
     expect(calls).toBeLessThan(10)
     await failing.end()
   })

@@ -48,17 +48,17 @@ async function begin(first: Answering, second: Answering = first, files: Record<
       ...Object.fromEntries(Object.entries(files).map(([path, text]) => [path, text.replaceAll('URL', one.url)])),
     },
   })
-  store = storeIn(router.folder)
+  store = await storeIn(router.folder)
 }
 
 afterEach(async () => {
-  store.close()
+  await store.close()
   await router.end()
   await one.close()
   await two.close()
 })
 
-const rows = (): CallRecord[] => [...store.ledger.each({})]
+const rows = async (): Promise<CallRecord[]> => await Array.fromAsync(store.ledger.each({}))
 
 const vectors = (tokens: number, count = 1) => ({
   object: 'list',
@@ -84,7 +84,7 @@ describe('events', () => {
     const events = [...text.matchAll(/^data: (.*)$/gm)].map(([, data]) => JSON.parse(data as string))
     expect(events.map(({ b64_json }) => b64_json)).toEqual(['UEl0', 'UEl0', 'UEl1', 'UEl1'])
     expect(events.map(({ usage }) => usage?.cost)).toEqual([undefined, undefined, undefined, 0.000007])
-    expect(rows()).toMatchObject([{ outcome: 'complete' }])
+    expect(await rows()).toMatchObject([{ outcome: 'complete' }])
   })
 
   test('one that another event follows did not end it', async () => {
@@ -92,7 +92,7 @@ describe('events', () => {
     const text = await (await router.call('/v1/images/generations', draw)).text()
     expect(text).toContain('image_generation.completed')
     expect(text).toContain('"code":"provider_cut"')
-    expect(rows()).toMatchObject([{ outcome: 'partial', error: 'provider_cut' }])
+    expect(await rows()).toMatchObject([{ outcome: 'partial', error: 'provider_cut' }])
   })
 
   test('what came with a failure arrives before it', async () => {
@@ -122,7 +122,7 @@ describe('pieces of a request', () => {
     const input = ['counted', 'fails', 'waits', 'waits', 'never']
     const response = await within(2_000, 'a failure', router.call('/v1/embeddings', { model: 'one/vectors', input }))
     expect(response.status).toBe(400)
-    expect(rows()).toMatchObject([{ outcome: 'failed', usage: { input: 10 }, cost: { nanoUsd: 10_000_000 } }])
+    expect(await rows()).toMatchObject([{ outcome: 'failed', usage: { input: 10 }, cost: { nanoUsd: 10_000_000 } }])
     await until(() => ended >= 2)
     expect(ended).toBe(one.received.length - 2)
   })
@@ -146,8 +146,8 @@ describe('pieces of a request', () => {
     await until(() => one.received.length === 5)
     leaving.abort()
     await gone
-    await until(() => rows().length === 1)
-    const [row] = rows()
+    await until(async () => (await rows()).length === 1)
+    const [row] = await rows()
     expect(row).toMatchObject({ outcome: 'failed', status: 499, error: 'client_gone', usage })
     expect(row?.cost).toMatchObject({ nanoUsd: usage.input * 1_000_000 })
     expect(row?.cost.estimated).toBe(estimated)
@@ -169,20 +169,20 @@ describe('pieces of a request', () => {
     expect(made.status).toBe(201)
     // Two texts of two bytes: at most ten tokens each.
     const limit = 20n * 1_000_000n
-    const { id, secret } = newKey(store, { monthlyLimitNano: limit })
+    const { id, secret } = await newKey(store, { monthlyLimitNano: limit })
     const body = { model: 'both', input: ['aa', 'bb'] }
     const response = await router.call('/v1/embeddings', body, { authorization: `Bearer ${secret}` })
     const { error } = (await response.json()) as { error: { code: string; attempts: { code: string }[] } }
     expect([response.status, error.code]).toEqual([502, 'provider_failed'])
     expect(error.attempts.map(({ code }) => code)).toEqual(['provider_failed', 'budget_exhausted'])
     expect(two.received).toHaveLength(0)
-    expect(store.spend.ofKey(id, Date.now())).toBe(10_000_000n)
-    const rich = newKey(store, { monthlyLimitNano: limit + 10_000_000n })
+    expect(await store.spend.ofKey(id, Date.now())).toBe(10_000_000n)
+    const rich = await newKey(store, { monthlyLimitNano: limit + 10_000_000n })
     answered = 0
     const again = await router.call('/v1/embeddings', body, { authorization: `Bearer ${rich.secret}` })
     expect(again.status).toBe(200)
     await again.arrayBuffer()
-    expect(store.spend.ofKey(rich.id, Date.now())).toBe(limit + 10_000_000n)
+    expect(await store.spend.ofKey(rich.id, Date.now())).toBe(limit + 10_000_000n)
   })
 })
 
@@ -214,13 +214,13 @@ describe('answers that are none', () => {
       { 'providers/wrong.yaml': wrong },
     )
     // At most ten tokens.
-    const { secret } = newKey(store, { monthlyLimitNano: 10_000_000n })
+    const { secret } = await newKey(store, { monthlyLimitNano: 10_000_000n })
     for (let n = 1; n <= 2; n++) {
       const body = { model: 'wrong/vectors', input: 'aa' }
       const response = await router.call('/v1/embeddings', body, { authorization: `Bearer ${secret}` })
       expect(response.status).toBe(500)
       await response.arrayBuffer()
-      await until(() => rows().length === n && left === n)
+      await until(async () => (await rows()).length === n && left === n)
     }
   })
 
@@ -239,12 +239,12 @@ describe('answers that are none', () => {
 describe('counts of providers that lie', () => {
   test.each([9e9, 1e12, -50])('%d tokens: a key with a limit never pays more than it', async (tokens) => {
     await begin((_, response) => answerJson(response, vectors(tokens)))
-    const { id, secret } = newKey(store, { monthlyLimitNano: 10_000_000n })
+    const { id, secret } = await newKey(store, { monthlyLimitNano: 10_000_000n })
     const body = { model: 'one/vectors', input: 'aa' }
     const response = await router.call('/v1/embeddings', body, { authorization: `Bearer ${secret}` })
     expect(response.status).toBe(200)
     await response.arrayBuffer()
-    expect(store.spend.ofKey(id, Date.now())).toBeLessThanOrEqual(10_000_000n)
+    expect(await store.spend.ofKey(id, Date.now())).toBeLessThanOrEqual(10_000_000n)
   })
 
   test('audio that is longer than anybody speaks', async () => {
@@ -252,12 +252,12 @@ describe('counts of providers that lie', () => {
       response.writeHead(200, { 'content-type': 'audio/pcm' }).end(Buffer.alloc(4_000_000))
     })
     // Ten seconds, and a fifth for each of two letters.
-    const { id, secret } = newKey(store, { monthlyLimitNano: 10_400_000n })
+    const { id, secret } = await newKey(store, { monthlyLimitNano: 10_400_000n })
     const body = { model: 'one/voices', input: 'Hi', voice: 'alloy', response_format: 'pcm' }
     const response = await router.call('/v1/audio/speech', body, { authorization: `Bearer ${secret}` })
     expect(response.status).toBe(200)
     await response.arrayBuffer()
-    await until(() => rows().length === 1)
-    expect(store.spend.ofKey(id, Date.now())).toBeLessThanOrEqual(10_400_000n)
+    await until(async () => (await rows()).length === 1)
+    expect(await store.spend.ofKey(id, Date.now())).toBeLessThanOrEqual(10_400_000n)
   })
 })

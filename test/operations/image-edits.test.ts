@@ -65,7 +65,7 @@ describe('forms', () => {
     expect(sent).toMatchObject({ model: ['gpt-image-1.5'], n: ['2'], size: ['1024x1024'], x: ['y'] })
     expect(sent.image).toEqual([{ filename: 'a.png', type: 'image/png', bytes: png(2, 3) }])
     expect(sent.mask[0]).toMatchObject({ type: 'image/png', bytes: png() })
-    expect([...world.store.ledger.each({})].at(-1)).toMatchObject({
+    expect((await Array.fromAsync(world.store.ledger.each({}))).at(-1)).toMatchObject({
       api: 'images',
       usage: { input: 27, input_image: 194, input_images: 2, images: 1 },
     })

@@ -133,7 +133,7 @@ describe('the openai SDK at each provider', () => {
     expect(result.data).toHaveLength(3)
     expect(result.usage).toMatchObject({ cost: 0.06 })
     expect(world.provider.received.length).toBe(before + 3)
-    expect([...world.store.ledger.each({})].at(-1)).toMatchObject({ usage: { images: 3 } })
+    expect((await Array.fromAsync(world.store.ledger.each({}))).at(-1)).toMatchObject({ usage: { images: 3 } })
   })
 })
 
@@ -208,8 +208,8 @@ describe('money', () => {
     leaving.abort()
     await expect(call).rejects.toThrow()
     await world.provider.received.at(-1)?.left
-    await vi.waitFor(() => {
-      const row = [...world.store.ledger.each({})].at(-1)
+    await vi.waitFor(async () => {
+      const row = (await Array.fromAsync(world.store.ledger.each({}))).at(-1)
       expect(row).toMatchObject({ model: 'gpt-image-1.5', error: 'client_gone', usage: { input: 2 } })
       expect(row?.usage.images).toBeUndefined()
     })

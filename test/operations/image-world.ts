@@ -63,7 +63,7 @@ export async function imageWorld({
   const providers = Object.fromEntries(Object.entries(all).map(([slug, models]) => [slug, providerOf(slug, models)]))
   const allowed = { schemes: ['https', 'http'], allow_hosts: [host], ...media }
   const router = await testRouter({ providers, settings, media: allowed, env })
-  const store = openStore(`sqlite:${join(router.folder, 'data/router.sqlite')}`)
+  const store = await openStore(`sqlite:${join(router.folder, 'data/router.sqlite')}`)
   const world: ImageWorld = {
     router,
     provider,
@@ -78,7 +78,7 @@ export async function imageWorld({
       return Object.fromEntries([...grouped].map(([name, all]) => [name, all.map(([, value]) => value)]))
     },
     async end() {
-      store.close()
+      await store.close()
       await router.end()
       await provider.close()
     },

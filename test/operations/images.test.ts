@@ -96,7 +96,7 @@ describe('the reply', () => {
     const { body } = await asked({ model: gpt })
     // 10 tokens of text at 5 USD per million, 40 of images at 8, 415 of both at 32.
     expect(body).toEqual({ ...reply, usage: { ...counted, cost: 0.01365 } })
-    expect([...world.store.ledger.each({})].at(-1)).toMatchObject({
+    expect((await Array.fromAsync(world.store.ledger.each({}))).at(-1)).toMatchObject({
       api: 'images',
       model: 'gpt-image-1.5',
       outcome: 'complete',
@@ -120,7 +120,7 @@ describe('the reply', () => {
     expect((await asked({ model: 'openai/by-megapixel', size: '1000x500' })).body.usage.cost).toBe(0.0015)
     // Nothing tells: a square of 1,024 is assumed.
     expect((await asked({ model: 'openai/by-megapixel' })).body.usage.cost).toBe(0.003145728)
-    expect([...world.store.ledger.each({})].at(-1)).toMatchObject({ cost: { estimated: true } })
+    expect((await Array.fromAsync(world.store.ledger.each({}))).at(-1)).toMatchObject({ cost: { estimated: true } })
   })
   test('cost by image', async () => {
     says({ data: [{ b64_json: small }, { b64_json: small }] })
@@ -157,7 +157,7 @@ describe('the reply', () => {
     })
     const { status, body } = await asked({ model: 'openai/by-image', response_format: 'b64_json' })
     expect([status, body.error.code]).toEqual([502, 'provider_unreadable'])
-    expect([...world.store.ledger.each({})].at(-1)).toMatchObject({ cost: { nanoUsd: 20_000_000 } })
+    expect((await Array.fromAsync(world.store.ledger.each({}))).at(-1)).toMatchObject({ cost: { nanoUsd: 20_000_000 } })
   })
   test.each([[{ data: [] }], [{ data: [{}] }], [{}]])('without images is a 502: %j', async (body) => {
     says({ created: 1, ...body })
@@ -213,7 +213,7 @@ describe('the reply', () => {
     const came = await asked({ model: gpt })
     expect([came.status, came.headers.get('retry-after')]).toEqual([(row as { status: number }).status, wait ?? null])
     expect(came.body.error).toMatchObject({ origin: 'provider', provider: 'openai', ...seen })
-    const written = [...world.store.ledger.each({})].at(-1)
+    const written = (await Array.fromAsync(world.store.ledger.each({}))).at(-1)
     expect(written).toMatchObject({ outcome: 'failed', ...row, usage: {}, cost: { nanoUsd: 0 } })
   })
   test('19.6 a limit of the provider with a time: the client is told that one', async () => {
@@ -250,13 +250,16 @@ describe('events', () => {
       { ...completed, usage: { ...counted, cost: 0.01365 } },
     ])
     expect(world.last()).toMatchObject({ stream: true, partial_images: 1 })
-    expect([...world.store.ledger.each({})].at(-1)).toMatchObject({ stream: true, usage: { images: 1 } })
+    expect((await Array.fromAsync(world.store.ledger.each({}))).at(-1)).toMatchObject({
+      stream: true,
+      usage: { images: 1 },
+    })
   })
   test('several images', async () => {
     stream(partial, { ...completed, usage: undefined } as never, completed)
     const events = await streamed({ model: gpt, n: 2 })
     expect(events.map(({ type }) => type)).toEqual([partial.type, completed.type, completed.type])
-    expect([...world.store.ledger.each({})].at(-1)).toMatchObject({ usage: { images: 2 } })
+    expect((await Array.fromAsync(world.store.ledger.each({}))).at(-1)).toMatchObject({ usage: { images: 2 } })
   })
   test('a whole reply becomes the completed events', async () => {
     says({ ...reply, data: [{ b64_json: small }, { b64_json: small }] })
@@ -281,7 +284,7 @@ describe('events', () => {
     })
     const events = await streamed({ model: gpt, quality: 'low', size: '1024x1024' })
     expect(events.at(-1)).toMatchObject({ error: { origin: 'provider' } })
-    expect([...world.store.ledger.each({})].at(-1)).toMatchObject({
+    expect((await Array.fromAsync(world.store.ledger.each({}))).at(-1)).toMatchObject({
       outcome: 'partial',
       usage: { input: 2, output_image: 273 },
       cost: { estimated: true },

@@ -36,14 +36,14 @@ export async function jsonStage({ providers, ...options }: { providers: Record<s
   const account = 'vertex' in providers && { GOOGLE_APPLICATION_CREDENTIALS: serviceAccount(tokens.url) }
   const env = { ...environment, ...account }
   const router: TestRouter = await testRouter({ ...options, env, providers: alone(Object.fromEntries(addressed)) })
-  const store = storeIn(router.folder)
+  const store = await storeIn(router.folder)
   return {
     /** For one test: what the provider answers now, a key of its own, and only the requests and rows from now on. */
-    begin(answer: Answer) {
+    async begin(answer: Answer) {
       answering = answer
       provider.received.length = 0
-      const earlier = new Set(store.keys.page({ limit: 1_000 }).map(({ id }) => id))
-      const { secret: own } = newKey(store)
+      const earlier = new Set((await store.keys.page({ limit: 1_000 })).map(({ id }) => id))
+      const { secret: own } = await newKey(store)
       return {
         provider,
         router,
@@ -57,11 +57,12 @@ export async function jsonStage({ providers, ...options }: { providers: Record<s
             body: typeof body === 'string' ? body : JSON.stringify(body),
             ...(signal && { signal }),
           }),
-        rows: (): CallRecord[] => [...store.ledger.each({})].filter(({ key }) => !earlier.has(key)),
+        rows: async (): Promise<CallRecord[]> =>
+          (await Array.fromAsync(store.ledger.each({}))).filter(({ key }) => !earlier.has(key)),
       }
     },
     async end() {
-      store.close()
+      await store.close()
       await router.end()
       await provider.close()
       await tokens.close()
@@ -72,7 +73,7 @@ export async function jsonStage({ providers, ...options }: { providers: Record<s
 /** A router of its own before one provider that answers as `answer` says, under the given slugs. */
 export async function jsonWorld(answer: Answer, options: Parameters<typeof jsonStage>[0]) {
   const stage = await jsonStage(options)
-  return { ...stage.begin(answer), end: stage.end }
+  return { ...(await stage.begin(answer)), end: stage.end }
 }
 
 export type JsonStage = Awaited<ReturnType<typeof jsonStage>>
@@ -105,19 +106,19 @@ export function testMoney({ api, path, body, entry, answer, nano }: PricedCall):
   const usd = Number(nano) / 1e9
 
   test('costs what it says, in the reply and in the ledger', async () => {
-    const world = stage.begin(good)
+    const world = await stage.begin(good)
     const response = await world.ask(path, call)
     expect(response.status).toBe(200)
     const reply = (await response.json()) as { usage: { cost: number } }
     expect(reply.usage.cost).toBe(usd)
-    expect(world.rows()).toMatchObject([
+    expect(await world.rows()).toMatchObject([
       { api, model: 'first', provider: 'openai', outcome: 'complete', status: 200, cost: { nanoUsd: Number(nano) } },
     ])
   })
 
   test('of 12 calls at once, a key that pays 5 makes exactly 5', async () => {
-    const world = stage.begin(good)
-    const key = newKey(world.store, { monthlyLimitNano: 5n * nano })
+    const world = await stage.begin(good)
+    const key = await newKey(world.store, { monthlyLimitNano: 5n * nano })
     const answers = await Promise.all(Array.from({ length: 12 }, () => world.ask(path, call, key)))
     const statuses = answers.map(({ status }) => status).sort()
     expect(statuses).toEqual([...Array(5).fill(200), ...Array(7).fill(402)])
@@ -125,7 +126,7 @@ export function testMoney({ api, path, body, entry, answer, nano }: PricedCall):
   })
 
   test('who may not call is told before the body is read', async () => {
-    const world = stage.begin(good)
+    const world = await stage.begin(good)
     const status = async (body: object | string, asked?: Asked) => (await world.ask(path, body, asked)).status
     expect(await status('not json', { secret: '' })).toBe(401)
     expect(await status('not json', { secret: 'wrong' })).toBe(403)
@@ -133,15 +134,15 @@ export function testMoney({ api, path, body, entry, answer, nano }: PricedCall):
     expect(await status({ ...call, model: 'openai/unknown' })).toBe(404)
     expect(await status({ ...call, model: 'openai/gpt-image-1' })).toBe(400)
     expect(await status(body)).toBe(400)
-    const allowed = newKey(world.store, { accessList: ['openai/second'] })
+    const allowed = await newKey(world.store, { accessList: ['openai/second'] })
     expect(await status(call, allowed)).toBe(403)
-    const slow = newKey(world.store, { limits: { ...noLimits, requestsPerMinute: 1 } })
+    const slow = await newKey(world.store, { limits: { ...noLimits, requestsPerMinute: 1 } })
     expect([await status(call, slow), await status(call, slow)]).toEqual([200, 429])
     expect(world.provider.received).toHaveLength(1)
   })
 
   test('what is no answer is a 502, and another target is tried', async () => {
-    const world = stage.begin(({ body: sent }, response) => {
+    const world = await stage.begin(({ body: sent }, response) => {
       if (sent.model === 'second') answerJson(response, answer)
       else response.writeHead(200, { 'content-type': 'text/html' }).end('<html>')
     })
@@ -151,20 +152,22 @@ export function testMoney({ api, path, body, entry, answer, nano }: PricedCall):
     expect([both.status, both.headers.get('x-router-model')]).toEqual([200, 'openai/second'])
     expect(both.headers.get('x-router-attempts')).toBe('2')
     await both.arrayBuffer()
-    const rows = world.rows().filter(({ attemptOf }) => attemptOf === undefined)
+    const rows = (await world.rows()).filter(({ attemptOf }) => attemptOf === undefined)
     expect(rows.map(({ cost }) => cost.nanoUsd).sort()).toEqual([0, Number(nano)])
   })
 
   test('an answer without its result is a 502, and paid', async () => {
-    const world = stage.begin((_, response) => answerJson(response, { ...answer, data: 1, results: 1, choices: 1 }))
+    const world = await stage.begin((_, response) =>
+      answerJson(response, { ...answer, data: 1, results: 1, choices: 1 }),
+    )
     expect((await world.ask(path, call)).status).toBe(502)
-    expect(world.rows().map(({ cost }) => cost.nanoUsd)).toEqual([Number(nano)])
+    expect((await world.rows()).map(({ cost }) => cost.nanoUsd)).toEqual([Number(nano)])
   })
 
   test('a client that leaves ends the call at the provider', async () => {
     let left: Promise<void> | undefined
     const asked = Promise.withResolvers<void>()
-    const world = stage.begin((request) => {
+    const world = await stage.begin((request) => {
       left = request.left
       asked.resolve()
     })
@@ -174,6 +177,6 @@ export function testMoney({ api, path, body, entry, answer, nano }: PricedCall):
     leaving.abort()
     expect(await answered).toBe('left')
     await within(2_000, 'the provider', left as Promise<void>)
-    await expect.poll(() => world.rows().map(({ error }) => error)).toEqual(['client_gone'])
+    await expect.poll(async () => (await world.rows()).map(({ error }) => error)).toEqual(['client_gone'])
   })
 }

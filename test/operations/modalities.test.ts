@@ -69,7 +69,7 @@ beforeAll(async () => {
       ),
     },
   })
-  store = storeIn(router.folder)
+  store = await storeIn(router.folder)
   for (const api of apis) {
     const made = [
       await router.call('/v1/manage/policy', { id: `own-${api}`, targets: [`multi/${api}`] }),
@@ -81,7 +81,7 @@ beforeAll(async () => {
 })
 
 afterAll(async () => {
-  store?.close()
+  await store?.close()
   await router?.end()
   await provider?.close()
 })
@@ -124,7 +124,7 @@ describe('a model of another modality (15.17)', () => {
         expect(error.message).toContain(`POST ${homes[api]}`)
       }
       expect(provider.received).toEqual([])
-      expect([...store.ledger.each({})]).toEqual([])
+      expect(await Array.fromAsync(store.ledger.each({}))).toEqual([])
     },
   )
 

@@ -52,7 +52,7 @@ describe('POST /v1/moderations', () => {
     })
     expect(reply).toMatchObject({ id: 'modr-1', model: 'openai/omni', results: [verdict], usage: { cost: 0 } })
     expect(world.provider.received.at(-1)).toMatchObject({ path: '/moderations', body: { model: 'omni', input } })
-    expect(world.rows().at(-1)).toMatchObject({ api: 'moderations', cost: { nanoUsd: 0 } })
+    expect((await world.rows()).at(-1)).toMatchObject({ api: 'moderations', cost: { nanoUsd: 0 } })
   })
 
   test('Mistral’s categories have the names of OpenAI, and what it does not look for is said', async () => {

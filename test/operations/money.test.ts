@@ -65,25 +65,27 @@ beforeAll(async () => {
     Object.keys(kinds).map((kind) => [`both-${kind}`, { targets: [`one/${kind}`, `two/${kind}`] }]),
   )
   router = await testRouter({ files: Object.fromEntries(files), settings: { policies } })
-  store = storeIn(router.folder)
-  store.organizations.credit(organization(), 1_000_000_000_000n)
-  groups = Array.from({ length: runs.fast + runs.slow }, (_, index) => {
-    const limitNano = BigInt(1 + index * 9_000) * tokenNano
-    const name = `group ${index}`
-    return {
-      id: store.groups.create({ organization: organization(), name, monthlyLimitNano: limitNano }).id,
-      limitNano,
-    }
-  })
+  store = await storeIn(router.folder)
+  await store.organizations.credit(await organization(), 1_000_000_000_000n)
+  groups = await Promise.all(
+    Array.from({ length: runs.fast + runs.slow }, async (_, index) => {
+      const limitNano = BigInt(1 + index * 9_000) * tokenNano
+      const name = `group ${index}`
+      return {
+        id: (await store.groups.create({ organization: await organization(), name, monthlyLimitNano: limitNano })).id,
+        limitNano,
+      }
+    }),
+  )
 })
 
 afterAll(async () => {
-  store?.close()
+  await store?.close()
   await router?.end()
   for (const provider of providers ?? []) await provider.close()
 })
 
-const organization = () => store.organizations.list()[0]?.id ?? ''
+const organization = async () => (await store.organizations.list())[0]?.id ?? ''
 
 async function serve(slug: string, { path, body }: Received, response: ServerResponse): Promise<void> {
   const asked = JSON.stringify(body, (name, value) => (name === 'file' || Buffer.isBuffer(value) ? '' : value))
@@ -244,14 +246,14 @@ function bodyOf(
 }
 
 /** Who pays: keys with a limit, one of them and another in a group with a limit, and one that only the balance limits. */
-function payersWith(keyLimit: bigint) {
+async function payersWith(keyLimit: bigint) {
   const group = groups[world++] as { id: string; limitNano: bigint }
   const groupId = group.id
   const keys = [
-    newKey(store, { monthlyLimitNano: keyLimit }),
-    newKey(store, { monthlyLimitNano: keyLimit, groupId }),
-    newKey(store, { groupId }),
-    newKey(store),
+    await newKey(store, { monthlyLimitNano: keyLimit }),
+    await newKey(store, { monthlyLimitNano: keyLimit, groupId }),
+    await newKey(store, { groupId }),
+    await newKey(store),
   ]
   return { keys, group }
 }
@@ -284,31 +286,34 @@ testInRuns(
       anyLimit,
       fc.array(anyCall, { minLength: 12, maxLength: 30 }),
       async (keyLimit, calls) => {
-        const { keys, group } = payersWith(keyLimit)
+        const { keys, group } = await payersWith(keyLimit)
         const keyOf = (index: number) => keys[index] as { id: string; secret: string }
         const made = await Promise.all(calls.map((call) => make(call, keyOf(call.payer).secret)))
-        const left = (index: number) => {
-          const ofKey = keyLimit - spent(keyOf(index))
-          const ofGroup = group.limitNano - store.spend.ofGroup(group.id, Date.now())
+        const left = async (index: number) => {
+          const ofKey = keyLimit - (await spent(keyOf(index)))
+          const ofGroup = group.limitNano - (await store.spend.ofGroup(group.id, Date.now()))
           return index === 0 ? ofKey : index === 2 ? ofGroup : ofKey < ofGroup ? ofKey : ofGroup
         }
-        const rowsOf = (id: string) =>
-          keys.flatMap((key) => [...store.ledger.each({ key: key.id })]).filter(({ requestId }) => requestId === id)
-        for (const one of made) if (isAdmitted(one)) await until(() => endingsOf(rowsOf(one.id)) === 1)
-        for (const index of [0, 1, 2]) await untilAsync(() => canSpend(keyOf(index), left(index)))
-        for (const one of made) expect(endingsOf(rowsOf(one.id)), `endings of ${one.status}`).toBeLessThanOrEqual(1)
+        const rowsOf = async (id: string) =>
+          (await Promise.all(keys.map(async (key) => await Array.fromAsync(store.ledger.each({ key: key.id })))))
+            .flat()
+            .filter(({ requestId }) => requestId === id)
+        for (const one of made) if (isAdmitted(one)) await until(async () => endingsOf(await rowsOf(one.id)) === 1)
+        for (const index of [0, 1, 2]) await untilAsync(async () => canSpend(keyOf(index), await left(index)))
+        for (const one of made)
+          expect(endingsOf(await rowsOf(one.id)), `endings of ${one.status}`).toBeLessThanOrEqual(1)
         for (const { id, status } of made) {
           if (status !== 200) continue
-          for (const row of rowsOf(id))
+          for (const row of await rowsOf(id))
             if (row.attemptOf === undefined) expect(row.cost.nanoUsd, JSON.stringify(row)).toBeGreaterThan(0)
         }
         for (const key of keys) {
-          const rows = [...store.ledger.each({ key: key.id })]
-          expect(rows.reduce((sum, { cost }) => sum + BigInt(cost.nanoUsd), 0n)).toBe(spent(key))
+          const rows = await Array.fromAsync(store.ledger.each({ key: key.id }))
+          expect(rows.reduce((sum, { cost }) => sum + BigInt(cost.nanoUsd), 0n)).toBe(await spent(key))
           for (const { cost } of rows) expect(cost.nanoUsd).toBeGreaterThanOrEqual(0)
         }
-        expect([spent(keyOf(0)) <= keyLimit, spent(keyOf(1)) <= keyLimit]).toEqual([true, true])
-        expect(store.spend.ofGroup(group.id, Date.now()) <= group.limitNano).toBe(true)
+        expect([(await spent(keyOf(0))) <= keyLimit, (await spent(keyOf(1))) <= keyLimit]).toEqual([true, true])
+        expect((await store.spend.ofGroup(group.id, Date.now())) <= group.limitNano).toBe(true)
       },
     )
     await fc.assert(scenario, { numRuns, interruptAfterTimeLimit: 60_000, endOnFailure: true })

@@ -148,7 +148,7 @@ describe('POST /v1/rerank', () => {
 
   test('long documents are reserved as several', async () => {
     const long = await jsonWorld(() => {}, { providers: { cohere: { models: { m: byQuery } } } })
-    const key = newKey(long.store, { monthlyLimitNano: 15_000_000n })
+    const key = await newKey(long.store, { monthlyLimitNano: 15_000_000n })
     const body = { model: 'cohere/m', query: 'q', documents: Array(100).fill('a'.repeat(5_000)) }
     expect((await long.ask('/v1/rerank', body, key)).status).toBe(402)
     await long.end()

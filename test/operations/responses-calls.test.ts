@@ -32,11 +32,11 @@ beforeAll(async () => {
     },
     settings: { policies: { both: { targets: ['openai-responses/gpt-5', 'openai-responses/gpt-5-mini'] } } },
   })
-  store = storeIn(router.folder)
+  store = await storeIn(router.folder)
 })
 
 afterAll(async () => {
-  store?.close()
+  await store?.close()
   await router?.end()
   await provider?.close()
 })
@@ -82,7 +82,7 @@ const compacted = {
   },
 }
 
-const rows = (key?: string) => [...store.ledger.each(key === undefined ? {} : { key })]
+const rows = async (key?: string) => await Array.fromAsync(store.ledger.each(key === undefined ? {} : { key }))
 
 describe('POST /v1/responses/input_tokens', () => {
   test('is counted by a provider of the format, without what only generating needs', async () => {
@@ -100,7 +100,7 @@ describe('POST /v1/responses/input_tokens', () => {
       ['/responses/input_tokens', { model: 'gpt-5', input, instructions: 'Be brief.' }],
       ['/responses/input_tokens', { model: 'gpt-5', input }],
     ])
-    expect(rows()).toEqual([])
+    expect(await rows()).toEqual([])
   })
 
   test('counts the turns before it, of a response that this router stored', async () => {
@@ -141,7 +141,7 @@ describe('POST /v1/responses/input_tokens', () => {
 describe('POST /v1/responses/compact', () => {
   test('is done by a provider of the format, and paid', async () => {
     answer = () => ({ body: compacted })
-    const before = rows().length
+    const before = (await rows()).length
     const reply = await router.openai().responses.compact({ model, input, instructions: 'Be brief.' })
     // 60 tokens of the input are new at 1.25, 40 cached at 0.125; 10 of the output at 10 dollars for a million.
     const cost = (60 * 1.25 + 40 * 0.125 + 10 * 10) / 1e6
@@ -149,7 +149,7 @@ describe('POST /v1/responses/compact', () => {
     expect(provider.received.map(({ path, body }) => [path, body])).toEqual([
       ['/responses/compact', { model: 'gpt-5', input, instructions: 'Be brief.' }],
     ])
-    expect(rows().slice(before)).toMatchObject([
+    expect((await rows()).slice(before)).toMatchObject([
       {
         api: 'responses',
         operation: 'compact',
@@ -193,7 +193,7 @@ describe('POST /v1/responses/compact', () => {
     ])
     answer = () => ({ body: { usage: { input_tokens: 10, output_tokens: 1 } } })
     expect((await router.call('/v1/responses/compact', { model, input })).status).toBe(502)
-    expect(rows().at(-1)).toMatchObject({
+    expect((await rows()).at(-1)).toMatchObject({
       outcome: 'failed',
       usage: { input: 10, output: 1 },
       cost: { nanoUsd: 22_500 },
@@ -207,7 +207,7 @@ describe('POST /v1/responses/compact', () => {
     const targets = [{ model: 'openai-responses/gpt-5' }, { model: 'openai-responses/gpt-5-mini' }]
     const attempts = [{ ...targets[0], followed_by: 'next' }, targets[1]]
     expect(await reply.json()).toMatchObject({ router: { attempts: 2, explain: { targets, attempts, skipped: [] } } })
-    expect(rows().at(-1)).toMatchObject({ explanation: { targets, attempts } })
+    expect((await rows()).at(-1)).toMatchObject({ explanation: { targets, attempts } })
     const unable = await router.call('/v1/responses/compact', { model: 'demo/echo', input }, headers)
     const skipped = [{ model: 'demo/echo', step: 'able', reason: 'cannot compact conversations' }]
     expect(await unable.json()).toMatchObject({ error: { router: { attempts: 0, explain: { skipped } } } })
@@ -217,13 +217,13 @@ describe('POST /v1/responses/compact', () => {
     answer = () => ({ body: { ...compacted, usage: { input_tokens: 9, output_tokens: 1_000, total_tokens: 1_009 } } })
     wait = () => pause(50)
     // A call writes at most 1,000 tokens, for 0.001 dollars.
-    const key = newKey(store, { monthlyLimitNano: 2_500_000n })
+    const key = await newKey(store, { monthlyLimitNano: 2_500_000n })
     const headers = { authorization: `Bearer ${key.secret}` }
     const body = { model: 'openai-responses/priced', input }
     const ended = await Promise.all(
       Array.from({ length: 10 }, () => router.call('/v1/responses/compact', body, headers)),
     )
     expect(ended.map(({ status }) => status).sort()).toEqual([200, 200, ...Array(8).fill(402)])
-    expect(rows(key.id).map(({ cost }) => cost.nanoUsd)).toEqual([1_000_000, 1_000_000])
+    expect((await rows(key.id)).map(({ cost }) => cost.nanoUsd)).toEqual([1_000_000, 1_000_000])
   })
 })

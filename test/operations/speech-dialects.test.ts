@@ -244,7 +244,7 @@ describe.each(dialects.map((one) => [`${one.slug}/${one.model}`, one.asks.respon
   '%s, %s',
   (model, _, dialect) => {
     test('13.3 into a file', async () => {
-      world = stage.begin(dialect.answers)
+      world = await stage.begin(dialect.answers)
       const response = await client().audio.speech.create({ model, input: 'Hello.', ...dialect.asks })
       expect(response.headers.get('content-type')).toBe('application/octet-stream')
       expect(response.headers.get('x-router-dropped')).toBe(dialect.dropped ?? null)
@@ -255,11 +255,11 @@ describe.each(dialects.map((one) => [`${one.slug}/${one.model}`, one.asks.respon
       const [{ path, headers, body } = { path: '', headers: {}, body: {} }] = world.provider.received
       expect({ path, headers, body }).toMatchObject({ path: dialect.path, headers: dialect.headers })
       expect(body).toEqual(dialect.sends)
-      expect(world.rows()).toMatchObject([{ outcome: 'complete', provider: dialect.slug }])
+      expect(await world.rows()).toMatchObject([{ outcome: 'complete', provider: dialect.slug }])
     })
 
     test('13.4, 18.7, 18.8 by events', async () => {
-      world = stage.begin(dialect.answers)
+      world = await stage.begin(dialect.answers)
       const asked = { model, input: 'Hello.', ...dialect.asks, stream_format: 'sse' } as const
       const response = await client().audio.speech.create(asked)
       expect(response.headers.get('content-type')).toContain('text/event-stream')
@@ -268,13 +268,13 @@ describe.each(dialects.map((one) => [`${one.slug}/${one.model}`, one.asks.respon
       expect(Buffer.concat(audio.map((piece) => Buffer.from(piece, 'base64'))).equals(dialect.audio)).toBe(true)
       expect(events.at(-1)).toMatchObject({ type: 'speech.audio.done', usage: { cost: expect.any(Number) } })
       expect(world.provider.received.map(({ body }) => body)).toEqual([dialect.sendsForEvents ?? dialect.sends])
-      expect(world.rows()).toMatchObject([{ outcome: 'complete', stream: true }])
+      expect(await world.rows()).toMatchObject([{ outcome: 'complete', stream: true }])
     })
   },
 )
 
 test('a voice that would lead to another path is a 400, and nothing is sent', async () => {
-  world = stage.begin(bytes('audio/mpeg'))
+  world = await stage.begin(bytes('audio/mpeg'))
   for (const voice of ['..', '.', { id: '..' }]) {
     const response = await world.speak({ model: 'elevenlabs/eleven_flash_v2_5', voice })
     expect(response.status).toBe(400)
@@ -295,7 +295,7 @@ const manifest = (slug: string, url: string, endpoint: object) =>
 
 describe('other forms of answers', () => {
   test('audio where events were asked for', async () => {
-    world = stage.begin(bytes('audio/mpeg'))
+    world = await stage.begin(bytes('audio/mpeg'))
     const response = await world.speak({ model: 'openai/tokens', stream_format: 'sse' })
     const events = await eventsIn(response)
     expect(decoded(events).equals(mp3)).toBe(true)
@@ -332,7 +332,7 @@ describe('other forms of answers', () => {
       expect(response.headers.get('content-type')).toBe(type)
       const got = Buffer.from(await response.arrayBuffer())
       if (stream_format === 'audio') expect(got.equals(mp3)).toBe(true)
-      expect(world.rows()[0]).toMatchObject({ outcome: 'complete' })
+      expect((await world.rows())[0]).toMatchObject({ outcome: 'complete' })
     }
   })
 
@@ -342,6 +342,6 @@ describe('other forms of answers', () => {
     await beginOwn(endpoint, answer)
     const response = await world.speak({ model: 'own/m' })
     await expect(response.arrayBuffer()).rejects.toThrow()
-    expect(world.rows()).toMatchObject([{ outcome: 'partial', error: 'provider_cut' }])
+    expect(await world.rows()).toMatchObject([{ outcome: 'partial', error: 'provider_cut' }])
   })
 })

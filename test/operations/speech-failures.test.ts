@@ -42,7 +42,7 @@ async function unsent(path: string, authorization?: string): Promise<number | un
 describe('17.5, 19.12 refusals of the router', () => {
   test('who may not call is told before the body is read, who cannot pay before anything is sent', async () => {
     world = await speechWorld(fine)
-    const poor = newKey(world.store, { monthlyLimitNano: 90_000n })
+    const poor = await newKey(world.store, { monthlyLimitNano: 90_000n })
     await (await world.speak({}, { authorization: `Bearer ${poor.secret}` })).arrayBuffer()
     expect(await unsent('/v1/audio/speech')).toBe(401)
     expect(await unsent('/v1/audio/speech', 'Bearer nobody')).toBe(403)
@@ -55,14 +55,14 @@ describe('17.5, 19.12 refusals of the router', () => {
     expect((await world.speak({ model: 'nobody/tts' })).status).toBe(404)
     expect((await world.speak({ model: 'openai/tts-99' })).status).toBe(404)
     expect((await world.speak({ model: 'demo/echo' })).status).toBe(400)
-    const { secret } = newKey(world.store, { accessList: ['openai/tokens'] })
+    const { secret } = await newKey(world.store, { accessList: ['openai/tokens'] })
     expect((await world.speak({}, { authorization: `Bearer ${secret}` })).status).toBe(403)
     expect(world.provider.received).toHaveLength(0)
   })
 
   test('a limit of requests', async () => {
     world = await speechWorld(fine)
-    const { secret } = newKey(world.store, {
+    const { secret } = await newKey(world.store, {
       limits: { requestsPerMinute: 1, tokensPerMinute: null, concurrentCalls: null },
     })
     const first = await world.speak({}, { authorization: `Bearer ${secret}` })
@@ -101,7 +101,7 @@ describe('failures of the provider before its first byte', () => {
       expect(JSON.parse(body)).toMatchObject({ error: { origin: 'provider', provider: 'openai' } })
       expect(body).not.toContain('secret-of-provider')
       expect(response.headers.get('x-router-cost')).toBe(null)
-      expect(world.rows()[0]).toMatchObject({ outcome: 'failed', status, cost: { nanoUsd: 0 } })
+      expect((await world.rows())[0]).toMatchObject({ outcome: 'failed', status, cost: { nanoUsd: 0 } })
     }
   })
 
@@ -133,8 +133,8 @@ describe('an answer that breaks in the middle', () => {
     expect(response.status).toBe(200)
     const { came, isWhole } = await drained(response)
     expect([came, isWhole]).toEqual([999, false])
-    await until(() => world.rows().length === 1)
-    expect(world.rows()).toMatchObject([{ outcome: 'partial', status: 502, cost: { nanoUsd: 90_000 } }])
+    await until(async () => (await world.rows()).length === 1)
+    expect(await world.rows()).toMatchObject([{ outcome: 'partial', status: 502, cost: { nanoUsd: 90_000 } }])
   })
 
   test.each([
@@ -151,7 +151,7 @@ describe('an answer that breaks in the middle', () => {
     const events = await eventsIn(response)
     expect(events.map(({ data }) => data.type)).toEqual(['speech.audio.delta', 'error'])
     expect(events.at(-1)).toMatchObject({ name: 'error', data: { error: { message: expect.any(String) } } })
-    expect(world.rows()).toMatchObject([{ outcome: 'partial', status: 502 }])
+    expect(await world.rows()).toMatchObject([{ outcome: 'partial', status: 502 }])
   })
 
   test('events that end without an end', async () => {
@@ -161,7 +161,7 @@ describe('an answer that breaks in the middle', () => {
     })
     const events = await eventsIn(await world.speak({ model: 'openai/tokens', stream_format: 'sse' }))
     expect(events.map(({ data }) => data.type)).toEqual(['speech.audio.delta', 'error'])
-    expect(world.rows()).toMatchObject([{ outcome: 'partial', error: 'provider_cut' }])
+    expect(await world.rows()).toMatchObject([{ outcome: 'partial', error: 'provider_cut' }])
   })
 
   test('an event that reports an error', async () => {
@@ -189,8 +189,8 @@ describe('a client that leaves', () => {
     await reader?.read()
     leaving.abort()
     await within(2_000, 'the end of the provider’s answer', world.provider.received[0]?.left ?? Promise.reject())
-    await until(() => world.rows().length === 1)
-    expect(world.rows()).toMatchObject([{ outcome: 'partial', status: 499, cost: { nanoUsd: 90_000 } }])
+    await until(async () => (await world.rows()).length === 1)
+    expect(await world.rows()).toMatchObject([{ outcome: 'partial', status: 499, cost: { nanoUsd: 90_000 } }])
   })
 })
 

@@ -30,12 +30,12 @@ const usage = { input_tokens: 14, output_tokens: 101, total_tokens: 115 }
 
 describe('by character', () => {
   test.each(['audio', 'sse'])('%s: known in advance, and never an estimate', async (stream_format) => {
-    world = stage.begin((_, response) => sendPieces(response, [audioOf(100)]))
+    world = await stage.begin((_, response) => sendPieces(response, [audioOf(100)]))
     const response = await world.speak({ input: 'Zażółć 𝄞', stream_format })
     expect(response.headers.get('x-router-cost')).toBe(stream_format === 'audio' ? '0.00012' : null)
     const text = await response.text()
     if (stream_format === 'sse') expect(text).toContain('"cost":0.00012')
-    expect(world.rows()).toMatchObject([
+    expect(await world.rows()).toMatchObject([
       {
         api: 'speech',
         operation: 'speech',
@@ -48,7 +48,7 @@ describe('by character', () => {
         stream: stream_format === 'sse',
       },
     ])
-    expect(world.rows()[0]?.cost.estimated).toBeUndefined()
+    expect((await world.rows())[0]?.cost.estimated).toBeUndefined()
   })
 })
 
@@ -56,13 +56,13 @@ describe('by token', () => {
   const model = 'openai/tokens'
 
   test('as the provider counts them in its events', async () => {
-    world = stage.begin((_, response) => sendEvents(response, [audioOf(100)], usage))
+    world = await stage.begin((_, response) => sendEvents(response, [audioOf(100)], usage))
     const events = await eventsIn(await world.speak({ model, stream_format: 'sse' }))
     expect(events.at(-1)?.data.usage).toEqual({ ...usage, cost: 0.0012204 })
-    expect(world.rows()).toMatchObject([
+    expect(await world.rows()).toMatchObject([
       { usage: { input: 14, output_audio: 101 }, cost: { nanoUsd: 1_220_400 }, outcome: 'complete' },
     ])
-    expect(world.rows()[0]?.cost.estimated).toBeUndefined()
+    expect((await world.rows())[0]?.cost.estimated).toBeUndefined()
   })
 
   test.each([
@@ -71,18 +71,20 @@ describe('by token', () => {
     ['mp3: by its bit rate', mp3Of(12), 'mp3', 250],
     ['opus: by the text', audioOf(5_000), 'opus', 21],
   ])('bytes alone are estimated by their length. %s', async (_, audio, response_format, output_audio) => {
-    world = stage.begin((_, response) => sendPieces(response, [audio.subarray(0, 4_000), audio.subarray(4_000)], 'x/y'))
+    world = await stage.begin((_, response) =>
+      sendPieces(response, [audio.subarray(0, 4_000), audio.subarray(4_000)], 'x/y'),
+    )
     const response = await world.speak({ model, input: 'Count to five!!', response_format })
     expect(response.headers.get('x-router-cost')).toBe(null)
     expect(Buffer.from(await response.arrayBuffer()).equals(audio)).toBe(true)
     const nanoUsd = 4 * 600 + output_audio * 12_000
-    expect(world.rows()).toMatchObject([
+    expect(await world.rows()).toMatchObject([
       { usage: { input: 4, output_audio, characters: 15 }, cost: { nanoUsd, estimated: true } },
     ])
   })
 
   test('events of such bytes tell the estimate', async () => {
-    world = stage.begin((_, response) => sendPieces(response, [wavOf(12)], 'audio/wav'))
+    world = await stage.begin((_, response) => sendPieces(response, [wavOf(12)], 'audio/wav'))
     const events = await eventsIn(
       await world.speak({ model: 'openai/whole', input: 'Count to five!!', stream_format: 'sse' }),
     )
@@ -92,9 +94,9 @@ describe('by token', () => {
 
   test('a count that cannot be is bounded', async () => {
     const absurd = { input_tokens: 14, output_tokens: 9e9, total_tokens: 9e9 }
-    world = stage.begin((_, response) => sendEvents(response, [audioOf(100)], absurd))
+    world = await stage.begin((_, response) => sendEvents(response, [audioOf(100)], absurd))
     await eventsIn(await world.speak({ model, stream_format: 'sse' }))
-    const [row] = world.rows()
+    const [row] = await world.rows()
     expect(row?.usage.output_audio).toBeLessThanOrEqual(1_000_000)
     expect(row?.cost.estimated).toBe(true)
   })
@@ -106,26 +108,26 @@ const tokensAtOnce = { api: 'speech', streams: false, pricing: tokenPrices }
 
 describe('by second', () => {
   test('of a WAV file, exactly', async () => {
-    world = stage.begin((_, response) => sendPieces(response, [wavOf(2.5)], 'audio/wav'))
+    world = await stage.begin((_, response) => sendPieces(response, [wavOf(2.5)], 'audio/wav'))
     await (await world.speak({ model: 'openai/seconds', response_format: 'wav' })).arrayBuffer()
-    expect(world.rows()).toMatchObject([{ usage: { seconds: 2.5 }, cost: { nanoUsd: 250_000 } }])
-    expect(world.rows()[0]?.cost.estimated).toBeUndefined()
+    expect(await world.rows()).toMatchObject([{ usage: { seconds: 2.5 }, cost: { nanoUsd: 250_000 } }])
+    expect((await world.rows())[0]?.cost.estimated).toBeUndefined()
   })
 
   test('of another, by an estimate', async () => {
-    world = stage.begin((_, response) => sendPieces(response, [mp3Of(2)], 'audio/mpeg'))
+    world = await stage.begin((_, response) => sendPieces(response, [mp3Of(2)], 'audio/mpeg'))
     await (await world.speak({ model: 'openai/seconds' })).arrayBuffer()
-    expect(world.rows()).toMatchObject([{ cost: { nanoUsd: 200_000, estimated: true } }])
+    expect(await world.rows()).toMatchObject([{ cost: { nanoUsd: 200_000, estimated: true } }])
   })
 })
 
 describe('limits of money', () => {
   test.each(['audio', 'sse'])('of 60 calls at once, %s, a key that pays 12 makes exactly 12', async (stream_format) => {
-    world = stage.begin(async (_, response) => {
+    world = await stage.begin(async (_, response) => {
       await new Promise((resolve) => setTimeout(resolve, 20))
       await sendPieces(response, [audioOf(100)])
     })
-    const key = newKey(world.store, { monthlyLimitNano: 12n * 90_000n })
+    const key = await newKey(world.store, { monthlyLimitNano: 12n * 90_000n })
     const calls = Array.from({ length: 60 }, async () => {
       const response = await world.speak({ stream_format }, { authorization: `Bearer ${key.secret}` })
       await response.arrayBuffer()
@@ -134,15 +136,15 @@ describe('limits of money', () => {
     const statuses = await Promise.all(calls)
     expect(statuses.filter((status) => status === 200)).toHaveLength(12)
     expect(statuses.filter((status) => status === 402)).toHaveLength(48)
-    expect(world.store.spend.ofKey(key.id, Date.now())).toBe(12n * 90_000n)
+    expect(await world.store.spend.ofKey(key.id, Date.now())).toBe(12n * 90_000n)
     expect((await world.speak({}, { authorization: `Bearer ${key.secret}` })).status).toBe(402)
   })
 
   test('a call reserves what the slowest reading costs', async () => {
-    world = stage.begin((_, response) => sendEvents(response, [audioOf(10)], usage))
+    world = await stage.begin((_, response) => sendEvents(response, [audioOf(10)], usage))
     const model = 'openai/tokens'
     const speak = async (limit: bigint, fields: object = {}) => {
-      const { secret } = newKey(world.store, { monthlyLimitNano: limit })
+      const { secret } = await newKey(world.store, { monthlyLimitNano: limit })
       const response = await world.speak(
         { model, stream_format: 'sse', ...fields },
         { authorization: `Bearer ${secret}` },
@@ -159,25 +161,25 @@ describe('limits of money', () => {
   })
 
   test('a model without a price is refused where there is a limit', async () => {
-    world = stage.begin((_, response) => sendPieces(response, [audioOf(100)]))
-    const { secret } = newKey(world.store, { monthlyLimitNano: 1_000_000_000n })
+    world = await stage.begin((_, response) => sendPieces(response, [audioOf(100)]))
+    const { secret } = await newKey(world.store, { monthlyLimitNano: 1_000_000_000n })
     const model = 'openai/unknown'
     expect((await world.speak({ model }, { authorization: `Bearer ${secret}` })).status).toBe(402)
     const free = await world.speak({ model })
     expect([free.status, free.headers.get('x-router-cost')]).toEqual([200, null])
     await free.arrayBuffer()
-    expect(world.rows()).toMatchObject([{ cost: { unpriced: true } }])
+    expect(await world.rows()).toMatchObject([{ cost: { unpriced: true } }])
   })
 })
 
 test('what a provider charges for an answer without audio is paid', async () => {
-  world = stage.begin((_, response) =>
+  world = await stage.begin((_, response) =>
     answerJson(response, { candidates: [], usageMetadata: { promptTokenCount: 1000 } }),
   )
   for (const stream_format of ['audio', 'sse']) {
     const response = await world.speak({ model: 'google/tokens', stream_format })
     expect(response.status).toBe(502)
-    expect(world.rows()[0]).toMatchObject({ outcome: 'partial', usage: { input: 1_000 } })
-    expect(world.rows()[0]?.cost.nanoUsd).toBeGreaterThanOrEqual(600_000)
+    expect((await world.rows())[0]).toMatchObject({ outcome: 'partial', usage: { input: 1_000 } })
+    expect((await world.rows())[0]?.cost.nanoUsd).toBeGreaterThanOrEqual(600_000)
   }
 })

@@ -38,7 +38,7 @@ test.skipIf(recordingsMissing).each(recordings('openai-speech').map((one) => [on
     const [sent] = world.provider.received
     expect(sent?.path).toBe(request?.path)
     expect(sent?.body).toEqual(slug === 'mistral' ? renamed.mistral(asked) : asked)
-    expect(world.rows()).toMatchObject([{ outcome: 'complete', usage: { characters: [...fields.input].length } }])
+    expect(await world.rows()).toMatchObject([{ outcome: 'complete', usage: { characters: [...fields.input].length } }])
     await world.end()
   },
 )

@@ -59,7 +59,7 @@ describeEach(['audio', 'sse'], { slowIf: (format) => format === 'sse' })('%s', (
     socket.pause()
     // The sockets of the system hold some of it, on both sides.
     expect(await stalled(sent)).toBeLessThan(pieces / 4)
-    expect(world.rows()).toEqual([])
+    expect(await world.rows()).toEqual([])
     const hash = createHash('sha256')
     let length = 0
     socket.on('data', (data) => {
@@ -70,7 +70,7 @@ describeEach(['audio', 'sse'], { slowIf: (format) => format === 'sse' })('%s', (
     await once(socket, 'close')
     expect(sent.pieces).toBe(pieces)
     expect(length).toBeGreaterThan(pieces * piece.length)
-    expect(world.rows()).toMatchObject([{ outcome: 'complete', cost: { nanoUsd: 90_000 } }])
+    expect(await world.rows()).toMatchObject([{ outcome: 'complete', cost: { nanoUsd: 90_000 } }])
   })
 
   test('one that leaves without having read ends it', async () => {
@@ -80,10 +80,10 @@ describeEach(['audio', 'sse'], { slowIf: (format) => format === 'sse' })('%s', (
     socket.pause()
     const before = await stalled(sent)
     socket.destroy()
-    await until(() => world.rows().length === 1)
+    await until(async () => (await world.rows()).length === 1)
     await world.provider.received[0]?.left
     expect(sent.pieces).toBeLessThanOrEqual(before + 1)
-    expect(world.rows()).toMatchObject([{ outcome: 'partial', error: 'client_gone' }])
+    expect(await world.rows()).toMatchObject([{ outcome: 'partial', error: 'client_gone' }])
   })
 })
 
@@ -107,5 +107,5 @@ test('the last byte leaves when the row is on disk, and each piece as it comes',
   }
   expect(length).toBe(2_000)
   expect(last?.at(-1)).toBe(audioOf(1_000).at(-1))
-  expect(world.rows()).toHaveLength(1)
+  expect(await world.rows()).toHaveLength(1)
 })

@@ -99,14 +99,14 @@ export async function speechStage(shipped: Record<string, SpeechProvider>, manif
       ? { files: { 'providers/own.yaml': manifest(provider.url) } }
       : { providers: alone(Object.fromEntries(providers)) },
   )
-  const store = storeIn(router.folder)
+  const store = await storeIn(router.folder)
   return {
     /** For one test: what the provider answers now, a key of its own, and only the requests and rows from now on. */
-    begin(answer: Answer, slug = 'openai') {
+    async begin(answer: Answer, slug = 'openai') {
       answering = answer
       provider.received.length = 0
-      const earlier = new Set(store.keys.page({ limit: 1_000 }).map(({ id }) => id))
-      const { secret } = newKey(store)
+      const earlier = new Set((await store.keys.page({ limit: 1_000 })).map(({ id }) => id))
+      const { secret } = await newKey(store)
       return {
         provider,
         router,
@@ -120,14 +120,14 @@ export async function speechStage(shipped: Record<string, SpeechProvider>, manif
             ...(signal && { signal }),
           }),
         /** The rows of all calls, the last one first. */
-        rows: (): CallRecord[] =>
-          [...store.ledger.each({})]
+        rows: async (): Promise<CallRecord[]> =>
+          (await Array.fromAsync(store.ledger.each({})))
             .filter(({ key }) => !earlier.has(key))
             .toSorted((one, other) => other.at - one.at || (one.id < other.id ? 1 : -1)),
       }
     },
     async end() {
-      store.close()
+      await store.close()
       await router.end()
       await provider.close()
     },
@@ -141,7 +141,7 @@ export async function speechWorld(
 ) {
   const { slug = 'openai', base = openaiSpeech.base, models = openaiSpeech.models, manifest } = options
   const stage = await speechStage({ [slug]: { base, models } }, manifest)
-  return { ...stage.begin(answer, slug), end: stage.end }
+  return { ...(await stage.begin(answer, slug)), end: stage.end }
 }
 
 export type SpeechStage = Awaited<ReturnType<typeof speechStage>>
@@ -169,7 +169,7 @@ export function decoded(events: readonly { data: SpeechEvent }[]): Buffer {
 }
 
 /** Resolves when something holds, soon. */
-export async function until(holds: () => boolean): Promise<void> {
+export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   await within(
     5_000,
     'what is waited for',

@@ -143,7 +143,7 @@ describe('13.1 the request', () => {
       input: 'Hello.',
       voice: { id: 'voice_1' },
     })
-    expect(world.rows()[0]).toMatchObject({ user: 'ann', api: 'speech', operation: 'speech' })
+    expect((await world.rows())[0]).toMatchObject({ user: 'ann', api: 'speech', operation: 'speech' })
   })
 
   test('a form is a 415, a model of another kind a 400', async () => {

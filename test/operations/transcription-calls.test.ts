@@ -21,7 +21,7 @@ afterAll(() => world?.end())
 beforeEach(() => world.answer((_, response) => answerJson(response, hello)))
 
 const asked: FormFields = [['model', whisper]]
-const rowsOf = (key: string) => [...world.store.ledger.each({ key })]
+const rowsOf = async (key: string) => await Array.fromAsync(world.store.ledger.each({ key }))
 const md5 = (bytes: Buffer) => createHash('md5').update(bytes).digest('hex')
 
 /** An upload without a declared length: its answer, and how many bytes were sent until then. */
@@ -64,7 +64,7 @@ describe('before the file is read', () => {
     const { id, secret } = await manage.newKey({ monthly_limit: 0.0002 })
     expect((await world.ask(asked, secret)).status).toBe(200)
     await refused({ authorization: `Bearer ${secret}` }, 402)
-    expect(rowsOf(id)).toHaveLength(1)
+    expect(await rowsOf(id)).toHaveLength(1)
   })
   test('404 and 403 for a model, as soon as it is named', async () => {
     const { id, secret } = await manage.newKey()
@@ -100,7 +100,7 @@ describe('before the file is read', () => {
     leave()
     await expect(answer).rejects.toThrow()
     await expect.poll(spooled).toBe(0)
-    expect(rowsOf(id)).toEqual([])
+    expect(await rowsOf(id)).toEqual([])
     expect((await world.ask(asked, secret)).status).toBe(200)
   })
 })
@@ -125,7 +125,7 @@ describe('money', () => {
     const answers = await Promise.all(Array.from({ length: 12 }, () => world.ask(asked, secret)))
     const statuses = answers.map(({ status }) => status).sort()
     expect(statuses).toEqual([...Array(5).fill(200), ...Array(7).fill(402)])
-    const rows = rowsOf(id)
+    const rows = await rowsOf(id)
     expect(rows.map(({ cost }) => cost.nanoUsd)).toEqual(Array(5).fill(200_000))
   })
   test('what is reserved is what the file is long', async () => {
@@ -151,7 +151,7 @@ describe('money', () => {
     ) => {
       world.answer((_, response) => answerJson(response, reply))
       const response = await world.ask([['file', { filename, bytes }], ...asked], key.secret)
-      const [row] = rowsOf(key.id)
+      const [row] = await rowsOf(key.id)
       return { status: response.status, nanoUsd: row?.cost.nanoUsd ?? 0 }
     }
 
@@ -181,7 +181,7 @@ describe('money', () => {
         const { id, secret } = await manage.newKey()
         world.answer((_, response) => answerJson(response, { text: 'Hello.', usage: { type: 'duration', seconds } }))
         expect((await world.ask([sound, ...asked], secret)).status).toBe(200)
-        expect(rowsOf(id)[0]?.usage.seconds).toBeCloseTo(paid, 0)
+        expect((await rowsOf(id))[0]?.usage.seconds).toBeCloseTo(paid, 0)
       }
     })
   })
@@ -197,7 +197,7 @@ describe('money', () => {
     const seconds = expect.closeTo(80_000 / 750, 5)
     const cost = expect.closeTo(0.010667, 5)
     expect(await response.json()).toEqual({ text: 'Hello.', usage: { type: 'duration', seconds, cost } })
-    expect(rowsOf(rich.id)).toMatchObject([{ usage: { seconds }, cost: { estimated: true } }])
+    expect(await rowsOf(rich.id)).toMatchObject([{ usage: { seconds }, cost: { estimated: true } }])
   })
   test('a file of millions of elements is read for a moment only, and pays an estimate', async () => {
     world.answer((_, response) => answerJson(response, { text: 'Hello.' }))
@@ -209,7 +209,7 @@ describe('money', () => {
     expect(result.status).toBe(200)
     // Most of it goes into sending the file twice, which this process does too.
     expect(ms).toBeLessThan(limit(5_000))
-    expect(rowsOf(id)).toMatchObject([{ usage: { seconds: film.length / 750 }, cost: { estimated: true } }])
+    expect(await rowsOf(id)).toMatchObject([{ usage: { seconds: film.length / 750 }, cost: { estimated: true } }])
   })
   test('a model that is billed for some seconds at least', async () => {
     world.answer((_, response) => answerJson(response, { text: 'Hello.', duration: 2 }))
@@ -217,7 +217,7 @@ describe('money', () => {
     const groq: FormFields = [['model', 'groq/whisper-large-v3']]
     expect(await (await world.ask(groq, secret)).json()).toMatchObject({ usage: { seconds: 10, cost: 0.001 } })
     expect((await world.ask(groq, secret)).status).toBe(402)
-    expect(rowsOf(id)).toMatchObject([{ usage: { seconds: 10 } }])
+    expect(await rowsOf(id)).toMatchObject([{ usage: { seconds: 10 } }])
   })
   test('a provider cannot bill what no file is long', async () => {
     world.answer((_, response) => answerJson(response, { text: 'Hello.', usage: { type: 'duration', seconds: 1e8 } }))
@@ -237,14 +237,14 @@ describe('providers that fail', () => {
     expect([busy.status, busy.headers.get('retry-after')]).toEqual([429, '7'])
     world.answer((_, response) => answerJson(response, { error: { message: 'broken' } }, 500))
     expect((await world.ask(asked, secret)).status).toBe(502)
-    expect(rowsOf(id).map(({ cost }) => cost.nanoUsd)).toEqual([0, 0])
+    expect((await rowsOf(id)).map(({ cost }) => cost.nanoUsd)).toEqual([0, 0])
   })
   test('what they counted all the same is paid, though it is no token', async () => {
     const { id, secret } = await manage.newKey()
     const usage = { type: 'duration', seconds: 2 }
     world.answer((_, response) => answerJson(response, { error: { message: 'broken' }, usage }))
     expect((await world.ask(asked, secret)).status).toBe(502)
-    expect(rowsOf(id)).toMatchObject([{ outcome: 'failed', usage: { seconds: 2 }, cost: { nanoUsd: 200_000 } }])
+    expect(await rowsOf(id)).toMatchObject([{ outcome: 'failed', usage: { seconds: 2 }, cost: { nanoUsd: 200_000 } }])
   })
   test('the next target gets the whole file again', async () => {
     expect((await manage.post('/policy', { id: 'ears', targets: ['groq/whisper-large-v3', whisper] })).status).toBe(201)
@@ -288,8 +288,8 @@ describe('providers that fail', () => {
     })
     await expect(call).rejects.toThrow()
     await within(5_000, 'the end of the call', left.promise)
-    await expect.poll(() => rowsOf(id).length).toBe(1)
-    expect(rowsOf(id)[0]).toMatchObject({ status: 499 })
+    await expect.poll(async () => (await rowsOf(id)).length).toBe(1)
+    expect((await rowsOf(id))[0]).toMatchObject({ status: 499 })
     await expect.poll(spooled).toBe(0)
   })
 })

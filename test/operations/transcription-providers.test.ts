@@ -158,7 +158,7 @@ test('OpenRouter: tokens, and what it says that they cost', async () => {
     ['prompt', 'Hm'],
   ])
   expect(body.usage).toMatchObject({ type: 'tokens', input_tokens: 37, output_tokens: 12, total_tokens: 49 })
-  expect([...world.store.ledger.each({})].at(-1)?.usage.reported_cost).toBe(0.00010625)
+  expect((await Array.fromAsync(world.store.ledger.each({}))).at(-1)?.usage.reported_cost).toBe(0.00010625)
 })
 
 test('xAI: words with times, and segments made of them', async () => {

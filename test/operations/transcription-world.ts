@@ -82,7 +82,7 @@ export async function transcriptionWorld(settings: object = {}): Promise<Transcr
   const router = await testRouter({ providers, settings })
   const file = join(router.folder, 'data/router.sqlite')
   if (!existsSync(file)) throw new Error(`no ${file}`)
-  const store = openStore(`sqlite:${file}`)
+  const store = await openStore(`sqlite:${file}`)
   return {
     router,
     provider,
@@ -103,7 +103,7 @@ export async function transcriptionWorld(settings: object = {}): Promise<Transcr
       )
     },
     async end() {
-      store.close()
+      await store.close()
       await router.end()
       await provider.close()
     },

@@ -268,7 +268,7 @@ describe('the reply', () => {
   test('the row of the ledger', async () => {
     says({ text: 'Hello.', usage: tokens })
     await asked([['model', byToken]])
-    const row = [...world.store.ledger.each({})].at(-1)
+    const row = (await Array.fromAsync(world.store.ledger.each({}))).at(-1)
     expect(row).toMatchObject({
       api: 'transcriptions',
       provider: 'openai',
@@ -347,7 +347,7 @@ describe('events', () => {
     ])
     const events = eventsOf(await response.text())
     expect(JSON.parse(events.at(-1) ?? '')).toMatchObject({ error: { origin: 'provider' } })
-    const row = [...world.store.ledger.each({})].at(-1)
+    const row = (await Array.fromAsync(world.store.ledger.each({}))).at(-1)
     // Two seconds are twenty tokens of sound.
     expect(row).toMatchObject({ outcome: 'partial', usage: { input_audio: 20, output: 3 }, cost: { estimated: true } })
   })

@@ -287,7 +287,7 @@ describe('through the router', () => {
       const answers = await Promise.all(asked)
       expect(new Set(answers.map(({ status, content }) => `${status} ${content}`))).toEqual(new Set(['200 Once.']))
       expect(world.providers.one.received).toHaveLength(1)
-      const rows = world.rows()
+      const rows = await world.rows()
       expect(rows).toHaveLength(count)
       expect(rows.filter(({ cost }) => cost.nanoUsd > 0)).toHaveLength(1)
       expect(rows.filter(({ provider, model }) => `${provider}/${model}` === 'plugin/cache')).toHaveLength(count - 1)

@@ -247,7 +247,7 @@ test('through the router: whole and streamed calls, in the trace of the client',
   const spans = () => langfuse.received.flatMap(({ body }) => readOtlpJson(body))
   await expect.poll(() => spans().length).toBe(2)
   expect(new Set(langfuse.received.map(({ path }) => path))).toEqual(new Set(['/api/public/otel/v1/traces']))
-  const rows = world.rows()
+  const rows = await world.rows()
   for (const { attributes } of spans()) {
     expect(JSON.parse(`${attributes['langfuse.observation.output']}`)).toMatchObject([
       { type: 'text', text: 'Hi you.' },

@@ -272,5 +272,5 @@ test('through the router: whole, streamed, and failed calls', async () => {
   const of = (kind: string) => linesIn(folder).filter((line) => line.kind === kind)
   expect(of('reply').map(({ reply }) => reply.parts[0].text)).toEqual(['Hi you.', 'Hi you.'])
   expect(of('end').map(({ status }) => status)).toEqual([200, 200, 502])
-  expect(new Set(of('end').map(({ id }) => id))).toEqual(new Set(world.rows().map(({ id }) => id)))
+  expect(new Set(of('end').map(({ id }) => id))).toEqual(new Set((await world.rows()).map(({ id }) => id)))
 })

@@ -240,7 +240,7 @@ test('an attempt that failed and was paid crosses thresholds', async () => {
   )
   expect((await world.ask()).status).toBe(502)
   await expect.poll(() => received.length).toBe(1)
-  expect(world.rows()).toMatchObject([{ outcome: 'failed', cost: { nanoUsd: 10_000 } }])
+  expect(await world.rows()).toMatchObject([{ outcome: 'failed', cost: { nanoUsd: 10_000 } }])
   const alert = received[0]?.body as unknown as Alert
   expect(alert.threshold).toMatchObject({ kind: 'spend', value: 0.000_001, current_spend: 0.000_01 })
   await world.end()

@@ -4,21 +4,21 @@ import Database from 'better-sqlite3'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { storedSecret } from '../../src/access/secrets.ts'
 import type { CallRecord } from '../../src/core/call.ts'
-import { readBackup, restoreBackup, writeBackup } from '../../src/store/backup.ts'
-import { connect } from '../../src/store/connection.ts'
-import { ledgerWriter } from '../../src/store/ledger/ledger-writer.ts'
 import { openStore, type Store } from '../../src/store/open.ts'
-import { migrations } from '../../src/store/schema/migrations.ts'
+import { readBackup, restoreBackup, writeBackup } from '../../src/store/sqlite/backup.ts'
+import { connect } from '../../src/store/sqlite/connection.ts'
+import { ledgerWriter } from '../../src/store/sqlite/ledger/ledger-writer.ts'
+import { migrations } from '../../src/store/sqlite/schema/migrations.ts'
 import { damage, pagesWithContent } from '../helpers/damage.ts'
 import { plainRecord } from './plain-record.ts'
 import { temporaryFile } from './temporary.ts'
 
 /** A database with one organization, one key and one change. */
-function database() {
+async function database() {
   const path = temporaryFile('router.sqlite')
-  const store = openStore(`sqlite:${path}`)
+  const store = await openStore(`sqlite:${path}`)
   onTestFinished(() => store.close())
-  const { id: organization } = store.organizations.create('acme')
+  const { id: organization } = await store.organizations.create('acme')
   return { path, store, organization, folder: dirname(path), backup: join(dirname(path), 'backup.sqlite') }
 }
 
@@ -27,8 +27,8 @@ function addKey(store: Store, organization: string, secret: string) {
   return store.keys.create({ ...storedSecret(secret), organization, name: secret, permissions: {}, createdBy })
 }
 
-const change = (store: Store, organization: string, text = '') =>
-  store.audit.append({ actor: 'test', action: 'test.change', subject: 's', organization, after: { text } })
+const change = ({ audit }: Pick<Store, 'audit'>, organization: string, text = '') =>
+  audit.append({ actor: 'test', action: 'test.change', subject: 's', organization, after: { text } })
 
 function settle(path: string, record: Partial<CallRecord> = {}): void {
   const db = connect(path)
@@ -38,34 +38,34 @@ function settle(path: string, record: Partial<CallRecord> = {}): void {
 
 describe('a backup', () => {
   test('is one file for its owner alone, with the contents of the database', async () => {
-    const { path, store, organization, backup, folder } = database()
+    const { path, store, organization, backup, folder } = await database()
     const before = process.umask(0)
     onTestFinished(() => void process.umask(before))
-    addKey(store, organization, 'key-of-a-client')
+    await addKey(store, organization, 'key-of-a-client')
     const contents = await writeBackup(path, backup)
     expect(contents).toMatchObject({ version: migrations.length, waitingRows: 0 })
     expect(statSync(backup).mode & 0o777).toBe(0o600)
     expect(readdirSync(folder).filter((name) => name.startsWith('backup'))).toEqual(['backup.sqlite'])
-    const copy = openStore(`sqlite:${backup}`)
-    expect(copy.keys.page({ limit: 5 }).map(({ name }) => name)).toEqual(['key-of-a-client'])
-    copy.close()
+    const copy = await openStore(`sqlite:${backup}`)
+    expect((await copy.keys.page({ limit: 5 })).map(({ name }) => name)).toEqual(['key-of-a-client'])
+    await copy.close()
   })
 
   test('is the state of one moment while others write without a pause', async () => {
-    const { path, store, organization, backup } = database()
-    for (let index = 0; index < 3_000; index++) change(store, organization, 'x'.repeat(4_000))
+    const { path, store, organization, backup } = await database()
+    for (let index = 0; index < 3_000; index++) await change(store, organization, 'x'.repeat(4_000))
     let pairs = 0
     let isRunning = true
-    const write = () => {
+    const write = async () => {
       if (!isRunning) return
-      store.atomically(() => {
-        change(store, organization, 'pair')
-        change(store, organization, 'pair')
+      await store.atomically(async (tx) => {
+        await change(tx, organization, 'pair')
+        await change(tx, organization, 'pair')
       })
       pairs++
       setImmediate(write)
     }
-    write()
+    await write()
     await writeBackup(path, backup)
     isRunning = false
     const db = new Database(backup, { readonly: true })
@@ -76,14 +76,14 @@ describe('a backup', () => {
   })
 
   test('never replaces a file', async () => {
-    const { path, backup } = database()
+    const { path, backup } = await database()
     writeFileSync(backup, 'mine')
     await expect(writeBackup(path, backup)).rejects.toThrow('exists; name another file')
     expect(readFileSync(backup, 'utf8')).toBe('mine')
   })
 
   test('is never written to a file or link that somebody else has put in its place', async () => {
-    const { path, backup, folder } = database()
+    const { path, backup, folder } = await database()
     const theirs = join(folder, 'theirs')
     writeFileSync(theirs, '')
     symlinkSync(theirs, `${backup}.${process.pid}.partial`)
@@ -92,7 +92,7 @@ describe('a backup', () => {
   })
 
   test('of a database that does not exist, or is another program’s, leaves nothing behind', async () => {
-    const { folder, backup } = database()
+    const { folder, backup } = await database()
     const other = join(folder, 'other.sqlite')
     new Database(other).exec('CREATE TABLE mine (a)').close()
     await expect(writeBackup(join(folder, 'none.sqlite'), backup)).rejects.toThrow('there is no database yet')
@@ -101,7 +101,7 @@ describe('a backup', () => {
   })
 
   test('can leave out what clients and providers wrote, also from free pages', async () => {
-    const { path, organization, backup } = database()
+    const { path, organization, backup } = await database()
     const text = 'a message that a provider wrote'
     settle(path, { organization, outcome: 'failed', status: 502, error: 'provider_failed', providerMessage: text })
     await writeBackup(path, `${backup}-whole`)
@@ -113,19 +113,19 @@ describe('a backup', () => {
 
 describe('a restore', () => {
   test('puts the backup where there is no database', async () => {
-    const { path, backup, folder } = database()
+    const { path, backup, folder } = await database()
     await writeBackup(path, backup)
     const fresh = join(folder, 'new/router.sqlite')
     chmodSync(backup, 0o644)
     expect(restoreBackup(backup, fresh)).toMatchObject({ revivedKeys: [], contents: { version: migrations.length } })
     expect(statSync(fresh).mode & 0o777).toBe(0o600)
-    const store = openStore(`sqlite:${fresh}`)
-    expect(store.organizations.list().map(({ name }) => name)).toEqual(['acme'])
-    store.close()
+    const store = await openStore(`sqlite:${fresh}`)
+    expect((await store.organizations.list()).map(({ name }) => name)).toEqual(['acme'])
+    await store.close()
   })
 
   test('refuses a database with newer calls or changes, and with force gives it another name', async () => {
-    const { path, backup } = database()
+    const { path, backup } = await database()
     await writeBackup(path, backup)
     settle(path, { at: Date.UTC(2030, 0, 1) })
     expect(() => restoreBackup(backup, path)).toThrow(
@@ -137,26 +137,28 @@ describe('a restore', () => {
   })
 
   test('replaces a database that has nothing newer without force', async () => {
-    const { path, backup } = database()
+    const { path, backup } = await database()
     await writeBackup(path, backup)
     expect(restoreBackup(backup, path).replaced).toMatch(/router\.sqlite-replaced-\d{8}T\d{6}Z$/)
   })
 
   test('names the keys that were revoked, deleted or rotated since: they work again', async () => {
-    const { path, store, organization, backup } = database()
-    const keys = ['revoked', 'deleted', 'rotated', 'same'].map((name) => addKey(store, organization, `${name}-key`))
+    const { path, store, organization, backup } = await database()
+    const keys = await Promise.all(
+      ['revoked', 'deleted', 'rotated', 'same'].map((name) => addKey(store, organization, `${name}-key`)),
+    )
     const [revoked, deleted, rotated] = keys.map(({ id }) => id) as [string, string, string]
     await writeBackup(path, backup)
-    store.keys.revoke(revoked)
-    store.keys.remove(deleted)
-    store.keys.rotate(rotated, storedSecret('another-secret'))
+    await store.keys.revoke(revoked)
+    await store.keys.remove(deleted)
+    await store.keys.rotate(rotated, storedSecret('another-secret'))
     expect(restoreBackup(backup, path, { force: true }).revivedKeys).toEqual([revoked, deleted, rotated].toSorted())
   })
 
   test('is refused while a router runs, and changes nothing', async () => {
-    const { path, backup } = database()
+    const { path, backup } = await database()
     await writeBackup(path, backup)
-    const router = openStore(`sqlite:${path}`, { asRouter: true })
+    const router = await openStore(`sqlite:${path}`, { asRouter: true })
     onTestFinished(() => router.close())
     const before = statSync(path).ino
     expect(() => restoreBackup(backup, path, { force: true })).toThrow('another router uses this database')
@@ -164,7 +166,7 @@ describe('a restore', () => {
   })
 
   test('refuses a backup of a newer version, a damaged one and a file of another program', async () => {
-    const { path, backup, folder } = database()
+    const { path, backup, folder } = await database()
     await writeBackup(path, backup)
     const newer = join(folder, 'newer.sqlite')
     await writeBackup(path, newer)
@@ -182,17 +184,17 @@ describe('a restore', () => {
   })
 
   test('replaces a database that cannot be read, or is of a newer version, only with force', async () => {
-    const { path, store, backup, folder } = database()
+    const { path, store, backup, folder } = await database()
     await writeBackup(path, backup)
-    store.close()
+    await store.close()
     new Database(path).exec(`INSERT INTO migrations VALUES (${migrations.length + 1}, 'later', 0)`).close()
-    expect(() => openStore(`sqlite:${path}`)).toThrow('inference-router restore FILE --force')
+    await expect(openStore(`sqlite:${path}`)).rejects.toThrow('inference-router restore FILE --force')
     restoreBackup(backup, path, { force: true })
-    openStore(`sqlite:${path}`).close()
+    await (await openStore(`sqlite:${path}`)).close()
     writeFileSync(path, 'overwritten by something else, which is longer than a header\n'.repeat(20))
     expect(() => restoreBackup(backup, path)).toThrow('--force replaces it')
     restoreBackup(backup, path, { force: true })
-    openStore(`sqlite:${path}`).close()
+    await (await openStore(`sqlite:${path}`)).close()
     expect(readdirSync(folder).filter((name) => name.includes('restoring'))).toEqual([])
   })
 })

@@ -1,12 +1,12 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
-import { connect } from '../../src/store/connection.ts'
-import { ledgerWriter } from '../../src/store/ledger/ledger-writer.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { CallFilters } from '../../src/store/queries/call-filters.ts'
 import { placesOf, startOf } from '../../src/store/queries/call-places.ts'
 import { type CallsQuery, callsReader } from '../../src/store/queries/calls-query.ts'
-import { migrate, migrations } from '../../src/store/schema/migrations.ts'
+import { connect } from '../../src/store/sqlite/connection.ts'
+import { ledgerWriter } from '../../src/store/sqlite/ledger/ledger-writer.ts'
+import { migrate, migrations } from '../../src/store/sqlite/schema/migrations.ts'
 import { testEach } from '../helpers/slow.ts'
 import { plainRecord } from './plain-record.ts'
 import { temporaryFile } from './temporary.ts'
@@ -15,12 +15,12 @@ const november = Date.UTC(2026, 10, 1)
 const december = Date.UTC(2026, 11, 1)
 
 /** A store in a file with records, and a reader of it. */
-function filled(records: readonly CallRecord[]) {
+async function filled(records: readonly CallRecord[]) {
   const path = temporaryFile('router.sqlite')
-  const store = openStore(`sqlite:${path}`)
+  const store = await openStore(`sqlite:${path}`)
   const db = connect(path)
-  onTestFinished(() => {
-    store.close()
+  onTestFinished(async () => {
+    await store.close()
     db.close()
   })
   const write = ledgerWriter(db)
@@ -107,10 +107,10 @@ const byFilter: { readonly [name: string]: { filters: CallFilters; passes(record
 describe('pages of calls', () => {
   testEach(Object.keys(byFilter), { slowIf: (name) => !['none', 'several'].includes(name) })(
     'have all calls of the filter %s once, newest first, whatever their size',
-    (name) => {
+    async (name) => {
       const { filters, passes } = byFilter[name] as (typeof byFilter)[string]
       const records = someRecords(2_500)
-      const { walk } = filled(records)
+      const { walk } = await filled(records)
       const range = { from: november + 3_600_000, to: november + 80 * 3_600_000 + 1 }
       const wanted = records
         .map((record, row) => ({ record, row }))
@@ -127,9 +127,9 @@ describe('pages of calls', () => {
     },
   )
 
-  test('are not shifted by calls that end meanwhile', () => {
+  test('are not shifted by calls that end meanwhile', async () => {
     const records = someRecords(300)
-    const { walk, add } = filled(records)
+    const { walk, add } = await filled(records)
     const before = walk()
     const between = () => add([plainRecord({ at: december - 1 }), plainRecord({ at: december - 1 })])
     expect(walk({ limit: 10 }, { between })).toEqual(before)
@@ -138,21 +138,21 @@ describe('pages of calls', () => {
   test('have calls with their attempts, and no attempt as a call', async () => {
     const call = plainRecord({ attempts: 2, at: november })
     const attempt = plainRecord({ attemptOf: call.id, at: november, provider: 'other' })
-    const { store, asked } = filled([attempt, call, plainRecord({ at: november })])
+    const { store, asked } = await filled([attempt, call, plainRecord({ at: november })])
     const { calls } = await store.calls.page(asked({ filters: { id: call.id } }))
     expect(calls.map(({ call: { id }, attempts }) => [id, attempts.map((one) => one.id)])).toEqual([
       [call.id, [attempt.id]],
     ])
     expect((await store.calls.page(asked({}))).calls).toHaveLength(2)
-    expect(store.calls.callOf(attempt.id, 'org-1')).toEqual({ id: call.id, at: november })
-    expect(store.calls.callOf(attempt.id, 'org-2')).toBeUndefined()
+    expect(await store.calls.callOf(attempt.id, 'org-1')).toEqual({ id: call.id, at: november })
+    expect(await store.calls.callOf(attempt.id, 'org-2')).toBeUndefined()
   })
 
   test('have the labels and names of today', async () => {
-    const { store, add, asked } = filled([])
-    const { id: organization } = store.organizations.create('org')
+    const { store, add, asked } = await filled([])
+    const { id: organization } = await store.organizations.create('org')
     const facts = { organization, prefix: 'p', name: "ann's", createdBy: { id: '', email: '' }, permissions: {} }
-    const key = store.keys.create({ ...facts, hash: Buffer.alloc(32, 1), labels: { team: 'a', 'x.y': 'b' } })
+    const key = await store.keys.create({ ...facts, hash: Buffer.alloc(32, 1), labels: { team: 'a', 'x.y': 'b' } })
     add([plainRecord({ organization, key: key.id, at: november }), plainRecord({ organization, at: november })])
     const named = async (labels: CallFilters['labels']) => {
       const { calls } = await store.calls.page(asked({ organization, filters: { labels: labels ?? [] } }))

@@ -4,7 +4,7 @@ import { openStore } from '../../src/store/open.ts'
 import { plainRecord } from './plain-record.ts'
 
 /** Settles calls without end, 100 at a time, and names each one that was settled on its output. Ends by being killed. */
-const store = openStore(`sqlite:${process.argv[2]}`)
+const store = await openStore(`sqlite:${process.argv[2]}`)
 const ledger = openLedger(store.ledger.openWriter(), {
   // A busy machine takes its time to start the writing thread.
   patienceMs: 60_000,

@@ -12,17 +12,17 @@ testEach([1, 2, 3], { slowIf: (round) => round > 1 })(
     const path = temporaryFile('router.sqlite')
     const settled = await settleUntilKilled(path, 2_000)
 
-    const store = openStore(`sqlite:${path}`)
+    const store = await openStore(`sqlite:${path}`)
     try {
-      const rows = [...store.ledger.each({ key: 'key-1' })]
+      const rows = await Array.fromAsync(store.ledger.each({ key: 'key-1' }))
       const written = new Set(rows.map(({ id }) => id))
       expect(settled.filter((id) => !written.has(id))).toEqual([])
       expect(rows.length).toBe(written.size)
       const at = rows[0]?.at ?? 0
-      expect(store.spend.ofKey('key-1', at)).toBe(BigInt(rows.length) * 1_000n)
-      expect(store.spend.ofOrganization('org-1', at)).toBe(BigInt(rows.length) * 1_000n)
+      expect(await store.spend.ofKey('key-1', at)).toBe(BigInt(rows.length) * 1_000n)
+      expect(await store.spend.ofOrganization('org-1', at)).toBe(BigInt(rows.length) * 1_000n)
     } finally {
-      store.close()
+      await store.close()
     }
   },
 )

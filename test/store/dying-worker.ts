@@ -5,7 +5,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 const died = `${workerData.path}.died`
 
 if (existsSync(died)) {
-  await import('../../src/store/ledger/ledger-worker.ts')
+  await import('../../src/store/sqlite/ledger/ledger-worker.ts')
 } else {
   parentPort?.once('message', () => {
     writeFileSync(died, '')

@@ -5,9 +5,9 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { startPurge } from '../../src/app/accounting.ts'
 import type { CallRecord } from '../../src/core/call.ts'
 import { type LedgerErrorListener, type LedgerQueue, openLedger } from '../../src/money/ledger.ts'
-import { connect, proveWritable, waitAtMost } from '../../src/store/connection.ts'
-import { ledgerThread } from '../../src/store/ledger/ledger-thread.ts'
 import { openStore } from '../../src/store/open.ts'
+import { connect, proveWritable, waitAtMost } from '../../src/store/sqlite/connection.ts'
+import { ledgerThread } from '../../src/store/sqlite/ledger/ledger-thread.ts'
 import { unavailable } from '../../src/store/store-error.ts'
 import { within } from '../helpers/provider.ts'
 import { eventually, limit } from '../helpers/time.ts'
@@ -17,15 +17,15 @@ import { temporaryFile } from './temporary.ts'
 const patienceMs = 100
 
 /** A store and its ledger, written by a thread whose database the test can break. */
-function open() {
+async function open() {
   const path = temporaryFile('books/router.sqlite')
-  const store = openStore(`sqlite:${path}`)
+  const store = await openStore(`sqlite:${path}`)
   const onError = vi.fn<LedgerErrorListener>()
   const writer = ledgerThread(path, new URL('./faulty-worker.ts', import.meta.url))
   const ledger = openLedger(writer, { onError, patienceMs })
   onTestFinished(async () => {
     await ledger.close().catch(() => {})
-    store.close()
+    await store.close()
   })
   return { path, store, ledger, onError }
 }
@@ -76,7 +76,7 @@ function moved(from: string, to: string) {
 test.each(Object.entries(faults))(
   '%s: nobody waits for long, nothing is lost, all is written once it is over',
   async (_, { reason, begin }) => {
-    const { path, store, ledger, onError } = open()
+    const { path, store, ledger, onError } = await open()
     const rows = [large(), large(), large(), large()]
     const [before, ...after] = rows as [CallRecord, ...CallRecord[]]
     await ledger.settle(before)
@@ -86,55 +86,57 @@ test.each(Object.entries(faults))(
     expect(ledger.writeFailure()).toBe(`The router cannot write its ledger: ${reason}.`)
     expect(onError).toHaveBeenCalledWith(expect.any(Error), { backlog: 3, lost: [] })
     // Reads still work.
-    expect(store.ledger.find(before.id)).toEqual(before)
+    expect(await store.ledger.find(before.id)).toEqual(before)
     end()
     await ledgerRecovered(ledger)
     expect(ledger.backlog()).toBe(0)
-    expect(new Set([...store.ledger.each({ key: 'key-1' })])).toEqual(new Set(rows))
-    expect(store.spend.ofKey('key-1', before.at)).toBe(4_000n)
-    expect(store.spend.ofOrganization('org-1', before.at)).toBe(4_000n)
+    expect(new Set(await Array.fromAsync(store.ledger.each({ key: 'key-1' })))).toEqual(new Set(rows))
+    expect(await store.spend.ofKey('key-1', before.at)).toBe(4_000n)
+    expect(await store.spend.ofOrganization('org-1', before.at)).toBe(4_000n)
   },
 )
 
 test('a file that was replaced is left alone: nothing is mixed into it', async () => {
-  const { path, store, ledger } = open()
+  const { path, store, ledger } = await open()
   await ledger.settle(plainRecord())
   await ledgerRecovered(ledger)
   const back = moved(path, `${path}.away`)
   writeFileSync(path, 'the database of somebody else')
   await ledger.settle(plainRecord())
   expect(ledger.writeFailure()).toContain('was replaced while the router was running')
-  expect(() => store.atomically(() => {})).toThrow(/replaced while the router was running; stop the router/)
+  await expect(store.atomically(async () => {})).rejects.toThrow(
+    /replaced while the router was running; stop the router/,
+  )
   expect(readFileSync(path, 'utf8')).toBe('the database of somebody else')
   back()
   await ledgerRecovered(ledger)
-  expect([...store.ledger.each({ key: 'key-1' })]).toHaveLength(2)
+  expect(await Array.fromAsync(store.ledger.each({ key: 'key-1' }))).toHaveLength(2)
 })
 
-test('a change that meets a lock gives up after the configured time', () => {
-  const { path, store } = open()
+test('a change that meets a lock gives up after the configured time', async () => {
+  const { path, store } = await open()
   store.waitAtMost(50)
   const other = new Database(path)
   onTestFinished(() => void other.close())
   other.exec('BEGIN IMMEDIATE')
   const before = performance.now()
-  const changing = caught(() => store.organizations.create('acme'))
+  const changing = await caught(() => store.organizations.create('acme'))
   expect(performance.now() - before).toBeLessThan(limit(1_000))
   const message = 'The router cannot use its database now: the database is locked by another process. Try again later.'
   expect(unavailable(changing)).toMatchObject({ code: 'unavailable', status: 503, message })
-  expect(store.organizations.list()).toEqual([])
+  expect(await store.organizations.list()).toEqual([])
 })
 
-test('only a database that fails is unavailable, not a change it refuses nor a mistake', () => {
-  const { store } = open()
-  store.organizations.create('acme')
-  expect(unavailable(caught(() => store.organizations.create('acme')))).toBeUndefined()
-  expect(unavailable(caught(() => store.organizations.credit('nobody', 1n)))).toBeUndefined()
+test('only a database that fails is unavailable, not a change it refuses nor a mistake', async () => {
+  const { store } = await open()
+  await store.organizations.create('acme')
+  expect(unavailable(await caught(() => store.organizations.create('acme')))).toBeUndefined()
+  expect(unavailable(await caught(() => store.organizations.credit('nobody', 1n)))).toBeUndefined()
   expect(unavailable(new TypeError('oops'))).toBeUndefined()
 })
 
 test('purging goes on after a lock', async () => {
-  const { path, store } = open()
+  const { path, store } = await open()
   store.waitAtMost(20)
   const other = new Database(path)
   onTestFinished(() => void other.close())
@@ -143,10 +145,10 @@ test('purging goes on after a lock', async () => {
   const purge = vi.fn(store.responses.purge)
   const purging = startPurge({ purge }, onError, 20)
   onTestFinished(() => purging.stop())
-  expect(onError).toHaveBeenCalledOnce()
+  await eventually(() => expect(onError).toHaveBeenCalledOnce())
   expect(unavailable(onError.mock.calls[0]?.[0])).toMatchObject({ code: 'unavailable' })
   other.exec('ROLLBACK')
-  await eventually(() => expect(purge.mock.results.at(-1)).toEqual({ type: 'return', value: 0 }))
+  await eventually(() => expect(purge.mock.settledResults.at(-1)).toEqual({ type: 'fulfilled', value: 0 }))
 })
 
 test('a database is proved writable, and an obstacle is reported with its remedy', () => {
@@ -171,7 +173,7 @@ test('a database is proved writable, and an obstacle is reported with its remedy
   expect(written()).toBe(2)
 })
 
-test('a start on a full disk leaves nothing half-made', () => {
+test('a start on a full disk leaves nothing half-made', async () => {
   const path = temporaryFile('router.sqlite')
   const db = connect(path)
   db.pragma('max_page_count = 3')
@@ -184,16 +186,16 @@ test('a start on a full disk leaves nothing half-made', () => {
     this.pragma('max_page_count = 3')
     return transaction.call(this, change)
   } as typeof transaction
-  expect(() => openStore(`sqlite:${path}`)).toThrow(/router\.sqlite: the disk is full; free some space/)
+  await expect(openStore(`sqlite:${path}`)).rejects.toThrow(/router\.sqlite: the disk is full; free some space/)
   Database.prototype.transaction = transaction
-  const store = openStore(`sqlite:${path}`)
-  expect(store.keys.any()).toBe(false)
-  store.close()
+  const store = await openStore(`sqlite:${path}`)
+  expect(await store.keys.any()).toBe(false)
+  await store.close()
 })
 
-function caught(run: () => unknown): unknown {
+async function caught(run: () => unknown): Promise<unknown> {
   try {
-    run()
+    await run()
   } catch (thrown) {
     return thrown
   }

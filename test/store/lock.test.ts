@@ -10,42 +10,42 @@ import { temporaryFile } from './temporary.ts'
 
 const refusal = /router\.sqlite: another router uses this database.*stop that one, or name another file/
 
-test('a second router is refused as long as the first one has the database, commands are not', () => {
+test('a second router is refused as long as the first one has the database, commands are not', async () => {
   const url = `sqlite:${temporaryFile('router.sqlite')}`
-  const first = openStore(url, { asRouter: true })
-  expect(() => openStore(url, { asRouter: true, patienceMs: 50 })).toThrow(refusal)
-  const command = openStore(url)
-  expect(command.organizations.create('acme').name).toBe('acme')
-  command.close()
-  expect(() => openStore(url, { asRouter: true, patienceMs: 50 })).toThrow(refusal)
-  first.close()
-  openStore(url, { asRouter: true }).close()
+  const first = await openStore(url, { asRouter: true })
+  await expect(openStore(url, { asRouter: true, patienceMs: 50 })).rejects.toThrow(refusal)
+  const command = await openStore(url)
+  expect((await command.organizations.create('acme')).name).toBe('acme')
+  await command.close()
+  await expect(openStore(url, { asRouter: true, patienceMs: 50 })).rejects.toThrow(refusal)
+  await first.close()
+  await (await openStore(url, { asRouter: true })).close()
 })
 
-test('a router is refused as well when it reaches the database by another name', () => {
+test('a router is refused as well when it reaches the database by another name', async () => {
   const path = temporaryFile('router.sqlite')
   const link = temporaryFile('link-router.sqlite')
-  const first = openStore(`sqlite:${path}`, { asRouter: true })
+  const first = await openStore(`sqlite:${path}`, { asRouter: true })
   symlinkSync(path, link)
-  expect(() => openStore(`sqlite:${link}`, { asRouter: true, patienceMs: 50 })).toThrow(refusal)
-  first.close()
+  await expect(openStore(`sqlite:${link}`, { asRouter: true, patienceMs: 50 })).rejects.toThrow(refusal)
+  await first.close()
 })
 
-test('databases in memory are as many as there are routers', () => {
-  const one = openStore('sqlite::memory:', { asRouter: true })
-  openStore('sqlite::memory:', { asRouter: true }).close()
-  one.close()
+test('databases in memory are as many as there are routers', async () => {
+  const one = await openStore('sqlite::memory:', { asRouter: true })
+  await (await openStore('sqlite::memory:', { asRouter: true })).close()
+  await one.close()
 })
 
-test('a start that fails gives the database back', () => {
+test('a start that fails gives the database back', async () => {
   const path = temporaryFile('router.sqlite')
   const url = `sqlite:${path}`
   const other = new Database(path)
   other.exec('CREATE TABLE songs (name TEXT)')
-  expect(() => openStore(url, { asRouter: true })).toThrow(/belongs to another program/)
+  await expect(openStore(url, { asRouter: true })).rejects.toThrow(/belongs to another program/)
   other.exec('DROP TABLE songs')
   other.close()
-  openStore(url, { asRouter: true }).close()
+  await (await openStore(url, { asRouter: true })).close()
 })
 
 test('a router that is killed with -9 leaves nothing behind: the next one starts at once', async () => {
@@ -55,10 +55,10 @@ test('a router that is killed with -9 leaves nothing behind: the next one starts
   })
   try {
     await within(10_000, 'the claim', once(child.stdout, 'data'))
-    expect(() => openStore(url, { asRouter: true, patienceMs: 50 })).toThrow(refusal)
+    await expect(openStore(url, { asRouter: true, patienceMs: 50 })).rejects.toThrow(refusal)
   } finally {
     child.kill('SIGKILL')
   }
   await within(10_000, 'the death', once(child, 'exit'))
-  openStore(url, { asRouter: true }).close()
+  await (await openStore(url, { asRouter: true })).close()
 })

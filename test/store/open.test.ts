@@ -2,10 +2,10 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync 
 import { basename, dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { connect } from '../../src/store/connection.ts'
 import { openStore } from '../../src/store/open.ts'
-import { migrate, migrations } from '../../src/store/schema/migrations.ts'
-import type { Migration } from '../../src/store/schema/types.ts'
+import { connect } from '../../src/store/sqlite/connection.ts'
+import { migrate, migrations } from '../../src/store/sqlite/schema/migrations.ts'
+import type { Migration } from '../../src/store/sqlite/schema/types.ts'
 import { StoreError } from '../../src/store/store-error.ts'
 import { temporaryFile } from './temporary.ts'
 
@@ -30,9 +30,9 @@ function tables(path: string): unknown[] {
 }
 
 describe('opening', () => {
-  test('makes the file, its folders and its tables; all tables are strict; the log is written ahead and synced', () => {
+  test('makes the file, its folders and its tables; all tables are strict; the log is written ahead and synced', async () => {
     const path = temporaryFile('deep/er/router.sqlite')
-    openStore(`sqlite:${path}`).close()
+    await (await openStore(`sqlite:${path}`)).close()
     expect(existsSync(path)).toBe(true)
     const db = connect(path)
     expect(db.pragma('journal_mode', { simple: true })).toBe('wal')
@@ -50,11 +50,11 @@ describe('opening', () => {
     const before = process.umask(0)
     onTestFinished(() => void process.umask(before))
     for (const start of ['the first', 'after an upgrade']) {
-      const store = openStore(`sqlite:${path}`, { asRouter: true })
+      const store = await openStore(`sqlite:${path}`, { asRouter: true })
       const writer = store.ledger.openWriter()
       await writer.ready()
       await writer.spill?.append([])
-      store.organizations.create(start)
+      await store.organizations.create(start)
       expect(modesBeside(path), start).toEqual(
         Object.fromEntries(['', '-lock', '-lock-journal', '-shm', '-spill', '-wal'].map((ending) => [ending, 0o600])),
       )
@@ -63,58 +63,58 @@ describe('opening', () => {
       const late = connect(path)
       expect(modesBeside(path)).toMatchObject({ '': 0o600, '-shm': 0o600, '-wal': 0o600 })
       late.close()
-      store.close()
+      await store.close()
     }
     chmodSync(path, 0o440)
     connect(path, { mustExist: true }).close()
     expect(modesBeside(path)[''], 'what the owner may not do is not permitted').toBe(0o400)
   })
 
-  test('keeps existing data', () => {
+  test('keeps existing data', async () => {
     const url = `sqlite:${temporaryFile('a.sqlite')}`
-    const before = openStore(url)
-    const made = before.organizations.create('acme')
-    before.close()
-    const after = openStore(url)
-    expect(after.organizations.find(made.id)).toEqual(made)
-    after.close()
+    const before = await openStore(url)
+    const made = await before.organizations.create('acme')
+    await before.close()
+    const after = await openStore(url)
+    expect(await after.organizations.find(made.id)).toEqual(made)
+    await after.close()
   })
 
-  test('works in memory', () => {
-    const store = openStore('sqlite::memory:')
-    expect(store.organizations.create('acme').name).toBe('acme')
-    store.close()
+  test('works in memory', async () => {
+    const store = await openStore('sqlite::memory:')
+    expect((await store.organizations.create('acme')).name).toBe('acme')
+    await store.close()
   })
 
   test.each(['', 'sqlite:', 'postgres://db/router', 'data/router.sqlite'])(
     '%j is refused with the form to write',
-    (url) => {
-      expect(() => openStore(url)).toThrow(/store\.url is .* write "sqlite:<path of a file>"/)
+    async (url) => {
+      await expect(openStore(url)).rejects.toThrow(/store\.url is .* write "sqlite:<path of a file>"/)
     },
   )
 
-  test('a file that is no database is named, and left alone', () => {
+  test('a file that is no database is named, and left alone', async () => {
     const path = temporaryFile('notes.txt')
     writeFileSync(path, 'These are my notes, which are no database at all.'.repeat(100))
-    expect(() => openStore(`sqlite:${path}`)).toThrow(StoreError)
-    expect(() => openStore(`sqlite:${path}`)).toThrow(/notes\.txt: this file is not an SQLite database/)
+    await expect(openStore(`sqlite:${path}`)).rejects.toThrow(StoreError)
+    await expect(openStore(`sqlite:${path}`)).rejects.toThrow(/notes\.txt: this file is not an SQLite database/)
   })
 
-  test('a database of another program is not touched', () => {
+  test('a database of another program is not touched', async () => {
     const path = temporaryFile('other.sqlite')
     const other = new Database(path)
     other.exec('CREATE TABLE songs (name TEXT)')
     other.close()
-    expect(() => openStore(`sqlite:${path}`)).toThrow(/belongs to another program/)
+    await expect(openStore(`sqlite:${path}`)).rejects.toThrow(/belongs to another program/)
     expect(tables(path)).toEqual(['songs'])
   })
 
-  test('a folder instead of the file, and a file instead of the folder, are reported', () => {
+  test('a folder instead of the file, and a file instead of the folder, are reported', async () => {
     const path = temporaryFile('taken')
     mkdirSync(path)
-    expect(() => openStore(`sqlite:${path}`)).toThrow(/taken: the database file cannot be opened/)
+    await expect(openStore(`sqlite:${path}`)).rejects.toThrow(/taken: the database file cannot be opened/)
     writeFileSync(join(dirname(path), 'file'), '')
-    expect(() => openStore(`sqlite:${dirname(path)}/file/router.sqlite`)).toThrow(
+    await expect(openStore(`sqlite:${dirname(path)}/file/router.sqlite`)).rejects.toThrow(
       /folder of the database cannot be created/,
     )
   })
@@ -145,7 +145,7 @@ describe('migrations', () => {
     db.close()
   })
 
-  test('a database of a newer router is refused with both versions, and not changed', () => {
+  test('a database of a newer router is refused with both versions, and not changed', async () => {
     const path = temporaryFile('new.sqlite')
     const db = connect(path)
     const newer = [...migrations, second]
@@ -155,6 +155,6 @@ describe('migrations', () => {
     const message = new RegExp(
       `written by a newer inference-router \\(its version is ${known + 2}, this program knows ${known}\\)`,
     )
-    expect(() => openStore(`sqlite:${path}`)).toThrow(message)
+    await expect(openStore(`sqlite:${path}`)).rejects.toThrow(message)
   })
 })

@@ -1,44 +1,48 @@
 import { afterAll, expect, test } from 'vitest'
 import { endOf, requireKey, valueText } from '../../src/plugin/kit.ts'
-import { connect } from '../../src/store/connection.ts'
 import { pluginValues } from '../../src/store/plugin-values.ts'
-import { migrate, migrations } from '../../src/store/schema/migrations.ts'
+import { connect } from '../../src/store/sqlite/connection.ts'
+import { sqliteDatabase } from '../../src/store/sqlite/driver.ts'
+import { migrate, migrations } from '../../src/store/sqlite/schema/migrations.ts'
 
-const db = connect(':memory:')
-migrate(db, migrations)
-afterAll(() => db.close())
+const connection = connect(':memory:')
+migrate(connection, migrations)
+afterAll(() => connection.close())
+const db = sqliteDatabase(connection)
 const soon = Date.now() + 60_000
 
-test('a value belongs to one plugin, until it expires, is set anew or deleted', () => {
+test('a value belongs to one plugin, until it expires, is set anew or deleted', async () => {
   const values = pluginValues(db)
-  values.set('one', 'k', '1', soon)
-  expect([values.get('one', 'k'), values.get('two', 'k'), values.get('one', 'k', soon)]).toEqual([
+  await values.set('one', 'k', '1', soon)
+  expect([await values.get('one', 'k'), await values.get('two', 'k'), await values.get('one', 'k', soon)]).toEqual([
     '1',
     undefined,
     undefined,
   ])
-  values.set('one', 'k', '2', soon)
-  expect(values.get('one', 'k')).toBe('2')
-  expect([values.add('one', 'k', '3', soon), values.get('one', 'k')]).toEqual([false, '2'])
-  values.delete('one', 'k')
-  expect([values.add('one', 'k', '3', soon), values.get('one', 'k')]).toEqual([true, '3'])
-  values.set('one', 'k', '4', Date.now() - 1)
-  expect([values.add('one', 'k', '5', soon), values.get('one', 'k')]).toEqual([true, '5'])
-  values.delete('one', 'k')
+  await values.set('one', 'k', '2', soon)
+  expect(await values.get('one', 'k')).toBe('2')
+  expect([await values.add('one', 'k', '3', soon), await values.get('one', 'k')]).toEqual([false, '2'])
+  await values.delete('one', 'k')
+  expect([await values.add('one', 'k', '3', soon), await values.get('one', 'k')]).toEqual([true, '3'])
+  await values.set('one', 'k', '4', Date.now() - 1)
+  expect([await values.add('one', 'k', '5', soon), await values.get('one', 'k')]).toEqual([true, '5'])
+  await values.delete('one', 'k')
 })
 
-test('what has expired is purged, and makes room', () => {
+test('what has expired is purged, and makes room', async () => {
   const values = pluginValues(db, 3)
-  for (const key of ['a', 'b']) values.set('full', key, '1', Date.now() - 1)
-  values.set('full', 'c', '1', soon)
-  values.set('full', 'd', '1', soon)
-  expect(values.purge(10)).toBe(0)
-  values.set('full', 'e', '1', soon)
-  expect(() => values.set('full', 'f', '1', soon)).toThrow('The plugin full stores 3 values, which is the limit')
-  expect(() => values.add('full', 'f', '1', soon)).toThrow('The plugin full stores 3 values')
-  values.set('full', 'e', '2', soon)
-  values.set('other', 'a', '1', Date.now() - 1)
-  expect([values.get('full', 'e'), values.purge(10), values.purge(10)]).toEqual(['2', 1, 0])
+  for (const key of ['a', 'b']) await values.set('full', key, '1', Date.now() - 1)
+  await values.set('full', 'c', '1', soon)
+  await values.set('full', 'd', '1', soon)
+  expect(await values.purge(10)).toBe(0)
+  await values.set('full', 'e', '1', soon)
+  await expect(values.set('full', 'f', '1', soon)).rejects.toThrow(
+    'The plugin full stores 3 values, which is the limit',
+  )
+  await expect(values.add('full', 'f', '1', soon)).rejects.toThrow('The plugin full stores 3 values')
+  await values.set('full', 'e', '2', soon)
+  await values.set('other', 'a', '1', Date.now() - 1)
+  expect([await values.get('full', 'e'), await values.purge(10), await values.purge(10)]).toEqual(['2', 1, 0])
 })
 
 test('keys, values and times have bounds', () => {

@@ -2,8 +2,8 @@ import { readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { expect, onTestFinished, test } from 'vitest'
 import { newSecret } from '../../src/access/secrets.ts'
 import type { CallRecord } from '../../src/core/call.ts'
-import { clearSpilled, openSpillFile, spilledRecords } from '../../src/store/ledger/spill-file.ts'
 import { openStore } from '../../src/store/open.ts'
+import { clearSpilled, openSpillFile, spilledRecords } from '../../src/store/sqlite/ledger/spill-file.ts'
 import { plainRecord } from './plain-record.ts'
 import { temporaryFile } from './temporary.ts'
 
@@ -48,29 +48,29 @@ test('a line that was cut off is skipped; anything that looks like a key is hidd
 
 test('a start writes them into the ledger, each once', async () => {
   const { path, spill } = open()
-  const store = openStore(`sqlite:${path}`)
+  const store = await openStore(`sqlite:${path}`)
   onTestFinished(() => store.close())
   const records = [plainRecord(), plainRecord()] as const
   const writer = store.ledger.openWriter()
   await writer.write([records[0]])
   await writer.close()
   await spill.append(records)
-  expect(store.ledger.recover()).toBe(2)
-  expect(store.ledger.recover()).toBe(0)
-  expect([...store.ledger.each({ key: 'key-1' })]).toEqual(records)
-  expect(store.spend.ofKey('key-1', records[0].at)).toBe(2_000n)
+  expect(await store.ledger.recover()).toBe(2)
+  expect(await store.ledger.recover()).toBe(0)
+  expect(await Array.fromAsync(store.ledger.each({ key: 'key-1' }))).toEqual(records)
+  expect(await store.spend.ofKey('key-1', records[0].at)).toBe(2_000n)
 })
 
 test('records that can never be written are reported, and do not prevent the others', async () => {
   const { path, spill } = open()
-  const store = openStore(`sqlite:${path}`)
+  const store = await openStore(`sqlite:${path}`)
   onTestFinished(() => store.close())
   const [good, bad] = [plainRecord(), { ...plainRecord(), organization: null }]
   await spill.append([bad as unknown as CallRecord, good])
   const lost: [unknown, string][] = []
-  expect(store.ledger.recover((record, reason) => lost.push([record, reason]))).toBe(1)
+  expect(await store.ledger.recover((record, reason) => lost.push([record, reason]))).toBe(1)
   expect(lost).toEqual([[bad, expect.stringContaining('ledger.organization')]])
-  expect([...store.ledger.each({ key: 'key-1' })]).toEqual([good])
+  expect(await Array.fromAsync(store.ledger.each({ key: 'key-1' }))).toEqual([good])
 })
 
 test('without a folder only spilling fails', async () => {

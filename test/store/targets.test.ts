@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
-import { type Connection, connect } from '../../src/store/connection.ts'
-import { inMemory } from '../../src/store/database-files.ts'
-import { ledgerWriter } from '../../src/store/ledger/ledger-writer.ts'
 import { RecentAttempts, tallyMs } from '../../src/store/queries/recent-attempts.ts'
 import { targetsReader } from '../../src/store/queries/targets-query.ts'
-import { migrate, migrations } from '../../src/store/schema/migrations.ts'
+import { type Connection, connect } from '../../src/store/sqlite/connection.ts'
+import { inMemory } from '../../src/store/sqlite/database-files.ts'
+import { ledgerWriter } from '../../src/store/sqlite/ledger/ledger-writer.ts'
+import { migrate, migrations } from '../../src/store/sqlite/schema/migrations.ts'
 import { plainRecord } from './plain-record.ts'
 
 let db: Connection

@@ -1,9 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
-import { connect } from '../../src/store/connection.ts'
-import { inMemory } from '../../src/store/database-files.ts'
-import { ledgerWriter } from '../../src/store/ledger/ledger-writer.ts'
 import { openStore } from '../../src/store/open.ts'
 import { QueryTooLarge } from '../../src/store/queries/query.ts'
 import { queries } from '../../src/store/queries/query-thread.ts'
@@ -14,7 +11,11 @@ import {
   type UsageRow,
   usageReporter,
 } from '../../src/store/queries/usage-query.ts'
-import { migrate, migrations } from '../../src/store/schema/migrations.ts'
+import { connect } from '../../src/store/sqlite/connection.ts'
+import { inMemory } from '../../src/store/sqlite/database-files.ts'
+import { sqliteDatabase } from '../../src/store/sqlite/driver.ts'
+import { ledgerWriter } from '../../src/store/sqlite/ledger/ledger-writer.ts'
+import { migrate, migrations } from '../../src/store/sqlite/schema/migrations.ts'
 import { describeEach } from '../helpers/slow.ts'
 import { plainRecord } from './plain-record.ts'
 import { temporaryFile } from './temporary.ts'
@@ -25,7 +26,7 @@ const december = Date.UTC(2026, 11, 1)
 
 /** A store with records, in memory or in a file where a thread counts. */
 async function filled(where: 'memory' | 'file', records: readonly CallRecord[] = []) {
-  const store = openStore(`sqlite:${where === 'memory' ? ':memory:' : temporaryFile('router.sqlite')}`)
+  const store = await openStore(`sqlite:${where === 'memory' ? ':memory:' : temporaryFile('router.sqlite')}`)
   onTestFinished(() => store.close())
   const writer = store.ledger.openWriter()
   await writer.write(records)
@@ -142,13 +143,13 @@ describeEach(['memory', 'file'], { slowIf: (where) => where === 'memory' })('usa
       for (const from of [november, at]) {
         expect((await query({ from, groupBy })).map((row) => row.figures)).toEqual([{ ...figures, ...counts }])
       }
-    expect(store.verifySums(9)).toMatchObject({ wrong: 0 })
+    expect(await store.verifySums(9)).toMatchObject({ wrong: 0 })
   })
 
   test('is grouped by the names of the described service as well', async () => {
     const { store, ask } = await filled(where)
-    const { id: organization } = store.organizations.create('acme')
-    const team = store.groups.create({ organization, name: 'the team' }).id
+    const { id: organization } = await store.organizations.create('acme')
+    const team = (await store.groups.create({ organization, name: 'the team' })).id
     const writer = store.ledger.openWriter()
     await writer.write([
       plainRecord({ organization, group: team, user: 'ann', requested: 'fast', metadata: { origin_title: 'An App' } }),
@@ -219,18 +220,24 @@ describeEach(['memory', 'file'], { slowIf: (where) => where === 'memory' })('usa
 
   test('is grouped by properties of calls and of keys', async () => {
     const { store, ask } = await filled(where)
-    const { id: organization } = store.organizations.create('acme')
-    const key = (labels: Record<string, string>) =>
-      store.keys.create({
-        organization,
-        hash: randomBytes(32),
-        prefix: 'ir-abcde',
-        name: 'laptop',
-        permissions: { manage: 'none', completions: 'write' },
-        createdBy: { id: 'someone', email: '' },
-        labels,
-      }).id
-    const keys = [key({ team: 'a', 'cost "center"': '7' }), key({ 'cost "center"': '7', team: 'a' }), key({})] as const
+    const { id: organization } = await store.organizations.create('acme')
+    const key = async (labels: Record<string, string>) =>
+      (
+        await store.keys.create({
+          organization,
+          hash: randomBytes(32),
+          prefix: 'ir-abcde',
+          name: 'laptop',
+          permissions: { manage: 'none', completions: 'write' },
+          createdBy: { id: 'someone', email: '' },
+          labels,
+        })
+      ).id
+    const keys = [
+      await key({ team: 'a', 'cost "center"': '7' }),
+      await key({ 'cost "center"': '7', team: 'a' }),
+      await key({}),
+    ] as const
     const writer = store.ledger.openWriter()
     await writer.write([
       plainRecord({ organization, key: keys[0], user: 'ü', metadata: { task: 'x', "it's": 1, deep: { a: [true] } } }),
@@ -352,7 +359,7 @@ test('has a bound', async () => {
   ledgerWriter(db)(Array.from({ length: 101 }, (_, index) => plainRecord({ user: `u${index}` })))
   const question = { organization: 'org-1', from: november, to: december, resolution: 'day' } as const
   const requests = async (groupBy: string[], mostRows: number) => {
-    const report = queries(db, 'usage', (own) => usageReporter(own, mostRows))
+    const report = queries({ db: sqliteDatabase(db), path: inMemory }, 'usage', (own) => usageReporter(own, mostRows))
     return (await report.query({ ...question, groupBy })).map(({ figures }) => Number(figures.requests))
   }
   await expect(requests(['user'], 100)).rejects.toThrow(QueryTooLarge)
@@ -390,7 +397,7 @@ test('calls from before the tables of sums are in them', async () => {
   before.exec(`UPDATE ledger SET cache_read = 1, cache_write_5m = 2, cache_write_1h = 4, input_audio = 8, input_image = 16,
     reasoning = 1, output_audio = 2, output_image = 4 WHERE id = '0'`)
   before.close()
-  const store = openStore(`sqlite:${path}`)
+  const store = await openStore(`sqlite:${path}`)
   onTestFinished(() => store.close())
   const question: UsageQuery = {
     organization: 'org-1',
@@ -408,13 +415,13 @@ test('calls from before the tables of sums are in them', async () => {
     [1, 7n, 10, 5],
   ])
   // The sums of spend are older than those rows, which were written without them.
-  expect(store.verifySums(9).listed.filter(({ table }) => table.endsWith('usage'))).toEqual([])
+  expect((await store.verifySums(9)).listed.filter(({ table }) => table.endsWith('usage'))).toEqual([])
   expect(await counted(['key'])).toEqual([
     ['key-0', 2, 14n, 51, 17],
     ['key-1', 1, 7n, 10, 5],
     ['key-1', 1, 7n, 10, 5],
   ])
-  expect([...store.ledger.each({ key: 'key-1' })].map(({ id }) => id)).toEqual(['1', '3'])
+  expect((await Array.fromAsync(store.ledger.each({ key: 'key-1' }))).map(({ id }) => id)).toEqual(['1', '3'])
 })
 
 test('a long answer comes in parts, and whole', async () => {
@@ -428,7 +435,7 @@ test('a long answer comes in parts, and whole', async () => {
 test('a query that is pending when the database is closed is rejected', async () => {
   const { store, ask } = await filled('file', [plainRecord()])
   const requested = Promise.allSettled([ask(), ask()])
-  store.close()
+  await store.close()
   expect((await requested).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
 })
 
@@ -438,7 +445,7 @@ test('the thread of reports replies in order, and reports failures of the databa
   expect(answers.map((rows) => rows.map(({ values }) => values))).toEqual([[[]], [['maker/m1']], []])
   await expect(ask({ groupBy: ['user"'], resolution: 'decade' as never })).rejects.toThrow(/router\.sqlite: /)
   expect(await ask()).toHaveLength(1)
-  store.close()
+  await store.close()
 })
 
 test.each([

@@ -20,10 +20,10 @@ let folder: string
 let storeUrl: string
 const ends: (() => unknown)[] = []
 
-beforeEach(() => {
+beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'handover-'))
   storeUrl = `sqlite:${join(folder, 'router.sqlite')}`
-  openStore(storeUrl).close()
+  await (await openStore(storeUrl)).close()
 })
 
 afterEach(async () => {
@@ -90,7 +90,7 @@ test('books come back as soon as the database can be used', async () => {
   const started = new AsyncDisposableStack()
   ends.push(() => started.disposeAsync())
   const metrics = { enabled: false, series: 10, labels: [] }
-  const books = openAccounting(
+  const books = await openAccounting(
     storeUrl,
     {
       log,

@@ -18,9 +18,9 @@ function files(url: string): Record<string, string> {
 }
 
 /** Gives the first organization as much of everything as it may have. */
-function fill({ folder }: MeasuredRouter): void {
-  const store = openStore(`sqlite:${folder}/data/router.sqlite`)
-  const [first] = store.organizations.list()
+async function fill({ folder }: MeasuredRouter): Promise<void> {
+  const store = await openStore(`sqlite:${folder}/data/router.sqlite`)
+  const [first] = await store.organizations.list()
   if (!first) throw new Error('there is no organization')
   const { id: organization } = first
   const ids = (from: number, count: number) =>
@@ -30,20 +30,20 @@ function fill({ folder }: MeasuredRouter): void {
   )
   const accessList = Array.from({ length: limits.models }, (_, at) => `all/unknown-model-with-a-long-name-${at}`)
   const createdBy = { id: 'test', email: '' }
-  store.atomically(() => {
+  await store.atomically(async (tx) => {
     for (let at = 0; at < limits.policies; at++)
-      store.names.setPolicy(organization, { id: `p${at}`, description: 'x', targets: ids(at, limits.targets) })
+      await tx.names.setPolicy(organization, { id: `p${at}`, description: 'x', targets: ids(at, limits.targets) })
     for (let at = 0; at < limits.aliases; at++)
-      store.names.setAlias(organization, { name: `a${at}`, target: `p${at % limits.policies}` })
+      await tx.names.setAlias(organization, { name: `a${at}`, target: `p${at % limits.policies}` })
     for (let at = 0; at < 500; at++) {
       const key = { ...storedSecret(newSecret()), organization, name: `k${at}`, createdBy, labels, permissions: {} }
-      audited(store, 'test', () => {
-        const { id } = store.keys.create(at % 10 ? key : { ...key, accessList })
+      await audited(tx, 'test', async (inner) => {
+        const { id } = await inner.keys.create(at % 10 ? key : { ...key, accessList })
         return { result: id, organization, action: 'apikey.create', subject: id, after: { labels, models: accessList } }
       })
     }
   })
-  store.close()
+  await store.close()
 }
 
 describe('with as much of everything as an organization may have', slow, () => {
@@ -53,12 +53,12 @@ describe('with as much of everything as an organization may have', slow, () => {
 
   beforeAll(async () => {
     router = await measuredRouter({ files })
-    fill(router)
-    const store = openStore(`sqlite:${router.folder}/data/router.sqlite`)
+    await fill(router)
+    const store = await openStore(`sqlite:${router.folder}/data/router.sqlite`)
     narrow = newSecret()
-    const [first] = store.organizations.list()
+    const [first] = await store.organizations.list()
     const accessList = Array.from({ length: limits.models }, (_, at) => `all/unknown-model-with-a-long-name-${at}`)
-    store.keys.create({
+    await store.keys.create({
       ...storedSecret(narrow),
       organization: first?.id ?? '',
       name: 'narrow',
@@ -66,7 +66,7 @@ describe('with as much of everything as an organization may have', slow, () => {
       permissions: { completions: 'write' },
       accessList: [...accessList.slice(1), 'p1'],
     })
-    store.close()
+    await store.close()
     // Rules are read again after two seconds.
     await eventually(async () => {
       expect((await router.measure({ path: '/v1/models/a1', headers: {} })).status).toBe(200)

@@ -53,15 +53,15 @@ test('a long query is measured once for all of its documents', async () => {
 
 test('the input of a stored response is listed in steps', async () => {
   const input = `[{"role":"user","content":${quotes()}}]`
-  const store = openStore(`sqlite:${join(router.folder, 'data/router.sqlite')}`)
-  const organization = store.organizations.list()[0]?.id ?? ''
+  const store = await openStore(`sqlite:${join(router.folder, 'data/router.sqlite')}`)
+  const organization = (await store.organizations.list())[0]?.id ?? ''
   const now = Date.now()
   const facts = { previous: null, model: 'all/c', provider: 'all', native: false, response: '{"output":[]}' }
-  store.responses.write({
+  await store.responses.write({
     ...{ id: 'resp_long', organization, createdAt: now, expiresAt: now + 600_000, input },
     ...facts,
   })
-  store.close()
+  await store.close()
   const list = { path: '/v1/responses/resp_long/input_items', type: '', body: '', method: 'GET' as const }
   const { status, text } = await router.measure({ path: list.path, headers: {} })
   expect([status, JSON.parse(text).data[0].content[0].text.length]).toEqual([200, JSON.parse(quotes()).length])

@@ -33,7 +33,9 @@ export function prepare(args: Args): (source: LedgerSource) => Promise<Finding> 
       )
     const from = range.from ?? lines.reduce((least, { day }) => Math.min(least, day), Number.POSITIVE_INFINITY)
     const to = range.to ?? lines.reduce((most, { day }) => Math.max(most, day), 0) + dayMs
-    const spent = store.ledger.byDay(from, to).filter((one) => provider === undefined || one.provider === provider)
+    const spent = (await store.ledger.byDay(from, to)).filter(
+      (one) => provider === undefined || one.provider === provider,
+    )
     const names = namesOf(snapshot.catalog, provider)
     const named = lines.map(({ texts = [], ...line }) => ({ ...line, model: names.within(texts) ?? line.model }))
     const compared = compareBill(named, spent, { tolerance, nameOf: names.of })

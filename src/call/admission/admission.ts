@@ -1,4 +1,3 @@
-import type { Key } from '../../access/keys.ts'
 import type { LimitReservation } from '../../access/limits.ts'
 import { RouterError } from '../../core/errors.ts'
 import type { NeutralRequest } from '../../core/request.ts'
@@ -26,7 +25,7 @@ import {
 } from '../../money/max-cost.ts'
 import { operationBounds, PricedTokenBounds, type TokenBounds } from '../../money/meter.ts'
 import { usesUnstated } from '../../money/remote-tools.ts'
-import type { Admission, AdmissionServices, Services } from '../types.ts'
+import type { Admission, AdmissionServices } from '../types.ts'
 import { accountsOfCall, limitScopes, type PayingCall, remainingOf, reserveBudgetOrRollBack } from './accounts.ts'
 
 /** A conversation to be admitted; `counted` are the tokens of its prompt by a tokenizer, where its bytes did not fit. */
@@ -341,11 +340,6 @@ export function admitFree(
     hiddenUsage: () => ({}),
     abandonedUsage: undefined,
   }
-}
-
-/** Returns the accounts that pay for a call of a key. */
-export function callerWithRules(key: Key, { rulesOf }: Pick<Services, 'rulesOf'>): Pick<PayingCall, 'key' | 'rules'> {
-  return { key, rules: rulesOf(key.organization) }
 }
 
 /** Reservation of a call to one target. */

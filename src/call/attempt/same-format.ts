@@ -8,7 +8,7 @@ import type { Field, Fitting } from '../../manifest/run/fit-request.ts'
 import { takesPart } from '../../manifest/run/inferred-support.ts'
 import { type OwnFormatFields, ownFormatFields } from '../../manifest/run/own-names.ts'
 import { finishOf } from '../../manifest/run/read-reply.ts'
-import { andThen, chatEndpoint } from '../../manifest/run/run-mapping.ts'
+import { chatEndpoint } from '../../manifest/run/run-mapping.ts'
 import {
   fitEdited,
   mapRequest,
@@ -19,6 +19,7 @@ import {
 } from '../../manifest/run/translate.ts'
 import { demanding, distinctNames, hasLinks, requestWithoutFields } from '../../manifest/run/unsupported.ts'
 import { familyRules, type Target, targetFacts } from '../../manifest/target.ts'
+import { andThen } from '../../runtime/maybe-promise.ts'
 import { fetchMedia } from '../../upstream/files/inline.ts'
 import { inlinedRequest, inOwnFormat, otherFormatTranslation, streamFacts } from './other-format.ts'
 import { Repetitions } from './repetitions.ts'

@@ -2,11 +2,11 @@ import type { ClientApi } from '../../api/client-api.ts'
 import { type ResourceUse, resourceUses, resourceUsesInParts } from '../../api/resource-uses.ts'
 import { readRouting, withFirstModel } from '../../api/router-fields.ts'
 import type { NeutralRequest } from '../../core/request.ts'
-import { andThen } from '../../manifest/run/run-mapping.ts'
 import { estimatePromptTokens } from '../../money/meter.ts'
 import { SeenChat } from '../../plugin/call-view.ts'
 import type { PluginRequest } from '../../plugin/contract.ts'
 import { forChat } from '../../routing/names/resolve.ts'
+import { andThen } from '../../runtime/maybe-promise.ts'
 import type { PreparedCall } from '../attempt/types.ts'
 import type { CallKind } from '../call-kind.ts'
 import { refuseLargeArguments } from '../open/request-bounds.ts'
@@ -28,9 +28,9 @@ export function conversationIn(clientApi: ClientApi): Shared {
     api: clientApi.api,
     clientApi,
     mediaParam: clientApi.wireNames('messages')[0] ?? '',
-    read(body, { key, services }) {
+    read(body, { key, rules, services }) {
       const json = 'json' in body ? body.json : undefined
-      const opening = services.conversations.open(clientApi, key.organization, withFirstModel(json))
+      const opening = services.conversations.open(clientApi, rules, withFirstModel(json))
       return andThen(opening, (turn) => {
         const request = services.signatures.restore(key, turn.request)
         return { ...readingOf(request), turn }

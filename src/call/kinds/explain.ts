@@ -1,4 +1,5 @@
 import type { Key } from '../../access/keys.ts'
+import { withLookups } from '../../access/lookups.ts'
 import type { JsonObject } from '../../core/json.ts'
 import { withoutSecrets } from '../../core/secrets.ts'
 import { withLoans } from '../../lending/with-loans.ts'
@@ -7,12 +8,14 @@ import { priceOf } from '../../money/price.ts'
 import { Explanation } from '../../routing/explanation.ts'
 import { skipClosed, skipDegraded } from '../../routing/health/failures.ts'
 import type { TargetOutage } from '../../routing/health/health.ts'
+import { andThen, type MaybePromise } from '../../runtime/maybe-promise.ts'
+import type { OrganizationRules } from '../../store/rules.ts'
 import { foreseen, requireBudget } from '../admission/admission.ts'
 import type { CallKind } from '../call-kind.ts'
 import { explained, readRequest } from '../handle-call.ts'
 import { findTargets } from '../targets/find-targets.ts'
 import { orderTargets } from '../targets/order-targets.ts'
-import type { AdmissionServices, Services } from '../types.ts'
+import type { AdmissionServices, Found, Services } from '../types.ts'
 import type { ReadConversation } from './conversation.ts'
 
 /** The services by which a route is explained. */
@@ -52,26 +55,47 @@ export async function explainCall(call: SupposedCall, services: ExplainServices)
   const explanation = new Explanation({ ...(ownName !== undefined && { ownName }) })
   return await explained(explanation, async () => {
     const { signal } = new AbortController()
-    const read = await readRequest(
-      { json: call.body },
-      { call: { ...call, signal }, key: call.key, kind: call.kind, services },
-    )
-    return await withLoans(() => planned(call, read, { services, explanation }))
+    const { key, kind } = call
+    const rules = await services.rulesOf(key.organization)
+    const read = await readRequest({ json: call.body }, { call: { ...call, signal }, key, rules, kind, services })
+    const find = () => findPlanned(call, { read, rules }, { services, explanation })
+    let found = await find()
+    const findAgain = () =>
+      andThen(find(), (again) => {
+        found = again
+      })
+    return await withLoans(() => planned(call, found, { services, explanation }), findAgain)
+  })
+}
+
+type Explaining = { services: ExplainServices; explanation: Explanation }
+
+/** A supposed call with its targets. */
+type FoundCall = Found & { read: ReadConversation; at: number }
+
+function findPlanned(
+  { key, kind, strict }: SupposedCall,
+  { read, rules }: { read: ReadConversation; rules: OrganizationRules },
+  { services, explanation }: Explaining,
+): MaybePromise<FoundCall> {
+  const at = Date.now()
+  return withLookups((lookups) => {
+    explanation.begin(performance.now())
+    const call = { call: { strict }, read, start: { at }, explanation }
+    return { ...findTargets({ key, rules, lookups }, call, kind, services), read, at }
   })
 }
 
 function planned(
   { key, kind, strict, session, troubled }: SupposedCall,
-  read: ReadConversation,
-  { services, explanation }: { services: ExplainServices; explanation: Explanation },
+  found: FoundCall,
+  { services, explanation }: Explaining,
 ): JsonObject {
   const { routing, admission } = services
   const { organization } = key
-  const at = Date.now()
-  explanation.begin(performance.now())
+  const { read, at } = found
   const call = { strict, session }
-  const found = findTargets(key, { call, read, start: { at }, explanation }, kind, services)
-  const supposed = { ...found, request: read.request, at }
+  const supposed = { ...found, request: read.request }
   requireBudget(supposed, admission)
   const expected = foreseen(supposed, admission)
   orderTargets({ ...found, call, read, admission: expected, explanation, looksOnly: true }, kind, routing)

@@ -1,4 +1,5 @@
 import type { Key } from '../../access/keys.ts'
+import { withLookups } from '../../access/lookups.ts'
 import type { ClientApi } from '../../api/client-api.ts'
 import { RouterError } from '../../core/errors.ts'
 import type { JsonObject } from '../../core/json.ts'
@@ -56,14 +57,15 @@ export async function tryRequest(
     ...bounds
   }: Pick<ExplainServices, 'rulesOf' | 'held' | 'resources' | 'maxUnknownFields' | 'maxValues'>,
 ): Promise<TriedRequest> {
-  const conversations = openConversations(nothingStored, (id) => rulesOf(id).retention)
+  const conversations = openConversations(nothingStored)
   const services = { ...bounds, conversations, signatures: noSignatures }
   const { signal } = new AbortController()
-  const read = await readRequest({ json: body }, { call: { signal }, key, kind, services })
+  const rules = await rulesOf(key.organization)
+  const read = await readRequest({ json: body }, { call: { signal }, key, rules, kind, services })
   const { request, turn } = read
   const { organization } = key
   const restricted = { ...kind.restricted(read), organization, held, account: resources, at: Date.now() }
-  const [target] = restrictedTargets([targetFor(request)], restricted)
+  const [target] = await withLookups((lookups) => restrictedTargets([targetFor(request)], { ...restricted, lookups }))
   const clientApi = kind.clientApi
   const written = await writtenRequest(target, request, { clientApi, turn })
   const sent = await captured(target, written.body, request.stream === true)
@@ -103,7 +105,7 @@ export async function writtenRequest(
 
 const noSignatures: Pick<SignatureCache, 'restore'> = { restore: (_, request) => request }
 
-const nothingStored: StoredTurns = { responses: { find: () => undefined, findByItem: () => undefined } }
+const nothingStored: StoredTurns = { responses: { find: async () => undefined, findByItem: async () => undefined } }
 
 /** Returns no files: they are not fetched for a request that is not sent. */
 function noFiles(param: string): CallMedia {

@@ -38,26 +38,27 @@ async function authenticatedBy(
     if (!services.plugins || !plugin.hooks.authenticate) continue
     const running = new RunningPlugin(plugin, { ...facts, body: () => ({}) }, services.plugins.faults)
     const caller = await running.run('authenticate', { given: freezeData({ secret }), check: callerResult })
-    if (caller) return keyOf(caller, plugin, services)
+    if (caller) return await keyOf(caller, plugin, services)
   }
   try {
-    return services.authenticate(secret)
+    return await services.authenticate(secret)
   } catch (thrown) {
     const missing = asked.find(({ unavailable }) => unavailable !== undefined)
     throw missing ? unavailablePlugin(missing) : thrown
   }
 }
 
-/** Returns the current state of the key of a call. Throws RouterError where it may not call any more. */
-export function revalidated(key: Key, services: AuthenticationServices): Key {
+/** Returns the current state of the key of a call. Throws or rejects with RouterError where it may not call any more. */
+export function revalidated(key: Key, services: AuthenticationServices): MaybePromise<Key> {
   const external = known.get(key)
   return external ? keyOf(external.caller, external.plugin, services) : services.revalidate(key)
 }
 
-function keyOf(caller: Caller, plugin: LoadedPlugin, services: AuthenticationServices): Key {
-  const key = 'key' in caller ? services.authenticateById?.(caller.key) : externalKey(caller, plugin, services)
-  if (key && isOn(plugin, { ...key, rules: services.rulesOf(key.organization).plugins, keyRules: key.plugins }))
-    return key
+async function keyOf(caller: Caller, plugin: LoadedPlugin, services: AuthenticationServices): Promise<Key> {
+  const key =
+    'key' in caller ? await services.authenticateById?.(caller.key) : await externalKey(caller, plugin, services)
+  const rules = key && (await services.rulesOf(key.organization))
+  if (key && rules && isOn(plugin, { ...key, rules: rules.plugins, keyRules: key.plugins })) return key
   throw new RouterError('forbidden', `The plugin '${plugin.name}' may not authenticate callers of this organization.`)
 }
 
@@ -68,9 +69,9 @@ const keys = new LRUCache<string, Key>({ max: 10_000 })
 const known = new WeakMap<Key, { caller: External; plugin: LoadedPlugin }>()
 
 /** Returns a key for a caller of an organization who has none. It belongs to accounts that exist, whose limits hold. */
-function externalKey(caller: External, plugin: LoadedPlugin, services: AuthenticationServices): Key {
+async function externalKey(caller: External, plugin: LoadedPlugin, services: AuthenticationServices): Promise<Key> {
   const { organization, group } = caller
-  if (!exists(organization, group, services)) {
+  if (!(await exists(organization, group, services))) {
     const message = `The plugin '${plugin.name}' named an organization or a group that does not exist.`
     throw new RouterError('forbidden', message)
   }
@@ -81,13 +82,13 @@ function externalKey(caller: External, plugin: LoadedPlugin, services: Authentic
   return key
 }
 
-function exists(
+async function exists(
   organization: string,
   group: string | undefined,
   { rulesOf }: Pick<AuthenticationServices, 'rulesOf'>,
-): boolean {
+): Promise<boolean> {
   try {
-    const { groupNames } = rulesOf(organization)
+    const { groupNames } = await rulesOf(organization)
     return group === undefined || groupNames?.has(group) === true
   } catch {
     return false

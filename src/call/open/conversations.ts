@@ -11,7 +11,6 @@ import { targetId } from '../../manifest/target.ts'
 import { maxInOneStep, type YieldToOthers, yieldBetween } from '../../runtime/event-loop.ts'
 import type { Store } from '../../store/open.ts'
 import type { StoredResponse } from '../../store/responses.ts'
-import type { Retention } from '../../store/rules.ts'
 import type { Conversations, Turn } from '../types.ts'
 
 /** Input items of one origin: an earlier response, or the client's present body. */
@@ -26,10 +25,10 @@ const maxValues = 400_000
 export type StoredTurns = { responses: Pick<Store['responses'], 'find' | 'findByItem'> }
 
 /** Opens the conversations of a store. */
-export function openConversations(store: StoredTurns, retentionOf: (organization: string) => Retention): Conversations {
+export function openConversations(store: StoredTurns): Conversations {
   return {
-    open(clientApi, organization, body) {
-      const { stores: mayStore, days } = retentionOf(organization)
+    open(clientApi, { id: organization, retention }, body) {
+      const { stores: mayStore, days } = retention
       if (clientApi.api !== 'responses' || !isObject(body)) {
         return singleTurn(clientApi.read(mayStore ? body : storedNowhere(body)), mayStore)
       }
@@ -142,7 +141,7 @@ async function turnsUpTo(
   let characters = 0
   for (let id: string | null = last; id !== null; ) {
     await yieldToOthers()
-    const turn: StoredResponse = store.responses.find(organization, id) ?? missing(id)
+    const turn: StoredResponse = (await store.responses.find(organization, id)) ?? missing(id)
     characters += turn.input.length + turn.response.length
     if (turns.length === maxTurns || characters > maxCharacters) throw tooLong()
     turns.push(turn)
@@ -203,7 +202,7 @@ async function resolved(
     }
     if (!known.has(item.id)) {
       await yieldToOthers()
-      const from = typeof item.id === 'string' ? store.responses.findByItem(organization, item.id) : undefined
+      const from = typeof item.id === 'string' ? await store.responses.findByItem(organization, item.id) : undefined
       responses++
       characters += from?.response.length ?? 0
       if (responses > maxTurns || characters > maxCharacters) throw tooManyReferences()

@@ -1,10 +1,10 @@
 import { asRouterError } from '../../core/errors.ts'
-import { andThen } from '../../manifest/run/run-mapping.ts'
 import type { Target } from '../../manifest/target.ts'
 import type { CallPlugins } from '../../plugin/call-plugins.ts'
 import type { MaybePromise } from '../../plugin/contract.ts'
 import { pluginTarget } from '../../plugin/plugin-target.ts'
 import type { Targets } from '../../routing/names/resolve.ts'
+import { andThen } from '../../runtime/maybe-promise.ts'
 import type { Settlement } from '../admission/settlement.ts'
 import type { Admission } from '../types.ts'
 

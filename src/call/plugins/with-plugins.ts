@@ -2,26 +2,25 @@ import type { Key } from '../../access/keys.ts'
 import type { CallRecord } from '../../core/call.ts'
 import { asRouterError, type RouterError } from '../../core/errors.ts'
 import { withLoans } from '../../lending/with-loans.ts'
-import { andThen } from '../../manifest/run/run-mapping.ts'
 import { type NamedTarget, targetId } from '../../manifest/target.ts'
 import { CallPlugins } from '../../plugin/call-plugins.ts'
 import type { MaybePromise, PluginRequest } from '../../plugin/contract.ts'
 import { pluginsFor as loadedFor } from '../../plugin/loaded.ts'
 import { isEuOnly } from '../../routing/names/resolve.ts'
-import { admitUncharged, callerWithRules } from '../admission/admission.ts'
+import { andThen } from '../../runtime/maybe-promise.ts'
+import { admitUncharged } from '../admission/admission.ts'
 import type { AnswerEnd, CallKind, PluginAnswer, SeenCall } from '../call-kind.ts'
 import { routeOf } from '../targets/find-targets.ts'
-import type { CallResponse, CallStart, OpenedCall, ReadCall, Services } from '../types.ts'
+import type { CallResponse, CallStart, KeyWithRules, OpenedCall, ReadCall, Services } from '../types.ts'
 
 /** Returns the plugins that see a call; undefined where none does. */
 export function pluginsFor(
-  { call, key, read, start }: Pick<OpenedCall, 'call' | 'key' | 'read' | 'start'>,
+  { call, key, rules, read, start }: Pick<OpenedCall, 'call' | 'key' | 'rules' | 'read' | 'start'>,
   { plugins: { operation } }: CallKind,
-  { plugins, rulesOf }: Pick<Services, 'plugins' | 'rulesOf'>,
+  { plugins }: Pick<Services, 'plugins'>,
 ): CallPlugins | undefined {
   if (!plugins) return undefined
   const { organization } = key
-  const rules = rulesOf(organization)
   const seeing = loadedFor(plugins.loaded, {
     organization,
     rules: rules.plugins,
@@ -38,7 +37,7 @@ export function pluginsFor(
 /** Steps that follow the plugins, and facts that have to be checked again after them. */
 type Following<Read extends ReadCall> = {
   services: Services
-  recheck(authenticated: Key, kind: CallKind<Read>, services: Services): Key
+  recheck(authenticated: Key, kind: CallKind<Read>, services: Services): MaybePromise<KeyWithRules>
   answer(call: OpenedCall<Read>): Promise<CallResponse>
 }
 
@@ -72,18 +71,20 @@ function changedByPlugins<Read extends ReadCall>(
   const given = kind.plugins.given(opened.read)
   const asking = opened.plugins.request(given, kind.plugins.accept?.(opened))
   const hasWaited = asking instanceof Promise
-  return andThen(asking, ({ request, answer }) => {
-    const current = hasWaited ? { ...opened, key: recheck(opened.authenticated, kind, services) } : opened
-    const call = request === given ? current : changed(current, request, { kind, services })
-    return answer ? { call, answer } : { call }
-  })
+  return andThen(asking, ({ request, answer }) =>
+    andThen(hasWaited ? recheck(opened.authenticated, kind, services) : opened, ({ key, rules }) => {
+      const current = { ...opened, key, rules }
+      const call = request === given ? current : changed(current, request, kind)
+      return answer ? { call, answer } : { call }
+    }),
+  )
 }
 
 /** Returns the call as plugins changed it: of several names none is asked that the plugin has not chosen. */
 function changed<Read extends ReadCall>(
   opened: SeenCall<Read>,
   request: PluginRequest,
-  { kind, services }: { kind: CallKind<Read>; services: Pick<Services, 'rulesOf'> },
+  kind: CallKind<Read>,
 ): SeenCall<Read> {
   const before = opened.read.model
   const read = kind.plugins.changed(opened.read, request)
@@ -91,7 +92,7 @@ function changed<Read extends ReadCall>(
   const call = { ...opened, read, isRewritten: true }
   if (read.model === before) return call
   const { models: _, ...routing } = read.routing ?? {}
-  const inEurope = isEuOnly(before, services.rulesOf(opened.key.organization))
+  const inEurope = isEuOnly(before, opened.rules)
   return { ...call, read: { ...read, routing: read.routing && routing }, inEurope }
 }
 
@@ -132,11 +133,15 @@ async function answerOfPlugin<Read extends ReadCall>(
 ): Promise<CallResponse> {
   const { plugins, explanation, start } = opened
   const { plugin } = answer
-  const limits = await withLoans((isRetry) => {
-    const key = isRetry ? recheck(opened.authenticated, kind, services) : opened.key
-    routeOf(key, opened, kind, services)
-    return admitUncharged(callerWithRules(key, services), services.admission)
-  })
+  let caller: KeyWithRules = opened
+  const recheckCaller = () =>
+    andThen(recheck(opened.authenticated, kind, services), (current) => {
+      caller = current
+    })
+  const limits = await withLoans(() => {
+    routeOf(caller, opened, kind, services)
+    return admitUncharged(caller, services.admission)
+  }, recheckCaller)
   Object.assign(plugins.headers, answer.headers)
   explanation?.begin(start.monotonicMs)
   explanation?.answeredByPlugin(plugin)

@@ -1,8 +1,8 @@
 import type { JsonObject } from '../../core/json.ts'
 import type { Operation } from '../../core/operation.ts'
-import { andThen } from '../../manifest/run/run-mapping.ts'
 import type { MaybePromise } from '../../plugin/contract.ts'
 import type { EventHooks, Events } from '../../plugin/event-hooks.ts'
+import { andThen } from '../../runtime/maybe-promise.ts'
 
 /** Events of an operation as plugins change them. */
 export type SeenEvents = {

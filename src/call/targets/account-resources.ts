@@ -14,14 +14,14 @@ export function openAccountResources(
   {
     held,
     organizations,
-  }: { held: Pick<HeldState, 'hasAnywhere'>; organizations: Pick<Store['organizations'], 'areSeveral'> },
+  }: { held: Pick<HeldState, 'holders'>; organizations: Pick<Store['organizations'], 'areSeveral'> },
 ): AccountResources {
   return {
-    allows(organization, provider, id) {
+    isListed(organization, provider, id) {
       const listed = settings.get(organization)?.resources ?? []
-      if (listed === 'open') return true
-      if (matchesIdPattern(listed, id) || matchesIdPattern(listed, `${provider}/${id}`)) return true
-      return !organizations.areSeveral() || held.hasAnywhere(organization, id)
+      return listed === 'open' || matchesIdPattern(listed, id) || matchesIdPattern(listed, `${provider}/${id}`)
     },
+    isOwn: async (organization, id) =>
+      !(await organizations.areSeveral()) || (await held.holders(organization, id)).length > 0,
   }
 }

@@ -1,4 +1,4 @@
-import type { Key } from '../../access/keys.ts'
+import type { Lookups } from '../../access/lookups.ts'
 import { anyModel } from '../../catalog/catalog.ts'
 import { RouterError } from '../../core/errors.ts'
 import type { RoutingRequest } from '../../core/routing/request.ts'
@@ -6,9 +6,8 @@ import { type Target, targetId } from '../../manifest/target.ts'
 import type { Explanation } from '../../routing/explanation.ts'
 import { isEuOnly, type Purpose, type Route } from '../../routing/names/resolve.ts'
 import { routeForRequest } from '../../routing/names/route-for-request.ts'
-import type { OrganizationRules } from '../../store/rules.ts'
 import type { CallKind } from '../call-kind.ts'
-import type { Found, OpenedCall, ReadCall, Services } from '../types.ts'
+import type { Found, KeyWithRules, OpenedCall, ReadCall, Services } from '../types.ts'
 import { restrictedTargets } from './restricted-targets.ts'
 import { withoutUnpriced } from './unpriced-targets.ts'
 
@@ -19,53 +18,60 @@ export type FindingCall<Read extends ReadCall> = Pick<OpenedCall<Read>, 'read' |
 }
 
 /** The services by which targets are found. */
-export type FindingServices = Pick<Services, 'directory' | 'rulesOf' | 'held' | 'resources'>
+export type FindingServices = Pick<Services, 'directory' | 'held' | 'resources'>
 
 /**
  * Finds the targets that a call of a key may go to and that can take it, as far as that is known now, in the order of its names.
  * Throws RouterError 400, 402, 403, 404 where there are none.
  */
 export function findTargets<Read extends ReadCall>(
-  key: Key,
+  { key, rules, lookups }: KeyWithRules & { lookups: Lookups },
   call: FindingCall<Read>,
   kind: CallKind<Read>,
   services: FindingServices,
 ): Found {
   const { read, explanation, start } = call
   const { at } = start
-  const rules = services.rulesOf(key.organization)
-  const route = routeOf(key, call, kind, services)
+  const route = routeOf({ key, rules }, call, kind, services)
   const priced = kind.isFree ? route.targets : withoutUnpriced(route.targets, { key, rules, at }, explanation)
   const { organization } = key
   const { held, resources, directory } = services
   const restricted = restrictedTargets(
     priced,
-    { ...kind.restricted(read), organization, held, account: resources, isCataloged: catalogedIn(directory), at },
+    {
+      ...kind.restricted(read),
+      organization,
+      held,
+      account: resources,
+      lookups,
+      isCataloged: catalogedIn(directory),
+      at,
+    },
     explanation,
   )
   const strict = call.call.strict || route.strict === true
   const targets = kind.able?.(restricted, read, { strict, directory, explanation }) ?? restricted
-  return { key, rules, targets, route, strict }
+  return { key, rules, targets, route, strict, lookups }
 }
 
-/** Returns the target of this id for a call, where the caller may use it and it can take the call. */
+/** Returns the target of this id for a call, where the caller may use it and it can take the call, as far as the facts that were read show. */
 export function targetNamed<Read extends ReadCall>(
   id: string,
-  { key, read, inEurope, ...call }: FindingCall<Read> & { key: Key },
+  { key, rules, lookups, read, inEurope, ...call }: FindingCall<Read> & Pick<Found, keyof KeyWithRules | 'lookups'>,
   kind: CallKind<Read>,
   services: FindingServices,
 ): Target | undefined {
   const { models: _, ...routing } = read.routing ?? {}
-  const euOnly = inEurope || isEuOnly(read.model, services.rulesOf(key.organization))
+  const euOnly = inEurope || isEuOnly(read.model, rules)
   const named = { ...read, model: id, routing: read.routing && routing }
   try {
     const { targets } = findTargets(
-      key,
+      { key, rules, lookups },
       { ...call, read: named, inEurope: euOnly, explanation: undefined },
       kind,
       services,
     )
-    return targets.find((target) => targetId(target) === id)
+    return lookups.areComplete ? targets.find((target) => targetId(target) === id) : undefined
   } catch (thrown) {
     if (thrown instanceof RouterError) return undefined
     throw thrown
@@ -80,33 +86,36 @@ function catalogedIn({ identify }: FindingServices['directory']): (target: Targe
 
 /** Resolves the names of a call, whatever it costs and says. Throws RouterError 400, 403, 404. */
 export function routeOf<Read extends ReadCall>(
-  key: Key,
+  caller: KeyWithRules,
   { read, explanation, inEurope: euOnly, start: { at } }: FindingCall<Read>,
   kind: CallKind<Read>,
   services: FindingServices,
 ): Route {
   const promptTokens = () => kind.promptTokens(read)
   const purpose = kind.purpose(read, explanation)
-  return resolveNames(key, { ...read, promptTokens, purpose: euOnly ? { ...purpose, euOnly } : purpose, at }, services)
+  return resolveNames(
+    caller,
+    { ...read, promptTokens, purpose: euOnly ? { ...purpose, euOnly } : purpose, at },
+    services,
+  )
 }
 
 /** Resolves a model that a form names before all of it has arrived. Throws RouterError 400, 402, 403, 404. */
 export function routeForModel(
-  key: Key,
+  caller: KeyWithRules,
   { model, kind, at, explanation }: { model: string; kind: CallKind; at: number; explanation: Explanation | undefined },
   services: FindingServices,
 ): void {
   const purpose = kind.purpose(undefined, explanation)
-  const { targets } = resolveNames(key, { model, routing: undefined, promptTokens: () => 0, purpose, at }, services)
-  if (!kind.isFree) withoutUnpriced(targets, { key, rules: services.rulesOf(key.organization), at }, explanation)
+  const { targets } = resolveNames(caller, { model, routing: undefined, promptTokens: () => 0, purpose, at }, services)
+  if (!kind.isFree) withoutUnpriced(targets, { ...caller, at }, explanation)
 }
 
 function resolveNames(
-  key: Key,
+  { key, rules }: KeyWithRules,
   { model, routing, purpose, at, promptTokens }: Named,
-  { directory, rulesOf }: Pick<FindingServices, 'directory' | 'rulesOf'>,
+  { directory }: Pick<FindingServices, 'directory'>,
 ): Route {
-  const rules: OrganizationRules = rulesOf(key.organization)
   const scope = { rules, accessList: key.accessList }
   return routeForRequest(model, routing, { directory, scope, purpose, at, promptTokens })
 }

@@ -7,19 +7,23 @@ const rememberedMs = 30 * dayMs
 
 /** Opens the state in a table; `onError` is called when state cannot be written: the reply goes on, the state cannot be used again. */
 export function openHeldState(
-  table: Pick<HeldStates, 'add' | 'has' | 'hasAnywhere'>,
+  table: Pick<HeldStates, 'add' | 'holders'>,
   onError: (error: unknown) => void,
 ): HeldState {
+  const writing = new Set<Promise<void>>()
   return {
     remember(organization, provider, ids) {
       if (ids.length === 0) return
-      try {
-        table.add(organization, provider, ids, Date.now() + rememberedMs)
-      } catch (thrown) {
-        onError(thrown)
-      }
+      const written = table
+        .add(organization, provider, ids, Date.now() + rememberedMs)
+        .catch(onError)
+        .finally(() => writing.delete(written))
+      writing.add(written)
     },
-    has: (organization, provider, id) => table.has(organization, provider, id),
-    hasAnywhere: (organization, id) => table.hasAnywhere(organization, id),
+    async holders(organization, id) {
+      // What a reply has named can be used at once.
+      await Promise.all(writing)
+      return await table.holders(organization, id)
+    },
   }
 }

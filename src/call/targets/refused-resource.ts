@@ -1,3 +1,4 @@
+import type { Lookups } from '../../access/lookups.ts'
 import type { ResourceUse } from '../../api/resource-uses.ts'
 import type { RestrictedField } from '../../api/restricted-fields.ts'
 import { RouterError } from '../../core/errors.ts'
@@ -10,6 +11,7 @@ import type { AccountResources, RestrictedBody } from '../types.ts'
 type NamingCall = Pick<RestrictedBody, 'resources' | 'operation'> & {
   organization: string
   account: AccountResources
+  lookups: Lookups
   isCataloged?: (target: Target) => boolean
 }
 
@@ -19,7 +21,7 @@ const maxUses = 1_000
 /** Returns the error for something that the account at a provider keeps and that the organization may not use. */
 export function refusedResource(
   target: Target,
-  { organization, account, resources, isCataloged, operation }: NamingCall,
+  { organization, account, lookups, resources, isCataloged, operation }: NamingCall,
 ): RouterError | undefined {
   const { provider, model } = target
   const { slug } = provider
@@ -36,7 +38,10 @@ export function refusedResource(
     checked.add(id)
     if (isVoice(path, operation) && target.entry?.voices?.includes(id)) continue
     if (checked.size > maxUses) return tooMany(path)
-    if (!account.allows(organization, slug, id)) return refusal({ path, id }, target, organization)
+    const isAllowed =
+      account.isListed(organization, slug, id) ||
+      lookups.find(`owner of ${id}`, () => account.isOwn(organization, id), true)
+    if (!isAllowed) return refusal({ path, id }, target, organization)
   }
   return undefined
 }

@@ -1,3 +1,4 @@
+import type { Lookups } from '../../access/lookups.ts'
 import { unknownFieldSearch } from '../../api/operations/unknown-fields.ts'
 import { type RestrictedSearch, type RestrictedUse, restrictedSearch } from '../../api/restricted-fields.ts'
 import { RouterError } from '../../core/errors.ts'
@@ -21,8 +22,9 @@ import { refusedResource } from './refused-resource.ts'
  */
 export type RestrictedCall = RestrictedBody & {
   organization: string
-  held: HeldState
+  held: Pick<HeldState, 'holders'>
   account: AccountResources
+  lookups: Lookups
   isCataloged?: (target: Target) => boolean
   at: number
 }
@@ -118,9 +120,14 @@ function ofContainer(use: RestrictedUse, { provider }: Target, call: RestrictedC
   const { path, value, field } = use
   const id = isObject(value) ? value.id : value
   if (typeof id !== 'string' || id === '') return undefined
-  if (provider.sameAs === field.format && call.held.has(call.organization, provider.slug, id)) return undefined
+  if (provider.sameAs === field.format && isHeld(id, provider, call)) return undefined
   const message = `The container of '${path}' was not created through this router by your organization for '${provider.slug}', or more than 30 days ago. Let the provider create one, and name it in later calls.`
   return new RouterError('invalid_request', message, { param: path })
+}
+
+/** Checks whether a provider holds something that the organization made through this router. */
+function isHeld(id: string, { slug }: Provider, { held, lookups, organization }: RestrictedCall): boolean {
+  return lookups.find(`holders of ${id}`, () => held.holders(organization, id), [slug]).includes(slug)
 }
 
 /** Returns the error for a thread. Anthropic's SDKs depend on these details: they go on without a thread, or begin a new one. */
@@ -140,7 +147,7 @@ function ofThread({ value, field }: RestrictedUse, target: Target, call: Restric
     return new RouterError('invalid_request', message, { param: `thread.${unknown}` })
   }
   const previous = previousMessage(value)
-  if (previous === undefined || call.held.has(call.organization, provider.slug, previous)) return undefined
+  if (previous === undefined || isHeld(previous, provider, call)) return undefined
   const message = `The message '${previous}' does not end a thread of your organization. Send the whole conversation with thread: {"type": "create"}.`
   const details = { error_code: 'thread_not_found' }
   return new RouterError('not_found', message, { param: 'thread.previous_message_id', details })

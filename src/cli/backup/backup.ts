@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { writeBackup } from '../../store/backup.ts'
+import { writeBackup } from '../../store/sqlite/backup.ts'
 import { StoreError } from '../../store/store-error.ts'
 import { CommandError, jsonText, type Out, parseArguments, relativePath, runCommand, UsageError } from '../command.ts'
 import { configuredStoreUrl } from '../store-command.ts'

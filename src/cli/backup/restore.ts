@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { type Restored, restoreBackup } from '../../store/backup.ts'
+import { type Restored, restoreBackup } from '../../store/sqlite/backup.ts'
 import { jsonText, type Out, parseArguments, relativePath, runCommand, UsageError } from '../command.ts'
 import { configuredStoreUrl } from '../store-command.ts'
 import { databaseIn, orCommandError } from './backup.ts'

@@ -1,6 +1,6 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { type DatabaseFacts, inspectDatabase } from '../../store/inspect.ts'
+import { type DatabaseFacts, inspectDatabase } from '../../store/sqlite/inspect.ts'
 import { StoreError } from '../../store/store-error.ts'
 import { type Finding, ok, problem, warning } from './finding.ts'
 import { gigabytes } from './machine.ts'

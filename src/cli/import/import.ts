@@ -8,7 +8,7 @@ import type { Environment } from '../../manifest/read/environment.ts'
 import { closeAll } from '../../plugin/instances.ts'
 import { type FoldersFile, foldersOf, programConfig } from '../../snapshot/folders.ts'
 import { buildSnapshot, type Snapshot } from '../../snapshot/snapshot.ts'
-import { pendingMigrations } from '../../store/inspect.ts'
+import { pendingMigrations } from '../../store/sqlite/inspect.ts'
 import { organizationFor } from '../admin.ts'
 import {
   type Args,
@@ -141,17 +141,20 @@ async function apply(plan: ImportPlan, { config, env, org, dryRun }: Place): Pro
       throw new CommandError(
         `${path} has tables of an older version, which a dry run does not change; start the router first`,
       )
-    const { records, manager } = await withStore(dryRun && !existsSync(path) ? 'sqlite::memory:' : url, (store) => {
-      if (store.organizations.list().length === 0) store.organizations.create('default')
-      const organization = organizationFor(store, org)
-      const context = { store, organization, directory: directoryOf(snapshot) }
-      const made = createRecords(plan, context, { dryRun })
-      const isPlanned = plan.keys.some(({ body }) => (body.permissions as { manage?: string }).manage === 'write')
-      return {
-        records: made,
-        manager: isPlanned || store.keys.anotherMay('manage', { organization, id: '' }, Date.now()),
-      }
-    })
+    const { records, manager } = await withStore(
+      dryRun && !existsSync(path) ? 'sqlite::memory:' : url,
+      async (store) => {
+        if ((await store.organizations.list()).length === 0) await store.organizations.create('default')
+        const organization = await organizationFor(store, org)
+        const context = { store, organization, directory: directoryOf(snapshot) }
+        const made = await createRecords(plan, context, { dryRun })
+        const isPlanned = plan.keys.some(({ body }) => (body.permissions as { manage?: string }).manage === 'write')
+        return {
+          records: made,
+          manager: isPlanned || (await store.keys.anotherMay('manage', { organization, id: '' }, Date.now())),
+        }
+      },
+    )
     return {
       files: planned.files.map(({ path }) => path),
       created: records.created,

@@ -1,18 +1,17 @@
 import { usdOf, usdText } from '../../money/usd.ts'
-import type { CheckedSums, WrongSum } from '../../store/ledger/verify-sums.ts'
-import type { Damage } from '../../store/schema/integrity.ts'
+import type { CheckedSums, Damage, WrongSum } from '../../store/checks.ts'
 import { table } from '../command.ts'
 import type { Finding, LedgerAction, LedgerSource } from './ledger-action.ts'
 
 export const options: LedgerAction['options'] = {}
 
 /** Prepares `ledger check`: looks for damage in the file, and compares all sums of spend and usage with the rows of the ledger. */
-export function prepare(): (source: LedgerSource) => Finding {
-  return ({ store }) => {
-    const damage = store.integrity.checkAll()
+export function prepare(): (source: LedgerSource) => Promise<Finding> {
+  return async ({ store }) => {
+    const damage = await store.integrity.checkAll()
     // The sums of a damaged file would be wrong as well, or cannot be read.
     if (damage.length > 0) return { json: { damage }, text: damageText(damage), ok: false }
-    const checked = store.verifySums(maxListed)
+    const checked = await store.verifySums(maxListed)
     return { json: { damage, ...asJson(checked) }, text: asText(checked), ok: checked.wrong === 0 }
   }
 }

@@ -10,15 +10,15 @@ const text = { type: 'string' } as const
 export const options = { from: text, to: text, org: text, key: text }
 
 /** Prepares `ledger recount`: computes the cost of each call again from its usage and today's prices. */
-export function prepare(args: Args): (source: LedgerSource) => Finding {
+export function prepare(args: Args): (source: LedgerSource) => Promise<Finding> {
   const [org, key] = [args.text('org'), args.text('key')]
   const now = Date.now()
   const { to = now, from = monthStart(Math.min(to, now)) } = rangeFrom(args)
-  return ({ store, snapshot }) => {
-    const organization = org === undefined ? undefined : organizationOf(store, org).id
+  return async ({ store, snapshot }) => {
+    const organization = org === undefined ? undefined : (await organizationOf(store, org)).id
     const whose = { ...(organization !== undefined && { organization }), ...(key !== undefined && { key }) }
     const byReport = (slug: string) => snapshot.providers.get(slug)?.reports?.has('cost') ?? false
-    const found = recount(store.ledger.each({ from, to, ...whose }), snapshot.catalog.find, byReport)
+    const found = await recount(store.ledger.each({ from, to, ...whose }), snapshot.catalog.find, byReport)
     const range = { from: formatTime(from), to: formatTime(to) }
     return { json: { ...range, ...asJson(found) }, text: asText(found, range), ok: found.wrong.calls === 0 }
   }

@@ -10,10 +10,10 @@ export const positionals = 1
 export const withoutFiles = true
 
 /** Prepares `ledger show`: everything recorded about one call, as in the console. */
-export function prepare({ positionals: [id] }: Args): (source: Pick<LedgerSource, 'store'>) => Finding {
+export function prepare({ positionals: [id] }: Args): (source: Pick<LedgerSource, 'store'>) => Promise<Finding> {
   if (!id) throw new UsageError('name the call: ledger show <id of the call, from the log or x-request-id>')
-  return ({ store }) => {
-    const found = store.calls.findAnywhere(ownIdIn(id) ?? id)
+  return async ({ store }) => {
+    const found = await store.calls.findAnywhere(ownIdIn(id) ?? id)
     if (!found) throw new CommandError(`The ledger has no call '${id}'.`)
     const detail = callDetail(found)
     return { json: { organization: found.call.organization, ...detail }, text: asText(detail), ok: true }

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs'
 import type { Problem } from '../../manifest/check/problem.ts'
 import { loadConfig } from '../../snapshot/config.ts'
-import { rehearseMigrations } from '../../store/backup.ts'
-import { pendingMigrations } from '../../store/inspect.ts'
 import { openStore } from '../../store/open.ts'
+import { rehearseMigrations } from '../../store/sqlite/backup.ts'
+import { pendingMigrations } from '../../store/sqlite/inspect.ts'
 import { StoreError } from '../../store/store-error.ts'
 import { run as check } from '../check.ts'
 import { jsonText, type Out, parseArguments, problemLine, runCommand, UsageError } from '../command.ts'
@@ -85,7 +85,7 @@ async function databaseState(url: string, rehearse: boolean): Promise<DatabaseSt
     const { names, isServing } = pendingMigrations(path)
     if (names.length === 0) return { state: 'current', path, isServing }
     const rehearsed = rehearse
-      ? await rehearseMigrations(path, (copy) => openStore(`sqlite:${copy}`).close())
+      ? await rehearseMigrations(path, async (copy) => (await openStore(`sqlite:${copy}`)).close())
       : undefined
     const rehearsal = rehearsed === undefined ? {} : { rehearsedMs: Math.ceil(rehearsed) }
     return { state: 'older', path, migrations: names, isServing, ...rehearsal }

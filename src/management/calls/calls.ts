@@ -2,7 +2,15 @@ import type { CallRecord } from '../../core/call.ts'
 import type { Json, JsonObject } from '../../core/json.ts'
 import type { Store } from '../../store/open.ts'
 import type { CallsPage, CallsQuery, ListedCall } from '../../store/queries/calls-query.ts'
-import { json, type ManagementContext, type ManageRoute, mayOperate, missing, pathPart } from '../manage.ts'
+import {
+  json,
+  type ManagementContext,
+  type ManageRequest,
+  type ManageRoute,
+  mayOperate,
+  missing,
+  pathPart,
+} from '../manage.ts'
 import { limitFrom, requireCursor } from '../page.ts'
 import { parametersOf } from '../read.ts'
 import { callDetail, callEntry, ownIdIn } from './call-entry.ts'
@@ -16,23 +24,23 @@ export function callRoutes({ store }: Pick<ManagementContext, 'store'>): ManageR
       path: '/v1/manage/calls',
       async handle({ organization, query, headers, recheck }) {
         if (wantsCsv(headers)) {
-          const whole = pageOf(organization, filteredCalls(query, ['id']), store)
+          const whole = await pageOf(organization, filteredCalls(query, ['id']), store)
           return { body: callsCsv(whole, store, recheck), mediaType: csvType }
         }
         const { limit, cursor, ...asked } = filteredCalls(query, ['id', 'limit', 'cursor'])
-        requireCursor(cursor, (end) => store.calls.isCursor(end, organization))
-        const page = { ...pageOf(organization, asked, store), limit: limitFrom(limit, usualLimit) }
+        await requireCursor(cursor, (end) => store.calls.isCursor(end, organization))
+        const page = { ...(await pageOf(organization, asked, store)), limit: limitFrom(limit, usualLimit) }
         const { calls, next } = await store.calls.page(cursor === undefined ? page : { ...page, after: cursor })
         return json({ calls: calls.map(callEntry), ...(next !== undefined && { next_cursor: next }) })
       },
     },
     {
       path: '/v1/manage/calls/:id',
-      handle({ key, organization, params, query }) {
+      async handle({ key, organization, params, query }) {
         parametersOf(query, [])
         const id = pathPart({ params }, 'id')
-        const found = store.calls.find(ownIdIn(id) ?? id, organization) ?? missing('call', id)
-        return json(callDetail(mayOperate(key, store) ? found : forOrganization(found)))
+        const found = (await store.calls.find(ownIdIn(id) ?? id, organization)) ?? missing('call', id)
+        return json(callDetail((await mayOperate(key, store)) ? found : forOrganization(found)))
       },
     },
   ]
@@ -57,15 +65,19 @@ function forOrganization({ call, attempts, ...listed }: ListedCall): ListedCall 
 type Page = Omit<CallsQuery, 'limit' | 'after'>
 
 /** Returns the calls that are asked for, on pages of any size. */
-function pageOf(organization: string, { id, from = 0, to, filters }: FilteredCalls<'id'>, store: Store): Page {
+async function pageOf(
+  organization: string,
+  { id, from = 0, to, filters }: FilteredCalls<'id'>,
+  store: Store,
+): Promise<Page> {
   const page = { organization, from, to, filters }
-  return id === undefined ? page : withId(page, filled(id, 'id'), store)
+  return id === undefined ? page : await withId(page, filled(id, 'id'), store)
 }
 
 /** Returns the call with an id that the router gave, in whatever form; or those that their client gave it. */
-function withId(page: Page, id: string, { calls }: Pick<Store, 'calls'>): Page {
+async function withId(page: Page, id: string, { calls }: Pick<Store, 'calls'>): Promise<Page> {
   const own = ownIdIn(id)
-  const found = own === undefined ? undefined : calls.callOf(own, page.organization)
+  const found = own === undefined ? undefined : await calls.callOf(own, page.organization)
   if (!found) return { ...page, filters: { ...page.filters, requestId: id } }
   const { from, to } = page
   const filters = { ...page.filters, id: found.id }
@@ -80,17 +92,17 @@ type Exported = Omit<CallsQuery, 'limit' | 'after' | 'organization'> & { organiz
 
 /**
  * Yields all calls of a query as lines of a table, a page at a time: the next one is read when the client has taken the last, and none when
- * it has left. `recheck` throws when they may not be read any more.
+ * it has left. `recheck` rejects when they may not be read any more.
  */
 export function callsCsv(
   asked: Exported,
   store: Pick<Store, 'calls'>,
-  recheck: () => void,
+  recheck: ManageRequest['recheck'],
   columns: readonly string[] = usualColumns,
 ): AsyncIterator<string, void> {
   let isGone = false
-  const check = () => {
-    recheck()
+  const check = async () => {
+    await recheck()
     return !isGone
   }
   const pieces = piecesOf(asked, store, { check, columns })
@@ -106,7 +118,7 @@ export function callsCsv(
 async function* piecesOf(
   { organization, ...asked }: Exported,
   { calls }: Pick<Store, 'calls'>,
-  { check, columns }: { check: () => boolean; columns: readonly string[] },
+  { check, columns }: { check: () => Promise<boolean>; columns: readonly string[] },
 ): AsyncGenerator<string, void> {
   let lines = csvLine(columns)
   let after: string | undefined
@@ -119,7 +131,7 @@ async function* piecesOf(
     if (lines !== '') yield lines
     lines = ''
     after = next
-  } while (after !== undefined && check())
+  } while (after !== undefined && (await check()))
 }
 
 const usualColumns = [

@@ -18,11 +18,11 @@ export function contentRoutes({ store, watch }: Pick<ManagementContext, 'store' 
       async handle({ key, organization, params, query, recheck }) {
         parametersOf(query, [])
         const asked = pathPart({ params }, 'id')
-        const { call } = store.calls.find(ownIdIn(asked) ?? asked, organization) ?? missing('call', asked)
+        const { call } = (await store.calls.find(ownIdIn(asked) ?? asked, organization)) ?? missing('call', asked)
         const { id, at, durationMs } = call
         const found = await findContent(plugins(), { id, organization, at, durationMs })
         if (!found) return missing('stored content of the call', id)
-        recheck()
+        await recheck()
         const { plugin, request, reply, omittedBytes } = found
         const entry = json({
           id,
@@ -35,7 +35,7 @@ export function contentRoutes({ store, watch }: Pick<ManagementContext, 'store' 
           ...(omittedBytes !== undefined && { omitted_bytes: omittedBytes }),
         })
         const result = { ...entry, noStore: true }
-        return audited(store, key.id, () => ({ result, organization, action: 'content.read', subject: id }))
+        return await audited(store, key.id, async () => ({ result, organization, action: 'content.read', subject: id }))
       },
     },
     {
@@ -48,7 +48,8 @@ export function contentRoutes({ store, watch }: Pick<ManagementContext, 'store' 
         const calls = await deleteContentOf(plugins(), { organization, user: filled(user, 'user') })
         const result = json({ calls })
         const after = { calls }
-        return audited(store, key.id, () => ({ result, organization, action: 'content.delete', subject: user, after }))
+        const entry = { organization, action: 'content.delete', subject: user, after }
+        return await audited(store, key.id, async () => ({ result, ...entry }))
       },
     },
   ]

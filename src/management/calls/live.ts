@@ -48,7 +48,7 @@ class LiveEvents implements AsyncIterator<string, void> {
     if (this.#left.signal.aborted) return ended
     this.#sent++
     try {
-      recheck()
+      await recheck()
       return { done: false, value: `data: ${JSON.stringify(this.#event(watch))}\n\n` }
     } catch (thrown) {
       this.#sent = max

@@ -12,11 +12,11 @@ export function refusalRoutes({ store, refused }: Pick<ManagementContext, 'store
   return [
     {
       path: '/v1/manage/refusals',
-      handle({ organization, query }) {
+      async handle({ organization, query }) {
         const { limit, ...filters } = parametersOf(query, ['limit', 'key', 'group', 'code'])
         const most = limitFrom(limit, usualLimit)
         const found = refused.of(organization).filter(matching(filters)).slice(0, most)
-        const nameOf = names(store)
+        const nameOf = await namesIn(found, store)
         return json({ refusals: found.map((call) => entryOf(call, nameOf)), since: timeText(refused.since) })
       },
     },
@@ -38,7 +38,7 @@ function matching(filters: { key?: string; group?: string; code?: string }): (ca
 }
 
 /** Writes a refused call: the fields that it has in common with a settled call have the same names. */
-function entryOf(call: RefusedCall, nameOf: ReturnType<typeof names>): JsonObject {
+function entryOf(call: RefusedCall, nameOf: Names): JsonObject {
   const { id, requestId = id, at, key, group, operation, api, requested, stream, error, message, status } = call
   return {
     id,
@@ -57,19 +57,35 @@ function entryOf(call: RefusedCall, nameOf: ReturnType<typeof names>): JsonObjec
   }
 }
 
-/** Returns the names of keys and groups that there still are, each looked up once. */
-function names({ keys, groups }: Pick<ManagementContext['store'], 'keys' | 'groups'>) {
-  const once = (find: (id: string) => { name: string } | undefined) => {
-    const known = new Map<string, { name?: string }>()
-    return (id: string) => {
-      const found = known.get(id) ?? named(find(id))
-      known.set(id, found)
-      return found
-    }
-  }
-  return { key: once(keys.find), group: once(groups.find) }
+/** The names of keys and groups that there still are, by their ids. */
+type Names = { key(id: string): { name?: string }; group(id: string): { name?: string } }
+
+/** Looks up the names of the keys and groups of calls. */
+async function namesIn(
+  calls: readonly RefusedCall[],
+  { keys, groups }: Pick<ManagementContext['store'], 'keys' | 'groups'>,
+): Promise<Names> {
+  const [key, group] = [
+    await namesOf(
+      calls.map(({ key }) => key),
+      keys.find,
+    ),
+    await namesOf(
+      calls.flatMap(({ group }) => group ?? []),
+      groups.find,
+    ),
+  ]
+  return { key: (id) => key.get(id) ?? {}, group: (id) => group.get(id) ?? {} }
 }
 
-function named(found: { name: string } | undefined): { name?: string } {
-  return found ? { name: found.name } : {}
+async function namesOf(
+  ids: readonly string[],
+  find: (id: string) => Promise<{ name: string } | undefined>,
+): Promise<Map<string, { name: string }>> {
+  const names = new Map<string, { name: string }>()
+  for (const id of new Set(ids)) {
+    const found = await find(id)
+    if (found) names.set(id, { name: found.name })
+  }
+  return names
 }

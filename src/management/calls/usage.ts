@@ -29,7 +29,7 @@ export function usageRoutes({ store }: Pick<ManagementContext, 'store'>): Manage
       path: '/v1/manage/apikey/:id/usage',
       showsSelf: true,
       handle: async (request) => {
-        const { id: key, organization } = keyOf(request, store)
+        const { id: key, organization } = await keyOf(request, store)
         return usageResponse(store, { organization, key, ...usageParameters(request.query) }, request.headers)
       },
     },

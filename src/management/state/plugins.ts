@@ -18,11 +18,11 @@ export function pluginListRoutes({ store, watch, pluginActivity }: ManagementCon
   return [
     {
       path: '/v1/manage/plugins',
-      handle({ key, organization, query }) {
+      async handle({ key, organization, query }) {
         parametersOf(query, [])
-        const isOfAll = readsInstance(key, store)
+        const isOfAll = await readsInstance(key, store)
         const snapshot = watch.current()
-        const { plugins: rules } = rulesOf(store, organization)
+        const { plugins: rules } = await rulesOf(store, organization)
         const activity = isOfAll ? pluginActivity() : undefined
         const problems = watch.problems().filter(({ kind }) => kind === 'plugin')
         const plugins = snapshot.plugins.flatMap((plugin, index) => {
@@ -51,8 +51,11 @@ export function pluginListRoutes({ store, watch, pluginActivity }: ManagementCon
 }
 
 /** Checks whether a key may read what belongs to all organizations: with `instance: read`, or as the key of the only one. */
-export function readsInstance({ permissions }: Key, { organizations }: Pick<Store, 'organizations'>): boolean {
-  return permissions.instance === 'read' || organizations.list().length === 1
+export async function readsInstance(
+  { permissions }: Key,
+  { organizations }: Pick<Store, 'organizations'>,
+): Promise<boolean> {
+  return permissions.instance === 'read' || !(await organizations.areSeveral())
 }
 
 /** Returns the files of a plugin; of one that is not in use, the place of its error. */

@@ -21,7 +21,7 @@ export function targetRoutes({ store, degraded }: ManagementContext): ManageRout
       async handle({ key, organization, query }) {
         const span = spanIn(query)
         const listed = await store.calls.targets({ organization, ...span })
-        const found = mayOperate(key, store) ? listed : forOrganization(listed)
+        const found = (await mayOperate(key, store)) ? listed : forOrganization(listed)
         return json({
           ...targetsEntry(found, span, organization),
           degraded: concerning(organization, degraded()).map(outageEntry),
@@ -32,7 +32,7 @@ export function targetRoutes({ store, degraded }: ManagementContext): ManageRout
       path: '/v1/manage/instance/targets',
       readsInstance: true,
       async handle({ organization: own, query: { organization: asked, ...query } }) {
-        const organization = organizationIn(asked, store)
+        const organization = await organizationIn(asked, store)
         const span = spanIn(query)
         const found = await store.calls.targets({ ...(organization !== undefined && { organization }), ...span })
         const outages = organization === undefined ? degraded() : concerning(organization, degraded())

@@ -8,9 +8,10 @@ import type { TargetFacts } from '../../core/request.ts'
 import { completionTokens, mergeUsage, type ReportedUsage, type Usage } from '../../core/usage.ts'
 import { type Mapping, narrowMapping } from '../../mapping/mapping.ts'
 import { type PathTree, whole } from '../../mapping/mentions.ts'
+import { andThen } from '../../runtime/maybe-promise.ts'
 import type { Provider } from '../provider.ts'
 import { readCounts, runReading } from './read-usage.ts'
-import { andThen, chatEndpoint, requireObject } from './run-mapping.ts'
+import { chatEndpoint, requireObject } from './run-mapping.ts'
 
 /**
  * A provider's whole response after `patch.reply`, the neutral reply, and the failure that it reports. `whole` reads all of a

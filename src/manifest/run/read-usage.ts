@@ -1,8 +1,9 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import { impossibleCount, type ReportedUsage, type Total, totalsMissing, totalsUncounted } from '../../core/usage.ts'
 import type { Mapping, Variables } from '../../mapping/mapping.ts'
+import { andThen } from '../../runtime/maybe-promise.ts'
 import type { Provider } from '../provider.ts'
-import { andThen, isExhausted, runMapping } from './run-mapping.ts'
+import { isExhausted, runMapping } from './run-mapping.ts'
 
 /**
  * Reads a provider's usage as counts by class; without a mapping it is read as it is. Usage never fails a call: a value that cannot be a

@@ -22,11 +22,6 @@ export function runMapping(
   }
 }
 
-/** Continues with a value at once, or when its promise resolves: compiled mappings cost no promise. */
-export function andThen<T, R>(value: T | Promise<T>, next: (value: T) => R | Promise<R>): R | Promise<R> {
-  return value instanceof Promise ? value.then(next) : next(value)
-}
-
 /** The result of a mapping that has to be an object. Throws RouterError `provider_unreadable`. */
 export function requireObject(provider: Provider, name: string, result: unknown): JsonObject {
   if (isObject(result)) return result

@@ -4,6 +4,7 @@ import type { NeutralRequest, TargetFacts } from '../../core/request.ts'
 import { withoutRestoredReasoning, withReasoningFor } from '../../core/restored-reasoning.ts'
 import { type TextFilePlaces, withTextFiles } from '../../core/text-files.ts'
 import type { Mapping } from '../../mapping/mapping.ts'
+import { andThen } from '../../runtime/maybe-promise.ts'
 import type { ChatEndpoint, Provider } from '../provider.ts'
 import { familyRules, type ModelTarget, type Target, targetFacts } from '../target.ts'
 import { unenforcedGrammar, withFunctions } from './client-functions.ts'
@@ -19,7 +20,7 @@ import {
 } from './inferred-support.ts'
 import { isPresent, readFinish, readUsage, reportedFailureOf } from './read-reply.ts'
 import { runReading } from './read-usage.ts'
-import { andThen, chatEndpoint, requireObject, runMapping, unreadable } from './run-mapping.ts'
+import { chatEndpoint, requireObject, runMapping, unreadable } from './run-mapping.ts'
 import {
   declaredUnsupported,
   demanding,

@@ -1,13 +1,11 @@
 import type { CallRecord } from '../../core/call.ts'
 import { withoutSecrets } from '../../core/secrets.ts'
 import { fractional, promptClasses, type Usage, type UsageClass, usageClasses } from '../../core/usage.ts'
+import type { SqlValue } from '../database.ts'
 import { storedJson } from '../store-error.ts'
 
-/** A value that SQLite can bind. */
-export type SqlValue = string | number | bigint | null
-
-/** A row of the ledger as SQLite returns it, with integers as bigint. */
-export type LedgerRow = Record<string, SqlValue>
+/** A row of the ledger as a driver returns it, with integers as bigint. */
+export type LedgerRow = Record<string, Exclude<SqlValue, Uint8Array>>
 
 type Column = readonly [name: string, of: (record: CallRecord) => SqlValue]
 

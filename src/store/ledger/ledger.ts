@@ -1,14 +1,22 @@
 import type { CallRecord } from '../../core/call.ts'
 import { dayMs, hourMs } from '../../core/time.ts'
-import type { Connection } from '../connection.ts'
-import { inMemory } from '../database-files.ts'
+import type { Database, SqlValue } from '../database.ts'
 import { callRecord, type LedgerRow } from './ledger-row.ts'
-import { type LedgerWriter, ledgerInThisThread, ledgerThread } from './ledger-thread.ts'
-import { ledgerWriter } from './ledger-writer.ts'
-import { clearSpilled, spilledRecords } from './spill-file.ts'
+import type { LedgerWriter } from './writer.ts'
 
 /** The rows of settled calls. */
-export type LedgerTable = ReturnType<typeof ledger>
+type LedgerRows = ReturnType<typeof ledgerRows>
+
+/** The rows of settled calls, and how they are written. */
+export interface LedgerTable extends LedgerRows {
+  /**
+   * Writes the records that an earlier process spilled. Resolves to how many; calls `onLost` for each that can never be
+   * written. Rejects with the engine's errors.
+   */
+  recover(onLost?: (record: CallRecord, reason: string) => void): Promise<number>
+  /** Opens a writer of rows; the caller closes it. */
+  openWriter(): LedgerWriter
+}
 
 /** Rows of a range of Unix milliseconds (`to` is exclusive), optionally of one organization or key. */
 export type LedgerRange = { from?: number; to?: number; organization?: string; key?: string }
@@ -17,73 +25,59 @@ export type LedgerRange = { from?: number; to?: number; organization?: string; k
 export type DayCost = { day: number; provider: string; model: string; requests: number; nano: bigint }
 
 /** Queries of the settled calls. */
-export function ledger(db: Connection) {
-  const byId = db.prepare<[string], LedgerRow>('SELECT * FROM ledger WHERE id = ?').safeIntegers()
-  const byDay = db
-    .prepare<[bigint, bigint], { day: bigint; provider: string; model: string; requests: bigint; nano: bigint }>(`
-      SELECT hour / 24 AS day, provider, model, sum(requests) AS requests, sum(nano) AS nano FROM organization_usage
-      WHERE hour >= ? AND hour < ? AND provider <> '' GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`)
-    .safeIntegers()
+export function ledgerRows(db: Database) {
   return {
-    find(id: string): CallRecord | undefined {
-      const row = byId.get(id)
+    async find(id: string): Promise<CallRecord | undefined> {
+      const row = await db.get<LedgerRow>('SELECT * FROM ledger WHERE id = @id', { id })
       return row && callRecord(row)
     },
     /** The calls of a range, ordered within each organization and read page by page. */
-    each: (range: LedgerRange): Iterable<CallRecord> => eachOf(db, range),
+    each: (range: LedgerRange): AsyncIterable<CallRecord> => eachOf(db, range),
     /** The spend of all organizations by day and model; `from` and `to` are beginnings of days. */
-    byDay: (from: number, to: number): DayCost[] =>
-      byDay
-        .all(BigInt(Math.floor(from / hourMs)), BigInt(Math.ceil(to / hourMs)))
-        .map((row) => ({ ...row, day: Number(row.day) * dayMs, requests: Number(row.requests) })),
-    /**
-     * Writes the records that an earlier process spilled. Returns how many; calls `onLost` for each that can never be
-     * written. Throws the engine's errors.
-     */
-    recover(onLost: (record: CallRecord, reason: string) => void = () => {}): number {
-      const spilled = db.name === inMemory ? [] : spilledRecords(db.name)
-      if (spilled.length === 0) return 0
-      const refused = ledgerWriter(db)(spilled)
-      for (const { index, reason } of refused) onLost(spilled[index] as CallRecord, reason)
-      clearSpilled(db.name)
-      return spilled.length - refused.length
+    async byDay(from: number, to: number): Promise<DayCost[]> {
+      const rows = await db.all<DayRow>(byDay, { from: Math.floor(from / hourMs), to: Math.ceil(to / hourMs) })
+      return rows.map((row) => ({ ...row, day: Number(row.day) * dayMs, requests: Number(row.requests) }))
     },
-    /** A writer of rows; the caller closes it. */
-    openWriter: (): LedgerWriter => (db.name === inMemory ? ledgerInThisThread(db) : ledgerThread(db.name)),
   }
 }
+
+type DayRow = { day: bigint; provider: string; model: string; requests: bigint; nano: bigint }
+
+const byDay = `
+  SELECT hour / 24 AS day, provider, model, CAST(sum(requests) AS BIGINT) AS requests, CAST(sum(nano) AS BIGINT) AS nano
+  FROM organization_usage WHERE hour >= @from AND hour < @to AND provider <> '' GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`
 
 /** Rows per page: between short reads a running router can checkpoint the database. */
 const rowsAtOnce = 1_000
 
-function* eachOf(db: Connection, range: LedgerRange): Generator<CallRecord> {
+async function* eachOf(db: Database, range: LedgerRange): AsyncGenerator<CallRecord> {
   const { from = 0, to = Number.MAX_SAFE_INTEGER, organization, key } = range
   if (organization === undefined) {
-    for (const each of organizationsOf(db)) yield* eachOf(db, { ...range, organization: each })
+    for (const each of await organizationsOf(db)) yield* eachOf(db, { ...range, organization: each })
     return
   }
-  const page = db
-    .prepare<[Record<string, unknown>], LedgerRow>(`
-      SELECT rowid AS place, * FROM ledger
-      WHERE organization = @organization AND (at, key, rowid) > (@at, @lastKey, @place) AND at < @to ${key === undefined ? '' : 'AND key = @key'}
-      ORDER BY at, key, rowid LIMIT ${rowsAtOnce}`)
-    .safeIntegers()
-  let last: { [name: string]: unknown } = { at: from, lastKey: '', place: -1 }
+  // The order in which those of one key and moment were written.
+  const [place, first] = ({ sqlite: ['rowid', -1], postgres: ['id', ''] } as const)[db.dialect]
+  const page = `
+    SELECT ${place} AS place, ledger.* FROM ledger
+    WHERE organization = @organization AND (at, key, ${place}) > (@at, @lastKey, @place) AND at < @to
+      ${key === undefined ? '' : 'AND key = @key'}
+    ORDER BY at, key, ${place} LIMIT ${rowsAtOnce}`
+  let last: { [name: string]: SqlValue } = { at: from, lastKey: '', place: first }
   for (;;) {
-    const rows = page.all({ organization, ...last, to, ...(key !== undefined && { key }) })
+    const rows = await db.all<LedgerRow>(page, { organization, ...last, to, ...(key !== undefined && { key }) })
     yield* rows.map(callRecord)
     const end = rows.at(-1)
     if (!end || rows.length < rowsAtOnce) return
-    last = { at: end.at, lastKey: end.key, place: end.place }
+    last = { at: end.at ?? null, lastKey: end.key ?? null, place: end.place ?? null }
   }
 }
 
-/** All organizations with calls, found by skipping from one to the next in the index. */
-function organizationsOf(db: Connection): string[] {
-  const next = db
-    .prepare<[string], string>('SELECT organization FROM ledger WHERE organization > ? ORDER BY organization LIMIT 1')
-    .pluck()
+/** Finds all organizations with calls, by skipping from one to the next in the index. */
+async function organizationsOf(db: Database): Promise<string[]> {
+  const sql = 'SELECT organization FROM ledger WHERE organization > @last ORDER BY organization LIMIT 1'
+  const next = (last: string) => db.get<{ organization: string }>(sql, { last })
   const found: string[] = []
-  for (let one = next.get(''); one !== undefined; one = next.get(one)) found.push(one)
+  for (let one = await next(''); one; one = await next(one.organization)) found.push(one.organization)
   return found
 }

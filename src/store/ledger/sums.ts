@@ -1,7 +1,7 @@
 import type { CallRecord } from '../../core/call.ts'
 import { hourMs } from '../../core/time.ts'
 import { promptClasses, type UsageClass } from '../../core/usage.ts'
-import type { Connection } from '../connection.ts'
+import type { Connection } from '../sqlite/connection.ts'
 import { cachedColumns, costNano, outputColumns, tokensOf } from './ledger-row.ts'
 
 /** Adds up in memory how rows change the sums of spend and usage, and writes each sum once. */

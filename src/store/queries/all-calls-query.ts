@@ -1,7 +1,7 @@
 import type { CallRecord } from '../../core/call.ts'
 import { dayMs } from '../../core/time.ts'
-import type { Connection } from '../connection.ts'
 import { callRecord, type LedgerRow } from '../ledger/ledger-row.ts'
+import type { Connection } from '../sqlite/connection.ts'
 import { filterParameters, filterSql } from './call-filters.ts'
 import { type CallsPage, type CallsQuery, listing, pageOf } from './calls-query.ts'
 

@@ -1,5 +1,5 @@
 import { hourMs } from '../../core/time.ts'
-import type { Connection } from '../connection.ts'
+import type { Connection } from '../sqlite/connection.ts'
 import { type CallFilters, filterParameters, filterSql } from './call-filters.ts'
 
 /** Place of a row in the order of the list: by time, key and row, the latest first. */

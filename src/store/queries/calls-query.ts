@@ -1,7 +1,7 @@
 import type { CallRecord } from '../../core/call.ts'
-import type { Connection } from '../connection.ts'
 import { callRecord, type LedgerRow } from '../ledger/ledger-row.ts'
 import { messageReader } from '../provider-messages.ts'
+import type { Connection } from '../sqlite/connection.ts'
 import { storedJson } from '../store-error.ts'
 import type { CallFilters } from './call-filters.ts'
 import { callHours, placesOf, rowsBetween, type Span, startOf } from './call-places.ts'

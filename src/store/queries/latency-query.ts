@@ -1,5 +1,5 @@
-import type { Connection } from '../connection.ts'
 import { outputColumns } from '../ledger/ledger-row.ts'
+import type { Connection } from '../sqlite/connection.ts'
 import type { CallFilters } from './call-filters.ts'
 import { callHours, placesOf, rowsBetween, type Span, startOf } from './call-places.ts'
 

@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads'
-import type { Connection } from '../connection.ts'
-import { inMemory } from '../database-files.ts'
+import type { Connection } from '../sqlite/connection.ts'
+import { inMemory } from '../sqlite/database-files.ts'
+import type { SqliteDatabase } from '../sqlite/driver.ts'
 import { StoreError, storeError } from '../store-error.ts'
 import { type QueryAnswer, type QueryMessage, QueryTooLarge, type QueryWorker, type Reader } from './query.ts'
 
@@ -11,25 +12,25 @@ export type Queries<Query, Row> = {
   close(): void
 }
 
-/** Queries of a database, answered in a thread of their own; in this one when the database is in memory. */
+/** Queries of a database at a path, answered in a thread of their own; in this one when the database is in memory. */
 export function queries<Query, Row>(
-  db: Connection,
+  { db, path }: { db: SqliteDatabase; path: string },
   kind: QueryWorker['kind'],
-  readerOf: (db: Connection) => Reader<Query, Row>,
+  readerOf: (connection: Connection) => Reader<Query, Row>,
 ): Queries<Query, Row> {
-  return db.name === inMemory ? inThisThread(db, readerOf) : queryThread({ path: db.name, kind })
+  return path === inMemory ? inThisThread(db, readerOf) : queryThread({ path, kind })
 }
 
 function inThisThread<Query, Row>(
-  db: Connection,
-  readerOf: (db: Connection) => Reader<Query, Row>,
+  db: SqliteDatabase,
+  readerOf: (connection: Connection) => Reader<Query, Row>,
 ): Queries<Query, Row> {
   return {
     async query(query) {
       try {
-        return readerOf(db)(query)
+        return await db.alone(() => readerOf(db.connection)(query))
       } catch (thrown) {
-        throw thrown instanceof QueryTooLarge ? thrown : storeError(thrown, db.name)
+        throw thrown instanceof QueryTooLarge ? thrown : storeError(thrown, inMemory)
       }
     },
     close() {},

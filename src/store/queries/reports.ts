@@ -1,4 +1,4 @@
-import type { Connection } from '../connection.ts'
+import type { SqliteDatabase } from '../sqlite/driver.ts'
 import { type AllCallsQuery, allCallsReader } from './all-calls-query.ts'
 import { type CallsPage, type CallsQuery, callFinder, callsReader, type ListedCall } from './calls-query.ts'
 import { type Latency, type LatencyQuery, latencyReader } from './latency-query.ts'
@@ -7,7 +7,7 @@ import { type Targets, type TargetsQuery, targetsReader } from './targets-query.
 import { type UsageQuery, type UsageRow, usageReporter } from './usage-query.ts'
 
 /** Settled calls by their filters, newest first. */
-type Calls = {
+export type Calls = {
   /** A page of calls. Rejects with StoreError. */
   page(query: CallsQuery): Promise<CallsPage>
   /** A page of the calls of all organizations, in the order in which they ended. Rejects with StoreError. */
@@ -19,31 +19,30 @@ type Calls = {
   /** Returns how targets have answered lately. Rejects with StoreError. */
   targets(query: TargetsQuery): Promise<Targets>
   /** Checks whether a page of an organization, or of all, may begin after the row with this id. */
-  isCursor(id: string, organization?: string): boolean
+  isCursor(id: string, organization?: string): Promise<boolean>
   /** A call of an organization, by its id or that of an attempt. */
-  find(id: string, organization: string): ListedCall | undefined
+  find(id: string, organization: string): Promise<ListedCall | undefined>
   /** A call of whatever organization, by its id or that of an attempt. */
-  findAnywhere(id: string): ListedCall | undefined
+  findAnywhere(id: string): Promise<ListedCall | undefined>
   /** The call of an organization with this id, or with an attempt of this id. `at` is Unix milliseconds. */
-  callOf(id: string, organization: string): { id: string; at: number } | undefined
+  callOf(id: string, organization: string): Promise<{ id: string; at: number } | undefined>
   close(): void
 }
 
-/** The settled calls of a database. */
-export function calls(db: Connection): Calls {
-  const pages = queries(db, 'calls', callsReader)
-  const ofAll = queries(db, 'all-calls', allCallsReader)
-  const exports = queries(db, 'calls', callsReader)
-  const latencies = queries(db, 'latency', latencyReader)
-  const targets = queries(db, 'targets', targetsReader)
-  const known = db.prepare<[{ id: string; organization: string | null }]>(
-    'SELECT 1 FROM ledger WHERE id = @id AND (@organization IS NULL OR organization = @organization)',
-  )
-  const callOf = db.prepare<[string, string], { id: string; at: number }>(
-    'SELECT coalesce(attempt_of, id) AS id, at FROM ledger WHERE id = ? AND organization = ?',
-  )
-  const callAnywhere = db.prepare<[string], string>('SELECT coalesce(attempt_of, id) FROM ledger WHERE id = ?').pluck()
-  const find = callFinder(db)
+/** The settled calls of a database at a path. */
+export function calls(db: SqliteDatabase, path: string): Calls {
+  const pages = queries({ db, path }, 'calls', callsReader)
+  const ofAll = queries({ db, path }, 'all-calls', allCallsReader)
+  const exports = queries({ db, path }, 'calls', callsReader)
+  const latencies = queries({ db, path }, 'latency', latencyReader)
+  const targets = queries({ db, path }, 'targets', targetsReader)
+  const finder = callFinder(db.connection)
+  const find = (id: string) => db.alone(() => finder(id))
+  const callOf = async (id: string, organization: string) => {
+    const sql = `${ofAttempt} AND organization = @organization`
+    const found = await db.get<{ id: string; at: bigint }>(sql, { id, organization })
+    return found && { id: found.id, at: Number(found.at) }
+  }
   return {
     async page(asked) {
       const [page] = await pages.query(asked)
@@ -65,16 +64,20 @@ export function calls(db: Connection): Calls {
       const [found] = await targets.query(asked)
       return found as Targets
     },
-    isCursor: (id, organization) => known.get({ id, organization: organization ?? null }) !== undefined,
-    find(id, organization) {
-      const found = callOf.get(id, organization)
-      return found && find(found.id)
+    async isCursor(id, organization) {
+      const isOwn = organization === undefined ? '' : 'AND organization = @organization'
+      const parameters = { id, ...(organization !== undefined && { organization }) }
+      return (await db.get(`SELECT 1 FROM ledger WHERE id = @id ${isOwn}`, parameters)) !== undefined
     },
-    findAnywhere(id) {
-      const found = callAnywhere.get(id)
-      return found === undefined ? undefined : find(found)
+    async find(id, organization) {
+      const found = await callOf(id, organization)
+      return found && (await find(found.id))
     },
-    callOf: (id, organization) => callOf.get(id, organization),
+    async findAnywhere(id) {
+      const found = await db.get<{ id: string }>(ofAttempt, { id })
+      return found && (await find(found.id))
+    },
+    callOf,
     close() {
       pages.close()
       ofAll.close()
@@ -85,10 +88,12 @@ export function calls(db: Connection): Calls {
   }
 }
 
-/** Usage reports. */
-type Usage = Queries<UsageQuery, UsageRow>
+const ofAttempt = 'SELECT coalesce(attempt_of, id) AS id, at FROM ledger WHERE id = @id'
 
-/** Usage reports of a database. */
-export function usage(db: Connection): Usage {
-  return queries(db, 'usage', (own) => usageReporter(own))
+/** Usage reports. */
+export type Usage = Queries<UsageQuery, UsageRow>
+
+/** Usage reports of a database at a path. */
+export function usage(db: SqliteDatabase, path: string): Usage {
+  return queries({ db, path }, 'usage', (connection) => usageReporter(connection))
 }

@@ -1,6 +1,6 @@
 import { dayMs } from '../../core/time.ts'
-import type { Connection } from '../connection.ts'
 import { messageReader } from '../provider-messages.ts'
+import type { Connection } from '../sqlite/connection.ts'
 import type { Quantiles } from './latency-query.ts'
 import { type Attempt, type LastFailure, type Period, RecentAttempts, type Tally } from './recent-attempts.ts'
 

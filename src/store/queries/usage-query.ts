@@ -1,6 +1,6 @@
 import { dayMs, hourMs, monthStart } from '../../core/time.ts'
-import type { Connection } from '../connection.ts'
 import { type Figures, figureNames, inLedger, noFigures } from '../ledger/sums.ts'
+import type { Connection } from '../sqlite/connection.ts'
 import { storedJson } from '../store-error.ts'
 import { QueryTooLarge } from './query.ts'
 

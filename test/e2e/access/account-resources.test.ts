@@ -129,13 +129,13 @@ beforeAll(async () => {
   router = await testRouter({
     providers: alone({ anthropic: own, 'openai-responses': own, deepseek: own, openai: own }),
   })
-  store = storeIn(router.folder)
-  other = store.organizations.create('other').id
-  stranger = newKey(store, { organization: other }).secret
+  store = await storeIn(router.folder)
+  other = (await store.organizations.create('other')).id
+  stranger = (await newKey(store, { organization: other })).secret
 })
 
 afterAll(async () => {
-  store.close()
+  await store.close()
   await router.end()
   await provider.close()
 })

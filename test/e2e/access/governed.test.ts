@@ -52,13 +52,13 @@ beforeAll(async () => {
       openrouter: { base_url: provider.url, secret: 's' },
     },
   })
-  store = storeIn(router.folder)
-  const other = store.organizations.create('other')
-  stranger = newKey(store, { organization: other.id }).secret
+  store = await storeIn(router.folder)
+  const other = await store.organizations.create('other')
+  stranger = (await newKey(store, { organization: other.id })).secret
 })
 
 afterAll(async () => {
-  store.close()
+  await store.close()
   await router.end()
   await provider.close()
 })
@@ -185,9 +185,9 @@ describe("Anthropic's SDK", () => {
 })
 
 test('nothing is stored at a provider for an organization that stores nothing', async () => {
-  const { id } = store.organizations.create('forgetful')
-  store.organizations.setRetention(id, { stores: false })
-  const { secret } = newKey(store, { organization: id })
+  const { id } = await store.organizations.create('forgetful')
+  await store.organizations.setRetention(id, { stores: false })
+  const { secret } = await newKey(store, { organization: id })
   const body = { model: 'openai/gpt-5', store: true, messages: [{ role: 'user', content: 'Hi' }] }
   const response = await router.call('/v1/chat/completions', body, { authorization: `Bearer ${secret}` })
   expect([response.status, provider.received[0]?.body.store]).toEqual([200, false])

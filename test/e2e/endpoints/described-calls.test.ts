@@ -46,10 +46,10 @@ beforeAll(async () => {
     providers: { openai: settings, 'openai-responses': settings, anthropic: settings, cohere: settings },
     env: { KEY: 'sk-1' },
   })
-  store = storeIn(router.folder)
+  store = await storeIn(router.folder)
 })
 afterAll(async () => {
-  store.close()
+  await store.close()
   await router.end()
   await provider.close()
 })
@@ -98,7 +98,7 @@ describe.each(calls)('%s to %j', (path, body) => {
     const answer = await router.call(path, { ...body, requesty }, { ...headers, 'x-router-strict': 'true' })
     expect(answer.status).toBe(200)
     const id = answer.headers.get('x-request-id')
-    const row = newestRow()
+    const row = await newestRow()
     expect(row).toMatchObject({ id, user: 'u-1' })
     expect(row?.metadata).toEqual(recorded)
     const [sent] = provider.received
@@ -139,7 +139,7 @@ test('the metadata of the body, requesty and the tags override what headers say,
   }
   const tags = { 'x-requesty-agent': 'header', 'x-router-tags': 'task=tag' }
   expect((await router.call('/v1/chat/completions', body, tags)).status).toBe(200)
-  expect(newestRow()).toMatchObject({ user: 'first', metadata: { agent: 'body', team: 'extra', task: 'tag' } })
+  expect(await newestRow()).toMatchObject({ user: 'first', metadata: { agent: 'body', team: 'extra', task: 'tag' } })
 })
 
 test('`usage: {include: true}` asks for the usage of a stream, and no provider gets it', async () => {
@@ -157,4 +157,4 @@ test('`usage: {include: true}` asks for the usage of a stream, and no provider g
   expect(provider.received.filter((sent) => 'usage' in sent.body)).toEqual([])
 })
 
-const newestRow = () => [...store.ledger.each({})].at(-1)
+const newestRow = async () => (await Array.fromAsync(store.ledger.each({}))).at(-1)

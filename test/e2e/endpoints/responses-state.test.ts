@@ -40,12 +40,12 @@ beforeAll(async () => {
     providers: { anthropic: { base_url: anthropic.url }, 'openai-responses': { base_url: upstream.url } },
     env: { ANTHROPIC_API_KEY: 'k', OPENAI_API_KEY: 'k' },
   })
-  store = openStore(`sqlite:${join(router.folder, 'data/router.sqlite')}`)
+  store = await openStore(`sqlite:${join(router.folder, 'data/router.sqlite')}`)
   openai = router.openai()
 })
 
 afterAll(async () => {
-  store.close()
+  await store.close()
   await router.end()
   await anthropic.close()
   await upstream.close()
@@ -95,10 +95,13 @@ function nativeResponse(id: string, { store = true, model, previous_response_id 
 }
 
 /** A client of a new organization, and that organization. */
-function newcomer(permissions: Partial<Permissions> = { manage: 'none', completions: 'write' }, organization?: string) {
-  const id = organization ?? store.organizations.create(`org ${newSecret()}`).id
+async function newcomer(
+  permissions: Partial<Permissions> = { manage: 'none', completions: 'write' },
+  organization?: string,
+) {
+  const id = organization ?? (await store.organizations.create(`org ${newSecret()}`)).id
   const secret = newSecret()
-  store.keys.create({
+  await store.keys.create({
     ...storedSecret(secret),
     organization: id,
     name: 'test',
@@ -179,7 +182,7 @@ describe('a conversation by previous_response_id', () => {
 
   test.each([
     ['unknown', async () => 'resp_nobody'],
-    ['of another organization', async () => (await newcomer().client.responses.create(plain)).id],
+    ['of another organization', async () => (await (await newcomer()).client.responses.create(plain)).id],
     [
       'deleted',
       async () => {
@@ -271,7 +274,7 @@ describe('a provider that stores responses itself', () => {
 
   test('does not give access to conversations of another organization there', async () => {
     const { id } = await openai.responses.create({ model: native, input: 'One.' })
-    const other = newcomer().client
+    const other = (await newcomer()).client
     const call = other.responses.create({ model: native, input: 'Two.', previous_response_id: id })
     expect(await failure(call)).toMatchObject({ status: 400, code: 'previous_response_not_found' })
     expect(upstream.received).toHaveLength(1)
@@ -351,7 +354,7 @@ describe('a stored response', () => {
 
   test('is not there for another organization', async () => {
     const { id } = await openai.responses.create({ model: 'demo/echo', input: 'Hello.' })
-    const { client } = newcomer()
+    const { client } = await newcomer()
     for (const call of [
       () => client.responses.retrieve(id),
       () => client.responses.inputItems.list(id),
@@ -373,12 +376,12 @@ describe('a stored response', () => {
   })
 
   test('is read with completions: read, and changed with completions: write only', async () => {
-    const { client, id: organization } = newcomer()
+    const { client, id: organization } = await newcomer()
     const { id } = await client.responses.create({ model: 'demo/echo', input: 'Hello.' })
-    const reader = newcomer({ manage: 'none', completions: 'read' }, organization).client
+    const reader = (await newcomer({ manage: 'none', completions: 'read' }, organization)).client
     expect((await reader.responses.retrieve(id)).id).toBe(id)
     expect(await failure(reader.responses.delete(id))).toMatchObject({ status: 403, code: 'forbidden' })
-    const manager = newcomer({ manage: 'write', completions: 'none' }, organization).client
+    const manager = (await newcomer({ manage: 'write', completions: 'none' }, organization)).client
     expect(await failure(manager.responses.retrieve(id))).toMatchObject({ status: 403 })
   })
 
@@ -411,8 +414,8 @@ describe('nothing is stored', () => {
   })
 
   test('when the store of the organization is off, nor by its provider', async () => {
-    const { client, id } = newcomer()
-    store.organizations.setRetention(id, { stores: false })
+    const { client, id } = await newcomer()
+    await store.organizations.setRetention(id, { stores: false })
     const whole = await client.responses.create({ model: 'demo/echo', input: secret, store: true })
     await client.responses.create({ model: claude, input: secret })
     await client.responses.create({ model: native, input: secret, store: true })
@@ -424,9 +427,9 @@ describe('nothing is stored', () => {
 })
 
 test('a response is stored for the days of its organization', async () => {
-  const { client, id } = newcomer()
-  store.organizations.setRetention(id, { days: 3 })
+  const { client, id } = await newcomer()
+  await store.organizations.setRetention(id, { days: 3 })
   const response = await client.responses.create({ model: 'demo/echo', input: 'Hello.' })
-  const storedResponse = store.responses.find(id, response.id)
+  const storedResponse = await store.responses.find(id, response.id)
   expect((storedResponse?.expiresAt ?? 0) - (storedResponse?.createdAt ?? 0)).toBe(3 * 24 * 60 * 60 * 1_000)
 })

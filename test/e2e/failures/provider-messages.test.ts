@@ -123,9 +123,9 @@ describe('the message of a provider', () => {
   test('about the credential of the router is for operators alone, where there are several organizations', async () => {
     const { id, detail } = await made.ask('bad key of account 4711')
     expect(detail.error).toMatchObject({ code: 'provider_refused', provider_message: 'bad key of account 4711' })
-    const store = openStore(`sqlite:${router.folder}/data/router.sqlite`)
-    store.organizations.create('another')
-    store.close()
+    const store = await openStore(`sqlite:${router.folder}/data/router.sqlite`)
+    await store.organizations.create('another')
+    await store.close()
     const manage = administration(router)
     const { secret: tenant } = await manage.newKey({ permissions: { manage: 'read' } })
     expect((await manage.get(`/calls/${id}`, tenant)).text).not.toContain('4711')

@@ -108,32 +108,32 @@ test('what was said counts towards the length of the answer', async () => {
 })
 
 test('what was said is a part of the prompt that is reserved for the next target', async () => {
-  const store = storeIn(router.folder)
+  const store = await storeIn(router.folder)
   onTestFinished(() => store.close())
   // A prompt of five tokens is charged for the first one; what the second one gets has 31,090 at most, 1,000 nano-USD each.
   const limitNano = 5_000n + 31_090_000n
-  const short = await ask('longer', newKey(store, { monthlyLimitNano: limitNano - 1n }).secret)
+  const short = await ask('longer', (await newKey(store, { monthlyLimitNano: limitNano - 1n })).secret)
   expect(short.error).toMatchObject({ code: 'provider_cut' })
   expect(short.rows.at(-1)).toMatchObject({ model: 'long', outcome: 'partial' })
   expect(provider.received).toHaveLength(1)
-  const enough = await ask('longer', newKey(store, { monthlyLimitNano: limitNano }).secret)
+  const enough = await ask('longer', (await newKey(store, { monthlyLimitNano: limitNano })).secret)
   expect(enough.error).toBeUndefined()
   expect(enough.rows.at(-1)).toMatchObject({ model: 'ok', outcome: 'complete', attempts: 2 })
 })
 
 test('what was said is reserved as well where the prompt was counted, since its bytes did not fit', async () => {
-  const store = storeIn(router.folder)
+  const store = await storeIn(router.folder)
   onTestFinished(() => store.close())
   const prompt = 'The quick brown fox jumps over the lazy dog. '.repeat(1_000)
   // 45,000 bytes do not fit into 0.04 USD, at most 20,000 tokens do; what is charged for them and 30,000 bytes more do not.
   // The first count waits for a thread that starts.
   await eventually(async () => {
     provider.received.length = 0
-    const short = await ask('longer', newKey(store, { monthlyLimitNano: 40_000_000n }).secret, prompt)
+    const short = await ask('longer', (await newKey(store, { monthlyLimitNano: 40_000_000n })).secret, prompt)
     expect(short.error).toMatchObject({ code: 'provider_cut' })
     expect(provider.received).toHaveLength(1)
   })
-  const enough = await ask('longer', newKey(store, { monthlyLimitNano: 100_000_000n }).secret, prompt)
+  const enough = await ask('longer', (await newKey(store, { monthlyLimitNano: 100_000_000n })).secret, prompt)
   expect(enough.error).toBeUndefined()
 })
 

@@ -30,10 +30,10 @@ let organization = ''
 let behaviour: Parameters<typeof pricedProvider>[0] = {}
 let callsBefore = 0
 
-function begin(how: Parameters<typeof pricedProvider>[0] = {}): void {
+async function begin(how: Parameters<typeof pricedProvider>[0] = {}): Promise<void> {
   behaviour = how
   callsBefore = provider.received.length
-  organization = store.organizations.create(randomUUIDv7()).id
+  organization = (await store.organizations.create(randomUUIDv7())).id
 }
 
 const received = () => provider.received.slice(callsBefore)
@@ -46,13 +46,13 @@ describeEach([1, 4], { slowIf: (threads) => threads > 1 })('%d threads', (thread
       oddly: (n) => behaviour?.oddly?.(n - callsBefore),
     })
     router = await testRouter({ threads, files: { 'providers/priced.yaml': pricedManifest(provider.url) } })
-    store = storeIn(router.folder)
+    store = await storeIn(router.folder)
   })
 
   afterEach(() => vi.restoreAllMocks())
 
   afterAll(async () => {
-    store.close()
+    await store.close()
     await router.end()
     await provider.close()
   })
@@ -78,8 +78,8 @@ describeEach([1, 4], { slowIf: (threads) => threads > 1 })('%d threads', (thread
   }
 
   test('a key may make so many requests a minute; after Retry-After the next one passes', async () => {
-    begin()
-    const key = keyWith({ limits: { ...noLimits, requestsPerMinute: 3 } })
+    await begin()
+    const key = await keyWith({ limits: { ...noLimits, requestsPerMinute: 3 } })
     const reported = []
     for (let n = 0; n < 3; n++) {
       const { status, requests, tokens } = await ask(key.secret, n === 1 ? { ...tenTokens, stream: true } : tenTokens)
@@ -108,14 +108,14 @@ describeEach([1, 4], { slowIf: (threads) => threads > 1 })('%d threads', (thread
     later(wait)
     expect((await ask(key.secret)).status).toBe(200)
     expect(received()).toHaveLength(4)
-    expect([...store.ledger.each({ key: key.id })]).toHaveLength(4)
+    expect(await Array.fromAsync(store.ledger.each({ key: key.id }))).toHaveLength(4)
   })
 
   test('a call that fails after it was admitted has the limit headers as well, and the model that was called', async () => {
     const tooLong: OddEnd = (response) =>
       answerJson(response, { error: { message: 'Too long.', code: 'context_length_exceeded' } }, 400)
-    begin({ oddly: (n) => [refused, tooLong][n] })
-    const key = keyWith({ limits: { ...noLimits, requestsPerMinute: 3 } })
+    await begin({ oddly: (n) => [refused, tooLong][n] })
+    const key = await keyWith({ limits: { ...noLimits, requestsPerMinute: 3 } })
     const failed = []
     for (let n = 0; n < 2; n++) {
       const { status, requests, response } = await ask(key.secret)
@@ -131,8 +131,8 @@ describeEach([1, 4], { slowIf: (threads) => threads > 1 })('%d threads', (thread
   test.each(['/v1/chat/completions', '/v1/messages/count_tokens'])(
     '%s: a key that is deleted while its body is on its way calls nothing',
     async (path) => {
-      begin()
-      const key = newKey(store)
+      await begin()
+      const key = await newKey(store)
       const headers = { authorization: `Bearer ${key.secret}`, 'content-type': 'application/json' }
       const body = JSON.stringify(tenTokens)
       const call = request(router.url + path, { method: 'POST', headers })
@@ -150,9 +150,9 @@ describeEach([1, 4], { slowIf: (threads) => threads > 1 })('%d threads', (thread
   )
 
   test('the keys of an organization share its limits', async () => {
-    begin()
-    store.organizations.setLimits(organization, { ...noLimits, requestsPerMinute: 10 })
-    const keys = [keyWith({ limits: { ...noLimits, requestsPerMinute: 8 } }), keyWith()]
+    await begin()
+    await store.organizations.setLimits(organization, { ...noLimits, requestsPerMinute: 10 })
+    const keys = [await keyWith({ limits: { ...noLimits, requestsPerMinute: 8 } }), await keyWith()]
     const ended = await Promise.all(
       Array.from({ length: 40 }, (_, n) => callOnce(router.url, keys[n % 2]?.secret ?? '', tenTokens)),
     )
@@ -161,8 +161,8 @@ describeEach([1, 4], { slowIf: (threads) => threads > 1 })('%d threads', (thread
   })
 
   test('tokens are counted by actual usage: unused ones, and those of failed calls, are released', async () => {
-    begin({ wait: () => pause(1), oddly: (n) => (n === 1 ? refused : undefined) })
-    const key = keyWith({ limits: { ...noLimits, tokensPerMinute: 1_000 } })
+    await begin({ wait: () => pause(1), oddly: (n) => (n === 1 ? refused : undefined) })
+    const key = await keyWith({ limits: { ...noLimits, tokensPerMinute: 1_000 } })
     const first = await ask(key.secret, { ...tenTokens, max_tokens: 900 })
     expect(first.status).toBe(200)
     expect(Number(first.tokens.remaining)).toBeLessThan(100)
@@ -176,9 +176,9 @@ describeEach([1, 4], { slowIf: (threads) => threads > 1 })('%d threads', (thread
   })
 
   test('a call without an output limit is not rejected for its longest output', async () => {
-    begin()
+    await begin()
     const { max_tokens: _, ...unbounded } = tenTokens
-    const key = keyWith({ limits: { ...noLimits, tokensPerMinute: 40 } })
+    const key = await keyWith({ limits: { ...noLimits, tokensPerMinute: 40 } })
     const reported = []
     for (let n = 0; n < 3; n++) reported.push((await ask(key.secret, unbounded)).status)
     expect(reported).toEqual([200, 200, 429])
@@ -186,8 +186,8 @@ describeEach([1, 4], { slowIf: (threads) => threads > 1 })('%d threads', (thread
 
   test('so many calls run at once: streams until their end or until the client leaves', async () => {
     const opened = Promise.withResolvers<void>()
-    begin({ wait: () => opened.promise })
-    const key = keyWith({ limits: { ...noLimits, concurrentCalls: 2 } })
+    await begin({ wait: () => opened.promise })
+    const key = await keyWith({ limits: { ...noLimits, concurrentCalls: 2 } })
     const leaving = new AbortController()
     const left = fetch(`${router.url}/v1/chat/completions`, {
       method: 'POST',
@@ -203,7 +203,7 @@ describeEach([1, 4], { slowIf: (threads) => threads > 1 })('%d threads', (thread
     expect(rejected.text).toContain('2 concurrent calls')
     leaving.abort()
     await expect(left).rejects.toThrow()
-    await expect.poll(() => [...store.ledger.each({ key: key.id })].length).toBe(1)
+    await expect.poll(async () => (await Array.fromAsync(store.ledger.each({ key: key.id }))).length).toBe(1)
     const next = ask(key.secret)
     await expect.poll(() => received().length).toBe(3)
     expect((await ask(key.secret)).status).toBe(429)
@@ -213,20 +213,20 @@ describeEach([1, 4], { slowIf: (threads) => threads > 1 })('%d threads', (thread
   })
 
   test('a burst beyond the calls at once loses none that was taken', async () => {
-    begin({ wait: () => pause(30) })
-    const key = keyWith({ limits: { ...noLimits, concurrentCalls: 5 } })
+    await begin({ wait: () => pause(30) })
+    const key = await keyWith({ limits: { ...noLimits, concurrentCalls: 5 } })
     const ended = await Promise.all(Array.from({ length: 60 }, () => callOnce(router.url, key.secret, tenTokens)))
     const { 200: taken = 0, 429: refused = 0 } = byStatus(ended)
     expect(taken + refused).toBe(60)
     expect(taken).toBeGreaterThanOrEqual(5)
-    expect([...store.ledger.each({ key: key.id })]).toHaveLength(taken)
+    expect(await Array.fromAsync(store.ledger.each({ key: key.id }))).toHaveLength(taken)
     const second = await Promise.all(Array.from({ length: 5 }, () => callOnce(router.url, key.secret, tenTokens)))
     expect(byStatus(second)).toEqual({ 200: 5 })
   })
 
   test('counting tokens is a request, and every API has the limit headers', async () => {
-    begin()
-    const key = keyWith({ limits: { ...noLimits, requestsPerMinute: 3, tokensPerMinute: 1_000 } })
+    await begin()
+    const key = await keyWith({ limits: { ...noLimits, requestsPerMinute: 3, tokensPerMinute: 1_000 } })
     const counted = await ask(key.secret, tenTokens, '/v1/messages/count_tokens')
     expect([counted.status, counted.requests.remaining, counted.tokens.remaining]).toEqual([200, '2', '1000'])
     const messages = await ask(key.secret, tenTokens, '/v1/messages')
@@ -239,8 +239,8 @@ describeEach([1, 4], { slowIf: (threads) => threads > 1 })('%d threads', (thread
   })
 
   test('a key without limits gets no limit headers', async () => {
-    begin()
-    const { response } = await ask(keyWith().secret)
+    await begin()
+    const { response } = await ask((await keyWith()).secret)
     expect([...response.headers.keys()].filter((name) => name.startsWith('x-ratelimit'))).toEqual([])
   })
 })

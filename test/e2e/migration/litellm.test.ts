@@ -268,9 +268,9 @@ describe('the import', () => {
     const folder = join(config, '..')
     expect(statSync(join(folder, '.env')).mode & 0o777).toBe(0o600)
     const files = ['config.yaml', 'providers/azure-2.yaml'].map((path) => readFileSync(join(folder, path), 'utf8'))
-    const store = openStore(`sqlite:${join(folder, 'data/router.sqlite')}`)
-    const audit = JSON.stringify(store.audit.page({ limit: 100 } as never))
-    store.close()
+    const store = await openStore(`sqlite:${join(folder, 'data/router.sqlite')}`)
+    const audit = JSON.stringify(await store.audit.page({ limit: 100 } as never))
+    await store.close()
     const all = [
       printed.stdout,
       printed.stderr,

@@ -56,17 +56,22 @@ beforeAll(async () => {
       ),
     },
   })
-  store = storeIn(router.folder)
-  const organization = store.organizations.list()[0]?.id ?? ''
-  store.organizations.credit(organization, 1_000_000_000_000n)
-  groups = Array.from({ length: mostBursts }, (_, at) => {
-    const limitNano = BigInt(2_000 + 2_500 * at) * tokenNano
-    return { ...store.groups.create({ organization, name: `group ${at}`, monthlyLimitNano: limitNano }), limitNano }
-  })
+  store = await storeIn(router.folder)
+  const organization = (await store.organizations.list())[0]?.id ?? ''
+  await store.organizations.credit(organization, 1_000_000_000_000n)
+  groups = await Promise.all(
+    Array.from({ length: mostBursts }, async (_, at) => {
+      const limitNano = BigInt(2_000 + 2_500 * at) * tokenNano
+      return {
+        ...(await store.groups.create({ organization, name: `group ${at}`, monthlyLimitNano: limitNano })),
+        limitNano,
+      }
+    }),
+  )
 })
 
 afterAll(async () => {
-  store?.close()
+  await store?.close()
   await router?.end()
   for (const provider of providers ?? []) await provider.close()
 })
@@ -180,19 +185,20 @@ test('no limit is passed, a call is one request, and each nano-dollar is in one 
       const burst = bursts++
       const group = groups[burst] as { id: string; limitNano: bigint }
       const keys = [
-        newKey(store, { monthlyLimitNano: keyLimit }),
-        newKey(store, { monthlyLimitNano: keyLimit, groupId: group.id }),
-        newKey(store, { groupId: group.id }),
+        await newKey(store, { monthlyLimitNano: keyLimit }),
+        await newKey(store, { monthlyLimitNano: keyLimit, groupId: group.id }),
+        await newKey(store, { groupId: group.id }),
       ] as const
       const statuses = await Promise.all(
         calls.map((call, at) => make(call, keys[call.payer]?.secret ?? '', `burst-${burst}-${at}`)),
       )
       const now = Date.now()
-      const rows = keys.map(({ id }) => [...store.ledger.each({ key: id })])
+      const rows = await Promise.all(keys.map(async ({ id }) => await Array.fromAsync(store.ledger.each({ key: id }))))
       checkRows(rows.flat(), new Map(statuses.map((status, at) => [`burst-${burst}-${at}`, status])))
-      for (const [at, { id }] of keys.entries()) expect(store.spend.ofKey(id, now)).toBe(totalNano(rows[at] ?? []))
-      for (const { id } of keys.slice(0, 2)) expect(store.spend.ofKey(id, now)).toBeLessThanOrEqual(keyLimit)
-      expect(store.spend.ofGroup(group.id, now)).toBeLessThanOrEqual(group.limitNano)
+      for (const [at, { id }] of keys.entries())
+        expect(await store.spend.ofKey(id, now)).toBe(totalNano(rows[at] ?? []))
+      for (const { id } of keys.slice(0, 2)) expect(await store.spend.ofKey(id, now)).toBeLessThanOrEqual(keyLimit)
+      expect(await store.spend.ofGroup(group.id, now)).toBeLessThanOrEqual(group.limitNano)
       const attempts = rows.flat().filter(({ attemptOf }) => attemptOf !== undefined)
       seen.attempts += attempts.length
       seen.billed += attempts.filter(({ usage }) => usage.input === promptTokens).length
@@ -207,7 +213,7 @@ test('no limit is passed, a call is one request, and each nano-dollar is in one 
     },
   )
   await fc.assert(scenario, { numRuns: mostBursts, endOnFailure: true, interruptAfterTimeLimit: 30_000 })
-  expect(store.verifySums(10)).toMatchObject({ wrong: 0 })
+  expect(await store.verifySums(10)).toMatchObject({ wrong: 0 })
   // The bursts were what they are meant to be.
   for (const [what, count] of Object.entries(seen)) expect(count, what).toBeGreaterThan(0)
 })

@@ -46,11 +46,11 @@ beforeAll(async () => {
     response.end(`${chunk({}, { finish_reason: 'stop' })}data: ${JSON.stringify(last)}\n\ndata: [DONE]\n\n`)
   })
   router = await testRouter({ providers: alone({ groq: { base_url: provider.url, secret: 'k' } }) })
-  store = storeIn(router.folder)
+  store = await storeIn(router.folder)
 })
 
 afterAll(async () => {
-  store.close()
+  await store.close()
   await router.end()
   await provider.close()
 })
@@ -70,7 +70,7 @@ async function call(path: keyof typeof clients, more: object): Promise<CallRecor
   const response = await router.call(path, { model: 'groq/openai/gpt-oss-120b', ...clients[path], ...more })
   await response.text().catch(() => '')
   const id = response.headers.get('x-request-id')
-  const record = [...store.ledger.each({})].find((row) => row.id === id)
+  const record = (await Array.fromAsync(store.ledger.each({}))).find((row) => row.id === id)
   if (!record) throw new Error(`call ${id} has no row`)
   return record
 }

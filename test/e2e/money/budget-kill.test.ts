@@ -37,16 +37,20 @@ testEach([1, 4], { slowIf: (threads) => threads > 1 })(
     const server = await routerProcess(made.configPath)
     const { url } = server
     const limitNano = 60n * callNano
-    const store = storeIn(folder)
-    const organization = store.organizations.list()[0]?.id ?? ''
-    const key = newKey(store, { monthlyLimitNano: limitNano })
-    const ledgerState = () => {
-      const rows = [...store.ledger.each({ key: key.id })]
-      expect(store.spend.ofOrganization(organization, Date.now())).toBe(store.spend.ofKey(key.id, Date.now()))
-      expect(rows.reduce((sum, { cost }) => sum + BigInt(cost.nanoUsd), 0n)).toBe(store.spend.ofKey(key.id, Date.now()))
-      expect(store.spend.ofKey(key.id, Date.now())).toBeLessThanOrEqual(limitNano)
+    const store = await storeIn(folder)
+    const organization = (await store.organizations.list())[0]?.id ?? ''
+    const key = await newKey(store, { monthlyLimitNano: limitNano })
+    const ledgerState = async () => {
+      const rows = await Array.fromAsync(store.ledger.each({ key: key.id }))
+      expect(await store.spend.ofOrganization(organization, Date.now())).toBe(
+        await store.spend.ofKey(key.id, Date.now()),
+      )
+      expect(rows.reduce((sum, { cost }) => sum + BigInt(cost.nanoUsd), 0n)).toBe(
+        await store.spend.ofKey(key.id, Date.now()),
+      )
+      expect(await store.spend.ofKey(key.id, Date.now())).toBeLessThanOrEqual(limitNano)
       return {
-        spent: store.spend.ofKey(key.id, Date.now()),
+        spent: await store.spend.ofKey(key.id, Date.now()),
         complete: rows.filter(({ outcome }) => outcome === 'complete'),
       }
     }
@@ -62,13 +66,13 @@ testEach([1, 4], { slowIf: (threads) => threads > 1 })(
     death.resolve()
 
     const { url: second } = await routerProcess(made.configPath)
-    const afterDeath = ledgerState()
+    const afterDeath = await ledgerState()
     expect(afterDeath.complete.length).toBeGreaterThanOrEqual(delivered.length)
     expect(afterDeath.spent).toBeLessThan(limitNano)
     const left = Number((limitNano - afterDeath.spent) / callNano)
     const rest = await Promise.all(Array.from({ length: 100 }, () => callOnce(second, key.secret, tenTokens)))
     expect(byStatus(rest)).toEqual({ 200: left, 402: 100 - left })
-    expect(ledgerState().spent).toBe(limitNano)
-    store.close()
+    expect((await ledgerState()).spent).toBe(limitNano)
+    await store.close()
   },
 )

@@ -87,11 +87,11 @@ beforeAll(async () => {
       'providers/c.yaml': manifest('c', 'openai-responses'),
     },
   })
-  store = storeIn(router.folder)
+  store = await storeIn(router.folder)
 })
 
 afterAll(async () => {
-  store.close()
+  await store.close()
   await router.end()
   await provider.close()
 })
@@ -131,7 +131,7 @@ describe.each([
   testEach([1, 4, 25], { slowIf: (words) => words !== 4 })(
     'after chunk %i stops the provider within a second and pays for those chunks',
     async (words) => {
-      const key = newKey(store, { monthlyLimitNano: 10n ** 9n })
+      const key = await newKey(store, { monthlyLimitNano: 10n ** 9n })
       const before = provider.received.length
       await leaveAfter(words, path, slug, key.secret)
       await within(
@@ -139,13 +139,13 @@ describe.each([
         'leaving the provider',
         provider.received[before]?.left ?? Promise.reject(new Error('no call')),
       )
-      await expect.poll(() => [...store.ledger.each({ key: key.id })].length).toBe(1)
-      const [row] = [...store.ledger.each({ key: key.id })] as [CallRecord]
+      await expect.poll(async () => (await Array.fromAsync(store.ledger.each({ key: key.id }))).length).toBe(1)
+      const [row] = (await Array.fromAsync(store.ledger.each({ key: key.id }))) as [CallRecord]
       expect(row).toMatchObject({ outcome: 'partial', status: 499, error: 'client_gone', usage: { output: words } })
       expect(row.cost.nanoUsd).toBe(words * 100_000)
       // Some providers count the first token with their first event.
       if (words > 1) expect(row.cost.estimated).toBe(true)
-      expect(store.spend.ofKey(key.id, Date.now())).toBe(BigInt(words) * 100_000n)
+      expect(await store.spend.ofKey(key.id, Date.now())).toBe(BigInt(words) * 100_000n)
     },
   )
 })

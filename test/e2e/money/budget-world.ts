@@ -68,15 +68,15 @@ function answerWith(response: ServerResponse, used: number, stream: boolean): vo
 }
 
 /** The database of a router that runs, beside the router. */
-export function storeIn(folder: string): Store {
+export function storeIn(folder: string): Promise<Store> {
   return openStore(`sqlite:${join(folder, 'data/router.sqlite')}`)
 }
 
 /** A key that calls models, with its secret. */
-export function newKey(store: Store, changes: Partial<NewKey> = {}): { id: string; secret: string } {
+export async function newKey(store: Store, changes: Partial<NewKey> = {}): Promise<{ id: string; secret: string }> {
   const secret = newSecret()
-  const organization = store.organizations.list()[0]?.id ?? ''
-  const { id } = store.keys.create({
+  const organization = (await store.organizations.list())[0]?.id ?? ''
+  const { id } = await store.keys.create({
     ...storedSecret(secret),
     organization,
     name: 'spender',

@@ -28,10 +28,10 @@ let organization = ''
 let behaviour: Parameters<typeof pricedProvider>[0] = {}
 let callsBefore = 0
 
-function begin(how: Parameters<typeof pricedProvider>[0] = {}): void {
+async function begin(how: Parameters<typeof pricedProvider>[0] = {}): Promise<void> {
   behaviour = how
   callsBefore = provider.received.length
-  organization = store.organizations.create(randomUUIDv7()).id
+  organization = (await store.organizations.create(randomUUIDv7())).id
 }
 
 const received = () => provider.received.slice(callsBefore)
@@ -44,11 +44,11 @@ describeEach([1, 4], { slowIf: (threads) => threads > 1 })('%d threads', (thread
       oddly: (n) => behaviour?.oddly?.(n - callsBefore),
     })
     router = await testRouter({ threads, files: { 'providers/priced.yaml': pricedManifest(provider.url) } })
-    store = storeIn(router.folder)
+    store = await storeIn(router.folder)
   })
 
   afterAll(async () => {
-    store.close()
+    await store.close()
     await router.end()
     await provider.close()
   })
@@ -56,13 +56,16 @@ describeEach([1, 4], { slowIf: (threads) => threads > 1 })('%d threads', (thread
   const now = Date.now()
 
   /** The state of the ledger after calls: the totals of the rows, and each sum. */
-  function ledgerState(keyIds: string[]) {
-    const rows = keyIds.flatMap((id) => [...store.ledger.each({ key: id })])
-    const of = (ids: string[]) => ids.reduce((sum, id) => sum + store.spend.ofKey(id, now), 0n)
+  async function ledgerState(keyIds: string[]) {
+    const rows = (
+      await Promise.all(keyIds.map(async (id) => await Array.fromAsync(store.ledger.each({ key: id }))))
+    ).flat()
+    let keys = 0n
+    for (const id of keyIds) keys += await store.spend.ofKey(id, now)
     return {
       rows: rows.reduce((sum, { cost }) => sum + BigInt(cost.nanoUsd), 0n),
-      keys: of(keyIds),
-      organization: store.spend.ofOrganization(organization, now),
+      keys,
+      organization: await store.spend.ofOrganization(organization, now),
     }
   }
 
@@ -72,15 +75,15 @@ describeEach([1, 4], { slowIf: (threads) => threads > 1 })('%d threads', (thread
     ['whole', {}],
     ['streamed', { stream: true }],
   ])('of 200 calls at once, %s, a key that pays 20 makes exactly 20', async (_, how) => {
-    begin()
-    const key = keyWith({ monthlyLimitNano: 20n * callNano })
+    await begin()
+    const key = await keyWith({ monthlyLimitNano: 20n * callNano })
     const ended = await Promise.all(
       Array.from({ length: 200 }, () => callOnce(router.url, key.secret, { ...tenTokens, ...how })),
     )
     expect(byStatus(ended)).toEqual({ 200: 20, 402: 180 })
     expect(ended.filter(({ whole }) => whole)).toHaveLength(20)
     expect(received()).toHaveLength(20)
-    expect(ledgerState([key.id])).toEqual(all(20n * callNano))
+    expect(await ledgerState([key.id])).toEqual(all(20n * callNano))
     const last = await callOnce(router.url, key.secret, tenTokens)
     const reset = new Date(Date.UTC(new Date().getUTCFullYear(), new Date().getUTCMonth() + 1)).toISOString()
     expect(JSON.parse(last.text).error).toEqual({
@@ -96,30 +99,34 @@ describeEach([1, 4], { slowIf: (threads) => threads > 1 })('%d threads', (thread
   })
 
   test('the balance of an organization pays exactly so many calls of all its keys', async () => {
-    begin()
-    store.organizations.credit(organization, 20n * callNano)
-    const keys = [keyWith(), keyWith(), keyWith({ monthlyLimitNano: 5n * callNano })]
+    await begin()
+    await store.organizations.credit(organization, 20n * callNano)
+    const keys = [await keyWith(), await keyWith(), await keyWith({ monthlyLimitNano: 5n * callNano })]
     const ended = await Promise.all(
       Array.from({ length: 200 }, (_, n) => callOnce(router.url, keys[n % 3]?.secret ?? '', tenTokens)),
     )
     expect(byStatus(ended)).toEqual({ 200: 20, 402: 180 })
-    expect(ledgerState(keys.map(({ id }) => id))).toEqual(all(20n * callNano))
-    const { creditNano, spendNano } = store.organizations.list().find(({ id }) => id === organization) ?? {}
+    expect(await ledgerState(keys.map(({ id }) => id))).toEqual(all(20n * callNano))
+    const { creditNano, spendNano } = (await store.organizations.list()).find(({ id }) => id === organization) ?? {}
     expect([creditNano, spendNano]).toEqual([20n * callNano, 20n * callNano])
     expect(ended.find(({ text }) => text.includes('balance'))?.text).toContain('It does not reset: add credit.')
   })
 
   test('the keys of a group share its limit; its other keys go on', slow, async () => {
-    begin()
-    const group = store.groups.create({ organization: organization, name: 'lab', monthlyLimitNano: 20n * callNano })
-    const keys = [keyWith({ groupId: group.id }), keyWith({ groupId: group.id })]
-    const outside = keyWith()
+    await begin()
+    const group = await store.groups.create({
+      organization: organization,
+      name: 'lab',
+      monthlyLimitNano: 20n * callNano,
+    })
+    const keys = [await keyWith({ groupId: group.id }), await keyWith({ groupId: group.id })]
+    const outside = await keyWith()
     const ended = await Promise.all(
       Array.from({ length: 200 }, (_, n) => callOnce(router.url, keys[n % 2]?.secret ?? '', tenTokens)),
     )
     expect(byStatus(ended)).toEqual({ 200: 20, 402: 180 })
-    expect(ledgerState(keys.map(({ id }) => id))).toEqual(all(20n * callNano))
-    expect(store.spend.ofGroup(group.id, now)).toBe(20n * callNano)
+    expect(await ledgerState(keys.map(({ id }) => id))).toEqual(all(20n * callNano))
+    expect(await store.spend.ofGroup(group.id, now)).toBe(20n * callNano)
     expect(ended.find(({ status }) => status === 402)?.text).toContain(
       "The monthly limit of the group 'lab' of this API key is 0.02 USD: ",
     )
@@ -127,12 +134,12 @@ describeEach([1, 4], { slowIf: (threads) => threads > 1 })('%d threads', (thread
   })
 
   test('calls that fail release their reservation, and the whole limit can be spent', async () => {
-    begin({ oddly: (n) => (n % 3 === 0 ? refused : undefined) })
-    const key = keyWith({ monthlyLimitNano: 7n * callNano })
+    await begin({ oddly: (n) => (n % 3 === 0 ? refused : undefined) })
+    const key = await keyWith({ monthlyLimitNano: 7n * callNano })
     const ended = []
     for (let n = 0; n < 12; n++) ended.push(await callOnce(router.url, key.secret, tenTokens))
     expect(byStatus(ended)).toEqual({ 200: 7, 402: 1, 502: 4 })
-    expect(ledgerState([key.id])).toEqual(all(7n * callNano))
+    expect(await ledgerState([key.id])).toEqual(all(7n * callNano))
   })
 
   test('however a call ends, nothing stays reserved: a key that can pay one call can still make it', async () => {
@@ -160,8 +167,8 @@ describeEach([1, 4], { slowIf: (threads) => threads > 1 })('%d threads', (thread
     ]
     // Of the call, not of the request: one over a kept connection that breaks is sent again.
     let current = 0
-    begin({ oddly: () => ends[current] })
-    const key = keyWith({ monthlyLimitNano: callNano })
+    await begin({ oddly: () => ends[current] })
+    const key = await keyWith({ monthlyLimitNano: callNano })
     for (const [n] of ends.entries()) {
       current = n
       const signal = n === ends.length - 1 ? AbortSignal.timeout(100) : null
@@ -175,25 +182,25 @@ describeEach([1, 4], { slowIf: (threads) => threads > 1 })('%d threads', (thread
         ),
         `ending ${n}`,
       ).not.toBe(402)
-      await expect.poll(() => [...store.ledger.each({ key: key.id })].length).toBe(n + 1)
+      await expect.poll(async () => (await Array.fromAsync(store.ledger.each({ key: key.id }))).length).toBe(n + 1)
     }
     current = ends.length
-    expect(ledgerState([key.id])).toEqual(all(0n))
+    expect(await ledgerState([key.id])).toEqual(all(0n))
     expect((await callOnce(router.url, key.secret, tenTokens)).status).toBe(200)
-    expect(ledgerState([key.id])).toEqual(all(callNano))
+    expect(await ledgerState([key.id])).toEqual(all(callNano))
   })
 
   test('a free model is usable when the limit is reached', async () => {
-    begin()
-    const key = keyWith({ monthlyLimitNano: callNano })
+    await begin()
+    const key = await keyWith({ monthlyLimitNano: callNano })
     expect((await callOnce(router.url, key.secret, tenTokens)).status).toBe(200)
     expect((await callOnce(router.url, key.secret, tenTokens)).status).toBe(402)
     expect((await callOnce(router.url, key.secret, { ...tenTokens, model: 'priced/free' })).status).toBe(200)
   })
 
   test('a call without an output limit gets the configured number of tokens at least, and is held to it', async () => {
-    begin()
-    const key = keyWith({ monthlyLimitNano: 40n * callNano })
+    await begin()
+    const key = await keyWith({ monthlyLimitNano: 40n * callNano })
     const { max_tokens: _, ...unbounded } = tenTokens
     const rejected = await callOnce(router.url, key.secret, unbounded)
     expect(rejected.status).toBe(402)
@@ -204,12 +211,12 @@ describeEach([1, 4], { slowIf: (threads) => threads > 1 })('%d threads', (thread
     await expect.poll(() => router.snapshot().generation).toBeGreaterThan(generation)
     expect((await callOnce(router.url, key.secret, unbounded)).status).toBe(200)
     expect(provider.received.at(-1)?.body.max_tokens).toBe(400)
-    expect(ledgerState([key.id])).toEqual(all(40n * callNano))
+    expect(await ledgerState([key.id])).toEqual(all(40n * callNano))
   })
 
   test('each API reports an exhausted budget in its own form', async () => {
-    begin()
-    const key = keyWith({ monthlyLimitNano: 1n })
+    await begin()
+    const key = await keyWith({ monthlyLimitNano: 1n })
     const headers = { authorization: `Bearer ${key.secret}`, 'content-type': 'application/json' }
     const messages = await router.call('/v1/messages', tenTokens, headers)
     expect([messages.status, (await errorIn(messages)).type]).toEqual([402, 'billing_error'])
@@ -218,14 +225,14 @@ describeEach([1, 4], { slowIf: (threads) => threads > 1 })('%d threads', (thread
   })
 
   test('a row has the group of its key and the tags of its call, which override the metadata of the body', async () => {
-    begin()
-    const group = store.groups.create({ organization: organization, name: randomUUIDv7() })
-    const key = keyWith({ groupId: group.id })
+    await begin()
+    const group = await store.groups.create({ organization: organization, name: randomUUIDv7() })
+    const key = await keyWith({ groupId: group.id })
     const body = { ...tenTokens, metadata: { team: 'body', task: 'nightly' } }
     const call = (tags: string) =>
       router.call('/v1/chat/completions', body, { authorization: `Bearer ${key.secret}`, 'x-router-tags': tags })
     expect((await call('team=search, cost-center=4711,')).status).toBe(200)
-    expect([...store.ledger.each({ key: key.id })][0]).toMatchObject({
+    expect((await Array.fromAsync(store.ledger.each({ key: key.id })))[0]).toMatchObject({
       group: group.id,
       metadata: { team: 'search', task: 'nightly', 'cost-center': '4711' },
     })

@@ -20,7 +20,7 @@ const exact = rows.filter(({ verdict }) => verdict.startsWith('exact'))
 
 let provider: LoopbackProvider
 let router: TestRouter
-let store: ReturnType<typeof storeIn>
+let store: Awaited<ReturnType<typeof storeIn>>
 let answer: Answer
 
 const slugs = ['openrouter', 'openrouter-messages', 'xai-responses', 'perplexity']
@@ -31,11 +31,11 @@ beforeAll(async () => {
   })
   const settings = { base_url: provider.url, secret: 'key' }
   router = await testRouter({ providers: alone(Object.fromEntries(slugs.map((slug) => [slug, settings]))) })
-  store = storeIn(router.folder)
+  store = await storeIn(router.folder)
 })
 
 afterAll(async () => {
-  store?.close()
+  await store?.close()
   await router?.end()
   await provider?.close()
 })
@@ -69,7 +69,7 @@ describe.skipIf(missing)('the cost of recorded answers', () => {
     const isRounded = row.verdict.includes('rounded')
     expect(cost).toBeCloseTo((isRounded ? row.computed_cost_usd : row.reported_cost_usd) ?? Number.NaN, 9)
     if (row.verdict !== 'exact') return
-    const settled = store.ledger.find(response.headers.get('x-request-id') ?? '')
+    const settled = await store.ledger.find(response.headers.get('x-request-id') ?? '')
     const entry = router.snapshot().catalog.find(slug, recording.model ?? '')
     if (!settled || !entry) throw new Error(`${model} has no row or no entry`)
     expect(priceOf(settled.usage, entry, Date.now()).nanoUsd / 1e9).toBeCloseTo(row.computed_cost_usd ?? Number.NaN, 9)

@@ -75,7 +75,7 @@ export type HiddenWorld = {
   store: Store
   answer(answering: Answering): void
   post(path: string, body: JsonObject, secret: string, init?: RequestInit): Promise<Response>
-  rowsOf(key: string): CallRecord[]
+  rowsOf(key: string): Promise<CallRecord[]>
   /** Waits for the rows of a key. */
   rows(key: string, count?: number): Promise<CallRecord[]>
   close(): Promise<void>
@@ -85,8 +85,8 @@ export async function openHiddenWorld(settings: object = {}): Promise<HiddenWorl
   let answering: Answering = () => {}
   const provider = await loopbackProvider((request, response) => answering(request, response))
   const router = await testRouter({ files: manifestsAt(provider.url), settings })
-  const store = storeIn(router.folder)
-  const rowsOf = (key: string) => [...store.ledger.each({ key })]
+  const store = await storeIn(router.folder)
+  const rowsOf = async (key: string) => await Array.fromAsync(store.ledger.each({ key }))
   return {
     provider,
     router,
@@ -104,13 +104,13 @@ export async function openHiddenWorld(settings: object = {}): Promise<HiddenWorl
       }),
     rowsOf,
     rows: (key, count = 1) =>
-      eventually(() => {
-        const rows = rowsOf(key)
+      eventually(async () => {
+        const rows = await rowsOf(key)
         if (rows.length < count) throw new Error(`${rows.length} of ${count} rows`)
         return rows
       }),
     async close() {
-      store.close()
+      await store.close()
       await router.end()
       await provider.close()
     },

@@ -34,13 +34,13 @@ beforeAll(async () => {
     },
     env: { AZURE_RESOURCE_NAME: 'r' },
   })
-  store = storeIn(router.folder)
-  const organization = store.organizations.list()[0]?.id ?? ''
-  groupId = store.groups.create({ organization, name: 'few', monthlyLimitNano: 1_000_000n }).id
+  store = await storeIn(router.folder)
+  const organization = (await store.organizations.list())[0]?.id ?? ''
+  groupId = (await store.groups.create({ organization, name: 'few', monthlyLimitNano: 1_000_000n })).id
 })
 
 afterAll(async () => {
-  store.close()
+  await store.close()
   await router.end()
   await provider.close()
 })
@@ -51,8 +51,10 @@ async function ask(model: string, secret?: string): Promise<Response> {
   return await router.call('/v1/chat/completions', body, headers)
 }
 
-function lastRow(): CallRecord {
-  const [last] = [...store.ledger.each({})].toSorted((one, other) => other.at - one.at || (one.id < other.id ? 1 : -1))
+async function lastRow(): Promise<CallRecord> {
+  const [last] = (await Array.fromAsync(store.ledger.each({}))).toSorted(
+    (one, other) => other.at - one.at || (one.id < other.id ? 1 : -1),
+  )
   if (!last) throw new Error('There is no row.')
   return last
 }
@@ -61,7 +63,7 @@ describe('azure', () => {
   test.each(['gpt-5', 'GPT-5', 'gpt-5 ', ' Gpt-5', 'my-deployment', 'MY-DEPLOYMENT'])('knows `%s`', async (model) => {
     const { status } = await ask(`azure/${model}`)
     expect(status).toBe(200)
-    const { cost, model: recorded } = lastRow()
+    const { cost, model: recorded } = await lastRow()
     expect(cost.nanoUsd).toBeGreaterThan(0)
     const listed = model.trim().toLowerCase()
     expect([recorded, provider.received.at(-1)?.body.model]).toEqual([listed, listed])
@@ -79,7 +81,7 @@ describe('azure', () => {
 describe('a model without a price', () => {
   test('is refused where money is limited, and nothing is sent', async () => {
     const { length } = provider.received
-    for (const limited of [newKey(store, { monthlyLimitNano: 1n }), newKey(store, { groupId })]) {
+    for (const limited of [await newKey(store, { monthlyLimitNano: 1n }), await newKey(store, { groupId })]) {
       const refused = await ask('vllm/named', limited.secret)
       expect(refused.status).toBe(402)
       expect(await errorIn(refused)).toMatchObject({ code: 'unpriced_model', type: 'billing_error', param: 'model' })
@@ -89,22 +91,22 @@ describe('a model without a price', () => {
 
   test('is called by a key without a limit, and its row is marked', async () => {
     expect((await ask('vllm/named')).status).toBe(200)
-    expect(lastRow().cost).toMatchObject({ nanoUsd: 0, unpriced: true })
+    expect((await lastRow()).cost).toMatchObject({ nanoUsd: 0, unpriced: true })
   })
 
   test('is left out of a policy, as long as another one has a price', async () => {
     const policy = { id: 'any', targets: ['vllm/named', 'azure/gpt-5'] }
     expect((await router.call('/v1/manage/policy', policy)).status).toBe(201)
-    const limited = newKey(store, { monthlyLimitNano: 1_000_000_000n })
+    const limited = await newKey(store, { monthlyLimitNano: 1_000_000_000n })
     expect((await ask('any', limited.secret)).headers.get('x-router-model')).toBe('azure/gpt-5')
     expect((await ask('any')).headers.get('x-router-model')).toBe('vllm/named')
   })
 })
 
 test('a server of one’s own is known to cost nothing', async () => {
-  const limited = newKey(store, { monthlyLimitNano: 1n })
+  const limited = await newKey(store, { monthlyLimitNano: 1n })
   expect((await ask('vllm/whatever', limited.secret)).status).toBe(200)
-  expect(lastRow().cost).not.toHaveProperty('unpriced')
+  expect((await lastRow()).cost).not.toHaveProperty('unpriced')
 })
 
 test('no shipped provider passes on models that it does not know', async () => {

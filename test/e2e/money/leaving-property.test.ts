@@ -66,12 +66,14 @@ const receivedAt = new Map<number, number>()
 beforeAll(async () => {
   world = await openHiddenWorld({ budget: { wait_for_usage: '2s' } })
   const { organizations, groups: made } = world.store
-  const organization = organizations.list()[0]?.id ?? ''
+  const organization = (await organizations.list())[0]?.id ?? ''
   // The router keeps the limits of groups for a while: they are there before its first call.
-  groups = Array.from({ length: mostBursts }, (_, at) => {
-    const limitNano = BigInt(60_000_000 + 40_000_000 * (at % 4))
-    return { ...made.create({ organization, name: `group ${at}`, monthlyLimitNano: limitNano }), limitNano }
-  })
+  groups = await Promise.all(
+    Array.from({ length: mostBursts }, async (_, at) => {
+      const limitNano = BigInt(60_000_000 + 40_000_000 * (at % 4))
+      return { ...(await made.create({ organization, name: `group ${at}`, monthlyLimitNano: limitNano })), limitNano }
+    }),
+  )
   world.answer(async (received, response) => {
     const number = Number(/\[(\d+)\]/.exec(JSON.stringify(received.body))?.[1])
     const { textAt, usageAfter, counts, hidden } = asked.get(number) as Asked
@@ -146,19 +148,21 @@ testInRuns(
   async (numRuns) => {
     const scenario = fc.asyncProperty(fc.array(anyCall, { minLength: 8, maxLength: 24 }), async (calls) => {
       const group = groups[bursts++ % mostBursts] as { id: string; limitNano: bigint }
-      const made = calls.map((call) => {
-        const number = numbers++
-        asked.set(number, call)
-        return { call, number, key: newKey(world.store, call.isLimited ? { groupId: group.id } : {}) }
-      })
+      const made = await Promise.all(
+        calls.map(async (call) => {
+          const number = numbers++
+          asked.set(number, call)
+          return { call, number, key: await newKey(world.store, call.isLimited ? { groupId: group.id } : {}) }
+        }),
+      )
       const statuses = await within(
         20_000,
         'the calls',
-        Promise.all(made.map(({ call, number, key }) => make(call, number, key.secret))),
+        Promise.all(await made.map(({ call, number, key }) => make(call, number, key.secret))),
       )
       for (const { number, key } of made) if (billed.has(number)) await checkPaid(number, key.id)
-      const rows = made.flatMap(({ key }) => world.rowsOf(key.id))
-      expect(world.store.spend.ofGroup(group.id, Date.now())).toBeLessThanOrEqual(group.limitNano)
+      const rows = (await Promise.all(made.map(({ key }) => world.rowsOf(key.id)))).flat()
+      expect(await world.store.spend.ofGroup(group.id, Date.now())).toBeLessThanOrEqual(group.limitNano)
       seen.left += rows.filter(({ error }) => error === 'client_gone').length
       seen.timed_out += rows.filter(({ error }) => error === 'provider_timeout').length
       seen.refused += statuses.filter((status) => status === 402).length

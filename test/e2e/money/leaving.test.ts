@@ -90,7 +90,7 @@ const remainingOf = ({ provider }: HiddenWorld) => provider.received[0]?.left ??
 
 describe('a client that leaves after the text pays what the provider bills', () => {
   test.each(pairs)('%s client, %s provider: it closes', async (api, slug) => {
-    const key = newKey(world.store)
+    const key = await newKey(world.store)
     const release = untilReleased(world)
     await leaveAfterText(world, endpoints[api], requestIn(api, `${slug}/m1`, tools(api, slug)), key)
     await pause(50)
@@ -102,14 +102,14 @@ describe('a client that leaves after the text pays what the provider bills', () 
   })
 
   test.each(pairs)('%s client, %s provider: its x-router-timeout passes', async (api, slug) => {
-    const key = newKey(world.store)
+    const key = await newKey(world.store)
     const release = untilReleased(world)
     const headers = { 'x-router-timeout': '600ms' }
     const body = requestIn(api, `${slug}/m1`, tools(api, slug))
     const text = await (await world.post(endpoints[api], body, key.secret, { headers })).text()
     expect(text).toContain(words)
     expect(text).toContain('did not finish within')
-    expect(world.rowsOf(key.id)).toEqual([])
+    expect(await world.rowsOf(key.id)).toEqual([])
     release()
     const [row] = await world.rows(key.id)
     expect(row).toMatchObject({ outcome: 'partial', status: 502, error: 'provider_timeout' })
@@ -118,7 +118,7 @@ describe('a client that leaves after the text pays what the provider bills', () 
   })
 
   test('the time that a policy gives the call passes', async () => {
-    const key = newKey(world.store)
+    const key = await newKey(world.store)
     const release = untilReleased(world)
     await (await world.post(endpoints.chat, requestIn('chat', 'policy/short'), key.secret)).text()
     release()
@@ -127,7 +127,7 @@ describe('a client that leaves after the text pays what the provider bills', () 
 
   test('also where a client that leaves before the first byte pays nothing', async () => {
     const alone = await own({ budget: { abandoned: 'nothing' } })
-    const key = newKey(alone.store)
+    const key = await newKey(alone.store)
     const release = untilReleased(alone)
     await leaveAfterText(alone, endpoints.chat, requestIn('chat', 'chat/m1'), key)
     await pause(50)
@@ -154,7 +154,7 @@ describe('a client that leaves before the first byte pays what the provider bill
   ]
 
   test.each(operations)('%s: it closes', async (_, path, body) => {
-    const key = newKey(world.store)
+    const key = await newKey(world.store)
     const release = untilReleased(world)
     const leaving = new AbortController()
     const gone = world.post(path, body, key.secret, { signal: leaving.signal }).catch(() => {})
@@ -169,12 +169,12 @@ describe('a client that leaves before the first byte pays what the provider bill
   })
 
   test.each(operations)('%s: its x-router-timeout passes', async (_, path, body) => {
-    const key = newKey(world.store)
+    const key = await newKey(world.store)
     const release = untilReleased(world)
     const headers = { 'x-router-timeout': '300ms' }
     const response = await world.post(path, body, key.secret, { headers })
     expect(await response.text()).toContain('did not finish within')
-    expect(world.rowsOf(key.id)).toEqual([])
+    expect(await world.rowsOf(key.id)).toEqual([])
     release()
     const [row] = await world.rows(key.id)
     expect(row).toMatchObject({ outcome: 'failed', status: 502 })
@@ -182,7 +182,7 @@ describe('a client that leaves before the first byte pays what the provider bill
   })
 
   test('a stream whose first content comes after it has left', async () => {
-    const key = newKey(world.store)
+    const key = await newKey(world.store)
     const released = Promise.withResolvers<void>()
     world.answer(async (received, response) => {
       await released.promise
@@ -201,7 +201,7 @@ describe('a client that leaves before the first byte pays what the provider bill
   test('with `abandoned: nothing` it pays nothing, and the provider is left at once', async () => {
     const alone = await own({ budget: { abandoned: 'nothing' } })
     for (const stream of [false, true]) {
-      const key = newKey(alone.store)
+      const key = await newKey(alone.store)
       alone.answer(() => {})
       const headers = { 'x-router-timeout': '200ms' }
       await (await alone.post(endpoints.chat, requestIn('chat', 'chat/m1', { stream }), key.secret, { headers })).text()
@@ -220,7 +220,7 @@ describe('where the provider sends no usage in time', () => {
 
   test.each(names)('%s: what is likely is charged, and the search that was reported', async (slug) => {
     const alone = await never()
-    const key = newKey(alone.store)
+    const key = await newKey(alone.store)
     await leaveAfterText(alone, endpoints[slug], requestIn(slug, `${slug}/m1`, tools(slug)), key)
     await within(5_000, 'leaving the provider', remainingOf(alone))
     const [row] = await alone.rows(key.id)
@@ -234,7 +234,7 @@ describe('where the provider sends no usage in time', () => {
 
   test('at most what is reserved is charged, with no limit passed', async () => {
     const alone = await never()
-    const key = newKey(alone.store, { monthlyLimitNano: 2_000_000n })
+    const key = await newKey(alone.store, { monthlyLimitNano: 2_000_000n })
     const body = requestIn('chat', 'chat/m1', { max_tokens: 10 })
     await leaveAfterText(alone, endpoints.chat, body, key)
     const [row] = await alone.rows(key.id)
@@ -244,7 +244,7 @@ describe('where the provider sends no usage in time', () => {
 
   test('a client that leaves before the first byte pays its prompt and what is likely', async () => {
     const alone = await never()
-    const key = newKey(alone.store)
+    const key = await newKey(alone.store)
     const headers = { 'x-router-timeout': '200ms' }
     const body = requestIn('chat', 'chat/m1', { stream: false })
     await (await alone.post(endpoints.chat, body, key.secret, { headers })).text()
@@ -256,7 +256,7 @@ describe('where the provider sends no usage in time', () => {
 
   test('the measured speed of the model decides what is likely', async () => {
     const alone = await never()
-    const key = newKey(alone.store)
+    const key = await newKey(alone.store)
     // At least 1,000 tokens a second: 20,003 within so many seconds, waiting included.
     alone.answer((received, response) => writeWhole(received, response, thought))
     const body = requestIn('chat', 'chat/m1', { stream: false })
@@ -279,7 +279,7 @@ describe('a stream that its provider cuts', () => {
     })
 
   test('costs what a model that thinks has likely used', async () => {
-    const key = newKey(world.store)
+    const key = await newKey(world.store)
     cutAfter(500)
     await (await world.post(endpoints.chat, requestIn('chat', 'chat/m1'), key.secret)).text()
     const [row] = await world.rows(key.id)
@@ -288,7 +288,7 @@ describe('a stream that its provider cuts', () => {
   })
 
   test('costs the search that it reported', async () => {
-    const key = newKey(world.store)
+    const key = await newKey(world.store)
     cutAfter(0, 'responses')
     const body = requestIn('responses', 'responses/plain', tools('responses'))
     await (await world.post(endpoints.responses, body, key.secret)).text()
@@ -298,7 +298,7 @@ describe('a stream that its provider cuts', () => {
   })
 
   test('costs that also where another target goes on with it', async () => {
-    const key = newKey(world.store)
+    const key = await newKey(world.store)
     cutAfter(500)
     const text = await (await world.post(endpoints.chat, requestIn('chat', 'policy/restart'), key.secret)).text()
     expect(text).toContain('[DONE]')
@@ -333,22 +333,22 @@ describe('an attempt that is given up for another target', () => {
 
   test('is read on while the call goes on, and charged by its own count', async () => {
     const { alone, call, release } = await stalled()
-    const key = newKey(alone.store, { limits: { ...noLimits, concurrentCalls: 1 } })
+    const key = await newKey(alone.store, { limits: { ...noLimits, concurrentCalls: 1 } })
     expect(await call(key)).toContain('[DONE]')
-    expect(alone.rowsOf(key.id)).toMatchObject([{ outcome: 'complete', cost: { nanoUsd: billOf(thought) } }])
+    expect(await alone.rowsOf(key.id)).toMatchObject([{ outcome: 'complete', cost: { nanoUsd: billOf(thought) } }])
     // Until then it holds its place.
     expect((await alone.post(endpoints.chat, requestIn('chat', 'second/m1'), key.secret)).status).toBe(429)
     release()
     const cut = cutOf(await alone.rows(key.id, 2))
     expect(cut).toMatchObject({ outcome: 'partial', error: 'provider_timeout', cost: { nanoUsd: billOf(thought) } })
     expect(cut?.cost.estimated).toBeUndefined()
-    expect(alone.store.spend.ofKey(key.id, Date.now())).toBe(2n * BigInt(billOf(thought)))
+    expect(await alone.store.spend.ofKey(key.id, Date.now())).toBe(2n * BigInt(billOf(thought)))
     await eventually(async () => expect(await call(key)).toContain('[DONE]'))
   })
 
   test('is charged by an estimate when its provider has sent no usage in time', async () => {
     const { alone, call } = await stalled({ budget: { wait_for_usage: '400ms' } })
-    const key = newKey(alone.store)
+    const key = await newKey(alone.store)
     await call(key)
     const cut = cutOf(await alone.rows(key.id, 2))
     expect(cut?.cost.estimated).toBe(true)
@@ -358,22 +358,22 @@ describe('an attempt that is given up for another target', () => {
   test('is left at once where its money cannot be held beside that of the next one, and no limit is passed', async () => {
     const { alone, call } = await stalled()
     const limit = 300_000_000n
-    const key = newKey(alone.store, { monthlyLimitNano: limit })
+    const key = await newKey(alone.store, { monthlyLimitNano: limit })
     expect(await call(key)).toContain('[DONE]')
     const cut = cutOf(await alone.rows(key.id, 2))
     expect(cut?.cost.estimated).toBe(true)
-    expect(alone.store.spend.ofKey(key.id, Date.now())).toBeLessThanOrEqual(limit)
+    expect(await alone.store.spend.ofKey(key.id, Date.now())).toBeLessThanOrEqual(limit)
   })
 
   test('holds its money beside that of the next one where it fits', async () => {
     const { alone, call, release } = await stalled()
-    const key = newKey(alone.store, { monthlyLimitNano: 500_000_000n })
+    const key = await newKey(alone.store, { monthlyLimitNano: 500_000_000n })
     expect(await call(key)).toContain('[DONE]')
     const another = () => alone.post(endpoints.chat, requestIn('chat', 'second/m1'), key.secret)
     expect((await another()).status).toBe(402)
     release()
     await alone.rows(key.id, 2)
-    expect(alone.store.spend.ofKey(key.id, Date.now())).toBe(2n * BigInt(billOf(thought)))
+    expect(await alone.store.spend.ofKey(key.id, Date.now())).toBe(2n * BigInt(billOf(thought)))
   })
 })
 
@@ -383,7 +383,7 @@ describe('where the client sees all that is used', () => {
     ['a model that was not asked to think', 'messages/asked', {}],
   ]
   test.each(seen)('%s: the provider is left at once, and what was transferred is charged', async (_, model, more) => {
-    const key = newKey(world.store)
+    const key = await newKey(world.store)
     untilReleased(world)
     const api = model.startsWith('chat') ? 'chat' : 'messages'
     await leaveAfterText(world, endpoints[api], requestIn(api, model, more), key)
@@ -394,7 +394,7 @@ describe('where the client sees all that is used', () => {
   })
 
   test('a model that was asked to think hides usage', async () => {
-    const key = newKey(world.store)
+    const key = await newKey(world.store)
     const release = untilReleased(world)
     const thinking = { thinking: { type: 'enabled', budget_tokens: 20_000 } }
     await leaveAfterText(world, endpoints.messages, requestIn('messages', 'messages/asked', thinking), key)
@@ -406,7 +406,7 @@ describe('where the client sees all that is used', () => {
 
 describe('while the provider is read for its usage', () => {
   const begun = async (alone: HiddenWorld, limits: object = {}) => {
-    const key = newKey(alone.store, { limits: { ...noLimits, ...limits } })
+    const key = await newKey(alone.store, { limits: { ...noLimits, ...limits } })
     const release = untilReleased(alone)
     await leaveAfterText(alone, endpoints.chat, requestIn('chat', 'chat/m1'), key)
     return { key, release }
@@ -434,8 +434,8 @@ describe('while the provider is read for its usage', () => {
   test('a key that leaves all its calls keeps no other key waiting, and pays all of them', async () => {
     const limits = { concurrent: 3, queue: 0 }
     const alone = await own({ server: { host: '127.0.0.1', port: 0, threads: 1, limits } })
-    const leaver = newKey(alone.store)
-    const other = newKey(alone.store)
+    const leaver = await newKey(alone.store)
+    const other = await newKey(alone.store)
     const release = untilReleased(alone)
     for (let count = 0; count < 3; count++)
       await leaveAfterText(alone, endpoints.chat, requestIn('chat', 'chat/m1'), leaver)
@@ -457,7 +457,7 @@ describe('while the provider is read for its usage', () => {
 
   test('its reservation stays', async () => {
     const { key, release } = await begun(world)
-    const limited = newKey(world.store, { monthlyLimitNano: 300_000_000n })
+    const limited = await newKey(world.store, { monthlyLimitNano: 300_000_000n })
     const release2 = untilReleased(world)
     await leaveAfterText(world, endpoints.chat, requestIn('chat', 'chat/m1'), limited)
     const again = await world.post(endpoints.chat, requestIn('chat', 'chat/m1'), limited.secret)
@@ -482,8 +482,8 @@ describe('while the provider is read for its usage', () => {
     expect(hasStopped).toBe(false)
     release()
     await within(5_000, 'stopping', stopping)
-    expect(alone.rowsOf(key.id)[0]?.cost.nanoUsd).toBe(billOf(thought))
-    alone.store.close()
+    expect((await alone.rowsOf(key.id))[0]?.cost.nanoUsd).toBe(billOf(thought))
+    await alone.store.close()
     await alone.router.end()
   })
 
@@ -492,14 +492,14 @@ describe('while the provider is read for its usage', () => {
     onTestFinished(() => alone.provider.close())
     const { key } = await begun(alone)
     await within(4_000, 'stopping', alone.router.stop(300))
-    expect(alone.rowsOf(key.id)[0]?.cost.estimated).toBe(true)
-    alone.store.close()
+    expect((await alone.rowsOf(key.id))[0]?.cost.estimated).toBe(true)
+    await alone.store.close()
     await alone.router.end()
   })
 })
 
 test('usage that comes seconds after the finish reason is charged to a client that stays', async () => {
-  const key = newKey(world.store)
+  const key = await newKey(world.store)
   world.answer(async (received, response) => {
     writeText(received, response)
     response.write(

@@ -57,7 +57,7 @@ beforeAll(async () => {
     },
     env: { AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 's', AWS_REGION: 'us-east-1' },
   })
-  store = storeIn(router.folder)
+  store = await storeIn(router.folder)
 })
 
 beforeEach(() => {
@@ -65,7 +65,7 @@ beforeEach(() => {
 })
 
 afterAll(async () => {
-  store.close()
+  await store.close()
   await router.end()
   await provider.close()
 })
@@ -74,7 +74,7 @@ const usd = (amount: number) => BigInt(Math.round(amount * 1e9))
 
 /** One call with a key of this limit, and the body that reached the provider. */
 async function ask(path: string, body: JsonObject, limitNano: bigint | null = null, headers = {}) {
-  const { secret } = newKey(store, { monthlyLimitNano: limitNano })
+  const { secret } = await newKey(store, { monthlyLimitNano: limitNano })
   const response = await router.call(path, body, { authorization: `Bearer ${secret}`, ...headers })
   const answer = (await response.json()) as JsonObject
   return {
@@ -161,11 +161,11 @@ describe('a manifest that sends a longer length than is asked for', () => {
     longer = await pricedProvider({ wait: async () => {} })
     const patch = `endpoints: { chat: { patch: { request: '$merge([$, { "max_tokens": max_tokens * 4 }])' } } }`
     own = await testRouter({ files: { 'providers/priced.yaml': `${pricedManifest(longer.url)}${patch}\n` } })
-    ownStore = storeIn(own.folder)
+    ownStore = await storeIn(own.folder)
   })
 
   afterAll(async () => {
-    ownStore?.close()
+    await ownStore?.close()
     await own?.end()
     await longer?.close()
   })
@@ -176,7 +176,7 @@ describe('a manifest that sends a longer length than is asked for', () => {
     ['each of three choices', { n: 3 }, 12_000_000n],
   ])('is held to what it sends, for %s', async (_, more, nano) => {
     const call = async (monthlyLimitNano: bigint) => {
-      const { secret } = newKey(ownStore, { monthlyLimitNano })
+      const { secret } = await newKey(ownStore, { monthlyLimitNano })
       return (await callOnce(own.url, secret, { ...tenTokens, ...more })).status
     }
     const before = longer.received.length

@@ -67,7 +67,7 @@ testEach(cases, { slowIf: (_, index) => index % 4 !== 0 })('%s: through %s, %s',
   const answer = stream ? served.stream : wholeOf(whole)
   const called = await stage.replay(recording, { api, stream, answer })
   expect([called.status, called.status === 200 ? '' : called.text]).toEqual([200, ''])
-  const { at, usage, cost } = stage.rowOf(called)
+  const { at, usage, cost } = await stage.rowOf(called)
   expect(usage.modes).toEqual(modes)
   expect(cost).toMatchObject({ nanoUsd })
   const entry = shippedEntry(`${catalogs[dialect]}/${model}`)
@@ -83,7 +83,7 @@ test('a stream that is cut was served in the mode that its beginning reports', a
     stream: true,
     answer,
   })
-  const { usage, cost, outcome } = stage.rowOf(called)
+  const { usage, cost, outcome } = await stage.rowOf(called)
   expect([outcome, usage.modes, cost.estimated]).toEqual(['partial', ['priority'], true])
 })
 

@@ -47,7 +47,7 @@ async function open(settings: object = {}): Promise<World> {
   const files = Object.entries(dialects).map(([slug, dialect]) => [`providers/${slug}.yaml`, manifest(slug, dialect)])
   const policies = { both: { targets: ['chat/m1', 'second/m1'] } }
   router = await testRouter({ files: Object.fromEntries(files), settings: { policies, ...settings } })
-  store = storeIn(router.folder)
+  store = await storeIn(router.folder)
   return {
     provider,
     router,
@@ -59,7 +59,7 @@ async function open(settings: object = {}): Promise<World> {
 }
 
 async function close(world: World | undefined): Promise<void> {
-  world?.store.close()
+  await world?.store.close()
   await world?.router.end()
   await world?.provider.close()
 }
@@ -106,19 +106,19 @@ async function call(
   return { status: response.status, text: await response.text() }
 }
 
-const rowsOf = (id: string): CallRecord[] => [...store.ledger.each({ key: id })]
+const rowsOf = async (id: string): Promise<CallRecord[]> => await Array.fromAsync(store.ledger.each({ key: id }))
 
 describe('a client that leaves before any output', () => {
   const leave = async (stream: boolean) => {
-    const key = newKey(store)
+    const key = await newKey(store)
     const leaving = new AbortController()
     const gone = call(ask('chat/m1', { stream }), key.secret, leaving.signal).catch(() => {})
     await expect.poll(() => provider.received.length).toBe(1)
     leaving.abort()
     await gone
     await within(5_000, 'leaving the provider', provider.received[0]?.left ?? Promise.reject(new Error('no call')))
-    await expect.poll(() => rowsOf(key.id).length).toBe(1)
-    return rowsOf(key.id)[0] as CallRecord
+    await expect.poll(async () => (await rowsOf(key.id)).length).toBe(1)
+    return (await rowsOf(key.id))[0] as CallRecord
   }
 
   test.each([false, true])('pays its prompt, estimated: streamed %s', async (stream) => {
@@ -145,9 +145,9 @@ test('a client that leaves before the provider has the request pays nothing', as
   router.put('providers/chat.yaml', manifest('chat', 'openai-chat').replace(provider.url, 'http://127.0.0.1:1'))
   const { generation } = router.snapshot()
   await expect.poll(() => router.snapshot().generation).toBeGreaterThan(generation)
-  const key = newKey(store)
+  const key = await newKey(store)
   await call(ask('chat/m1'), key.secret)
-  expect(rowsOf(key.id)[0]?.cost.nanoUsd).toBe(0)
+  expect((await rowsOf(key.id))[0]?.cost.nanoUsd).toBe(0)
 })
 
 const usage = { prompt_tokens: 900, completion_tokens: 50, total_tokens: 950 }
@@ -198,32 +198,32 @@ const failures: [what: string, slug: string, answer: object][] = [
 describe('a reply that the router does not take for one', () => {
   test.each(failures)('is paid by the usage in it: %s', async (_, slug, answer) => {
     begin((__, response) => answerJson(response, answer))
-    const key = newKey(store)
+    const key = await newKey(store)
     const { status } = await call(ask(`${slug}/m1`), key.secret)
     expect(status).toBe(502)
-    const [row] = rowsOf(key.id)
+    const [row] = await rowsOf(key.id)
     expect(row).toMatchObject({ outcome: 'failed', cost: { nanoUsd: 1_000_000 } })
     expect(row?.cost.estimated).toBeUndefined()
-    expect(store.spend.ofKey(key.id, Date.now())).toBe(1_000_000n)
+    expect(await store.spend.ofKey(key.id, Date.now())).toBe(1_000_000n)
   })
 
   test('is paid beside the reply of the next target, in a row of its own', async () => {
     begin(({ path }, response) => answerJson(response, path.startsWith('/chat') ? broken : good))
-    const key = newKey(store, { monthlyLimitNano: 100_000_000n })
+    const key = await newKey(store, { monthlyLimitNano: 100_000_000n })
     expect((await call(ask('policy/both'), key.secret)).status).toBe(200)
-    await expect.poll(() => rowsOf(key.id).length).toBe(2)
-    const rows = rowsOf(key.id).toSorted((one, other) => one.attempts - other.attempts)
+    await expect.poll(async () => (await rowsOf(key.id)).length).toBe(2)
+    const rows = (await rowsOf(key.id)).toSorted((one, other) => one.attempts - other.attempts)
     expect(rows).toMatchObject([
       { provider: 'chat', outcome: 'failed', error: 'provider_unreadable', cost: { nanoUsd: 1_000_000 } },
       { provider: 'second', outcome: 'complete', cost: { nanoUsd: 1_000_000 } },
     ])
-    expect(store.spend.ofKey(key.id, Date.now())).toBe(2_000_000n)
+    expect(await store.spend.ofKey(key.id, Date.now())).toBe(2_000_000n)
   })
 
   test('leaves no money for the next target where the rest does not cover it', async () => {
     begin(({ path }, response) => answerJson(response, path.startsWith('/chat') ? broken : good))
     // The prompt is held with 5,088 tokens at most, the output with 100: there is no room for two.
-    const key = newKey(store, { monthlyLimitNano: 6_000_000n })
+    const key = await newKey(store, { monthlyLimitNano: 6_000_000n })
     const refused = await call(ask('policy/both'), key.secret)
     const { error } = JSON.parse(refused.text)
     expect([refused.status, error.code]).toEqual([502, 'provider_unreadable'])
@@ -232,7 +232,7 @@ describe('a reply that the router does not take for one', () => {
       'budget_exhausted',
     ])
     expect(provider.received).toHaveLength(1)
-    expect(store.spend.ofKey(key.id, Date.now())).toBe(1_000_000n)
+    expect(await store.spend.ofKey(key.id, Date.now())).toBe(1_000_000n)
   })
 
   test('of a stream that ends in a failure is paid by the usage that the failure tells', async () => {
@@ -251,9 +251,9 @@ describe('a reply that the router does not take for one', () => {
           event({ type: 'response.failed', response: failed }),
       )
     })
-    const key = newKey(store)
+    const key = await newKey(store)
     await call(ask('responses/m1', { stream: true }), key.secret)
-    await expect.poll(() => rowsOf(key.id)[0]?.cost.nanoUsd).toBe(1_000_000)
+    await expect.poll(async () => (await rowsOf(key.id))[0]?.cost.nanoUsd).toBe(1_000_000)
   })
 })
 
@@ -266,10 +266,14 @@ test('a stream of several choices that is cut counts every choice', async () => 
     }
     setImmediate(() => response.destroy())
   })
-  const key = newKey(store)
+  const key = await newKey(store)
   await call(ask('chat/m1', { stream: true, n: 3 }), key.secret)
-  await expect.poll(() => rowsOf(key.id).length).toBe(1)
-  expect(rowsOf(key.id)[0]).toMatchObject({ outcome: 'partial', usage: { output: 30 }, cost: { estimated: true } })
+  await expect.poll(async () => (await rowsOf(key.id)).length).toBe(1)
+  expect((await rowsOf(key.id))[0]).toMatchObject({
+    outcome: 'partial',
+    usage: { output: 30 },
+    cost: { estimated: true },
+  })
 })
 
 describe('usage that cannot be', () => {
@@ -283,7 +287,7 @@ describe('usage that cannot be', () => {
   test.each(absurd)('is bounded and not shown as it came: %s', async (_, reported, input, output) => {
     const counts = { prompt_tokens: 900, completion_tokens: 50, ...reported }
     begin((__, response) => answerJson(response, { ...good, usage: counts }))
-    const key = newKey(store)
+    const key = await newKey(store)
     const { usage: shown } = JSON.parse((await call(ask('chat/m1'), key.secret)).text)
     const expected = { prompt_tokens: input === 0 ? 1_004 : input, completion_tokens: output }
     expect(shown).toMatchObject(expected)
@@ -307,9 +311,9 @@ describe('usage that the catalog denies', () => {
     async (_, more, [prompt_tokens, completion_tokens], [input, output]) => {
       const counts = { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens }
       begin((__, response) => answerJson(response, { ...good, usage: counts }))
-      const key = newKey(store)
+      const key = await newKey(store)
       expect((await call(ask('chat/small', more), key.secret)).status).toBe(200)
-      const [row] = rowsOf(key.id)
+      const [row] = await rowsOf(key.id)
       expect(row?.usage).toMatchObject({ input, output })
       expect(row?.cost.nanoUsd).toBe(input * 1_000 + output * 2_000)
       expect(row?.cost.estimated).toBe(prompt_tokens === input && completion_tokens === output ? undefined : true)
@@ -325,9 +329,9 @@ describe('usage that the catalog denies', () => {
     const reply = { id: 'm', type: 'message', role: 'assistant', model: 'm1', stop_reason: 'end_turn' }
     const inputOf = async (content: object[], input_tokens: number) => {
       begin((_, response) => answerJson(response, { ...reply, content, usage: { input_tokens, output_tokens: 5 } }))
-      const key = newKey(store)
+      const key = await newKey(store)
       expect((await call(ask('messages/m1'), key.secret)).status).toBe(200)
-      return rowsOf(key.id)[0]?.usage.input
+      return (await rowsOf(key.id))[0]?.usage.input
     }
     expect(await inputOf([...searched, text], 110_000)).toBe(110_000)
     expect(await inputOf([...searched, text], 110_001)).toBe(110_000)

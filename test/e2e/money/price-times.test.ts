@@ -24,12 +24,12 @@ beforeEach(async () => {
   const manifest = pricedManifest(provider.url).replace('  free:', `${changes}  free:`)
   // The tests move the clock of this thread.
   router = await testRouter({ threads: 1, files: { 'providers/priced.yaml': manifest } })
-  store = storeIn(router.folder)
+  store = await storeIn(router.folder)
 })
 
 afterEach(async () => {
   vi.useRealTimers()
-  store.close()
+  await store.close()
   await router.end()
   await provider.close()
 })
@@ -38,14 +38,14 @@ test.each([
   ['whole', {}],
   ['streamed', { stream: true }],
 ])('a call that came before is held and paid at the price of then, %s, and the next at the new one', async (_, how) => {
-  const key = newKey(store, { monthlyLimitNano: 3n * callNano })
+  const key = await newKey(store, { monthlyLimitNano: 3n * callNano })
   duringRequest = () => vi.setSystemTime(change + 5_000)
   const call = async () => (await callOnce(router.url, key.secret, { ...tenTokens, ...how })).status
   expect(await call()).toBe(200)
   expect(Date.now()).toBeGreaterThanOrEqual(change)
   expect(await call()).toBe(200)
   expect(await call()).toBe(402)
-  const rows = [...store.ledger.each({ key: key.id })].toSorted((one, other) => one.at - other.at)
+  const rows = (await Array.fromAsync(store.ledger.each({ key: key.id }))).toSorted((one, other) => one.at - other.at)
   expect(rows.map(({ cost }) => BigInt(cost.nanoUsd))).toEqual([callNano, 2n * callNano])
   expect(rows[0]?.cost.priceVersion).not.toBe(rows[1]?.cost.priceVersion)
 })

@@ -64,11 +64,11 @@ beforeAll(async () => {
       'providers/plain.yaml': chatManifest(provider.url, 'timeouts: {}'),
     },
   })
-  store = storeIn(router.folder)
+  store = await storeIn(router.folder)
 })
 
 afterAll(async () => {
-  store.close()
+  await store.close()
   await router.end()
   await provider.close()
 })
@@ -84,7 +84,9 @@ async function called(model: string, api: keyof typeof paths, stream: boolean) {
   const response = await router.call(path, { model, stream, ...body })
   expect(response.status).toBe(200)
   const models = new Set([...(await response.text()).matchAll(/"model":"([^"]*)"/g)].map(([, name]) => name))
-  const [row] = [...store.ledger.each({})].toSorted((one, other) => other.at - one.at || (one.id < other.id ? 1 : -1))
+  const [row] = (await Array.fromAsync(store.ledger.each({}))).toSorted(
+    (one, other) => other.at - one.at || (one.id < other.id ? 1 : -1),
+  )
   return { models: [...models], header: response.headers.get('x-router-model'), row: row as CallRecord }
 }
 
@@ -186,7 +188,7 @@ test.each([
     ] as const) {
       says = { model, fails }
       expect((await router.call(path, { model: asked, stream, ...body })).status).toBe(502)
-      const [row] = [...store.ledger.each({})].toSorted(
+      const [row] = (await Array.fromAsync(store.ledger.each({}))).toSorted(
         (one, other) => other.at - one.at || (one.id < other.id ? 1 : -1),
       )
       expect(row?.cost.nanoUsd).toBe(nanoUsd)

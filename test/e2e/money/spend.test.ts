@@ -42,11 +42,11 @@ beforeAll(async () => {
   provider = await dearestProvider()
   const files = Object.entries(dialects).map(([slug, dialect]) => [`providers/${slug}.yaml`, manifest(slug, dialect)])
   router = await testRouter({ files: Object.fromEntries(files), settings: { budget: { default_output_tokens: 50 } } })
-  store = storeIn(router.folder)
+  store = await storeIn(router.folder)
 })
 
 afterAll(async () => {
-  store.close()
+  await store.close()
   await router.end()
   await provider.close()
 })
@@ -216,7 +216,7 @@ testInRuns('no key spends more than its limit, and none is refused what fits', r
   let refused = 0
   const property = fc.asyncProperty(batches, fc.integer({ min: 1, max: 600 }), async (groups, thousandths) => {
     const limit = BigInt(thousandths) * 1_000_000n
-    const key = newKey(store, { monthlyLimitNano: limit })
+    const key = await newKey(store, { monthlyLimitNano: limit })
     let rows = 0
     for (const group of groups) {
       const all = await Promise.all(group.map((one) => make(one, key.secret)))
@@ -230,8 +230,10 @@ testInRuns('no key spends more than its limit, and none is refused what fits', r
       }
     }
     // Clients that left do not wait for their rows.
-    await expect.poll(() => [...store.ledger.each({ key: key.id })].length, { interval: 1 }).toBe(rows)
-    expect(store.spend.ofKey(key.id, Date.now())).toBeLessThanOrEqual(limit)
+    await expect
+      .poll(async () => (await Array.fromAsync(store.ledger.each({ key: key.id }))).length, { interval: 1 })
+      .toBe(rows)
+    expect(await store.spend.ofKey(key.id, Date.now())).toBeLessThanOrEqual(limit)
   })
   await fc.assert(property, { numRuns, seed: 20_261_122, endOnFailure: false })
   // Neither all nor nothing.

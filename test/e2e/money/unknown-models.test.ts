@@ -33,19 +33,19 @@ beforeAll(async () => {
   })
   for (const [name, more] of Object.entries(settings)) {
     routers[name] = await testRouter({ providers, settings: more })
-    stores[name] = storeIn(routers[name].folder)
+    stores[name] = await storeIn(routers[name].folder)
   }
 })
 
 afterAll(async () => {
-  for (const store of Object.values(stores)) store.close()
+  for (const store of Object.values(stores)) await store.close()
   for (const router of Object.values(routers)) await router.end()
   await provider.close()
 })
 
 type Name = keyof typeof settings
 const routerOf = (name: Name) => routers[name] as TestRouter
-const limited = (name: Name) => newKey(stores[name] as Store, { monthlyLimitNano: 1_000_000_000n }).secret
+const limited = async (name: Name) => (await newKey(stores[name] as Store, { monthlyLimitNano: 1_000_000_000n })).secret
 
 async function ask(name: Name, model: string, secret?: string, path = '/v1/chat/completions'): Promise<Response> {
   const said = { messages: [{ role: 'user', content: 'Hello' }], max_tokens: 10 }
@@ -60,8 +60,8 @@ async function ask(name: Name, model: string, secret?: string, path = '/v1/chat/
   return await routerOf(name).call(path, { model, ...bodies[path] }, headers)
 }
 
-function lastCost(name: Name) {
-  const rows = [...(stores[name] as Store).ledger.each({})]
+async function lastCost(name: Name) {
+  const rows = await Array.fromAsync((stores[name] as Store).ledger.each({}))
   return rows.toSorted((one, other) => other.at - one.at || (one.id < other.id ? 1 : -1))[0]?.cost
 }
 
@@ -89,7 +89,7 @@ describe('passed on', () => {
     for (const path of chats) {
       expect((await ask('passes', 'openai/new-model', undefined, path)).status).toBe(200)
       expect(provider.received.at(-1)?.body.model).toBe('new-model')
-      expect(lastCost('passes')).toMatchObject({ nanoUsd: 0, unpriced: true })
+      expect(await lastCost('passes')).toMatchObject({ nanoUsd: 0, unpriced: true })
     }
     const metrics = await (await routerOf('passes').call('/metrics')).text()
     expect(metrics).toMatch(/inference_router_unpriced_calls_total\{[^}]*model="new-model"[^}]*\} 3/)
@@ -98,7 +98,7 @@ describe('passed on', () => {
   test('a caller with a limit is not, and nothing is sent', async () => {
     const { length } = provider.received
     for (const path of chats) {
-      const refused = await ask('passes', 'openai/new-model', limited('passes'), path)
+      const refused = await ask('passes', 'openai/new-model', await limited('passes'), path)
       expect([refused.status, (await errorIn(refused)).code]).toEqual([402, 'unpriced_model'])
     }
     expect(provider.received).toHaveLength(length)
@@ -106,22 +106,22 @@ describe('passed on', () => {
 
   test('at a price, callers with a limit are served and charged', async () => {
     for (const path of chats) {
-      expect((await ask('prices', 'openai/new-model', limited('prices'), path)).status).toBe(200)
-      expect(lastCost('prices')?.nanoUsd).toBe(20_000)
-      expect(lastCost('prices')).not.toHaveProperty('unpriced')
+      expect((await ask('prices', 'openai/new-model', await limited('prices'), path)).status).toBe(200)
+      expect((await lastCost('prices'))?.nanoUsd).toBe(20_000)
+      expect(await lastCost('prices')).not.toHaveProperty('unpriced')
     }
-    expect((await ask('prices', 'openai/new-embedding', limited('prices'), '/v1/embeddings')).status).toBe(200)
+    expect((await ask('prices', 'openai/new-embedding', await limited('prices'), '/v1/embeddings')).status).toBe(200)
   })
 
   test('a price of tokens is none of images', async () => {
-    const refused = await ask('prices', 'openai/new-image', limited('prices'), '/v1/images/generations')
+    const refused = await ask('prices', 'openai/new-image', await limited('prices'), '/v1/images/generations')
     expect([refused.status, (await errorIn(refused)).code]).toEqual([402, 'unpriced_model'])
     expect((await ask('prices', 'openai/new-image', undefined, '/v1/images/generations')).status).toBe(200)
   })
 
   test('a listed model keeps its price', async () => {
     expect((await ask('prices', 'openai/gpt-4.1')).status).toBe(200)
-    expect(lastCost('prices')?.nanoUsd).toBeGreaterThan(20_000)
+    expect((await lastCost('prices'))?.nanoUsd).toBeGreaterThan(20_000)
   })
 
   test('no rule of an organization matches them', async () => {

@@ -88,9 +88,9 @@ describeEach(
     })
     expect(count('first: values true {"at":1}')).toBe(1)
     expect(count('first: values false {"at":1}')).toBe(setups - 1)
-    const store = storeIn(router.folder)
-    expect(store.pluginValues.get('diary', 'first of first')).toBe('{"at":1}')
-    store.close()
+    const store = await storeIn(router.folder)
+    expect(await store.pluginValues.get('diary', 'first of first')).toBe('{"at":1}')
+    await store.close()
   })
 
   test('a change is in use at once; the old one ends when the calls have ended that may use it', async () => {

@@ -105,7 +105,7 @@ describe('a send hook', () => {
       own: `return { send: (target, call, { body }) =>
         ({ body: { ...body, messages: [...body.messages, { role: 'user', content: 'x'.repeat(100_000) }] } }) }`,
     })
-    const { secret } = newKey(world.store, { monthlyLimitNano: 10_000_000n })
+    const { secret } = await newKey(world.store, { monthlyLimitNano: 10_000_000n })
     const { status } = await world.ask({ max_tokens: 10 }, { authorization: `Bearer ${secret}` })
     expect([status, world.providers.one.received]).toEqual([402, []])
     expect((await world.ask({ max_tokens: 10 })).status).toBe(200)
@@ -117,9 +117,9 @@ describe('a targets hook', () => {
     const world = await worldOf({ own: "return { targets: (targets) => [{ id: 'one/m1' }, ...targets] }" })
     const { headers, status } = await world.ask({ model: 'two/m1', max_tokens: 100 })
     expect([status, headers.get('x-router-model')]).toEqual([200, 'one/m1'])
-    expect(world.rows().at(-1)).toMatchObject({ provider: 'one', model: 'm1', cost: { nanoUsd: 10_000 } })
+    expect((await world.rows()).at(-1)).toMatchObject({ provider: 'one', model: 'm1', cost: { nanoUsd: 10_000 } })
     // Enough for the cheaper target alone: 100 tokens cost 0.1 and 0.2 thousandths of a dollar.
-    const { secret } = newKey(world.store, { monthlyLimitNano: 150_000n })
+    const { secret } = await newKey(world.store, { monthlyLimitNano: 150_000n })
     const { status: refused } = await world.ask(
       { model: 'two/m1', max_tokens: 100 },
       { authorization: `Bearer ${secret}` },
@@ -136,7 +136,7 @@ describe('a targets hook', () => {
 
   test('cannot add a target that the access list of the key does not name', async () => {
     const world = await worldOf({ own: "return { targets: (targets) => [{ id: 'one/m1' }, ...targets] }" })
-    const { secret } = newKey(world.store, { accessList: ['two/m1'] })
+    const { secret } = await newKey(world.store, { accessList: ['two/m1'] })
     const { headers } = await world.ask({ model: 'two/m1' }, { authorization: `Bearer ${secret}` })
     expect(headers.get('x-router-model')).toBe('two/m1')
   })
@@ -168,7 +168,7 @@ describe('a reply hook that wants another answer', () => {
     world.steps.two.push(says('Good.'))
     const { status, content, headers } = await world.ask({ model: 'policy/both' })
     expect([status, content, headers.get('x-router-model')]).toEqual([200, 'Good.', 'two/m1'])
-    const rows = world.rows().map(({ provider, outcome, cost }) => [provider, outcome, cost.nanoUsd])
+    const rows = (await world.rows()).map(({ provider, outcome, cost }) => [provider, outcome, cost.nanoUsd])
     expect(rows.toSorted()).toEqual([
       ['one', 'failed', 10_000],
       ['two', 'complete', 5_000],
@@ -182,7 +182,7 @@ describe('a reply hook that wants another answer', () => {
     const { status, content } = await world.ask()
     expect([status, content]).toEqual([200, 'Worst.'])
     expect(world.providers.one.received).toHaveLength(3)
-    expect(world.rows().reduce((sum, { cost }) => sum + cost.nanoUsd, 0)).toBe(30_000)
+    expect((await world.rows()).reduce((sum, { cost }) => sum + cost.nanoUsd, 0)).toBe(30_000)
   })
 
   test('gets none where the provider may have acted for the caller', async () => {
@@ -214,9 +214,9 @@ describe('a reply hook that wants another answer', () => {
 })
 
 describe('an authenticate hook', () => {
-  const accounts = (store: PluginWorld['store']) => {
-    const organization = store.organizations.list()[0]?.id ?? ''
-    const group = store.groups.create({ organization, name: 'lab', monthlyLimitNano: 10n ** 9n }).id
+  const accounts = async (store: PluginWorld['store']) => {
+    const organization = (await store.organizations.list())[0]?.id ?? ''
+    const group = (await store.groups.create({ organization, name: 'lab', monthlyLimitNano: 10n ** 9n })).id
     return { organization, group }
   }
   const tokens = `return { authenticate({ secret }) {
@@ -231,29 +231,29 @@ describe('an authenticate hook', () => {
 
   test('returns an existing key, whose limits and rights hold', async () => {
     const world = await worldOf({ tokens })
-    const { id } = newKey(world.store, { accessList: ['one/m1'], labels: { team: 'a' } })
+    const { id } = await newKey(world.store, { accessList: ['one/m1'], labels: { team: 'a' } })
     const { status } = await world.ask({}, as({ key: id }))
     expect([status, (await world.ask({ model: 'two/m1' }, as({ key: id }))).status]).toEqual([200, 403])
     expect(world.notes[1]).toMatchObject({ key: id, names: { key: 'spender' }, labels: { team: 'a' } })
-    expect(world.rows().at(-1)).toMatchObject({ key: id })
-    world.store.keys.revoke(id)
+    expect((await world.rows()).at(-1)).toMatchObject({ key: id })
+    await world.store.keys.revoke(id)
     await eventually(async () => expect((await world.ask({}, as({ key: id }))).status).toBe(403))
   })
 
   test('returns an organization and a group: their limits hold, and those of the caller', async () => {
     const world = await worldOf({ tokens })
-    const { organization, group } = accounts(world.store)
+    const { organization, group } = await accounts(world.store)
     const caller = { organization, group, id: 'anna', name: 'Anna', limits: { requests_per_minute: 100 } }
     // Another process has created the group.
     await eventually(async () => expect((await world.ask({ max_tokens: 1 }, as(caller))).status).toBe(200))
     const key = `tokens:${organization}:anna`
-    expect(world.rows().at(-1)).toMatchObject({ key, group: caller.group, cost: { nanoUsd: 10_000 } })
+    expect((await world.rows()).at(-1)).toMatchObject({ key, group: caller.group, cost: { nanoUsd: 10_000 } })
     expect(world.notes.at(-1)).toMatchObject({
       group: caller.group,
       names: { key: 'Anna', group: 'lab' },
     })
     // All that the group may spend is spent, whoever asks.
-    world.store.groups.setLimit(group, 10_000n)
+    await world.store.groups.setLimit(group, 10_000n)
     await eventually(async () => {
       const refused = await world.ask({ max_tokens: 1 }, as({ organization, group, id: 'bert' }))
       expect([refused.status, JSON.parse(refused.text).error?.code]).toEqual([402, 'budget_exhausted'])
@@ -281,7 +281,7 @@ describe('an authenticate hook', () => {
     const world = await worldOf({ tokens })
     const named = {
       ...caller,
-      ...('organization' in caller && caller.organization === 'default' && accounts(world.store)),
+      ...('organization' in caller && caller.organization === 'default' && (await accounts(world.store))),
     }
     expect((await world.ask({}, as(named))).status).toBe(403)
     expect(world.providers.one.received).toEqual([])
@@ -289,15 +289,15 @@ describe('an authenticate hook', () => {
 
   test('cannot name a group of another organization', async () => {
     const world = await worldOf({ tokens })
-    const { group } = accounts(world.store)
-    const other = world.store.organizations.create('other').id
+    const { group } = await accounts(world.store)
+    const other = (await world.store.organizations.create('other')).id
     expect((await world.ask({}, as({ organization: other, group, id: 'anna' }))).status).toBe(403)
   })
 
   test('of an organization has no effect on the limits of a caller of the same id in another one', async () => {
     const world = await worldOf({ tokens })
-    const { organization } = accounts(world.store)
-    const other = world.store.organizations.create('other').id
+    const { organization } = await accounts(world.store)
+    const other = (await world.store.organizations.create('other')).id
     const anna = { id: 'anna', limits: { requests_per_minute: 1 } }
     // Another process has created the organization.
     await eventually(async () =>
@@ -309,8 +309,8 @@ describe('an authenticate hook', () => {
 
   test('authenticates no caller of an organization that has switched its plugin off', async () => {
     const world = await worldOf({ tokens })
-    const { organization } = accounts(world.store)
-    const { id } = newKey(world.store)
+    const { organization } = await accounts(world.store)
+    const { id } = await newKey(world.store)
     const answers = async () =>
       (await Promise.all([{ organization, id: 'anna' }, { key: id }].map((caller) => world.ask({}, as(caller))))).map(
         ({ status }) => status,
@@ -324,13 +324,13 @@ describe('an authenticate hook', () => {
 
   test('of a plugin that is unavailable is no reason to call its callers unknown', async () => {
     const world = await worldOf({ tokens: 'return {{{' })
-    const { status, text } = await world.ask({}, as({ ...accounts(world.store), id: 'anna' }))
+    const { status, text } = await world.ask({}, as({ ...(await accounts(world.store)), id: 'anna' }))
     expect([status, JSON.parse(text).error.code]).toEqual([503, 'plugin_unavailable'])
   })
 
   test('of a plugin for one organization authenticates callers of no other', async () => {
     const world = await worldOf({ tokens }, { said: { tokens: { organizations: ['another'] } } })
-    expect((await world.ask({}, as({ ...accounts(world.store), id: 'anna' }))).status).toBe(403)
+    expect((await world.ask({}, as({ ...(await accounts(world.store)), id: 'anna' }))).status).toBe(403)
   })
 
   test('refuses, leaves the rest to the keys, and never gets the secrets of keys', async () => {
@@ -341,7 +341,7 @@ describe('an authenticate hook', () => {
       { code: 'token_expired', message: 'Sign in again.' },
     ])
     expect((await world.ask({}, as('unknown'))).status).toBe(403)
-    const { secret } = newKey(world.store)
+    const { secret } = await newKey(world.store)
     world.notes.length = 0
     expect((await world.ask({}, as(secret))).status).toBe(200)
     expect(JSON.stringify(world.notes)).not.toContain(secret)

@@ -103,7 +103,7 @@ export type PluginWorld = {
   providers: { one: LoopbackProvider; two: LoopbackProvider }
   /** What the providers do, step by step; then they answer as usual. */
   steps: { one: Step[]; two: Step[] }
-  rows(): CallRecord[]
+  rows(): Promise<CallRecord[]>
   /** What plugins have noted: they call `note`. */
   notes: unknown[]
   /** Asks for a conversation; the text of a stream, or the message. */
@@ -149,14 +149,14 @@ void Refusal; void Retry; void note
     },
     settings: { plugins: Object.keys(plugins).map((name) => ({ name, ...said[name] })), ...settings },
   })
-  const store = storeIn(router.folder)
+  const store = await storeIn(router.folder)
   return {
     router,
     store,
     providers,
     steps,
     notes,
-    rows: () => [...store.ledger.each({})],
+    rows: async () => await Array.fromAsync(store.ledger.each({})),
     async ask(changes = {}, headers = {}) {
       const body = { model: 'one/m1', messages: [{ role: 'user', content: 'Hello' }], ...changes }
       const response = await router.call('/v1/chat/completions', body, headers)
@@ -174,7 +174,7 @@ void Refusal; void Retry; void note
       })
     },
     async end() {
-      store.close()
+      await store.close()
       await router.end()
       await providers.one.close()
       await providers.two.close()

@@ -68,7 +68,7 @@ describeEach(Object.keys(misdeeds) as Misdeed[], { slowIf: (misdeed) => !fast.ha
       }
       const faults = cases.map(({ hook }) => ({ plugin: 'bad', hook, fault: faultOf(hook, misdeed), count: 1 }))
       expect(await world.faults()).toEqual(faults)
-      expect(world.rows().every(({ outcome }) => outcome === 'complete')).toBe(true)
+      expect((await world.rows()).every(({ outcome }) => outcome === 'complete')).toBe(true)
     })
 
     test('ends the call where `on_error` is closed, and no other', async () => {
@@ -78,7 +78,7 @@ describeEach(Object.keys(misdeeds) as Misdeed[], { slowIf: (misdeed) => !fast.ha
         expect([hook, other?.content]).toEqual([hook, 'Hi you.'])
         expectEnded(bad as Awaited<typeof bad>, stream)
       }
-      const ended = world.rows().filter(({ outcome }) => outcome !== 'complete')
+      const ended = (await world.rows()).filter(({ outcome }) => outcome !== 'complete')
       expect(ended.map(({ outcome, error, cost }) => ({ outcome, error, paid: cost.nanoUsd > 0 }))).toEqual([
         ...['targets', 'send'].map(() => ({ outcome: 'failed', error: 'plugin_failed', paid: false })),
         ...['reply', 'event'].map(() => ({ outcome: 'partial', error: 'plugin_failed', paid: true })),
@@ -101,7 +101,7 @@ test('a failure before the stream of a plugin’s own answer begins is a refusal
   const refusals = async () => await (await world.router.call('/v1/manage/refusals')).json()
   const expected = { refusals: [{ code: 'plugin_failed', streamed: true }] }
   await eventually(async () => expect(await refusals()).toMatchObject(expected))
-  expect(world.rows().map(({ outcome, status, error }) => [outcome, status, error])).toEqual([
+  expect((await world.rows()).map(({ outcome, status, error }) => [outcome, status, error])).toEqual([
     ['complete', 200, undefined],
   ])
 })

@@ -77,7 +77,7 @@ describe('plugins of an operation', () => {
     const { json, headers } = await embed('answer')
     expect(json).toMatchObject({ object: 'list', data: [{ embedding: [7] }] })
     expect([headers.get('x-router-model'), headers.get('x-router-cost')]).toEqual(['plugin/changes', '0'])
-    expect(world.rows().at(-1)).toMatchObject({
+    expect((await world.rows()).at(-1)).toMatchObject({
       provider: 'plugin',
       model: 'changes',
       operation: 'embed',
@@ -101,7 +101,7 @@ describe('plugins of an operation', () => {
       ['image_generation.partial_image', 'bGFzdA=='],
       ['image_generation.completed', 'c2Vlbg=='],
     ])
-    expect(world.rows().at(-1)).toMatchObject({ outcome: 'complete', model: 'pictures' })
+    expect((await world.rows()).at(-1)).toMatchObject({ outcome: 'complete', model: 'pictures' })
   })
 
   test('see nothing of bytes but the request', async () => {

@@ -66,7 +66,7 @@ describe('a request hook', () => {
   })
 
   test.each(streams)('answers: a fresh id, no cost, a row, no provider: $stream', async (how) => {
-    const before = world.rows().length
+    const before = (await world.rows()).length
     const { text, content, headers } = await ask('answer', {
       ...how,
       stream_options: how.stream ? { include_usage: true } : undefined,
@@ -76,7 +76,7 @@ describe('a request hook', () => {
     expect(text).not.toContain('"old"')
     expect(text).toContain('"cost":0')
     expect(world.providers.one.received).toEqual([])
-    const row = world.rows()[before]
+    const row = (await world.rows())[before]
     expect(row).toMatchObject({
       provider: 'plugin',
       model: 'changes',
@@ -88,11 +88,11 @@ describe('a request hook', () => {
   })
 
   test.each(streams)('says that it answered where the client wants to know: $stream', async (how) => {
-    const before = world.rows().length
+    const before = (await world.rows()).length
     const body = { messages: [{ role: 'user', content: 'answer' }], ...how }
     const { text } = await world.ask(body, { 'x-router-explain': 'true' })
     expect(text).toContain('"router":{"attempts":0,"explain":{"plugin":"changes","attempts":[]')
-    expect(world.rows()[before]?.explanation).toMatchObject({ plugin: 'changes', attempts: [] })
+    expect((await world.rows())[before]?.explanation).toMatchObject({ plugin: 'changes', attempts: [] })
     expect((await world.ask(body)).text).not.toContain('"router"')
   })
 
@@ -122,7 +122,7 @@ describe('answers', () => {
       { plugin: '>', text: 'Hi you.' },
       { plugin: '<', text: 'HI YOU.>' },
     ])
-    expect(world.rows().at(-1)).toMatchObject({
+    expect((await world.rows()).at(-1)).toMatchObject({
       outcome: 'complete',
       usage: { input: 3, output: 2 },
       cost: { nanoUsd: 10_000 },
@@ -227,7 +227,7 @@ describe('answers', () => {
     expect(headers.get('x-router-attempts')).toBe('2')
     expect(world.notes).toEqual([[{ type: 'text', text: 'Hi you.' }]])
     // Both have counted what they did.
-    const told = rows().map(({ provider, outcome, error, cost, attempts }) => [
+    const told = (await rows()).map(({ provider, outcome, error, cost, attempts }) => [
       provider,
       outcome,
       error,

@@ -71,7 +71,7 @@ describe.each(['open', 'closed'])('with `on_error: %s`, a refusal in', (on_error
       expect(JSON.parse(text).error).toMatchObject(refused)
       expect(text).not.toContain('Hi')
       expect(response.headers.get('x-should-retry')).toBe('false')
-      expect(world.rows().at(-1)).toMatchObject({
+      expect((await world.rows()).at(-1)).toMatchObject({
         ...{ outcome: 'partial', status: 451, error: 'plugin_refused', provider: 'one' },
         ...{ usage: { input: 3, output: 2 }, cost: { nanoUsd: 10_000 } },
       })
@@ -99,7 +99,7 @@ describe.each(['open', 'closed'])('with `on_error: %s`, a refusal in', (on_error
       expect(error).toMatchObject({ message: 'Not this.', code: 'legal_hold' })
       if (path === '/v1/responses')
         expect(event).toMatchObject({ type: 'response.failed', response: { status: 'failed' } })
-      const row = world.rows().at(-1)
+      const row = (await world.rows()).at(-1)
       expect(row).toMatchObject({ outcome: 'partial', status: 451, error: 'plugin_refused', stream: true })
       expect(row?.cost.nanoUsd).toBeGreaterThan(0)
     }
@@ -115,7 +115,7 @@ describe.each(['open', 'closed'])('with `on_error: %s`, a refusal in', (on_error
       const response = await ask(world, path, { stream: true })
       const text = await response.text()
       expect([path, response.status, JSON.parse(text).error.code]).toEqual([path, 451, 'legal_hold'])
-      expect(world.rows().at(-1)).toMatchObject({ outcome: 'partial', status: 451, stream: true })
+      expect((await world.rows()).at(-1)).toMatchObject({ outcome: 'partial', status: 451, stream: true })
     }
   })
 
@@ -125,7 +125,11 @@ describe.each(['open', 'closed'])('with `on_error: %s`, a refusal in', (on_error
       const text = await (await ask(world, path, { stream: true })).text()
       expect(text).toContain('legal_hold')
       expect(text).not.toMatch(/\[DONE\]|message_stop|response\.completed/)
-      expect(world.rows().at(-1)).toMatchObject({ outcome: 'partial', status: 451, usage: { input: 3, output: 2 } })
+      expect((await world.rows()).at(-1)).toMatchObject({
+        outcome: 'partial',
+        status: 451,
+        usage: { input: 3, output: 2 },
+      })
     }
   })
 })
@@ -287,7 +291,7 @@ describe('the text that `hold` keeps back', () => {
     const response = await world.router.call('/v1/completions', body)
     const text = await response.text()
     expect([response.status, text.includes('how')]).toEqual([451, false])
-    expect(world.rows().at(-1)).toMatchObject({ outcome: 'partial', status: 451, operation: 'complete' })
+    expect((await world.rows()).at(-1)).toMatchObject({ outcome: 'partial', status: 451, operation: 'complete' })
   })
 })
 
@@ -316,7 +320,7 @@ test.each([false, true])('a refused response is not stored, and cannot be contin
   if (stream) world.steps.one.push(step)
   const response = await ask(world, '/v1/responses', { stream, store: true })
   const text = await read(response, (text) => text.includes('Hi') && next())
-  const id = /"id":"(resp_[^"]+)"/.exec(text)?.[1] ?? `resp_${world.rows().at(-1)?.id}`
+  const id = /"id":"(resp_[^"]+)"/.exec(text)?.[1] ?? `resp_${(await world.rows()).at(-1)?.id}`
   expect((await world.router.call(`/v1/responses/${id}`)).status).toBe(404)
   const more = await ask(world, '/v1/responses', { input: 'More', previous_response_id: id })
   expect(more.status).toBe(400)
@@ -333,7 +337,7 @@ describe('targets', () => {
     const { text, ...answered } = await world.ask({ model: 'policy/both' })
     expect([answered.status, JSON.parse(text).error.code]).toEqual([status, code])
     expect([...world.providers.one.received, ...world.providers.two.received]).toEqual([])
-    expect(world.rows().at(-1)).toMatchObject({ outcome: 'failed', status, cost: { nanoUsd: 0 } })
+    expect((await world.rows()).at(-1)).toMatchObject({ outcome: 'failed', status, cost: { nanoUsd: 0 } })
     expect(await world.faults()).toEqual([])
   })
 

@@ -19,17 +19,17 @@ let places: { name: string; page: number }[]
 beforeAll(async () => {
   const { folder } = routerFolder({ files: simulatorOnly })
   const path = join(folder, 'data/router.sqlite')
-  const store = openStore(`sqlite:${path}`)
-  ensureFirstKey(store, testKey)
-  const organization = store.organizations.list()[0]?.id as string
-  const key = store.keys.page({ limit: 1 })[0]?.id as string
-  store.organizations.credit(organization, 10n ** 12n)
-  store.groups.create({ organization, name: 'lab' })
-  store.names.setAlias(organization, { name: 'a', target: 'demo/echo' })
+  const store = await openStore(`sqlite:${path}`)
+  await ensureFirstKey(store, testKey)
+  const organization = (await store.organizations.list())[0]?.id as string
+  const key = (await store.keys.page({ limit: 1 }))[0]?.id as string
+  await store.organizations.credit(organization, 10n ** 12n)
+  await store.groups.create({ organization, name: 'lab' })
+  await store.names.setAlias(organization, { name: 'a', target: 'demo/echo' })
   const writer = store.ledger.openWriter()
   await writer.write([plainRecord({ organization, key })])
   await writer.close()
-  store.close()
+  await store.close()
   places = pagesWithContent(path)
   sound = readFileSync(path)
   rmSync(folder, { recursive: true, force: true })

@@ -120,12 +120,12 @@ function rows({ database }: World): string[] {
 }
 
 /** Does as the next start does: writes the rows that the last process could not write. How many they were. */
-function recovered({ database }: World): number {
-  const store = openStore(`sqlite:${database}`, { asRouter: true })
+async function recovered({ database }: World): Promise<number> {
+  const store = await openStore(`sqlite:${database}`, { asRouter: true })
   try {
-    return store.ledger.recover()
+    return await store.ledger.recover()
   } finally {
-    store.close()
+    await store.close()
   }
 }
 
@@ -175,14 +175,14 @@ test.concurrent('when it stops while rows cannot be written, the router leaves t
   expect(await router.end('SIGTERM')).toBe(0)
   expect(router.output()).toContain('1 settled calls are in the spill file; the next start writes them')
   end()
-  expect(recovered(world)).toBe(1)
+  expect(await recovered(world)).toBe(1)
   expect(rows(world)).toEqual(['whole'])
 })
 
 describe.concurrent('a start', () => {
   test('on a database that another process has locked fails with the remedy', slow, async (context) => {
     const world = await newWorld(context)
-    openStore(`sqlite:${world.database}`).close()
+    await (await openStore(`sqlite:${world.database}`)).close()
     const unlock = locked(world.database)
     context.onTestFinished(unlock)
     const { code, output } = await world.refused()
@@ -209,7 +209,7 @@ describe.concurrent('a start', () => {
 
   test('on a database that became read-only fails with the remedy', slow, async (context) => {
     const world = await newWorld(context)
-    openStore(`sqlite:${world.database}`).close()
+    await (await openStore(`sqlite:${world.database}`)).close()
     const end = injected('read-only')(world.database)
     const { code, output } = await world.refused()
     expect(code).toBe(1)
@@ -299,7 +299,7 @@ test.concurrent('kill -9 while rows cannot be written loses none of them: the ne
   expect((await chat(second, 'after', 'now')).status).toBe(200)
   expect(rows(world)).toEqual(['after', 'before', 'whole'])
   await second.end('SIGTERM')
-  expect(recovered(world)).toBe(0)
+  expect(await recovered(world)).toBe(0)
   expect(rows(world)).toEqual(['after', 'before', 'whole'])
 })
 
@@ -345,7 +345,7 @@ test.concurrent('under load of four threads, through faults that come and go and
   isOver = true
   await callers
   end()
-  recovered(world)
+  await recovered(world)
   const written = rows(world)
   expect(new Set(written).size).toBe(written.length)
   expect(delivered.filter((user) => !written.includes(user))).toEqual([])

@@ -42,10 +42,10 @@ async function leftBehind(settings: object = {}) {
     return router
   }
   const old = await start()
-  const store = storeIn(folder)
+  const store = await storeIn(folder)
   onTestFinished(async () => {
     released.resolve()
-    store.close()
+    await store.close()
     for (const router of running) await router.stop(1_000)
     await provider.close()
     rmSync(folder, { recursive: true, force: true })
@@ -59,7 +59,7 @@ async function leftBehind(settings: object = {}) {
       signal,
     })
   // Enough for the call, but not for another one as large beside it.
-  const key = newKey(store, { monthlyLimitNano: 300_000_000n })
+  const key = await newKey(store, { monthlyLimitNano: 300_000_000n })
   const leaving = new AbortController()
   const reader = (await post(old.url, key.secret, body, leaving.signal)).body?.getReader()
   const text = new TextDecoder()
@@ -71,7 +71,7 @@ async function leftBehind(settings: object = {}) {
   leaving.abort()
   await reader?.read().catch(() => {})
   const takeOver = () => start(Number(new URL(old.url).port))
-  const rows = () => [...store.ledger.each({ key: key.id })]
+  const rows = async () => await Array.fromAsync(store.ledger.each({ key: key.id }))
   const again = ({ url }: Router) => post(url, key.secret, body)
   return { old, key, takeOver, release: released.resolve, rows, again, store }
 }
@@ -82,12 +82,12 @@ test('an answer that is read for its usage is charged by it after a takeover, an
   const refused = await again(next)
   expect(refused.status).toBe(402)
   await refused.text()
-  expect(rows()).toEqual([])
+  expect(await rows()).toEqual([])
   release()
-  await eventually(() => expect(rows()).toHaveLength(1))
-  expect(rows()[0]?.cost).toMatchObject({ nanoUsd: billOf(thought) })
-  expect(rows()[0]?.cost.estimated).toBeUndefined()
-  expect(store.spend.ofKey(key.id, Date.now())).toBe(BigInt(billOf(thought)))
+  await eventually(async () => expect(await rows()).toHaveLength(1))
+  expect((await rows())[0]?.cost).toMatchObject({ nanoUsd: billOf(thought) })
+  expect((await rows())[0]?.cost.estimated).toBeUndefined()
+  expect(await store.spend.ofKey(key.id, Date.now())).toBe(BigInt(billOf(thought)))
   await within(10_000, 'the end of the old process', old.retired)
 })
 
@@ -95,7 +95,7 @@ test('without usage it is charged by an estimate in time, and the old process en
   const { old, takeOver, rows } = await leftBehind({ budget: { wait_for_usage: '1s' } })
   await takeOver()
   await within(limit(5_000), 'the end of the old process', old.retired)
-  await eventually(() => expect(rows()).toHaveLength(1))
-  expect(rows()[0]?.cost.estimated).toBe(true)
-  expect(rows()[0]?.usage.output).toBeGreaterThanOrEqual(90)
+  await eventually(async () => expect(await rows()).toHaveLength(1))
+  expect((await rows())[0]?.cost.estimated).toBe(true)
+  expect((await rows())[0]?.usage.output).toBeGreaterThanOrEqual(90)
 })

@@ -57,7 +57,7 @@ beforeEach(async () => {
 
 afterEach(async () => {
   release()
-  store.close()
+  await store.close()
   for (const router of running.splice(0)) await router.stop(1_000)
   await provider.close()
   rmSync(made.folder, { recursive: true, force: true })
@@ -76,10 +76,10 @@ const startProcess = (port = 0): Promise<RouterProcess> =>
   routerProcess(made.configPath, { args: ['--takeover', '--port', String(port)] })
 
 /** The rows of a key add up to what it has spent. */
-function spentBy(id: string): bigint {
-  const rows = [...store.ledger.each({ key: id })]
+async function spentBy(id: string): Promise<bigint> {
+  const rows = await Array.fromAsync(store.ledger.each({ key: id }))
   const sum = rows.reduce((sum, { cost }) => sum + BigInt(cost.nanoUsd), 0n)
-  expect(store.spend.ofKey(id, Date.now())).toBe(sum)
+  expect(await store.spend.ofKey(id, Date.now())).toBe(sum)
   return sum
 }
 
@@ -139,8 +139,8 @@ function looping(url: string, secret: string, how: { stream?: boolean; fresh?: b
 test('during takeovers no call fails, and the rows are what was spent', slow, async () => {
   let router = await start()
   const port = portOf(router)
-  store = storeIn(made.folder)
-  const key = newKey(store, { monthlyLimitNano: 1_000_000n * callNano })
+  store = await storeIn(made.folder)
+  const key = await newKey(store, { monthlyLimitNano: 1_000_000n * callNano })
   const clients = [{}, {}, { stream: true }, { stream: true }, { fresh: true }, { fresh: true, stream: true }].map(
     (how) => looping(router.url, key.secret, how),
   )
@@ -157,13 +157,13 @@ test('during takeovers no call fails, and the rows are what was spent', slow, as
   expect(ends.filter((one) => one instanceof Error || !one.whole)).toEqual([])
   expect(ended.flatMap((client) => client.ended).length - ends.length).toBeLessThan(2)
   expect(ends.length).toBeGreaterThan(100)
-  expect(spentBy(key.id)).toBe(BigInt(ends.length) * callNano)
+  expect(await spentBy(key.id)).toBe(BigInt(ends.length) * callNano)
 })
 
 test('of 200 calls around a takeover a key that pays 20 makes exactly 20', async () => {
   const old = await start()
-  store = storeIn(made.folder)
-  const key = newKey(store, { monthlyLimitNano: 20n * callNano })
+  store = await storeIn(made.folder)
+  const key = await newKey(store, { monthlyLimitNano: 20n * callNano })
   const calls: Promise<Ended>[] = []
   const made200 = (async () => {
     for (let n = 0; n < 200; n++) {
@@ -174,13 +174,13 @@ test('of 200 calls around a takeover a key that pays 20 makes exactly 20', async
   await start(portOf(old))
   await made200
   expect(byStatus(await Promise.all(calls))).toEqual({ 200: 20, 402: 180 })
-  expect(spentBy(key.id)).toBe(20n * callNano)
+  expect(await spentBy(key.id)).toBe(20n * callNano)
 })
 
 /** A key that pays so many calls, and a call of two of them that runs. */
 async function withLongCall({ url }: { url: string }, calls: bigint) {
-  store = storeIn(made.folder)
-  const key = newKey(store, { monthlyLimitNano: calls * callNano })
+  store = await storeIn(made.folder)
+  const key = await newKey(store, { monthlyLimitNano: calls * callNano })
   const long = callOnce(url, key.secret, longTokens)
   await expect.poll(() => provider.received.length, { interval: 5 }).toBe(1)
   return { key, long }
@@ -194,7 +194,7 @@ test('a long stream goes on in the old process, and its money is held in the new
   expect(byStatus(others)).toEqual({ 200: 3, 402: 3 })
   release()
   expect(await long).toMatchObject({ status: 200, whole: true })
-  expect(spentBy(key.id)).toBe(5n * callNano)
+  expect(await spentBy(key.id)).toBe(5n * callNano)
 })
 
 test('a chain of takeovers waits for the first process', slow, async () => {
@@ -206,7 +206,7 @@ test('a chain of takeovers waits for the first process', slow, async () => {
   expect(byStatus(others)).toEqual({ 200: 3, 402: 3 })
   release()
   expect(await long).toMatchObject({ status: 200, whole: true })
-  expect(spentBy(key.id)).toBe(5n * callNano)
+  expect(await spentBy(key.id)).toBe(5n * callNano)
 })
 
 test('a process that cannot start gives the books back', slow, async () => {
@@ -221,7 +221,7 @@ test('a process that cannot start gives the books back', slow, async () => {
   expect(byStatus(others)).toEqual({ 200: 3, 402: 3 })
   release()
   expect(await long).toMatchObject({ status: 200, whole: true })
-  expect(spentBy(key.id)).toBe(5n * callNano)
+  expect(await spentBy(key.id)).toBe(5n * callNano)
   blocker.close()
   const next = await start(portOf(old))
   expect(await callShort(next.url, key.secret)).toMatchObject({ status: 402 })
@@ -235,7 +235,7 @@ test('after kill -9 of the old process its calls hold nothing any more', slow, a
   expect((await long).whole).toBe(false)
   const others = await Promise.all(Array.from({ length: 8 }, () => callShort(next.url, key.secret)))
   expect(byStatus(others)).toEqual({ 200: 5, 402: 3 })
-  expect(spentBy(key.id)).toBe(5n * callNano)
+  expect(await spentBy(key.id)).toBe(5n * callNano)
 })
 
 test('after kill -9 of the new process the old one finishes its calls, and a third one goes on', slow, async () => {
@@ -249,7 +249,7 @@ test('after kill -9 of the new process the old one finishes its calls, and a thi
   expect(byStatus(others)).toEqual({ 200: 2, 402: 4 })
   release()
   expect(await long).toMatchObject({ status: 200, whole: true })
-  expect(spentBy(key.id)).toBe(5n * callNano)
+  expect(await spentBy(key.id)).toBe(5n * callNano)
   // It has been taken over from: it ends by itself, and a signal that comes meanwhile would kill it.
   expect(await old.end()).toBe(0)
 })
@@ -267,7 +267,7 @@ test.each(['SIGKILL', 'SIGTERM'] as const)(
     expect(byStatus(others)).toEqual({ 200: 3, 402: 3 })
     release()
     expect(await long).toMatchObject({ status: 200, whole: true })
-    expect(spentBy(key.id)).toBe(5n * callNano)
+    expect(await spentBy(key.id)).toBe(5n * callNano)
     expect(await first.end()).toBe(0)
     expect(await callShort(third.url, key.secret)).toMatchObject({ status: 402 })
   },
@@ -298,7 +298,7 @@ test('in a chain of four the calls of the first go on with the last, beside thos
   expect(byStatus(others)).toEqual({ 200: 4, 402: 2 })
   release()
   for (const ended of await Promise.all([long, other])) expect(ended).toMatchObject({ status: 200, whole: true })
-  expect(spentBy(key.id)).toBe(8n * callNano)
+  expect(await spentBy(key.id)).toBe(8n * callNano)
   for (const process of [first, third]) expect(await process.end()).toBe(0)
 })
 
@@ -332,12 +332,12 @@ async function ask(channel: ChannelToOld, until: 'books' | 'released') {
 
 test('a new process that dies leaves everything to the old one, whenever it dies', slow, async () => {
   const old = await start()
-  store = storeIn(made.folder)
+  store = await storeIn(made.folder)
   for (const [when, act] of deaths) await dieBeside(old, when, act)
 })
 
 async function dieBeside(old: Router, when: string, act: (channel: ChannelToOld) => Promise<unknown>) {
-  const key = newKey(store, { monthlyLimitNano: 5n * callNano })
+  const key = await newKey(store, { monthlyLimitNano: 5n * callNano })
   const before = provider.received.length
   held = Promise.withResolvers()
   expect(await callShort(old.url, key.secret)).toMatchObject({ status: 200 })
@@ -355,13 +355,13 @@ async function dieBeside(old: Router, when: string, act: (channel: ChannelToOld)
   expect(paid, when).toBe(Math.min(2, answered.length))
   release()
   expect(await long).toMatchObject({ status: 200, whole: true })
-  expect(spentBy(key.id)).toBe(BigInt(3 + paid) * callNano)
+  expect(await spentBy(key.id)).toBe(BigInt(3 + paid) * callNano)
 }
 
 test('an old process that dies before it has released the database leaves it to the new one', slow, async () => {
   const first = await start()
-  store = storeIn(made.folder)
-  const key = newKey(store, { monthlyLimitNano: 2n * callNano })
+  store = await storeIn(made.folder)
+  const key = await newKey(store, { monthlyLimitNano: 2n * callNano })
   await first.stop(1_000)
   const dying = await listenForSuccessor(join(made.folder, 'data/router.sqlite-control'), async (channel) => {
     await channel.take('takeOver')
@@ -381,8 +381,8 @@ test(
   slow,
   async () => {
     const first = await start()
-    store = storeIn(made.folder)
-    const key = newKey(store, { monthlyLimitNano: 2n * callNano })
+    store = await storeIn(made.folder)
+    const key = await newKey(store, { monthlyLimitNano: 2n * callNano })
     await first.stop(1_000)
     const named = { account: `key ${key.id} ${new Date().toISOString().slice(0, 7)}`, limit: 2n * callNano } as const
     const answer = Promise.withResolvers<unknown>()
@@ -410,7 +410,7 @@ test(
   slow,
   async () => {
     const old = await start()
-    store = storeIn(made.folder)
+    store = await storeIn(made.folder)
     const channel = await connectToPredecessor(join(made.folder, 'data/router.sqlite-control'))
     channel?.send({ kind: 'takeOver', version: handoverVersion + 1 })
     expect(await channel?.take('refused')).toMatchObject({ reason: expect.stringContaining('versions') })
@@ -424,13 +424,13 @@ test(
 
 test('only its user may use the socket', async () => {
   await start()
-  store = storeIn(made.folder)
+  store = await storeIn(made.folder)
   expect(statSync(join(made.folder, 'data/router.sqlite-control')).mode & 0o777).toBe(0o600)
 })
 
 test('who looks on at the process that served is sent on: it does not keep that process alive', slow, async () => {
   const first = await start()
-  store = storeIn(made.folder)
+  store = await storeIn(made.folder)
   const headers = { authorization: `Bearer ${testKey}` }
   const watched = await fetch(`${first.url}/v1/manage/live`, { headers })
   const text = watched.text()

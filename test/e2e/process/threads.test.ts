@@ -28,11 +28,11 @@ let hold: Promise<void> = Promise.resolve()
 beforeAll(async () => {
   provider = await pricedProvider({ wait: async () => void (await hold) })
   router = await testRouter({ files: { 'providers/priced.yaml': pricedManifest(provider.url) }, threads: 4 })
-  store = storeIn(router.folder)
+  store = await storeIn(router.folder)
 })
 
 afterAll(async () => {
-  store.close()
+  await store.close()
   await router.end()
   await provider.close()
 })
@@ -64,15 +64,15 @@ function holding() {
 describe('money', () => {
   test('of 600 calls at once a key that pays 20 makes exactly 20', async () => {
     const count = 600
-    const key = newKey(store, { monthlyLimitNano: 20n * callNano })
+    const key = await newKey(store, { monthlyLimitNano: 20n * callNano })
     const before = provider.received.length
     expect(byStatus(await burst(key.secret, count))).toEqual({ 200: 20, 402: count - 20 })
     expect(provider.received.length - before).toBe(20)
-    expect(store.spend.ofKey(key.id, Date.now())).toBe(20n * callNano)
+    expect(await store.spend.ofKey(key.id, Date.now())).toBe(20n * callNano)
   })
 
   test('no call is refused while the money for it lies in another thread', async () => {
-    const key = newKey(store, { monthlyLimitNano: 12n * callNano })
+    const key = await newKey(store, { monthlyLimitNano: 12n * callNano })
     for (let n = 0; n < 12; n++) expect((await once(key.secret)).status).toBe(200)
     const refused = await once(key.secret)
     expect(refused.status).toBe(402)
@@ -82,7 +82,7 @@ describe('money', () => {
   })
 
   test('a limit that is raised or lowered holds for the next call, wherever it arrives', async () => {
-    const key = newKey(store, { monthlyLimitNano: 2n * callNano })
+    const key = await newKey(store, { monthlyLimitNano: 2n * callNano })
     const change = (monthly_limit: number) =>
       fetch(`${router.url}/v1/manage/apikey/${key.id}/limit`, {
         method: 'POST',
@@ -99,9 +99,9 @@ describe('money', () => {
 
 describe('limits', () => {
   test('so many requests a minute, and so many calls at once', slow, async () => {
-    const requests = newKey(store, { limits: { ...noLimits, requestsPerMinute: 15 } })
+    const requests = await newKey(store, { limits: { ...noLimits, requestsPerMinute: 15 } })
     expect(byStatus(await burst(requests.secret, 100))).toEqual({ 200: 15, 429: 85 })
-    const calls = newKey(store, { limits: { ...noLimits, concurrentCalls: 10 } })
+    const calls = await newKey(store, { limits: { ...noLimits, concurrentCalls: 10 } })
     const before = provider.received.length
     const release = holding()
     const statuses: number[] = []
@@ -118,13 +118,13 @@ describe('limits', () => {
   })
 
   test('so many tokens a minute, by actual use', async () => {
-    const key = newKey(store, { limits: { ...noLimits, tokensPerMinute: 200 } })
+    const key = await newKey(store, { limits: { ...noLimits, tokensPerMinute: 200 } })
     // A call uses 19 tokens; while it runs it holds a little more.
     const call = { ...tenTokens, messages: [{ role: 'user', content: 'Go on, and on, and on, and then on again' }] }
     const ended = await Promise.all(Array.from({ length: 60 }, () => callOnce(router.url, key.secret, call)))
     expect(byStatus(ended)[200]).toBeGreaterThan(4)
     while ((await once(key.secret, call)).status === 200);
-    const rows = [...store.ledger.each({ key: key.id })]
+    const rows = await Array.fromAsync(store.ledger.each({ key: key.id }))
     const used = rows.reduce((sum, { usage }) => sum + (usage.input ?? 0) + (usage.output ?? 0), 0)
     expect(used).toBeGreaterThan(200 - 60)
     expect(used).toBeLessThanOrEqual(200)
@@ -133,7 +133,7 @@ describe('limits', () => {
 
 describe('changes', () => {
   test('a key that is revoked is refused by every thread at once', async () => {
-    const key = newKey(store)
+    const key = await newKey(store)
     for (let n = 0; n < 12; n++) expect((await once(key.secret)).status).toBe(200)
     const deleted = await fetch(`${router.url}/v1/manage/apikey/${key.id}`, {
       method: 'DELETE',
@@ -194,8 +194,8 @@ test(
   'a thread that dies in a burst is replaced: rows and sums agree, and the rest of the limits can be used',
   slow,
   async () => {
-    const key = newKey(store, { monthlyLimitNano: 110n * callNano })
-    const few = newKey(store, { limits: { ...noLimits, concurrentCalls: 10 } })
+    const key = await newKey(store, { monthlyLimitNano: 110n * callNano })
+    const few = await newKey(store, { limits: { ...noLimits, concurrentCalls: 10 } })
     const before = provider.received.length
     const release = holding()
     const ended = burst(key.secret, 100)
@@ -208,17 +208,17 @@ test(
     await within(20_000, 'the others', fewEnded)
     const whole = all.filter((one) => one.whole)
     expect(byStatus(all)[0]).toBeGreaterThan(0)
-    const rows = () => [...store.ledger.each({ key: key.id })]
-    expect(rows().filter(({ outcome }) => outcome === 'complete').length).toBeGreaterThanOrEqual(whole.length)
+    const rows = async () => await Array.fromAsync(store.ledger.each({ key: key.id }))
+    expect((await rows()).filter(({ outcome }) => outcome === 'complete').length).toBeGreaterThanOrEqual(whole.length)
     await expect.poll(() => router.threads().length).toBe(4)
     for (let status = 200; status === 200; ) {
       const next = await once(key.secret).catch(() => ({ status: 200 }))
       status = next.status
       expect([200, 402]).toContain(status)
     }
-    expect(store.spend.ofKey(key.id, Date.now())).toBe(110n * callNano)
-    expect(rows().reduce((sum, { cost }) => sum + BigInt(cost.nanoUsd), 0n)).toBe(110n * callNano)
-    expect(rows()).toHaveLength(110)
+    expect(await store.spend.ofKey(key.id, Date.now())).toBe(110n * callNano)
+    expect((await rows()).reduce((sum, { cost }) => sum + BigInt(cost.nanoUsd), 0n)).toBe(110n * callNano)
+    expect(await rows()).toHaveLength(110)
     const releaseAgain = holding()
     const beforeAgain = provider.received.length
     const statuses: number[] = []

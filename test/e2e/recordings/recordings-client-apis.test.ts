@@ -63,7 +63,7 @@ function testReplies({ api, reader, own, grid }: (typeof faces)[number], { good,
       const isCounted = completionTokens(expected.usage) > 0 || expected.reply.calls.length === 0
       const known = promptTokens(expected.usage) > 0 && isCounted
       const counted = known ? {} : { usage: reply.usage }
-      const row = stage.rowOf(called)
+      const row = await stage.rowOf(called)
       expect(row).toMatchObject({ api, stream, outcome: 'complete', attempts: 1, dropped: [] })
       expect(known ? countsOf(row.usage) : row.cost.estimated).toEqual(known ? countsOf(expected.usage) : true)
       const calls = reply.calls.map(asRecordedId(expected))
@@ -84,7 +84,7 @@ function testReplies({ api, reader, own, grid }: (typeof faces)[number], { good,
     const begun = stream && !called.text.startsWith('{')
     const { message, done } = reader.failure(called.text, begun)
     expect([typeof message, done]).toEqual(['string', false])
-    expect(stage.rowOf(called).outcome).toBe(begun ? 'partial' : 'failed')
+    expect((await stage.rowOf(called)).outcome).toBe(begun ? 'partial' : 'failed')
     grid.count(recording)
   })
 
@@ -99,7 +99,7 @@ function testReplies({ api, reader, own, grid }: (typeof faces)[number], { good,
       if (error.code !== 'provider_refused')
         expect(error.message).toContain(body.error?.message ?? body.error ?? body.message ?? body.detail)
       if (api === 'messages') expect(beside.type).toBe('error')
-      expect(stage.rowOf(called)).toMatchObject({ api, outcome: 'failed', status, usage: {} })
+      expect(await stage.rowOf(called)).toMatchObject({ api, outcome: 'failed', status, usage: {} })
       grid.count(recording)
     }
   })

@@ -34,7 +34,7 @@ describe.skipIf(recordingsMissing).each(folders)('a whole and a streamed recordi
 
   test.each(named(refused.slice(0, 1)))('%s is refused', async (_, recording) => {
     for (const stream of [false, true])
-      expectRefusal(await ask(recording, stream, recordedAnswer(recording)), recording)
+      await expectRefusal(await ask(recording, stream, recordedAnswer(recording)), recording)
   })
 })
 
@@ -59,7 +59,7 @@ describe.skipIf(recordingsMissing).each(folders)('all recordings of %s', slow, (
       expect(called.text).not.toContain('[DONE]')
       expect(called.text).not.toContain('"finish_reason":"stop"')
       expect(error).toMatchObject({ origin: 'provider', provider: providerOf(recording), message: expect.any(String) })
-      expect(stage.rowOf(called).outcome).toBe(begun ? 'partial' : 'failed')
+      expect((await stage.rowOf(called)).outcome).toBe(begun ? 'partial' : 'failed')
       counts.failing++
       grid.count(recording)
     })
@@ -69,7 +69,7 @@ describe.skipIf(recordingsMissing).each(folders)('all recordings of %s', slow, (
     test.each(named(refused))('%s is refused', async (_, recording) => {
       for (const stream of [false, true]) {
         const called = await ask(recording, stream, recordedAnswer(recording))
-        expectRefusal(called, recording)
+        await expectRefusal(called, recording)
         counts.refused++
         grid.count(recording)
       }
@@ -95,7 +95,7 @@ async function expectReplayed(recording: Recording): Promise<{ chunks: number; t
   for (const stream of [asRecorded, !asRecorded]) {
     const called = await ask(recording, stream, stream === asRecorded ? recordedAnswer(recording) : expected.otherWay)
     expect([called.status, called.status === 200 ? '' : called.text]).toEqual([200, ''])
-    const row = stage.rowOf(called)
+    const row = await stage.rowOf(called)
     const reply = stream ? fromStream(called) : JSON.parse(called.text)
     const expectedReply = stream === asRecorded ? expected.reply : (expected.replyOtherWay ?? expected.reply)
     expectReply(reply, { ...expected, reply: expectedReply }, recording)
@@ -232,7 +232,7 @@ function differing(path: string, found: Body, expected: Body): string[] {
   })
 }
 
-function expectRefusal(called: Called, recording: Recording): void {
+async function expectRefusal(called: Called, recording: Recording): Promise<void> {
   const { response } = recording
   const { status, type, refusesKey } = refusalOf(recording)
   const { error } = JSON.parse(called.text)
@@ -246,5 +246,5 @@ function expectRefusal(called: Called, recording: Recording): void {
     const delay = /"retryDelay": ?"(\d+)s"/.exec(JSON.stringify(body))?.[1]
     expect(called.headers.get('retry-after')).toBe(response.headers['retry-after'] ?? delay ?? '1')
   }
-  expect(stage.rowOf(called)).toMatchObject({ outcome: 'failed', status, usage: {}, cost: { nanoUsd: 0 } })
+  expect(await stage.rowOf(called)).toMatchObject({ outcome: 'failed', status, usage: {}, cost: { nanoUsd: 0 } })
 }

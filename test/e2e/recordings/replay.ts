@@ -76,7 +76,7 @@ export type Stage = {
   /** Calls the provider of a recording through one of the client APIs; it replies with this. */
   replay(recording: Recording, requested: { api: ClientApi; stream: boolean; answer: Answer }): Promise<Called>
   /** The ledger's row of a call. */
-  rowOf(called: Called): CallRecord
+  rowOf(called: Called): Promise<CallRecord>
   /** Where files by URL are really there. */
   filesUrl: string
   end(): Promise<void>
@@ -116,7 +116,7 @@ export async function openStage(slugs: readonly string[] = everybody): Promise<S
     providers: Object.fromEntries([...providers].map(([slug, { url }]) => [slug, providerSettings(slug, url)])),
     env: { ...environment, GOOGLE_APPLICATION_CREDENTIALS: serviceAccount(tokens.url) },
   })
-  const store = openStore(`sqlite:${join(router.folder, 'data/router.sqlite')}`)
+  const store = await openStore(`sqlite:${join(router.folder, 'data/router.sqlite')}`)
 
   const call = async (path: string, body: Body, headers?: Record<string, string>): Promise<Called> => {
     const received = providers.get(String(body.model).split('/')[0] ?? '')?.received ?? []
@@ -127,8 +127,8 @@ export async function openStage(slugs: readonly string[] = everybody): Promise<S
   }
   return {
     router,
-    rowOf({ headers }) {
-      const row = store.ledger.find(headers.get('x-request-id') ?? '')
+    async rowOf({ headers }) {
+      const row = await store.ledger.find(headers.get('x-request-id') ?? '')
       if (!row) throw new Error('the call has no row in the ledger')
       return row
     },
@@ -141,7 +141,7 @@ export async function openStage(slugs: readonly string[] = everybody): Promise<S
       return await call(clientApis[api], { model, ...question(api, `replay no. ${key}`, stream) })
     },
     async end() {
-      store.close()
+      await store.close()
       await router.end()
       for (const server of [files, tokens, ...providers.values()]) await server.close()
     },

@@ -108,7 +108,7 @@ describe('beside a call', () => {
         expect((await world.router.call('/v1/manage/policy', { id: policy, targets, sort })).status).toBe(201)
         const permissions = { manage: 'read', completions: 'write' } as const
         const limit = limited ? { monthlyLimitNano: 1_000_000_000n } : {}
-        const { secret } = newKey(world.store, { permissions, ...limit })
+        const { secret } = await newKey(world.store, { permissions, ...limit })
         const headers = { authorization: `Bearer ${secret}` }
         const before = asked()
         const { status, answer } = await explain(policy, body, headers)
@@ -182,15 +182,15 @@ describe('beside a call', () => {
 
 describe('nothing is', () => {
   test('sent, stored or counted', async () => {
-    const rows = world.rows.length
-    const { secret } = newKey(world.store, {
+    const rows = (await world.rows).length
+    const { secret } = await newKey(world.store, {
       permissions: { manage: 'read', completions: 'write' },
       limits: { requestsPerMinute: 1, tokensPerMinute: null, concurrentCalls: null },
       monthlyLimitNano: 1_000_000_000n,
     })
     const headers = { authorization: `Bearer ${secret}` }
     for (const _ of Array(3)) expect((await explain('managed', hello, headers)).status).toBe(200)
-    expect([asked(), world.rows.length]).toEqual([0, rows])
+    expect([asked(), (await world.rows).length]).toEqual([0, rows])
     expect((await callOf('managed', hello, headers)).status).toBe(200)
     expect((await callOf('managed', hello, headers)).status).toBe(429)
   })
@@ -252,10 +252,10 @@ describe('who may know what', () => {
 
   test('no organization sees those of another one, nor what it may not use itself', async () => {
     await world.router.call('/v1/manage/policy', { id: 'secret', targets: ['one/m1', 'two/m1'] })
-    const { id } = world.store.organizations.create('other')
+    const { id } = await world.store.organizations.create('other')
     const secret = newSecret()
-    world.store.organizations.approveModels(id, ['two/m1'])
-    world.store.keys.create({
+    await world.store.organizations.approveModels(id, ['two/m1'])
+    await world.store.keys.create({
       ...storedSecret(secret),
       organization: id,
       name: 'manager',
@@ -271,7 +271,7 @@ describe('who may know what', () => {
   })
 
   test('who may not manage is told nothing', async () => {
-    const { secret } = newKey(world.store)
+    const { secret } = await newKey(world.store)
     expect((await explain('managed', hello, { authorization: `Bearer ${secret}` })).status).toBe(403)
     expect((await explain('managed', hello, { authorization: '' })).status).toBe(401)
     expect((await explain('nothing')).status).toBe(404)

@@ -101,16 +101,12 @@ export class World {
     this.steps = parts.steps
   }
 
-  get organization(): string {
-    return this.store.organizations.list()[0]?.id ?? ''
-  }
-
-  get rows(): CallRecord[] {
-    return [...this.store.ledger.each({})]
+  get rows(): Promise<CallRecord[]> {
+    return Array.fromAsync(this.store.ledger.each({}))
   }
 
   async end(): Promise<void> {
-    this.store.close()
+    await this.store.close()
     await this.router.end()
     await this.providers.one.close()
     await this.providers.two.close()
@@ -137,5 +133,5 @@ export async function worldWith(policies: Record<string, object>, settings: obje
     // Streams that are held back begin with comments.
     keepAliveMs: 200,
   })
-  return new World({ router, store: storeIn(router.folder), providers, steps })
+  return new World({ router, store: await storeIn(router.folder), providers, steps })
 }

@@ -105,11 +105,11 @@ describe.each(Object.keys(apis) as ApiName[])('%s', (api) => {
 
     test('so does the row; without the header neither does', async () => {
       const { explain } = await ask('both', { stream }, {}, api)
-      const { explanation } = world.rows.at(-1) ?? {}
+      const { explanation } = (await world.rows).at(-1) ?? {}
       expect(explanation).toMatchObject({ targets: explain.targets, skipped: [], attempts: [{ model: 'one/m1' }] })
       const plain = await ask('both', { stream }, { 'x-router-explain': 'false' }, api)
       expect(plain).toMatchObject({ status: 200, router: undefined })
-      expect(world.rows.at(-1)).not.toHaveProperty('explanation')
+      expect((await world.rows).at(-1)).not.toHaveProperty('explanation')
     })
 
     test('so does an error', async () => {
@@ -139,7 +139,10 @@ describe.each(Object.keys(apis) as ApiName[])('%s', (api) => {
       { model: 'one/m1', status: 502, class: 'failed', first_content_ms: expect.any(Number) },
     ])
     expect(order(explain)).toEqual([['one/m1', 'only']])
-    expect(world.rows.at(-1)).toMatchObject({ outcome: 'partial', explanation: { attempts: [{ class: 'failed' }] } })
+    expect((await world.rows).at(-1)).toMatchObject({
+      outcome: 'partial',
+      explanation: { attempts: [{ class: 'failed' }] },
+    })
     await ask('one/m1')
   })
 
@@ -195,7 +198,7 @@ describe('operations', () => {
       ['one/vectors', 'order'],
       ['two/vectors', 'order'],
     ])
-    expect(world.rows.at(-1)).toMatchObject({ explanation: { attempts: [{ model: 'one/vectors' }] } })
+    expect((await world.rows).at(-1)).toMatchObject({ explanation: { attempts: [{ model: 'one/vectors' }] } })
     expect((await post('/v1/embeddings', body, { 'x-router-explain': '0' })).router).toBeUndefined()
   })
 
@@ -314,7 +317,7 @@ describe('a target is left out', () => {
   })
 
   test('that has no price, for who has a limit', async () => {
-    const { secret } = newKey(world.store, { monthlyLimitNano: 1_000_000_000n })
+    const { secret } = await newKey(world.store, { monthlyLimitNano: 1_000_000_000n })
     const { explain } = await ask('paid', {}, { authorization: `Bearer ${secret}` })
     expect(skippedIn(explain)).toEqual([['one/unpriced', 'priced']])
   })
@@ -327,7 +330,7 @@ describe('a target is left out', () => {
     }
     const named = await ask('one/m1', { models: ['nowhere/m1'] })
     expect(named.explain.skipped).toMatchObject([{ model: 'nowhere/m1', step: 'allowed' }])
-    const { secret } = newKey(world.store, { accessList: ['two/m1'] })
+    const { secret } = await newKey(world.store, { accessList: ['two/m1'] })
     const listed = await ask('both', {}, { authorization: `Bearer ${secret}` })
     expect([listed.explain.not_allowed, order(listed.explain)]).toEqual([1, [['two/m1', 'only']]])
     expect(listed.text).not.toContain('one/m1')

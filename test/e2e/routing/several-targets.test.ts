@@ -57,7 +57,7 @@ beforeAll(async () => {
     files: { 'providers/one.yaml': JSON.stringify(manifest(provider.url)) },
     settings: { policies: Object.fromEntries(policies), budget: { default_output_tokens: 5_000 } },
   })
-  store = storeIn(router.folder)
+  store = await storeIn(router.folder)
 })
 
 beforeEach(() => {
@@ -65,7 +65,7 @@ beforeEach(() => {
 })
 
 afterAll(async () => {
-  store?.close()
+  await store?.close()
   await router?.end()
   await provider?.close()
 })
@@ -73,7 +73,7 @@ afterAll(async () => {
 const messages = [{ role: 'user', content: 'Hi' }]
 
 async function call(path: string, body: JsonObject | FormData, changes: Parameters<typeof newKey>[1]) {
-  const { secret } = newKey(store, changes)
+  const { secret } = await newKey(store, changes)
   const isForm = body instanceof FormData
   const response = await fetch(router.url + path, {
     method: 'POST',

@@ -238,7 +238,7 @@ describe('Management', () => {
   test.each(fields)('16.2, 1.24: GET /v1/manage/apikey returns {keys}, %s', async (_, expected) => {
     const { api_key_id } = await newKey({ name: 'recorded', monthly_limit: 5, labels: { team: 'a' } })
     const { keys } = await manage('GET', '/apikey')
-    expect(keys.find(({ id }: Body) => id === api_key_id)).toMatchObject(expected)
+    expect(await keys.find(({ id }: Body) => id === api_key_id)).toMatchObject(expected)
     for (const key of keys) {
       const members = ['created_by', 'id', 'labels', 'monthly_limit', 'monthly_spend', 'name', 'permissions']
       expect(Object.keys(key).toSorted()).toEqual(members)
@@ -248,7 +248,7 @@ describe('Management', () => {
     const { api_key_id, api_key } = await newKey()
     const { body } = await world.ask(paths[0], callOf(paths[0]), { headers: by(api_key) })
     const { keys } = await manage('GET', '/apikey')
-    const { monthly_spend } = keys.find(({ id }: Body) => id === api_key_id)
+    const { monthly_spend } = await keys.find(({ id }: Body) => id === api_key_id)
     expect(monthly_spend).toBeCloseTo(body.usage.cost, 9)
     expect(monthly_spend).toBeGreaterThan(0)
   })

@@ -287,7 +287,7 @@ test("1.19, 1.20, 2.23: every model that is listed with supports_web_search gets
   for (const { provider, model } of searching) {
     const id = `${provider}/${model}`
     const { names } = await sentTo(id, chatApi, { messages: [{ role: 'user', content: 'Hi' }], tools })
-    if (names.includes('tools.web_search')) lost.push(id)
+    if (await names.includes('tools.web_search')) lost.push(id)
   }
   expect(lost).toEqual([])
 })

@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3'
+import { storeError } from '../store-error.ts'
 import { createPrivate, inMemory, keepPrivate } from './database-files.ts'
-import { storeError } from './store-error.ts'
 
 /** An open SQLite connection. */
 export type Connection = Database.Database

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
+import { StoreError, storeError } from '../store-error.ts'
 import { connect, proveWritable } from './connection.ts'
 import { acquireLock } from './lock.ts'
 import { migrations, missingMigrations } from './schema/migrations.ts'
-import { StoreError, storeError } from './store-error.ts'
 
 /** Facts about a database that exists, found while a router may run with it. `newestCall` is Unix milliseconds. */
 export type DatabaseFacts = {

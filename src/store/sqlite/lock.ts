@@ -1,8 +1,8 @@
 import { realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
+import { StoreError, storeError } from '../store-error.ts'
 import { createPrivate, keepPrivate } from './database-files.ts'
-import { StoreError, storeError } from './store-error.ts'
 
 /** An exclusive lock on a database. */
 export type Lock = { release(): void }

@@ -1,31 +1,11 @@
 import { Worker } from 'node:worker_threads'
-import type { CallRecord } from '../../core/call.ts'
-import type { Connection } from '../connection.ts'
+import type { LedgerWriter, Refused } from '../../ledger/writer.ts'
+import { StoreError, storeError } from '../../store-error.ts'
 import { fileAt } from '../database-files.ts'
-import type { SentResponse } from '../responses.ts'
-import { StoreError, storeError } from '../store-error.ts'
+import type { SqliteDatabase } from '../driver.ts'
 import type { WorkerBatch, WorkerFile, WorkerMessage } from './ledger-worker.ts'
-import { ledgerWriter, type Refused } from './ledger-writer.ts'
-import { openSpillFile, type SpillFile } from './spill-file.ts'
-
-/** Writes records to the ledger, one batch at a time. */
-export type LedgerWriter = {
-  /**
-   * Writes the records and those of `texts`, which are JSON arrays of further ones. Resolves when the batch and its stored
-   * responses are on disk, with those that can never be written; their index counts on through the texts. Rejects with
-   * StoreError when nothing was written.
-   */
-  write(
-    records: readonly CallRecord[],
-    responses?: readonly SentResponse[],
-    texts?: readonly string[],
-  ): Promise<Refused[]>
-  /** Resolves when a batch can be written without delay: when the thread has started, or has failed to. */
-  ready(): Promise<void>
-  /** Holds rows while they cannot be written to the database. */
-  spill?: SpillFile
-  close(): Promise<void>
-}
+import { ledgerWriter } from './ledger-writer.ts'
+import { openSpillFile } from './spill-file.ts'
 
 /** Rows live for a batch: more room for them makes nothing faster. */
 const youngMb = 4
@@ -87,15 +67,16 @@ export function ledgerThread(path: string, script = new URL('./ledger-worker.ts'
   }
 }
 
-/** A writer on a connection of this thread: for a database in memory, which no other thread can see. */
-export function ledgerInThisThread(db: Connection): LedgerWriter {
-  const write = ledgerWriter(db)
+/** A writer on the connection of this thread: for a database in memory, which no other thread can see. */
+export function ledgerInThisThread(db: SqliteDatabase, name: string): LedgerWriter {
+  const write = ledgerWriter(db.connection)
   return {
     async write(records, responses, texts = []) {
       try {
-        return write([...records, ...texts.flatMap((text) => JSON.parse(text))], responses)
+        const all = [...records, ...texts.flatMap((text) => JSON.parse(text))]
+        return await db.alone(() => write(all, responses))
       } catch (thrown) {
-        throw storeError(thrown, db.name)
+        throw storeError(thrown, name)
       }
     },
     async ready() {},

@@ -1,22 +1,14 @@
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
-import type { CallRecord } from '../../core/call.ts'
-import { withoutSecrets } from '../../core/secrets.ts'
+import type { CallRecord } from '../../../core/call.ts'
+import { withoutSecrets } from '../../../core/secrets.ts'
+import type { SpillFile } from '../../ledger/writer.ts'
 import { keepPrivate, ownerOnly } from '../database-files.ts'
-
-/** A file beside the database that holds rows while the database cannot be written, so that they survive a crash. */
-export type SpillFile = {
-  /** Resolves when the records are on disk. Rejects when they cannot be written. */
-  append(records: readonly CallRecord[]): Promise<void>
-  /** Empties the file once its records are in the database. */
-  clear(): Promise<void>
-  close(): Promise<void>
-}
 
 /** Bytes reserved in advance, for about a thousand records, so that the file works on a full disk. */
 const reservedBytes = 1024 * 1024
 
-/** Opens the spill file of a database; creates it when possible. */
+/** Opens the spill file of a database, which is beside it; creates it when possible. */
 export function openSpillFile(database: string): SpillFile {
   const opened = openReserved(fileOf(database))
   opened.catch(() => {})

@@ -1,5 +1,5 @@
 import { chmodSync, closeSync, constants, openSync, statSync } from 'node:fs'
-import { StoreError } from './store-error.ts'
+import { StoreError } from '../store-error.ts'
 
 /** Creates a file that nobody but its owner may read. One that exists is left as it is: `keepPrivate` is for those. */
 export function createPrivate(path: string): void {

@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import Database from 'better-sqlite3'
-import { storeError } from '../store-error.ts'
+import { storeError } from '../../store-error.ts'
 import { decidingDamage, type IntegrityAnswer } from './integrity.ts'
 
 /** The thread that looks for damage once: it reads while the event loop goes on. */

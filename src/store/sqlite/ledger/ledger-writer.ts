@@ -1,13 +1,13 @@
-import type { CallRecord } from '../../core/call.ts'
+import type { CallRecord } from '../../../core/call.ts'
+import type { SqlValue } from '../../database.ts'
+import { filledColumns, otherColumns } from '../../ledger/ledger-row.ts'
+import { usageSums } from '../../ledger/sums.ts'
+import type { Refused } from '../../ledger/writer.ts'
+import { messageWriter } from '../../provider-messages.ts'
+import type { SentResponse } from '../../responses.ts'
+import { isRowFault } from '../../store-error.ts'
 import type { Connection } from '../connection.ts'
-import { messageWriter } from '../provider-messages.ts'
-import { responseWriter, type SentResponse } from '../responses.ts'
-import { isRowFault } from '../store-error.ts'
-import { filledColumns, otherColumns, type SqlValue } from './ledger-row.ts'
-import { usageSums } from './sums.ts'
-
-/** A record that can never be written: its index in the batch, and the reason. */
-export type Refused = { index: number; reason: string }
+import { responseWriter } from './response-writer.ts'
 
 /** Writes records and the stored responses of some of them. */
 export type WriteBatch = (records: readonly CallRecord[], responses?: readonly SentResponse[]) => Refused[]

@@ -1,22 +1,7 @@
-import { formatTime, hourMs } from '../../core/time.ts'
+import { formatTime, hourMs } from '../../../core/time.ts'
+import type { CheckedSums } from '../../checks.ts'
+import { type Figure, figureNames, inLedger } from '../../ledger/sums.ts'
 import type { Connection } from '../connection.ts'
-import { type Figure, figureNames, inLedger } from './sums.ts'
-
-/**
- * A stored sum that differs from the ledger's rows: its owner, its month or hour (as `2026-11` or RFC 3339), the figure
- * that it counts, and both figures; money in nano-USD.
- */
-export type WrongSum = {
-  table: string
-  owner: string
-  period: string
-  figure: Figure
-  stored: bigint
-  rows: bigint
-}
-
-/** The result of a verification: how many sums were checked, how many are wrong, and the first of the wrong ones. */
-export type CheckedSums = { checked: number; wrong: number; listed: WrongSum[] }
 
 /** A function that compares every sum with the rows of the ledger, in one snapshot: a router may go on writing. */
 export function sumVerifier(db: Connection): (mostListed: number) => CheckedSums {

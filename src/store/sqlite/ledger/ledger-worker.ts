@@ -1,10 +1,11 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import type { CallRecord } from '../../core/call.ts'
+import type { CallRecord } from '../../../core/call.ts'
+import type { Refused } from '../../ledger/writer.ts'
+import type { SentResponse } from '../../responses.ts'
+import { storeError } from '../../store-error.ts'
 import { type Connection, connect } from '../connection.ts'
 import { requireSameFile } from '../database-files.ts'
-import type { SentResponse } from '../responses.ts'
-import { storeError } from '../store-error.ts'
-import { ledgerWriter, type Refused } from './ledger-writer.ts'
+import { ledgerWriter } from './ledger-writer.ts'
 
 /** The result of a batch; `failure` and `reason` are the message and the reason of a StoreError. */
 export type BatchResult = { refused: Refused[] } | { failure: string; reason: string | undefined }
@@ -46,7 +47,7 @@ setTimeout(collectStart, startMs).unref()
 
 /** Half of this thread's heap is what its start has left. */
 async function collectStart(): Promise<void> {
-  const { collectWhenIdle } = await import('../../runtime/collect.ts')
+  const { collectWhenIdle } = await import('../../../runtime/collect.ts')
   collectWhenIdle(batches)
 }
 

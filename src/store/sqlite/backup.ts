@@ -13,12 +13,12 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
+import { StoreError, storeError } from '../store-error.ts'
 import { type Connection, connect } from './connection.ts'
 import { ownerOnly } from './database-files.ts'
 import { spilledRecords } from './ledger/spill-file.ts'
 import { acquireLock } from './lock.ts'
 import { migrations } from './schema/migrations.ts'
-import { StoreError, storeError } from './store-error.ts'
 
 /** Facts about the contents of a database or a backup. `version` counts migrations; times are Unix milliseconds. */
 export type Contents = { version: number; bytes: number; newestCall?: number; newestChange?: number }
@@ -104,12 +104,12 @@ function publish(partial: string, file: string): void {
  * Migrates a copy of a database, which is deleted afterwards, to see whether that works. Returns how long it took, in milliseconds. Throws
  * StoreError.
  */
-export async function rehearseMigrations(path: string, migrateCopy: (copy: string) => void): Promise<number> {
+export async function rehearseMigrations(path: string, migrateCopy: (copy: string) => Promise<void>): Promise<number> {
   const copy = `${path}-rehearsal-${process.pid}`
   try {
     await writeBackup(path, copy)
     const begun = performance.now()
-    migrateCopy(copy)
+    await migrateCopy(copy)
     return performance.now() - begun
   } finally {
     for (const ending of ['', '-wal', '-shm']) rmSync(copy + ending, { force: true })

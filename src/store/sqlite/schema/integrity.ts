@@ -1,25 +1,13 @@
 import { once } from 'node:events'
 import { setTimeout } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
+import type { Damage, Integrity } from '../../checks.ts'
+import { StoreError, storeError } from '../../store-error.ts'
 import type { Connection } from '../connection.ts'
 import { inMemory } from '../database-files.ts'
-import { StoreError, storeError } from '../store-error.ts'
-
-/** Damage in the words of SQLite; empty for a sound database. */
-export type Damage = string[]
 
 /** A reply of the thread: what is damaged, or why it could not find out. */
 export type IntegrityAnswer = { damage: Damage } | { failure: string; reason: string | undefined }
-
-/** Checks whether the file of a database is damaged. */
-export type Integrity = {
-  /** All of it: every page, every row of every table and index, every reference. Reads the whole file. */
-  checkAll(): Damage
-  /** The tables that decide about calls: of a small database at once, else in a thread of its own. Rejects with StoreError when that cannot be found out. */
-  checkDeciding(): Promise<Damage>
-  /** Resolves when no thread is left. One that has only just started is not ended from outside: loading SQLite must not be interrupted. */
-  close(): Promise<void>
-}
 
 /** Maximum time for which the end of a process waits for a check. Milliseconds. */
 const patienceMs = 2_000
@@ -36,7 +24,7 @@ function bytesOf(db: Connection): number {
 export function integrity(db: Connection): Integrity {
   let running: Worker | undefined
   return {
-    checkAll: () => damageOf(db, ['integrity_check(100)', 'foreign_key_check']),
+    checkAll: async () => damageOf(db, ['integrity_check(100)', 'foreign_key_check']),
     async checkDeciding() {
       if (db.name === inMemory || bytesOf(db) <= fewBytes) return decidingDamage(db)
       const { promise, resolve, reject } = Promise.withResolvers<Damage>()

@@ -1,5 +1,5 @@
+import { damageError, StoreError } from '../../store-error.ts'
 import type { Connection } from '../connection.ts'
-import { damageError, StoreError } from '../store-error.ts'
 import { firstMigrations } from './first-migrations.ts'
 import type { Migration } from './types.ts'
 
