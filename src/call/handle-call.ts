@@ -3,7 +3,6 @@ import type { OperationBody } from '../api/operation-api.ts'
 import { asRouterError, RouterError, withoutStack } from '../core/errors.ts'
 import { isRefusal, refusedCall } from '../core/refused-call.ts'
 import { recordedTrace } from '../core/trace.ts'
-import { withLoans } from '../lending/with-loans.ts'
 import { streamsWhole } from '../manifest/provider.ts'
 import { andThen } from '../manifest/run/run-mapping.ts'
 import type { MaybePromise } from '../plugin/contract.ts'
@@ -13,7 +12,7 @@ import { servedModel } from '../routing/served-model.ts'
 import type { Trial, Tried } from '../routing/types.ts'
 import { isLong, yieldToEventLoop } from '../runtime/event-loop.ts'
 import { openCallMedia } from '../upstream/files/inline.ts'
-import { callerWithRules, requireLedger, requireMoney } from './admission/admission.ts'
+import { callerWithRules, requireLedger, requireMoney } from './admission/accounts.ts'
 import { providerMessages } from './admission/provider-message.ts'
 import { freeSettlement, Settlement } from './admission/settlement.ts'
 import { attemptClients, attemptOf } from './attempt/attempt.ts'
@@ -91,8 +90,7 @@ function recheck(authenticated: Key, { isFree }: CallKind, services: Services): 
 
 /** Requires money before an upload is read, even if its model would turn out to be free: a caller without money cannot send one. */
 async function requireMoneyForUpload(key: Key, { isFree }: CallKind, services: Services): Promise<void> {
-  if (!isFree)
-    await withLoans(() => requireMoney({ ...callerWithRules(key, services), at: Date.now() }, services.admission))
+  if (!isFree) await requireMoney({ ...callerWithRules(key, services), at: Date.now() }, services.admission)
 }
 
 /** Refuses a form as soon as it names a model that the key may not call. */
@@ -204,7 +202,7 @@ async function answer<Read extends ReadCall, Answer extends object>(
 const charactersPerToken = 4
 
 /**
- * Admits a call, immediately where this event loop has been allocated enough; where only the bytes of its prompt do not fit, once
+ * Admits a call, in one synchronous step unless its accounts have to be read first; where only the bytes of its prompt do not fit, once
  * more when they have been counted as tokens.
  */
 function admit<Read extends ReadCall>(
@@ -218,14 +216,23 @@ function admit<Read extends ReadCall>(
     return { ...findTargets(key, opened, kind, services), read, at: start.at }
   }
   let applicant = apply(opened.key)
-  const admitNow = (counted?: number) =>
-    withLoans((isRetry) => {
-      if (isRetry || counted !== undefined) applicant = apply(recheck(authenticated, kind, services))
-      return { ...applicant, admission: kind.reserve({ ...applicant, counted }, services.admission) }
-    })
+  const admitNow = (counted?: number) => {
+    if (counted !== undefined) applicant = apply(recheck(authenticated, kind, services))
+    const admission = kind.reserve({ ...applicant, counted }, services.admission)
+    if (!(admission instanceof Promise)) return { ...applicant, admission }
+    return admission.then((reserved) => ({ ...applicant, admission: reserved, key: recheckedWith(reserved) }))
+  }
+  const recheckedWith = (reserved: Admission) => {
+    try {
+      return recheck(authenticated, kind, services)
+    } catch (thrown) {
+      reserved.settle(0n, 0)
+      throw thrown
+    }
+  }
   const admitCounted = async (thrown: unknown) => {
     const isExhausted = thrown instanceof RouterError && thrown.code === 'budget_exhausted'
-    const texts = isExhausted ? kind.countable?.(applicant, services.admission) : undefined
+    const texts = isExhausted ? await kind.countable?.(applicant, services.admission) : undefined
     const counted = texts && (await services.tokenizer.count(texts))
     if (counted === undefined) throw thrown
     return await admitNow(counted)

@@ -1,13 +1,12 @@
 import type { Key } from '../../access/keys.ts'
 import type { JsonObject } from '../../core/json.ts'
 import { withoutSecrets } from '../../core/secrets.ts'
-import { withLoans } from '../../lending/with-loans.ts'
 import { type Target, targetId } from '../../manifest/target.ts'
 import { priceOf } from '../../money/price.ts'
 import { Explanation } from '../../routing/explanation.ts'
 import { skipClosed, skipDegraded } from '../../routing/health/failures.ts'
 import type { TargetOutage } from '../../routing/health/health.ts'
-import { foreseen, requireBudget } from '../admission/admission.ts'
+import { type Foreseen, foreseen, requireBudget } from '../admission/admission.ts'
 import type { CallKind } from '../call-kind.ts'
 import { explained, readRequest } from '../handle-call.ts'
 import { findTargets } from '../targets/find-targets.ts'
@@ -56,15 +55,15 @@ export async function explainCall(call: SupposedCall, services: ExplainServices)
       { json: call.body },
       { call: { ...call, signal }, key: call.key, kind: call.kind, services },
     )
-    return await withLoans(() => planned(call, read, { services, explanation }))
+    return await planned(call, read, { services, explanation })
   })
 }
 
-function planned(
+async function planned(
   { key, kind, strict, session, troubled }: SupposedCall,
   read: ReadConversation,
   { services, explanation }: { services: ExplainServices; explanation: Explanation },
-): JsonObject {
+): Promise<JsonObject> {
   const { routing, admission } = services
   const { organization } = key
   const at = Date.now()
@@ -72,8 +71,8 @@ function planned(
   const call = { strict, session }
   const found = findTargets(key, { call, read, start: { at }, explanation }, kind, services)
   const supposed = { ...found, request: read.request, at }
-  requireBudget(supposed, admission)
-  const expected = foreseen(supposed, admission)
+  await requireBudget(supposed, admission)
+  const expected = await foreseen(supposed, admission)
   orderTargets({ ...found, call, read, admission: expected, explanation, looksOnly: true }, kind, routing)
   for (const target of found.targets) {
     const isClosed = skipClosed(explanation, target, { ...routing, organization })
@@ -89,7 +88,7 @@ function planned(
 function withCosts(
   plan: JsonObject,
   targets: readonly Target[],
-  { at, expected }: { at: number; expected: ReturnType<typeof foreseen> },
+  { at, expected }: { at: number; expected: Foreseen },
 ): JsonObject {
   const { promptTokens } = expected
   const costs = targets.map((target): [string, JsonObject] => {

@@ -1,14 +1,13 @@
 import type { Key } from '../../access/keys.ts'
 import type { CallRecord } from '../../core/call.ts'
 import { asRouterError, type RouterError } from '../../core/errors.ts'
-import { withLoans } from '../../lending/with-loans.ts'
 import { andThen } from '../../manifest/run/run-mapping.ts'
 import { type NamedTarget, targetId } from '../../manifest/target.ts'
 import { CallPlugins } from '../../plugin/call-plugins.ts'
 import type { MaybePromise, PluginRequest } from '../../plugin/contract.ts'
 import { pluginsFor as loadedFor } from '../../plugin/loaded.ts'
 import { isEuOnly } from '../../routing/names/resolve.ts'
-import { admitUncharged, callerWithRules } from '../admission/admission.ts'
+import { admitUncharged, callerWithRules } from '../admission/accounts.ts'
 import type { AnswerEnd, CallKind, PluginAnswer, SeenCall } from '../call-kind.ts'
 import { routeOf } from '../targets/find-targets.ts'
 import type { CallResponse, CallStart, OpenedCall, ReadCall, Services } from '../types.ts'
@@ -132,11 +131,15 @@ async function answerOfPlugin<Read extends ReadCall>(
 ): Promise<CallResponse> {
   const { plugins, explanation, start } = opened
   const { plugin } = answer
-  const limits = await withLoans((isRetry) => {
-    const key = isRetry ? recheck(opened.authenticated, kind, services) : opened.key
-    routeOf(key, opened, kind, services)
-    return admitUncharged(callerWithRules(key, services), services.admission)
-  })
+  routeOf(opened.key, opened, kind, services)
+  const admitting = admitUncharged(callerWithRules(opened.key, services), services.admission)
+  const limits = admitting instanceof Promise ? await admitting : admitting
+  try {
+    if (admitting instanceof Promise) recheck(opened.authenticated, kind, services)
+  } catch (thrown) {
+    limits.undo()
+    throw thrown
+  }
   Object.assign(plugins.headers, answer.headers)
   explanation?.begin(start.monotonicMs)
   explanation?.answeredByPlugin(plugin)
