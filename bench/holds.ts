@@ -6,6 +6,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openLimits } from '../src/access/limits.ts'
+import { Accounts } from '../src/accounts/accounts.ts'
 import { chat } from '../src/api/chat/api.ts'
 import { handleCall } from '../src/call/handle-call.ts'
 import { chatKind } from '../src/call/kinds/chat.ts'
@@ -78,16 +79,16 @@ async function* bytesOf(pieces: readonly Uint8Array[]): AsyncGenerator<Uint8Arra
   yield* pieces
 }
 
-const open: Reservation = { raise() {}, charge() {}, settle() {}, written() {}, maxNano: () => 0n }
+const open: Reservation = { raise() {}, charge() {}, settle() {}, maxNano: () => 0n }
 const unlimited = { requestsPerMinute: null, tokensPerMinute: null, concurrentCalls: null }
 const generous = { requestsPerMinute: 1e9, tokensPerMinute: 1e12, concurrentCalls: 1e6 }
-const nothingSpent = { ofKey: () => 0n, ofGroup: () => 0n, totalOfOrganization: () => 0n }
+const accounts = new Accounts({ readSpent: () => 0n })
 
 const admissions: Record<State, Pick<AdmissionServices, 'budget' | 'limits'>> = {
-  with: { budget: openBudget(nothingSpent), limits: openLimits() },
+  with: { budget: openBudget(accounts), limits: openLimits(accounts) },
   without: {
-    budget: { left: () => undefined, reserve: () => open, totals: () => ({ accounts: 0, reservedNano: 0n }) },
-    limits: { take: () => ({ settle() {}, undo() {}, headers: {} }), state: () => ({ windows: 0, running: 0 }) },
+    budget: { left: () => undefined, reserve: () => open },
+    limits: { take: () => ({ settle() {}, undo() {}, headers: {} }) },
   },
 }
 

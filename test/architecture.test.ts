@@ -8,7 +8,7 @@ import { describe, expect, test } from 'vitest'
  */
 const ranks: readonly (readonly string[])[] = [
   ['core', 'runtime', 'simulator'],
-  ['wire', 'media', 'observe', 'lending', 'tokenizer', 'mapping/functions', 'mapping/compile/runtime'],
+  ['wire', 'media', 'observe', 'accounts', 'tokenizer', 'mapping/functions', 'mapping/compile/runtime'],
   ['mapping/compile', 'api', 'catalog', 'store'],
   ['mapping', 'api/chat', 'api/messages', 'api/responses', 'api/models', 'api/operations'],
   ['manifest'],
@@ -165,7 +165,6 @@ test('no provider is named in the kernel: providers are data', () => {
  */
 const accessorsOnce = [
   'api/messages/known-members.ts',
-  'lending/purse.ts',
   'manifest/read/chat-layer.ts',
   'manifest/read/operation-layer.ts',
   'mapping/compile/runtime/library-native.ts',

@@ -10,7 +10,7 @@ import { RefusedCalls } from '../observe/refused-calls.ts'
 import type { Tracing } from '../observe/tracing.ts'
 import { openStore, type Store } from '../store/open.ts'
 import { isDamage, storeError } from '../store/store-error.ts'
-import type { SentRowsLedger } from '../workers/threads/sent-rows.ts'
+import type { RowsLedger } from '../workers/threads/sent-rows.ts'
 
 /** State that a process has once, however many threads serve its calls: the database, the rows that are to be written, the purge. */
 export type Accounting = {
@@ -20,7 +20,7 @@ export type Accounting = {
   live: LiveCounts
   /** The calls that were refused last. */
   refused: RefusedCalls
-  ledger: Pick<LedgerQueue, 'settle' | 'ready' | 'backlog'> & SentRowsLedger
+  ledger: Pick<LedgerQueue, 'settle' | 'ready' | 'backlog'> & RowsLedger
   damage: DamageWatch
   /** Returns why no row can be written, as a message for clients. */
   writeFailure(): string | undefined
@@ -72,11 +72,9 @@ export async function openAccounting(
         return writing.ledger.settle(withoutContents(record), response)
       },
       settleSent(rows) {
-        // Only that: it may be kept for long while the database fails.
-        const { text, count, responses } = rows
-        const settled = { text, count, ...(responses && { responses }) }
+        const settled = { ...rows }
         if (!tracing && !live.isWatched) {
-          metrics.countText(text)
+          metrics.countText(rows.text)
           return writing.ledger.settleRows(settled)
         }
         const records = parseRows(rows)

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Access } from '../access/keys.ts'
 import type { OrganizationCache } from '../access/organizations.ts'
+import type { Accounts } from '../accounts/accounts.ts'
 import { openConversations } from '../call/open/conversations.ts'
 import { InFlightCalls } from '../call/open/in-flight.ts'
 import { openAccountResources } from '../call/targets/account-resources.ts'
@@ -50,6 +51,7 @@ export type CallServerParts = {
   rulesOf: OrganizationCache['rulesOf']
   ledger: CallLedger
   admission: Pick<AdmissionServices, 'budget' | 'limits' | 'writeFailure'>
+  accounts: Pick<Accounts, 'totals'>
   signatures: SignatureCache
   log: Log
   onThrown(thrown: unknown): void
@@ -124,8 +126,8 @@ export function openCallServer(parts: CallServerParts, started: AsyncDisposableS
   const running = new RunningRequests()
   parts.plugins.presentCallsEnd = () => running.presentEnded().then(() => ofPlugins.records.idle(recordsMs))
   const plugins = pluginFacts(ofPlugins, watch)
-  const { budget } = parts.admission
-  const known = { underWay, running, limiter, limiters, limits, metrics, plugins, budget }
+  const { accounts } = parts
+  const known = { underWay, running, limiter, limiters, limits, metrics, plugins, accounts }
   let stopping = false
   const server = () => watch.current().config.server
   return {
@@ -219,15 +221,15 @@ function factsOf(own: {
   limits: () => ConcurrencyLimits
   metrics: WorkerMetrics
   plugins: Pick<CallServer, 'failingHooks' | 'pluginActivity'>
-  budget: CallServerParts['admission']['budget']
+  accounts: CallServerParts['accounts']
 }): WorkerFacts {
-  const { running, underWay, limiter, limiters, limits, metrics, plugins, budget } = own
+  const { running, underWay, limiter, limiters, limits, metrics, plugins, accounts } = own
   const { runs: hookRuns, faults: pluginFaults } = plugins.pluginActivity()
   return {
     running: running.size,
     streams: running.streams,
     underWay: underWay.all(),
-    reservedUsd: Number(budget.totals().reservedNano) / 1e9,
+    reservedUsd: Number(accounts.totals().reservedNano) / 1e9,
     limiters: [limiterStatus('server', limiter, limits()), ...limiters.standings()],
     pluginFaults,
     failingHooks: plugins.failingHooks(),

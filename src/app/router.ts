@@ -13,8 +13,7 @@ import { PluginHost } from '../snapshot/plugin-host.ts'
 import { type WatchListeners, watchSnapshot } from '../snapshot/reload.ts'
 import { type After, buildSnapshot, chosenFiles, type Snapshot } from '../snapshot/snapshot.ts'
 import { eventLoopPatienceMs, type Store } from '../store/open.ts'
-import { takeBooks } from '../workers/handover.ts'
-import type { LinesHolder, SeveralOptions } from '../workers/serving-threads.ts'
+import type { SeveralOptions, WorkersHolder } from '../workers/serving-threads.ts'
 import { type Accounting, openAccounting } from './accounting.ts'
 import { storedBudgets, storedValues } from './plugin-services.ts'
 import { type Served, type Serving, serveInThisThread } from './serving.ts'
@@ -88,16 +87,13 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   const { snapshot, problems } = await firstSnapshot(configPath, environment, after, ofFiles)
   const { server, store: stored, metrics } = snapshot.config
   const count = threadCount(snapshot.config, mayHandOver)
-  const holder: LinesHolder = {}
+  const holder: WorkersHolder = {}
   const listeners = reloadListeners(ofFiles, holder)
   const watching = watchSnapshot(snapshot, environment, listeners, { plugins, problems, strict })
   const watch = started.adopt(watching, async (open) => {
     await open.close()
     await plugins.close(open.current())
   })
-  const handed = mayHandOver ? await takeBooks(stored.url) : undefined
-  // Closed last: then the other process may take its accounting over again.
-  if (handed) started.adopt(handed.channel, (channel) => channel.close())
   // Closed after the accounting: its last rows are spans as well.
   const { sampling, tracing, sendMetrics } = await openTelemetry(env, { log, hasMetrics: metrics.enabled }, started)
   const config = () => watch.current().config
@@ -117,7 +113,7 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   const served = { ...opened, sampling, log, environment, port, keepAliveMs }
   const serving = await (count === 1 && !mayHandOver
     ? serveInThisThread(served, started)
-    : serveInSeveral(served, { count, holder, handed, mayHandOver }, started))
+    : serveInSeveral(served, { count, holder }, started))
   // Ends first, when no call runs any more: the last metrics count all of them.
   sendMetrics(serving.metrics, started)
   // Last, because a start that fails later would have created a key without displaying it.
@@ -156,11 +152,9 @@ async function firstSnapshot(
   return { snapshot, problems }
 }
 
-/** Reports to the workers and to a predecessor's workers whether rows can be written. */
-function notifyFailure({ lines, adopted }: LinesHolder, accounting: Accounting): void {
-  const message = { kind: 'failure', failure: accounting.writeFailure() } as const
-  lines?.tell(message)
-  adopted?.tell(message)
+/** Reports to the workers whether rows can be written. */
+function notifyFailure({ workers }: WorkersHolder, accounting: Accounting): void {
+  workers?.send({ kind: 'failure', failure: accounting.writeFailure() })
 }
 
 /** Serves in several threads. Loaded on demand: one thread needs none of it. */
@@ -220,15 +214,15 @@ function logProblems(problems: readonly FileProblem[], log: Log): void {
     log.error({ problem: formatProblem(problem), effect: problem.effect }, 'a file has an error, the others are in use')
 }
 
-function reloadListeners(log: Log, holder: LinesHolder): WatchListeners {
+function reloadListeners(log: Log, holder: WorkersHolder): WatchListeners {
   return {
-    prepare: async (next) => (await holder.lines?.prepare(next.generation, chosenFiles(next))) ?? [],
+    prepare: async (next) => (await holder.workers?.prepare(next.generation, chosenFiles(next))) ?? [],
     onSwap(snapshot, notes) {
-      holder.lines?.tell({ kind: 'swap', generation: snapshot.generation })
+      holder.workers?.send({ kind: 'swap', generation: snapshot.generation })
       log.info({ generation: snapshot.generation, notes }, 'reloaded')
     },
     onProblems(problems, added) {
-      holder.lines?.tell({ kind: 'problems', problems })
+      holder.workers?.send({ kind: 'problems', problems })
       logProblems(added, log)
       if (problems.length === 0) log.info('all files are in use again')
     },

@@ -1,9 +1,11 @@
 import type { Access } from '../access/keys.ts'
 import { openLimits } from '../access/limits.ts'
 import type { OrganizationCache } from '../access/organizations.ts'
+import { Accounts } from '../accounts/accounts.ts'
 import type { Sampling } from '../core/trace.ts'
 import { type Listeners, openListeners } from '../http/listeners.ts'
 import { openBudget } from '../money/budget.ts'
+import { countingLedger, spendReader } from '../money/payments.ts'
 import type { Family } from '../observe/families.ts'
 import type { Log } from '../observe/log.ts'
 import { openSignatureCache } from '../routing/signature-cache.ts'
@@ -11,7 +13,7 @@ import { collectWhenIdle } from '../runtime/collect.ts'
 import { limitYoungGeneration, usualMb } from '../runtime/young-generation.ts'
 import type { PluginHost } from '../snapshot/plugin-host.ts'
 import type { Watch } from '../snapshot/reload.ts'
-import type { Lines } from '../workers/threads/lines.ts'
+import type { WorkerPool } from '../workers/threads/worker-pool.ts'
 import type { Accounting } from './accounting.ts'
 import { openCallServer } from './call-server.ts'
 import { processMetrics } from './metrics.ts'
@@ -34,7 +36,7 @@ export type Served = {
 
 /** The addresses, and the end of all calls: new ones are refused, running ones aborted after a time. */
 export type Serving = Omit<Listeners, 'stopListening' | 'retire'> & {
-  threads: Lines['threads']
+  threads: WorkerPool['threads']
   /** Returns all metrics of the process. */
   metrics(): Family[]
   /** Starts to answer requests. */
@@ -52,10 +54,11 @@ export type Serving = Omit<Listeners, 'stopListening' | 'retire'> & {
 export async function serveInThisThread(served: Served, started: AsyncDisposableStack): Promise<Serving> {
   const { watch, accounting, access, rulesOf, port } = served
   const { store, ledger, damage, writeFailure } = accounting
-  const admission = { budget: openBudget(store.immediate.spend), limits: openLimits(), writeFailure }
-  const own = { workers: 1, store, ledger, admission, signatures: openSignatureCache() }
+  const accounts = new Accounts({ readSpent: spendReader(store.immediate.spend) })
+  const admission = { budget: openBudget(accounts), limits: openLimits(accounts), writeFailure }
+  const own = { workers: 1, store, accounts, admission, signatures: openSignatureCache() }
   const hearing = { onThrown: damage.saw, onRefused: accounting.refused.add }
-  const line = openCallServer({ ...served, ...own, ...hearing }, started)
+  const line = openCallServer({ ...served, ...own, ...hearing, ledger: countingLedger(ledger, accounts) }, started)
   const { stopping } = line.context
   const metrics = () => {
     line.watchLoop()

@@ -62,9 +62,9 @@ export type CallKind<Read extends ReadCall = ReadCall, Answer extends object = o
   /** Leaves out the targets that cannot take the request. */
   able?(targets: Targets, read: Read, context: AbleContext): Targets
   /** Reserves limits and money for a call, or nothing at all. */
-  reserve(applicant: Applicant<Read>, services: AdmissionServices): Admission
+  reserve(applicant: Applicant<Read>, services: AdmissionServices): MaybePromise<Admission>
   /** Returns the texts of a prompt to be counted as tokens because its bytes do not fit; undefined where that would not help. */
-  countable?(applicant: Applicant<Read>, services: AdmissionServices): readonly string[] | undefined
+  countable?(applicant: Applicant<Read>, services: AdmissionServices): MaybePromise<readonly string[] | undefined>
   ordering(read: Read): Ordering
   serve(admitted: AdmittedCall<Read>, services: Services): Serving<Answer>
   plugins: PluginSide<Read>

@@ -4,7 +4,6 @@ import type { OperationBody } from '../api/operation-api.ts'
 import { asRouterError, RouterError, withoutStack } from '../core/errors.ts'
 import { isRefusal, refusedCall } from '../core/refused-call.ts'
 import { recordedTrace } from '../core/trace.ts'
-import { withLoans } from '../lending/with-loans.ts'
 import { streamsWhole } from '../manifest/provider.ts'
 import type { MaybePromise } from '../plugin/contract.ts'
 import { tryTargets } from '../routing/attempts.ts'
@@ -14,7 +13,7 @@ import type { Trial, Tried } from '../routing/types.ts'
 import { isLong, yieldToEventLoop } from '../runtime/event-loop.ts'
 import { andThen } from '../runtime/maybe-promise.ts'
 import { openCallMedia } from '../upstream/files/inline.ts'
-import { requireLedger, requireMoney } from './admission/admission.ts'
+import { requireLedger, requireMoney } from './admission/accounts.ts'
 import { providerMessages } from './admission/provider-message.ts'
 import { freeSettlement, Settlement } from './admission/settlement.ts'
 import { attemptClients, attemptOf } from './attempt/attempt.ts'
@@ -110,7 +109,7 @@ async function openUpload(
   }: { authenticated: Key; kind: CallKind; services: Services; explanation: Explanation | undefined },
 ): Promise<BodyProgress['onField']> {
   const caller = { key, rules: await services.rulesOf(key.organization) }
-  if (!kind.isFree) await withLoans(() => requireMoney({ ...caller, at: Date.now() }, services.admission))
+  if (!kind.isFree) await requireMoney({ ...caller, at: Date.now() }, services.admission)
   let hasOthers = false
   return (name: string, model: string) => {
     hasOthers ||= name === 'models' || name.startsWith('models[')
@@ -210,7 +209,7 @@ async function answer<Read extends ReadCall, Answer extends object>(
 const charactersPerToken = 4
 
 /**
- * Admits a call, immediately where this event loop has been allocated enough; where only the bytes of its prompt do not fit, once
+ * Admits a call, in one synchronous step unless its accounts have to be read first; where only the bytes of its prompt do not fit, once
  * more when they have been counted as tokens.
  */
 function admit<Read extends ReadCall>(
@@ -224,23 +223,31 @@ function admit<Read extends ReadCall>(
       explanation?.begin(start.monotonicMs)
       return { ...findTargets({ key, rules, lookups }, opened, kind, services), read, at: start.at }
     })
+  const recheckedWith = async (reserved: Admission) => {
+    try {
+      return await recheck(authenticated, kind, services)
+    } catch (thrown) {
+      reserved.settle(0n, 0)
+      throw thrown
+    }
+  }
   const admitApplicant = (first: Applicant<Read>): MaybePromise<Applicant<Read> & { admission: Admission }> => {
     let applicant = first
-    const applyAgain = () =>
-      andThen(andThen(recheck(authenticated, kind, services), apply), (again) => {
-        applicant = again
-      })
-    const admitNow = (counted?: number) =>
-      withLoans(
-        () => ({ ...applicant, admission: kind.reserve({ ...applicant, counted }, services.admission) }),
-        applyAgain,
-      )
+    const admitNow = (counted?: number): MaybePromise<Applicant<Read> & { admission: Admission }> => {
+      const admission = kind.reserve({ ...applicant, counted }, services.admission)
+      if (!(admission instanceof Promise)) return { ...applicant, admission }
+      return admission.then(async (reserved) => ({
+        ...applicant,
+        ...(await recheckedWith(reserved)),
+        admission: reserved,
+      }))
+    }
     const admitCounted = async (thrown: unknown) => {
       const isExhausted = thrown instanceof RouterError && thrown.code === 'budget_exhausted'
-      const texts = isExhausted ? kind.countable?.(applicant, services.admission) : undefined
+      const texts = isExhausted ? await kind.countable?.(applicant, services.admission) : undefined
       const counted = texts && (await services.tokenizer.count(texts))
       if (counted === undefined) throw thrown
-      await applyAgain()
+      applicant = await andThen(recheck(authenticated, kind, services), apply)
       return await admitNow(counted)
     }
     try {

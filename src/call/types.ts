@@ -277,8 +277,6 @@ export type Found = KeyWithRules & { targets: Targets; route: Route; strict: boo
 export type Admission = Pick<Reservation, 'charge' | 'maxNano'> & {
   /** Ends the reservation with the call's cost in nano-USD and the tokens that it used. Later calls have no effect. */
   settle(nanoUsd: bigint, tokens: number): void
-  /** To be called when the row of the settled call is in the ledger. */
-  recorded(): void
   /** Returns the output limit that the request to this target must have instead of the client's own; undefined where that stays. */
   lengthAt(target: Target): number | undefined
   /** Reserves what this body can cost at this target, where that is more than is reserved. Throws RouterError `budget_exhausted`. */

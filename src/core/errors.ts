@@ -24,6 +24,7 @@ export const catalogue = {
   quota_exhausted: { status: 502, type: 'api_error' },
   client_gone: { status: 499, type: 'invalid_request_error' },
   internal: { status: 500, type: 'api_error' },
+  worker_ended: { status: 500, type: 'api_error' },
   plugin_failed: { status: 500, type: 'api_error' },
   plugin_refused: { status: 403, type: 'permission_error' },
   provider_refused: { status: 502, type: 'api_error' },

@@ -122,6 +122,12 @@ export const errorHelp: { readonly [code in ErrorCode]: ErrorHelp } = {
     remedy: 'Look for the `x-request-id` of the answer in the log, and report what you find there.',
     message: 'The router failed while handling this call.',
   },
+  worker_ended: {
+    meaning:
+      'A thread of the router ended before the rows of its last calls were sent. Only the ledger has this error: one row for each key has what those calls cost, as an estimate.',
+    remedy: 'Look for "a worker ended" in the log, which has the reason.',
+    message: 'A worker ended before the calls were recorded.',
+  },
   plugin_failed: {
     meaning: 'A plugin threw an error or took too long, and its `on_error` refuses the call.',
     remedy: 'Look for the `x-request-id` in the log, and fix the plugin.',

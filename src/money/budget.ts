@@ -1,6 +1,8 @@
+import { accountName, type Named, type Need, type Part, type QuotaStatus, type Reserved } from '../accounts/account.ts'
+import type { Accounts } from '../accounts/accounts.ts'
 import { RouterError } from '../core/errors.ts'
 import { formatTime, monthStart } from '../core/time.ts'
-import { monthOf, type Spend } from '../store/ledger/sums.ts'
+import { monthOf } from '../store/ledger/sums.ts'
 import { usdText } from './usd.ts'
 
 /** The accounts that pay for a call. Limits and credit in nano-USD; null is no limit. */
@@ -34,117 +36,75 @@ export type Reservation = {
   settle(nanoUsd: bigint): void
   /** The most that has been reserved, in nano-USD. */
   maxNano(): bigint
-  /** The settled cost is now in the spend tables. Not called while that is uncertain. */
-  written(): void
 }
 
-/** Enforces limits and balances. Reservations are in memory only: a crash releases them. */
+/**
+ * Enforces limits and balances. Reservations are in memory only: a crash releases them. The results are promises where an account is used for
+ * the first time and the tables of spend answer later, or where another instance of the router has been granted what is missing.
+ */
 export type Budget = {
   /** Returns what the accounts can still pay, in nano-USD: the lowest of their balances, not below 0; undefined where none has a limit. */
-  left(payers: PayingAccounts): bigint | undefined
+  left(payers: PayingAccounts): bigint | undefined | Promise<bigint | undefined>
   /**
    * Reserves money of the key, its group and the organization, of all or none. A call that costs nothing is always admitted.
    * Throws RouterError `budget_exhausted`, and the errors of the tables when they cannot be read.
    */
-  reserve(request: BudgetRequest): Reservation
-  /** Returns the number of cached accounts, and the sum of the reservations on them, in nano-USD. */
-  totals(): { accounts: number; reservedNano: bigint }
+  reserve(request: BudgetRequest): Reservation | Promise<Reservation>
 }
 
-/** The stored sums, read at the first use of an account. */
-export type SpendTables = Pick<Spend, 'ofKey' | 'ofGroup' | 'totalOfOrganization'>
+/** An account that pays, and its limit; a monthly one has an owner, and resets at the end of its month. */
+type Payer = Named & { owner?: string; month?: Month }
 
-/**
- * Opens the budget on the spend tables, which only this process may add to: an account is read once and cached as long as
- * a reservation or an unwritten cost needs it. `mostIdle` bounds how many other accounts are cached.
- */
-export function openBudget(tables: SpendTables, { mostIdle = 10_000 } = {}): Budget {
-  const accounts = new Map<string, Account>()
-  let sweepAt = mostIdle
+/** The month of a time, by its name in the tables. Unix milliseconds. */
+type Month = { from: number; until: number; name: string }
+
+/** The maximum cost of a call, and what the accounts have to hold of it beyond what they hold already. */
+type RequestedFunds = Pick<BudgetRequest, 'nanoUsd' | 'assumedTokens' | 'assumedUses'> & { moreNano: bigint }
+
+/** Opens the budget on the accounts of this thread. */
+export function openBudget(accounts: Accounts): Budget {
   let month: Month = { from: 0, until: 0, name: '' }
 
-  const accountFor = (name: string, read: () => bigint): Account => {
-    let found = accounts.get(name)
-    if (!found) {
-      found = { spent: read(), reserved: 0n, open: 0, used: true }
-      accounts.set(name, found)
-    }
-    found.used = true
-    return found
-  }
-
-  /** Evicts accounts not used since the last sweep; they can be reloaded from the tables. */
-  const sweep = () => {
-    for (const [name, { open, used }] of accounts) if (open === 0 && !used) accounts.delete(name)
-    for (const remaining of accounts.values()) remaining.used = false
-    sweepAt = Math.max(mostIdle, 2 * accounts.size)
-  }
-
-  /** The accounts with their limits, the key's first. */
-  const accountsOf = ({ at, key, group, organization }: PayingAccounts): Limited[] => {
-    if (accounts.size >= sweepAt) sweep()
-    if (at < month.from || at >= month.until) month = monthAround(at)
-    const ofKey = accountFor(`key ${key.id} ${month.name}`, () => tables.ofKey(key.id, at))
-    const ofGroup = group && accountFor(`group ${group.id} ${month.name}`, () => tables.ofGroup(group.id, at))
-    const ofOrganization = accountFor(`organization ${organization.id}`, () =>
-      tables.totalOfOrganization(organization.id),
-    )
-    const { creditNano, enforcesBalance } = organization
-    const limited: Limited[] = [{ account: ofKey, limitNano: key.monthlyLimitNano, owner: 'this API key', month }]
-    if (group && ofGroup) {
-      const owner = `the group '${group.name ?? group.id}' of this API key`
-      limited.push({ account: ofGroup, limitNano: group.limitNano, owner, month })
-    }
-    limited.push({ account: ofOrganization, limitNano: enforcesBalance ? creditNano : null })
-    return limited
+  /** Returns the accounts with their limits, the key's first. */
+  const payersOf = ({ at, key, group, organization }: PayingAccounts): Payer[] => {
+    if (at < month.from || at >= month.until)
+      month = { from: monthStart(at), until: monthStart(at, 1), name: monthOf(at) }
+    const { name } = month
+    const monthly = { kind: 'money', month } as const
+    const { id, creditNano, enforcesBalance } = organization
+    const account = accountName(id, `key ${key.id} ${name}`)
+    const ofKey = { ...monthly, account, limit: key.monthlyLimitNano, owner: 'this API key' }
+    const limit = enforcesBalance ? creditNano : null
+    const ofAll = { kind: 'money', account: accountName(id, 'organization'), limit } as const
+    if (!group) return [ofKey, ofAll]
+    const owner = `the group '${group.name ?? group.id}' of this API key`
+    return [
+      ofKey,
+      { ...monthly, account: accountName(id, `group ${group.id} ${name}`), limit: group.limitNano, owner },
+      ofAll,
+    ]
   }
 
   return {
-    left(payers) {
-      if (!isLimited(payers)) return undefined
-      let least: bigint | undefined
-      for (const { account, limitNano } of accountsOf(payers)) {
-        if (limitNano === null) continue
-        const left = limitNano - account.spent - account.reserved
-        if (least === undefined || left < least) least = left
-      }
-      return least !== undefined && least < 0n ? 0n : least
+    left(given) {
+      if (!isLimited(given)) return undefined
+      const statuses = accounts.statuses(needsOf(payersOf(given), 0n))
+      return statuses instanceof Promise ? statuses.then(leastLeft) : leastLeft(statuses)
     },
     reserve(request) {
-      const { nanoUsd, assumedTokens, assumedUses } = request
-      const limited = accountsOf(request)
-      const headroom = (mostNano: bigint, moreNano: bigint) =>
-        requireHeadroom(limited, { nanoUsd: mostNano, moreNano, assumedTokens, assumedUses })
-      headroom(nanoUsd, nanoUsd)
-      const accounts = limited.map(({ account }) => account)
-      return reserveOn(accounts, { nanoUsd, headroom })
+      const { nanoUsd } = request
+      const payers = payersOf(request)
+      const reserve = (mostNano: bigint, moreNano: bigint) => {
+        const requested = { ...request, nanoUsd: mostNano, moreNano }
+        const reserved = accounts.reserve(needsOf(payers, moreNano))
+        if (reserved instanceof Promise) return reserved.then((one) => partsOf(one, payers, requested))
+        return partsOf(reserved, payers, requested)
+      }
+      const parts = reserve(nanoUsd, nanoUsd)
+      if (parts instanceof Promise) return parts.then((own) => reservationOf(accounts, own, { nanoUsd, reserve }))
+      return reservationOf(accounts, parts, { nanoUsd, reserve })
     },
-    totals: () => ({
-      accounts: accounts.size,
-      reservedNano: [...accounts.values()].reduce((sum, { reserved }) => sum + reserved, 0n),
-    }),
   }
-}
-
-/** Nano-USD. `open` counts the calls that are running or whose cost is not on disk yet. */
-export type Account = { spent: bigint; reserved: bigint; open: number; used: boolean }
-
-/** An account and its limit; a monthly one has an owner, and resets at the end of its month. */
-export type Limited = { account: Account; limitNano: bigint | null; owner?: string; month?: Month }
-
-/** The maximum cost of a call, and what the accounts have to hold of it beyond what they hold already. */
-export type RequestedFunds = {
-  nanoUsd: bigint
-  moreNano: bigint
-  assumedTokens: number | undefined
-  assumedUses: number | undefined
-}
-
-/** The month of a time, by its name in the tables. Unix milliseconds. */
-export type Month = { from: number; until: number; name: string }
-
-export function monthAround(at: number): Month {
-  return { from: monthStart(at), until: monthStart(at, 1), name: monthOf(at) }
 }
 
 /** Checks whether any of the accounts has a limit. */
@@ -152,100 +112,76 @@ export function isLimited({ key, group, organization }: PayingAccounts): boolean
   return key.monthlyLimitNano !== null || (group?.limitNano ?? null) !== null || organization.enforcesBalance
 }
 
-/** A call that costs nothing needs no room. */
-function requireHeadroom(limited: readonly Limited[], asked: RequestedFunds): undefined {
-  if (asked.moreNano <= 0n) return
-  for (const one of limited) {
-    const { account, limitNano } = one
-    if (limitNano !== null && account.spent + account.reserved + asked.moreNano > limitNano)
-      throw exhausted(one, limitNano, asked)
-  }
+function needsOf(payers: readonly Payer[], nano: bigint): Need[] {
+  return payers.map(({ account, kind, limit }) => ({ account, kind, limit, least: nano, wish: nano }))
 }
 
-/**
- * Way for a reservation to grow: `room` throws where no money is left, or returns a function that frees the amount once it has been
- * waited for.
- */
-export type Reserving = {
+function leastLeft(statuses: readonly QuotaStatus[]): bigint | undefined {
+  let least: bigint | undefined
+  for (const { limit, left } of statuses) if (limit !== null && (least === undefined || left < least)) least = left
+  return least !== undefined && least < 0n ? 0n : least
+}
+
+/** Throws RouterError `budget_exhausted` where nothing was reserved. */
+function partsOf(reserved: Reserved, payers: readonly Payer[], requested: RequestedFunds): readonly Part[] {
+  if (reserved.isReserved) return reserved.parts
+  const index = reserved.statuses.findIndex(({ isShort }) => isShort)
+  throw exhausted(payers[index] as Payer, reserved.statuses[index] as QuotaStatus, requested)
+}
+
+/** Way for a reservation to grow: returns the additional parts. */
+type Reserving = {
   nanoUsd: bigint
-  headroom(mostNano: bigint, moreNano: bigint): Promise<() => void> | undefined
-  /** Called when the accounts have spent. */
-  onSpent?(): void
+  reserve(mostNano: bigint, moreNano: bigint): readonly Part[] | Promise<readonly Part[]>
 }
 
-/** Reserves on accounts that have room for it. */
-export function reserveOn(accounts: readonly Account[], { nanoUsd, headroom, onSpent }: Reserving): Reservation {
+function reservationOf(accounts: Accounts, parts: readonly Part[], { nanoUsd, reserve }: Reserving): Reservation {
   let reserved = nanoUsd
   let mostNano = nanoUsd
-  for (const account of accounts) {
-    account.reserved += reserved
-    account.open++
+  let isRunning = true
+  let reservations = 1n
+  const raised = (more: bigint) => {
+    if (!isRunning) return accounts.spend(parts, { cost: 0n, released: more, ends: 1n })
+    reservations++
+    reserved += more
+    if (reserved > mostNano) mostNano = reserved
   }
-  let charged = false
-  let state: 'running' | 'settled' | 'closed' = 'running'
-  const close = () => {
-    state = 'closed'
-    for (const account of accounts) account.open--
-  }
-  const raiseTo = (most: bigint) => {
-    if (state !== 'running' || most <= reserved) return
-    for (const account of accounts) account.reserved += most - reserved
-    reserved = most
-    if (most > mostNano) mostNano = most
-  }
-  const spend = (costNano: bigint, released: bigint) => {
+  const spend = (cost: bigint, released: bigint, ends: bigint) => {
     reserved -= released
-    for (const account of accounts) {
-      account.reserved -= released
-      account.spent += costNano
-    }
-    onSpent?.()
+    accounts.spend(parts, { cost, released, ends })
   }
   return {
     raise(most) {
-      if (state !== 'running' || most <= reserved) return
-      const waiting = headroom(most, most - reserved)
-      if (!waiting) return raiseTo(most)
-      return waiting.then((free) => {
-        free()
-        raiseTo(most)
-      })
+      if (!isRunning || most <= reserved) return
+      const more = most - reserved
+      const waiting = reserve(most, more)
+      if (!(waiting instanceof Promise)) return raised(more)
+      return waiting.then(() => raised(more))
     },
     maxNano: () => mostNano,
-    charge(costNano) {
-      charged = true
-      spend(costNano, costNano < reserved ? costNano : reserved)
-    },
-    settle(costNano) {
-      if (state !== 'running') return
-      state = 'settled'
-      spend(costNano, reserved)
-      // What was charged is in no table yet.
-      if (costNano === 0n && !charged) close()
-    },
-    written() {
-      if (state === 'settled') close()
+    charge: (cost) => spend(cost, cost < reserved ? cost : reserved, 0n),
+    settle(cost) {
+      if (!isRunning) return
+      isRunning = false
+      spend(cost, reserved, reservations)
     },
   }
 }
 
-/** The error of an account that cannot hold what is asked. */
-export function exhausted(
-  { account, owner, month }: Omit<Limited, 'account' | 'limitNano'> & { account: Pick<Account, 'spent' | 'reserved'> },
-  limitNano: bigint,
-  asked: RequestedFunds,
-): RouterError {
-  const summary = spendingSummary(account, asked)
+/** Returns the error of an account that cannot hold what is requested. */
+function exhausted({ owner, month }: Payer, status: QuotaStatus, requested: RequestedFunds): RouterError {
+  const limitNano = status.limit ?? 0n
+  const summary = spendingSummary(status, requested)
   const message =
     owner === undefined
-      ? `The balance of the organization is ${usd(limitNano - account.spent)} of ${usd(limitNano)} credit: ${summary} It does not reset: add credit.`
+      ? `The balance of the organization is ${usd(limitNano - status.spent)} of ${usd(limitNano)} credit: ${summary} It does not reset: add credit.`
       : `The monthly limit of ${owner} is ${usd(limitNano)}: ${summary} It resets at ${formatTime(month?.until ?? 0)}.`
   return new RouterError('budget_exhausted', message)
 }
 
 /** A call that is raised holds something already: it is not counted among the others. */
 function spendingSummary(
-  { spent, reserved }: Pick<Account, 'spent' | 'reserved'>,
+  { spent, reserved }: QuotaStatus,
   { nanoUsd, moreNano, assumedTokens, assumedUses }: RequestedFunds,
 ): string {
   const assumptions = [

@@ -1,7 +1,9 @@
 import { resourceLimits, workerData } from 'node:worker_threads'
 import { type Access, openAccess } from '../access/keys.ts'
+import { openLimits } from '../access/limits.ts'
 import { openOrganizations } from '../access/organizations.ts'
-import { openQuotaLimits } from '../access/quota-limits.ts'
+import { Accounts } from '../accounts/accounts.ts'
+import type { AccountMemory } from '../accounts/memory.ts'
 import { type CallServer, openCallServer } from '../app/call-server.ts'
 import { remoteValues, storedBudgets, valuesRoute } from '../app/plugin-services.ts'
 import { isForMainThread, jsonRoutes } from '../app/routes.ts'
@@ -10,7 +12,8 @@ import { homePage } from '../http/console.ts'
 import { openListeners, type Routes } from '../http/listeners.ts'
 import type { JsonRoute } from '../http/types.ts'
 import { noCache, openFileCache } from '../manifest/read/file-cache.ts'
-import { openQuotaBudget } from '../money/quota-budget.ts'
+import { openBudget } from '../money/budget.ts'
+import { spendReader } from '../money/payments.ts'
 import { type LogLevels, logOf, openRemoteLog, type WriteLines } from '../observe/log.ts'
 import { budgetsLater, valuesLater } from '../plugin/kit.ts'
 import { type Finding, sharedClock } from '../routing/findings.ts'
@@ -21,125 +24,137 @@ import { PluginHost } from '../snapshot/plugin-host.ts'
 import { buildSnapshot, type Snapshot } from '../snapshot/snapshot.ts'
 import { eventLoopPatienceMs, openStore, type Store } from '../store/open.ts'
 import { isDamage } from '../store/store-error.ts'
-import { FarBooks } from './threads/far-books.ts'
-import type { LineSetup, Said, Told } from './threads/messages.ts'
-import type { LineStart } from './threads/near-line.ts'
+import type { MainMessage, WorkerMessage, WorkerSetup } from './threads/messages.ts'
+import { RemoteAccounting } from './threads/remote-accounting.ts'
+import type { WorkerStart } from './threads/worker-handle.ts'
 
-/** How often a line tells what changes with every call. Milliseconds. */
-const tellMs = 500
+/** How often a worker reports what changes with every call. Milliseconds. */
+const reportMs = 500
 
 /** V8 takes the young generation to consist of three. */
 const semiSpaceMb = (resourceLimits.maxYoungGenerationSizeMb ?? 0) / 3
 
-/** The thread of one line: it serves calls at the port that all lines share. */
-const { port, ownSent, otherSent, setup }: LineStart = workerData
+/** The thread of one worker: it serves calls at the port that all workers share. */
+const { port, ownSent, otherSent, setup, thread }: WorkerStart = workerData
 // Plugins can read it too.
 for (const name of Object.keys(workerData)) delete workerData[name]
 await serve(setup)
 
-async function serve(setup: LineSetup): Promise<void> {
-  const { storeUrl, logLevels, ...ways } = setup
+async function serve(setup: WorkerSetup): Promise<void> {
+  const { storeUrl, logLevels, accounts: memory, ...ways } = setup
   const started = new AsyncDisposableStack()
-  const { log, plugins, connect } = openLent(logLevels, started)
+  const { log, plugins, connect } = openForPlugins(logLevels, started)
   const files = await openFiles(setup, plugins)
   const store = await openStore(storeUrl)
   store.waitAtMost(eventLoopPatienceMs)
   let failure: string | undefined
   const { promise: opened, resolve: open } = Promise.withResolvers<void>()
-  const onTold = (told: Told) => {
-    if (told.kind === 'failure') failure = told.failure
-    else if (told.kind === 'key') store.announce.key(told.hash && Buffer.from(told.hash))
-    else if (told.kind === 'organization') store.announce.organization(told.id)
-    else if (told.kind === 'signatures') signatures.merge(told.remembered)
-    else if (told.kind === 'found') line.merge(told.findings)
-    else if (told.kind === 'open') open()
-    else if (told.kind === 'watchLoop') line.watchLoop()
-    else if (told.kind === 'settle') collectWhenIdle(line.context.running)
-    else if (told.kind === 'stop') void stop(told)
-    else if (told.kind === 'retire') void listening.retire().then(end)
-    else files.hear(told, (said) => books.port.sayNow(said))
+  const onMessage = (message: MainMessage) => {
+    if (message.kind === 'failure') failure = message.failure
+    else if (message.kind === 'key') store.announce.key(message.hash && Buffer.from(message.hash))
+    else if (message.kind === 'organization') store.announce.organization(message.id)
+    else if (message.kind === 'signatures') signatures.merge(message.remembered)
+    else if (message.kind === 'found') server.merge(message.findings)
+    else if (message.kind === 'open') open()
+    else if (message.kind === 'watchLoop') server.watchLoop()
+    else if (message.kind === 'settle') collectWhenIdle(server.context.running)
+    else if (message.kind === 'stop') void stop(message)
+    else if (message.kind === 'retire') void listening.retire().then(end)
+    else files.handle(message, (prepared) => accounting.port.sendNow(prepared))
   }
-  const books = new FarBooks(port, { counters: { ownSent, otherSent }, onTold })
-  const informed = informedBy(() => books.port.catchUp())
-  const signatures = openSignatureCache((remembered) => books.port.say({ kind: 'signatures', remembered }))
+  const accounts = openAccounts(memory, store, () => accounting)
+  const counters = { ownSent, otherSent }
+  const accounting: RemoteAccounting = new RemoteAccounting(port, { counters, accounts, onMessage })
+  const informed = informedBy(() => accounting.port.catchUp())
+  const signatures = openSignatureCache((remembered) => accounting.port.send({ kind: 'signatures', remembered }))
   const access = informedAccess(openAccess(store), informed)
   const rulesOf = informed(openOrganizations(store).rulesOf)
   const writeFailure = informed(() => failure)
   const watch = { current: informed(files.current), problems: files.problems }
   const onThrown = (thrown: unknown) => {
-    if (isDamage(thrown)) books.port.sayNow({ kind: 'damaged', message: (thrown as Error).message })
+    if (isDamage(thrown)) accounting.port.sendNow({ kind: 'damaged', message: (thrown as Error).message })
   }
-  connect(books, store)
+  connect(accounting, store)
   started.defer(() => plugins.close(files.current()))
-  const budget = openQuotaBudget(books.purse)
-  const limits = openQuotaLimits(books.purse, { now: sharedClock })
-  const onRefused = (call: RefusedCall) => books.port.say({ kind: 'refused', call })
-  const own = { watch, store, access, rulesOf, ledger: books.ledger, signatures, log, plugins, onThrown, onRefused }
-  const onFound = (finding: Finding) => books.found(finding)
-  const line = openCallServer({ ...own, ...ways, onFound, admission: { budget, limits, writeFailure } }, started)
-  const { context } = line
+  const admission = { budget: openBudget(accounts), limits: openLimits(accounts), writeFailure }
+  const onRefused = (call: RefusedCall) => accounting.port.send({ kind: 'refused', call })
+  const { ledger } = accounting
+  const own = { watch, store, access, rulesOf, accounts, ledger, signatures, log, plugins, onThrown, onRefused }
+  const onFound = (finding: Finding) => accounting.found(finding)
+  const server = openCallServer({ ...own, ...ways, onFound, admission }, started)
+  const { context } = server
   context.running.onLook = growYoungGeneration(semiSpaceMb)
   const { stopping } = context
-  const routes = jsonRoutes({ watch, store, access, rulesOf, stopping, writeFailure, ...knownHere(line) })
-  started.defer(watchLine(line, (said) => books.port.say(said)))
+  const routes = jsonRoutes({ watch, store, access, rulesOf, stopping, writeFailure, ...knownHere(server) })
+  started.defer(reportRegularly(server, (message) => accounting.port.send(message)))
   const { host, servesManagement } = ways
   const where = { host, port: ways.port, managePort: null, reusePort: true, opened }
-  const listening = await openListeners(context, servedHere(routes, servesManagement, books), where, started)
-  books.port.sayNow({ kind: 'listening', url: listening.url })
+  const listening = await openListeners(context, servedHere(routes, servesManagement, accounting), where, started)
+  accounting.port.sendNow({ kind: 'listening', url: listening.url })
 
-  async function stop({ deadlineMs }: Extract<Told, { kind: 'stop' }>): Promise<void> {
-    await line.stop(deadlineMs, listening.stopListening)
+  async function stop({ deadlineMs }: Extract<MainMessage, { kind: 'stop' }>): Promise<void> {
+    await server.stop(deadlineMs, listening.stopListening)
     await end()
   }
 
   /** All calls have ended. */
   async function end(): Promise<void> {
-    await books.allSettled()
+    await accounting.allSettled()
     await started.disposeAsync()
     await store.close()
-    books.port.sayNow({ kind: 'stopped' })
+    accounting.port.sendNow({ kind: 'stopped' })
   }
 }
 
-/** What plugins are lent, before the books and the database are there: until then lines of the log are held, and values wait. */
-function openLent(levels: LogLevels, started: AsyncDisposableStack) {
+/** Opens the part of this thread in the accounts that all threads share. The main thread decides about what was granted to other instances. */
+function openAccounts(memory: AccountMemory, { immediate }: Store, accounting: () => RemoteAccounting): Accounts {
+  return new Accounts({
+    ...{ memory, thread, now: sharedClock },
+    readSpent: spendReader(immediate.spend),
+    beyondGrant: (needs) => accounting().reserve(needs),
+    onLow: (accounts) => accounting().port.send({ kind: 'low', accounts }),
+  })
+}
+
+/** Opens what plugins use, before the accounting and the database are there: until then lines of the log are held, and values wait. */
+function openForPlugins(levels: LogLevels, started: AsyncDisposableStack) {
   let held: string[] = []
   let write: WriteLines = (lines) => void held.push(lines)
   const { log, flush } = openRemoteLog(levels, (lines) => write(lines))
   started.defer(flush)
   const { values, open } = valuesLater()
   const { budgets, open: openBudgets } = budgetsLater()
-  const connect = (books: FarBooks, store: Store) => {
-    write = (lines) => books.log(lines)
+  const connect = (accounting: RemoteAccounting, store: Store) => {
+    write = (lines) => accounting.log(lines)
     for (const lines of held) write(lines)
     held = []
     // A plugin may end the thread.
     process.on('exit', () => {
       flush()
-      books.port.flush()
+      accounting.port.flush()
     })
-    open(remoteValues(store, books.far(valuesRoute(values)).answer))
+    open(remoteValues(store, accounting.remote(valuesRoute(values)).answer))
     openBudgets(storedBudgets(store))
   }
   return { log, plugins: new PluginHost({ log: logOf(log, 'plugin'), values, budgets }), connect }
 }
 
-/** Tells what the line has measured of providers, and of itself when that has changed. Returns what ends that. */
-function watchLine({ takeMeasured, facts }: CallServer, tell: (said: Said) => void): () => void {
-  let told = ''
+/** Reports what the worker has measured of providers, and its own facts when they have changed. Returns a function that ends that. */
+function reportRegularly({ takeMeasured, facts }: CallServer, send: (message: WorkerMessage) => void): () => void {
+  let reported = ''
   const timer = setInterval(() => {
     const measured = takeMeasured()
-    if (measured.length > 0) tell({ kind: 'found', findings: measured })
+    if (measured.length > 0) send({ kind: 'found', findings: measured })
     const now = facts()
     const text = JSON.stringify(now)
-    if (text !== told) tell({ kind: 'facts', facts: now })
-    told = text
-  }, tellMs)
+    if (text !== reported) send({ kind: 'facts', facts: now })
+    reported = text
+  }, reportMs)
   timer.unref()
   return () => clearInterval(timer)
 }
 
-/** What the routes of this thread tell. Damage, counts and what happens now are known to the books. */
+/** Returns what the routes of this thread know. The main thread knows of damage, counts and what happens now. */
 function knownHere({ degraded, failingHooks, pluginActivity, context }: CallServer) {
   return {
     damage: () => undefined,
@@ -153,14 +168,18 @@ function knownHere({ degraded, failingHooks, pluginActivity, context }: CallServ
   }
 }
 
-/** What changes the database is left to the books. */
-function servedHere({ common, open, manage, console }: Routes, servesManagement: boolean, books: FarBooks): Routes {
-  const placed = (route: JsonRoute) => (isForMainThread(route) ? books.far(route) : route)
+/** Leaves what changes the database to the main thread. */
+function servedHere(
+  { common, open, manage, console }: Routes,
+  servesManagement: boolean,
+  accounting: RemoteAccounting,
+): Routes {
+  const placed = (route: JsonRoute) => (isForMainThread(route) ? accounting.remote(route) : route)
   const managed = servesManagement ? { console, manage: manage.map(placed) } : { console: homePage(), manage: [] }
   return { common, open: open.map(placed), ...managed }
 }
 
-/** Makes functions hear first what the books have told. */
+/** Makes functions handle first what the main thread has sent. */
 function informedBy(catchUp: () => void) {
   return <Given extends unknown[], Result>(call: (...given: Given) => Result) =>
     (...given: Given): Result => {
@@ -179,8 +198,8 @@ function informedAccess(access: Access, informed: ReturnType<typeof informedBy>)
   }
 }
 
-/** The snapshot of this line, which is replaced together with those of the others. */
-async function openFiles(setup: LineSetup, plugins: PluginHost) {
+/** Opens the snapshot of this worker, which is replaced together with those of the others. */
+async function openFiles(setup: WorkerSetup, plugins: PluginHost) {
   const { configPath, env, generation, texts, unavailable, cacheFolder } = setup
   const { services } = plugins
   const cache = cacheFolder === undefined ? noCache : openFileCache(cacheFolder)
@@ -196,13 +215,13 @@ async function openFiles(setup: LineSetup, plugins: PluginHost) {
   let preparing: Promise<void> | undefined
   let { problems } = setup
   const prepare = async (
-    { generation: next, texts, unavailable }: Extract<Told, { kind: 'prepare' }>,
-    say: (said: Said) => void,
+    { generation: next, texts, unavailable }: Extract<MainMessage, { kind: 'prepare' }>,
+    send: (message: WorkerMessage) => void,
   ) => {
     const built = await buildSnapshot(configPath, env, { previous: snapshot, texts, unavailable, services })
     if (prepared) plugins.discard(prepared, snapshot)
     prepared = built.snapshot && { ...built.snapshot, generation: next }
-    say({ kind: 'prepared', generation: next, problems: prepared ? [] : built.problems })
+    send({ kind: 'prepared', generation: next, problems: prepared ? [] : built.problems })
   }
   const swap = () => {
     if (prepared) plugins.replace(snapshot, prepared)
@@ -212,11 +231,11 @@ async function openFiles(setup: LineSetup, plugins: PluginHost) {
   return {
     current: () => snapshot,
     problems: () => problems,
-    hear(told: Told, say: (said: Said) => void): void {
-      if (told.kind === 'prepare') preparing = prepare(told, say)
-      else if (told.kind === 'problems') problems = told.problems
-      else if (told.kind === 'swap' && prepared?.generation === told.generation) swap()
-      else if (told.kind === 'swap') void preparing?.then(swap)
+    handle(message: MainMessage, send: (message: WorkerMessage) => void): void {
+      if (message.kind === 'prepare') preparing = prepare(message, send)
+      else if (message.kind === 'problems') problems = message.problems
+      else if (message.kind === 'swap' && prepared?.generation === message.generation) swap()
+      else if (message.kind === 'swap') void preparing?.then(swap)
     },
   }
 }

@@ -1,20 +1,21 @@
 import { expect, test } from 'vitest'
-import { type Limited, openLimits, remainingHeaders } from '../../src/access/limits.ts'
+import { type Limited, remainingHeaders } from '../../src/access/limits.ts'
 import { RouterError } from '../../src/core/errors.ts'
 import type { RateLimits } from '../../src/store/keys.ts'
+import { localLimits, running } from '../accounts/local.ts'
 import { expectLinear } from '../helpers/time.ts'
 
 const none: RateLimits = { requestsPerMinute: null, tokensPerMinute: null, concurrentCalls: null }
 const few = { prompt: 10, output: 20, hasOutputLimit: true }
 
 function limited(limits: Partial<RateLimits>, scope: Limited['scope'] = 'key'): Limited {
-  return { id: scope, scope, limits: { ...none, ...limits } }
+  return { id: scope, organization: 'o', scope, limits: { ...none, ...limits } }
 }
 
 /** Limits under a clock that the test moves. */
 function underClock(mostIdle?: number) {
   const clock = { ms: 5_000 }
-  const limits = openLimits({ now: () => clock.ms, ...(mostIdle !== undefined && { mostIdle }) })
+  const limits = localLimits({ now: () => clock.ms, ...(mostIdle !== undefined && { mostIdle }) })
   return { clock, ...limits }
 }
 
@@ -28,10 +29,10 @@ function refusal(run: () => unknown): RouterError {
   throw new Error('it was not refused')
 }
 
-test('windows exist only for limits', () => {
-  const { take, state } = underClock()
+test('accounts exist only for limits', () => {
+  const { take, accounts } = underClock()
   expect(take([limited({})], few).headers).toEqual({})
-  expect(state()).toEqual({ windows: 0, running: 0 })
+  expect(accounts.totals().accounts).toBe(0)
 })
 
 test('in no minute are there more requests than the limit, and after Retry-After the same call passes', () => {
@@ -99,11 +100,11 @@ test('a refused call takes nothing from anybody', () => {
 })
 
 test('a call that was refused elsewhere is as if it had not been', () => {
-  const { take, state } = underClock()
+  const { take, accounts } = underClock()
   const who = [limited({ requestsPerMinute: 1, tokensPerMinute: 30, concurrentCalls: 1 })]
   take(who, few).undo()
   take(who, few)
-  expect(state().running).toBe(1)
+  expect(running(accounts)).toBe(1)
 })
 
 test('tokens are corrected to the actual usage, down for a failed call and up beyond the limit', () => {
@@ -203,15 +204,15 @@ test('a call that ends after its minute changes no window', () => {
 })
 
 test('windows in which nothing happened for a minute do not gather', () => {
-  const { take, state, clock } = underClock(100)
+  const { take, accounts, clock } = underClock(100)
   const one = (n: number): Limited => ({ ...limited({ requestsPerMinute: 1 }), id: `k${n}` })
-  const lasting = take([one(-1)], few)
+  const lasting = take([{ ...one(-1), limits: { ...none, concurrentCalls: 1 } }], few)
   for (let n = 0; n < 2_000; n++) {
     clock.ms += 2_000
     take([one(n)], few).settle(1)
   }
-  expect(state()).toMatchObject({ running: 1 })
-  expect(state().windows).toBeLessThan(250)
+  expect(running(accounts)).toBe(1)
+  expect(accounts.totals().accounts).toBeLessThan(250)
   lasting.settle(1)
 })
 

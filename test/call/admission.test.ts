@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
 import { openLimits } from '../../src/access/limits.ts'
-import { admit, admitUncharged, type ConversationToAdmit, requireLedger } from '../../src/call/admission/admission.ts'
+import type { Accounts } from '../../src/accounts/accounts.ts'
+import { admitUncharged, requireLedger } from '../../src/call/admission/accounts.ts'
+import { admit as admitOrWait, type ConversationToAdmit } from '../../src/call/admission/admission.ts'
 import { Settlement } from '../../src/call/admission/settlement.ts'
 import { measuredReply } from '../../src/call/attempt/measured-reply.ts'
 import type { Admission, AdmissionServices, CallLedger } from '../../src/call/types.ts'
@@ -13,9 +15,11 @@ import type { Reply } from '../../src/core/reply.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { openBudget } from '../../src/money/budget.ts'
+import { countingLedger, type SpendTables, spendReader } from '../../src/money/payments.ts'
 import { noLimits } from '../../src/store/keys.ts'
 import { monthOf } from '../../src/store/ledger/sums.ts'
 import { openStore } from '../../src/store/open.ts'
+import { atOnce, smallAccounts } from '../accounts/local.ts'
 import { testInRuns } from '../helpers/slow.ts'
 
 const store = await openStore('sqlite::memory:')
@@ -28,6 +32,14 @@ const entry: ModelEntry = {
 }
 const target = { provider: { slug: 'maker' } as Provider, model: 'm1', entry }
 const tried = { target, attempts: 1, dropped: [] }
+
+const admit = (...given: Parameters<typeof admitOrWait>): Admission => atOnce(admitOrWait(...given))
+
+/** Accounts on these tables, with the budget and the limits on them. */
+function openAccounts(spend: SpendTables = store.immediate.spend, maxIdle = 10_000) {
+  const accounts = smallAccounts({ readSpent: spendReader(spend) }, { maxIdle })
+  return { accounts, budget: openBudget(accounts), limits: openLimits(accounts) }
+}
 
 function requestOf(maxTokens: number | undefined): NeutralRequest {
   const messages = [{ role: 'user' as const, parts: [{ type: 'text' as const, text: 'Hello' }] }]
@@ -101,17 +113,18 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
 
   function start() {
     const disk = controlledLedger()
-    const budget = openBudget(store.immediate.spend, { mostIdle: 2 })
+    const { accounts, budget, limits } = openAccounts(store.immediate.spend, 2)
     const { writeFailure } = disk
     const services: AdmissionServices = {
       budget,
-      limits: openLimits(),
+      limits,
       writeFailure,
       defaultOutputTokens: 30,
       abandoned: 'prompt',
       usageWaitMs: 10_000,
     }
-    return { ...disk, budget, services, settled: new Map<string, bigint>() }
+    const ledger = countingLedger(disk.ledger, accounts)
+    return { ...disk, ledger, accounts, budget, services, settled: new Map<string, bigint>() }
   }
 
   /** The accounts of a call by name, each with its limit. */
@@ -210,7 +223,7 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
       for (let n = 0; n < 40; n++) {
         const stranger = { id: `stranger ${n} ${id}`, monthlyLimitNano: null }
         const organization = { id: `strangers of ${id}`, creditNano: 0n, enforcesBalance: false }
-        process.budget.reserve({ at, key: stranger, organization, nanoUsd: 1n }).settle(0n)
+        atOnce(process.budget.reserve({ at, key: stranger, organization, nanoUsd: 1n })).settle(0n)
       }
     },
     nextMonth() {
@@ -223,13 +236,13 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
         if (name.startsWith('key limited')) expect(nano).toBeLessThanOrEqual(keyLimit)
       }
       const reserved = open.reduce((sum, { payers, maximum }) => sum + BigInt(payers.length) * maximum, 0n)
-      expect(process.budget.totals().reservedNano).toBe(reserved)
+      expect(process.accounts.totals().reservedNano).toBe(reserved)
     },
     /** Ends all calls, and compares the sums with the rows. */
     async close() {
       while (open.length > 0) this.end(0, 'complete', 1)
       await process.write(process.waiting())
-      expect(process.budget.totals().reservedNano).toBe(0n)
+      expect(process.accounts.totals().reservedNano).toBe(0n)
       const rows = await Array.fromAsync(store.ledger.each({ organization: rules.id }))
       const sumOf = (records: CallRecord[]) => records.reduce((sum, { cost }) => sum + BigInt(cost.nanoUsd), 0n)
       expect(store.immediate.spend.totalOfOrganization(rules.id)).toBe(sumOf(rows))
@@ -313,9 +326,13 @@ testInRuns(
 )
 
 describe('a call', () => {
-  const services = (changes: Partial<AdmissionServices> = {}): AdmissionServices => ({
-    budget: openBudget(store.immediate.spend),
-    limits: openLimits(),
+  const services = (
+    changes: Partial<AdmissionServices> = {},
+    { accounts, budget, limits } = openAccounts(),
+  ): AdmissionServices & { accounts: Accounts } => ({
+    accounts,
+    budget,
+    limits,
     writeFailure: () => undefined,
     defaultOutputTokens: 4_096,
     abandoned: 'prompt',
@@ -353,7 +370,7 @@ describe('a call', () => {
     const busy = applicant({ ...noLimits, concurrentCalls: 1 }, 10n, 10)
     admit(busy, here)
     expect(() => admit(busy, here)).toThrow('concurrent calls')
-    expect(here.budget.totals().reservedNano).toBe(20n)
+    expect(here.accounts.totals().reservedNano).toBe(20n)
   })
 
   test('without an output limit is told the assumed tokens', () => {
@@ -363,11 +380,10 @@ describe('a call', () => {
   })
 
   test('is rejected as unavailable when the spend tables cannot be read', () => {
-    const limits = openLimits()
     const unreadable = () => {
       throw new Error('SQLITE_IOERR at /secret/path')
     }
-    const budget = openBudget({ ...store.immediate.spend, totalOfOrganization: unreadable })
+    const { budget, limits } = openAccounts({ ...store.immediate.spend, totalOfOrganization: unreadable })
     const limited = applicant({ requestsPerMinute: 1, tokensPerMinute: null, concurrentCalls: null })
     for (let n = 0; n < 2; n++) {
       expect(() => admit(limited, services({ budget, limits }))).toThrow('The router cannot read the current spending.')
@@ -378,13 +394,13 @@ describe('a call', () => {
 
   /** Ends calls of many organizations, of one key each, and returns how many accounts are in memory then. */
   async function accountsAfter(calls: number, ending: Ending, ledger: CallLedger): Promise<number> {
-    const here = services({ budget: openBudget(store.immediate.spend, { mostIdle: 1 }) })
+    const here = services({}, openAccounts(store.immediate.spend, 1))
     for (let call = 0; call < calls; call++) {
       const { key, rules, ...asked } = applicant(noLimits, null, 10)
       const admission = admit({ key, rules, ...asked }, here)
       const own = { id: randomUUID(), at: asked.at, monotonicMs: 0, organization: rules.id, key: key.id }
       const start = { ...own, api: 'chat', operation: 'chat', requested: 'maker/m1', stream: false } as const
-      const settlement = new Settlement(start, { ledger, admission })
+      const settlement = new Settlement(start, { ledger: countingLedger(ledger, here.accounts), admission })
       const received = { ...tried, measured: { usage: { input: 5, output: 3 }, estimated: false } }
       const failure = new RouterError('provider_failed', 'No.')
       if (ending === 'complete') void settlement.complete(received)
@@ -392,8 +408,8 @@ describe('a call', () => {
       else void settlement.fail(tried, failure)
       await new Promise(setImmediate)
     }
-    expect(here.budget.totals().reservedNano).toBe(0n)
-    return here.budget.totals().accounts
+    expect(here.accounts.totals().reservedNano).toBe(0n)
+    return here.accounts.totals().accounts
   }
 
   test.each<Ending>(['complete', 'partial', 'failed'])(
@@ -420,7 +436,7 @@ describe('a call', () => {
   test('that only counts tokens is a request, and uses none', () => {
     const here = services()
     const limited = applicant({ requestsPerMinute: 2, tokensPerMinute: 100, concurrentCalls: 1 }, null, 80)
-    admitUncharged(limited, here).settle(0)
+    atOnce(admitUncharged(limited, here)).settle(0)
     admit(limited, here)
     expect(() => admitUncharged(limited, here)).toThrow('requests per minute')
   })

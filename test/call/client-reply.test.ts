@@ -32,7 +32,6 @@ function answeredWith(translation: Partial<Translation>) {
   const rows: CallRecord[] = []
   const admission: Admission = {
     settle: (nano) => void settled.push(nano),
-    recorded() {},
     headers: {},
     promptTokens: 0,
     lengthAt: () => undefined,

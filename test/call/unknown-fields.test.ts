@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { fieldNames } from '../../src/api/operations/field-names.ts'
 import { withLookups } from '../../src/access/lookups.ts'
+import { fieldNames } from '../../src/api/operations/field-names.ts'
 import { restrictedTargets } from '../../src/call/targets/restricted-targets.ts'
 import { RouterError } from '../../src/core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
-import { type Budget, type BudgetRequest, openBudget, type SpendTables } from '../../src/money/budget.ts'
+import type { BudgetRequest } from '../../src/money/budget.ts'
+import type { SpendTables } from '../../src/money/payments.ts'
+import { type LocalBudget, localBudget } from '../accounts/local.ts'
 
 const november = Date.UTC(2026, 10, 21)
 const december = Date.UTC(2026, 11, 1)
@@ -31,7 +33,7 @@ function wanted(nanoUsd: bigint, more: Partial<BudgetRequest> = {}): BudgetReque
 }
 
 /** So many other keys that an idle one is evicted. */
-function callOthers(budget: Budget): void {
+function callOthers(budget: LocalBudget): void {
   for (let n = 0; n < 50; n++) {
     budget.reserve(wanted(1n, { key: { id: `other ${n}`, monthlyLimitNano: null } })).settle(0n)
   }
@@ -48,7 +50,7 @@ function refusal(run: () => unknown): string {
 }
 
 test('spend, reservations and the request together may reach the limit, not exceed it', () => {
-  const budget = openBudget(tables({ key: 40n }).spend)
+  const budget = localBudget(tables({ key: 40n }).spend)
   budget.reserve(wanted(30n))
   budget.reserve(wanted(30n))
   expect(refusal(() => budget.reserve(wanted(1n)))).toBe(
@@ -58,7 +60,7 @@ test('spend, reservations and the request together may reach the limit, not exce
 })
 
 test('a call that ends cheaper than it could gives back the rest at once, before its row is on disk', () => {
-  const budget = openBudget(tables().spend)
+  const budget = localBudget(tables().spend)
   const hold = budget.reserve(wanted(100n))
   hold.settle(1n)
   expect(refusal(() => budget.reserve(wanted(100n)))).not.toBe('')
@@ -66,31 +68,30 @@ test('a call that ends cheaper than it could gives back the rest at once, before
 })
 
 test('a call that cost more than its maximum is charged in full', () => {
-  const budget = openBudget(tables().spend)
+  const budget = localBudget(tables().spend)
   budget.reserve(wanted(10n)).settle(150n)
   expect(refusal(() => budget.reserve(wanted(1n)))).toContain('0.00000015 USD spent')
 })
 
-test('only the first settlement of a call counts, and a row is written once', () => {
-  const budget = openBudget(tables().spend)
+test('only the first settlement of a call counts', () => {
+  const budget = localBudget(tables().spend)
   const hold = budget.reserve(wanted(50n))
   hold.settle(10n)
   hold.settle(90n)
-  hold.written()
-  hold.written()
+  budget.written(10n)
   hold.settle(90n)
   expect(budget.totals().reservedNano).toBe(0n)
   budget.reserve(wanted(90n))
 })
 
 test('a call that costs nothing is admitted even when the limit is used up', () => {
-  const budget = openBudget(tables({ key: 200n }).spend)
+  const budget = localBudget(tables({ key: 200n }).spend)
   budget.reserve(wanted(0n))
   expect(refusal(() => budget.reserve(wanted(1n)))).not.toBe('')
 })
 
 test('a rejected call reserves nothing on any account', () => {
-  const budget = openBudget(tables().spend)
+  const budget = localBudget(tables().spend)
   const organization = { id: 'o', creditNano: 20n, enforcesBalance: true }
   const group = { id: 'g', name: 'lab', limitNano: 50n }
   expect(refusal(() => budget.reserve(wanted(60n, { group })))).toContain("The monthly limit of the group 'lab'")
@@ -102,7 +103,7 @@ test('a rejected call reserves nothing on any account', () => {
 })
 
 test('keys of a group share its limit, and all of an organization its balance', () => {
-  const budget = openBudget(tables().spend)
+  const budget = localBudget(tables().spend)
   const group = { id: 'g', name: 'lab', limitNano: 50n }
   const organization = { id: 'o', creditNano: 60n, enforcesBalance: true }
   const key = (id: string) => ({ id, monthlyLimitNano: null })
@@ -113,7 +114,7 @@ test('keys of a group share its limit, and all of an organization its balance', 
 })
 
 test('a new month begins with the whole limit, and the old one is still settled in its own', () => {
-  const budget = openBudget(tables({ key: 90n }).spend)
+  const budget = localBudget(tables({ key: 90n }).spend)
   const old = budget.reserve(wanted(10n))
   budget.reserve(wanted(100n, { at: december })).settle(0n)
   old.settle(10n)
@@ -123,7 +124,7 @@ test('a new month begins with the whole limit, and the old one is still settled 
 
 test('an account is not reloaded before all its costs are in the tables', () => {
   const { spend, reads, sums } = tables({ key: 0n, all: 0n })
-  const budget = openBudget(spend, { mostIdle: 0 })
+  const budget = localBudget(spend, { mostIdle: 0 })
   const hold = budget.reserve(wanted(60n))
   budget.reserve(wanted(0n)).settle(0n)
   hold.settle(60n)
@@ -131,7 +132,7 @@ test('an account is not reloaded before all its costs are in the tables', () => 
   expect(refusal(() => budget.reserve(wanted(41n)))).toContain('0.00000006 USD spent')
   expect(reads.count).toBe(1)
   sums.key = 60n
-  hold.written()
+  budget.written(60n)
   callOthers(budget)
   expect(refusal(() => budget.reserve(wanted(41n)))).toContain('0.00000006 USD spent')
   expect(reads.count).toBe(2)
@@ -139,7 +140,7 @@ test('an account is not reloaded before all its costs are in the tables', () => 
 
 test('a running call that reserves nothing keeps its account from being evicted', () => {
   const { spend } = tables({ key: 0n })
-  const budget = openBudget(spend, { mostIdle: 0 })
+  const budget = localBudget(spend, { mostIdle: 0 })
   const free = budget.reserve(wanted(0n))
   callOthers(budget)
   free.settle(80n)
@@ -147,11 +148,10 @@ test('a running call that reserves nothing keeps its account from being evicted'
 })
 
 test('accounts that are idle do not gather', () => {
-  const budget = openBudget(tables().spend, { mostIdle: 100 })
+  const budget = localBudget(tables().spend, { mostIdle: 100 })
   for (let n = 0; n < 5_000; n++) {
-    const hold = budget.reserve(wanted(1n, { key: { id: `k${n}`, monthlyLimitNano: 1n } }))
-    hold.settle(1n)
-    hold.written()
+    budget.reserve(wanted(1n, { key: { id: `k${n}`, monthlyLimitNano: 1n } })).settle(1n)
+    budget.written(1n, [`key k${n} 2026-11`, 'organization'])
   }
   expect(budget.totals().accounts).toBeLessThan(400)
 })
@@ -159,7 +159,7 @@ test('accounts that are idle do not gather', () => {
 test('tables that cannot be read leave no reservation', () => {
   const { spend } = tables()
   let broken = true
-  const budget = openBudget({
+  const budget = localBudget({
     ...spend,
     totalOfOrganization: () => {
       if (broken) throw new Error('disk')
@@ -173,7 +173,7 @@ test('tables that cannot be read leave no reservation', () => {
 
 test('what is left is the least of the accounts, never below 0, and nothing is read where there is no limit', () => {
   const { spend, reads } = tables({ key: 40n, group: 10n, all: 500n })
-  const budget = openBudget(spend)
+  const budget = localBudget(spend)
   const key = { id: 'k', monthlyLimitNano: null }
   expect(budget.left(wanted(0n, { key }))).toBeUndefined()
   expect(reads.count).toBe(0)
@@ -187,7 +187,7 @@ test('what is left is the least of the accounts, never below 0, and nothing is r
 })
 
 test('a reservation is raised as far as there is room, and never lowered', () => {
-  const budget = openBudget(tables().spend)
+  const budget = localBudget(tables().spend)
   const one = budget.reserve(wanted(30n))
   budget.reserve(wanted(20n))
   one.raise(80n)
@@ -202,7 +202,7 @@ test('a reservation is raised as far as there is room, and never lowered', () =>
 })
 
 test('what an attempt cost is spent at once, and the call goes on with the rest of what it holds', () => {
-  const budget = openBudget(tables().spend, { mostIdle: 2 })
+  const budget = localBudget(tables().spend, { mostIdle: 2 })
   const one = budget.reserve(wanted(60n))
   one.charge(25n)
   expect(budget.left(wanted(0n))).toBe(40n)
@@ -214,6 +214,5 @@ test('what an attempt cost is spent at once, and the call goes on with the rest 
   // It is remembered until it is on disk, even if the call itself costs nothing more.
   callOthers(budget)
   expect(budget.left(wanted(0n))).toBe(5n)
-  one.written()
   expect(budget.totals().reservedNano).toBe(0n)
 })

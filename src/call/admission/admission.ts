@@ -4,7 +4,7 @@ import type { NeutralRequest } from '../../core/request.ts'
 import { completionTokens, promptClasses, type Usage } from '../../core/usage.ts'
 import { sentLength } from '../../manifest/run/translate.ts'
 import type { Target } from '../../manifest/target.ts'
-import { isLimited, type Reservation } from '../../money/budget.ts'
+import { type Budget, isLimited } from '../../money/budget.ts'
 import { maxReportedUsd } from '../../money/charge.ts'
 import { promptTexts, sizeOfTexts } from '../../money/estimate-tokens.ts'
 import {
@@ -25,8 +25,17 @@ import {
 } from '../../money/max-cost.ts'
 import { operationBounds, PricedTokenBounds, type TokenBounds } from '../../money/meter.ts'
 import { usesUnstated } from '../../money/remote-tools.ts'
+import { andThen, type MaybePromise } from '../../runtime/maybe-promise.ts'
 import type { Admission, AdmissionServices } from '../types.ts'
-import { accountsOfCall, limitScopes, type PayingCall, remainingOf, reserveBudgetOrRollBack } from './accounts.ts'
+import {
+  accountsOfCall,
+  admitUncharged,
+  type PayingCall,
+  type ReservedAll,
+  remainingOf,
+  reserveAll,
+  settling,
+} from './accounts.ts'
 
 /** A conversation to be admitted; `counted` are the tokens of its prompt by a tokenizer, where its bytes did not fit. */
 export type ConversationToAdmit = PayingCall & {
@@ -42,23 +51,40 @@ export type ConversationToAdmit = PayingCall & {
  */
 export function admit(
   call: ConversationToAdmit,
-  { limits, budget, defaultOutputTokens, abandoned, usageWaitMs, speedOf }: Omit<AdmissionServices, 'writeFailure'>,
-): Admission {
-  const asked = boundedCall(call.request, call.at, call.counted)
-  let [bounded, keptNano] = [asked, 0n]
+  services: Omit<AdmissionServices, 'writeFailure'>,
+): MaybePromise<Admission> {
   const payers = accountsOfCall(call)
-  const allowance = { leftNano: remainingOf(payers, budget), defaultLength: defaultOutputTokens }
+  return andThen(remainingOf(payers, services.budget), (leftNano) => {
+    const allowance = { leftNano, defaultLength: services.defaultOutputTokens }
+    const bounded = boundedCall(call.request, call.at, call.counted)
+    const holds = call.targets.map((target) => holdAt(target, bounded, allowance))
+    const { nanoUsd, expected, output } = mostOf(holds)
+    const hasOutputLimit = call.request.max_output_tokens !== undefined
+    const { tokens: prompt } = bounded.size
+    const tokens = { prompt, output: expected, hasOutputLimit }
+    const assumedUses = leftNano === undefined ? undefined : usesAssumed(call.targets, bounded)
+    const money = { ...payers, nanoUsd, assumedTokens: hasOutputLimit ? undefined : output, assumedUses }
+    return andThen(reserveAll(call, { tokens, money }, services), (reserved) =>
+      admissionOf(call, { bounded, allowance, holds, reserved }, services),
+    )
+  })
+}
+
+function admissionOf(
+  call: ConversationToAdmit,
+  {
+    bounded: asked,
+    allowance,
+    holds,
+    reserved,
+  }: { bounded: BoundedCall; allowance: Allowance; holds: Hold[]; reserved: ReservedAll },
+  { abandoned, usageWaitMs, speedOf }: Pick<AdmissionServices, 'abandoned' | 'usageWaitMs' | 'speedOf'>,
+): Admission {
+  const { limits: limitReservation, budget: budgetReservation } = reserved
+  let [bounded, keptNano] = [asked, 0n]
   const targets: Target[] = [...call.targets]
-  const holds = targets.map((target) => holdAt(target, bounded, allowance))
   const holdOf = (target: Target) => holds[targets.indexOf(target)]
-  const hasOutputLimit = call.request.max_output_tokens !== undefined
-  const { nanoUsd, expected, output } = mostOf(holds)
-  const prompt = bounded.size.tokens
-  const limitReservation = limits.take(limitScopes(call), { prompt, output: expected, hasOutputLimit })
-  const assumedUses = allowance.leftNano === undefined ? undefined : usesAssumed(call.targets, bounded)
-  const assumed = { assumedTokens: hasOutputLimit ? undefined : output, assumedUses }
-  const reserve = () => budget.reserve({ ...payers, nanoUsd, ...assumed })
-  const budgetReservation = reserveBudgetOrRollBack(reserve, limitReservation)
+  const { tokens: prompt } = asked.size
   return {
     lengthAt: (target) => holdOf(target)?.length,
     cover(target, body) {
@@ -99,8 +125,6 @@ export function admit(
     maxNano: budgetReservation.maxNano,
     charge: budgetReservation.charge,
     settle: settling(budgetReservation, limitReservation),
-    // A failing ledger accepts rows that are not on disk yet: until they are, no call is admitted that would miss them.
-    recorded: budgetReservation.written,
     headers: limitReservation.headers,
     promptTokens: prompt,
     choices: choicesOf(call.request),
@@ -116,14 +140,6 @@ export function admit(
 /** Returns the most tokens that a model may have thought, as far as it thinks. */
 function maxThought(request: NeutralRequest, target: Target, hold: Hold | undefined): number {
   return thinks(request, target) && !declinesThinking(request) ? (hold?.output ?? 0) : 0
-}
-
-/** Returns what ends both reservations of a call. */
-function settling(money: Pick<Reservation, 'settle'>, limits: LimitReservation): Admission['settle'] {
-  return (nanoUsd, tokens) => {
-    money.settle(nanoUsd)
-    limits.settle(tokens)
-  }
 }
 
 function usesAssumed(targets: readonly Target[], bounded: BoundedCall): number | undefined {
@@ -142,36 +158,43 @@ async function isRaised(raise: () => void | Promise<void>): Promise<boolean> {
 /** Estimates the cost that a conversation would be reserved if it were admitted now: nothing is reserved or counted. */
 export function foreseen(
   call: ConversationToAdmit,
-  { budget, defaultOutputTokens }: Pick<AdmissionServices, 'budget' | 'defaultOutputTokens'>,
-): Pick<Admission, 'costAt' | 'caches' | 'promptTokens'> {
+  { budget, defaultOutputTokens }: Pick<AdmissionServices, 'defaultOutputTokens'> & { budget: Pick<Budget, 'left'> },
+): MaybePromise<Foreseen> {
   const bounded = boundedCall(call.request, call.at)
-  const allowance = { leftNano: remainingOf(accountsOfCall(call), budget), defaultLength: defaultOutputTokens }
   const { caches, tokens: promptTokens } = bounded.size
-  return {
-    costAt: (target, isCached) => costAt(target, isCached, { bounded, hold: holdAt(target, bounded, allowance) }),
-    caches,
-    promptTokens,
-  }
+  return andThen(remainingOf(accountsOfCall(call), budget), (leftNano) => {
+    const allowance = { leftNano, defaultLength: defaultOutputTokens }
+    const holdOf = (target: Target) => holdAt(target, bounded, allowance)
+    return {
+      costAt: (target, isCached) => costAt(target, isCached, { bounded, hold: holdOf(target) }),
+      caches,
+      promptTokens,
+    }
+  })
 }
+
+/** The cost of a conversation as far as it is known without a reservation. */
+export type Foreseen = Pick<Admission, 'costAt' | 'caches' | 'promptTokens'>
 
 /**
  * Checks that a conversation would fit into the budgets if it were admitted now, by its bytes or by its tokens: nothing stays reserved.
  * Throws RouterError `budget_exhausted`.
  */
-export function requireBudget(
+export async function requireBudget(
   call: ConversationToAdmit,
   services: Pick<AdmissionServices, 'budget' | 'defaultOutputTokens'>,
-): void {
+): Promise<void> {
   const { budget, defaultOutputTokens } = services
   const bounded = boundedCall(call.request, call.at)
   const payers = accountsOfCall(call)
-  const allowance = { leftNano: remainingOf(payers, budget), defaultLength: defaultOutputTokens }
+  const allowance = { leftNano: await remainingOf(payers, budget), defaultLength: defaultOutputTokens }
   const { nanoUsd } = mostOf(call.targets.map((target) => holdAt(target, bounded, allowance)))
   try {
-    budget.reserve({ ...payers, nanoUsd }).settle(0n)
+    const reservation = await budget.reserve({ ...payers, nanoUsd })
+    reservation.settle(0n)
   } catch (thrown) {
     const isExhausted = thrown instanceof RouterError && thrown.code === 'budget_exhausted'
-    if (!isExhausted || !countableTexts(call, countableConversation(call, services), services)) throw thrown
+    if (!isExhausted || !(await countableTexts(call, countableConversation(call, services), services))) throw thrown
   }
 }
 
@@ -201,18 +224,25 @@ export type OperationToAdmit = PayingCall & {
 /** Admits a call for an operation, as `admit` does one for a conversation. Throws RouterError. */
 export function admitOperation(
   call: OperationToAdmit,
-  { limits, budget, abandoned, usageWaitMs, speedOf }: Omit<AdmissionServices, 'writeFailure' | 'defaultOutputTokens'>,
-): Admission {
-  const { promptTokens: prompt } = call
-  const targets: Target[] = [...call.targets]
-  const most = targets.map((target) => call.most(target))
-  const mostOfTarget = (target: Target) => most[targets.indexOf(target)]
+  services: Omit<AdmissionServices, 'writeFailure' | 'defaultOutputTokens'>,
+): MaybePromise<Admission> {
+  const most = call.targets.map((target) => call.most(target))
   const nanoUsd = most.reduce((dearest, one) => (one.nanoUsd > dearest ? one.nanoUsd : dearest), 0n)
   const output = Math.max(...most.map(({ usage }) => completionTokens(usage)))
+  const tokens = { prompt: call.promptTokens, output, hasOutputLimit: true }
+  const reserving = reserveAll(call, { tokens, money: { ...accountsOfCall(call), nanoUsd } }, services)
+  return andThen(reserving, (reserved) => operationAdmission(call, most, reserved, services))
+}
+
+function operationAdmission(
+  call: OperationToAdmit,
+  most: MostUsed[],
+  { limits: limitReservation, budget: budgetReservation }: ReservedAll,
+  { abandoned, usageWaitMs, speedOf }: Pick<AdmissionServices, 'abandoned' | 'usageWaitMs' | 'speedOf'>,
+): Admission {
+  const targets: Target[] = [...call.targets]
+  const mostOfTarget = (target: Target) => most[targets.indexOf(target)]
   const isStrict = isLimited(accountsOfCall(call))
-  const limitReservation = limits.take(limitScopes(call), { prompt, output, hasOutputLimit: true })
-  const reserve = () => budget.reserve({ ...accountsOfCall(call), nanoUsd })
-  const budgetReservation = reserveBudgetOrRollBack(reserve, limitReservation)
   return {
     lengthAt: () => undefined,
     grow() {},
@@ -233,9 +263,8 @@ export function admitOperation(
     maxNano: budgetReservation.maxNano,
     charge: budgetReservation.charge,
     settle: settling(budgetReservation, limitReservation),
-    recorded: budgetReservation.written,
     headers: limitReservation.headers,
-    promptTokens: prompt,
+    promptTokens: call.promptTokens,
     choices: 1,
     overtimeAt: (target) => (mostOfTarget(target)?.thinks ? usageWaitMs : undefined),
     hiddenUsage(target, ms) {
@@ -255,14 +284,6 @@ function promptOf(usage: Usage): Usage {
 /** Usage classes that a client sends; `seconds` are of a file. */
 const askedClasses = [...promptClasses, 'characters', 'queries', 'input_images', 'seconds'] as const
 
-/**
- * Throws RouterError `budget_exhausted` for a caller who has no money left: then an upload need not be read.
- */
-export function requireMoney(call: PayingCall, { budget }: Pick<AdmissionServices, 'budget'>): void {
-  const payers = accountsOfCall(call)
-  if (remainingOf(payers, budget) === 0n) budget.reserve({ ...payers, nanoUsd: 1n }).settle(0n)
-}
-
 /** A prompt whose bytes bound its tokens until they are counted. */
 export type CountablePrompt = {
   texts: readonly string[]
@@ -278,11 +299,12 @@ export function countableTexts(
   call: PayingCall & { targets: readonly Target[]; counted?: number | undefined },
   { texts, costAt }: CountablePrompt,
   { budget }: Pick<AdmissionServices, 'budget'>,
-): readonly string[] | undefined {
-  const leftNano = remainingOf(accountsOfCall(call), budget)
-  if (call.counted !== undefined || leftNano === undefined) return undefined
-  const least = sizeOfTexts(texts).text / maxBytesPerToken
-  return call.targets.every((target) => costAt(target, least, leftNano) <= leftNano) ? texts : undefined
+): MaybePromise<readonly string[] | undefined> {
+  return andThen(remainingOf(accountsOfCall(call), budget), (leftNano) => {
+    if (call.counted !== undefined || leftNano === undefined) return undefined
+    const least = sizeOfTexts(texts).text / maxBytesPerToken
+    return call.targets.every((target) => costAt(target, least, leftNano) <= leftNano) ? texts : undefined
+  })
 }
 
 /** Returns a conversation as `countableTexts` takes it. */
@@ -300,27 +322,15 @@ export function countableConversation(
 /** Maximum bytes of a token: few texts have longer ones on average. */
 const maxBytesPerToken = 8
 
-/** Throws RouterError `unavailable` while no call can be written to the ledger. */
-export function requireLedger({ writeFailure }: Pick<AdmissionServices, 'writeFailure'>): void {
-  const failure = writeFailure()
-  if (failure === undefined) return
-  throw new RouterError('unavailable', `${failure} New calls are refused until it can.`, { retryAfterMs: 1_000 })
-}
-
-/** Counts a request that uses no model: one request and one running call. Throws RouterError `rate_limited`. */
-export function admitUncharged(
-  call: Pick<PayingCall, 'key' | 'rules'>,
-  { limits }: Pick<AdmissionServices, 'limits'>,
-): LimitReservation {
-  return limits.take(limitScopes(call), { prompt: 0, output: 0, hasOutputLimit: true })
-}
-
 /** Admits a call that generates nothing: limits count it, and nothing is reserved. Throws RouterError `rate_limited`. */
 export function admitFree(
   call: Pick<PayingCall, 'key' | 'rules'> & { promptTokens: number },
   services: Pick<AdmissionServices, 'limits'>,
-): Admission {
-  const { headers, settle } = admitUncharged(call, services)
+): MaybePromise<Admission> {
+  return andThen(admitUncharged(call, services), (reservation) => freeAdmission(reservation, call.promptTokens))
+}
+
+function freeAdmission({ headers, settle }: LimitReservation, promptTokens: number): Admission {
   return {
     lengthAt: () => undefined,
     cover() {},
@@ -332,9 +342,8 @@ export function admitFree(
     maxNano: () => 0n,
     charge() {},
     settle: () => settle(0),
-    recorded() {},
     headers,
-    promptTokens: call.promptTokens,
+    promptTokens,
     choices: 1,
     overtimeAt: () => undefined,
     hiddenUsage: () => ({}),

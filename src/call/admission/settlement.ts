@@ -230,8 +230,6 @@ export class Settlement {
       // They may ask for budgets, which count written rows.
       if (shown) this.#plugins?.record(shown)
     }
-    if (this.isReadingOn) void this.#allRead().then(() => this.#admission.recorded())
-    else this.#admission.recorded()
   }
 
   /** Returns what the log says besides the record. What a provider wrote is in the record, where it is stored: it may repeat a prompt. */

@@ -2,6 +2,7 @@ import type { ClientApi, Counting } from '../../api/client-api.ts'
 import { RouterError } from '../../core/errors.ts'
 import { isObject, type JsonObject } from '../../core/json.ts'
 import { estimatePromptTokens } from '../../money/meter.ts'
+import { andThen } from '../../runtime/maybe-promise.ts'
 import { requestJson } from '../../upstream/provider-answer.ts'
 import { admitFree, foreseen } from '../admission/admission.ts'
 import { speaksSameFormat, translationOf } from '../attempt/choose-translation.ts'
@@ -27,9 +28,11 @@ export function countKind(clientApi: ClientApi): ConversationKind<Count> {
     read: async (body, context) => unstreamed(await shared.read(body, context)),
     reserve(applicant, services) {
       const { request } = applicant.read
-      const free = admitFree({ ...applicant, promptTokens: estimatePromptTokens(request) }, services)
+      const promptTokens = estimatePromptTokens(request)
       // The target that would serve the call counts its tokens.
-      return { ...free, ...foreseen({ ...applicant, request }, services) }
+      return andThen(foreseen({ ...applicant, request }, services), (expected) =>
+        andThen(admitFree({ ...applicant, promptTokens }, services), (free) => ({ ...free, ...expected })),
+      )
     },
     serve(admitted, services) {
       const { call, read, admission, explanation } = admitted

@@ -2,15 +2,14 @@ import type { Key } from '../../access/keys.ts'
 import { withLookups } from '../../access/lookups.ts'
 import type { JsonObject } from '../../core/json.ts'
 import { withoutSecrets } from '../../core/secrets.ts'
-import { withLoans } from '../../lending/with-loans.ts'
 import { type Target, targetId } from '../../manifest/target.ts'
 import { priceOf } from '../../money/price.ts'
 import { Explanation } from '../../routing/explanation.ts'
 import { skipClosed, skipDegraded } from '../../routing/health/failures.ts'
 import type { TargetOutage } from '../../routing/health/health.ts'
-import { andThen, type MaybePromise } from '../../runtime/maybe-promise.ts'
+import type { MaybePromise } from '../../runtime/maybe-promise.ts'
 import type { OrganizationRules } from '../../store/rules.ts'
-import { foreseen, requireBudget } from '../admission/admission.ts'
+import { type Foreseen, foreseen, requireBudget } from '../admission/admission.ts'
 import type { CallKind } from '../call-kind.ts'
 import { explained, readRequest } from '../handle-call.ts'
 import { findTargets } from '../targets/find-targets.ts'
@@ -58,13 +57,8 @@ export async function explainCall(call: SupposedCall, services: ExplainServices)
     const { key, kind } = call
     const rules = await services.rulesOf(key.organization)
     const read = await readRequest({ json: call.body }, { call: { ...call, signal }, key, rules, kind, services })
-    const find = () => findPlanned(call, { read, rules }, { services, explanation })
-    let found = await find()
-    const findAgain = () =>
-      andThen(find(), (again) => {
-        found = again
-      })
-    return await withLoans(() => planned(call, found, { services, explanation }), findAgain)
+    const found = await findPlanned(call, { read, rules }, { services, explanation })
+    return await planned(call, found, { services, explanation })
   })
 }
 
@@ -86,18 +80,18 @@ function findPlanned(
   })
 }
 
-function planned(
+async function planned(
   { key, kind, strict, session, troubled }: SupposedCall,
   found: FoundCall,
   { services, explanation }: Explaining,
-): JsonObject {
+): Promise<JsonObject> {
   const { routing, admission } = services
   const { organization } = key
   const { read, at } = found
   const call = { strict, session }
   const supposed = { ...found, request: read.request }
-  requireBudget(supposed, admission)
-  const expected = foreseen(supposed, admission)
+  await requireBudget(supposed, admission)
+  const expected = await foreseen(supposed, admission)
   orderTargets({ ...found, call, read, admission: expected, explanation, looksOnly: true }, kind, routing)
   for (const target of found.targets) {
     const isClosed = skipClosed(explanation, target, { ...routing, organization })
@@ -113,7 +107,7 @@ function planned(
 function withCosts(
   plan: JsonObject,
   targets: readonly Target[],
-  { at, expected }: { at: number; expected: ReturnType<typeof foreseen> },
+  { at, expected }: { at: number; expected: Foreseen },
 ): JsonObject {
   const { promptTokens } = expected
   const costs = targets.map((target): [string, JsonObject] => {

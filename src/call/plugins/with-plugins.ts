@@ -1,14 +1,13 @@
 import type { Key } from '../../access/keys.ts'
 import type { CallRecord } from '../../core/call.ts'
 import { asRouterError, type RouterError } from '../../core/errors.ts'
-import { withLoans } from '../../lending/with-loans.ts'
 import { type NamedTarget, targetId } from '../../manifest/target.ts'
 import { CallPlugins } from '../../plugin/call-plugins.ts'
 import type { MaybePromise, PluginRequest } from '../../plugin/contract.ts'
 import { pluginsFor as loadedFor } from '../../plugin/loaded.ts'
 import { isEuOnly } from '../../routing/names/resolve.ts'
 import { andThen } from '../../runtime/maybe-promise.ts'
-import { admitUncharged } from '../admission/admission.ts'
+import { admitUncharged } from '../admission/accounts.ts'
 import type { AnswerEnd, CallKind, PluginAnswer, SeenCall } from '../call-kind.ts'
 import { routeOf } from '../targets/find-targets.ts'
 import type { CallResponse, CallStart, KeyWithRules, OpenedCall, ReadCall, Services } from '../types.ts'
@@ -133,15 +132,15 @@ async function answerOfPlugin<Read extends ReadCall>(
 ): Promise<CallResponse> {
   const { plugins, explanation, start } = opened
   const { plugin } = answer
-  let caller: KeyWithRules = opened
-  const recheckCaller = () =>
-    andThen(recheck(opened.authenticated, kind, services), (current) => {
-      caller = current
-    })
-  const limits = await withLoans(() => {
-    routeOf(caller, opened, kind, services)
-    return admitUncharged(caller, services.admission)
-  }, recheckCaller)
+  routeOf(opened, opened, kind, services)
+  const admitting = admitUncharged(opened, services.admission)
+  const limits = admitting instanceof Promise ? await admitting : admitting
+  try {
+    if (admitting instanceof Promise) await recheck(opened.authenticated, kind, services)
+  } catch (thrown) {
+    limits.undo()
+    throw thrown
+  }
   Object.assign(plugins.headers, answer.headers)
   explanation?.begin(start.monotonicMs)
   explanation?.answeredByPlugin(plugin)

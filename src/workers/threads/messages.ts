@@ -1,26 +1,25 @@
+import type { Need, Reserved } from '../../accounts/account.ts'
+import type { AccountMemory } from '../../accounts/memory.ts'
 import { type ErrorCode, type ErrorDetails, RouterError } from '../../core/errors.ts'
 import type { RefusedCall } from '../../core/refused-call.ts'
 import type { Sampling } from '../../core/trace.ts'
 import type { JsonAnswer, JsonRequest, JsonRoute } from '../../http/types.ts'
-import type { Answer, Held, Need, Use } from '../../lending/account.ts'
 import type { FileProblem, Problem } from '../../manifest/check/problem.ts'
+import type { RowsText } from '../../money/ledger-entries.ts'
 import type { LogLevels } from '../../observe/log.ts'
 import type { WorkerFacts } from '../../observe/worker-metrics.ts'
 import type { Finding } from '../../routing/findings.ts'
 import type { RememberedSignatures } from '../../routing/signature-cache.ts'
 import type { ChosenFiles } from '../../snapshot/snapshot.ts'
-import type { SentRows } from './sent-rows.ts'
 
 /** A RouterError as it travels between threads. */
 export type SentError = { code: ErrorCode; message: string; details: ErrorDetails }
 
-/** What a line tells the books. Numbers identify what is answered: a message with rows as a whole. */
-export type Said =
-  | { kind: 'rows'; id: number; rows: SentRows }
-  | { kind: 'uses'; uses: Use[] }
-  | { kind: 'lend'; id: number; needs: readonly Need[] }
-  | { kind: 'giveBack'; account: string; amount: bigint; closes: boolean }
-  | { kind: 'held'; id: number; held: Held[] }
+/** A message from a worker to the main thread. Numbers identify what is answered: a message with rows as a whole. */
+export type WorkerMessage =
+  | { kind: 'rows'; id: number; rows: RowsText }
+  | { kind: 'reserve'; id: number; needs: readonly Need[] }
+  | { kind: 'low'; accounts: readonly string[] }
   | { kind: 'signatures'; remembered: RememberedSignatures }
   | { kind: 'log'; lines: string }
   | { kind: 'damaged'; message: string }
@@ -35,12 +34,11 @@ export type Said =
   | { kind: 'listening'; url: string }
   | { kind: 'stopped' }
 
-/** What the books tell a line. */
-export type Told =
+/** A message from the main thread to a worker. */
+export type MainMessage =
   | { kind: 'settled'; ids: number[] }
+  | { kind: 'reserved'; id: number; reserved?: Reserved; error?: SentError }
   | { kind: 'unsettled'; id: number; refused: { index: number; error: SentError }[] }
-  | { kind: 'lent'; id: number; answer: Answer | Error }
-  | { kind: 'recall'; id: number; accounts: readonly string[] }
   | { kind: 'signatures'; remembered: RememberedSignatures }
   | { kind: 'found'; findings: readonly Finding[] }
   | { kind: 'key'; hash: Uint8Array | undefined }
@@ -58,8 +56,8 @@ export type Told =
   | { kind: 'retire' }
   | { kind: 'stop'; deadlineMs: number }
 
-/** How a line starts. */
-export type LineSetup = ChosenFiles & {
+/** Setup of a worker. */
+export type WorkerSetup = ChosenFiles & {
   configPath: string
   generation: number
   /** The problems of files that are not in use. */
@@ -74,8 +72,10 @@ export type LineSetup = ChosenFiles & {
   logLevels: LogLevels
   sampling: Sampling
   keepAliveMs: number
-  /** How many lines share the limits of calls at once. */
+  /** The number of workers that share the limits of calls at once. */
   workers: number
+  /** The accounts that all threads share. */
+  accounts: AccountMemory
 }
 
 /** The form of an error for another thread. */

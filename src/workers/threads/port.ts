@@ -1,22 +1,21 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 
-/** How many messages each side has posted: shared memory, so that the other side knows whether it has heard all. */
+/** The number of messages that each side has posted: shared memory, so that the other side knows whether it has handled all. */
 export type Counters = { ownSent: Int32Array; otherSent: Int32Array }
 
 /**
- * One end of the connection between two threads. All that is said in one turn of the event loop is one message, and arrives
- * in order. `catchUp` handles at once what the other side has posted: what it said before is then known here, although this
- * thread's event loop has not come to it.
+ * One end of the connection between two threads. Everything that is sent in one turn of the event loop is one message, and arrives
+ * in order. `catchUp` handles at once what the other side has posted, although this thread's event loop has not come to it.
  */
 export class ThreadPort<Out, In> {
   readonly #port: MessagePort
   readonly #counters: Counters
   readonly #onItem: (item: In) => void
-  /** What belongs before everything that is waiting to be posted. */
+  /** Returns the items that belong before everything that is waiting to be posted. */
   readonly #first: () => Out[]
   #waiting: Out[] = []
   #wakeUp: NodeJS.Immediate | NodeJS.Timeout | undefined
-  #heard = 0
+  #handled = 0
 
   constructor(
     port: MessagePort,
@@ -26,21 +25,21 @@ export class ThreadPort<Out, In> {
     this.#counters = counters
     this.#onItem = onItem
     this.#first = first
-    port.on('message', (items: In[]) => this.#hear(items))
+    port.on('message', (items: In[]) => this.#handle(items))
   }
 
-  /** Says something by the end of this turn, or after a few milliseconds. */
-  say(item: Out, waitMs = 0): void {
+  /** Sends an item by the end of this turn, or after a few milliseconds. */
+  send(item: Out, waitMs = 0): void {
     this.#waiting.push(item)
     this.wake(waitMs)
   }
 
-  /** There is something to post. */
+  /** Schedules a message: there is something to post. */
   wake(waitMs = 0): void {
     this.#wakeUp ??= waitMs > 0 ? setTimeout(() => this.flush(), waitMs) : setImmediate(() => this.flush())
   }
 
-  sayNow(item: Out): void {
+  sendNow(item: Out): void {
     this.#waiting.push(item)
     this.flush()
   }
@@ -56,11 +55,11 @@ export class ThreadPort<Out, In> {
 
   /** Handles everything that the other side has posted. */
   catchUp(): void {
-    if (Atomics.load(this.#counters.otherSent, 0) === this.#heard) return
+    if (Atomics.load(this.#counters.otherSent, 0) === this.#handled) return
     for (;;) {
       const received = receiveMessageOnPort(this.#port)
       if (!received) return
-      this.#hear(received.message)
+      this.#handle(received.message)
     }
   }
 
@@ -75,8 +74,8 @@ export class ThreadPort<Out, In> {
     this.#wakeUp = undefined
   }
 
-  #hear(items: readonly In[]): void {
-    this.#heard = (this.#heard + 1) | 0
+  #handle(items: readonly In[]): void {
+    this.#handled = (this.#handled + 1) | 0
     for (const item of items) this.#onItem(item)
   }
 }

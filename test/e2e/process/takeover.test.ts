@@ -6,12 +6,8 @@ import { pino } from 'pino'
 import { Agent, fetch as fetchBy } from 'undici'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type Router, startRouter } from '../../../src/app/router.ts'
-import type { AccountState, Need } from '../../../src/lending/account.ts'
 import { openFileCache } from '../../../src/manifest/read/file-cache.ts'
 import type { Store } from '../../../src/store/open.ts'
-import type { ChannelToOld } from '../../../src/workers/threads/adopted-lines.ts'
-import { connectToPredecessor, listenForSuccessor } from '../../../src/workers/threads/control-socket.ts'
-import { handoverVersion } from '../../../src/workers/threads/handover-messages.ts'
 import { type RouterProcess, routerProcess } from '../../helpers/process.ts'
 import { type LoopbackProvider, pause, within } from '../../helpers/provider.ts'
 import { routerFolder, testKey, usualThreads } from '../../helpers/router.ts'
@@ -311,116 +307,12 @@ async function callUntilReady(url: string, secret: string): Promise<Ended> {
   }
 }
 
-const deaths: [string, (channel: ChannelToOld) => Promise<unknown>][] = [
-  ['before it asks', async () => {}],
-  ['when it has asked', async (channel) => channel.send({ kind: 'takeOver', version: handoverVersion })],
-  ['when it knows what calls hold', async (channel) => ask(channel, 'books')],
-  ['when it may lock the database', async (channel) => ask(channel, 'released')],
-  [
-    'when it has told the old one to close its port',
-    async (channel) => {
-      await ask(channel, 'released')
-      channel.send({ kind: 'retire' })
-    },
-  ],
-]
-
-async function ask(channel: ChannelToOld, until: 'books' | 'released') {
-  channel.send({ kind: 'takeOver', version: handoverVersion })
-  expect(await channel.take(until)).toBeDefined()
-}
-
-test('a new process that dies leaves everything to the old one, whenever it dies', slow, async () => {
-  const old = await start()
+test('a router that was not started for it keeps its database', slow, async () => {
+  const env = { INFERENCE_ROUTER_ADMIN_KEY: testKey }
+  running.push(await startRouter({ configPath: made.configPath, env, log: pino({ level: 'silent' }) }))
   store = await storeIn(made.folder)
-  for (const [when, act] of deaths) await dieBeside(old, when, act)
+  await expect(start()).rejects.toThrow('another router uses this database')
 })
-
-async function dieBeside(old: Router, when: string, act: (channel: ChannelToOld) => Promise<unknown>) {
-  const key = await newKey(store, { monthlyLimitNano: 5n * callNano })
-  const before = provider.received.length
-  held = Promise.withResolvers()
-  expect(await callShort(old.url, key.secret)).toMatchObject({ status: 200 })
-  const long = callOnce(old.url, key.secret, longTokens)
-  await expect.poll(() => provider.received.length, { interval: 5 }).toBe(before + 2)
-  const channel = await connectToPredecessor(join(made.folder, 'data/router.sqlite-control'))
-  if (!channel) throw new Error('no router can be asked')
-  await act(channel)
-  // On the connection that the first call has left open, and on new ones as far as the port is open.
-  const calls = Array.from({ length: 4 }, () => callShort(old.url, key.secret))
-  await pause(20)
-  channel.close()
-  const answered = (await Promise.all(calls)).filter(({ status }) => status !== 0)
-  const paid = answered.filter(({ status }) => status === 200).length
-  expect(paid, when).toBe(Math.min(2, answered.length))
-  release()
-  expect(await long).toMatchObject({ status: 200, whole: true })
-  expect(await spentBy(key.id)).toBe(BigInt(3 + paid) * callNano)
-}
-
-test('an old process that dies before it has released the database leaves it to the new one', slow, async () => {
-  const first = await start()
-  store = await storeIn(made.folder)
-  const key = await newKey(store, { monthlyLimitNano: 2n * callNano })
-  await first.stop(1_000)
-  const dying = await listenForSuccessor(join(made.folder, 'data/router.sqlite-control'), async (channel) => {
-    await channel.take('takeOver')
-    const name = `key ${key.id} ${new Date().toISOString().slice(0, 7)}`
-    const lent: AccountState = { account: name, kind: 'money', limit: 2n * callNano, uses: [], lent: [[1, callNano]] }
-    channel.send({ kind: 'books', accounts: [lent], purses: [1], port: 1 })
-    channel.close()
-  })
-  const next = await start()
-  dying.close()
-  const calls = await Promise.all(Array.from({ length: 3 }, () => callShort(next.url, key.secret)))
-  expect(byStatus(calls)).toEqual({ 200: 2, 402: 1 })
-})
-
-test(
-  'a call that waits for money while the books change hands gets what lies idle in its own process',
-  slow,
-  async () => {
-    const first = await start()
-    store = await storeIn(made.folder)
-    const key = await newKey(store, { monthlyLimitNano: 2n * callNano })
-    await first.stop(1_000)
-    const named = { account: `key ${key.id} ${new Date().toISOString().slice(0, 7)}`, limit: 2n * callNano } as const
-    const answer = Promise.withResolvers<unknown>()
-    const old = await listenForSuccessor(join(made.folder, 'data/router.sqlite-control'), async (channel) => {
-      await channel.take('takeOver')
-      const lent: AccountState = { ...named, kind: 'money', uses: [], lent: [[1, 2n * callNano]] }
-      channel.send({ kind: 'books', accounts: [lent], purses: [1], port: 1 })
-      const need: Need = { ...named, kind: 'money', least: callNano, wish: callNano }
-      channel.send({ kind: 'lend', id: 1, purse: 1, needs: [need] })
-      channel.send({ kind: 'released' })
-      channel.listen((told) => {
-        if (told.kind === 'recall')
-          channel.send({ kind: 'held', id: told.id, held: [{ account: named.account, held: 0n }] })
-        else if (told.kind === 'lent') answer.resolve(told.answer)
-      })
-    })
-    await start()
-    old.close()
-    expect(await within(5_000, 'the answer', answer.promise)).toMatchObject({ isGranted: true })
-  },
-)
-
-test(
-  'a router that was not started for it keeps its database, and one of another version is refused',
-  slow,
-  async () => {
-    const old = await start()
-    store = await storeIn(made.folder)
-    const channel = await connectToPredecessor(join(made.folder, 'data/router.sqlite-control'))
-    channel?.send({ kind: 'takeOver', version: handoverVersion + 1 })
-    expect(await channel?.take('refused')).toMatchObject({ reason: expect.stringContaining('versions') })
-    await old.stop(1_000)
-    running.pop()
-    const env = { INFERENCE_ROUTER_ADMIN_KEY: testKey }
-    running.push(await startRouter({ configPath: made.configPath, env, log: pino({ level: 'silent' }) }))
-    await expect(start()).rejects.toThrow('another router uses this database')
-  },
-)
 
 test('only its user may use the socket', async () => {
   await start()

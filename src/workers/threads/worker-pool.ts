@@ -5,31 +5,25 @@ import type { Log, WriteLines } from '../../observe/log.ts'
 import type { WorkerFacts } from '../../observe/worker-metrics.ts'
 import type { Finding } from '../../routing/findings.ts'
 import type { ChosenFiles } from '../../snapshot/snapshot.ts'
-import type { LineSetup, Said, Told } from './messages.ts'
-import { type NearBooks, NearLine } from './near-line.ts'
+import type { MainMessage, WorkerMessage, WorkerSetup } from './messages.ts'
+import { type AccountingPort, WorkerHandle } from './worker-handle.ts'
 
-/** The lines of a process, each in a thread of its own. */
-export type Lines = {
+/** The workers of a process, each in a thread of its own. */
+export type WorkerPool = {
   /** Resolves with their address when all of them listen; rejects when one cannot. They answer from `open` on. */
   started(): Promise<string>
   open(): void
-  /** Every line builds a snapshot of its own from these files. Returns the problems of one that cannot. */
+  /** Every worker builds a snapshot of its own from these files. Returns the problems of one that cannot. */
   prepare(generation: number, files: ChosenFiles): Promise<readonly Problem[]>
-  /** Tells all lines. What they are told before a request arrives is known to them when they handle it. */
-  tell(told: Told): void
-  /** What a line holds of accounts. Rejects when it cannot be asked any more. */
-  recall: NearLine['recall'] extends (...args: infer Args) => infer Result
-    ? (line: number, ...args: Args) => Result
-    : never
+  /** Sends a message to all workers. They have handled it before they handle a request that arrives later. */
+  send(message: MainMessage): void
   /** Accepts no new connections, serves those there are, and resolves when none is left. */
   retire(): Promise<void>
-  /** Their purses. */
-  ids(): number[]
   /** Refuses new calls, waits for running ones, and resolves when all have ended. */
   stop(deadlineMs: number): Promise<void>
   /** Ends all threads. */
   close(): Promise<void>
-  /** What the lines said last of themselves, and what those counted that have ended. */
+  /** Returns what the workers reported last, and the counts of those that have ended. */
   facts(): { facts: readonly WorkerFacts[]; ended: WorkerFacts['refused'] }
   /** The threads, for tests that end one. */
   threads(): readonly { terminate(): Promise<number> }[]
@@ -37,37 +31,39 @@ export type Lines = {
 
 type OfSnapshot = keyof ChosenFiles | 'generation' | 'problems'
 
-/** `current` is the present snapshot, with which a line starts that replaces another. */
-export type LinesOptions = {
+/** `current` is the present snapshot, with which a worker starts that replaces another. */
+export type WorkerPoolOptions = {
   count: number
-  setup: Omit<LineSetup, OfSnapshot>
-  current(): Pick<LineSetup, OfSnapshot>
-  books: NearBooks
+  setup: Omit<WorkerSetup, OfSnapshot>
+  current(): Pick<WorkerSetup, OfSnapshot>
+  accounting: AccountingPort
   log: Log
-  /** Writes what a line logs. */
+  /** Writes the log lines of workers. */
   writeLog: WriteLines
   onDamage(message: string): void
   onRefused(call: RefusedCall): void
-  onSignatures(said: Extract<Said, { kind: 'signatures' }>): void
-  /** Hears what a line has found out about providers; the other lines are told already. */
-  onFound(said: { kind: 'found'; findings: readonly Finding[] }): void
-  /** Tells a new line what it has to know. */
-  onStart(line: Pick<NearLine, 'tell'>): void
+  onSignatures(message: Extract<WorkerMessage, { kind: 'signatures' }>): void
+  /** Called with what a worker has found out about providers; the other workers have it already. */
+  onFound(message: { kind: 'found'; findings: readonly Finding[] }): void
+  /** Called with a new worker, which has to be sent what the others know. */
+  onStart(worker: Pick<WorkerHandle, 'send'>): void
 }
 
 /** A thread that ends again and again is started so often only. Milliseconds. */
 const restartMs = 500
 
-type Prepared = Extract<Said, { kind: 'prepared' }>
+type Prepared = Extract<WorkerMessage, { kind: 'prepared' }>
 
-/** Starts all lines. */
-export function startLines(options: LinesOptions): Lines {
-  return new ThreadLines(options)
+/** Starts all workers. */
+export function startWorkers(options: WorkerPoolOptions): WorkerPool {
+  return new ThreadPool(options)
 }
 
-class ThreadLines implements Lines {
-  readonly #options: LinesOptions
-  readonly #lines = new Map<number, NearLine>()
+class ThreadPool implements WorkerPool {
+  readonly #options: WorkerPoolOptions
+  readonly #workers = new Map<number, WorkerHandle>()
+  /** Columns of the accounts that no worker has. */
+  readonly #columns: number[]
   readonly #listening = new Set<number>()
   readonly #facts = new Map<number, WorkerFacts>()
   readonly #ended: WorkerFacts['refused'] = {}
@@ -82,10 +78,11 @@ class ThreadLines implements Lines {
 
   readonly #first: Promise<string[]>
 
-  constructor(options: LinesOptions) {
+  constructor(options: WorkerPoolOptions) {
     this.#options = options
-    this.#first = Promise.all(Array.from({ length: options.count }, () => this.#startLine()))
-    // Heard of by `started`.
+    this.#columns = Array.from({ length: options.count }, (_, index) => index + 1)
+    this.#first = Promise.all(Array.from({ length: options.count }, () => this.#startWorker()))
+    // Reported by `started`.
     this.#first.catch(() => {})
   }
 
@@ -96,7 +93,7 @@ class ThreadLines implements Lines {
 
   open(): void {
     this.#isOpen = true
-    this.tell({ kind: 'open' })
+    this.send({ kind: 'open' })
   }
 
   async prepare(generation: number, files: ChosenFiles): Promise<readonly Problem[]> {
@@ -106,45 +103,37 @@ class ThreadLines implements Lines {
       return promise
     })
     // Also those that have just been started: they swap when they are ready.
-    this.tell({ kind: 'prepare', generation, ...files })
+    this.send({ kind: 'prepare', generation, ...files })
     const prepared = await Promise.all(asked)
     return prepared.flatMap((one) => one ?? []).find(({ problems }) => problems.length > 0)?.problems ?? []
   }
 
-  tell(told: Told): void {
-    for (const line of this.#lines.values()) line.tell(told)
-  }
-
-  recall(line: number, accounts: readonly string[]): ReturnType<NearLine['recall']> {
-    return this.#lines.get(line)?.recall(accounts) ?? Promise.reject(new Error('the worker ended'))
+  send(message: MainMessage): void {
+    for (const worker of this.#workers.values()) worker.send(message)
   }
 
   retire(): Promise<void> {
     return this.#end({ kind: 'retire' })
   }
 
-  facts(): ReturnType<Lines['facts']> {
+  facts(): ReturnType<WorkerPool['facts']> {
     return { facts: [...this.#facts.values()], ended: this.#ended }
-  }
-
-  ids(): number[] {
-    return [...this.#lines.keys()]
   }
 
   stop(deadlineMs: number): Promise<void> {
     return this.#end({ kind: 'stop', deadlineMs })
   }
 
-  async #end(told: Told): Promise<void> {
+  async #end(message: MainMessage): Promise<void> {
     this.#isStopping = true
-    const stopped = [...this.#lines].map(([id, line]) => {
+    const stopped = [...this.#workers].map(([id, worker]) => {
       const { promise, resolve } = Promise.withResolvers<void>()
       const { onStopped } = this.#waitingOf(id)
       this.#waitingOf(id).onStopped = () => {
         onStopped()
         resolve()
       }
-      line.tell(told)
+      worker.send(message)
       return promise
     })
     await Promise.all(stopped)
@@ -153,39 +142,43 @@ class ThreadLines implements Lines {
   async close(): Promise<void> {
     this.#isStopping = true
     this.#isClosed = true
-    await Promise.all([...this.#lines.values()].map(({ worker }) => worker.terminate()))
+    await Promise.all([...this.#workers.values()].map(({ worker }) => worker.terminate()))
   }
 
   threads(): readonly { terminate(): Promise<number> }[] {
-    return [...this.#lines.values()].map(({ worker }) => worker)
+    return [...this.#workers.values()].map(({ worker }) => worker)
   }
 
   /** Resolves when it listens. */
-  #startLine(): Promise<string> {
-    const { setup, books, current } = this.#options
+  #startWorker(): Promise<string> {
+    const { setup, accounting, current } = this.#options
     const id = ++this.#lastId
     const { promise, resolve, reject } = Promise.withResolvers<string>()
-    const onSaid = (said: Said) => this.#hear(id, said)
-    const line = new NearLine(id, { ...setup, ...current() }, { books, onSaid })
-    this.#lines.set(id, line)
-    this.#options.onStart(line)
-    if (this.#isOpen) line.tell({ kind: 'open' })
+    const onMessage = (message: WorkerMessage) => this.#handle(id, message)
+    const column = this.#columns.shift() as number
+    const handle = new WorkerHandle(column, { ...setup, ...current() }, { accounting, onMessage })
+    this.#workers.set(id, handle)
+    this.#options.onStart(handle)
+    if (this.#isOpen) handle.send({ kind: 'open' })
     this.#waitingOf(id).onListening = resolve
     let reason: unknown = new Error('the worker exited')
-    line.worker.on('error', (thrown) => {
+    handle.worker.on('error', (thrown) => {
       reason = thrown
     })
-    line.worker.on('exit', () => {
-      line.gone()
+    handle.worker.on('exit', () => {
+      const released = handle.gone().then(() => void this.#columns.push(column))
       const wasListening = this.#listening.delete(id)
-      this.#lines.delete(id)
+      this.#workers.delete(id)
       this.#forget(id)
       const waiting = this.#waiting.get(id)
       this.#waiting.delete(id)
       waiting?.onPrepared()
       waiting?.onStopped()
-      reject(reason)
-      if (wasListening && !this.#isStopping) void this.#replace(reason)
+      // Its column is needed for the next one.
+      void released.then(() => {
+        reject(reason)
+        if (wasListening && !this.#isStopping) void this.#replace(reason)
+      })
     })
     return promise
   }
@@ -202,7 +195,7 @@ class ThreadLines implements Lines {
     log.error({ err }, 'a worker ended: its calls are cut off, and a new worker replaces it')
     while (!this.#isStopping) {
       try {
-        await this.#startLine()
+        await this.#startWorker()
         return
       } catch (thrown) {
         if (this.#isClosed) return
@@ -212,20 +205,21 @@ class ThreadLines implements Lines {
     }
   }
 
-  #hear(id: number, said: Said): void {
-    if (said.kind === 'log') this.#options.writeLog(said.lines)
-    else if (said.kind === 'signatures') {
-      this.#relay(id, said)
-      this.#options.onSignatures(said)
-    } else if (said.kind === 'found') {
-      this.#relay(id, said)
-      this.#options.onFound(said)
-    } else if (said.kind === 'damaged') this.#options.onDamage(said.message)
-    else if (said.kind === 'refused') this.#options.onRefused(said.call)
-    else if (said.kind === 'prepared') this.#waitingOf(id).onPrepared(said)
-    else if (said.kind === 'facts') this.#facts.set(id, said.facts)
-    else if (said.kind === 'stopped') this.#waitingOf(id).onStopped()
-    else if (said.kind === 'listening') this.#listens(id, said.url)
+  #handle(id: number, message: WorkerMessage): void {
+    const { writeLog, onSignatures, onFound, onDamage, onRefused } = this.#options
+    if (message.kind === 'log') writeLog(message.lines)
+    else if (message.kind === 'signatures') {
+      this.#relay(id, message)
+      onSignatures(message)
+    } else if (message.kind === 'found') {
+      this.#relay(id, message)
+      onFound(message)
+    } else if (message.kind === 'damaged') onDamage(message.message)
+    else if (message.kind === 'refused') onRefused(message.call)
+    else if (message.kind === 'prepared') this.#waitingOf(id).onPrepared(message)
+    else if (message.kind === 'facts') this.#facts.set(id, message.facts)
+    else if (message.kind === 'stopped') this.#waitingOf(id).onStopped()
+    else if (message.kind === 'listening') this.#listens(id, message.url)
   }
 
   #listens(id: number, url: string): void {
@@ -233,8 +227,8 @@ class ThreadLines implements Lines {
     this.#waitingOf(id).onListening(url)
   }
 
-  #relay(from: number, told: Told): void {
-    for (const [id, line] of this.#lines) if (id !== from) line.tell(told)
+  #relay(from: number, message: MainMessage): void {
+    for (const [id, worker] of this.#workers) if (id !== from) worker.send(message)
   }
 
   #waitingOf(id: number) {
