@@ -31,11 +31,15 @@ async function withLent<Admitted>(
     asked.add(borrowing)
     const loan = await borrowing.lent(asked.needs())
     asked.answered(loan)
-    const checking = checkAgain()
-    if (checking instanceof Promise) await checking
     try {
-      // No `await` between this and the admission: no other call can take what was granted.
-      return loan.use(admit)
+      // No `await` between this and the admission, unless something has to be read: no other call can take what was granted.
+      const admitting = loan.use(() => {
+        const checking = checkAgain()
+        return checking instanceof Promise ? checking : { admitted: admit() }
+      })
+      if (!(admitting instanceof Promise)) return admitting.admitted
+      await admitting
+      return admit()
     } catch (thrown) {
       if (!(thrown instanceof Borrowing) || round === mostRounds) throw thrown
       borrowing = thrown

@@ -52,3 +52,15 @@ test('the refusal names the account that is short, whatever else was asked for w
   const { admit } = besiegedPurse((account) => account === 'group')
   await expect(withLoans(admit)).rejects.toThrow(new RouterError('budget_exhausted', 'group is exhausted'))
 })
+
+test('what may have changed meanwhile is checked before the call is admitted, at once or when it has been read', async () => {
+  const { admit } = besiegedPurse()
+  const checked: string[] = []
+  expect(await withLoans(admit, () => void checked.push('at once'))).toBe('admitted')
+  const other = besiegedPurse()
+  expect(await withLoans(other.admit, async () => void checked.push('read'))).toBe('admitted')
+  expect(new Set(checked)).toEqual(new Set(['at once', 'read']))
+  const revoked = besiegedPurse()
+  const check = () => Promise.reject(new RouterError('invalid_key', 'revoked'))
+  await expect(withLoans(revoked.admit, check)).rejects.toThrow('revoked')
+})
