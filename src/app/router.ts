@@ -15,7 +15,7 @@ import { type After, buildSnapshot, chosenFiles, type Snapshot } from '../snapsh
 import { eventLoopPatienceMs, type Store } from '../store/open.ts'
 import { takeBooks } from '../workers/handover.ts'
 import type { LinesHolder, SeveralOptions } from '../workers/serving-threads.ts'
-import { type Accounting, openAccounting } from './accounting.ts'
+import { openAccounting } from './accounting.ts'
 import { storedBudgets, storedValues } from './plugin-services.ts'
 import { type Served, type Serving, serveInThisThread } from './serving.ts'
 
@@ -101,9 +101,9 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   // Closed after the accounting: its last rows are spans as well.
   const { sampling, tracing, sendMetrics } = await openTelemetry(env, { log, hasMetrics: metrics.enabled }, started)
   const config = () => watch.current().config
-  const accounting: Accounting = await openAccounting(
+  const accounting = await openAccounting(
     stored.url,
-    { log: logOf(log, 'ledger'), onFailure: () => notifyFailure(holder, accounting), metrics, tracing, config },
+    { log: logOf(log, 'ledger'), onFailure: (failure) => notifyFailure(holder, failure), metrics, tracing, config },
     started,
   )
   openValues(storedValues(accounting.store))
@@ -157,8 +157,8 @@ async function firstSnapshot(
 }
 
 /** Reports to the workers and to a predecessor's workers whether rows can be written. */
-function notifyFailure({ lines, adopted }: LinesHolder, accounting: Accounting): void {
-  const message = { kind: 'failure', failure: accounting.writeFailure() } as const
+function notifyFailure({ lines, adopted }: LinesHolder, failure: string | undefined): void {
+  const message = { kind: 'failure', failure } as const
   lines?.tell(message)
   adopted?.tell(message)
 }
