@@ -59,10 +59,8 @@ export function openAccess({ keys }: Pick<Store, 'keys'>, { now = Date.now, rere
     else known.invalidateAll()
   })
 
-  const active = (key: KeyRecord): Key => requireActive(key, now())
-
   const allowed = (key: KeyRecord): Key => {
-    requirePermission(active(key), ['completions'], 'write')
+    requirePermission(requireActive(key, now()), ['completions'], 'write')
     return key
   }
 
@@ -72,7 +70,7 @@ export function openAccess({ keys }: Pick<Store, 'keys'>, { now = Date.now, rere
   }
 
   return {
-    identify: (secret) => andThen(recordOf(secret), active),
+    identify: (secret) => andThen(recordOf(secret), (key) => requireActive(key, now())),
     authenticate: (secret) => andThen(recordOf(secret), allowed),
     async authenticateById(id) {
       const found = await keys.find(id)

@@ -6,6 +6,8 @@ export type Lookups = {
   find<Fact>(name: string, read: () => Promise<Fact>, meanwhile: Fact): Fact
   /** True where all facts that were asked for are known. */
   readonly areComplete: boolean
+  /** Returns the same facts for another step, which reads none of those that are not known. */
+  known(): Lookups
 }
 
 /**
@@ -13,25 +15,29 @@ export type Lookups = {
  * when they have been read, until it knows them all; what it returned or threw before does not count.
  */
 export function withLookups<Result>(step: (lookups: Lookups) => Result): MaybePromise<Result> {
-  const lookups = new ReadLookups()
-  const attempt = (): MaybePromise<Result> => {
-    try {
-      const result = step(lookups)
-      if (lookups.areComplete) return result
-    } catch (thrown) {
-      if (lookups.areComplete) throw thrown
-    }
-    return lookups.complete().then(attempt)
-  }
-  return attempt()
+  return attempt(step, new ReadLookups())
 }
 
+function attempt<Result>(step: (lookups: Lookups) => Result, lookups: ReadLookups): MaybePromise<Result> {
+  try {
+    const result = step(lookups)
+    if (lookups.areComplete) return result
+  } catch (thrown) {
+    if (lookups.areComplete) throw thrown
+  }
+  return lookups.complete().then(() => attempt(step, lookups))
+}
+
+/** Most calls ask for no fact. */
 class ReadLookups implements Lookups {
-  readonly #known = new Map<string, unknown>()
-  readonly #reads = new Map<string, Promise<unknown>>()
+  areComplete = true
+  #known: Map<string, unknown> | undefined
+  #reads: Map<string, Promise<unknown>> | undefined
 
   find<Fact>(name: string, read: () => Promise<Fact>, meanwhile: Fact): Fact {
-    if (this.#known.has(name)) return this.#known.get(name) as Fact
+    if (this.#known?.has(name)) return this.#known.get(name) as Fact
+    this.areComplete = false
+    this.#reads ??= new Map()
     if (!this.#reads.has(name)) {
       const reading = read()
       // Whoever waits for it gets the error.
@@ -41,14 +47,35 @@ class ReadLookups implements Lookups {
     return meanwhile
   }
 
-  get areComplete(): boolean {
-    return this.#reads.size === 0
+  known(): Lookups {
+    return new KnownLookups(this.#known)
   }
 
   /** Waits for the facts that are not known. */
   async complete(): Promise<void> {
-    const reads = [...this.#reads]
-    this.#reads.clear()
+    const reads = this.#reads ?? []
+    this.#reads = undefined
+    this.areComplete = true
+    this.#known ??= new Map()
     for (const [name, reading] of reads) this.#known.set(name, await reading)
+  }
+}
+
+class KnownLookups implements Lookups {
+  areComplete = true
+  readonly #known: ReadonlyMap<string, unknown> | undefined
+
+  constructor(known: ReadonlyMap<string, unknown> | undefined) {
+    this.#known = known
+  }
+
+  find<Fact>(name: string, _read: () => Promise<Fact>, meanwhile: Fact): Fact {
+    if (this.#known?.has(name)) return this.#known.get(name) as Fact
+    this.areComplete = false
+    return meanwhile
+  }
+
+  known(): Lookups {
+    return new KnownLookups(this.#known)
   }
 }

@@ -32,10 +32,10 @@ export type Accounting = {
   isWritten(id: string): boolean
 }
 
-/** `onFailure` is called when `writeFailure` may have changed. */
+/** `onFailure` is called with what `writeFailure` returns when that may have changed. */
 type AccountingOptions = {
   log: Log
-  onFailure(): void
+  onFailure(failure: string | undefined): void
   metrics: ConstructorParameters<typeof LedgerMetrics>[0]
   tracing?: Tracing | undefined
   /** Returns the current settings: how many responses an organization can store, and for how long messages of providers are stored. */
@@ -47,7 +47,7 @@ type StorageSettings = { manage: { limits: CreationLimits }; errors: { keepMs: n
 /** Opens the database for this process alone. */
 export async function openAccounting(
   url: string,
-  { log, onFailure, config, ...settings }: AccountingOptions,
+  { log, onFailure: reportFailure, config, ...settings }: AccountingOptions,
   started: AsyncDisposableStack,
 ): Promise<Accounting> {
   const metrics = new LedgerMetrics(settings.metrics)
@@ -55,11 +55,12 @@ export async function openAccounting(
   const { tracing } = settings
   const store = started.adopt(await openDatabase(url, log), (open) => open.close())
   started.adopt(store.integrity, (checks) => checks.close())
+  const onFailure = () => reportFailure(accounting.writeFailure())
   const damage = watchDamage(store, log, onFailure)
   const begin = () => startWriting({ store, damage, log, onFailure, metrics, config })
   let writing = begin()
   started.defer(() => writing.end())
-  return {
+  const accounting: Accounting = {
     store,
     metrics,
     live,
@@ -110,6 +111,7 @@ export async function openAccounting(
     },
     isWritten: store.immediate.isWritten,
   }
+  return accounting
 }
 
 /** Removes the contents of a row, which may end up in a file: they are for spans alone. */
@@ -122,7 +124,8 @@ function withoutContents(record: CallRecord): CallRecord {
 type Writing = { ledger: LedgerQueue; end(): Promise<void> }
 
 function startWriting(
-  own: Pick<Accounting, 'store' | 'damage' | 'metrics'> & Pick<AccountingOptions, 'log' | 'onFailure' | 'config'>,
+  own: Pick<Accounting, 'store' | 'damage' | 'metrics'> &
+    Pick<AccountingOptions, 'log' | 'config'> & { onFailure(): void },
 ): Writing {
   const { store, damage, log, onFailure, metrics, config } = own
   const ledger = openLedger(store.ledger.openWriter(), {

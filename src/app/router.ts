@@ -14,7 +14,7 @@ import { type WatchListeners, watchSnapshot } from '../snapshot/reload.ts'
 import { type After, buildSnapshot, chosenFiles, type Snapshot } from '../snapshot/snapshot.ts'
 import { eventLoopPatienceMs, type Store } from '../store/open.ts'
 import type { SeveralOptions, WorkersHolder } from '../workers/serving-threads.ts'
-import { type Accounting, openAccounting } from './accounting.ts'
+import { openAccounting } from './accounting.ts'
 import { storedBudgets, storedValues } from './plugin-services.ts'
 import { type Served, type Serving, serveInThisThread } from './serving.ts'
 
@@ -97,9 +97,9 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   // Closed after the accounting: its last rows are spans as well.
   const { sampling, tracing, sendMetrics } = await openTelemetry(env, { log, hasMetrics: metrics.enabled }, started)
   const config = () => watch.current().config
-  const accounting: Accounting = await openAccounting(
+  const accounting = await openAccounting(
     stored.url,
-    { log: logOf(log, 'ledger'), onFailure: () => notifyFailure(holder, accounting), metrics, tracing, config },
+    { log: logOf(log, 'ledger'), onFailure: (failure) => notifyFailure(holder, failure), metrics, tracing, config },
     started,
   )
   openValues(storedValues(accounting.store))
@@ -153,8 +153,8 @@ async function firstSnapshot(
 }
 
 /** Reports to the workers whether rows can be written. */
-function notifyFailure({ workers }: WorkersHolder, accounting: Accounting): void {
-  workers?.send({ kind: 'failure', failure: accounting.writeFailure() })
+function notifyFailure({ workers }: WorkersHolder, failure: string | undefined): void {
+  workers?.send({ kind: 'failure', failure })
 }
 
 /** Serves in several threads. Loaded on demand: one thread needs none of it. */

@@ -2,7 +2,7 @@ import type { Key } from '../access/keys.ts'
 import { secretOf } from '../access/secrets.ts'
 import { callerOf } from '../call/open/read-after-admission.ts'
 import { RouterError } from '../core/errors.ts'
-import { andThen, type MaybePromise } from '../runtime/maybe-promise.ts'
+import type { MaybePromise } from '../runtime/maybe-promise.ts'
 import { type App, type Handler, newApp, type Request, type Response } from './app.ts'
 import { readJson } from './bodies/request-body.ts'
 import { requireRead, sendBody } from './bodies/response-body.ts'
@@ -40,10 +40,14 @@ export function createApp(
       context.onCallFailed?.(thrown)
       return fail(thrown, request, response, next)
     }
+    const refused = refusedUnread(request, context)
+    if (refused instanceof Promise)
+      return refused.then((refusal) =>
+        refusal ? failed(refusal) : serveCall(request, response, call, context).catch(failed),
+      )
+    if (refused) return failed(refused)
     // The app would try every route before it handled the error.
-    const serve = (refused: RouterError | undefined) =>
-      refused ? failed(refused) : serveCall(request, response, call, context).catch(failed)
-    return andThen(refusedUnread(request, context), serve)
+    return serveCall(request, response, call, context).catch(failed)
   })
   for (const { path } of calls) endPath(app, path, ['POST'], { context, calls })
   for (const [path, methods] of Map.groupBy(routes, ({ path }) => path)) {

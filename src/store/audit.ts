@@ -52,7 +52,7 @@ const select = 'SELECT id, at, organization, actor, action, subject, before, aft
 /** Queries of the audit log; entries are never changed or deleted. */
 export function audit(db: Database) {
   // The order in which entries were written.
-  const place = { sqlite: 'rowid', postgres: 'place' }[db.dialect]
+  const place = { sqlite: 'rowid', postgres: 'position' }[db.dialect]
   return {
     /** Checks whether the log of an organization has an entry with this id. */
     has: async (id: string, organization: string): Promise<boolean> =>

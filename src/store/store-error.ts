@@ -59,9 +59,9 @@ export function isRowFault(thrown: unknown): boolean {
   return ['SQLITE_CONSTRAINT', 'SQLITE_MISMATCH', 'SQLITE_TOOBIG'].some((prefix) => codeOf(thrown).startsWith(prefix))
 }
 
-/** Checks whether a unique constraint was violated. */
+/** Checks whether a unique constraint was violated: by the code of SQLite, or that of the SQL standard, which PostgreSQL has. */
 function isDuplicate(thrown: unknown): boolean {
-  return codeOf(thrown) === 'SQLITE_CONSTRAINT_UNIQUE'
+  return codeOf(thrown) === 'SQLITE_CONSTRAINT_UNIQUE' || (thrown as { code?: unknown }).code === '23505'
 }
 
 /** A failure of the database itself: its reason for clients, and the remedy for operators. */

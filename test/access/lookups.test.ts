@@ -22,6 +22,19 @@ test('a step is taken again with the facts that it asked for, each read once', a
   expect(read).toHaveBeenCalledTimes(2)
 })
 
+test('another step has the facts that are known, and is told of none that it would have to read', async () => {
+  const read = vi.fn(async () => false)
+  const { known } = await withLookups((lookups) => ({
+    first: lookups.find('first', read, true),
+    known: () => lookups.known(),
+  }))
+  const [one, other] = [known(), known()]
+  expect([one.find('first', read, true), one.areComplete]).toEqual([false, true])
+  expect([other.find('second', read, true), other.areComplete]).toEqual([true, false])
+  expect(other.known().areComplete).toBe(true)
+  expect(read).toHaveBeenCalledOnce()
+})
+
 test('an error of a step that did not know its facts does not count, that of a fact does', async () => {
   const refusedUnless = (isAllowed: boolean) =>
     withLookups((lookups) => {

@@ -174,7 +174,7 @@ export async function until(holds: () => boolean | Promise<boolean>): Promise<vo
     5_000,
     'what is waited for',
     (async () => {
-      while (!holds()) await pause(10)
+      while (!(await holds())) await pause(10)
     })(),
   )
 }

@@ -57,13 +57,14 @@ export function findTargets<Read extends ReadCall>(
 /** Returns the target of this id for a call, where the caller may use it and it can take the call, as far as the facts that were read show. */
 export function targetNamed<Read extends ReadCall>(
   id: string,
-  { key, rules, lookups, read, inEurope, ...call }: FindingCall<Read> & Pick<Found, keyof KeyWithRules | 'lookups'>,
+  { key, rules, read, inEurope, ...call }: FindingCall<Read> & Pick<Found, keyof KeyWithRules | 'lookups'>,
   kind: CallKind<Read>,
   services: FindingServices,
 ): Target | undefined {
   const { models: _, ...routing } = read.routing ?? {}
   const euOnly = inEurope || isEuOnly(read.model, rules)
   const named = { ...read, model: id, routing: read.routing && routing }
+  const lookups = call.lookups.known()
   try {
     const { targets } = findTargets(
       { key, rules, lookups },
