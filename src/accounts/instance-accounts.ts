@@ -17,12 +17,15 @@ export type InstanceAccounts = {
   admitUntil(at: number): void
   /** Sets the function that decides about needs which the grants do not cover. An error that it rejects with reaches the client of the call. */
   decideBy(decide: Decide): void
-  /** Sets the function that is called with accounts of which less than half of the last grant is free, once for each grant. */
-  refillBy(refill: (accounts: readonly string[]) => void): void
+  /** Sets the function that gets more of accounts of which less than half of the last grant is free. It is called once for each grant. */
+  refillBy(refill: Refill): void
 }
 
 /** Decides about the needs of a call; it reserves for the call with `AccountsStep.reserve`. */
 export type Decide = (caller: Caller, needs: readonly Need[]) => Promise<Reserved>
+
+/** Asks for more of accounts. These needs are of nothing: no call waits. */
+export type Refill = (needs: readonly Need[]) => void
 
 /** The thread whose call it is. It is `isGone` once the thread has died: nothing can be reserved for it then. */
 export type Caller = { readonly thread: number; isGone: boolean }
@@ -83,7 +86,7 @@ export class MainAccounts implements InstanceAccounts {
   #waiting: Waiting[] = []
   #timer: NodeJS.Timeout | undefined
   #decide: Decide | undefined
-  #refill: (accounts: readonly string[]) => void = () => {}
+  #refill: Refill = () => {}
 
   constructor(memory: AccountMemory, { now = () => performance.now() }: { now?(): number } = {}) {
     this.#table = new AccountTable(memory, 0)
@@ -102,7 +105,7 @@ export class MainAccounts implements InstanceAccounts {
     this.#decide = decide
   }
 
-  refillBy(refill: (accounts: readonly string[]) => void): void {
+  refillBy(refill: Refill): void {
     this.#refill = refill
   }
 
@@ -112,8 +115,8 @@ export class MainAccounts implements InstanceAccounts {
     return await this.#decide(caller, needs)
   }
 
-  refill(accounts: readonly string[]): void {
-    this.#refill(accounts)
+  refill(needs: readonly Need[]): void {
+    this.#refill(needs)
   }
 
   /** Rows of threads that have died are on disk. */

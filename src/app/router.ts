@@ -154,7 +154,7 @@ async function firstSnapshot(
 
 /** Reports to the workers whether rows can be written. */
 function notifyFailure({ workers }: WorkersHolder, accounting: Accounting): void {
-  workers?.send({ kind: 'failure', failure: accounting.writeFailure() })
+  workers?.send({ kind: 'changed', change: { failure: accounting.writeFailure() } })
 }
 
 /** Serves in several threads. Loaded on demand: one thread needs none of it. */

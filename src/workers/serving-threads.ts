@@ -57,8 +57,8 @@ export async function serveInThreads(
   const workers = startWorkers(poolOptions(served, { count, port, routes, routing }))
   holder.workers = workers
   started.adopt(workers, (open) => open.close())
-  accounting.store.keys.onChange((hash) => workers.send({ kind: 'key', hash }))
-  accounting.store.organizations.onChange((id) => workers.send({ kind: 'organization', id }))
+  accounting.store.keys.onChange((hash) => workers.send({ kind: 'changed', change: { key: hash } }))
+  accounting.store.organizations.onChange((id) => workers.send({ kind: 'changed', change: { organization: id } }))
   const url = await workers.started()
   release()
   const context = managementContext(served)
@@ -130,7 +130,7 @@ function poolOptions(served: Served, { count, port, routes, routing }: OpenParts
     onSignatures() {},
     onFound: ({ findings }) => routing.merge(findings),
     onStart(worker) {
-      worker.send({ kind: 'failure', failure: accounting.writeFailure() })
+      worker.send({ kind: 'changed', change: { failure: accounting.writeFailure() } })
       worker.send({ kind: 'found', findings: routing.findings() })
     },
   }

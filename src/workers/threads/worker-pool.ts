@@ -113,7 +113,7 @@ class ThreadPool implements WorkerPool {
   }
 
   retire(): Promise<void> {
-    return this.#end({ kind: 'retire' })
+    return this.#end({ kind: 'stop', deadlineMs: undefined })
   }
 
   facts(): ReturnType<WorkerPool['facts']> {
