@@ -190,4 +190,58 @@ const special: HostileAnswer[] = [
   ),
 ]
 
-export const answers: HostileAnswer[] = [...wholeAnswers, ...errorAnswers, ...streamAnswers, ...special]
+/** Last events of a stream of the Responses API, which repeat the whole response. */
+const lastEvents: Record<string, (bytes: number) => string> = {
+  'one text': (bytes) => messageItem(`"${filled(bytes, 'some words, ')}"`),
+  'items of text': (bytes) => filled(bytes, messageItem('"some words"'), ','),
+  'calls of tools': (bytes) =>
+    filled(
+      bytes,
+      '{"type":"function_call","id":"fc_1","call_id":"call_1","name":"f","arguments":"{}","status":"completed"}',
+      ',',
+    ),
+  'empty objects': (bytes) => filled(bytes, '{}', ','),
+  annotations: (bytes) =>
+    `{"type":"message","id":"m","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Hi","annotations":[${filled(bytes, '{"type":"url_citation","url":"https://a.example","title":"A","start_index":0,"end_index":1}', ',')}]}]}`,
+}
+
+function messageItem(text: string): string {
+  return `{"type":"message","id":"m","role":"assistant","status":"completed","content":[{"type":"output_text","text":${text},"annotations":[]}]}`
+}
+
+const event = (json: string) => `event: ${/"type":"([^"]+)"/.exec(json)?.[1]}\ndata: ${json}\n\n`
+const begun = '{"id":"resp_1","object":"response","created_at":1,"model":"bench","status":"in_progress","output":[]}'
+const counts = '{"input_tokens":1,"output_tokens":1,"total_tokens":2}'
+
+function responseStream(middle: string, output: string): string {
+  const last = `${begun.replace('in_progress', 'completed').replace('[]}', `[${output}],"usage":${counts}}`)}`
+  return `${event(`{"type":"response.created","sequence_number":0,"response":${begun}}`)}${middle}${event(`{"type":"response.completed","sequence_number":9,"response":${last}}`)}`
+}
+
+const textDelta = (text: string) =>
+  event(`{"type":"response.output_text.delta","item_id":"m","output_index":0,"content_index":0,"delta":"${text}"}`)
+
+const responseAnswers: HostileAnswer[] = (Object.keys(apis) as Api[]).flatMap((api) => [
+  ...Object.entries(lastEvents).map(([shape, output]) =>
+    sse(
+      `responses stream: ${shape} in the last event, ${api}`,
+      apis[api],
+      (bytes) => responseStream(textDelta('Hi'), output(bytes)),
+      'responses/bench',
+    ),
+  ),
+  sse(
+    `responses stream: one delta, ${api}`,
+    apis[api],
+    (bytes) => responseStream(textDelta(filled(bytes, 'some words, ')), messageItem('"Hi"')),
+    'responses/bench',
+  ),
+])
+
+export const answers: HostileAnswer[] = [
+  ...responseAnswers,
+  ...wholeAnswers,
+  ...errorAnswers,
+  ...streamAnswers,
+  ...special,
+]

@@ -89,6 +89,11 @@ async function figures(): Promise<void> {
   const { organization, to } = query
   const day = { organization, from: end - 86_400_000, to: end }
   const month = { organization, from: end - 30 * 86_400_000, to: end, resolution: 'day' } as const
+  const quarter = { ...month, from: end - 89 * 86_400_000 }
+  const week = { ...month, from: end - 7 * 86_400_000 }
+  // The console counts whole hours, the present one among them.
+  const pace = { ...month, from: end - 25 * 3_600_000 }
+  const lately = { from: end - 86_400_000, periodMs: 3_600_000 }
   const asked: [string, (store: ReturnType<typeof openStore>) => Promise<unknown>][] = [
     ['latency of a day', ({ calls }) => calls.latency({ ...day, filters: {} })],
     ['latency of a day by model', ({ calls }) => calls.latency({ ...day, filters: {}, groupBy: 'model' })],
@@ -96,6 +101,14 @@ async function figures(): Promise<void> {
     ['usage of a month', ({ usage }) => usage.query({ ...month, groupBy: [] })],
     ['usage of a month by model', ({ usage }) => usage.query({ ...month, groupBy: ['model'] })],
     ['usage of a day by key', ({ usage }) => usage.query({ ...month, from: end - 86_400_000, groupBy: ['key'] })],
+    ['stacked spend of 7 days', ({ usage }) => usage.query({ ...week, resolution: 'hour', groupBy: ['model'] })],
+    ['stacked spend of 90 days', ({ usage }) => usage.query({ ...quarter, groupBy: ['model'] })],
+    ['spend of a key by model', ({ usage }) => usage.query({ ...month, key: keyId(busy), groupBy: ['model'] })],
+    ['pace of a balance', ({ usage }) => usage.query({ ...pace, groupBy: [] })],
+    ['pace of keys', ({ usage }) => usage.query({ ...pace, groupBy: ['key'] })],
+    ['pace of groups', ({ usage }) => usage.query({ ...pace, groupBy: ['group_id'] })],
+    ['targets', ({ calls }) => calls.targets({ organization, ...lately })],
+    ['targets of all organizations', ({ calls }) => calls.targets(lately)],
   ]
   for (const [name, ask] of asked) {
     forget()

@@ -1,5 +1,6 @@
 /**
- * The start and the memory of the router as shipped: fresh processes on an empty database, with all providers and models.
+ * The start and the memory of the router as shipped, and the time of `check`: fresh processes on an empty database, with all providers and
+ * models.
  * `npm run bench -- start [rounds]`: medians of the rounds.
  */
 import { execFileSync, spawn } from 'node:child_process'
@@ -29,6 +30,7 @@ const remember = (name: string, value: number) => figures.set(name, [...(figures
 const cache = mkdtempSync(join(tmpdir(), 'bench-cache-'))
 await measureStart('first start (nothing kept), ms to the first call: demo', 'demo/echo')
 for (let round = 1; round <= rounds; round++) {
+  measureChecks()
   await measureStart('start on one core, ms to the first call: demo', 'demo/echo', routerCpu)
   await measureStart('start on one core, ms to the first call: OpenAI', firstCall.model, routerCpu)
   await measureStart('start on all cores, ms to the first call: OpenAI', firstCall.model)
@@ -46,6 +48,19 @@ console.table(
 rmSync(cache, { recursive: true, force: true })
 await upstream.stop()
 process.exit(0)
+
+/** Measures `check` on one core, so that the time is what it costs. */
+function measureChecks(): void {
+  const files = mkdtempSync(join(tmpdir(), 'bench-check-'))
+  const env = { ...process.env, INFERENCE_ROUTER_CACHE: files }
+  for (const name of ['check on one core, ms: nothing kept', 'check on one core, ms: again']) {
+    const begun = performance.now()
+    const command = ['--cpu-list', routerCpu, process.execPath, join(here, 'src/start.js'), 'check']
+    execFileSync('taskset', command, { env, cwd: here, stdio: 'ignore' })
+    remember(name, performance.now() - begun)
+  }
+  rmSync(files, { recursive: true, force: true })
+}
 
 async function measureStart(name: string, model: string, cpus?: string): Promise<void> {
   const router = await start(model, cpus)

@@ -1,4 +1,4 @@
-import { isReachable } from './reachable.ts'
+import { isFromProxy, noteAnswer } from './reachable.ts'
 import { key, signOut } from './session.ts'
 
 /** An answer that is an error, as the API reports it. `param` names the field that is wrong. */
@@ -15,10 +15,10 @@ export class ApiError extends Error {
   }
 }
 
-/** The router does not answer: it is stopped, or the network is gone. */
+/** The router did not answer, or not to the end: it was stopped, or the network is gone. */
 export class UnreachableError extends Error {
-  constructor() {
-    super('The router does not answer.')
+  constructor(message = 'The router did not answer.') {
+    super(message)
   }
 }
 
@@ -43,7 +43,7 @@ export async function ask(
   path: string,
   { method = 'GET', body, query = {}, headers = {}, signal, as }: RequestOptions = {},
 ): Promise<Response> {
-  return await fetchOrFail(`${root}${path}${queryText(query)}`, {
+  const response = await fetchOrFail(`${root}${path}${queryText(query)}`, {
     method,
     headers: {
       authorization: `Bearer ${as ?? key.value}`,
@@ -54,17 +54,29 @@ export async function ask(
     ...(signal && { signal }),
     cache: 'no-cache',
   })
+  noteAnswer(!isFromProxy(response))
+  if (isFromProxy(response)) throw new UnreachableError()
+  return response
 }
 
+/** Sends a request. Throws UnreachableError unless it was aborted. */
 async function fetchOrFail(url: string, init: RequestInit): Promise<Response> {
   try {
-    const response = await fetch(url, init)
-    isReachable.value = true
-    return response
+    return await fetch(url, init)
   } catch (thrown) {
     if (init.signal?.aborted) throw thrown
-    isReachable.value = false
+    noteAnswer(false)
     throw new UnreachableError()
+  }
+}
+
+/** Awaits a part of an answer. Throws UnreachableError where the connection ends before it is there, unless the request was aborted. */
+export async function received<Part>(part: Promise<Part>): Promise<Part> {
+  try {
+    return await part
+  } catch (thrown) {
+    if ((thrown as Error).name === 'AbortError') throw thrown
+    throw new UnreachableError('The connection to the router was lost before the answer was complete.')
   }
 }
 
@@ -72,7 +84,7 @@ async function fetchOrFail(url: string, init: RequestInit): Promise<Response> {
 export async function api<Answer>(path: string, asked: RequestOptions = {}): Promise<Answer> {
   const response = await ask(path, asked)
   if (!response.ok) throw await errorIn(response, asked.as === undefined)
-  const text = await response.text()
+  const text = await received(response.text())
   return (text === '' ? undefined : JSON.parse(text)) as Answer
 }
 
@@ -90,7 +102,7 @@ export async function all<Item>(path: string, name: string, signal?: AbortSignal
 
 /** Returns the error of an answer. A key that is no longer valid ends the session. */
 export async function errorIn(response: Response, isOwn = true): Promise<ApiError> {
-  const text = await response.text()
+  const text = await received(response.text())
   let told: { message: string; code?: string; param?: string | null } | undefined
   try {
     told = JSON.parse(text).error
@@ -117,7 +129,7 @@ export async function* frames(response: Response): AsyncGenerator<{ event: strin
   let rest = ''
   try {
     for (;;) {
-      const { done, value } = await reader.read()
+      const { done, value } = await received(reader.read())
       if (done) return
       const blocks = (rest + value).split(/\r?\n\r?\n/)
       rest = blocks.pop() ?? ''

@@ -66,11 +66,16 @@ export function useCalls(filters: Query, question: string): CallList {
     if (isGap || isLong) start(await pageOf(filters, undefined, signal))
     else if (fresh.length > 0) calls.value = inOrder([...fresh, ...calls.value])
   }
+  const listed = useRef<string | undefined>(undefined)
   useEffect(() => {
     const aborted = new AbortController()
     round.current = aborted
-    start({ calls: [] })
-    refused.value = []
+    // When the router comes back, the calls stay until they have been loaded anew.
+    if (listed.current !== question) {
+      start({ calls: [] })
+      refused.value = []
+    }
+    listed.current = question
     void load(undefined, aborted)
     keepRefreshing(() => refresh(aborted), aborted.signal)
     return () => aborted.abort()

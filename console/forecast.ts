@@ -19,7 +19,7 @@ export function forecastOf(
   if (pace <= 0) return { kind: 'good', text: 'no spend in the last 24 hours' }
   const at = now + (left / pace) * dayMs
   const isLate = isBalance ? at - now > maxDays * dayMs : at >= end.getTime()
-  if (isLate) return { kind: 'good', text: isBalance ? `lasts for more than ${maxDays} days` : 'lasts for this month' }
+  if (isLate) return { kind: 'good', text: isBalance ? `lasts more than ${maxDays} days` : 'enough for this month' }
   const when = new Date(at).toISOString()
   const isSoon = at - now < soonMs
   return { kind: isSoon ? 'bad' : 'warn', at: when, text: `runs out on ${day(when)} at this pace` }

@@ -1,9 +1,9 @@
 const thin = '\u202f'
 
-/** Formats a whole number with groups of three digits. */
+/** Formats a whole number with groups of three digits: 12,345. */
 export function count(value: number | undefined): string {
   if (value === undefined) return ''
-  return String(Math.round(value)).replace(/\B(?=(\d{3})+(?!\d))/g, thin)
+  return String(Math.round(value)).replace(/\B(?=(\d{3})+(?!\d))/g, ',')
 }
 
 /** Formats a number of items: `1 call`, `2 calls`. */
@@ -75,7 +75,7 @@ export function perMillion(price: number | undefined): string {
 
 /** Formats a part of a whole. */
 export function percent(share: number): string {
-  return `${trimmed(share * 100, share < 0.1 ? 2 : 3)}${thin}%`
+  return `${trimmed(share * 100, share < 0.1 ? 2 : 3)}%`
 }
 
 /** Decodes a part of an address; returns it unchanged where it cannot be decoded. */

@@ -1,12 +1,14 @@
 import { signal, useSignal } from '@preact/signals'
 import { type FunctionComponent, render } from 'preact'
 import { useEffect } from 'preact/hooks'
+import { UnreachableError } from './api.ts'
 import { html } from './html.ts'
 import { SignIn } from './pages/sign-in.ts'
 import { Failure, Spinner } from './parts/page.ts'
+import { Time } from './parts/text.ts'
 import { Toasts } from './parts/toast.ts'
 import { type PageProps, type Place, place, placeIn } from './place.ts'
-import { isReachable, returns, watchRouter } from './reachable.ts'
+import { isReachable, lastAnswer, noteAnswer, returns, untilReachable, watchRouter } from './reachable.ts'
 import { type Route, routes } from './routes.ts'
 import { isSignedIn, key, keyInAddress, organization, self, signOut } from './session.ts'
 import { signIn } from './sign-in.ts'
@@ -15,13 +17,13 @@ import { signIn } from './sign-in.ts'
 const isChecking = signal(true)
 
 function App() {
-  if (isChecking.value) return html`<${Spinner} />`
+  if (isChecking.value) return html`<${Unreachable} /><${Spinner} />`
   if (!isSignedIn.value) return html`<${SignIn} />`
   const route = routeOf(place.value)
   return html`
     <a class="skip" href="#content" onClick=${toContent}>Skip to the content</a>
     <${Sidebar} current=${route?.path} />
-    <main id="content" tabindex="-1">
+    <main id="content" tabindex="-1" class=${isReachable.value ? '' : 'out-of-date'}>
       <${Unreachable} />
       ${route ? html`<${Shown} key=${route.path} route=${route} />` : html`<${Failure} error=${new Error('There is no such page.')} />`}
     </main>
@@ -29,9 +31,9 @@ function App() {
   `
 }
 
-/** Shown as long as the router does not answer: all that is on the page is from before. */
+/** Shown as long as the router does not answer: all that is on the page is from before. It stays in sight when the page is scrolled. */
 function Unreachable() {
-  return html`<div role="status">${!isReachable.value && html`<p class="failure">The router does not answer. What you see may be out of date; the page goes on as soon as the router is back.</p>`}</div>`
+  return html`<div role="status" class="unreachable">${!isReachable.value && html`<p class="failure">The router has not answered since <${Time} at=${new Date(lastAnswer.value).toISOString()} />. What you see is from before then; the page continues as soon as the router is back.</p>`}</div>`
 }
 
 function routeOf({ path: asked }: Place): Route | undefined {
@@ -61,7 +63,7 @@ function Sidebar({ current }: { current: string | undefined }) {
         </ul>
         <div class="account">
           <bdi class="clip" dir="auto" title=${organization.value}>${organization.value}</bdi>
-          <span class="quiet">${may?.manage === 'write' ? 'may read and write' : 'may only read'}</span>
+          <span class="quiet">${may?.manage === 'write' ? 'can read and write' : 'can only read'}</span>
           <button type="button" class="link" onClick=${() => signOut()}>Sign out</button>
         </div>
       </nav>
@@ -84,7 +86,7 @@ function Shown({ route }: { route: Route }) {
       },
       () => {
         hasFailed.value = true
-        isReachable.value = false
+        noteAnswer(false)
       },
     )
   }, [route])
@@ -110,6 +112,19 @@ function NotLoaded() {
   `
 }
 
+/** Signs in; while the router does not answer, the key is kept and tried again. Throws ApiError and the errors of `signIn`. */
+async function signInWhenReachable(secret: string): Promise<void> {
+  for (;;) {
+    try {
+      await signIn(secret)
+      return
+    } catch (thrown) {
+      if (!(thrown instanceof UnreachableError)) throw thrown
+      await untilReachable()
+    }
+  }
+}
+
 async function start() {
   const linked = keyInAddress()
   place.value = placeIn(location.hash)
@@ -119,7 +134,7 @@ async function start() {
       routeOf(place.value)
         ?.load()
         .catch(() => {})
-      await signIn(linked ?? key.value)
+      await signInWhenReachable(linked ?? key.value)
     }
   } catch (thrown) {
     signOut((thrown as Error).message)

@@ -6,15 +6,30 @@ export const isReachable = signal(true)
 /** Count of the router's returns: what was loaded before one may be out of date. */
 export const returns = signal(0)
 
+/** Time of the last answer before the router stopped answering: what is displayed is not newer. Unix milliseconds. */
+export const lastAnswer = signal(Date.now())
+
 const probeMs = 5_000
 const againMs = 1_000
 
-/** Asks now and then whether the router answers, and more often as long as it does not. */
+/** Records whether a request was answered. */
+export function noteAnswer(isAnswered: boolean): void {
+  if (isAnswered) lastAnswer.value = Date.now()
+  isReachable.value = isAnswered
+}
+
+/** Checks whether an answer comes from a proxy that finds no router behind it: the router's own errors are JSON. */
+export function isFromProxy({ status, headers }: Response): boolean {
+  return [502, 503, 504].includes(status) && !(headers.get('content-type') ?? '').includes('json')
+}
+
+/** Asks now and then whether the router answers, and more often as long as it does not; at once when somebody looks at the page again. */
 export function watchRouter(): void {
   effect(() => {
     const timer = setInterval(probe, isReachable.value ? probeMs : againMs)
     return () => clearInterval(timer)
   })
+  document.addEventListener('visibilitychange', probe)
   let was = true
   effect(() => {
     if (isReachable.value && !was) returns.value++
@@ -22,11 +37,27 @@ export function watchRouter(): void {
   })
 }
 
+/** Resolves as soon as the router answers. */
+export function untilReachable(): Promise<void> {
+  return new Promise((resolve) => {
+    const end = isReachable.subscribe((isAnswered) => {
+      if (!isAnswered) return
+      resolve()
+      // The first call comes before there is something to end.
+      queueMicrotask(() => end())
+    })
+  })
+}
+
+let isProbing = false
+
 async function probe(): Promise<void> {
-  if (document.hidden) return
+  if (document.hidden || isProbing) return
+  isProbing = true
   const isAnswered = await fetch('../health', { cache: 'no-store', signal: AbortSignal.timeout(probeMs) }).then(
-    () => true,
+    (response) => !isFromProxy(response),
     () => false,
   )
-  isReachable.value = isAnswered
+  isProbing = false
+  noteAnswer(isAnswered)
 }

@@ -64,9 +64,9 @@ export async function loadTargets(hours: number, signal: AbortSignal): Promise<T
 /** The states of a target, the worst first, in words and in colour: one that is `shaky` fails now and then, or recovers. */
 export const statuses = {
   down: ['failing', 'bad'],
-  shaky: ['not steady', 'warn'],
+  shaky: ['unstable', 'warn'],
   recovered: ['recovered', 'good'],
-  healthy: ['answers', 'good'],
+  healthy: ['healthy', 'good'],
   unknown: ['no calls', 'neutral'],
 } as const
 export type Status = keyof typeof statuses

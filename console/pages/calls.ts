@@ -1,4 +1,4 @@
-import { ask, errorIn, type Query } from '../api.ts'
+import { ask, errorIn, type Query, received } from '../api.ts'
 import { type ListedEntry, useCalls } from '../call-list.ts'
 import type { CallEntry } from '../entries.ts'
 import { count, duration } from '../format.ts'
@@ -136,7 +136,7 @@ async function download(filters: Query): Promise<void> {
   try {
     const response = await ask('v1/manage/calls', { query: filters, headers: { accept: 'text/csv' } })
     if (!response.ok) throw await errorIn(response)
-    const url = URL.createObjectURL(await response.blob())
+    const url = URL.createObjectURL(await received(response.blob()))
     const link = Object.assign(document.createElement('a'), { href: url, download: 'calls.csv' })
     link.click()
     URL.revokeObjectURL(url)

@@ -48,9 +48,9 @@ export default function Changes() {
       ${
         entries.value.length === 0 && isLoading.value
           ? html`<${Spinner} />`
-          : html`<${Table} label="Changes" rows=${entries.value} keyOf=${({ id }: Entry) => id} onEnd=${more} columns=${[
+          : html`<${Table} label="Changes" isStacked="as-list" rows=${entries.value} keyOf=${({ id }: Entry) => id} onEnd=${more} columns=${[
               { head: 'Time', cell: ({ at }: Entry) => html`<${Time} at=${at} />` },
-              { head: 'Change', cell: ({ action }: Entry) => html`<code>${action}</code>` },
+              { head: 'Change', isMain: true, cell: ({ action }: Entry) => html`<code>${action}</code>` },
               {
                 head: 'Subject',
                 cell: ({ action, subject, after, before }: Entry) =>
@@ -89,7 +89,7 @@ function Difference({
   if (changed.length === 0) return html`<span class="quiet">nothing</span>`
   return html`<ul>${changed.slice(0, 20).map((name) => {
     const [old, now] = [text(before?.[name]), text(after?.[name])]
-    return html`<li key=${name}><span class="quiet">${name.replaceAll('_', ' ')}:</span> ${old !== '' && html`<del><${Name} text=${old} /></del> `}${now !== '' && html`${old !== '' && html`<span class="quiet" aria-hidden="true">→</span> `}<ins><${Name} text=${now} /></ins>`}</li>`
+    return html`<li key=${name}><span class="quiet">${name.replaceAll('_', ' ')}:</span> ${old !== '' && html`<del><${Name} text=${old} lines=${3} /></del> `}${now !== '' && html`${old !== '' && html`<span class="quiet" aria-hidden="true">→</span> `}<ins><${Name} text=${now} lines=${3} /></ins>`}</li>`
   })}</ul>`
 }
 

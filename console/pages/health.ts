@@ -10,6 +10,7 @@ import { Spark } from '../parts/spark.ts'
 import { Table } from '../parts/table.ts'
 import { Badge, Name, Time } from '../parts/text.ts'
 import { changeQuery, type PageProps, to } from '../place.ts'
+import { isReachable } from '../reachable.ts'
 import {
   lasting,
   loadTargets,
@@ -42,7 +43,8 @@ export default function Health({ query }: PageProps) {
         loadTargets(hours, signal),
         api<{ providers: { slug: string; configured: boolean }[] }>('v1/manage/providers', { signal }),
       ])
-      return { targets, configured: providers.filter(({ configured }) => configured).map(({ slug }) => slug) }
+      const slugs = providers.filter(({ configured }) => configured).map(({ slug }) => slug)
+      return { targets, configured: slugs, at: Date.now() }
     },
     [hours],
   )
@@ -55,38 +57,40 @@ export default function Health({ query }: PageProps) {
   }, [hours])
   return html`
     <${Page} title="Health" actions=${html`<div class="filters"><${Select} name="hours" label="Time" value=${String(hours)} options=${spans} onInput=${(value: string) => changeQuery({ hours: value })} /></div>`}>
-      <${Loading} of=${found}>${({ targets, configured }: NonNullable<typeof found.data>) => html`<${Report} list=${targets} configured=${configured} />`}<//>
+      <${Loading} of=${found}>${({ targets, configured, at }: NonNullable<typeof found.data>) => html`<${Report} list=${targets} configured=${configured} at=${at} />`}<//>
     <//>
   `
 }
 
-function Report({ list, configured }: { list: TargetList; configured: readonly string[] }) {
-  const rows = rowsOf(list)
+/** Shows what was loaded `at` a time (Unix milliseconds). */
+function Report({ list, configured, at }: { list: TargetList; configured: readonly string[]; at: number }) {
+  const rows = rowsOf(list, at)
   const troubled = rows.filter(({ status }) => status === 'down' || status === 'shaky')
   const seen = new Set(rows.map(({ provider }) => provider))
   const silent = configured.filter((slug) => !seen.has(slug))
   return html`
-    <p role="status" class=${`verdict ${troubled.length > 0 ? 'bad' : 'good'}`}>${verdict(rows, troubled)}</p>
+    <p role="status" class=${`verdict ${isReachable.value ? (troubled.length > 0 ? 'bad' : 'good') : ''}`}>${isReachable.value ? verdict(rows, troubled) : 'Not known as long as the router does not answer.'}</p>
     ${!seesInstance() && html`<p class="hint">Only the calls of your organization are counted. A key with instance: read, which the command line grants, shows those of all.</p>`}
-    ${troubled.length > 0 && html`<${Section} title="Needs attention"><div class="problems">${troubled.map((row) => html`<${Problem} key=${row.name} row=${row} list=${list} />`)}</div><//>`}
+    ${troubled.length > 0 && html`<${Section} title="Needs attention"><div class="problems">${troubled.map((row) => html`<${Problem} key=${row.name} row=${row} list=${list} at=${at} />`)}</div><//>`}
     <${Section} title="Targets">
       <${Targets} rows=${rows} list=${list} />
       ${silent.length > 0 && html`<details><summary>${counted(silent.length, 'configured provider')} not called in this time</summary><p>${silent.map((slug, index) => html`${index > 0 && ', '}<a href=${to(`providers/${encodeURIComponent(slug)}`)}>${slug}</a>`)}</p></details>`}
-      <p class="hint">Attempts since <${Time} at=${list.counted_since} />. A failure that another target has made up for counts here, although its call succeeded.</p>
+      <p class="hint">Attempts since <${Time} at=${list.counted_since} />. Success, first token and duration are those of attempts: a failure counts here even if another target then served the call. Times are medians.</p>
     <//>
   `
 }
 
 function verdict(rows: readonly Row[], troubled: readonly Row[]): string {
   if (rows.length === 0) return 'No target was called in this time.'
-  if (troubled.length === 0) return `All ${counted(rows.length, 'target')} that were called answer.`
+  if (troubled.length === 0 && rows.length === 1) return 'The only target that was called is healthy.'
+  if (troubled.length === 0) return `All ${counted(rows.length, 'target')} that were called are healthy.`
   const down = troubled.filter(({ status }) => status === 'down').length
   const shaky = troubled.length - down
   const parts = [
     ...(down > 0 ? [`${down} of ${counted(rows.length, 'target')} ${down === 1 ? 'is' : 'are'} failing`] : []),
     ...(shaky > 0
       ? [
-          `${shaky} ${down > 0 ? 'more ' : `of ${counted(rows.length, 'target')} `}${shaky === 1 ? 'is' : 'are'} not steady`,
+          `${shaky} ${down > 0 ? 'more ' : `of ${counted(rows.length, 'target')} `}${shaky === 1 ? 'is' : 'are'} unstable`,
         ]
       : []),
   ]
@@ -94,10 +98,10 @@ function verdict(rows: readonly Row[], troubled: readonly Row[]): string {
 }
 
 /** Returns the targets, those with problems first; a circuit of a target or provider that was not called has a row as well. */
-function rowsOf({ targets, degraded }: TargetList): Row[] {
+function rowsOf({ targets, degraded }: TargetList, at: number): Row[] {
   const rows = targets.map((target): Row => {
     const outages = outagesOf(target, degraded)
-    return { name: target.model, provider: target.provider, target, outages, status: statusOf(target, outages) }
+    return { name: target.model, provider: target.provider, target, outages, status: statusOf(target, outages, at) }
   })
   const shown = new Set(rows.flatMap(({ outages }) => outages))
   const others = Map.groupBy(
@@ -110,7 +114,7 @@ function rowsOf({ targets, degraded }: TargetList): Row[] {
       provider: name.split('/')[0] ?? name,
       target: undefined,
       outages,
-      status: statusOf(undefined, outages),
+      status: statusOf(undefined, outages, at),
     })
   const rank = ({ status, target }: Row) => order.indexOf(status) * 1e12 - (target?.attempts ?? 0)
   return rows.toSorted((one, other) => rank(one) - rank(other))
@@ -119,12 +123,13 @@ function rowsOf({ targets, degraded }: TargetList): Row[] {
 const order = Object.keys(statuses) as Status[]
 
 /** One problem: since when, how much of it, what the provider wrote, and where to look further. */
-function Problem({ row: { name, provider, target, outages, status }, list }: { row: Row; list: TargetList }) {
+function Problem({ row, list, at }: { row: Row; list: TargetList; at: number }) {
+  const { name, provider, target, outages, status } = row
   const last = target?.last_failure
   const since = target?.failing_since
   return html`<article class=${`problem ${status}`}>
     <div class="problem-head"><h3><${Name} text=${name} /></h3><${StatusBadge} status=${status} />${target && html`<${Spark} periods=${target.periods} start=${list.start} minutes=${list.period_minutes} />`}</div>
-    ${since && html`<p><strong>Failing since <${Time} at=${since} /></strong>, for ${lasting(since)}.</p>`}
+    ${since && html`<p><strong>Failing since <${Time} at=${since} /></strong>, for ${lasting(since, at)}.</p>`}
     ${target && target.failed > 0 && html`<p>${count(target.failed)} of ${counted(target.succeeded + target.failed, 'attempt')} failed: ${failuresText(target.failures)}.</p>`}
     <${Circuits} outages=${outages} />
     ${last && html`<${LastFailure} last=${last} />`}
@@ -132,7 +137,7 @@ function Problem({ row: { name, provider, target, outages, status }, list }: { r
       ${last && last.organization === undefined && html`<a href=${to(`calls/${encodeURIComponent(last.call)}`)}>Last failed call</a>`}
       ${target && html`<a href=${to('calls', { model: name, time: 'day' })}>Calls</a>`}
       <a href=${to(`providers/${encodeURIComponent(provider)}`)}>Provider</a>
-      <a href=${to('names')}>Switch a policy</a>
+      <a href=${to('names')}>Edit policies</a>
     </p>
   </article>`
 }
@@ -222,7 +227,7 @@ function Targets({ rows, list }: { rows: readonly Row[]; list: TargetList }) {
       cell: of((target) => percentiles(target.duration_ms)),
     },
     {
-      head: 'p95',
+      head: 'Duration p95',
       isNumber: true,
       isMinor: true,
       sortBy: ({ target }: Row) => target?.duration_ms.p95 ?? undefined,

@@ -42,6 +42,8 @@ const filters = [
 /** Shows all models that can be called, with the facts about them; or one of them. */
 export default function Models({ rest, query }: PageProps) {
   const models = useLoad(async (signal) => (await api<{ data: Model[] }>('v1/models/all', { signal })).data)
+  if (!models.data)
+    return html`<${Page} title=${rest === '' ? 'Models' : html`<${Name} text=${rest} />`}><${Loading} of=${models}>${() => null}<//><//>`
   return html`<${Loading} of=${models}>${(found: Model[]) => (rest === '' ? html`<${ModelTable} models=${found} query=${query} />` : html`<${ModelDetail} id=${rest} model=${found.find(({ id }) => id === rest)} />`)}<//>`
 }
 
@@ -73,8 +75,8 @@ function ModelTable({ models, query }: { models: readonly Model[]; query: URLSea
             html`<a href=${to(`models/${id.split('/').map(encodeURIComponent).join('/')}`)}><${Name} text=${id} /></a>`,
         },
         { head: 'Kind', isMinor: true, cell: ({ api: kind }: Model) => kind },
-        { head: 'Input', isNumber: true, cell: (model: Model) => perMillion(model.input_price) },
-        { head: 'Output', isNumber: true, cell: (model: Model) => perMillion(model.output_price) },
+        { head: 'Input / 1M', isNumber: true, cell: (model: Model) => perMillion(model.input_price) },
+        { head: 'Output / 1M', isNumber: true, cell: (model: Model) => perMillion(model.output_price) },
         { head: 'Context', isNumber: true, cell: (model: Model) => count(model.context_window) },
         {
           head: 'Supports',
@@ -96,7 +98,7 @@ function abilities(model: Model): string[] {
 }
 
 function words(flag: string): string {
-  return flag.replace('supports_', '').replaceAll('_', ' ')
+  return flag.replace('supports_', '').replaceAll('_', ' ').replace('output json', 'JSON')
 }
 
 type Option = readonly [string, string]

@@ -92,7 +92,11 @@ export default function Organization() {
             ['Providers that train on data', rules.data_used_for_training === false ? 'are excluded' : 'are allowed'],
           ]} />
         <//>
-        <${Section} title="Plugins" actions=${button('plugins', 'operate')}><${Tags} of=${Object.fromEntries(Object.entries(plugins.plugins).map(([name, on]) => [name, on ? 'on' : 'off']))} /><//>
+        <${Section} title="Plugins" actions=${button('plugins', 'operate')}>${
+          Object.keys(plugins.plugins).length === 0
+            ? html`<p>All as configured.</p>`
+            : html`<${Tags} of=${Object.fromEntries(Object.entries(plugins.plugins).map(([name, on]) => [name, on ? 'on' : 'off']))} />`
+        }<//>
         <${UsageOf} path="v1/manage/org/usage" />
         ${changing.value && html`<${Changing} what=${changing.value} settings=${{ org, balance, models, rules, limits, plugins }} onClose=${close} onDone=${changed} />`}
       `}<//>

@@ -249,26 +249,28 @@ function only({ usage }: Usage): Figures {
 type OverTimeProps = { range: string; query: URLSearchParams; by: string; version: number }
 
 function OverTime({ range, query, by, version }: OverTimeProps) {
-  const when = [range, query.get('from'), query.get('to'), by, version]
+  const asked = [range, query.get('from'), query.get('to'), by].join(' ')
+  const when = [asked, version]
   const usage = useLoad(async (signal) => {
     const { start, end, resolution } = spanOf(range, query)
-    const asked = { start: start.toISOString(), end: end.toISOString() }
+    const period = { start: start.toISOString(), end: end.toISOString() }
     const [found, keys] = await Promise.all([
-      api<Usage>('v1/manage/org/usage', { query: { ...asked, resolution, group_by: by }, signal }),
+      api<Usage>('v1/manage/org/usage', { query: { ...period, resolution, group_by: by }, signal }),
       by === 'key' ? all<KeyEntry>('v1/manage/apikey', 'keys', signal) : [],
     ])
     const names = new Map(keys.map(({ id, name }) => [id, name]))
-    return { ...seriesOf(found.usage, by, { start, end, resolution }, names), names }
+    return { ...seriesOf(found.usage, by, { start, end, resolution }, names), names, answers: asked }
   }, when)
   // It reads many calls, so the figures that are available immediately do not wait for it.
   const latency = useLoad((signal) => {
     const { start, end } = spanOf(range, query)
-    const asked = { start: start.toISOString(), end: end.toISOString(), ...(timed.includes(by) && { group_by: by }) }
-    return api<Latency>('v1/manage/latency', { query: asked, signal })
+    const period = { start: start.toISOString(), end: end.toISOString(), ...(timed.includes(by) && { group_by: by }) }
+    return api<Latency>('v1/manage/latency', { query: period, signal })
   }, when)
   return html`<${Loading} of=${usage}>${(data: NonNullable<typeof usage.data>) => {
     const { times, areDays, spend, calls, failed, rows, names } = data
-    return html`
+    // Until the period that was chosen is there, the one before can be told from it.
+    return html`<div class=${data.answers === asked ? '' : 'superseded'} aria-busy=${data.answers !== asked}>
       <div class="grid section">
         <${Section} title="Spend"><${Chart} label="Spend over time, US dollars" times=${times} series=${spend} format=${usd} isStacked hasTable areDays=${areDays} /><//>
         <${Section} title="Calls"><${Chart} label="Calls over time" times=${times} series=${[{ label: 'calls', values: calls }, { label: 'failed', values: failed, isBad: true }]} format=${short} areDays=${areDays} /><//>
@@ -277,7 +279,7 @@ function OverTime({ range, query, by, version }: OverTimeProps) {
       <${Section} title=${`By ${groups.find(([name]) => name === by)?.[1].toLowerCase() ?? by}`}>
         <${Groups} rows=${rows} by=${by} latency=${latency.data} names=${names} />
       <//>
-    `
+    </div>`
   }}<//>`
 }
 
@@ -290,7 +292,7 @@ function Speed({ of: { data, error } }: { of: Loaded<Latency> }) {
         ${card('Time to first token, median', duration(first?.p50) || '–', '')}
         ${card('Time to first token, p95', duration(first?.p95) || '–', '')}
         ${card('Duration, median', duration(whole?.p50) || '–', `p95: ${duration(whole?.p95) || '–'}`)}
-        ${card('Tokens per second', short(tokens?.p50 ?? Number.NaN), 'median per call')}
+        ${card('Output speed, median', html`${short(tokens?.p50 ?? Number.NaN)} tokens/s`, 'of one call')}
       </dl>
     </div>
     <p class="hint">${data === undefined ? 'Loading …' : `Based on ${data.complete ? 'all' : 'the latest'} ${counted(data.calls, 'call')} of this period.`}</p>`

@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
+import { UnreachableError } from '../api.ts'
 import { html } from '../html.ts'
 import { Failure, Page, Section } from '../parts/page.ts'
 import { Code, Name } from '../parts/text.ts'
@@ -11,6 +12,7 @@ import { Operation, Run } from '../playground/operations.ts'
 import { type Replay, replayOf } from '../playground/replay.ts'
 import { bodyOf, noSettings, operationBody, type Settings, type Turn } from '../playground/request.ts'
 import { ChatSettings, MainSettings } from '../playground/settings.ts'
+import { returns } from '../reachable.ts'
 import { readStored } from '../stored.ts'
 
 /** Calls of any model: conversations by each of the three APIs, images, speech and embeddings, by one model or two. Nothing of it is kept. */
@@ -58,6 +60,8 @@ type Replaying = { id: string; found?: Replay; error?: Error }
 /** Reads a stored request once, when the address names its call. */
 function useReplay(id: string | null, onFound: (replay: Replay) => void): Replaying {
   const state = useSignal<Replaying>({ id: '' })
+  // What was found stays; what could not be read while the router was gone is read when it is back.
+  const round = state.value.error instanceof UnreachableError ? returns.value : 0
   useEffect(() => {
     if (id === null) return undefined
     const aborted = new AbortController()
@@ -77,7 +81,7 @@ function useReplay(id: string | null, onFound: (replay: Replay) => void): Replay
       },
     )
     return () => aborted.abort()
-  }, [id])
+  }, [id, round])
   return state.value
 }
 
@@ -115,7 +119,8 @@ function Conversations({
   const isSeveral = shown.length > 1
   const isOpen = shown.some(({ conversation }) => conversation.openCalls.length > 0)
   const isRunning = shown.some(({ conversation }) => conversation.running.value !== undefined)
-  const unanswered = shown.filter(({ conversation }) => conversation.isUnanswered && !conversation.error.value)
+  const unanswered = shown.filter(({ conversation }) => conversation.isUnanswered)
+  const hasFailed = unanswered.some(({ conversation }) => conversation.error.value)
   return html`
     <div class=${isSeveral ? 'side-by-side' : ''}>
       ${shown.map(
@@ -128,7 +133,7 @@ function Conversations({
     </div>
     ${
       unanswered.length > 0 &&
-      html`<div class="buttons"><button type="button" class="primary" aria-disabled=${whyNot ? 'true' : undefined} title=${whyNot} onClick=${() => whyNot || send([], unanswered)}>Send the request</button></div>`
+      html`<div class="buttons"><button type="button" class="primary" aria-disabled=${whyNot ? 'true' : undefined} title=${whyNot} onClick=${() => whyNot || send([], unanswered)}>${hasFailed ? 'Send again' : 'Send the request'}</button></div>`
     }
     ${!isOpen && html`<${Compose} isRunning=${isRunning} onStop=${stop} whyNot=${whyNot} onSend=${(turn: Turn) => send([turn])} />`}
   `

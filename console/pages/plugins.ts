@@ -43,7 +43,7 @@ export default function Plugins() {
   }
   return html`
     <${Page} title="Plugins" actions=${html`<${Button} onClick=${plugins.reload}>Reload<//>`}>
-      <p class="quiet">They see calls in this order, and can change, refuse or answer them. The switch holds for the calls of this organization; a <a href=${to('keys')}>key</a> may say otherwise.</p>
+      <p class="quiet">Plugins see calls in this order and can change, refuse or answer them. A switch applies to the calls of this organization; a <a href=${to('keys')}>key</a> can override it.</p>
       <${Loading} of=${plugins}>${({ plugins: found, counted: isCounted }: NonNullable<typeof plugins.data>) => html`
         <${PluginTable} plugins=${found} isCounted=${isCounted} onChange=${change} />
         ${!isCounted && found.length > 0 && html`<p class="hint">How often plugins ran and failed is counted for all organizations together: a key with instance: read shows it.</p>`}
@@ -77,7 +77,7 @@ function PluginTable({
       isMinor: true,
       cell: ({ on_error: onError, timeout_ms: limit, loaded }: Plugin) =>
         loaded &&
-        html`<span title=${`Each hook may take ${duration(limit)}.`}>${onError === 'open' ? 'calls go on without it' : 'the call is refused'}</span>`,
+        html`<span title=${`Each hook may take ${duration(limit)}.`}>${onError === 'open' ? 'calls continue without it' : 'the call is refused'}</span>`,
     },
     ...(isCounted
       ? [
@@ -96,7 +96,7 @@ function PluginTable({
 }
 
 function About({ plugin: { name, file, guards, problems } }: { plugin: Plugin }) {
-  return html`<strong><${Name} text=${name} /></strong>${guards && html` <${Badge}>guards answers<//>`}
+  return html`<strong><${Name} text=${name} /></strong>${guards && html` <${Badge}>guardrail<//>`}
     ${file !== undefined && html`<br /><span class="quiet"><${Name} text=${file} mono /></span>`}
     ${problems.map(({ place, message, effect }) => html`<p class="failure" key=${`${place} ${message}`}>${place && html`<code>${place}</code> `}<bdi dir="auto">${message}</bdi>${effect && html` <span>(${effect})</span>`}</p>`)}`
 }

@@ -1,5 +1,5 @@
 import { api } from '../api.ts'
-import { counted } from '../format.ts'
+import { count } from '../format.ts'
 import { html } from '../html.ts'
 import { useLoad } from '../load.ts'
 import { Field, Select } from '../parts/form.ts'
@@ -55,9 +55,9 @@ function Shown({ query }: { query: URLSearchParams }) {
     plugins,
   }: Used) => html`
     <${Facts} facts=${[
-      ['File', html`<${Name} text=${file} mono />`],
+      ['File', html`<${Name} text=${file} lines=${3} mono />`],
       ['In use since', html`<${Time} at=${at} />`],
-      ['Read', counted(generation, 'time')],
+      ['Times read', count(generation)],
     ]} />
     <${Section} title="Providers with settings"><${Providers} providers=${providers} /><//>
     <${Section} title="All settings"><${AllSettings} settings=${settings} query=${query} /><//>
@@ -102,13 +102,13 @@ function AllSettings({ settings, query }: { settings: readonly Setting[]; query:
   return html`
     <form class="filters" role="search" onSubmit=${(event: Event) => event.preventDefault()}>
       <${Field} name="text" label="Search" type="search" value=${query.get('text') ?? ''} onInput=${(value: string) => changeQuery({ text: value })} />
-      <${Select} name="which" label="Show" value=${which} options=${[['', 'All'], ['set', 'Stated in config.yaml'], ['default', 'Defaults']]} onInput=${(value: string) => changeQuery({ which: value })} />
+      <${Select} name="which" label="Show" value=${which} options=${[['', 'All'], ['set', 'Set in config.yaml or the environment'], ['default', 'Defaults']]} onInput=${(value: string) => changeQuery({ which: value })} />
     </form>
     ${
       found.length === 0
         ? html`<${Empty}>No setting matches.<//>`
-        : html`<${Table} label="Settings" rows=${found} keyOf=${({ name }: Setting) => name} columns=${[
-            { head: 'Setting', cell: ({ name }: Setting) => html`<code>${name}</code>` },
+        : html`<${Table} label="Settings" isStacked="as-list" rows=${found} keyOf=${({ name }: Setting) => name} columns=${[
+            { head: 'Setting', isMain: true, cell: ({ name }: Setting) => html`<code>${name}</code>` },
             { head: 'Value', cell: ({ value }: Setting) => html`<${Name} text=${valueText(value)} lines=${3} mono />` },
             { head: 'From', cell: fromText },
             {

@@ -6,15 +6,15 @@ import { Time } from './text.ts'
 export function Circuits({ outages }: { outages: readonly Outage[] }) {
   return outages.map(
     (outage) =>
-      html`<p key=${`${outage.scope} ${outage.name} ${outage.organization}`}>${circuitText(outage)} ${outage.since && html`Since <${Time} at=${outage.since} />`}${outage.reason && html` (<code>${outage.reason}</code>)`}${outage.until && html`; next try at <${Time} at=${outage.until} />`}.</p>`,
+      html`<p key=${`${outage.scope} ${outage.name} ${outage.organization}`}>${circuitText(outage)}${outage.since && html`, since <${Time} at=${outage.since} />`}${outage.reason && html` (<code>${outage.reason}</code>)`}${outage.until && html`. Next attempt: <${Time} at=${outage.until} />`}.</p>`,
   )
 }
 
 function circuitText({ scope, state, organization }: Outage): string {
   const of = { address: ' of its address', credential: ' of its credential', target: '' }[scope]
-  const alone = organization === undefined ? '' : ' for one organization alone'
-  if (state === 'open') return `Circuit${of} open${alone}: no calls are sent.`
-  if (state === 'paused') return `Paused${of}${alone}: it asked for no calls.`
-  if (state === 'half_open') return `Circuit${of} half-open${alone}: single calls try it.`
-  return `Recovering${alone}: it gets a growing share of the calls.`
+  const alone = organization === undefined ? '' : ' for one organization only'
+  if (state === 'open') return `Circuit${of} open${alone}: no calls are sent`
+  if (state === 'paused') return `Paused${of}${alone}: the provider asked for a break`
+  if (state === 'half_open') return `Circuit${of} half-open${alone}: single calls test it`
+  return `Recovering${alone}: it gets a growing share of the calls`
 }

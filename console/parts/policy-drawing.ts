@@ -6,11 +6,11 @@ export type Target = string | { target: string; weight?: number }
 
 /** The order of the targets of a policy in words, by its `sort`. */
 const orders: { readonly [sort: string]: string } = {
-  order: 'In this order, the next when one fails:',
-  weighted: 'By share, the others when one fails:',
-  price: 'The cheapest for the request first:',
-  latency: 'The fastest to answer first:',
-  throughput: 'The one with the most tokens per second first:',
+  order: 'In this order; the next one takes over when one fails:',
+  weighted: 'Split by weight; the others take over when one fails:',
+  price: 'Cheapest for the request first:',
+  latency: 'Fastest first token first:',
+  throughput: 'Most tokens per second first:',
 }
 
 /** Draws the targets of a policy: their shares of the calls where they are chosen by weight, or their places. */

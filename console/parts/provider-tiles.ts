@@ -1,4 +1,4 @@
-import { count, counted, duration, percent } from '../format.ts'
+import { counted, duration, percent } from '../format.ts'
 import { html } from '../html.ts'
 import { to } from '../place.ts'
 import {
@@ -51,7 +51,7 @@ function Tile({
     <span class="tile-head"><strong><${Name} text=${name} /></strong>${lately && html`<${Badge} kind=${kind}>${text}<//>`}</span>
     <span class="quiet"><${Name} text=${slug} mono /> · ${counted(models, 'model')}${problems.length > 0 && html` · <span class="error">${counted(problems.length, 'problem')}</span>`}</span>
     ${lately && list && html`<span class="tile-figures"><span class="value">${lately.rate === undefined ? '–' : percent(lately.rate)}</span><${Spark} periods=${lately.periods} start=${list.start} minutes=${list.period_minutes} /></span>`}
-    ${lately && html`<span class="quiet">${lately.rate === undefined ? 'no attempts' : `of ${count(lately.counted)} in 24 h`}${lately.firstMs !== undefined && html` · <span title="Median of its busiest model">first token ${duration(lately.firstMs)}</span>`}</span>`}
+    ${lately && html`<span class="quiet">${lately.rate === undefined ? 'no attempts' : `${counted(lately.counted, 'attempt')} in 24 h`}${lately.firstMs !== undefined && html` · <span title="Median of its busiest model">first token ${duration(lately.firstMs)}</span>`}</span>`}
   </a>`
 }
 

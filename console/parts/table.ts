@@ -26,8 +26,8 @@ export type TableProps<Row> = {
   empty?: ComponentChildren
   /** Called when the end comes into view. */
   onEnd?: (() => void) | undefined
-  /** True where each row becomes a small block of its own on narrow screens: its first line is that of the column that `isMain`. */
-  isStacked?: boolean
+  /** True where each row becomes a small block on narrow screens, whose first line is the column that `isMain`; `as-list`: each cell is a line. */
+  isStacked?: boolean | 'as-list'
   /** The column that the rows are sorted by at first, and whether the largest comes first. */
   sorted?: readonly [head: string, isDown: boolean]
 }
@@ -46,7 +46,7 @@ export function Table<Row>({ label, columns, rows, keyOf, empty, onEnd, isStacke
   // Rows that are laid out in another way are no longer those of a table to a browser, unless they say so.
   const role = (name: string) => (isStacked ? name : undefined)
   return html`
-    <div class=${isStacked ? 'table stacked' : 'table'} tabindex="0" role="region" aria-label=${label}>
+    <div class=${['table', isStacked && 'stacked', isStacked].filter((one) => typeof one === 'string').join(' ')} tabindex="0" role="region" aria-label=${label}>
       <table role=${role('table')}>
         <thead role=${role('rowgroup')}>
           <tr role=${role('row')}>

@@ -1,5 +1,5 @@
 import { type Signal, signal } from '@preact/signals'
-import { ask, errorIn, frames } from '../api.ts'
+import { ask, errorIn, frames, received } from '../api.ts'
 import { count, duration, usd } from '../format.ts'
 import { html } from '../html.ts'
 import { Failure } from '../parts/page.ts'
@@ -29,13 +29,14 @@ export class Conversation {
   /** Returns the calls of the last answer, which it waits for the results of. */
   get openCalls(): readonly ToolCall[] {
     const last = this.entries.value.at(-1)?.turn
-    return last?.role === 'assistant' && !this.running.value ? last.calls : []
+    return last?.role === 'assistant' && !this.running.value && !this.error.value ? last.calls : []
   }
 
-  /** Checks whether an answer to the last turn is missing. */
+  /** Checks whether the answer to the last turn is missing or incomplete. */
   get isUnanswered(): boolean {
     const last = this.entries.value.at(-1)?.turn
-    return last !== undefined && last.role !== 'assistant' && !this.running.value
+    const isMissing = last !== undefined && (last.role !== 'assistant' || this.error.value !== undefined)
+    return isMissing && !this.running.value
   }
 
   begin(turns: readonly Turn[]): void {
@@ -44,9 +45,11 @@ export class Conversation {
     this.error.value = undefined
   }
 
-  /** Adds turns and asks for the next one. */
+  /** Adds turns and asks for the next one; without any, an answer that is incomplete is requested again. */
   async send(settings: Settings, added: readonly Turn[], otherKey: string): Promise<void> {
-    const asked = [...this.entries.value, ...added.map((turn) => ({ turn }))]
+    const isAgain = added.length === 0 && this.entries.value.at(-1)?.turn.role === 'assistant'
+    const before = isAgain ? this.entries.value.slice(0, -1) : this.entries.value
+    const asked = [...before, ...added.map((turn) => ({ turn }))]
     this.error.value = undefined
     this.entries.value = asked
     const aborted = new AbortController()
@@ -80,7 +83,7 @@ async function* answers(
   if (!response.ok) throw await errorIn(response, otherKey === '')
   const facts: Facts = { headers: shownHeaders(response), answer: emptyAnswer() }
   if (!isStreamed) {
-    yield { ...facts, answer: whole(api, await response.json()), firstMs: since(), tookMs: since() }
+    yield { ...facts, answer: whole(api, await received(response.json())), firstMs: since(), tookMs: since() }
     return
   }
   let firstMs: number | undefined
@@ -130,7 +133,7 @@ function AnswerFacts({ answer, firstMs, tookMs, headers }: Facts) {
     output !== undefined && `${count(output)} out`,
     firstMs !== undefined && `first token after ${duration(firstMs)}`,
     tookMs !== undefined && `took ${duration(tookMs)}`,
-    answer.finish,
+    answer.finish && `finish reason: ${answer.finish}`,
   ].filter(Boolean)
   return html`
     <p class="hint">${facts.join(' · ')}</p>

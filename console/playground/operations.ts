@@ -1,6 +1,6 @@
 import { type Signal, signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { api, ask, errorIn } from '../api.ts'
+import { api, ask, errorIn, received } from '../api.ts'
 import { count, duration, usd } from '../format.ts'
 import { html } from '../html.ts'
 import { Field, Select, TextArea } from '../parts/form.ts'
@@ -59,7 +59,7 @@ async function resultOf(
   const response = await ask(paths[kind], { method: 'POST', body, signal, ...(otherKey && { as: otherKey }) })
   if (!response.ok) throw await errorIn(response, otherKey === '')
   const headers = shownHeaders(response)
-  const made = kind === 'speech' ? await soundIn(response, settings) : madeIn(await response.json(), settings)
+  const made = kind === 'speech' ? await soundIn(response, settings) : madeIn(await received(response.json()), settings)
   const tookMs = performance.now() - begun
   return { ...made, cost: made.cost ?? (await costOf(response, signal)), tookMs, headers }
 }
@@ -67,7 +67,7 @@ async function resultOf(
 async function soundIn(response: Response, { format }: Settings): Promise<Pick<Result, 'sound' | 'cost'>> {
   const type = `audio/${response.headers.get('x-router-audio-format') ?? (format || 'mpeg')}`
   const cost = response.headers.get('x-router-cost')
-  const sound = new Blob([await response.arrayBuffer()], { type: type.replace('mp3', 'mpeg') })
+  const sound = new Blob([await received(response.arrayBuffer())], { type: type.replace('mp3', 'mpeg') })
   return { sound: URL.createObjectURL(sound), ...(cost !== null && { cost: Number(cost) }) }
 }
 

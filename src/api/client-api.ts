@@ -109,6 +109,8 @@ export type StreamWriter = {
   events(events: readonly StreamEvent[]): string
   /** Edits one frame of a provider of the same format; returns an empty text when the client does not get it. */
   edit(payload: JsonObject): string
+  /** Returns the next text of a frame that is edited into more than is written at once; empty when there is none. */
+  more?(): string
   /** True if frames that differ only in a piece of text are edited into texts that differ only in it. */
   repeatsText?: boolean
   /** The end of a complete reply: usage, cost, terminator. */

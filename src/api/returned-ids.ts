@@ -24,9 +24,9 @@ export function idsOfItem(item: Json | undefined): string[] {
 /** Returns the files that a part of a text, or its annotations, name. */
 function quotedIn(part: Json): (Json | undefined)[] {
   if (!isObject(part)) return []
-  const quotes = [part.annotations, part.citations]
-    .flatMap((list) => (Array.isArray(list) ? list : []))
-    .filter(isObject)
+  const lists = [part.annotations, part.citations].filter((list) => Array.isArray(list) && list.length > 0)
+  if (lists.length === 0) return part.file_id === undefined ? [] : [part.file_id]
+  const quotes = (lists as Json[][]).flat().filter(isObject)
   const inner = quotes.flatMap((quote) => [
     quote.file_id,
     quote.container_id,

@@ -6,14 +6,16 @@ import { type CatalogFile, readEntries } from '../catalog/read-list.ts'
 import { isObject } from '../core/json.ts'
 import type { ModelEntry } from '../core/models/model.ts'
 import { withoutKeys } from '../core/secrets.ts'
-import { proveExamples } from '../manifest/check/examples.ts'
 import { hasErrors, type Problem } from '../manifest/check/problem.ts'
+import { prove } from '../manifest/check/proof.ts'
 import { type FileKind, keepValidatorsIn, readSchema } from '../manifest/check/schema.ts'
 import type { ChatEndpoint, Provider } from '../manifest/provider.ts'
 import type { Environment } from '../manifest/read/environment.ts'
-import { countExamples } from '../manifest/read/layer.ts'
+import type { FileCache } from '../manifest/read/file-cache.ts'
+import { countExamples, filesOf } from '../manifest/read/layer.ts'
 import type { Source } from '../manifest/read/source.ts'
 import { unsupportedByEndpoint } from '../manifest/run/inferred-support.ts'
+import type { Mapping } from '../mapping/mapping.ts'
 import { closeAll, type PluginInstance } from '../plugin/instances.ts'
 import { type Config, loadConfig } from '../snapshot/config.ts'
 import { ejectedProblems } from '../snapshot/ejected.ts'
@@ -87,7 +89,7 @@ export function run(args: string[], out: Out): Promise<number> {
     // A copy: that of the process has no credentials left when plugins were set up.
     const env = { ...process.env }
     const checked = paths.length === 0 ? await checkConfig(configPath, env) : await checkPaths(paths, configPath, env)
-    const problems = inOrder([...checked.problems, ...interpretedWarnings(checked.mappings)]).map(withoutKeysIn)
+    const problems = inOrder([...checked.problems, ...interpretedWarnings(interpretedOf(checked))]).map(withoutKeysIn)
     const calls =
       flag('call') && !hasErrors(problems) ? await callAll(paths, { configPath, env, model: text('model') }) : []
     if (flag('json')) {
@@ -134,6 +136,8 @@ async function callAll(
 /** The result of a check: the number of files of each kind, their mappings and problems. */
 type Checked = { providers: number; dialects: number; models: number; examples: number; plugins: number } & {
   mappings: PlacedMapping[]
+  /** The mappings that are not compiled. */
+  interpreted: ReadonlySet<Mapping>
   /** Request fields of named files that never reach the provider. */
   notTaken: NotTaken[]
   /** The reason why the types of plugins were not checked, if they were not. */
@@ -154,6 +158,7 @@ const nothing: Omit<Checked, 'problems'> = {
   examples: 0,
   plugins: 0,
   mappings: [],
+  interpreted: new Set(),
   notTaken: [],
 }
 
@@ -176,15 +181,15 @@ async function checkPluginTypes(
 }
 
 async function checkConfig(path: string, env: Environment): Promise<Checked> {
-  const { config, source, problems } = await loadConfig(path, env)
-  if (!config) return { ...nothing, problems }
-  // Unchanged files that earlier runs have found to match their schema are not checked against it again.
+  // Schemas that earlier runs compiled are not compiled again, nor are unchanged files that they found sound checked again.
   const cache = earlierFiles(env)
   keepValidatorsIn(cache)
+  const { config, source, problems } = await loadConfig(path, env, { cache })
+  if (!config) return { ...nothing, problems }
   const files = await readFiles({ config, source, env, cache, everything: true })
   await closeAll(files.plugins)
+  const [types, proof] = [await checkPluginTypes(files.plugins, config), await proveFiles(files, { cache })]
   await cache.written()
-  const types = await checkPluginTypes(files.plugins, config)
   const layers = [
     ...files.dialects.map(({ layer }) => layer),
     ...files.providers.flatMap((one) => one.layers?.slice(-1) ?? []),
@@ -197,10 +202,11 @@ async function checkConfig(path: string, env: Environment): Promise<Checked> {
     examples: layers.reduce((count, layer) => count + countExamples(layer), 0),
     plugins: files.plugins.length,
     mappings: mappingsIn(layers),
+    interpreted: proof.interpreted,
     problems: [
       ...problems,
       ...files.problems,
-      ...(await proveFiles(files)),
+      ...proof.problems,
       ...ejectedProblems(files.sources.values()),
       ...gapsInCatalog(files),
       ...doubtsInFiles(config, source, files),
@@ -244,21 +250,25 @@ function doubtProblems(source: Source, models: { [model: string]: ModelEntry }, 
 }
 
 async function checkPaths(paths: readonly string[], configPath: string, env: Environment): Promise<Checked> {
-  const { config, problems: unusable } = await loadConfig(configPath, env)
+  const cache = earlierFiles(env)
+  keepValidatorsIn(cache)
+  const { config, problems: unusable } = await loadConfig(configPath, env, { cache })
   const total: Checked = { ...nothing, mappings: [], notTaken: [], problems: [] }
   for (const file of new Set((await Promise.all(paths.map(filesIn))).flat())) {
     const source = await readInput(file)
     const checked = isConfig(source)
       ? await checkConfig(source.file, { ...dotEnvBeside(source.file), ...env })
       : config
-        ? await checkOne(source, config, env)
+        ? await checkOne(source, { config, env, cache })
         : { ...nothing, problems: unusable }
     for (const kind of ['providers', 'dialects', 'models', 'examples', 'plugins'] as const) total[kind] += checked[kind]
     total.mappings.push(...checked.mappings)
+    total.interpreted = new Set([...total.interpreted, ...checked.interpreted])
     total.notTaken.push(...checked.notTaken)
     total.problems.push(...checked.problems, ...ejectedProblems([source]))
     if (checked.typesUnchecked !== undefined) total.typesUnchecked = checked.typesUnchecked
   }
+  await cache.written()
   return total
 }
 
@@ -271,7 +281,10 @@ async function filesIn(path: string): Promise<string[]> {
     .map((name) => resolve(join(path, name)))
 }
 
-async function checkOne(source: Source, config: Config, env: Environment): Promise<Checked> {
+async function checkOne(
+  source: Source,
+  { config, env, cache }: { config: Config; env: Environment; cache: FileCache },
+): Promise<Checked> {
   if (isCatalog(source)) {
     const { list, problems } = loadCatalog(source)
     const models = list?.models ?? {}
@@ -283,14 +296,16 @@ async function checkOne(source: Source, config: Config, env: Environment): Promi
   if (!loaded) return { ...nothing, [kind]: 1, problems }
   const { provider, layers } = loaded
   const own = layers.slice(-1)
+  const proof = await prove({ provider, layers, files: filesOf(layers) }, cache)
   return {
     ...nothing,
     [kind]: 1,
     models: Object.keys(provider.models).length,
     examples: own.reduce((count, layer) => count + countExamples(layer), 0),
     mappings: mappingsIn(own),
+    interpreted: proof.interpreted,
     notTaken: provider.chat ? [{ file: source.file, names: notTakenBy(provider, provider.chat) }] : [],
-    problems: [...problems, ...(await proveExamples(provider, layers)), ...doubtProblems(source, provider.models)],
+    problems: [...problems, ...proof.problems, ...doubtProblems(source, provider.models)],
   }
 }
 
@@ -336,12 +351,23 @@ function inOrder(problems: readonly Problem[]): Problem[] {
   )
 }
 
-function mappingEntry({ mapping, ...placed }: PlacedMapping, isPrinted: boolean) {
-  const { url, compiled } = mapping
-  return { ...placed, ...treatmentOf(mapping), ...(isPrinted && compiled && { url, code: mapping.explain() }) }
+function interpretedOf({ mappings, interpreted }: Checked): PlacedMapping[] {
+  return mappings.filter(({ mapping }) => interpreted.has(mapping))
 }
 
-function mappingLine({ file, line, column, name, mapping }: PlacedMapping): string {
+function mappingEntry({ file, name, mapping, place }: PlacedMapping, isPrinted: boolean) {
+  const { url, compiled } = mapping
+  return {
+    file,
+    ...place(),
+    name,
+    ...treatmentOf(mapping),
+    ...(isPrinted && compiled && { url, code: mapping.explain() }),
+  }
+}
+
+function mappingLine({ file, name, mapping, place }: PlacedMapping): string {
+  const { line, column } = place()
   const { compiled, construct } = treatmentOf(mapping)
   return `${relativePath(file)}:${line}:${column}: ${name}: ${compiled ? 'compiled' : `interpreted (${construct})`}\n`
 }
@@ -350,9 +376,9 @@ function notTakenLine({ file, names }: NotTaken): string {
   return names.length === 0 ? '' : `${relativePath(file)} does not support: ${names.join(', ')}\n`
 }
 
-function countsOf({ problems, mappings, notTaken: _, typesUnchecked: __, ...counts }: Checked) {
-  const interpreted = mappings.filter(({ mapping }) => !mapping.compiled).length
-  return { ...counts, mappings: mappings.length, interpreted }
+function countsOf(checked: Checked) {
+  const { problems, mappings, interpreted: _, notTaken: __, typesUnchecked: ___, ...counts } = checked
+  return { ...counts, mappings: mappings.length, interpreted: interpretedOf(checked).length }
 }
 
 function summary(checked: Checked, problems: readonly Problem[]): string {

@@ -139,15 +139,15 @@ export async function readInput(file: string): Promise<Source> {
   }
 }
 
-/** A mapping and its position. `name` is its path in the file. */
-export type PlacedMapping = { file: string; line: number; column: number; name: string; mapping: Mapping }
+/** A mapping and its position, which is looked up when it is asked for. `name` is its path in the file. */
+export type PlacedMapping = { file: string; name: string; mapping: Mapping; place(): { line: number; column: number } }
 
 /** Returns the mappings of these files, including those of variants, each once and in the order of the files. */
 export function mappingsIn(layers: readonly Layer[]): PlacedMapping[] {
   const found = new Map<Mapping, PlacedMapping>()
   for (const { source, places, variants } of layers) {
     for (const [mapping, path] of places) {
-      found.set(mapping, { file: source.file, ...source.at(path), name: path.join('.'), mapping })
+      found.set(mapping, { file: source.file, name: path.join('.'), mapping, place: () => source.at(path) })
     }
     // The layers of a variant are in other files, or in this one.
     for (const placed of mappingsIn(variants.flatMap((variant) => variant.layers.slice(-1)))) {
@@ -166,18 +166,17 @@ export function treatmentOf({ compiled, fallback }: Mapping): { compiled: boolea
  * Prints the JavaScript that a mapping is compiled to, or why there is none, below its place and URL. With these lines in front, line
  * numbers are those of stack traces.
  */
-export function printedMapping({ file, line, column, name, mapping }: PlacedMapping): string {
-  const place = `// ${relativePath(file)}:${line}:${column}: ${name}`
-  if (!mapping.compiled) return `${place}\n${mapping.explain()}\n`
-  return `${place}\n// ${mapping.url}\n"use strict"\n${mapping.explain()}\n`
+export function printedMapping({ file, name, mapping, place }: PlacedMapping): string {
+  const { line, column } = place()
+  const head = `// ${relativePath(file)}:${line}:${column}: ${name}`
+  if (!mapping.compiled) return `${head}\n${mapping.explain()}\n`
+  return `${head}\n// ${mapping.url}\n"use strict"\n${mapping.explain()}\n`
 }
 
-/** Returns a warning for each mapping that is not compiled. */
-export function interpretedWarnings(placed: readonly PlacedMapping[]): Problem[] {
-  return placed
-    .filter(({ mapping }) => !mapping.compiled)
-    .map(({ file, line, column, name, mapping }) => {
-      const message = `the mapping \`${name}\` is interpreted, which is about a hundred times slower: ${mapping.fallback} is not compiled`
-      return { file, line, column, message, severity: 'warning' }
-    })
+/** Returns a warning for each of these mappings, which are not compiled. */
+export function interpretedWarnings(interpreted: readonly PlacedMapping[]): Problem[] {
+  return interpreted.map(({ file, name, mapping, place }) => {
+    const message = `the mapping \`${name}\` is interpreted, which is about a hundred times slower: ${mapping.fallback} is not compiled`
+    return { file, ...place(), message, severity: 'warning' }
+  })
 }

@@ -84,8 +84,8 @@ async function failing(run: () => Promise<number>): Promise<number> {
 
 type Explained = { file: string; line: number; name: string; compiled: boolean; construct?: string; code: string }
 
-function explanation({ file, line, name, mapping }: PlacedMapping): Explained {
-  return { file, line, name, ...treatmentOf(mapping), code: mapping.explain() }
+function explanation({ file, name, mapping, place }: PlacedMapping): Explained {
+  return { file, line: place().line, name, ...treatmentOf(mapping), code: mapping.explain() }
 }
 
 function explanationText({ file, line, name, code }: Explained): string {

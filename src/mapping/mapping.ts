@@ -1,16 +1,14 @@
 import type Jsonata from 'jsonata'
 import { compileTree, type Program } from './compile/compile.ts'
 import { type Node, Uncompilable } from './compile/generator.ts'
-import { deepFreeze } from './compile/runtime/deep-freeze.ts'
 import { describe } from './compile/runtime/evaluation-error.ts'
-import { jsonata } from './compile/runtime/jsonata.ts'
 import { type Bounds, defaultBounds, startRun } from './compile/runtime/limits.ts'
 import { output } from './compile/runtime/output.ts'
-import { boundedPattern } from './compile/runtime/regex.ts'
 import type { interpreter } from './interpret.ts'
 import { library, libraryNames, type OwnFunctions } from './library.ts'
 import type { PathTree } from './mentions.ts'
 import { narrowed } from './narrow.ts'
+import { computedAgain, parse, parseTree, type SharedBeginning } from './parse.ts'
 
 /** A parsed JSONata expression. */
 export type Mapping = {
@@ -42,7 +40,8 @@ export type Variables = Readonly<Record<string, unknown>>
 
 /**
  * The names of the variables that each run gives a mapping, functions that are not the router's, bounds other than the defaults,
- * whether the text parsed before, and the URL of the generated code, which is only asked for when the mapping is compiled.
+ * whether the text parsed before, the URL of the generated code, which is only asked for when the mapping is compiled, and the
+ * beginning that the text shares with others.
  */
 type ReadOptions = {
   bounds?: Readonly<Bounds>
@@ -50,6 +49,7 @@ type ReadOptions = {
   functions?: OwnFunctions | undefined
   sound?: boolean
   url?: () => string
+  beginning?: SharedBeginning | undefined
 }
 
 /**
@@ -77,31 +77,25 @@ export const functionNames: readonly string[] = libraryNames
  * than it runs.
  */
 export function readMapping(text: string, options: ReadOptions = {}): Mapping {
+  const { functions, variables = [], beginning } = options
+  const expression = () => parsed(text, options)
   // Many times as large as the text, and rarely needed twice.
-  let parsed: WeakRef<Jsonata.Expression> | undefined
-  const expression = (): Jsonata.Expression => {
-    const known = parsed?.deref()
-    if (known) return known
-    const made = parse(text, options.bounds)
-    parsed = new WeakRef(made)
-    return made
-  }
+  const tree = computedAgain(() => (beginning && parseTree(text, { beginning })) ?? (expression().ast() as Node))
   let executable: Executable | undefined
   const prepare = (): Executable => {
-    executable ??= compile(expression(), options)
+    executable ??= compile(tree(), expression, options)
     return executable
   }
-  if (!options.sound) expression()
-  const { functions, variables = [] } = options
+  if (!options.sound) tree()
   return {
     text,
     functions,
     get tree() {
-      return expression().ast()
+      return tree()
     },
     get unbound() {
       const known = new Set([...functionNames, ...(functions?.names ?? []), ...variables])
-      return unboundUses(expression().ast(), known)
+      return unboundUses(tree(), known)
     },
     get compiled() {
       return prepare().fallback === undefined
@@ -157,32 +151,32 @@ function narrowUrl({ url }: Mapping): string | undefined {
 /** An expression that is ready to run; `fallback` is the construct that has to be interpreted. */
 type Executable = Pick<Mapping, 'run' | 'explain'> & { fallback: string | undefined }
 
-function compile(expression: Jsonata.Expression, options: ReadOptions): Executable {
+function compile(tree: Node, expression: () => Jsonata.Expression, options: ReadOptions): Executable {
   try {
     const { functions, variables, url } = options
     const compiling = { bindings: new Set(variables), url: url?.() }
-    const program = compileTree(expression.ast(), functions?.library ?? library, compiling)
+    const program = compileTree(tree, functions?.library ?? library, compiling)
     return { fallback: undefined, run: runner(program, options), explain: () => program.source }
   } catch (error) {
     return error instanceof Uncompilable ? interpreted(expression, error.construct, options) : fail(error)
   }
 }
 
-function parse(text: string, bounds = defaultBounds): Jsonata.Expression {
+function parsed(text: string, { bounds }: ReadOptions): Jsonata.Expression {
   try {
-    return jsonata(text, parseOptions(bounds))
+    return parse(text, bounds)
   } catch (error) {
     return fail(error)
   }
 }
 
 /** The interpreter is loaded when something has to be interpreted: no shipped mapping does. */
-function interpreted(expression: Jsonata.Expression, construct: string, { functions }: ReadOptions): Executable {
+function interpreted(expression: () => Jsonata.Expression, construct: string, { functions }: ReadOptions): Executable {
   let ready: Promise<ReturnType<typeof interpreter>> | undefined
   return {
     fallback: construct,
     run: (input, variables) => {
-      ready ??= import('./interpret.ts').then((module) => module.interpreter(expression, functions?.run))
+      ready ??= import('./interpret.ts').then((module) => module.interpreter(expression(), functions?.run))
       return ready.then((run) => run(input, variables)).catch(fail)
     },
     explain: () => `// Interpreted: ${construct} is not compiled.`,
@@ -212,24 +206,31 @@ function failByLimit(code: string, cause: unknown, position?: number): never {
   throw new MappingError(describe(code, { value: defaultBounds.text }), code, position, cause)
 }
 
-/** Options for parsing, with bounds in the library's units: milliseconds, nested evaluations, items of a list. */
-function parseOptions({ steps, depth, sequence }: Readonly<Bounds>): Jsonata.JsonataOptions {
-  const RegexEngine = BoundedRegExp as RegExpConstructor
-  return deepFreeze({ timeout: steps / stepsPerMillisecond, stack: depth, sequence, RegexEngine })
-}
-
-const stepsPerMillisecond = 2_000
-
-/** The library calls it with `new`. */
-function BoundedRegExp(pattern: RegExp): RegExp {
-  return boundedPattern(pattern)
-}
-
 /** A reference to a variable; `position` is a zero-based offset into the text. */
 type Use = { name: string; position: number }
 
 /** References to variables and functions that neither the expression (anywhere in it) nor `known` defines. */
-function unboundUses(tree: unknown, known: ReadonlySet<string>): Use[] {
+function unboundUses(tree: Node, known: ReadonlySet<string>): Use[] {
+  const isBlock = tree.type === 'block'
+  const statements: readonly Node[] = isBlock ? tree.expressions : []
+  const all = [...statements.map(namesOfStatement), namesIn(isBlock ? { ...tree, expressions: [] } : tree)]
+  const bound = new Set(all.flatMap((names) => [...names.bound]))
+  return all.flatMap(({ uses }) => uses).filter(({ name }) => !bound.has(name) && !known.has(name))
+}
+
+/** The names that a part of an expression binds, and those that it refers to. */
+type NamesIn = { bound: ReadonlySet<unknown>; uses: readonly Use[] }
+
+/** Names by statement: the same definitions are part of many mappings. */
+const namesOf = new WeakMap<Node, NamesIn>()
+
+function namesOfStatement(node: Node): NamesIn {
+  const names = namesOf.get(node) ?? namesIn(node)
+  namesOf.set(node, names)
+  return names
+}
+
+function namesIn(tree: unknown): NamesIn {
   const bound = new Set<unknown>()
   const uses: Use[] = []
   visit(tree, (node) => {
@@ -240,7 +241,7 @@ function unboundUses(tree: unknown, known: ReadonlySet<string>): Use[] {
     }
     addBindings(node, bound)
   })
-  return uses.filter(({ name }) => !bound.has(name) && !known.has(name))
+  return { bound, uses }
 }
 
 type TreeNode = { readonly [member: string]: unknown }

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Catalog } from '../catalog/catalog.ts'
-import { proveExamples } from '../manifest/check/examples.ts'
 import { type FileProblem, hasErrors, type Problem } from '../manifest/check/problem.ts'
+import { type Proof, prove } from '../manifest/check/proof.ts'
 import { keepValidatorsIn } from '../manifest/check/schema.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { bareProvider } from '../manifest/read/dialect.ts'
@@ -128,12 +128,13 @@ async function buildWith(
     loadFiles(reading, files, { extensions, leftOut })
   const isOff = (slug: string, among: SourcesByKind) =>
     config.providers[slug]?.enabled === false || statesIn(reading, among).off.has(slug)
-  const prove = (files: Files) => proveFiles(files, known, yieldToOthers)
+  const problemsOf = async (files: Files) =>
+    (await proveFiles(files, { known, cache, giveTurn: yieldToOthers })).problems
   const before = previous && hasSameFolders(previous.config, config) ? previous : undefined
   const used =
     texts || strict
-      ? await allFiles(read, given, { load, ...(previous && { prove }) })
-      : await usableFiles(read, { load, isOff, before, ...(previous && { prove }) })
+      ? await allFiles(read, given, { load, ...(previous && { prove: problemsOf }) })
+      : await usableFiles(read, { load, isOff, before, ...(previous && { prove: problemsOf }) })
   const found = [...plugins.problems, ...used.problems]
   // A folder that cannot be read has files whose names nobody knows.
   const lost = previous && !strict ? [] : found.filter(({ kind }) => kind === 'folder')
@@ -221,33 +222,45 @@ export function chosenFiles({
 /** The files of a snapshot for another thread. */
 export type ChosenFiles = { texts: Texts; unavailable: Unavailable }
 
-/** Runs the examples of all dialects and manifests but those whose files are among the `known` ones. */
+/**
+ * Compiles the mappings and runs the examples of all dialects and manifests but those whose files are among the `known` ones, and those
+ * of which the cache has a proof.
+ */
 export async function proveFiles(
   { dialects, providers }: Files,
-  known: KnownSources = new Map(),
-  giveTurn: YieldToOthers = neverYield,
-): Promise<Problem[]> {
-  const problems: Problem[] = []
+  {
+    known = new Map(),
+    cache = noCache,
+    giveTurn = neverYield,
+  }: { known?: KnownSources; cache?: FileCache; giveTurn?: YieldToOthers } = {},
+): Promise<Proof> {
+  const proofs: Proof[] = []
   for (const dialect of dialects) {
     await giveTurn()
     const { layer } = dialect
-    if (known.get(layer.source.file) !== layer.source) {
-      problems.push(...(await provenIn(layer.source, bareProvider(dialect), [layer])))
+    const { source } = layer
+    if (known.get(source.file) !== source) {
+      proofs.push(await provenIn(source, { provider: bareProvider(dialect), layers: [layer], files: [source] }, cache))
     }
   }
   for (const { provider, source, files, layers } of providers) {
     await giveTurn()
     const isKnown = files.every(({ file, text }) => known.get(file)?.text === text)
-    if (layers && !isKnown) problems.push(...(await provenIn(source, provider, layers)))
+    if (layers && !isKnown) proofs.push(await provenIn(source, { provider, layers, files }, cache))
   }
-  return problems
+  return {
+    problems: proofs.flatMap(({ problems }) => problems),
+    interpreted: new Set(proofs.flatMap(({ interpreted }) => [...interpreted])),
+  }
 }
 
-/** Runs the examples of a file; what a run throws is a problem of that file. */
-async function provenIn(source: Source, ...proving: Parameters<typeof proveExamples>): Promise<Problem[]> {
+/** Proves a file; what a run throws is a problem of that file. */
+async function provenIn(source: Source, ...proving: Parameters<typeof prove>): Promise<Proof> {
   try {
-    return (await proveExamples(...proving)).map((problem) => breaking(source, problem))
+    const { problems, interpreted } = await prove(...proving)
+    return { problems: problems.map((problem) => breaking(source, problem)), interpreted }
   } catch (thrown) {
-    return [source.problem([], `the examples cannot be run: ${(thrown as Error).message}`)]
+    const problem = source.problem([], `the examples cannot be run: ${(thrown as Error).message}`)
+    return { problems: [problem], interpreted: new Set() }
   }
 }

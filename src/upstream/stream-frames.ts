@@ -10,7 +10,7 @@ import type { Snapshots } from '../manifest/run/snapshots.ts'
 import { readFrame } from '../manifest/run/translate.ts'
 import type { Frame, FrameError } from '../wire/frame.ts'
 import { type StreamFormat, streamFormats } from '../wire/frames.ts'
-import { type AnswerBounds, billedAnyway, cut, parseObject, unreadable, withBilled } from './answer-body.ts'
+import { type AnswerBounds, billedAnyway, cut, excessOf, parseObject, unreadable, withBilled } from './answer-body.ts'
 import { redact } from './auth/secrets.ts'
 import type { HttpResponse } from './http/types.ts'
 import { reportedFailure } from './provider-error.ts'
@@ -54,6 +54,23 @@ function slices(frames: readonly Frame[]): readonly (readonly Frame[])[] {
   return Array.from({ length: count }, (_, at) => frames.slice(at * framesPerYield, (at + 1) * framesPerYield))
 }
 
+/** Number of events that are given on at once: an event that repeats a whole reply stands for as many as that has parts. */
+const eventsPerYield = 1_000
+
+/** Divides frames among batches of few events. The payload of a frame comes with the last of its events. */
+function withFewEvents(batch: StreamFrame[]): StreamFrame[][] {
+  if (batch.length === 0) return []
+  if (batch.every(({ events }) => events.length <= eventsPerYield)) return [batch]
+  return batch.flatMap((frame) => {
+    const { events, ...rest } = frame
+    const count = Math.max(1, Math.ceil(events.length / eventsPerYield))
+    return Array.from({ length: count }, (_, at) => {
+      const some = events.slice(at * eventsPerYield, (at + 1) * eventsPerYield)
+      return [at === count - 1 ? { ...rest, events: some } : { events: some }]
+    })
+  })
+}
+
 /**
  * Yields frames with their neutral events. An error in the middle is thrown after everything that was sent before it. How a stream ends
  * after its finish reason is nobody's concern, unless the provider itself calls it an error.
@@ -78,7 +95,10 @@ export async function* readBatches(reading: Reading, response: HttpResponse): As
         begun ||= batch.length > 0
         // An end marker alone is not an answer.
         if (done && begun) batch.push(endMarker)
-        if (batch.length > 0) yield batch
+        for (const [index, few] of withFewEvents(batch).entries()) {
+          if (index > 0) await setImmediate()
+          yield few
+        }
         if (failure) throw failure
         if (done) return await drain(bytes, response)
       }
@@ -254,14 +274,16 @@ function readOrPassOver(reading: Reading, frame: Frame, progress: Progress): Str
     return readMappedFrame(reading, frame)
   } catch (thrown) {
     const isText = chatEndpoint(reading.provider).stream.data === 'text'
-    if (isText || isJson(frame.data) || !progress.mayPassOver()) throw thrown
+    if (isText || isReadable(frame.data, reading.bounds) || !progress.mayPassOver()) throw thrown
     return damaged
   }
 }
 
 const damaged: StreamFrame = { events: [], damaged: true }
 
-function isJson(text: string): boolean {
+/** Checks whether a text is JSON, or too much to find out. */
+function isReadable(text: string, bounds: AnswerBounds): boolean {
+  if (excessOf(text, bounds)) return true
   try {
     JSON.parse(text)
     return true

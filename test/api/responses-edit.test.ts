@@ -150,6 +150,23 @@ describe('a reply of a provider of this format', () => {
     expect(deltas).toEqual(['It rains.', 'No more.', '{"x":1}', 'ls'])
   })
 
+  it('is told step by step where the last event has thousands of items', () => {
+    const output = Array.from({ length: 3_000 }, (_, index) => ({
+      ...{ type: 'function_call', id: `fc_${index}`, call_id: `c${index}`, name: 'f' },
+      ...{ arguments: '{}', status: 'completed' },
+    }))
+    const writer = responses.openStream(request, { model, id })
+    const response = { id: 'resp_1', status: 'in_progress', created_at: 1, output: [], error: null }
+    const texts = ['response.created', 'response.in_progress'].map((type) => writer.edit({ type, response }))
+    texts.push(writer.edit({ type: 'response.completed', response: { ...response, status: 'completed', output } }))
+    for (let more = writer.more?.(); more; more = writer.more?.()) texts.push(more)
+    expect(texts.length).toBeGreaterThan(20)
+    for (const text of texts) expect(text.length).toBeLessThan(70_000)
+    const events = eventsIn(texts.join('') + writer.end(facts))
+    expect(follow(events)).toMatchObject({ id: 'resp_1', output })
+    expect(events.map(({ sequence_number }) => sequence_number)).toEqual([...events.keys()])
+  })
+
   it('that breaks off ends with `response.failed`, under its own id, with the next number', () => {
     const writer = responses.openStream(request, { model, id })
     const response = { id: 'resp_native', model: 'gpt', status: 'in_progress', output: [], created_at: 1 }
@@ -170,7 +187,11 @@ describe('a reply of a provider of this format', () => {
         ...complete(response),
         model,
         status: 'failed',
-        error: { code: 'insufficient_quota', message: 'You have no credit left.' },
+        error: {
+          code: 'insufficient_quota',
+          message: 'You have no credit left.',
+          doc_url: '/docs/errors.html#quota_exhausted',
+        },
       },
     })
   })
@@ -200,6 +221,10 @@ describe('codes of failed responses', () => {
     const error = new RouterError(code, 'no', { ...(providerCode && { providerCode }) })
     const events = eventsIn(writer.fail(error))
     expect(events.map(({ type }) => type)).toEqual(['response.created', 'response.in_progress', 'response.failed'])
-    expect(events.at(-1).response.error).toEqual({ code: expected, message: 'no' })
+    expect(events.at(-1).response.error).toEqual({
+      code: expected,
+      message: 'no',
+      doc_url: `/docs/errors.html#${code}`,
+    })
   })
 })

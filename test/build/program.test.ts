@@ -1,11 +1,27 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { newestBetween } from '../../tools/build/node-binary.ts'
 import { isUsed } from '../../tools/build/packages.ts'
-import { filesBelow, ownFiles, project, projectManifest, writeProgram } from '../../tools/build/program.ts'
+import {
+  filesBelow,
+  ownFiles,
+  project,
+  projectManifest,
+  readableByAll,
+  writeProgram,
+} from '../../tools/build/program.ts'
 
 /** A folder with the program where npm puts packages, below node_modules, where Node takes no TypeScript. */
 const folder = mkdtempSync(join(tmpdir(), 'program-'))
@@ -54,6 +70,22 @@ test('files of your own that are not in git are no part of it', () => {
   expect(written).not.toContain(own[0])
   expect(written).not.toContain('plugins/heal-json/repair.js')
   expect(written).toContain('plugins/heal-json/index.js')
+})
+
+test('files have the same permissions whatever those of the checkout are', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'modes-'))
+  mkdirSync(join(folder, 'below'))
+  for (const [path, mode] of [
+    ['below/private', 0o600],
+    ['script', 0o700],
+    ['shared', 0o664],
+  ] as const) {
+    writeFileSync(join(folder, path), '')
+    chmodSync(join(folder, path), mode)
+  }
+  readableByAll(folder)
+  const modes = filesBelow(folder).map((path) => [path, statSync(join(folder, path)).mode & 0o777])
+  expect(Object.fromEntries(modes)).toEqual({ 'below/private': 0o644, script: 0o755, shared: 0o644 })
 })
 
 test('it runs below node_modules', () => {

@@ -1,9 +1,9 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { run } from '../../src/cli/check.ts'
 import { slow } from '../helpers/slow.ts'
-import { acme, folderOf, plainDialect } from '../manifest/files.ts'
+import { acme, folderOf, plainDialect, writeIn } from '../manifest/files.ts'
 import { ran } from './running.ts'
 
 /** All that a chat model says of itself. */
@@ -306,3 +306,40 @@ export default {
     'is checked together with the configuration that lists it',
   )
 })
+
+test('a second check of the same files compiles no mapping, and finds every mistake that was made since', async () => {
+  const compiled = countCompiled()
+  const { config, folder } = project()
+  vi.stubEnv('INFERENCE_ROUTER_CACHE', join(folder, 'cache'))
+  const check = async () => (await ran(run, '--config', config)).stdout
+  await check()
+  expect(compiled.count).toBeGreaterThan(10)
+  compiled.count = 0
+  expect(await check()).toContain('no problems')
+  expect(compiled.count).toBe(0)
+  writeIn(folder, 'providers/dialects/plain.yaml', plainDialect.replace('"finish": "stop"', '"finish": "length"'))
+  for (let time = 0; time < 2; time++) expect(await check()).toContain("example 'e': means (from answers) differs")
+  writeIn(folder, 'providers/dialects/plain.yaml', plainDialect.replace('"id": id', '"id": $eval("id")'))
+  for (let time = 0; time < 2; time++) expect(await check()).toMatch(/is interpreted, .*\n.*\(1 interpreted\)/)
+  writeIn(folder, 'providers/dialects/plain.yaml', plainDialect)
+  expect(await check()).toContain('no problems')
+})
+
+/** Counts the functions that are made of texts, as those of mappings are. */
+function countCompiled(): { count: number } {
+  const counted = { count: 0 }
+  vi.stubGlobal(
+    'Function',
+    new Proxy(Function, {
+      construct(target, given) {
+        counted.count++
+        return Reflect.construct(target, given)
+      },
+    }),
+  )
+  onTestFinished(() => {
+    vi.unstubAllGlobals()
+    vi.unstubAllEnvs()
+  })
+  return counted
+}

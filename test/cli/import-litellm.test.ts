@@ -5,6 +5,7 @@ import { stringify } from 'yaml'
 import { run as aliases } from '../../src/cli/alias.ts'
 import { run } from '../../src/cli/import/import.ts'
 import type { Remark } from '../../src/cli/import/plan.ts'
+import { run as listKeys } from '../../src/cli/key.ts'
 import { folderOf } from '../manifest/files.ts'
 import { ran } from './running.ts'
 
@@ -122,8 +123,7 @@ test('keys may call what they and their team list: all, none, groups, patterns',
     config,
   )
   expect(result.code).toBe(0)
-  const { run: key } = await import('../../src/cli/key.ts')
-  const listed = JSON.parse((await ran(key, 'list', '--json', '--config', config)).stdout) as {
+  const listed = JSON.parse((await ran(listKeys, 'list', '--json', '--config', config)).stdout) as {
     keys: { name: string; models: string[] | null }[]
   }
   expect(Object.fromEntries(listed.keys.map(({ name, models }) => [name, models]))).toEqual({
@@ -134,6 +134,51 @@ test('keys may call what they and their team list: all, none, groups, patterns',
   })
   expect(result.stdout).toContain("'openai/gpt-5' was not imported: it cannot be called")
   expect(result.stdout).toContain('No key may manage this organization yet')
+})
+
+test('limits that have no equivalent are to do for the keys that they limited; models of an organization restrict its keys', async () => {
+  const token = (letter: string) => letter.repeat(64)
+  const rows = {
+    LiteLLM_BudgetTable: [
+      { budget_id: 'b1', max_budget: 100 },
+      { budget_id: 'b2', allowed_models: ['gpt-5'] },
+    ],
+    LiteLLM_OrganizationTable: [
+      { organization_id: 'o1', organization_alias: 'Acme', budget_id: 'b1', models: ['gpt-5'] },
+    ],
+    LiteLLM_TeamTable: [{ team_id: 't1', team_alias: 'Team', organization_id: 'o1', models: [], rpm_limit: 5 }],
+    LiteLLM_VerificationToken: [
+      { token: token('a'), key_alias: 'own', organization_id: 'o1', total_spend: 3, key_type: 'llm_api' },
+      { token: token('b'), key_alias: 'of the team', team_id: 't1' },
+      { token: token('c'), key_alias: 'daily', tpd_limit: 1_000, budget_id: 'b2' },
+    ],
+  }
+  const names = ['gpt-5', 'claude']
+  const model_list = names.map((name) =>
+    deployment(name, { model: name === 'gpt-5' ? 'openai/gpt-5' : 'anthropic/claude-sonnet-4-5' }),
+  )
+  const folder = folderOf({ 'litellm.yaml': stringify({ model_list }), 'rows.json': JSON.stringify(rows) })
+  const config = ['--config', join(folder, 'router/config.yaml')]
+  const done = await ran(
+    run,
+    'litellm',
+    join(folder, 'litellm.yaml'),
+    '--database',
+    join(folder, 'rows.json'),
+    ...config,
+    '--json',
+  )
+  const lost = messages(JSON.parse(done.stdout))
+  expect(lost).toEqual([
+    'manual LiteLLM_OrganizationTable: 1 organization: inference-router org create makes one, and import takes its name with --org',
+    'manual LiteLLM_TeamTable.rpm_limit: groups have a monthly limit only: give its keys rate limits (Team)',
+    'manual LiteLLM_OrganizationTable.budget_id: the max_budget of organization Acme no longer limits its keys: set limits of their own (own, of the team)',
+    'manual LiteLLM_BudgetTable.allowed_models: no equivalent: check whether the key may do more than before (daily)',
+    'manual LiteLLM_VerificationToken.tpd_limit: no equivalent: check whether the key may do more than before (daily)',
+  ])
+  const { keys: made } = JSON.parse((await ran(listKeys, 'list', '--json', ...config)).stdout)
+  const models = made.map(({ name, models }: { name: string; models: string[] | null }) => [name, models])
+  expect(Object.fromEntries(models)).toEqual({ own: ['gpt-5'], 'of the team': ['gpt-5'], daily: null })
 })
 
 test('an import that would break the configuration writes nothing', async () => {

@@ -1,3 +1,4 @@
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { monthlyLimit } from '../../src/cli/import/budgets.ts'
@@ -15,6 +16,17 @@ const expected = [
   { team_id: 't1', team_alias: 'A\tB', models: '{gpt,"a b"}', metadata: '{"x": "line\\nbreak"}' },
   { team_id: 't2', team_alias: null, models: '{}', metadata: '{}' },
 ]
+
+/** A program that answers queries by the table in them, and writes what it was given into a file. */
+function psqlThat(answers: Record<string, string>): string {
+  return `#!/usr/bin/env node
+const { env, argv } = process
+const seen = [env.PGUSER, env.PGPASSWORD, env.PGDATABASE, env.PGOPTIONS].join(' ')
+require('node:fs').writeFileSync(require('node:path').join(__dirname, 'seen'), seen)
+const found = Object.entries(${JSON.stringify(answers)}).find(([table]) => argv.at(-1).includes(table))
+console.log(found ? found[1] : '')
+`
+}
 
 describe('rows of LiteLLM', () => {
   test('are read from the COPY of a dump, and other tables are passed over', async () => {
@@ -51,6 +63,24 @@ two; lines)', '{gpt}', 12.5, false), ('t2', NULL, '{}', NULL, true);
     const read = readRows('postgresql://user:the-password@127.0.0.1:1/litellm')
     await expect(read).rejects.toThrow('psql is not installed')
     await expect(read).rejects.not.toThrow('the-password')
+    vi.unstubAllEnvs()
+  })
+
+  test('of a server are read by psql: the tables that are there, in the schema of the address', async () => {
+    const answers = {
+      pg_class: 'LiteLLM_VerificationToken\nLiteLLM_TeamTable\nother',
+      LiteLLM_VerificationToken: '{"token":"abc"}\n{"token":"def"}',
+      LiteLLM_TeamTable: '{"team_id":"t1"}',
+    }
+    const folder = folderOf({ psql: psqlThat(answers) })
+    chmodSync(join(folder, 'psql'), 0o755)
+    vi.stubEnv('PATH', `${folder}:${process.env.PATH}`)
+    const rows = await readRows('postgresql://me:a%40b@127.0.0.1:1/litellm?schema=two%20words&connection_limit=5')
+    expect(rows).toMatchObject({ LiteLLM_TeamTable: [{ team_id: 't1' }], LiteLLM_UserTable: [] })
+    expect(rows.LiteLLM_VerificationToken).toEqual([{ token: 'abc' }, { token: 'def' }])
+    expect(readFileSync(join(folder, 'seen'), 'utf8')).toBe('me a@b litellm -c search_path="two\\ words"')
+    writeFileSync(join(folder, 'psql'), psqlThat({ pg_class: 'other' }))
+    await expect(readRows('postgresql://me@127.0.0.1:1/x')).rejects.toThrow('has no table LiteLLM_VerificationToken')
     vi.unstubAllEnvs()
   })
 

@@ -12,7 +12,7 @@ describe('the day on which a budget runs out', () => {
   test('is that of the spend of a day, and none after the month, in which it begins anew', () => {
     expect(of(60, 100, 8)).toMatchObject({ kind: 'warn', text: 'runs out on 2026-11-25 at this pace' })
     expect(of(80, 100, 8)).toMatchObject({ kind: 'bad', text: 'runs out on 2026-11-23 at this pace' })
-    expect(of(10, 100, 8).text).toBe('lasts for this month')
+    expect(of(10, 100, 8).text).toBe('enough for this month')
     expect(of(100, 100, 8)).toEqual({ kind: 'bad', text: 'used up until 2026-12-01' })
     expect(of(10, 100, 0).text).toBe('no spend in the last 24 hours')
     expect(of(10, 100, undefined).text).toBe('')
@@ -20,7 +20,7 @@ describe('the day on which a budget runs out', () => {
 
   test('of a balance does not end with the month', () => {
     expect(of(10, 100, 3, true)).toMatchObject({ kind: 'warn', text: 'runs out on 2026-12-20 at this pace' })
-    expect(of(10, 100, 0.5, true).text).toBe('lasts for more than 90 days')
+    expect(of(10, 100, 0.5, true).text).toBe('lasts more than 90 days')
     expect(of(100, 100, 3, true).text).toBe('used up')
   })
 })
@@ -60,7 +60,7 @@ describe.skipIf(noBrowser)('budgets', () => {
     const { page } = tab
     const words = async () =>
       (await page.getByRole('meter', { name: 'Budget' }).first().getAttribute('aria-valuetext')) ?? ''
-    const forecast = /^\$0\.0\d+ of \$0\.00\d+, \d.*%, (runs out on .* at this pace|lasts for this month)$/
+    const forecast = /^\$0\.0\d+ of \$0\.00\d+, \d.*%, (runs out on .* at this pace|enough for this month)$/
     await expect.poll(words).toMatch(forecast)
     expect(await page.getByRole('meter').count()).toBe(1)
     await expectAccessible(tab)
@@ -72,7 +72,7 @@ describe.skipIf(noBrowser)('budgets', () => {
     await expect.poll(words).toMatch(forecast)
     await expectNoOverflow(tab)
     await go(tab, 'organization')
-    await expect.poll(words).toMatch(/^\$0\.0\d+ of \$1\.00, .*lasts for more than 90 days$/)
+    await expect.poll(words).toMatch(/^\$0\.0\d+ of \$1\.00, .*lasts more than 90 days$/)
     await expectNoOverflow(tab)
     await expectAccessible(tab)
     expectFaultless(tab, world)

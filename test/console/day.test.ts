@@ -102,7 +102,9 @@ describe.skipIf(noBrowser)('the day of an operator', () => {
     // In the morning all is well.
     expect(await ask('answers', { times: 3 })).toEqual([200, 200, 200])
     await keys.open('Health')
-    await page.getByText(/^All \d+ targets? that were called answer\.$/).waitFor()
+    await page
+      .getByText(/^(All \d+ targets that were called are|The only target that was called is) healthy\.$/)
+      .waitFor()
     await expectClean(tab)
 
     // At nine a provider starts to fail. The page says which, since when, and what it says.
@@ -135,7 +137,7 @@ describe.skipIf(noBrowser)('the day of an operator', () => {
     await keys.open('Health')
     const row = (name: string) =>
       page.getByRole('region', { name: 'Targets' }).getByRole('row').filter({ hasText: name })
-    await row('south/small').getByText('answers').waitFor()
+    await row('south/small').getByText('healthy').waitFor()
     await row('north/small').getByText('failing').waitFor()
 
     // The provider recovers, and the page says so by itself.
@@ -143,7 +145,9 @@ describe.skipIf(noBrowser)('the day of an operator', () => {
     await expect.poll(() => ask('north/small')).toEqual([200])
     await expect.poll(() => ask('north/small', { times: 5 })).toEqual(Array(5).fill(200))
     await row('north/small').getByText('recovered').waitFor({ timeout: 60_000 })
-    await page.getByText(/^All \d+ targets? that were called answer\.$/).waitFor()
+    await page
+      .getByText(/^(All \d+ targets that were called are|The only target that was called is) healthy\.$/)
+      .waitFor()
     await expectClean(tab)
 
     // The key that spent most stands first, and leads to its calls.

@@ -386,8 +386,8 @@ describe.skipIf(noBrowser)('every page of the console', () => {
     await dialogButton(tab, 'Save').click()
     const row = page.getByRole('row').filter({ hasText: 'demo/thinker' })
     // The shares are in words beside the bar, which those who do not see it do not need.
-    await row.getByRole('listitem').filter({ hasText: 'demo/echo' }).getByText('75\u202f%').waitFor()
-    await row.getByRole('listitem').filter({ hasText: 'demo/thinker' }).getByText('25\u202f%').waitFor()
+    await row.getByRole('listitem').filter({ hasText: 'demo/echo' }).getByText('75%').waitFor()
+    await row.getByRole('listitem').filter({ hasText: 'demo/thinker' }).getByText('25%').waitFor()
     const [wide, narrow] = await row.locator('.shares > *').all()
     const widths = await Promise.all([wide, narrow].map(async (share) => (await share?.boundingBox())?.width ?? 0))
     expect((widths[0] ?? 0) / (widths[1] ?? 1)).toBeCloseTo(3, 0)

@@ -1,7 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto'
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
 import { openLedger } from '../../src/money/ledger.ts'
 import { openStore } from '../../src/store/open.ts'
@@ -36,7 +36,7 @@ function numbers(seed = 7): () => number {
 const outageMs = 40 * 60_000
 const overloaded = 'Service unavailable: all capacity of this region is in use. Please retry later.'
 
-type Owner = Pick<CallRecord, 'organization' | 'key'>
+type Owner = Pick<CallRecord, 'organization' | 'key' | 'group'>
 
 function callAt(at: number, owner: Owner, next: () => number): CallRecord {
   const draw = next() * 100
@@ -59,11 +59,22 @@ function callAt(at: number, owner: Owner, next: () => number): CallRecord {
   const free = { nanoUsd: 0, parts: {}, priceVersion: '' }
   if (isOutage) {
     const why = { error: 'provider_overloaded', failure: 'failed', providerMessage: overloaded } as const
-    return { ...call, outcome: 'failed', status: 503, ...why, usage: {}, cost: free }
+    const { firstEventMs: _, ...failed } = call
+    return {
+      ...failed,
+      durationMs: 40 + Math.round(next() * 300),
+      outcome: 'failed',
+      status: 503,
+      ...why,
+      usage: {},
+      cost: free,
+    }
   }
   if (fate < 0.02) {
+    const { firstEventMs: _, ...failed } = call
     return {
-      ...call,
+      ...failed,
+      durationMs: 30 + Math.round(next() * 100),
       outcome: 'failed',
       status: 429,
       error: 'rate_limited',
@@ -89,6 +100,9 @@ function history(owners: readonly Owner[], now: number): CallRecord[] {
       if (at < now - 60_000) calls.push(callAt(at, owner, next))
     }
   }
+  // The calls of the model that fails, since when it fails.
+  for (let at = now - outageMs + 60_000; at < now - 60_000; at += 360_000)
+    calls.push(callAt(at, owners[0] as Owner, () => 0.97))
   const last = callAt(now - 30_000, owners[0] as Owner, () => 0.4)
   const failed = {
     usage: {},
@@ -103,8 +117,8 @@ function history(owners: readonly Owner[], now: number): CallRecord[] {
     id: randomUUIDv7(),
     attemptOf: last.id,
     attempts: 1,
-    provider: 'openai',
-    model: 'gpt-5.4-mini',
+    provider: 'google',
+    model: 'gemini-3.8-flash',
   }
   const times = { startedMs: 0, durationMs: 640, error: 'provider_overloaded', failure: 'overloaded' } as const
   calls.push(
@@ -176,7 +190,7 @@ async function usedRouter(): Promise<{ router: RouterProcess; call: string; key:
   const organization = store.organizations.list()[0]?.id ?? ''
   const ledger = openLedger(store.ledger.openWriter(), { onError: (thrown) => console.error(thrown) })
   const calls = history(
-    keys.map((key) => ({ organization, key })),
+    keys.map((key, index) => ({ organization, key, ...(index < 3 && { group }) })),
     Date.now(),
   )
   await Promise.all(calls.map((call) => ledger.settle(call)))
@@ -189,6 +203,12 @@ async function usedRouter(): Promise<{ router: RouterProcess; call: string; key:
   }
   return { router: started, call: calls.at(-1)?.id ?? '', key: keys[0] ?? '' }
 }
+
+/** Puts the usual folder and port in place of those of the test, which are of no interest. */
+const usualPlaces = `
+  document.querySelector('.facts bdi').textContent = '/srv/inference-router/config.yaml'
+  const row = [...document.querySelectorAll('tr')].find(({ textContent }) => textContent.startsWith('server.port'))
+  row.querySelector('td:nth-child(2) bdi').textContent = '8787'`
 
 test.skipIf(!process.env.UPDATE_PICTURES)(
   'pictures for docs/console.md (skipped without UPDATE_PICTURES)',
@@ -228,10 +248,9 @@ test.skipIf(!process.env.UPDATE_PICTURES)(
           await tab.page.getByRole('button', { name: 'Send' }).click()
           await tab.page.getByRole('article').nth(3).getByText('$0.').first().waitFor()
         }
-        // The folder of the test is of no interest.
-        const path = "document.querySelector('.facts bdi').textContent = '/srv/inference-router/config.yaml'"
-        if (name === 'settings') await tab.page.evaluate(path)
-        if (name === 'overview' || name === 'key') await tab.page.locator('.u-wrap').first().waitFor()
+        if (name === 'settings') await tab.page.evaluate(usualPlaces)
+        if (['overview', 'key', 'organization'].includes(name)) await tab.page.locator('.u-wrap').first().waitFor()
+        await expect.poll(() => tab.page.locator('[aria-busy=true]').count()).toBe(0)
         await tab.page.mouse.move(1_270, 10)
         const file = join(target, `${name}${colorScheme === 'dark' ? '-dark' : ''}.png`)
         await tab.page.screenshot({ path: file, animations: 'disabled', fullPage: isNarrow })

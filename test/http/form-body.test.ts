@@ -408,6 +408,13 @@ describe('limits', () => {
       /'prompt' is larger than 9/,
       'prompt',
     ],
+    [
+      'all values together',
+      { fieldBytes: 9 },
+      () => bodyOf([field('a', '01234'), field('b', '56789')]),
+      /fields of the form, with .*'b', are larger than 9/,
+      'b',
+    ],
     ['files', { files: 1 }, () => bodyOf([file('a', 'x'), file('b', 'x')]), /more than 1 files: .*'b'/, 'b'],
     ['fields', {}, () => fields(100_000), /more than 20 fields: .*'n20'/, 'n20'],
   ])('of %s → 413, and the connection is closed', async (_, changes, body, message, param) => {

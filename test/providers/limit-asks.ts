@@ -1,4 +1,5 @@
-import type { Json, JsonObject } from '../../src/core/json.ts'
+import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
+import type { TextLimit } from '../../src/manifest/limits.ts'
 import type { Arrived } from '../e2e/clients/sdk-wire.ts'
 
 /** The client APIs. */
@@ -7,7 +8,7 @@ export const clients = ['chat', 'messages', 'responses'] as const
 export type Client = (typeof clients)[number]
 
 /** A tool of a request. */
-export type AskedTool = { name: string; description?: string; parameters: JsonObject; strict?: boolean }
+export type AskedTool = { name: string; description?: string; parameters?: JsonObject; strict?: boolean }
 
 /** A request in words that no API has: what it asks for. */
 export type Ask = {
@@ -25,14 +26,17 @@ export type Ask = {
   images?: number
   /** Each of the images, where it is not a small one. */
   image?: { type?: string; data?: string }
-  /** Number of PDF documents. */
+  /** Number of PDF documents, and the data of each, where it is not a small one. */
   files?: number
+  file?: string
   /** The id of a call of an earlier turn, which has its result. */
   callId?: string
   /** Instructions between two texts of the user, or two texts after each other, or a text after the result of the call. */
   middle?: string
   twice?: boolean
   afterResult?: string
+  /** The messages themselves, in the APIs that can have them. */
+  conversation?: { [client in Client]?: JsonObject[] }
 }
 
 /** What a provider received, as it is and read. */
@@ -56,7 +60,7 @@ export type Probe = {
 /** A picture of one pixel. */
 export const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 
-const pdf = Buffer.from('%PDF-1.4').toString('base64')
+const smallPdf = Buffer.from('%PDF-1.4').toString('base64')
 
 function imageIn({ image: { type = 'image/png', data = pixel } = {} }: Ask): { type: string; data: string } {
   return { type, data }
@@ -72,6 +76,9 @@ export const called: AskedTool = { name: 'f', parameters: { type: 'object', prop
 /** The path and the body of a request in an API; undefined where the API cannot ask for it. */
 export function requestIn(client: Client, ask: Ask): { path: string; body: JsonObject } | undefined {
   const made = { chat: inChat, messages: inMessages, responses: inResponses }[client](ask)
+  const turns = ask.conversation?.[client]
+  if (ask.conversation && !turns) return undefined
+  if (made && turns) Object.assign(made, { [client === 'responses' ? 'input' : 'messages']: turns })
   const path = { chat: '/v1/chat/completions', messages: '/v1/messages', responses: '/v1/responses' }[client]
   return made && { path, body: made }
 }
@@ -84,7 +91,7 @@ function inChat(ask: Ask): JsonObject | undefined {
     ...copies(ask.images, { type: 'image_url', image_url: { url: `data:${type};base64,${data}` } }),
     ...copies(ask.files, {
       type: 'file',
-      file: { filename: 'a.pdf', file_data: `data:application/pdf;base64,${pdf}` },
+      file: { filename: 'a.pdf', file_data: `data:application/pdf;base64,${ask.file ?? smallPdf}` },
     }),
   ]
   const id = ask.callId ?? 'abc123xyz'
@@ -136,7 +143,10 @@ function inMessages(ask: Ask): JsonObject | undefined {
   const image = imageIn(ask)
   const images = [
     ...copies(ask.images, { type: 'image', source: { type: 'base64', media_type: image.type, data: image.data } }),
-    ...copies(ask.files, { type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: pdf } }),
+    ...copies(ask.files, {
+      type: 'document',
+      source: { type: 'base64', media_type: 'application/pdf', data: ask.file ?? smallPdf },
+    }),
   ]
   const after = ask.afterResult ? [{ type: 'text', text: ask.afterResult }] : []
   return {
@@ -157,7 +167,9 @@ function inMessages(ask: Ask): JsonObject | undefined {
     ...(ask.effort &&
       ask.effort !== 'none' && { thinking: { type: 'adaptive' }, output_config: { effort: ask.effort } }),
     ...(budget !== undefined && { thinking: { type: 'enabled', budget_tokens: budget } }),
-    ...(tools && { tools: tools.map(({ parameters, ...tool }) => ({ ...tool, input_schema: parameters })) }),
+    ...(tools && {
+      tools: tools.map(({ parameters, ...tool }) => ({ ...tool, input_schema: parameters ?? { type: 'object' } })),
+    }),
     ...(choice && { tool_choice: messagesChoice(choice) }),
     ...(ask.stop && { stop_sequences: ask.stop }),
     ...(ask.user && { metadata: { user_id: ask.user } }),
@@ -181,7 +193,11 @@ function inResponses(ask: Ask): JsonObject | undefined {
   const { type, data } = imageIn(ask)
   const images = [
     ...copies(ask.images, { type: 'input_image', image_url: `data:${type};base64,${data}` }),
-    ...copies(ask.files, { type: 'input_file', filename: 'a.pdf', file_data: `data:application/pdf;base64,${pdf}` }),
+    ...copies(ask.files, {
+      type: 'input_file',
+      filename: 'a.pdf',
+      file_data: `data:application/pdf;base64,${ask.file ?? smallPdf}`,
+    }),
   ]
   return {
     input: [
@@ -207,4 +223,29 @@ function inResponses(ask: Ask): JsonObject | undefined {
     ...(ask.safety_identifier && { safety_identifier: ask.safety_identifier }),
     ...(ask.cache_key && { prompt_cache_key: ask.cache_key }),
   } as JsonObject
+}
+
+function leaves(value: Json): Json[] {
+  if (Array.isArray(value)) return value.flatMap(leaves)
+  return isObject(value) ? Object.values(value).flatMap((member) => leaves(member as Json)) : [value]
+}
+
+/** All texts in a body. */
+export function textsIn(body: Json): string[] {
+  return leaves(body).filter((one) => typeof one === 'string')
+}
+
+/** All numbers in a body. */
+export function numbersIn(body: Json): number[] {
+  return leaves(body).filter((one) => typeof one === 'number')
+}
+
+/** Most characters of a text that is sent. */
+export const longestText = 3_000
+
+/** Returns a text just inside a limit. */
+export function textInside({ pattern, max = 64 }: TextLimit): string {
+  const length = Math.min(max, longestText)
+  const samples = ['a'.repeat(length), 'a'.repeat(Math.min(length, 32)), 'abc123xyz']
+  return samples.find((text) => pattern === undefined || pattern.test(text)) ?? 'a'
 }

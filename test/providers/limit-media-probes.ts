@@ -8,7 +8,7 @@ const most = 6_000_000
 export function mediaProbes({ images, files, media }: Limits): Probe[] {
   return [
     ...(images ? imageProbes(images) : []),
-    ...(files ? countProbes('files', files.message_count ?? files.count) : []),
+    ...(files ? fileProbes(files) : []),
     ...(media && media.bytes < most ? mediaSizeProbes(media.bytes) : []),
   ]
 }
@@ -19,27 +19,50 @@ function refusing(limit: string, inside: Ask, outside: Ask): Probe {
   return { limit, inside, unchanged, outside, refused: true }
 }
 
-function countProbes(kind: 'images' | 'files', count: number | undefined): Probe[] {
-  return count === undefined ? [] : [refusing(kind, { [kind]: count }, { [kind]: count + 1 })]
+function countProbes(kind: 'images' | 'files', limit: string, count: number | undefined): Probe[] {
+  return count === undefined ? [] : [refusing(limit, { [kind]: count }, { [kind]: count + 1 })]
+}
+
+function fileProbes({ count, message_count, bytes }: MediaLimit): Probe[] {
+  const one = (size: number): Ask => ({ files: 1, file: pdfOf(size) })
+  const probe = (size: number): Probe => ({
+    limit: 'files.bytes',
+    inside: one(size),
+    unchanged: ({ arrived }) => arrived.turns.some(({ files }) => files === 1),
+    outside: one(size + 1),
+    refused: true,
+  })
+  return [
+    ...countProbes('files', 'files.message_count', message_count),
+    ...countProbes('files', 'files.count', count),
+    ...(bytes !== undefined && bytes < most ? [probe(bytes)] : []),
+  ]
+}
+
+/** A document with so many bytes. */
+function pdfOf(bytes: number): string {
+  const data = Buffer.alloc(bytes)
+  data.write('%PDF-1.4')
+  return data.toString('base64')
 }
 
 function imageProbes({ count, message_count, bytes, types, side, pixels }: MediaLimit): Probe[] {
   const one = (image: Ask['image']): Ask => ({ images: 1, ...(image && { image }) })
-  const counted = Math.min(count ?? Infinity, message_count ?? Infinity)
   return [
-    ...countProbes('images', counted < 1_000 ? counted : undefined),
+    ...countProbes('images', 'images.message_count', message_count),
+    ...countProbes('images', 'images.count', (count ?? 0) < 1_000 ? count : undefined),
     ...(types
-      ? types.map((type) => refusing('images', one({ type: `image/${type}` }), one({ type: 'image/tiff' })))
+      ? types.map((type) => refusing('images.types', one({ type: `image/${type}` }), one({ type: 'image/tiff' })))
       : []),
     ...(bytes !== undefined && bytes < most
-      ? [refusing('images', one({ data: padded(bytes) }), one({ data: padded(bytes + 1) }))]
+      ? [refusing('images.bytes', one({ data: padded(bytes) }), one({ data: padded(bytes + 1) }))]
       : []),
     ...(side === undefined
       ? []
-      : [refusing('images', one({ data: sized(side, 1) }), one({ data: sized(1, side + 1) }))]),
+      : [refusing('images.side', one({ data: sized(side, 1) }), one({ data: sized(1, side + 1) }))]),
     ...(pixels === undefined
       ? []
-      : [refusing('images', one({ data: sized(pixels, 1) }), one({ data: sized(pixels, 2) }))]),
+      : [refusing('images.pixels', one({ data: sized(pixels, 1) }), one({ data: sized(pixels, 2) }))]),
   ]
 }
 
@@ -47,7 +70,7 @@ function mediaSizeProbes(characters: number): Probe[] {
   const data = (length: number) => padded((length / 4) * 3)
   return [
     refusing(
-      'media',
+      'media.bytes',
       { images: 1, image: { data: data(characters) } },
       { images: 1, image: { data: data(characters + 4) } },
     ),

@@ -1,6 +1,17 @@
-import { isObject, type Json } from '../../src/core/json.ts'
+import type { Json } from '../../src/core/json.ts'
 import type { FamilyRules, Limits, NumberLimit, TextLimit } from '../../src/manifest/limits.ts'
-import { type Ask, type AskedTool, called, type Probe, type Seen } from './limit-asks.ts'
+import {
+  type Ask,
+  type AskedTool,
+  called,
+  longestText,
+  numbersIn,
+  type Probe,
+  type Seen,
+  textInside,
+  textsIn,
+} from './limit-asks.ts'
+import { historyProbes } from './limit-history-probes.ts'
 import { mediaProbes } from './limit-media-probes.ts'
 import { closed, isStrict, schemaProbes } from './limit-schema-probes.ts'
 
@@ -20,17 +31,13 @@ export function probesOf(rules: FamilyRules, traits: { [name: string]: Json }): 
   ]
 }
 
-const longest = 3_000
-
-function textInside({ pattern, max = 64 }: TextLimit): string {
-  const length = Math.min(max, longest)
-  const samples = ['a'.repeat(length), 'a'.repeat(Math.min(length, 32)), 'abc123xyz']
-  return samples.find((text) => pattern === undefined || pattern.test(text)) ?? 'a'
-}
-
-function textOutside({ pattern, max }: TextLimit): string | undefined {
-  if (max !== undefined && max <= longest) return `b${'a'.repeat(max)}`
-  return ['b', 'a b|c', 'bücher'].find((text) => pattern && !pattern.test(text))
+/** Texts just outside: too long, or of other characters. */
+function textsOutside({ pattern, max }: TextLimit): [limit: 'max' | 'pattern', text: string][] {
+  const other = ['b', 'a b|c', 'bücher'].find((text) => pattern && !pattern.test(text))
+  return [
+    ...(max !== undefined && max <= longestText ? [['max', `b${'a'.repeat(max)}`] as ['max', string]] : []),
+    ...(other === undefined ? [] : [['pattern', other] as ['pattern', string]]),
+  ]
 }
 
 function textProbes(limits: Limits): Probe[] {
@@ -45,18 +52,17 @@ function textProbes(limits: Limits): Probe[] {
   return Object.entries(asks).flatMap(([limit, ask]): Probe[] => {
     const declared = limits[limit as 'user']
     if (!declared) return []
-    const [inside, outside] = [textInside(declared), textOutside(declared)]
+    const inside = textInside(declared)
     const has = (text: string) => (seen: Seen) => textsIn(seen.body).includes(text)
-    return [
-      {
-        limit,
-        inside: ask(inside),
-        // A hint for the cache need not be reported.
-        unchanged: limit === 'cache_key' ? () => true : has(inside),
-        ...(outside !== undefined && { outside: ask(outside), within: (seen) => !has(outside)(seen) }),
-        ...(limit === 'tool_name' && { clientName: outside }),
-      },
-    ]
+    return textsOutside(declared).map(([kind, outside]) => ({
+      limit: `${limit}.${kind}`,
+      inside: ask(inside),
+      // A hint for the cache need not be reported.
+      unchanged: limit === 'cache_key' ? () => true : has(inside),
+      outside: ask(outside),
+      within: (seen) => !has(outside)(seen),
+      ...(limit === 'tool_name' && { clientName: outside }),
+    }))
   })
 }
 
@@ -76,7 +82,7 @@ function numberProbes(limits: Limits): Probe[] {
   const plain = names.flatMap((name) => sidesOf(name, limits[name], (number) => ({ numbers: { [name]: number } })))
   const budget = sidesOf('reasoning_budget', limits.reasoning_budget, (number) => ({ budget: number }))
   return [...plain, ...budget].map((probe) =>
-    probe.limit === 'top_logprobs' ? { ...probe, unchanged: () => true } : probe,
+    probe.limit.startsWith('top_logprobs') ? { ...probe, unchanged: () => true } : probe,
   )
 }
 
@@ -88,11 +94,11 @@ function sidesOf(limit: string, declared: NumberLimit | undefined, ask: (number:
       ? 1
       : 0.25
   const sides = [
-    [declared.max, (declared.max ?? 0) + step],
-    [declared.min, (declared.min ?? 0) - step],
+    ['max', declared.max, (declared.max ?? 0) + step],
+    ['min', declared.min, (declared.min ?? 0) - step],
   ] as const
-  return sides.flatMap(([inside, outside]): Probe[] => {
-    if (inside === undefined || Math.abs(inside) > 1e9) return []
+  return sides.flatMap(([side, inside, outside]): Probe[] => {
+    if (inside === undefined || Math.abs(inside) > 2 ** 40) return []
     // The default need not be sent.
     const near = step < 1 && inside === 1 ? 0.99 : inside
     const has = (number: number) => (seen: Seen) => numbersIn(seen.body).includes(number)
@@ -101,7 +107,7 @@ function sidesOf(limit: string, declared: NumberLimit | undefined, ask: (number:
     const isMeant = limit !== 'max_output_tokens' || outside > 0
     return [
       {
-        limit,
+        limit: `${limit}.${side}`,
         inside: ask(near),
         unchanged: isSame,
         ...(isMeant && { outside: ask(outside), within: (seen) => !has(outside)(seen) }),
@@ -121,7 +127,7 @@ function listProbes({ stop, metadata, tools, strict_tools }: Limits): Probe[] {
     const [inside, outside] = [letters(stop.count), letters(stop.count + 1)]
     const last = outside.at(-1) ?? ''
     probes.push({
-      limit: 'stop',
+      limit: 'stop.count',
       inside: { stop: inside },
       unchanged: has(...inside),
       outside: { stop: outside },
@@ -132,7 +138,7 @@ function listProbes({ stop, metadata, tools, strict_tools }: Limits): Probe[] {
     const entries = (count: number) => Object.fromEntries(letters(count).map((name) => [name, `v${name}`]))
     const last = `vstop_${metadata.count}`
     probes.push({
-      limit: 'metadata',
+      limit: 'metadata.count',
       inside: { metadata: entries(metadata.count) },
       // Metadata that a provider does not take is the router's own, and need not be reported.
       unchanged: () => true,
@@ -140,7 +146,25 @@ function listProbes({ stop, metadata, tools, strict_tools }: Limits): Probe[] {
       within: (seen) => !has(last)(seen),
     })
   }
-  return [...probes, ...toolCountProbes(tools, strict_tools)]
+  return [...probes, ...entryProbes(metadata), ...toolCountProbes(tools, strict_tools)]
+}
+
+/** Probes for the lengths of names and values of metadata. */
+function entryProbes({ key, value }: NonNullable<Limits['metadata']> = {}): Probe[] {
+  const probe = (limit: string, entry: (length: number) => [string, string], max: number): Probe => {
+    const long = entry(max + 1)
+    return {
+      limit,
+      inside: { metadata: Object.fromEntries([entry(max)]) },
+      unchanged: () => true,
+      outside: { metadata: Object.fromEntries([long]) },
+      within: (seen) => !long.some((text) => text.length > max && JSON.stringify(seen.body).includes(text)),
+    }
+  }
+  return [
+    ...(key === undefined ? [] : [probe('metadata.key', (length) => ['k'.repeat(length), 'v'], key)]),
+    ...(value === undefined ? [] : [probe('metadata.value', (length) => ['k', 'v'.repeat(length)], value)]),
+  ]
 }
 
 function toolCountProbes(tools: Limits['tools'], strictTools: Limits['strict_tools']): Probe[] {
@@ -154,7 +178,7 @@ function toolCountProbes(tools: Limits['tools'], strictTools: Limits['strict_too
   })
   if (tools)
     probes.push({
-      limit: 'tools',
+      limit: 'tools.count',
       inside: manyTools(tools.count),
       unchanged: (seen) => seen.arrived.tools.length === tools.count,
       outside: manyTools(tools.count + 1),
@@ -162,7 +186,7 @@ function toolCountProbes(tools: Limits['tools'], strictTools: Limits['strict_too
     })
   if (strictTools)
     probes.push({
-      limit: 'strict_tools',
+      limit: 'strict_tools.count',
       inside: manyTools(strictTools.count, true),
       unchanged: (seen) => seen.arrived.tools.length === strictTools.count,
       outside: manyTools(strictTools.count + 1, true),
@@ -203,53 +227,6 @@ function choiceProbes({ tool_choice, tool_choice_thinking }: Limits, { efforts }
   ]
 }
 
-/** What is asked of conversations in both ways; what translated ones alone need is a matter of their format. */
-function historyProbes({ tool_id, mid_system, user_after_tool, alternate }: FamilyRules['history']): Probe[] {
-  const probes: Probe[] = []
-  if (tool_id) {
-    const { pattern, length, max_length } = tool_id
-    const max = length ?? max_length
-    const inside = textInside({ ...(pattern && { pattern }), max: max ?? 40 })
-    const outside = max === undefined ? 'a b|c' : `b${'a'.repeat(max)}`
-    const has = (id: string) => (seen: Seen) => textsIn(seen.body).includes(id)
-    probes.push({
-      limit: 'history.tool_id',
-      inside: { callId: inside, tools: [called] },
-      unchanged: has(inside),
-      outside: { callId: outside, tools: [called] },
-      within: (seen) => !has(outside)(seen),
-    })
-  }
-  const text = 'Instructions of the middle.'
-  if (mid_system === 'head')
-    probes.push({
-      limit: 'history.mid_system',
-      inside: {},
-      unchanged: () => true,
-      outside: { middle: text },
-      within: ({ arrived }) => arrived.system.includes(text) && !arrived.turns.some((turn) => turn.text.includes(text)),
-    })
-  if (user_after_tool === false)
-    probes.push({
-      limit: 'history.user_after_tool',
-      inside: { callId: 'abc123xyz', tools: [called] },
-      unchanged: ({ arrived }) => arrived.turns.length === 3,
-      outside: { callId: 'abc123xyz', afterResult: 'Stop.', tools: [called] },
-      within: ({ arrived }) => arrived.turns.length === 5,
-    })
-  if (alternate)
-    probes.push({
-      limit: 'history.alternate',
-      inside: {},
-      unchanged: () => true,
-      outside: { twice: true },
-      within: ({ body }) =>
-        isObject(body) &&
-        [body.messages, body.contents].flat().filter((one) => isObject(one) && one.role === 'user').length === 1,
-    })
-  return probes
-}
-
 function effortProbes({ efforts, reasoning }: { [name: string]: Json }): Probe[] {
   if (!Array.isArray(efforts) || reasoning === false) return []
   const outside = ['xhigh', 'high', 'max', 'medium', 'low'].find((effort) => !efforts.includes(effort))
@@ -262,17 +239,4 @@ function effortProbes({ efforts, reasoning }: { [name: string]: Json }): Probe[]
       ...(index === 0 &&
         outside && { outside: { effort: outside }, within: (seen: Seen) => !textsIn(seen.body).includes(outside) }),
     }))
-}
-
-function leaves(value: Json): Json[] {
-  if (Array.isArray(value)) return value.flatMap(leaves)
-  return isObject(value) ? Object.values(value).flatMap((member) => leaves(member as Json)) : [value]
-}
-
-function textsIn(body: Json): string[] {
-  return leaves(body).filter((one) => typeof one === 'string')
-}
-
-function numbersIn(body: Json): number[] {
-  return leaves(body).filter((one) => typeof one === 'number')
 }

@@ -1,6 +1,6 @@
 import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
 import type { SchemaLimit } from '../../src/manifest/run/fit-schema.ts'
-import type { Ask, Probe, Seen } from './limit-asks.ts'
+import type { Ask, AskedTool, Probe, Seen } from './limit-asks.ts'
 
 /** A schema that every provider takes. */
 export const closed: JsonObject = {
@@ -10,11 +10,24 @@ export const closed: JsonObject = {
   additionalProperties: false,
 }
 
-type Broken = { schema: JsonObject; strict?: true; within(sent: JsonObject, seen: Seen): boolean }
+/** A schema with so many levels of objects. */
+function nested(levels: number): JsonObject {
+  const below = levels === 1 ? { type: 'string' } : nested(levels - 1)
+  return { ...closed, properties: { mk_a: below } }
+}
+
+/** A schema with so many properties. */
+function wide(count: number): JsonObject {
+  const names = Array.from({ length: count }, (_, index) => (index === 0 ? 'mk_a' : `p${index}`))
+  return { ...closed, properties: Object.fromEntries(names.map((name) => [name, { type: 'string' }])), required: names }
+}
+
+/** A schema outside of a limit, and one inside, where that is not any. */
+type Broken = { schema: JsonObject; inside?: JsonObject; strict?: true; within(sent: JsonObject, seen: Seen): boolean }
 
 function brokenSchemas(limit: SchemaLimit): { [feature: string]: Broken } {
   const { strict } = limit
-  const { all_required, closed: isClosed, refused } = strict || {}
+  const { all_required, closed: isClosed, refused, max_depth, max_properties } = strict || {}
   const a = (schema: JsonObject): JsonObject => ({ ...closed, properties: { mk_a: schema } })
   const at = (sent: JsonObject) =>
     isObject(sent.properties) && isObject(sent.properties.mk_a) ? sent.properties.mk_a : {}
@@ -53,7 +66,7 @@ function brokenSchemas(limit: SchemaLimit): { [feature: string]: Broken } {
     }),
     ...Object.fromEntries(
       (limit.refused ?? []).map((keyword): [string, Broken] => [
-        keyword,
+        `refused.${keyword}`,
         { schema: a({ type: 'string', [keyword]: {} }), within: (sent) => at(sent)[keyword] === undefined },
       ]),
     ),
@@ -62,10 +75,16 @@ function brokenSchemas(limit: SchemaLimit): { [feature: string]: Broken } {
     }),
     ...(strict === false && { strict: loose(closed) }),
     ...(all_required && {
-      all_required: loose({ ...closed, properties: { mk_a: { type: 'string' }, b: { type: 'string' } } }),
+      'strict.all_required': loose({ ...closed, properties: { mk_a: { type: 'string' }, b: { type: 'string' } } }),
     }),
-    ...(isClosed && { closed: loose({ ...closed, additionalProperties: true }) }),
-    ...(refused?.[0] !== undefined && { strict_refused: loose(a({ type: 'string', [refused[0]]: 1 })) }),
+    ...(isClosed && { 'strict.closed': loose({ ...closed, additionalProperties: true }) }),
+    ...(refused?.[0] !== undefined && { 'strict.refused': loose(a({ type: 'string', [refused[0]]: 1 })) }),
+    ...(max_depth !== undefined && {
+      'strict.max_depth': { ...loose(nested(max_depth + 1)), inside: nested(max_depth) },
+    }),
+    ...(max_properties !== undefined && {
+      'strict.max_properties': { ...loose(wide(max_properties + 1)), inside: wide(max_properties) },
+    }),
   }
 }
 
@@ -76,16 +95,49 @@ export function schemaProbes(limit: 'tool_schema' | 'answer_schema', declared: S
     limit === 'tool_schema'
       ? { tools: [{ name: 'f', parameters: schema, ...(strict && { strict }) }] }
       : { schema: { name: 'f', schema, ...(strict && { strict }) } }
-  return Object.entries(brokenSchemas(declared)).map(([feature, { schema, strict, within }]) => ({
-    limit: `${limit}.${feature}`,
-    inside: ask(closed, declared.strict === false ? undefined : strict),
-    unchanged: () => true,
-    outside: ask(schema, strict),
-    within: (seen) => {
-      const sent = schemaIn(seen.body)
-      return sent === undefined || within(sent, seen)
-    },
-  }))
+  const probes = Object.entries(brokenSchemas(declared)).map(
+    ([feature, { schema, inside, strict, within }]): Probe => ({
+      limit: `${limit}.${feature}`,
+      inside: ask(inside ?? closed, declared.strict === false ? undefined : strict),
+      unchanged: (seen) => inside === undefined || isStrict(seen.body),
+      outside: ask(schema, strict),
+      within: (seen) => {
+        const sent = schemaIn(seen.body)
+        return sent === undefined || within(sent, seen)
+      },
+    }),
+  )
+  return limit === 'tool_schema' ? [...probes, ...toolsProbes(declared)] : probes
+}
+
+/** The probes for what is asked of all tools of a request. */
+function toolsProbes({ always, strict }: SchemaLimit): Probe[] {
+  const two = (other: AskedTool): Ask => ({ tools: [{ name: 'f', parameters: closed, strict: true }, other] })
+  const countOf = (text: RegExp, seen: Seen) => JSON.stringify(seen.body).match(text)?.length ?? 0
+  return [
+    ...(always
+      ? [
+          {
+            limit: 'tool_schema.always',
+            inside: { tools: [{ name: 'f', parameters: closed }] },
+            unchanged: () => true,
+            outside: { tools: [{ name: 'f' }] },
+            within: (seen: Seen) => countOf(/"parameters":\{/g, seen) === 1,
+          },
+        ]
+      : []),
+    ...(strict !== false && strict?.uniform
+      ? [
+          {
+            limit: 'tool_schema.strict.uniform',
+            inside: two({ name: 'g', parameters: closed, strict: true }),
+            unchanged: (seen: Seen) => countOf(/"strict":true/g, seen) === 2,
+            outside: two({ name: 'g', parameters: { ...closed, additionalProperties: true } }),
+            within: (seen: Seen) => [0, 2].includes(countOf(/"strict":true/g, seen)),
+          },
+        ]
+      : []),
+  ]
 }
 
 /** The schema that has the property of all probes. */

@@ -4,6 +4,7 @@ import { messages } from '../../src/api/messages/api.ts'
 import { responses } from '../../src/api/responses/api.ts'
 import type { Json, JsonObject } from '../../src/core/json.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
+import type { FamilyRules } from '../../src/manifest/limits.ts'
 import { type FitTo, fitRequest } from '../../src/manifest/run/fit-request.ts'
 import { familyRules, targetFacts } from '../../src/manifest/target.ts'
 import { slow } from '../helpers/slow.ts'
@@ -44,6 +45,31 @@ test.each([...sample])(`the first family of %s ${title}`, async (slug) => {
 test('every declared limit was tried in some API', slow, () => {
   expect([...declared].filter((limit) => !tried.has(limit))).toEqual([])
 })
+
+test('every kind of limit and of requirement that a manifest declares has a request inside and one outside', () => {
+  const families = Object.keys(chatAddresses).flatMap((slug) => familiesOf(shippedAs(slug)))
+  const kinds = new Set(families.flatMap(({ fitTo: { rules } }) => [...kindsIn(rules)]))
+  const probed = new Set(
+    families.flatMap(({ probes }) => probes.flatMap(({ limit, outside }) => (outside ? limit : []))),
+  )
+  const isProbed = (kind: string) => [...probed].some((limit) => limit === kind || limit.startsWith(`${kind}.`))
+  expect([...kinds].filter((kind) => !isProbed(kind))).toEqual([])
+  expect(kinds.size).toBeGreaterThan(60)
+})
+
+/** The names of everything that is declared for a family, as probes have them. */
+function kindsIn({ limits, editedHistory }: FamilyRules): Set<string> {
+  const { mid_system: middle, ...others } = editedHistory
+  const history = Object.entries(others).map(([name]) => `history.${name}`)
+  const kinds = [...leafNames(limits), ...history, ...(middle === 'keep' || !middle ? [] : ['history.mid_system'])]
+  // What a number becomes is not another limit.
+  return new Set(kinds.filter((kind) => !kind.endsWith('.drop')))
+}
+
+function leafNames(value: unknown, path = ''): string[] {
+  if (value === null || typeof value !== 'object' || Array.isArray(value) || 'test' in value) return [path]
+  return Object.entries(value).flatMap(([name, member]) => leafNames(member, path === '' ? name : `${path}.${name}`))
+}
 
 function shippedAs(slug: string): Shipped {
   const shipped = world.shipped.find((one) => one.slug === slug)

@@ -36,6 +36,16 @@ describe('what is read of the ledger', () => {
     expect(read(day())[0].since).toBeLessThanOrEqual(Date.now() - 24 * hourMs)
   })
 
+  test('is completed ahead of the next query', () => {
+    const read = targetsReader(db, 0)
+    expect(read.readAhead()).toBe(false)
+    write(Array.from({ length: 12_000 }, () => ago(10 * minuteMs)))
+    expect(read(day())[0].targets).toMatchObject([{ succeeded: 5_000 }])
+    expect(read.readAhead()).toBe(true)
+    expect(read.readAhead()).toBe(false)
+    expect(read(day())[0].targets).toMatchObject([{ succeeded: 12_000 }])
+  })
+
   test('is that of the last day only', () => {
     const read = targetsReader(db)
     write([ago(30 * hourMs), ago(23 * hourMs), ago(hourMs)])

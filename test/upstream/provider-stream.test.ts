@@ -65,6 +65,28 @@ test('events that come at once, in one chunk or many, leave others their turns',
   await fc.assert(property, { numRuns: 12 })
 })
 
+test('an event that stands for thousands is given on in steps, and its payload once, with the last', async () => {
+  const all = Array.from({ length: 9_500 }, (_, at) => ({ text: 'x', at }))
+  let turns = 0
+  let turn: NodeJS.Immediate
+  const others = () => {
+    turns += 1
+    turn = setImmediate(others)
+  }
+  turn = setImmediate(others)
+  const { batches } = await readStream({ model: 'm', provider: providerOf(() => all) }, responseOf([1]), { bounds })
+  const steps: StreamFrame[][] = []
+  for await (const batch of batches) steps.push(batch)
+  clearImmediate(turn)
+  expect(Math.max(...steps.map((batch) => batch.flatMap(({ events }) => events).length))).toBeLessThanOrEqual(
+    mostInOneTurn,
+  )
+  expect(turns).toBeGreaterThanOrEqual(9)
+  const frames = steps.flat()
+  expect(frames.flatMap(({ events }) => events).filter(({ done }) => !done)).toEqual(all)
+  expect(frames.flatMap(({ payload }, index) => (payload ? index : []))).toEqual([9])
+})
+
 describe('after the finish reason', () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
   afterEach(() => void vi.useRealTimers())

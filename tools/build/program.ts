@@ -1,6 +1,17 @@
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { importingJavaScript, javascriptOf } from './javascript.ts'
@@ -120,6 +131,14 @@ function writeDeclarations(to: string): void {
     }
   } finally {
     rmSync(at, { recursive: true, force: true })
+  }
+}
+
+/** Gives files their usual permissions, whatever the umask and the checkout were: builds are equal, and everybody can run them. */
+export function readableByAll(folder: string): void {
+  for (const path of filesBelow(folder)) {
+    const file = join(folder, path)
+    chmodSync(file, (statSync(file).mode & 0o100) === 0 ? 0o644 : 0o755)
   }
 }
 

@@ -79,12 +79,21 @@ export function routingOfForm(fields: readonly FormField[]): { routing: JsonObje
   for (const field of fields) {
     const [written, value] = field
     const [name = '', ...path] = written.replaceAll(']', '').split('[')
+    if (path.length > maxSteps) throw tooDeep(name)
     if (!isRouting(name)) others.push(field)
     else if (name === 'models') routing.models = [...listIn(routing, 'models'), value]
     else if (path.length === 0) routing[name] = name === 'provider' ? (parsedJson(value) ?? value) : value
     else put(routing, [name, ...path], value)
   }
   return { routing, others }
+}
+
+/** Most steps of a path in a name, as in `provider[max_price][prompt]`. */
+const maxSteps = 8
+
+function tooDeep(name: string): RouterError {
+  const message = `A field of '${name.slice(0, 80)}' is nested in more than ${maxSteps} levels.`
+  return new RouterError('invalid_request', message, { param: name.slice(0, 80) })
 }
 
 function isRouting(name: string): boolean {

@@ -18,6 +18,8 @@ export class EventEditor {
   #hasItems = false
   /** The event that ends the stream, held back until the cost is known. */
   #terminal: JsonObject | undefined
+  /** Events of the items that were not sent before the end. */
+  #unsaid: Iterator<JsonObject> = [].values()
 
   constructor(request: JsonObject, model: string) {
     this.#request = request
@@ -35,21 +37,30 @@ export class EventEditor {
     if (!isObject(payload.response)) return writeEvent(numbered)
     this.response = { ...completeResponse(payload.response, this.#request), model: this.#model }
     if (payload.type === 'response.completed' || payload.type === 'response.incomplete') {
-      const unsaid = this.#unsaid(payload.response)
-      this.#terminal = { ...numbered, sequence_number: this.sequence++ }
-      return unsaid
+      this.sequence--
+      this.#terminal = numbered
+      this.#unsaid = this.#itemsOnlyIn(payload.response)
+      return this.more()
     }
     return writeEvent({ ...numbered, response: this.response })
   }
 
+  /** Returns the next events that are to be sent for the last one; empty when there are no more. */
+  more(): string {
+    let text = ''
+    while (text.length < charactersAtOnce) {
+      const { value: event, done } = this.#unsaid.next()
+      if (done) return text
+      text += writeEvent({ ...event, sequence_number: this.sequence++ })
+    }
+    return text
+  }
+
   /** Returns the events of a response for which none were sent before its end. */
-  #unsaid({ output }: JsonObject): string {
-    this.sequence--
+  #itemsOnlyIn({ output }: JsonObject): Iterator<JsonObject> {
     const items = this.#hasItems || this.output.length > 0 || !Array.isArray(output) ? [] : output
-    this.output.push(...items.filter(isObject))
+    for (const item of items) if (isObject(item)) this.output.push(item)
     return eventsOfItems(items)
-      .map((event) => writeEvent({ ...event, sequence_number: this.sequence++ }))
-      .join('')
   }
 
   /** The whole response; built from its items where the provider never sent it whole. */
@@ -61,20 +72,27 @@ export class EventEditor {
 
   /** The event that ends the stream with the whole response. */
   end(response: JsonObject): string {
-    const members = this.#terminal ?? { sequence_number: this.sequence }
-    return writeEvent({ ...members, type: `response.${response.status}`, response })
+    return writeEvent({
+      ...this.#terminal,
+      sequence_number: this.sequence,
+      type: `response.${response.status}`,
+      response,
+    })
   }
 }
+
+/** Size of the events that are written in one step. Characters. */
+const charactersAtOnce = 64 * 1024
 
 /**
  * Returns the events for items that a provider has in its last event only, as if it had sent them one by one: clients read texts and
  * calls as they grow.
  */
-function eventsOfItems(items: readonly Json[]): JsonObject[] {
-  return items.flatMap((item, output_index) => (isObject(item) ? eventsOfItem(item, output_index) : []))
+function* eventsOfItems(items: readonly Json[]): Generator<JsonObject, undefined> {
+  for (const [output_index, item] of items.entries()) if (isObject(item)) yield* eventsOfItem(item, output_index)
 }
 
-function eventsOfItem(item: JsonObject, output_index: number): JsonObject[] {
+function* eventsOfItem(item: JsonObject, output_index: number): Generator<JsonObject, void> {
   const place = { item_id: item.id ?? '', output_index }
   const begun: JsonObject = { ...item, ...(item.status !== undefined && { status: 'in_progress' }) }
   const grown = argumentsOf[String(item.type)]
@@ -82,22 +100,19 @@ function eventsOfItem(item: JsonObject, output_index: number): JsonObject[] {
   const stages = (stagesOf[String(item.type)] ?? []).filter(
     (stage) => stage !== 'completed' || item.status !== 'failed',
   )
-  const events: JsonObject[] = stages.map((stage) => ({ type: `response.${item.type}.${stage}`, ...place }))
+  const isMessage = !grown && item.type === 'message'
+  if (grown) begun[grown[1]] = ''
+  if (isMessage) begun.content = []
+  yield { type: 'response.output_item.added', output_index, item: begun }
+  for (const stage of stages) yield { type: `response.${item.type}.${stage}`, ...place }
   if (grown) {
     const [name, member] = grown
-    begun[member] = ''
-    events.push({ type: `response.${name}.delta`, ...place, delta: item[member] ?? '' })
-    events.push({ type: `response.${name}.done`, ...place, [member]: item[member] ?? '' })
-  } else if (item.type === 'message') {
-    begun.content = []
-    const content = Array.isArray(item.content) ? item.content.filter(isObject) : []
-    events.push(...content.flatMap((part, content_index) => eventsOfPart(part, { ...place, content_index })))
+    yield { type: `response.${name}.delta`, ...place, delta: item[member] ?? '' }
+    yield { type: `response.${name}.done`, ...place, [member]: item[member] ?? '' }
   }
-  return [
-    { type: 'response.output_item.added', output_index, item: begun },
-    ...events,
-    { type: 'response.output_item.done', output_index, item },
-  ]
+  const content = isMessage && Array.isArray(item.content) ? item.content.filter(isObject) : []
+  for (const [content_index, part] of content.entries()) yield* eventsOfPart(part, { ...place, content_index })
+  yield { type: 'response.output_item.done', output_index, item }
 }
 
 /** The name of the events in which the input of a call grows, and the member that holds it. */
@@ -112,27 +127,20 @@ const stagesOf: { readonly [type: string]: readonly string[] } = {
   image_generation_call: ['in_progress', 'generating', 'completed'],
 }
 
-function eventsOfPart(part: JsonObject, place: JsonObject): JsonObject[] {
+function* eventsOfPart(part: JsonObject, place: JsonObject): Generator<JsonObject, void> {
   const added = (begun: JsonObject) => ({ type: 'response.content_part.added', ...place, part: { ...part, ...begun } })
-  const done = { type: 'response.content_part.done', ...place, part }
   if (part.type === 'refusal') {
     const refusal = part.refusal ?? ''
-    return [
-      added({ refusal: '' }),
-      { type: 'response.refusal.delta', ...place, delta: refusal },
-      { type: 'response.refusal.done', ...place, refusal },
-      done,
-    ]
+    yield added({ refusal: '' })
+    yield { type: 'response.refusal.delta', ...place, delta: refusal }
+    yield { type: 'response.refusal.done', ...place, refusal }
+  } else {
+    const { text = '', logprobs = [], annotations = [] } = part
+    yield added({ text: '', annotations: [], logprobs: [] })
+    yield { type: 'response.output_text.delta', ...place, delta: text, logprobs }
+    for (const [annotation_index, annotation] of (Array.isArray(annotations) ? annotations : []).entries())
+      yield { type: 'response.output_text.annotation.added', ...place, annotation_index, annotation }
+    yield { type: 'response.output_text.done', ...place, text, logprobs }
   }
-  const { text = '', logprobs = [], annotations = [] } = part
-  const notes = Array.isArray(annotations) ? annotations : []
-  return [
-    added({ text: '', annotations: [], logprobs: [] }),
-    { type: 'response.output_text.delta', ...place, delta: text, logprobs },
-    ...notes.map((annotation, annotation_index) => {
-      return { type: 'response.output_text.annotation.added', ...place, annotation_index, annotation }
-    }),
-    { type: 'response.output_text.done', ...place, text, logprobs },
-    done,
-  ]
+  yield { type: 'response.content_part.done', ...place, part }
 }

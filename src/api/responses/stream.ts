@@ -1,4 +1,4 @@
-import { type ErrorCode, type RouterError, writtenMessage } from '../../core/errors.ts'
+import { docUrl, type ErrorCode, type RouterError, writtenMessage } from '../../core/errors.ts'
 import type { JsonObject } from '../../core/json.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import { type ReplyFacts, type StreamFacts, type StreamWriter, writeEvent } from '../client-api.ts'
@@ -22,12 +22,14 @@ export function openStream(request: NeutralRequest, { model, id }: StreamFacts):
   return {
     events: (events) => writer.write(inClientForm(events)),
     edit: (payload) => editor.edit(payload),
+    more: () => editor.more(),
     end: (facts) => (editor.response ? editor : writer).end(whole(facts)),
     heldIds: () => heldIds({ ...editor.response, output: editor.output }),
     fail(error) {
       const { response, output, sequence } = editor
       const { router } = error
-      const members = { error: { code: codeOf(error), message: messageOf(error) }, ...(router && { router }) }
+      const described = { code: codeOf(error), message: messageOf(error), doc_url: docUrl(error.code) }
+      const members = { error: described, ...(router && { router }) }
       if (!response) return writer.fail(members)
       const failed = { ...response, status: 'failed', output, ...members }
       return writeEvent({ type: 'response.failed', sequence_number: sequence, response: failed })

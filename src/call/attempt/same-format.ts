@@ -69,6 +69,7 @@ export function sameFormatTranslation(target: Target, prepared: TargetedCall): T
           repetitions?.learn(frame, written)
           return written
         },
+        ...(writer.more && { more: writer.more }),
         // The provider's frames already close every part.
         close: () => '',
         end(facts) {

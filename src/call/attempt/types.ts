@@ -63,6 +63,8 @@ export type Translation = {
 export type StreamTranslation = {
   /** Folds the events of one frame and writes it; empty when no part of it is for the client. */
   translate(frame: StreamFrame, fold: Fold): string
+  /** Returns the next text of frames that are written in more than one step; empty when there is none. */
+  more?(): string
   /** Closes the parts that are still open. */
   close(fold: Fold): string
   /** Returns the end of a complete reply: usage, cost, terminator. */

@@ -7,6 +7,7 @@ import { andThen } from '../../manifest/run/run-mapping.ts'
 import { targetId } from '../../manifest/target.ts'
 import type { MaybePromise } from '../../plugin/contract.ts'
 import type { EventHooks, Events } from '../../plugin/event-hooks.ts'
+import { yieldToEventLoop } from '../../runtime/event-loop.ts'
 import { withoutSecretsOf } from '../../upstream/auth/secrets.ts'
 import { foldFacts, type StreamedAnswer } from '../../upstream/provider-stream.ts'
 import type { StreamFrame } from '../../upstream/stream-frames.ts'
@@ -87,6 +88,10 @@ class StreamedReply {
             const writing = this.#write(batch)
             const text = writing instanceof Promise ? await writing : writing
             if (text) yield this.#start.sent(text)
+            for (let more = this.#stream.more?.(); more; more = this.#stream.more?.()) {
+              await yieldToEventLoop()
+              yield more
+            }
           }
           requireWhole(own, answered.target)
           isOver = true

@@ -32,15 +32,17 @@ export function planKeys(file: ForeignFile, rows: LitellmRows, context: Context)
   const groups = planTeams(rows.LiteLLM_TeamTable, planning)
   const users = new Map(rows.LiteLLM_UserTable.map((row) => [String(row.user_id), row]))
   const ofUsers = planUsers(rows, planning)
+  const organizations = new Map(rows.LiteLLM_OrganizationTable.map((row) => [String(row.organization_id), row]))
   const skipped = new Map<string, number>()
   for (const row of rows.LiteLLM_VerificationToken) {
     const reason = reasonToSkip(row, teams)
-    if (reason === undefined) planKey(row, { ...context, budgets, teams, users, groups, ofUsers, remarks })
+    if (reason === undefined)
+      planKey(row, { ...context, budgets, teams, users, organizations, groups, ofUsers, remarks })
     else skipped.set(reason, (skipped.get(reason) ?? 0) + 1)
   }
   const remark = remarker(context.plan)
   for (const [reason, count] of skipped)
-    remark('near', 'LiteLLM_VerificationToken', `${count} keys were left out: ${reason}`)
+    remark('near', 'LiteLLM_VerificationToken', `${counted(count, 'key')} left out: ${reason}`)
   const spending = rows.LiteLLM_VerificationToken.some(({ spend }) => (numberIn(spend) ?? 0) > 0)
   if (spending)
     remark(
@@ -52,17 +54,23 @@ export function planKeys(file: ForeignFile, rows: LitellmRows, context: Context)
     [
       'LiteLLM_OrganizationTable',
       rows.LiteLLM_OrganizationTable,
-      'organizations: inference-router org create makes them, and import takes one with --org',
+      'organization',
+      'inference-router org create makes one, and import takes its name with --org',
     ],
     [
       'LiteLLM_ProxyModelTable',
       rows.LiteLLM_ProxyModelTable,
+      'model',
       'models of the database have encrypted credentials: write them into config.yaml of LiteLLM, then import again',
     ],
   ] as const
-  for (const [table, found, message] of others)
-    if (found.length > 0) remark('manual', table, `${found.length} ${message}`)
+  for (const [table, found, one, message] of others)
+    if (found.length > 0) remark('manual', table, `${counted(found.length, one)}: ${message}`)
   context.plan.remarks.push(...remarks.list())
+}
+
+function counted(count: number, one: string): string {
+  return `${count} ${one}${count === 1 ? '' : 's'}`
 }
 
 function planMasterKey(file: ForeignFile, { plan, env }: Context): void {
@@ -123,14 +131,13 @@ function hashOf({ token }: Row): string | undefined {
 const usedColumns = new Set(
   `token key_name key_alias expires models user_id team_id max_parallel_requests metadata blocked tpm_limit rpm_limit max_budget budget_duration
   allowed_routes budget_id spend model_spend budget_reset_at soft_budget_cooldown created_at created_by updated_at updated_by last_active team_alias
-  admins members members_with_roles team_member_permissions rotation_count last_rotation_at key_rotation_at organization_id`.split(
-    /\s+/,
-  ),
+  admins members members_with_roles team_member_permissions rotation_count last_rotation_at key_rotation_at organization_id total_spend key_type
+  settings_updated_at`.split(/\s+/),
 )
 
 /** Columns that restrict what a key may do. */
 const limiting =
-  /^(?:model_max_budget|permissions|object_permission_id|policies|budget_limits|allowed_cache_controls|access_group_ids)$/
+  /^(?:model_max_budget|tpd_limit|permissions|object_permission_id|policies|budget_limits|allowed_cache_controls|access_group_ids)$/
 
 /** Remarks about columns, one for each, with the keys or teams that have them. */
 class ColumnRemarks {
@@ -185,8 +192,8 @@ function planTeams(
     })
     for (const column of ['tpm_limit', 'rpm_limit', 'max_parallel_requests'])
       if ((numberIn(row[column]) ?? 0) > 0)
-        remarks.add('none', `LiteLLM_TeamTable.${column}`, {
-          message: 'groups have a monthly limit only; keys have rate limits',
+        remarks.add('manual', `LiteLLM_TeamTable.${column}`, {
+          message: 'groups have a monthly limit only: give its keys rate limits',
           name,
         })
     remarks.unused('LiteLLM_TeamTable', { ...row, models: null }, name)
@@ -230,12 +237,13 @@ type KeyContext = Context & {
   teams: ReadonlyMap<string, Row>
   groups: ReadonlyMap<string, string>
   users: ReadonlyMap<string, Row>
+  organizations: ReadonlyMap<string, Row>
   ofUsers: ReadonlyMap<string, string>
   remarks: ColumnRemarks
 }
 
 function planKey(row: Row, context: KeyContext): void {
-  const { plan, budgets, teams, users, groups, ofUsers, remarks } = context
+  const { plan, budgets, teams, users, organizations, groups, ofUsers, remarks } = context
   const secret = hashOf(row) as string
   const name = oneLine(textIn(row.key_alias) ?? textIn(row.key_name) ?? secret.slice(0, 12))
   const team = textIn(row.team_id)
@@ -245,7 +253,10 @@ function planKey(row: Row, context: KeyContext): void {
   const monthly = limitOf(row, budgets, { table: 'LiteLLM_VerificationToken', name, remarks })
   const user = String(row.user_id)
   // The models and the budget of a user hold for keys outside of teams.
-  const models = modelsOf(row, team === undefined ? users.get(user) : teams.get(team), { ...context, name })
+  const owner = team === undefined ? users.get(user) : teams.get(team)
+  const organization = organizations.get(String(row.organization_id ?? teams.get(String(team))?.organization_id))
+  const models = modelsOf(row, [owner, organization], { ...context, name })
+  remarkLimits({ shared, organization, name }, context)
   const body: JsonObject = {
     name,
     permissions: { completions: 'write' },
@@ -274,13 +285,43 @@ function positive(limit: number | undefined): number | null {
   return limit === undefined || limit <= 0 ? null : Math.round(limit)
 }
 
-/** Returns the models that a key may call; undefined for all. What is not known here is left out, never replaced by more. */
-function modelsOf(row: Row, team: Row | undefined, context: KeyContext & { name: string }): string[] | undefined {
-  const ofTeam = team && expanded(listed(textList(team.models)), context)
+/** Remarks on limits that a key shares with others and that are not imported. */
+function remarkLimits(
+  { shared, organization, name }: { shared: Row; organization: Row | undefined; name: string },
+  { budgets, remarks }: KeyContext,
+): void {
+  if (textList(shared.allowed_models).length > 0) {
+    const message = 'no equivalent: check whether the key may do more than before'
+    remarks.add('manual', 'LiteLLM_BudgetTable.allowed_models', { message, name })
+  }
+  const budget = organization && budgets.get(organization.budget_id)
+  const limits = ['max_budget', 'tpm_limit', 'rpm_limit', 'max_parallel_requests']
+  const limited = limits.filter((limit) => numberIn(budget?.[limit]) !== undefined)
+  if (limited.length === 0) return
+  const message = `the ${limited.join(', ')} of organization ${textIn(organization?.organization_alias)} no longer limits its keys: set limits of their own`
+  remarks.add('manual', 'LiteLLM_OrganizationTable.budget_id', { message: oneLine(message), name })
+}
+
+/**
+ * Returns the models that a key may call; undefined for all. `owners` are its team or user, and its organization. What is not known here is left
+ * out, never replaced by more.
+ */
+function modelsOf(
+  row: Row,
+  [team, organization]: readonly [Row | undefined, Row | undefined],
+  context: KeyContext & { name: string },
+): string[] | undefined {
+  const of = (owner: Row | undefined) => owner && expanded(listed(textList(owner.models)), context)
+  const ofTeam = of(team)
   const models = textList(row.models)
   const own = models.includes('all-team-models') ? ofTeam : expanded(listed(models), context)
-  if (own === undefined || ofTeam === undefined) return own ?? ofTeam
-  const both = [...own.filter((model) => hasModel(ofTeam, model)), ...ofTeam.filter((model) => hasModel(own, model))]
+  return inBoth(inBoth(own, ofTeam), of(organization))
+}
+
+/** Returns the models of both lists, where undefined is all. */
+function inBoth(own: string[] | undefined, others: string[] | undefined): string[] | undefined {
+  if (own === undefined || others === undefined) return own ?? others
+  const both = [...own.filter((model) => hasModel(others, model)), ...others.filter((model) => hasModel(own, model))]
   return [...new Set(both)]
 }
 

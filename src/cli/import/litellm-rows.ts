@@ -159,8 +159,16 @@ async function rowsOfServer(address: string): Promise<LitellmRows> {
     PGDATABASE: decodeURIComponent(url.pathname.slice(1)),
     PGSSLMODE: url.searchParams.get('sslmode') ?? 'prefer',
     PGCONNECT_TIMEOUT: '10',
+    // The parameter of Prisma, which LiteLLM passes the address to.
+    ...(url.searchParams.has('schema') && {
+      PGOPTIONS: `-c search_path=${JSON.stringify(url.searchParams.get('schema')).replaceAll(' ', '\\ ')}`,
+    }),
   }
-  for (const table of tables) {
+  const visible = await psql('SELECT relname FROM pg_class WHERE pg_table_is_visible(oid)', env)
+  const there = new Set(visible.split('\n'))
+  if (!there.has('LiteLLM_VerificationToken')) throw new CommandError(otherDatabase)
+  // Earlier versions lack some.
+  for (const table of tables.filter((name) => there.has(name))) {
     const text = await psql(`SELECT row_to_json(t) FROM "${table}" t`, env)
     rows[table] = text
       .split('\n')
@@ -183,11 +191,15 @@ function psql(query: string, env: NodeJS.ProcessEnv): Promise<string> {
     child.on('error', () => reject(new CommandError(withoutDriver)))
     child.on('close', (code) => {
       if (code === 0) resolve(output)
-      else reject(new CommandError(`psql: ${failure.trim()}`))
+      else reject(new CommandError(`psql: ${failure.trim().replace(/^psql: (?:error: )?/, '')}`))
     })
   })
 }
 
+const otherDatabase =
+  'The database has no table LiteLLM_VerificationToken: name the database of LiteLLM, and its schema if that is not public: postgresql://…/litellm?schema=NAME'
+
 const withoutDriver =
   'psql is not installed, which reads a database by its address. Export the tables where it is, and name the file: ' +
-  `pg_dump --data-only -t '"LiteLLM_VerificationToken"' -t '"LiteLLM_TeamTable"' -t '"LiteLLM_BudgetTable"' litellm > litellm.sql`
+  `pg_dump --data-only -t '"LiteLLM_VerificationToken"' -t '"LiteLLM_TeamTable"' -t '"LiteLLM_BudgetTable"' ` +
+  `-t '"LiteLLM_UserTable"' -t '"LiteLLM_OrganizationTable"' -t '"LiteLLM_ProxyModelTable"' litellm > litellm.sql`

@@ -26,7 +26,7 @@ export type FormLimits = {
   fileBytes: number
   files: number
   fields: number
-  /** Maximum size of the value of each field. */
+  /** Maximum size of the values of all fields together. */
   fieldBytes: number
   /** Called as soon as a field has come; may throw RouterError, which ends the upload. */
   onField?(name: string, value: string): void

@@ -8,7 +8,7 @@ import { TempFile } from './temp-file.ts'
 const require = createRequire(import.meta.url)
 const busboy = (): typeof import('@fastify/busboy') => require('@fastify/busboy')
 
-/** Limits of a form. Bytes and counts. */
+/** Limits of a form. Bytes and counts; `fieldBytes` are those of the values of all fields. */
 type FormBounds = {
   fileBytes: number
   files: number
@@ -28,6 +28,8 @@ export class FormParser {
   readonly #dicer: Dicer
   readonly #fields: (readonly [string, string])[] = []
   readonly #files: FilePart[] = []
+  /** Bytes of fields that may still come. */
+  #fieldBytesLeft: number
   /** Bytes since the beginning of a part whose headers have not ended. */
   #headless: number | undefined
   /** The last boundary has come. */
@@ -37,6 +39,7 @@ export class FormParser {
 
   constructor(boundary: string, bounds: FormBounds) {
     this.#bounds = bounds
+    this.#fieldBytesLeft = bounds.fieldBytes
     const { Dicer } = busboy()
     this.#dicer = new Dicer({ boundary })
     this.#dicer.on('part', (stream) => this.#begin(stream))
@@ -137,7 +140,9 @@ export class FormParser {
       return file
     }
     if (this.#fields.length >= fields) throw tooMany(fields, 'fields')
-    return new FieldPart(head, fieldBytes, (value) => {
+    const room = { left: this.#fieldBytesLeft, most: fieldBytes }
+    return new FieldPart(head, room, (value, bytes) => {
+      this.#fieldBytesLeft -= bytes
       this.#fields.push([head.name, value])
       onField?.(head.name, value)
     })
@@ -187,23 +192,32 @@ class FilePart implements Part {
 
 const headBytes = 4 * 1024
 
+/** Bytes that a field may have: what others have left of the most for all. */
+type FieldRoom = { left: number; most: number }
+
 class FieldPart implements Part {
   readonly #head: PartHead
-  readonly #maxBytes: number
-  readonly #done: (value: string) => void
+  readonly #room: FieldRoom
+  readonly #done: (value: string, bytes: number) => void
   #bytes = Buffer.alloc(0)
   #length = 0
 
-  constructor(head: PartHead, mostBytes: number, done: (value: string) => void) {
+  constructor(head: PartHead, room: FieldRoom, done: (value: string, bytes: number) => void) {
     this.#head = head
-    this.#maxBytes = mostBytes
+    this.#room = room
     this.#done = done
   }
 
   take(chunk: Buffer): void {
     const length = this.#length + chunk.length
-    if (length > this.#maxBytes) {
-      throw overlong(this.#head, `The value of ${fieldOf(this.#head.name)} is larger than ${this.#maxBytes} bytes.`)
+    const { left, most } = this.#room
+    if (length > left) {
+      const name = fieldOf(this.#head.name)
+      const isAlone = length > most
+      const message = isAlone
+        ? `The value of ${name} is larger than`
+        : `The fields of the form, with ${name}, are larger than`
+      throw overlong(this.#head, `${message} ${most} bytes.`)
     }
     if (length > this.#bytes.length) this.#bytes = Buffer.concat([this.#bytes], length * 2)
     chunk.copy(this.#bytes, this.#length)
@@ -211,7 +225,7 @@ class FieldPart implements Part {
   }
 
   end(): void {
-    this.#done(textOfField(this.#head, this.#bytes.subarray(0, this.#length)))
+    this.#done(textOfField(this.#head, this.#bytes.subarray(0, this.#length)), this.#length)
   }
 }
 

@@ -196,7 +196,8 @@ function compiler(): Ajv2020 {
   const { Ajv2020 } = require('ajv/dist/2020.js') as typeof import('ajv/dist/2020.js')
   // The schemas are our own, and a test holds them against the meta-schema: no need to do so at every start.
   const checks = { allErrors: true, verbose: true, allowUnionTypes: true, meta: false, validateSchema: false }
-  const made = new Ajv2020({ ...checks, code: { source: true } })
+  // Compiling costs more than checking all files: the code is made once, in its simplest form.
+  const made = new Ajv2020({ ...checks, inlineRefs: false, code: { source: true, optimize: false } })
   made.addVocabulary(['patternErrorMessage', 'x-restart', 'x-secret'])
   for (const name of ['catalog', 'provider', 'dialect', 'config'] as const) made.addSchema(readSchema(name))
   return made

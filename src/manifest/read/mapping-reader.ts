@@ -1,9 +1,10 @@
 import { relative } from 'node:path'
 import type { OwnFunctions } from '../../mapping/library.ts'
 import type { Mapping } from '../../mapping/mapping.ts'
+import { type SharedBeginning, sharedBeginning } from '../../mapping/parse.ts'
 import type { Problem } from '../check/problem.ts'
 import type { Path } from './position.ts'
-import { compose, definitions, type Fragment, type Pieces } from './program.ts'
+import { compose, definitions, type Fragment, join, type Pieces } from './program.ts'
 import type { Source } from './source.ts'
 
 /** Definitions of a file: under `define`, which its own mappings see, or `exports`, which those of others see too. */
@@ -23,6 +24,7 @@ export class MappingReader {
   /** True if the file's own definitions are wrong: its mappings would only repeat that. */
   private readonly isBroken: boolean
   private readonly functions: OwnFunctions | undefined
+  private readonly beginning: SharedBeginning | undefined
 
   /** The definitions of other files precede its own. `functions` are those of plugins. */
   constructor(source: Source, { given = [], functions }: Around = {}) {
@@ -36,6 +38,7 @@ export class MappingReader {
       ...define({ source, path: ['define'] }, before, { problems: this.problems, functions }),
     ]
     this.isBroken = this.problems.length > 0
+    this.beginning = this.definitions.length === 0 ? undefined : sharedBeginning(join(['(', ...this.definitions]).text)
   }
 
   /** The mapping of one text; undefined when there is none, or when it has problems. */
@@ -54,8 +57,8 @@ export class MappingReader {
 
   private compose(path: Path, fragments: readonly Fragment[], variables?: readonly string[]): Mapping | undefined {
     if (this.isBroken) return undefined
-    const { pieces, problems, functions, source } = this
-    const given = { functions, url: () => mappingUrl(source, path), ...(variables && { variables }) }
+    const { pieces, problems, functions, source, beginning } = this
+    const given = { functions, beginning, url: () => mappingUrl(source, path), ...(variables && { variables }) }
     const mapping = compose(fragments, { pieces, problems, sound: source.sound !== undefined, ...given })
     if (mapping) this.places.set(mapping, path)
     return mapping

@@ -1,6 +1,7 @@
 import { functionResults } from '../../mapping/function-results.ts'
 import type { OwnFunctions } from '../../mapping/library.ts'
 import { functionNames, type Mapping, MappingError, readMapping } from '../../mapping/mapping.ts'
+import type { SharedBeginning } from '../../mapping/parse.ts'
 import { didYouMean } from '../check/did-you-mean.ts'
 import type { Problem } from '../check/problem.ts'
 import type { Path } from './position.ts'
@@ -29,6 +30,7 @@ export function compose(
     functions: OwnFunctions | undefined
     sound?: boolean
     url?: () => string
+    beginning?: SharedBeginning | undefined
   },
 ): Mapping | undefined {
   const joined = join(fragments)
@@ -57,7 +59,8 @@ export function problemAt(pieces: readonly Piece[], position: number | undefined
   return { file: source.file, ...source.inText(path, offset), message, severity: 'error' }
 }
 
-function join(fragments: readonly Fragment[]): { text: string; pieces: Piece[] } {
+/** Joins fragments to one text, and finds the places of those of files in it. */
+export function join(fragments: readonly Fragment[]): { text: string; pieces: Piece[] } {
   const pieces: Piece[] = []
   let text = ''
   for (const fragment of fragments) {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Part } from '../../core/parts.ts'
 import { isProviderTool, type Message, type NeutralRequest, type Tool, type ToolChoice } from '../../core/request.ts'
 import type { TextLimit } from '../limits.ts'
+import { mapped } from './repair-turns.ts'
 
 /** The client's name of each tool that has another name at the provider. */
 export type ClientNames = ReadonlyMap<string, string>
@@ -32,10 +33,12 @@ export function withShortNames(
   request: NeutralRequest,
   limit: TextLimit,
 ): { request: NeutralRequest; names: ClientNames } | undefined {
+  const named = namesIn(request)
+  if (named.every((name) => fits(name, limit))) return undefined
   const short = new Map<string, string>()
   const clientNames = new Map<string, string>()
   // A name that fits stays, whoever else would get it.
-  const taken = new Set(namesIn(request).filter((name) => fits(name, limit)))
+  const taken = new Set(named.filter((name) => fits(name, limit)))
   const rename = (name: string): string => {
     const known = short.get(name)
     if (known !== undefined) return known
@@ -49,7 +52,6 @@ export function withShortNames(
   const messages = mapped(request.messages, (message) => renamedMessage(message, rename))
   const tools = request.tools && mapped(request.tools, (tool) => renamedTool(tool, rename))
   const choice = request.tool_choice && renamedChoice(request.tool_choice, rename)
-  if (clientNames.size === 0) return undefined
   return {
     request: { ...request, messages, ...(tools && { tools }), ...(choice && { tool_choice: choice }) },
     names: clientNames,
@@ -58,11 +60,14 @@ export function withShortNames(
 
 type Rename = (name: string) => string
 
-function namesIn({ tools = [], messages }: NeutralRequest): string[] {
-  const called = messages.flatMap(({ parts }) =>
-    parts.flatMap((part) => ('name' in part && part.name ? [part.name] : [])),
-  )
-  return [...tools.flatMap((tool) => (isProviderTool(tool) ? [] : [tool.name])), ...called]
+/** Returns the names of tools in a request: of those defined, chosen, called and answered. */
+function namesIn({ tools = [], messages, tool_choice: choice }: NeutralRequest): string[] {
+  const names: string[] = []
+  for (const tool of tools) if (!isProviderTool(tool)) names.push(tool.name)
+  if (typeof choice === 'object' && 'name' in choice) names.push(choice.name)
+  if (typeof choice === 'object' && 'allowed' in choice) names.push(...choice.allowed)
+  for (const { parts } of messages) for (const part of parts) if ('name' in part && part.name) names.push(part.name)
+  return names
 }
 
 function renamedTool(tool: Tool, rename: Rename): Tool {
@@ -86,16 +91,4 @@ function renamedPart(part: Part, rename: Rename): Part {
   if ((part.type !== 'tool_call' && part.type !== 'tool_result') || part.name === undefined) return part
   const name = rename(part.name)
   return name === part.name ? part : { ...part, name }
-}
-
-/** The list with other items, or itself when all stay the same. */
-function mapped<T>(items: T[], change: (item: T) => T): T[] {
-  let changed: T[] | undefined
-  for (const [index, item] of items.entries()) {
-    const made = change(item)
-    if (made === item) continue
-    changed ??= [...items]
-    changed[index] = made
-  }
-  return changed ?? items
 }

@@ -84,9 +84,12 @@ function refuseExcess(request: NeutralRequest, limits: Limits): void {
   throw new RouterError('invalid_request', message, { param: 'messages', rejected: isKind ? kind : 'media_size' })
 }
 
+const plainTexts = ['user', 'safety_identifier'] as const
+
 function fitTexts(fit: Fit, limits: Limits): void {
-  const { user, safety_identifier, cache, response_format } = fit.request
-  for (const [name, text] of Object.entries({ user, safety_identifier }) as ['user' | 'safety_identifier', string?][]) {
+  const { cache, response_format } = fit.request
+  for (const name of plainTexts) {
+    const { [name]: text } = fit.request
     const limit = limits[name]
     if (text === undefined || !limit || fits(text, limit)) continue
     if (limit.drop) fit.put(name, undefined, name)

@@ -70,10 +70,13 @@ export function canBeStrict(schema: JsonObject, { strict = {} }: SchemaLimit): b
   if (strict === false) return false
   const { all_required, closed, refused = [], max_depth = maxDepth, max_properties = Infinity } = strict
   let count = 0
-  const holds = (node: Json | undefined, level: number): boolean => {
+  // Only objects with properties are levels: lists, alternatives and definitions are not.
+  const holds = (node: Json | undefined, level: number, depth: number): boolean => {
     if (!isObject(node)) return true
-    if (level > max_depth * 2 || refused.some((keyword) => Object.hasOwn(node, keyword))) return false
+    if (depth > maxDepth || refused.some((keyword) => Object.hasOwn(node, keyword))) return false
     const { properties, required, additionalProperties } = node
+    const below = isObject(properties) ? level + 1 : level
+    if (below > max_depth) return false
     if (isObject(properties)) {
       const names = Object.keys(properties)
       count += names.length
@@ -82,9 +85,9 @@ export function canBeStrict(schema: JsonObject, { strict = {} }: SchemaLimit): b
       if (all_required && !names.every((name) => needed.has(name))) return false
       if (closed && additionalProperties !== false) return false
     } else if (closed && node.type === 'object' && additionalProperties !== false) return false
-    return childrenOf(node).every((child) => holds(child, level + 1))
+    return childrenOf(node).every((child) => holds(child, below, depth + 1))
   }
-  return holds(schema, 0)
+  return holds(schema, 0, 0)
 }
 
 const namedSchemas = ['properties', '$defs', 'definitions', 'patternProperties', 'dependentSchemas']

@@ -1,5 +1,5 @@
 import type { MediaPart, Part } from '../../core/parts.ts'
-import type { NeutralRequest } from '../../core/request.ts'
+import type { Message, NeutralRequest } from '../../core/request.ts'
 import { isTextType } from '../../core/text-files.ts'
 import { imageSizeOf } from '../../media/image-format.ts'
 import type { Limits, MediaLimit } from '../limits.ts'
@@ -11,7 +11,7 @@ type Kind = 'image' | 'file'
 
 /** Returns the first thing about the images and files of a request that a provider does not take. */
 export function mediaExcess({ messages }: NeutralRequest, { images, files, media }: Limits): Excess | undefined {
-  if (!images && !files && !media) return undefined
+  if ((!images && !files && !media) || !messages.some(hasMedia)) return undefined
   const all = messages.map(({ parts }) => parts.flatMap(mediaIn))
   const excess = excessOf(all, 'image', images) ?? excessOf(all, 'file', files)
   if (excess || !media) return excess
@@ -22,6 +22,10 @@ export function mediaExcess({ messages }: NeutralRequest, { images, files, media
     field: 'parts.image',
     reason: `takes at most ${inMegabytes(media.bytes)} of files as data, not ${inMegabytes(characters)}`,
   }
+}
+
+function hasMedia({ parts }: Message): boolean {
+  return parts.some((part) => part.type !== 'text' && mediaIn(part).length > 0)
 }
 
 function mediaIn(part: Part): MediaPart[] {

@@ -3,7 +3,13 @@ import type { MediaPart, Part, ToolCallPart, ToolResultPart } from '../../core/p
 import type { Message, NeutralRequest } from '../../core/request.ts'
 import type { TextFilePlaces } from '../../core/text-files.ts'
 import type { Pattern } from '../types.ts'
-import { withAnswersToTools, withCallsTogether, withJsonArguments, withMediaAfterErrors } from './repair-turns.ts'
+import {
+  mapped,
+  withAnswersToTools,
+  withCallsTogether,
+  withJsonArguments,
+  withMediaAfterErrors,
+} from './repair-turns.ts'
 
 /** A dialect's requirements on a conversation's history. All are off by default. */
 export type HistoryRules = {
@@ -319,12 +325,6 @@ function countHints({ messages, system = [], tools = [] }: NeutralRequest): numb
   system.forEach(addInside)
   tools.forEach(add)
   return count
-}
-
-/** The list with other items, or itself when all stay the same. */
-function mapped<T>(items: T[], change: (item: T) => T): T[] {
-  const changed = items.map(change)
-  return changed.some((item, index) => item !== items[index]) ? changed : items
 }
 
 /** The list without some items, or itself when all stay. */

@@ -81,3 +81,15 @@ export function withMediaAfterErrors(message: Message): Message {
   const last = parts.findLastIndex(({ type }) => type === 'tool_result')
   return { ...message, parts: [...parts.slice(0, last + 1), ...media, ...parts.slice(last + 1)] }
 }
+
+/** Returns a list with other items, or the list itself where all stay the same. */
+export function mapped<T>(items: T[], change: (item: T) => T): T[] {
+  let changed: T[] | undefined
+  for (const [index, item] of items.entries()) {
+    const made = change(item)
+    if (made === item) continue
+    changed ??= [...items]
+    changed[index] = made
+  }
+  return changed ?? items
+}

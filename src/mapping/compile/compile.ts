@@ -83,8 +83,15 @@ function mainFunction(generator: Generator, lines: readonly string[], result: st
 function wrapsLists(tree: unknown): boolean {
   if (Array.isArray(tree)) return tree.some(wrapsLists)
   if (tree === null || typeof tree !== 'object') return false
-  return (tree as Node).consarray === true || Object.values(tree).some(wrapsLists)
+  const node = tree as Node
+  const known = node.type === 'bind' ? wrappingDefinitions.get(node) : undefined
+  const wraps = known ?? (node.consarray === true || Object.values(node).some(wrapsLists))
+  if (node.type === 'bind') wrappingDefinitions.set(node, wraps)
+  return wraps
 }
+
+/** Definitions, which are part of many mappings. */
+const wrappingDefinitions = new WeakMap<Node, boolean>()
 
 /** Emits any expression: the node itself, then its predicates, then the collapse of its result. */
 function value(generator: Generator, node: Node, context: string): Code {

@@ -1,7 +1,21 @@
 import type { Node } from './generator.ts'
 
 /** Names of the variables that an expression may read, other than those that it has bound itself. */
-export function usedNames(tree: unknown): Set<string> {
+export function usedNames(tree: unknown): ReadonlySet<string> {
+  return isNode(tree) ? remembered(usedIn, tree, namesUsed) : namesUsed(tree)
+}
+
+/** Names by node: the same definitions are part of many mappings, whose trees nobody changes. */
+const usedIn = new WeakMap<Node, ReadonlySet<string>>()
+const usedInFunctionsOf = new WeakMap<Node, ReadonlySet<string>>()
+
+function remembered<Found>(known: WeakMap<Node, Found>, node: Node, find: (node: Node) => Found): Found {
+  const found = known.get(node) ?? find(node)
+  known.set(node, found)
+  return found
+}
+
+function namesUsed(tree: unknown): Set<string> {
   const found = new Set<string>()
   collect(tree, new Set(), (name) => found.add(name))
   return found
@@ -16,13 +30,19 @@ export function otherUses(tree: unknown, counts: ReadonlyMap<string, number>): S
   return found
 }
 
-/** Names of the variables that functions, predicates and later steps in an expression may read. */
-export function namesUsedInside(tree: unknown, found = new Set<string>()): Set<string> {
-  if (Array.isArray(tree)) for (const item of tree) namesUsedInside(item, found)
+/** Names of the variables that functions, predicates and later steps in expressions may read. */
+export function namesUsedInside(expressions: readonly Node[]): Set<string> {
+  return new Set(
+    expressions.flatMap((node) => [...remembered(usedInFunctionsOf, node, (one) => usedInside(one, new Set()))]),
+  )
+}
+
+function usedInside(tree: unknown, found: Set<string>): Set<string> {
+  if (Array.isArray(tree)) for (const item of tree) usedInside(item, found)
   else if (isNode(tree)) {
     const inner = isFunction(tree) ? tree : [tree.predicate, tree.stages, tree.group, laterSteps(tree)]
     for (const name of usedNames(inner)) found.add(name)
-    if (!isFunction(tree)) for (const member of Object.values(tree)) namesUsedInside(member, found)
+    if (!isFunction(tree)) for (const member of Object.values(tree)) usedInside(member, found)
   }
   return found
 }

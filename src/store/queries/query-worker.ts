@@ -30,7 +30,23 @@ let open: { db: Database.Database; answer: Reader<unknown, unknown> } | undefine
 
 let left: unknown[] = []
 
-parentPort?.on('message', (message: QueryMessage) => parentPort?.postMessage(answered(message)))
+let isPreparing = false
+
+parentPort?.on('message', (message: QueryMessage) => {
+  parentPort?.postMessage(answered(message))
+  if (!isPreparing) prepare()
+})
+
+/** Prepares later answers, between messages. An error of the database is that of the next query. */
+function prepare(): void {
+  isPreparing = true
+  setImmediate(() => {
+    isPreparing = false
+    try {
+      if (open?.answer.readAhead?.()) prepare()
+    } catch {}
+  })
+}
 
 function answered(message: QueryMessage): QueryAnswer<unknown> {
   try {

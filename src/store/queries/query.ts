@@ -1,8 +1,11 @@
 /** The answer would be too large, or takes too long. */
 export class QueryTooLarge extends Error {}
 
-/** Function that answers queries on a connection. Throws QueryTooLarge and the engine's errors. */
-export type Reader<Query, Row> = (query: Query) => Row[]
+/**
+ * Function that answers queries on a connection. Throws QueryTooLarge and the engine's errors. `readAhead` prepares later answers while there is
+ * no query, a little at a time, and returns whether there is more to do.
+ */
+export type Reader<Query, Row> = ((query: Query) => Row[]) & { readAhead?: () => boolean }
 
 /** Kind of queries that a worker answers, and the path of its database. */
 export type QueryWorker = { path: string; kind: 'usage' | 'calls' | 'all-calls' | 'latency' | 'targets' }

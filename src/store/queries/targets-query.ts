@@ -53,14 +53,17 @@ type Row = {
 const columns = `rowid AS row, id, at, organization, provider, model, outcome, status, error, failure, provider_code,
   duration_ms, started_ms, first_event_ms, attempt_of`
 const rowsAtOnce = 5_000
-/** Time that a query takes at most to read rows that are older than all it has read. Milliseconds. */
-const maxMs = 1_000
+/** Time that a query takes at most to read rows that are older than all it has read; the rest is read ahead of the next one. Milliseconds. */
+const maxMs = 100
 
 /**
  * A function that reads how targets have answered, attempt by attempt. It remembers the sums of the last day, so that each query reads only the
  * rows that are new since the one before. Throws the engine's errors.
  */
-export function targetsReader(db: Connection, patienceMs = maxMs): (query: TargetsQuery) => [Targets] {
+export function targetsReader(
+  db: Connection,
+  patienceMs = maxMs,
+): ((query: TargetsQuery) => [Targets]) & { readAhead(): boolean } {
   const messageOf = messageReader(db)
   const newer = db.prepare<[number, number], Row>(
     `SELECT ${columns} FROM ledger WHERE rowid > ? ORDER BY rowid LIMIT ?`,
@@ -83,8 +86,9 @@ export function targetsReader(db: Connection, patienceMs = maxMs): (query: Targe
       if (rows.length < rowsAtOnce) return
     }
   }
-  const readOlder = (from: { first: number; last: number }, horizon: number) => {
-    const deadline = performance.now() + patienceMs
+  const readOlder = (from: { first: number; last: number }, until: { horizon: number; patienceMs: number }) => {
+    const { horizon } = until
+    const deadline = performance.now() + until.patienceMs
     while (readSince > horizon) {
       const rows = older.all(from.first, rowsAtOnce)
       const read = rows.map(attemptOf)
@@ -96,19 +100,25 @@ export function targetsReader(db: Connection, patienceMs = maxMs): (query: Targe
       if (performance.now() >= deadline) return
     }
   }
-  return ({ organization, from, periodMs }) => {
+  const answer = ({ organization, from, periodMs }: TargetsQuery): [Targets] => {
     const horizon = Date.now() - dayMs
     if (!place) {
       const last = newest.get() ?? 0
       place = { first: last + 1, last }
     }
     readNewer(place)
-    readOlder(place, horizon)
+    readOlder(place, { horizon, patienceMs })
     attempts.forget(horizon)
     const since = Math.max(from, attempts.keptSince, Number.isFinite(readSince) ? readSince : from)
     const targets = [...attempts.tallies(organization, from)].map((periods) => figuresOf(periods, periodMs, messageOf))
     return [{ since, targets }]
   }
+  const readAhead = () => {
+    const horizon = Date.now() - dayMs
+    if (place) readOlder(place, { horizon, patienceMs: 0 })
+    return place !== undefined && readSince > horizon
+  }
+  return Object.assign(answer, { readAhead })
 }
 
 function attemptOf(row: Row): Attempt {

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
@@ -165,6 +166,28 @@ describe('a stream that breaks ends with an error and without the sign of succes
       for await (const _ of stream);
     })()
     await expect(reading).rejects.toBeInstanceOf(OpenAI.APIError)
+  })
+
+  test('its error leads to an explanation through the SDKs of the three APIs', async () => {
+    const model = 'openai/gpt-4o-mini'
+    const messages = [{ role: 'user' as const, content: 'cut' }]
+    const found: unknown[] = []
+    const note = (thrown: unknown) => found.push((thrown as { error: { doc_url?: string } }).error)
+    const openai = router.openai()
+    const read = async (stream: Promise<AsyncIterable<unknown>>) => {
+      for await (const event of await stream) {
+        const { type, response } = event as { type?: string; response?: { error?: unknown } }
+        if (type === 'response.failed') found.push(response?.error)
+      }
+    }
+    await read(openai.chat.completions.create({ model, messages, stream: true })).catch(note)
+    await read(openai.responses.create({ model, input: 'cut', stream: true }))
+    const anthropic = new Anthropic({ baseURL: router.url, apiKey: testKey, maxRetries: 0 })
+    await read(anthropic.messages.create({ model, messages, max_tokens: 9, stream: true })).catch((thrown) =>
+      note(thrown.error),
+    )
+    const link = { doc_url: '/docs/errors.html#provider_cut' }
+    expect(found).toEqual([expect.objectContaining(link), expect.objectContaining(link), expect.objectContaining(link)])
   })
 
   test('the next call works', async () => {

@@ -243,21 +243,20 @@ describe('the import', () => {
     const { remarks } = await importAll()
     const at = (effect: Remark['effect']) => remarks.filter((one) => one.effect === effect).map(({ path }) => path)
     expect(at('none').toSorted()).toEqual([
-      'LiteLLM_TeamTable.tpm_limit',
       'LiteLLM_VerificationToken.aliases',
       'environment_variables.OTEL_EXPORTER_OTLP_ENDPOINT',
       'general_settings.database_url',
       'litellm_settings.success_callback',
       'router_settings.redis_host',
     ])
-    expect(at('manual')).toEqual(['LiteLLM_VerificationToken.models'])
+    expect(at('manual')).toEqual(['LiteLLM_TeamTable.tpm_limit', 'LiteLLM_VerificationToken.models'])
     expect(remarks.map(({ message }) => message)).toEqual(
       expect.arrayContaining([
         "'gone' was not imported: it cannot be called (writers)",
-        '1 keys were left out: they have expired',
-        '1 keys were left out: they are blocked',
-        '1 keys were left out: their team is not in the export',
-        '1 keys were left out: their allowed_routes have no equivalent (management_routes)',
+        '1 key left out: they have expired',
+        '1 key left out: they are blocked',
+        '1 key left out: their team is not in the export',
+        '1 key left out: their allowed_routes have no equivalent (management_routes)',
         '$7 in 7d became $30 a calendar month, all of which can be spent at once (Batch)',
       ]),
     )
