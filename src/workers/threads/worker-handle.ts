@@ -38,7 +38,7 @@ export class WorkerHandle {
   readonly #bodies = new Map<number, Pending>()
   /** Answers that are sent to clients piece by piece. */
   readonly #streams = new Map<number, NonNullable<JsonAnswer['body']>>()
-  readonly #rows: SentRows
+  readonly rows: SentRows
   readonly #caller: Caller
   #settled: number[] = []
 
@@ -49,7 +49,7 @@ export class WorkerHandle {
   ) {
     this.#accounting = accounting
     this.#onMessage = onMessage
-    this.#rows = new SentRows(thread, accounting)
+    this.rows = new SentRows(thread, accounting)
     this.#caller = { thread, isGone: false }
     const { port1, port2 } = new MessageChannel()
     const [ownSent, otherSent] = [sharedCounter(), sharedCounter()]
@@ -73,7 +73,7 @@ export class WorkerHandle {
     this.#port.close()
     for (const id of [...this.#streams.keys()]) this.#drop(id)
     for (const { reject } of this.#bodies.values()) reject(new Error('the worker ended'))
-    await this.#rows.gone()
+    await this.rows.gone()
   }
 
   #handle(message: WorkerMessage): void {
@@ -86,7 +86,7 @@ export class WorkerHandle {
   }
 
   async #write({ id, rows }: Extract<WorkerMessage, { kind: 'rows' }>): Promise<void> {
-    const refused = await this.#rows.settle(rows)
+    const refused = await this.rows.settle(rows)
     if (refused.length > 0) {
       const errors = refused.map(({ index, error }) => ({ index, error: sentError(error) }))
       return this.#port.sendNow({ kind: 'settled', ids: [id], refused: errors })
