@@ -54,13 +54,15 @@ const runningWaitMs = 1_000
 /** Reservation of a call that no limit applies to. */
 const unlimited: LimitReservation = { settle() {}, undo() {}, headers: {} }
 
-function appliedOf({ scope, id, organization, limits }: Limited, request: TokenRequest): Applied[] {
+function appliedOf(one: Limited, request: TokenRequest): Applied[] {
+  const { scope, limits } = one
   const { concurrentCalls, requestsPerMinute, tokensPerMinute } = limits
   const applied: Applied[] = []
+  if (concurrentCalls === null && requestsPerMinute === null && tokensPerMinute === null) return applied
+  const names = namesOf(one)
   const add = (what: What, limit: number | null, needed: Omit<Need, 'account' | 'limit'>) => {
     if (limit === null) return
-    const name = scope === 'key' ? `${what} key ${id}` : `${what} organization`
-    applied.push({ scope, what, need: { account: accountName(organization, name), limit: BigInt(limit), ...needed } })
+    applied.push({ scope, what, need: { account: names[what], limit: BigInt(limit), ...needed } })
   }
   add('calls', concurrentCalls, { kind: 'running', least: 1n, wish: 1n })
   add('requests', requestsPerMinute, { kind: 'minute', least: 1n, wish: 1n })
@@ -68,6 +70,20 @@ function appliedOf({ scope, id, organization, limits }: Limited, request: TokenR
   const wish = Math.max(request.prompt + request.output, least)
   add('tokens', tokensPerMinute, { kind: 'minute', least: units(least), wish: units(wish), passesAlone: true })
   return applied
+}
+
+/** Names of accounts by the limits of the last call with them: to look up a new string takes as long as all the rest. */
+const known = new WeakMap<RateLimits, { owner: Limited; names: { [what in What]: string } }>()
+
+function namesOf(owner: Limited): { [what in What]: string } {
+  const { id, scope, organization, limits } = owner
+  const found = known.get(limits)
+  if (found?.owner.id === id && found.owner.scope === scope && found.owner.organization === organization)
+    return found.names
+  const name = (what: What) => accountName(organization, scope === 'key' ? `${what} key ${id}` : `${what} organization`)
+  const names = { calls: name('calls'), requests: name('requests'), tokens: name('tokens') }
+  known.set(limits, { owner: { id, scope, organization, limits }, names })
+  return names
 }
 
 /** Throws RouterError `rate_limited` where nothing was reserved. */

@@ -12,8 +12,8 @@ export type AccountsOptions = {
   thread?: number
   /** Decides about needs that the grants of this instance do not cover. */
   beyondGrant?(needs: readonly Need[]): Promise<Reserved>
-  /** Called with accounts of which less than half of the last grant is free. */
-  onLow?(accounts: readonly string[]): void
+  /** Called with accounts of which less than half of the last grant is free, as needs of nothing. */
+  onLow?(needs: readonly Need[]): void
 }
 
 const noneRead: ReadonlyMap<string, ReadSpend> = new Map()

@@ -17,12 +17,15 @@ export type InstanceAccounts = {
   admitUntil(at: number): void
   /** Sets the function that decides about needs which the grants do not cover. An error that it rejects with reaches the client of the call. */
   decideBy(decide: Decide): void
-  /** Sets the function that is called with accounts of which less than half of the last grant is free, once for each grant. */
-  refillBy(refill: (accounts: readonly string[]) => void): void
+  /** Sets the function that gets more of accounts of which less than half of the last grant is free. It is called once for each grant. */
+  refillBy(refill: Refill): void
 }
 
 /** Decides about the needs of a call; it reserves for the call with `AccountsStep.reserve`. */
 export type Decide = (caller: Caller, needs: readonly Need[]) => Promise<Reserved>
+
+/** Asks for more of accounts. These needs are of nothing: no call waits. */
+export type Refill = (needs: readonly Need[]) => void
 
 /** The thread whose call it is. It is `isGone` once the thread has died: nothing can be reserved for it then. */
 export type Caller = { readonly thread: number; isGone: boolean }
@@ -40,9 +43,9 @@ export type AccountsStep = {
   giveBack(account: string): Figures
   /**
    * Raises what is granted. `spent` and `reserved` are what the store has: costs with a row, or uses that count; and all grants, including
-   * those of this instance.
+   * those of this instance. Without them, what is known stays.
    */
-  grant(account: Named, granted: { amount: bigint; spent: bigint; reserved: bigint }): void
+  grant(account: Named, granted: { amount: bigint; spent?: bigint; reserved?: bigint }): void
   /** Returns the accounts in memory that hold something, have been granted something, or have uses that count. */
   inUse(): (Named & Figures)[]
 }
@@ -83,7 +86,7 @@ export class MainAccounts implements InstanceAccounts {
   #waiting: Waiting[] = []
   #timer: NodeJS.Timeout | undefined
   #decide: Decide | undefined
-  #refill: (accounts: readonly string[]) => void = () => {}
+  #refill: Refill = () => {}
 
   constructor(memory: AccountMemory, { now = () => performance.now() }: { now?(): number } = {}) {
     this.#table = new AccountTable(memory, 0)
@@ -91,7 +94,12 @@ export class MainAccounts implements InstanceAccounts {
   }
 
   step<Result>(change: (accounts: AccountsStep) => Result): Promise<Result> {
-    return this.#step(() => change(stepsOf(this.#table, this.#now())))
+    return this.inTable((table, at) => change(stepsOf(table, at)))
+  }
+
+  /** Runs a step on the table itself. */
+  inTable<Result>(change: (table: AccountTable, at: number) => Result): Promise<Result> {
+    return this.#step(() => change(this.#table, this.#now()))
   }
 
   admitUntil(at: number): void {
@@ -102,7 +110,7 @@ export class MainAccounts implements InstanceAccounts {
     this.#decide = decide
   }
 
-  refillBy(refill: (accounts: readonly string[]) => void): void {
+  refillBy(refill: Refill): void {
     this.#refill = refill
   }
 
@@ -112,13 +120,24 @@ export class MainAccounts implements InstanceAccounts {
     return await this.#decide(caller, needs)
   }
 
-  refill(accounts: readonly string[]): void {
-    this.#refill(accounts)
+  refill(needs: readonly Need[]): void {
+    this.#refill(needs)
   }
 
-  /** Rows of threads that have died are on disk. */
-  async written(payments: readonly Payment[]): Promise<void> {
-    await this.#step(() => this.#table.written(0, payments))
+  /** Rows are on disk of threads that have died, whose costs have moved to column 0, or of the process in another column. */
+  async written(payments: readonly Payment[], thread = 0): Promise<void> {
+    await this.#step(() => this.#table.written(thread, payments))
+  }
+
+  /** Grants everything again, after others have spent: what the tables have is read anew for each account. */
+  async alone(readSpent: (account: string) => bigint): Promise<void> {
+    await this.#step(() => {
+      const { memory, rows } = this.#table
+      for (const account of rows.all())
+        if (rows.kind(account) === 'money')
+          memory.setBig(account + row.spent, readSpent(rows.name(account)) + rows.unwritten(account))
+      memory.setInt(header.isSharing, 0)
+    })
   }
 
   /** Returns how many messages with rows a thread knows to be on disk. */
@@ -213,10 +232,7 @@ function stepsOf(table: AccountTable, at: number): AccountsStep {
     grant({ account: name, kind, limit }, { amount, spent, reserved }) {
       const account = rows.find(name) || rows.insert({ name, kind, spent: 0n }, [], at)
       rows.setLimit(account, limit)
-      if (kind === 'money') memory.setBig(account + row.spent, spent + rows.unwritten(account))
-      const own = memory.big(account + row.granted) + (kind === 'minute' ? memory.big(account + row.spent) : 0n)
-      const others = reserved - own + (kind === 'minute' ? spent : 0n)
-      memory.setBig(account + row.elsewhere, others > 0n ? others : 0n)
+      if (spent !== undefined && reserved !== undefined) setFacts(table, account, { spent, reserved })
       memory.add(account + row.granted, amount)
       memory.setBig(account + row.low, amount / 2n)
     },
@@ -228,6 +244,19 @@ function stepsOf(table: AccountTable, at: number): AccountsStep {
         return [{ account: rows.name(account), kind, limit: rows.limit(account), ...found }]
       }),
   }
+}
+
+/** Sets what the store has of an account: `reserved` are the grants of all instances. */
+function setFacts(
+  { memory, rows }: AccountTable,
+  account: number,
+  { spent, reserved }: { spent: bigint; reserved: bigint },
+): void {
+  const isMinute = rows.kind(account) === 'minute'
+  if (rows.kind(account) === 'money') memory.setBig(account + row.spent, spent + rows.unwritten(account))
+  const own = memory.big(account + row.granted) + (isMinute ? memory.big(account + row.spent) : 0n)
+  const others = reserved - own + (isMinute ? spent : 0n)
+  memory.setBig(account + row.elsewhere, others > 0n ? others : 0n)
 }
 
 /** Reads the figures of an account; row 0 is none. */

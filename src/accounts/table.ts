@@ -17,8 +17,8 @@ export class AccountTable {
   readonly memory: Memory
   readonly rows: Rows
   readonly windows: Windows
-  /** Accounts of which less than half of the last grant is free, since this was emptied. */
-  readonly low: string[] = []
+  /** Accounts of which less than half of the last grant is free, since this was emptied, as needs of nothing. */
+  readonly low: Need[] = []
 
   constructor(sizes: AccountMemory, thread: number) {
     this.memory = new Memory(sizes, thread)
@@ -164,14 +164,15 @@ export class AccountTable {
     return limit - memory.big(account + row.spent) - memory.big(account + row.reserved)
   }
 
-  #take(thread: number, { kind, limit, least, wish }: Need, account: number, at: number): Part {
+  #take(thread: number, need: Need, account: number, at: number): Part {
     const { memory, rows } = this
+    const { kind, limit, least, wish } = need
     const free = limit === null ? wish + least : this.#free(limit, account)
     const wished = free < wish ? free : wish
     const amount = wished > least ? wished : least
     const generation = memory.int(account + row.generation)
     const part = { row: account, generation, amount, slot: 0, endsAt: 0 }
-    if (this.isSharing) this.#move(account, free - amount)
+    if (this.isSharing) this.#move(account, need, free - amount)
     if (kind === 'minute') {
       part.endsAt = slotEnd(at)
       part.slot = this.#use(account, part.endsAt, amount)
@@ -187,13 +188,13 @@ export class AccountTable {
     return part
   }
 
-  #move(account: number, free: bigint): void {
+  #move(account: number, { account: name, kind, limit }: Need, free: bigint): void {
     const { memory } = this
     memory.setFloat(account + row.moved, memory.float(account + row.moved) + 1)
     if (free >= memory.big(account + row.low)) return
     // Once for each grant.
     memory.setBig(account + row.low, 0n)
-    this.low.push(this.rows.name(account))
+    this.low.push({ account: name, kind, limit, least: 0n, wish: 0n })
   }
 
   #use(account: number, endsAt: number, uses: bigint): number {

@@ -13,6 +13,7 @@ import { PluginHost } from '../snapshot/plugin-host.ts'
 import { type WatchListeners, watchSnapshot } from '../snapshot/reload.ts'
 import { type After, buildSnapshot, chosenFiles, type Snapshot } from '../snapshot/snapshot.ts'
 import { eventLoopPatienceMs, type Store } from '../store/open.ts'
+import { takeOver } from '../workers/handover/predecessor.ts'
 import type { SeveralOptions, WorkersHolder } from '../workers/serving-threads.ts'
 import { openAccounting } from './accounting.ts'
 import { storedBudgets, storedValues } from './plugin-services.ts'
@@ -94,6 +95,9 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
     await open.close()
     await plugins.close(open.current())
   })
+  const handed = mayHandOver ? await takeOver(stored.url) : undefined
+  // Closed last: then the other process may take the database back.
+  if (handed) started.adopt(handed.channel, (channel) => channel.close())
   // Closed after the accounting: its last rows are spans as well.
   const { sampling, tracing, sendMetrics } = await openTelemetry(env, { log, hasMetrics: metrics.enabled }, started)
   const config = () => watch.current().config
@@ -113,7 +117,7 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   const served = { ...opened, sampling, log, environment, port, keepAliveMs }
   const serving = await (count === 1 && !mayHandOver
     ? serveInThisThread(served, started)
-    : serveInSeveral(served, { count, holder }, started))
+    : serveInSeveral(served, { count, holder, handed, mayHandOver }, started))
   // Ends first, when no call runs any more: the last metrics count all of them.
   sendMetrics(serving.metrics, started)
   // Last, because a start that fails later would have created a key without displaying it.
@@ -152,9 +156,11 @@ async function firstSnapshot(
   return { snapshot, problems }
 }
 
-/** Reports to the workers whether rows can be written. */
-function notifyFailure({ workers }: WorkersHolder, failure: string | undefined): void {
-  workers?.send({ kind: 'failure', failure })
+/** Reports to the workers, and to those of the process before, whether rows can be written. */
+function notifyFailure({ workers, predecessor }: WorkersHolder, failure: string | undefined): void {
+  const message = { kind: 'changed', change: { failure } } as const
+  workers?.send(message)
+  predecessor?.send(message)
 }
 
 /** Serves in several threads. Loaded on demand: one thread needs none of it. */

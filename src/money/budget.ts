@@ -55,6 +55,16 @@ export type Budget = {
 /** An account that pays, and its limit; a monthly one has an owner, and resets at the end of its month. */
 type Payer = Named & { owner?: string; month?: Month }
 
+/** The names of the accounts of a call, and the facts on which they depend. */
+type Names = {
+  month: string
+  organization: string
+  groupId: string | undefined
+  key: string
+  group: string | undefined
+  all: string
+}
+
 /** The month of a time, by its name in the tables. Unix milliseconds. */
 type Month = { from: number; until: number; name: string }
 
@@ -64,25 +74,34 @@ type RequestedFunds = Pick<BudgetRequest, 'nanoUsd' | 'assumedTokens' | 'assumed
 /** Opens the budget on the accounts of this thread. */
 export function openBudget(accounts: Accounts): Budget {
   let month: Month = { from: 0, until: 0, name: '' }
+  /** Names by the key of the last call with them: to look up a new string takes as long as all the rest. */
+  const known = new WeakMap<object, Names>()
+
+  const namesOf = ({ key, group, organization: { id } }: PayingAccounts): Names => {
+    const found = known.get(key)
+    if (found?.month === month.name && found.organization === id && found.groupId === group?.id) return found
+    const all = accountName(id, 'organization')
+    const names = { month: month.name, organization: id, groupId: group?.id, all }
+    const ofKey = accountName(id, `key ${key.id} ${month.name}`)
+    const ofGroup = group && accountName(id, `group ${group.id} ${month.name}`)
+    const made = { ...names, key: ofKey, group: ofGroup }
+    known.set(key, made)
+    return made
+  }
 
   /** Returns the accounts with their limits, the key's first. */
-  const payersOf = ({ at, key, group, organization }: PayingAccounts): Payer[] => {
+  const payersOf = (payers: PayingAccounts): Payer[] => {
+    const { at, key, group, organization } = payers
     if (at < month.from || at >= month.until)
       month = { from: monthStart(at), until: monthStart(at, 1), name: monthOf(at) }
-    const { name } = month
+    const names = namesOf(payers)
     const monthly = { kind: 'money', month } as const
-    const { id, creditNano, enforcesBalance } = organization
-    const account = accountName(id, `key ${key.id} ${name}`)
-    const ofKey = { ...monthly, account, limit: key.monthlyLimitNano, owner: 'this API key' }
-    const limit = enforcesBalance ? creditNano : null
-    const ofAll = { kind: 'money', account: accountName(id, 'organization'), limit } as const
-    if (!group) return [ofKey, ofAll]
+    const ofKey = { ...monthly, account: names.key, limit: key.monthlyLimitNano, owner: 'this API key' }
+    const { creditNano, enforcesBalance } = organization
+    const ofAll = { kind: 'money', account: names.all, limit: enforcesBalance ? creditNano : null } as const
+    if (!group || names.group === undefined) return [ofKey, ofAll]
     const owner = `the group '${group.name ?? group.id}' of this API key`
-    return [
-      ofKey,
-      { ...monthly, account: accountName(id, `group ${group.id} ${name}`), limit: group.limitNano, owner },
-      ofAll,
-    ]
+    return [ofKey, { ...monthly, account: names.group, limit: group.limitNano, owner }, ofAll]
   }
 
   return {

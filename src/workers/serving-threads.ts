@@ -1,5 +1,5 @@
 import { MainAccounts } from '../accounts/instance-accounts.ts'
-import { allocateAccounts } from '../accounts/memory.ts'
+import { type AccountMemory, allocateAccounts } from '../accounts/memory.ts'
 import { explainServicesOf } from '../app/explain-services.ts'
 import { processMetrics } from '../app/metrics.ts'
 import { storedValues, valuesRoute } from '../app/plugin-services.ts'
@@ -16,6 +16,7 @@ import {
   reservePort,
 } from '../http/listeners.ts'
 import { RunningRequests } from '../http/running-requests.ts'
+import { spendReader } from '../money/payments.ts'
 import { levelsOf, linesWriter, logOf } from '../observe/log.ts'
 import type { CallsUnderWay } from '../observe/worker-metrics.ts'
 import { sharedClock } from '../routing/findings.ts'
@@ -23,18 +24,28 @@ import { openSharedState, type SharedState } from '../routing/shared-state.ts'
 import { collectWhenIdle } from '../runtime/collect.ts'
 import { limitYoungGeneration } from '../runtime/young-generation.ts'
 import { chosenFiles } from '../snapshot/snapshot.ts'
+import type { Store } from '../store/open.ts'
 import { unavailable } from '../store/store-error.ts'
-import { routeName } from './threads/messages.ts'
+import { Handover } from './handover/handover.ts'
+import type { FromNew, FromOld } from './handover/messages.ts'
+import { type Handed, Predecessor } from './handover/predecessor.ts'
+import { type MainMessage, routeName } from './threads/messages.ts'
 import { startWorkers, type WorkerPool, type WorkerPoolOptions } from './threads/worker-pool.ts'
 
 /** The main thread keeps nothing for longer than it takes to write it. */
 const youngMb = 8
 const lookMs = 1_000
 
-/** Holder of the workers, for those that start before them. */
-export type WorkersHolder = { workers?: WorkerPool }
+/** Holder of those that follow what the main thread knows: the workers, and the process that served before. */
+export type WorkersHolder = { workers?: WorkerPool; predecessor?: Predecessor }
 
-export type SeveralOptions = { count: number; holder: WorkersHolder }
+/** Number of threads; `handed` is the process that served before, `mayHandOver` says whether another one may follow. */
+export type SeveralOptions = {
+  count: number
+  holder: WorkersHolder
+  handed?: Handed | undefined
+  mayHandOver: boolean
+}
 
 /**
  * Serves in threads of their own, which listen at one address and share the accounts. This thread does the rest of the accounting: it writes
@@ -42,7 +53,7 @@ export type SeveralOptions = { count: number; holder: WorkersHolder }
  */
 export async function serveInThreads(
   served: Served,
-  { count, holder }: SeveralOptions,
+  { count, holder, handed, mayHandOver }: SeveralOptions,
   started: AsyncDisposableStack,
 ): Promise<Serving> {
   const { watch, accounting } = served
@@ -50,29 +61,51 @@ export async function serveInThreads(
   const routing = openSharedState({ settings: () => watch.current().config.health })
   const { routes, metrics } = routesOf(served, { holder, routing })
   requireOwnPort(served.port, manage.port)
-  const { port, release } = await sharedPort(server.host, served.port)
+  const { port, release } = await sharedPort(server.host, served.port, handed?.port)
   started.defer(release)
   // The workers find what this thread has found out about files.
   await watch.current().cache.written()
-  const workers = startWorkers(poolOptions(served, { count, port, routes, routing }))
+  const retire = async () => {
+    context.running.endEndless()
+    await Promise.all([workers.retire(), own?.retire()])
+  }
+  const memory = allocateAccounts({ columns: 2 + count })
+  const accounts = new MainAccounts(memory, { now: sharedClock })
+  const handover = openHandover(served, { port, accounts, holder, routing, retire })
+  started.defer(() => handover.close())
+  const parts = { count, port, routes, routing, memory, accounts, handover, holder }
+  const workers = startWorkers(poolOptions(served, parts))
   holder.workers = workers
+  if (handed) holder.predecessor = followPredecessor(served, handed, { ...parts, thread: 1 + count })
+  started.defer(() => holder.predecessor?.close())
   started.adopt(workers, (open) => open.close())
-  accounting.store.keys.onChange((hash) => workers.send({ kind: 'key', hash }))
-  accounting.store.organizations.onChange((id) => workers.send({ kind: 'organization', id }))
+  sendChanges(accounting.store, (message) => {
+    workers.send(message)
+    sendOthers({ handover, holder }, message)
+  })
   const url = await workers.started()
   release()
   const context = managementContext(served)
   const own =
     manage.port === null
       ? undefined
-      : await openManagement(context, routes, { host: server.host, port: manage.port }, started)
+      : await openManagement(
+          context,
+          routes,
+          await sharedAddress(server.host, manage.port, { handed, mayHandOver }),
+          started,
+        )
   return {
     url,
     manageUrl: own?.url ?? url,
     endpoints: endpointsOf(routes),
     threads: () => workers.threads(),
     metrics,
-    open: () => workers.open(),
+    open() {
+      workers.open()
+      holder.predecessor?.send({ kind: 'stop' })
+      if (mayHandOver) void handover.offer()
+    },
     limitMemory() {
       const look = setInterval(limitYoungGeneration(context.running, youngMb), lookMs).unref()
       started.defer(() => clearInterval(look))
@@ -81,7 +114,7 @@ export async function serveInThreads(
       collectWhenIdle(context.running)
       workers.send({ kind: 'settle' })
     },
-    retired: never,
+    retired: handover.retired,
     async stop(deadlineMs) {
       own?.stopListening()
       await workers.stop(deadlineMs)
@@ -91,19 +124,95 @@ export async function serveInThreads(
   }
 }
 
-/** Promise that never resolves. */
-const never = new Promise<void>(() => {})
+/** Sends what changes in the store. */
+function sendChanges({ keys, organizations }: Store, send: (message: Shared) => void): void {
+  keys.onChange((hash) => send({ kind: 'changed', change: { key: hash } }))
+  organizations.onChange((id) => send({ kind: 'changed', change: { organization: id } }))
+}
 
 /** `routing` is what all workers have found out about providers. */
-type OpenParts = { port: number; count: number; routes: Routes; routing: SharedState }
+type OpenParts = {
+  port: number
+  count: number
+  routes: Routes
+  routing: SharedState
+  memory: AccountMemory
+  accounts: MainAccounts
+  handover: Handover
+  holder: WorkersHolder
+}
 
-function poolOptions(served: Served, { count, port, routes, routing }: OpenParts): WorkerPoolOptions {
+/** Opens the way on which another process may take over. */
+function openHandover(
+  { watch, accounting, log }: Served,
+  {
+    port,
+    accounts,
+    holder,
+    routing,
+    retire,
+  }: Pick<OpenParts, 'port' | 'accounts' | 'holder' | 'routing'> & { retire(): Promise<void> },
+): Handover {
+  return new Handover({
+    storeUrl: watch.current().config.store.url,
+    ...{ port, accounting, accounts, retire },
+    readSpent: spendReader(accounting.store.immediate.spend),
+    log: logOf(log, 'worker'),
+    rows: () => holder.workers?.rows() ?? [],
+    findings: routing.findings,
+    reasonToKeep: () =>
+      holder.predecessor && !holder.predecessor.isGone ? 'calls of the process before it still run.' : undefined,
+    onMessage(message) {
+      if (message.kind === 'found') routing.merge(message.findings)
+      if (isForWorkers(message)) holder.workers?.send(message)
+    },
+  })
+}
+
+/** Lets the last calls of the process that served before use the accounts of this one. */
+function followPredecessor(
+  { accounting }: Served,
+  { channel }: Handed,
+  {
+    accounts,
+    thread,
+    routing,
+    holder,
+    handover,
+  }: Pick<OpenParts, 'accounts' | 'routing' | 'handover' | 'holder'> & { thread: number },
+): Predecessor {
+  const { store, writeFailure } = accounting
+  return new Predecessor(channel, {
+    ...{ accounts, thread, writeFailure },
+    readSpent: spendReader(store.immediate.spend),
+    ledger: handover.ledger,
+    onMessage(message) {
+      if (message.kind === 'found') routing.merge(message.findings)
+      if (isForWorkers(message)) holder.workers?.send(message)
+    },
+  })
+}
+
+/** A message that processes pass on to their workers. */
+type Shared = Extract<MainMessage, { kind: 'changed' | 'signatures' | 'found' }>
+
+function isForWorkers(message: FromOld | FromNew): message is Shared {
+  return message.kind === 'changed' || message.kind === 'signatures' || message.kind === 'found'
+}
+
+/** Sends a message to the processes that served before and that serve after this one. */
+function sendOthers({ handover, holder }: Pick<OpenParts, 'handover' | 'holder'>, message: Shared): void {
+  handover.send(message)
+  holder.predecessor?.send(message)
+}
+
+function poolOptions(served: Served, own: OpenParts): WorkerPoolOptions {
+  const { count, port, routes, routing, memory, accounts, handover } = own
   const { watch, accounting, log, environment: env, sampling, keepAliveMs } = served
   const { path: configPath, server, manage, store: stored } = watch.current().config
   const cacheFolder = watch.current().cache.folder
   const logs = { logLevels: levelsOf(log), storeUrl: stored.url, cacheFolder }
-  const accounts = allocateAccounts({ columns: 1 + count })
-  const ways = { configPath, env: { ...env }, sampling, keepAliveMs, workers: count, accounts, ...logs }
+  const ways = { configPath, env: { ...env }, sampling, keepAliveMs, workers: count, accounts: memory, ...logs }
   return {
     count,
     setup: { ...ways, host: server.host, port, servesManagement: manage.port === null },
@@ -113,8 +222,8 @@ function poolOptions(served: Served, { count, port, routes, routing }: OpenParts
       ...chosenFiles(watch.current()),
     }),
     accounting: {
-      accounts: new MainAccounts(accounts, { now: sharedClock }),
-      ledger: accounting.ledger,
+      accounts,
+      ledger: handover.ledger,
       routes: new Map(
         [...routes.manage, ...routes.open, valuesRoute(storedValues(accounting.store))].map((route) => [
           routeName(route),
@@ -127,19 +236,32 @@ function poolOptions(served: Served, { count, port, routes, routing }: OpenParts
     writeLog: linesWriter(log),
     onRefused: accounting.refused.add,
     onDamage: (message) => accounting.damage.report({ message }),
-    onSignatures() {},
-    onFound: ({ findings }) => routing.merge(findings),
+    onSignatures: (message) => sendOthers(own, message),
+    onFound(message) {
+      routing.merge(message.findings)
+      sendOthers(own, message)
+    },
     onStart(worker) {
-      worker.send({ kind: 'failure', failure: accounting.writeFailure() })
+      worker.send({ kind: 'changed', change: { failure: accounting.writeFailure() } })
       worker.send({ kind: 'found', findings: routing.findings() })
     },
   }
 }
 
-/** Returns the port of all workers, for 0 any that is free, until they listen and it is released. */
-async function sharedPort(host: string, port: number) {
+/** Returns an address that the process which serves before or after this one may have as well, but no other. */
+async function sharedAddress(
+  host: string,
+  port: number,
+  { handed, mayHandOver }: Pick<SeveralOptions, 'handed' | 'mayHandOver'>,
+) {
+  await requireFreePort(host, port, handed && port)
+  return { host, port, reusePort: mayHandOver }
+}
+
+/** Returns the port of all workers, for 0 any that is free, until they listen and it is released; `handed` is that of another process. */
+async function sharedPort(host: string, port: number, handed: number | undefined) {
   if (port === 0) return await reservePort(host)
-  await requireFreePort(host, port)
+  await requireFreePort(host, port, handed)
   return { port, release() {} }
 }
 

@@ -24,7 +24,7 @@ import { PluginHost } from '../snapshot/plugin-host.ts'
 import { buildSnapshot, type Snapshot } from '../snapshot/snapshot.ts'
 import { eventLoopPatienceMs, openStore, type Store } from '../store/open.ts'
 import { isDamage } from '../store/store-error.ts'
-import type { MainMessage, WorkerMessage, WorkerSetup } from './threads/messages.ts'
+import type { MainMessage, StoreChange, WorkerMessage, WorkerSetup } from './threads/messages.ts'
 import { RemoteAccounting } from './threads/remote-accounting.ts'
 import type { WorkerStart } from './threads/worker-handle.ts'
 
@@ -50,16 +50,14 @@ async function serve(setup: WorkerSetup): Promise<void> {
   let failure: string | undefined
   const { promise: opened, resolve: open } = Promise.withResolvers<void>()
   const onMessage = (message: MainMessage) => {
-    if (message.kind === 'failure') failure = message.failure
-    else if (message.kind === 'key') store.announce.key(message.hash && Buffer.from(message.hash))
-    else if (message.kind === 'organization') store.announce.organization(message.id)
+    if (message.kind === 'changed' && 'failure' in message.change) failure = message.change.failure
+    else if (message.kind === 'changed') announce(store, message.change)
     else if (message.kind === 'signatures') signatures.merge(message.remembered)
     else if (message.kind === 'found') server.merge(message.findings)
     else if (message.kind === 'open') open()
     else if (message.kind === 'watchLoop') server.watchLoop()
     else if (message.kind === 'settle') collectWhenIdle(server.context.running)
     else if (message.kind === 'stop') void stop(message)
-    else if (message.kind === 'retire') void listening.retire().then(end)
     else files.handle(message, (prepared) => accounting.port.sendNow(prepared))
   }
   const accounts = openAccounts(memory, store, () => accounting)
@@ -93,7 +91,7 @@ async function serve(setup: WorkerSetup): Promise<void> {
   accounting.port.sendNow({ kind: 'listening', url: listening.url })
 
   async function stop({ deadlineMs }: Extract<MainMessage, { kind: 'stop' }>): Promise<void> {
-    await server.stop(deadlineMs, listening.stopListening)
+    await (deadlineMs === undefined ? listening.retire() : server.stop(deadlineMs, listening.stopListening))
     await end()
   }
 
@@ -106,13 +104,19 @@ async function serve(setup: WorkerSetup): Promise<void> {
   }
 }
 
+/** Announces a change that another connection has made. */
+function announce({ announce }: Store, change: StoreChange): void {
+  if ('key' in change) announce.key(change.key && Buffer.from(change.key))
+  if ('organization' in change) announce.organization(change.organization)
+}
+
 /** Opens the part of this thread in the accounts that all threads share. The main thread decides about what was granted to other instances. */
 function openAccounts(memory: AccountMemory, { immediate }: Store, accounting: () => RemoteAccounting): Accounts {
   return new Accounts({
     ...{ memory, thread, now: sharedClock },
     readSpent: spendReader(immediate.spend),
     beyondGrant: (needs) => accounting().reserve(needs),
-    onLow: (accounts) => accounting().port.send({ kind: 'low', accounts }),
+    onLow: (needs) => accounting().refill(needs),
   })
 }
 

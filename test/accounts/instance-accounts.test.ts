@@ -16,7 +16,7 @@ function instance() {
   const thread = new Accounts({
     ...{ memory, thread: 1, readSpent: () => 0n, now },
     beyondGrant: (needs) => main.decide(caller, needs),
-    onLow: (accounts) => void low.push(...accounts),
+    onLow: (needs) => void low.push(...needs.map(({ account }) => account)),
   })
   const read = (account: string) => main.step((accounts) => accounts.read(account))
   const grant = (need: Need, amount: bigint, spent = 0n, reserved = 0n) =>

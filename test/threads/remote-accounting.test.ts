@@ -42,7 +42,7 @@ test('of rows that are answered together those that can never be written are tol
   main.catchUp()
   const [message] = received as Extract<WorkerMessage, { kind: 'rows' }>[]
   const error = { code: 'internal', message: 'It cannot be written.', details: {} } as const
-  main.sendNow({ kind: 'unsettled', id: message?.id ?? 0, refused: [{ index: 1, error }] })
+  main.sendNow({ kind: 'settled', ids: [message?.id ?? 0], refused: [{ index: 1, error }] })
   accounting.port.catchUp()
   expect((await all).map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
   const payments = [{ accounts: ['org-1\nkey a 2026-11', 'org-1\norganization'], cost: 2_000n }]

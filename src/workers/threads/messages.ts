@@ -15,11 +15,13 @@ import type { ChosenFiles } from '../../snapshot/snapshot.ts'
 /** A RouterError as it travels between threads. */
 export type SentError = { code: ErrorCode; message: string; details: ErrorDetails }
 
-/** A message from a worker to the main thread. Numbers identify what is answered: a message with rows as a whole. */
+/**
+ * A message from a worker to the main thread. Numbers identify what is answered: a message with rows as a whole; a `reserve` without one
+ * asks for more in the background. Either side pulls the pieces of bodies.
+ */
 export type WorkerMessage =
   | { kind: 'rows'; id: number; rows: RowsText }
-  | { kind: 'reserve'; id: number; needs: readonly Need[] }
-  | { kind: 'low'; accounts: readonly string[] }
+  | { kind: 'reserve'; id?: number; needs: readonly Need[] }
   | { kind: 'signatures'; remembered: RememberedSignatures }
   | { kind: 'log'; lines: string }
   | { kind: 'damaged'; message: string }
@@ -27,24 +29,23 @@ export type WorkerMessage =
   | { kind: 'found'; findings: readonly Finding[] }
   | { kind: 'facts'; facts: WorkerFacts }
   | { kind: 'ask'; id: number; route: string; request: Omit<JsonRequest, 'readBody'> }
-  | { kind: 'body'; id: number; body?: unknown; error?: SentError }
-  | { kind: 'pull'; id: number }
-  | { kind: 'drop'; id: number }
+  | { kind: 'piece'; id: number; body?: unknown; error?: SentError }
+  | { kind: 'pull'; id: number; isOver?: true }
   | { kind: 'prepared'; generation: number; problems: readonly Problem[] }
   | { kind: 'listening'; url: string }
   | { kind: 'stopped' }
 
-/** A message from the main thread to a worker. */
+/** A change in the store: a key, by its hash (or all), the rules of an organization, or why no row can be written. */
+export type StoreChange = { key: Uint8Array | undefined } | { organization: string } | { failure: string | undefined }
+
+/** A message from the main thread to a worker. A `stop` without a deadline lets the calls on open connections end. */
 export type MainMessage =
-  | { kind: 'settled'; ids: number[] }
+  | { kind: 'settled'; ids: number[]; refused?: { index: number; error: SentError }[] }
   | { kind: 'reserved'; id: number; reserved?: Reserved; error?: SentError }
-  | { kind: 'unsettled'; id: number; refused: { index: number; error: SentError }[] }
   | { kind: 'signatures'; remembered: RememberedSignatures }
   | { kind: 'found'; findings: readonly Finding[] }
-  | { kind: 'key'; hash: Uint8Array | undefined }
-  | { kind: 'organization'; id: string }
-  | { kind: 'failure'; failure: string | undefined }
-  | { kind: 'readBody'; id: number }
+  | { kind: 'changed'; change: StoreChange }
+  | { kind: 'pull'; id: number }
   | { kind: 'answer'; id: number; answer?: Omit<JsonAnswer, 'body'>; streams?: boolean; error?: SentError }
   | { kind: 'piece'; id: number; text?: string; error?: SentError }
   | ({ kind: 'prepare'; generation: number } & ChosenFiles)
@@ -53,8 +54,7 @@ export type MainMessage =
   | { kind: 'open' }
   | { kind: 'settle' }
   | { kind: 'watchLoop' }
-  | { kind: 'retire' }
-  | { kind: 'stop'; deadlineMs: number }
+  | { kind: 'stop'; deadlineMs: number | undefined }
 
 /** Setup of a worker. */
 export type WorkerSetup = ChosenFiles & {

@@ -79,6 +79,11 @@ export class RemoteAccounting {
     return promise
   }
 
+  /** Asks for more of accounts of which little is left, in the background. */
+  refill(needs: readonly Need[]): void {
+    this.port.send({ kind: 'reserve', needs })
+  }
+
   /** Sends lines for the log of the process. */
   log(lines: string): void {
     this.port.send({ kind: 'log', lines }, this.#waitMs())
@@ -116,10 +121,9 @@ export class RemoteAccounting {
   }
 
   #handle(message: MainMessage): void {
-    if (message.kind === 'settled') this.#settled(message.ids)
-    else if (message.kind === 'unsettled') this.#settled([message.id], message.refused)
+    if (message.kind === 'settled') this.#settled(message.ids, message.refused)
     else if (message.kind === 'reserved') this.#reserved(message)
-    else if (message.kind === 'readBody') void this.#readBody(message.id)
+    else if (message.kind === 'pull') void this.#readBody(message.id)
     else if (message.kind === 'answer') this.#answered(message)
     else if (message.kind === 'piece') this.#gotPiece(message)
     else this.#options.onMessage(message)
@@ -157,9 +161,9 @@ export class RemoteAccounting {
 
   async #readBody(id: number): Promise<void> {
     try {
-      this.port.sendNow({ kind: 'body', id, body: await this.#requests.get(id)?.request.readBody() })
+      this.port.sendNow({ kind: 'piece', id, body: await this.#requests.get(id)?.request.readBody() })
     } catch (thrown) {
-      this.port.sendNow({ kind: 'body', id, error: sentError(asRouterError(thrown)) })
+      this.port.sendNow({ kind: 'piece', id, error: sentError(asRouterError(thrown)) })
     }
   }
 
@@ -179,7 +183,7 @@ export class RemoteAccounting {
           this.port.sendNow({ kind: 'pull', id })
         }),
       return: async () => {
-        this.port.sendNow({ kind: 'drop', id })
+        this.port.sendNow({ kind: 'pull', id, isOver: true })
         return { done: true, value: undefined }
       },
     }

@@ -70,6 +70,19 @@ export class SentRows {
     for (const one of lost) void this.#settleEstimated(estimatedRow(one)).catch(() => {})
   }
 
+  /** Returns the costs of rows that have arrived here, as far as the worker does not know them to be on disk. */
+  unconfirmed(): Payment[] {
+    this.#forget(this.#accounts.acknowledged(this.#thread))
+    const writing = [...this.#writing].map((rows) => ({ rows, refused: [] }))
+    return [...this.#acknowledged, ...writing].flatMap(paymentsOf)
+  }
+
+  /** Checks whether the worker does not know yet of rows that are on disk. */
+  hasUnconfirmed(): boolean {
+    this.#forget(this.#accounts.acknowledged(this.#thread))
+    return this.#acknowledged.length > 0
+  }
+
   #acknowledge(sent: Sent): void {
     this.#forget(this.#accounts.acknowledged(this.#thread))
     this.#acknowledged.push(sent)

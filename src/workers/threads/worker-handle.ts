@@ -38,7 +38,7 @@ export class WorkerHandle {
   readonly #bodies = new Map<number, Pending>()
   /** Answers that are sent to clients piece by piece. */
   readonly #streams = new Map<number, NonNullable<JsonAnswer['body']>>()
-  readonly #rows: SentRows
+  readonly rows: SentRows
   readonly #caller: Caller
   #settled: number[] = []
 
@@ -49,7 +49,7 @@ export class WorkerHandle {
   ) {
     this.#accounting = accounting
     this.#onMessage = onMessage
-    this.#rows = new SentRows(thread, accounting)
+    this.rows = new SentRows(thread, accounting)
     this.#caller = { thread, isGone: false }
     const { port1, port2 } = new MessageChannel()
     const [ownSent, otherSent] = [sharedCounter(), sharedCounter()]
@@ -73,33 +73,33 @@ export class WorkerHandle {
     this.#port.close()
     for (const id of [...this.#streams.keys()]) this.#drop(id)
     for (const { reject } of this.#bodies.values()) reject(new Error('the worker ended'))
-    await this.#rows.gone()
+    await this.rows.gone()
   }
 
   #handle(message: WorkerMessage): void {
     if (message.kind === 'rows') void this.#write(message)
     else if (message.kind === 'reserve') void this.#reserve(message)
-    else if (message.kind === 'low') this.#accounting.accounts.refill(message.accounts)
     else if (message.kind === 'ask') void this.#answer(message)
-    else if (message.kind === 'body') this.#gotBody(message)
-    else if (message.kind === 'pull') void this.#sendPiece(message.id)
-    else if (message.kind === 'drop') this.#drop(message.id)
+    else if (message.kind === 'piece') this.#gotBody(message)
+    else if (message.kind === 'pull') message.isOver ? this.#drop(message.id) : void this.#sendPiece(message.id)
     else this.#onMessage(message)
   }
 
   async #write({ id, rows }: Extract<WorkerMessage, { kind: 'rows' }>): Promise<void> {
-    const refused = await this.#rows.settle(rows)
+    const refused = await this.rows.settle(rows)
     if (refused.length > 0) {
       const errors = refused.map(({ index, error }) => ({ index, error: sentError(error) }))
-      return this.#port.sendNow({ kind: 'unsettled', id, refused: errors })
+      return this.#port.sendNow({ kind: 'settled', ids: [id], refused: errors })
     }
     this.#settled.push(id)
     this.#port.wake()
   }
 
   async #reserve({ id, needs }: Extract<WorkerMessage, { kind: 'reserve' }>): Promise<void> {
+    const { accounts } = this.#accounting
+    if (id === undefined) return accounts.refill(needs)
     try {
-      const reserved = await this.#accounting.accounts.decide(this.#caller, needs)
+      const reserved = await accounts.decide(this.#caller, needs)
       this.send({ kind: 'reserved', id, reserved })
     } catch (thrown) {
       this.send({ kind: 'reserved', id, error: sentError(asRouterError(thrown)) })
@@ -128,7 +128,7 @@ export class WorkerHandle {
   #readBody(id: number): Promise<unknown> {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>()
     this.#bodies.set(id, { resolve, reject })
-    this.send({ kind: 'readBody', id })
+    this.send({ kind: 'pull', id })
     return promise.finally(() => this.#bodies.delete(id))
   }
 
@@ -150,7 +150,7 @@ export class WorkerHandle {
     stream?.return?.().catch(() => {})
   }
 
-  #gotBody({ id, body, error }: Extract<WorkerMessage, { kind: 'body' }>): void {
+  #gotBody({ id, body, error }: Extract<WorkerMessage, { kind: 'piece' }>): void {
     const pending = this.#bodies.get(id)
     if (error) pending?.reject(receivedError(error))
     else pending?.resolve(body)

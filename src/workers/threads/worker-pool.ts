@@ -6,6 +6,7 @@ import type { WorkerFacts } from '../../observe/worker-metrics.ts'
 import type { Finding } from '../../routing/findings.ts'
 import type { ChosenFiles } from '../../snapshot/snapshot.ts'
 import type { MainMessage, WorkerMessage, WorkerSetup } from './messages.ts'
+import type { SentRows } from './sent-rows.ts'
 import { type AccountingPort, WorkerHandle } from './worker-handle.ts'
 
 /** The workers of a process, each in a thread of its own. */
@@ -17,6 +18,8 @@ export type WorkerPool = {
   prepare(generation: number, files: ChosenFiles): Promise<readonly Problem[]>
   /** Sends a message to all workers. They have handled it before they handle a request that arrives later. */
   send(message: MainMessage): void
+  /** The rows that the workers have sent. */
+  rows(): readonly SentRows[]
   /** Accepts no new connections, serves those there are, and resolves when none is left. */
   retire(): Promise<void>
   /** Refuses new calls, waits for running ones, and resolves when all have ended. */
@@ -112,8 +115,12 @@ class ThreadPool implements WorkerPool {
     for (const worker of this.#workers.values()) worker.send(message)
   }
 
+  rows(): readonly SentRows[] {
+    return [...this.#workers.values()].map(({ rows }) => rows)
+  }
+
   retire(): Promise<void> {
-    return this.#end({ kind: 'retire' })
+    return this.#end({ kind: 'stop', deadlineMs: undefined })
   }
 
   facts(): ReturnType<WorkerPool['facts']> {
