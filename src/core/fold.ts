@@ -5,7 +5,7 @@ import type { Citation, Part, ReasoningPart, SearchPart, TextPart, ToolCallPart 
 import type { Finish, Reply } from './reply.ts'
 import { remainderOfPart } from './reply-events.ts'
 import { callId, completeCall, setInput } from './tool-arguments.ts'
-import { mergeUsage, type Usage } from './usage.ts'
+import { completionTokens, mergeUsage, type Usage } from './usage.ts'
 
 /** The author of signed parts (their `by`), and where an id and a time come from when the provider sends none. */
 export type FoldFacts = { signer: string; newId: () => string; now: () => number }
@@ -28,6 +28,9 @@ export class Fold {
   #finish: { finish: Finish; raw?: string; stop_sequence?: string } | undefined
   #head: Omit<Reply, 'parts' | 'finish'> = { id: '', created: 0, usage: {} }
   #size = 0
+  /** The size of what the model has written, and of the part of it that the provider has counted. */
+  #written = 0
+  #counted: number | undefined
 
   constructor(facts: FoldFacts) {
     this.#facts = facts
@@ -44,6 +47,8 @@ export class Fold {
     copy.#finish = this.#finish
     copy.#head = structuredClone(this.#head)
     copy.#size = this.#size
+    copy.#written = this.#written
+    copy.#counted = this.#counted
     return copy
   }
 
@@ -62,15 +67,30 @@ export class Fold {
     return this.#head.usage
   }
 
+  /** Returns the share of the reply that came after its tokens were last counted; 0 where they never were. */
+  get early(): number {
+    const counted = this.#counted ?? this.#written
+    return counted < this.#written ? 1 - counted / this.#written : 0
+  }
+
   /** Takes one provider event and returns what it changed. */
   take(event: ProviderEvent): StreamEvent[] {
     const out: StreamEvent[] = []
+    const counted = event.usage && completionTokens(this.#head.usage)
     this.#takeMetadata(event)
     this.#size += sizeOfEvent(event)
+    this.#written += writtenIn(event)
+    if (counted !== undefined && this.#isRecounted(event, counted)) this.#counted = this.#written
     this.#takeContent(event, out)
     // Some providers send no finish reason: an end marker after content counts as `stop`.
     if (event.done && this.#parts.length > 0) this.#finish ??= { finish: 'stop' }
     return this.#withStart(out)
+  }
+
+  /** Checks whether an event counts the tokens of the reply, and no fewer than before. */
+  #isRecounted({ usage = {} }: ProviderEvent, before: number): boolean {
+    const reported = completionTokens(usage)
+    return (reported > 0 && reported >= before) || completionTokens(this.#head.usage) > before
   }
 
   #takeContent(event: ProviderEvent, out: StreamEvent[]): void {
@@ -305,6 +325,13 @@ function sizeOfEvent(event: ProviderEvent): number {
   // Nearly every event of a stream has a text alone.
   for (const name in event) if (grows.has(name)) size += sizeOf(event[name as keyof ProviderEvent])
   return size
+}
+
+/** Estimates how many characters the model has written in an event; sources and signatures are not among them. */
+function writtenIn({ text, refusal, reasoning, tool }: ProviderEvent): number {
+  const others = reasoning || tool ? [reasoning?.text, reasoning?.summary, tool?.arguments] : []
+  const given = others.filter((value) => value !== undefined)
+  return given.reduce<number>((size, value) => size + sizeOf(value), (text?.length ?? 0) + (refusal?.length ?? 0))
 }
 
 /** Size of a part besides its content. */

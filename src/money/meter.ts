@@ -19,6 +19,8 @@ type Measured = {
   promptTokens: number
   /** The reply came to its end. */
   complete: boolean
+  /** Share of a streamed reply that came after its tokens were last counted. */
+  early?: number
   /** Number of its choices; the parts of a reply are those of the first one. */
   choices: number
   /** Upper bounds of its tokens. */
@@ -47,14 +49,16 @@ export function measuredUsage(reply: Reply, call: Measured): { usage: Usage; est
   const promptEstimate = promptCounted && !isMissing(usage, 'input') ? 0 : call.promptTokens
   if (prompt < promptEstimate) measured.input = (usage.input ?? 0) + promptEstimate - prompt
   const counted = completionTokens(usage)
-  // Counts of a stream that broke may cover only its beginning: the output since then is estimated.
-  const isFinal = call.complete && counted > 0 && !isMissing(usage, 'output')
+  const { early = 0 } = call
+  // Counts of a stream that broke may cover only its beginning, as may those before its content: the output since then is estimated.
+  const isWhole = call.complete && !isMissing(usage, 'output')
+  const isFinal = isWhole && counted > 0 && early === 0
   // A provider that has counted the prompt of a whole reply, and no output, has generated none.
-  const isCounted = isFinal || (call.complete && promptCounted && !isMissing(usage, 'output'))
+  const isCounted = isFinal || (isWhole && promptCounted && early < mostlyUncounted)
   const hidden: Usage = (isCounted ? undefined : call.hidden?.()) ?? {}
   const outputEstimate = isFinal
     ? 0
-    : Math.min(Math.max(estimatedOutput(reply, call), hidden.output ?? 0), call.bounds.output)
+    : Math.min(Math.max(estimatedOutput(reply, call, isWhole ? counted : 0), hidden.output ?? 0), call.bounds.output)
   const isSilence = call.complete && promptCounted && outputEstimate === 0
   const outputEstimated = counted === 0 ? !isSilence : counted < outputEstimate
   if (outputEstimated) measured.output = Math.max(outputEstimate - (usage.reasoning ?? 0), 0)
@@ -68,6 +72,9 @@ function isMissing(usage: Usage, total: 'input' | 'output'): boolean {
   return usage.corrected === true && (usage[total] === undefined || usage.unread?.includes(total) === true)
 }
 
+/** Share of a reply without a count from which the provider has not counted what is hidden either. */
+const mostlyUncounted = 0.5
+
 function readPart({ unread: _, ...usage }: Usage): Usage {
   return usage
 }
@@ -75,8 +82,14 @@ function readPart({ unread: _, ...usage }: Usage): Usage {
 /** Classes in which the uses of tools are counted. */
 const unitsAndDrawings: readonly UsageClass[] = [...unitClasses, 'drawing_output']
 
-function estimatedOutput({ parts }: Reply, { choices, unseenTokens = 0 }: Measured): number {
-  return (estimateOutputTokens(parts) + unseenTokens) * choices
+/** Estimates the output, besides what is counted of a whole reply. */
+function estimatedOutput(
+  { parts }: Reply,
+  { choices, unseenTokens = 0, early = 0 }: Measured,
+  counted: number,
+): number {
+  const all = (estimateOutputTokens(parts) + unseenTokens) * choices
+  return counted > 0 ? counted + Math.ceil(all * early) : all
 }
 
 /** Counts within their bounds. Tokens beyond are taken from the classes that cost least: a count that cannot be lowers no charge. */

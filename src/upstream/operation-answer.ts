@@ -45,8 +45,6 @@ export type OperationAnswer = (
 ) & {
   /** The model that served, in the words of the provider. */
   model?: string | undefined
-  /** The ids by which the provider keeps what it has made. */
-  heldIds?: readonly string[]
   /** Time for which the provider gives no more than this, in milliseconds. */
   exhaustedMs?: number | undefined
 }
@@ -61,7 +59,11 @@ type OutgoingOperation = {
   onSent?: () => void
   once?: boolean
   idempotencyKey?: string
+  keep: KeepIds
 }
+
+/** Takes the ids by which the provider keeps what it has made, before anything of the answer that has them is sent on. */
+export type KeepIds = (ids: readonly string[]) => void
 
 /** Sends a request to the endpoint of a target, and waits for the answer or its beginning. Throws RouterError. */
 export async function requestOperation(
@@ -101,14 +103,14 @@ export async function requestOperation(
 async function readAnswer(
   context: OperationContext,
   response: HttpResponse,
-  { streamed, ...outgoing }: JobOptions & { target: Target; streamed: boolean },
+  { streamed, ...outgoing }: JobOptions & { target: Target; streamed: boolean; keep: KeepIds },
 ): Promise<OperationAnswer> {
   const { endpoint } = context
   if (streamed && !isOfType(response, /^(application\/json\b|audio\/)/i)) {
-    return await readEvents(context, response, outgoing.bounds)
+    return await readEvents(context, response, outgoing)
   }
   const isBytes = endpoint.answer === 'bytes' || isOfType(response, /^audio\//i)
-  if (isBytes) return await readBytes(context, response, outgoing.bounds)
+  if (isBytes) return await readBytes(context, response, outgoing)
   return await readJson(context, response, outgoing)
 }
 
@@ -125,31 +127,35 @@ function acceptOf({ endpoint }: OperationContext, stream: boolean): string {
 async function readJson(
   context: OperationContext,
   response: HttpResponse,
-  { target, bounds, ...options }: JobOptions & { target: Target },
+  { target, bounds, keep, ...options }: JobOptions & { target: Target; keep: KeepIds },
 ): Promise<OperationAnswer> {
   const { provider, endpoint } = context
   const text = await textOf(provider, response, bounds.bytes)
   if (isLong(text.length)) await yieldToEventLoop()
   const first = parseObject(provider, text, bounds)
   const answer = endpoint.job ? await resultOf(target, endpoint.job, first, { bounds, ...options }) : first
-  return await wholeOf(context, answer, headersOf(response))
+  return await wholeOf(context, answer, { headers: headersOf(response), keep })
 }
 
 /** Returns a whole answer in the client's words. Throws RouterError for one that reports a failure. */
-async function wholeOf(context: OperationContext, answer: JsonObject, headers: JsonObject): Promise<OperationAnswer> {
+async function wholeOf(
+  context: OperationContext,
+  answer: JsonObject,
+  { headers, keep }: { headers: JsonObject; keep: KeepIds },
+): Promise<OperationAnswer> {
+  keep(idsOfAnswer(context.request.operation, answer))
   const read = await readOperationReply(context, answer, headers)
   const failure = isObject(read.reply.error) ? reportedFailureOf(read.reply.error) : undefined
   if (failure) throw withBilled(reportedFailure(context.provider, failure), read.usage, answer.model)
   const { model } = answer
-  const heldIds = idsOfAnswer(context.request.operation, answer)
-  return { kind: 'whole', ...read, heldIds, ...(typeof model === 'string' && { model }) }
+  return { kind: 'whole', ...read, ...(typeof model === 'string' && { model }) }
 }
 
 /** Reads bytes as they arrive; those that a mapping reads are gathered first. */
 async function readBytes(
   context: OperationContext,
   response: HttpResponse,
-  bounds: AnswerBounds,
+  { bounds, keep }: { bounds: AnswerBounds; keep: KeepIds },
 ): Promise<OperationAnswer> {
   const mediaType = String(response.headers['content-type'] ?? 'application/octet-stream')
   const headers = headersOf(response)
@@ -170,7 +176,7 @@ async function readBytes(
   const chunks: Uint8Array[] = []
   for await (const chunk of upTo(context.provider, response.bytes, bounds.bytes)) chunks.push(chunk)
   const read = { base64: Buffer.concat(chunks).toString('base64'), media_type: mediaType }
-  return await wholeOf(context, read, headers)
+  return await wholeOf(context, read, { headers, keep })
 }
 
 /** Yields bytes as they arrive. Throws RouterError when they are too many. */
@@ -191,9 +197,9 @@ async function* upTo(
 async function readEvents(
   context: OperationContext,
   response: HttpResponse,
-  bounds: AnswerBounds,
+  reading: EventReading,
 ): Promise<OperationAnswer> {
-  const batches = readBatches(context, response, bounds)
+  const batches = readBatches(context, response, reading)
   const first = await batches.next()
   if (first.done) throw cut(context.provider, 'ended its stream before the first event')
   const model = first.value.map(({ event }) => event?.model).find((name) => typeof name === 'string')
@@ -204,10 +210,12 @@ async function readEvents(
   }
 }
 
+type EventReading = { bounds: AnswerBounds; keep: KeepIds }
+
 async function* readBatches(
   context: OperationContext,
   response: HttpResponse,
-  bounds: AnswerBounds,
+  { bounds, keep }: EventReading,
 ): AsyncGenerator<OperationEvent[], void> {
   const { provider } = context
   const { format = 'sse', done } = context.endpoint.stream ?? {}
@@ -219,7 +227,7 @@ async function* readBatches(
       length += next.value?.length ?? 0
       if (length > bounds.bytes) throw unreadable(provider, `sent a stream of more than ${bounds.bytes} bytes`)
       const received = next.done ? frames.end() : frames.take(next.value)
-      const { events, isDone, failure } = await readFrames(context, received, { done, bounds })
+      const { events, isDone, failure } = await readFrames(context, received, { done, bounds, keep })
       if (events.length > 0) yield events
       if (failure !== undefined) throw failure
       if (isDone) return
@@ -236,13 +244,13 @@ async function* readBatches(
 async function readFrames(
   context: OperationContext,
   frames: Iterable<Frame>,
-  { done, bounds }: { done: string | undefined; bounds: AnswerBounds },
+  { done, ...reading }: EventReading & { done: string | undefined },
 ): Promise<{ events: OperationEvent[]; isDone: boolean; failure?: unknown }> {
   const events: OperationEvent[] = []
   try {
     for (const frame of frames) {
       if (done !== undefined && frame.data === done) return { events, isDone: true }
-      events.push(...(await readFrame(context, frame, bounds)))
+      events.push(...(await readFrame(context, frame, reading)))
     }
     return { events, isDone: false }
   } catch (failure) {
@@ -250,9 +258,14 @@ async function readFrames(
   }
 }
 
-async function readFrame(context: OperationContext, frame: Frame, bounds: AnswerBounds): Promise<OperationEvent[]> {
+async function readFrame(
+  context: OperationContext,
+  frame: Frame,
+  { bounds, keep }: EventReading,
+): Promise<OperationEvent[]> {
   const { provider, endpoint } = context
   const data = parseObject(provider, frame.data, bounds)
+  keep(idsOfAnswer(context.request.operation, data))
   const field = endpoint.stream?.eventField
   const named = field === undefined ? frame.event : data[field]
   const { events, failure } = await readOperationEvent(context, typeof named === 'string' ? named : undefined, data)

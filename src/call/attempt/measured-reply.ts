@@ -11,8 +11,11 @@ import { boundedUsage, measuredOperation, measuredUsage } from '../../money/mete
 import type { OperationAnswer } from '../../upstream/operation-answer.ts'
 import type { Admission, MeasuredUsage } from '../types.ts'
 
-/** State of a reply that was received: to its end or not, for how long, and the estimated tokens of a part that was not kept. */
-export type Reception = { complete: boolean; ms: number; unseenTokens?: number }
+/**
+ * State of a reply that was received: to its end or not, for how long, the estimated tokens of a part that was not kept, and the share of
+ * it that came after its tokens were last counted.
+ */
+export type Reception = { complete: boolean; ms: number; unseenTokens?: number; early?: number }
 
 /** Returns the usage of a reply as far as it was received. */
 export function measuredReply(

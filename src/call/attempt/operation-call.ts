@@ -15,7 +15,7 @@ import { type Target, targetId } from '../../manifest/target.ts'
 import { yieldEach } from '../../runtime/event-loop.ts'
 import type { AnswerBounds } from '../../upstream/answer-body.ts'
 import type { CallMedia } from '../../upstream/files/inline.ts'
-import { type OperationAnswer, requestOperation } from '../../upstream/operation-answer.ts'
+import { type KeepIds, type OperationAnswer, requestOperation } from '../../upstream/operation-answer.ts'
 import type { TargetAnswer } from '../call-kind.ts'
 import type { Admission, AttemptContext } from '../types.ts'
 import { measureOperation } from './measured-reply.ts'
@@ -32,6 +32,7 @@ export type AskedOperation = {
   admission: Pick<Admission, 'mostAt'>
   /** A stream is read to its end before any of it is sent on. */
   holds: boolean
+  keep: KeepIds
 }
 
 /** Asks one target, maybe with several requests. Throws RouterError. */
@@ -73,7 +74,7 @@ async function call(
   asked: AskedOperation,
   attempt: AttemptContext,
 ): Promise<TargetAnswer<OperationAnswer>> {
-  const { request: given, api, media } = asked
+  const { request: given, api, media, keep } = asked
   if (api.byChat && isAskedByChat(target, api)) {
     return await askByChat(target, { byChat: api.byChat, request: given, media }, attempt)
   }
@@ -83,7 +84,7 @@ async function call(
   const context = { ...found, request: streamsAt(target, found) ? request : wholeOf(request) }
   const bounded = { ...attempt, bounds: boundsOf(given, attempt.bounds) }
   const ask = (request: OperationRequest, signal: AbortSignal) =>
-    askOnce(target, { ...context, request }, { api, attempt: { ...bounded, signal } })
+    askOnce(target, { ...context, request }, { api, attempt: { ...bounded, signal }, keep })
   const pieces = piecesOf(context.request, context.endpoint, target.entry)
   const { signal } = attempt
   return pieces ? await askInPieces(pieces, { api, signal }, ask) : await ask(context.request, signal)
@@ -102,7 +103,7 @@ function wholeOf(request: OperationRequest): OperationRequest {
 async function askOnce(
   target: Target,
   context: OperationContext,
-  { api, attempt }: { api: OperationApi; attempt: AttemptContext },
+  { api, attempt, keep }: { api: OperationApi; attempt: AttemptContext; keep: KeepIds },
 ): Promise<TargetAnswer<OperationAnswer>> {
   const written = await writeOperation(context, target.model)
   attempt.report(written.dropped)
@@ -110,7 +111,7 @@ async function askOnce(
   const body = await attempt.beforeSend(written.body)
   const { stream } = context.request
   const sent = body === written.body ? written : { ...written, body }
-  return await requestOperation(target, context, { ...attempt, written: sent, stream }, await attempt.client())
+  return await requestOperation(target, context, { ...attempt, written: sent, stream, keep }, await attempt.client())
 }
 
 /** Reads a streamed answer to its end, so that another target can be asked where it breaks off. */

@@ -58,7 +58,9 @@ export function sameFormatTranslation(target: Target, prepared: TargetedCall): T
       if (names) return renamed().stream(model)
       const writer = clientApi.openStream(request, { ...streamFacts(call, model), ...finishMapping })
       const repetitions = writer.repeatsText ? new Repetitions() : undefined
+      const keep = () => holds(provider.slug, writer.heldIds?.() ?? [])
       return {
+        keep,
         translate(frame, fold) {
           for (const event of frame.events) fold.take(event)
           const repeated = repetitions?.write(frame)
@@ -74,7 +76,7 @@ export function sameFormatTranslation(target: Target, prepared: TargetedCall): T
         // The provider's frames already close every part.
         close: () => '',
         end(facts) {
-          holds(provider.slug, writer.heldIds?.() ?? [])
+          keep()
           return writer.end(facts)
         },
         fail: writer.fail,

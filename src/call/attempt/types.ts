@@ -67,6 +67,8 @@ export type StreamTranslation = {
   more?(): string
   /** Closes the parts that are still open. */
   close(fold: Fold): string
+  /** Remembers what the provider keeps of the part that has come: where the reply breaks off, and before its end. */
+  keep?(): void
   /** Returns the end of a complete reply: usage, cost, terminator. */
   end(facts: ReplyFacts): string
   /** Returns the end of a broken reply: an error, and no success terminator. */

@@ -111,7 +111,8 @@ export async function measureUnseen(
   const fold = new Fold(foldFacts(target.provider))
   const rest = new UnseenRest(fold)
   await rest.read(answer.batches[Symbol.asyncIterator](), target, answerBounds.bytes)
-  const received = { complete: fold.complete, unseenTokens: rest.tokens, ms: performance.now() - begunMs }
+  const { complete, early } = fold
+  const received = { complete, early, unseenTokens: rest.tokens, ms: performance.now() - begunMs }
   return measuredReply(fold.reply(), target, admission, received)
 }
 

@@ -66,6 +66,7 @@ export function compactKind(clientApi: ClientApi): ConversationKind<Compacted> {
             const path = target.provider.compact?.path ?? ''
             const outgoing = { ...attempt, path, body, forwardedHeaders }
             const answer = await requestJson(target, outgoing, await attempt.client())
+            prepared.holds(target.provider.slug, clientApi.heldIds?.(answer.body, read.request) ?? [])
             const compacted = await compactedIn(target, withClientNamesIn(answer.body, translation.clientNames()))
             return { ...compacted, exhaustedMs: answer.exhaustedMs }
           }),

@@ -146,10 +146,9 @@ function servingOf(
   const isEvents = events !== undefined && api.wants(request) === 'events'
   return {
     canTake: (other, refusedBy, how) => how === 'larger' && isLarger(other, refusedBy, admission.promptTokens),
-    async ask(target, attempt) {
-      const answer = await callOperation(target, { request, api, inputs, media, admission, holds }, attempt)
-      held.remember(key.organization, target.provider.slug, answer.heldIds ?? [])
-      return answer
+    ask(target, attempt) {
+      const keep = (ids: readonly string[]) => held.remember(key.organization, target.provider.slug, ids)
+      return callOperation(target, { request, api, inputs, media, admission, holds, keep }, attempt)
     },
     reportedModel: ({ model }) => model,
     measure: (answer, target) => measureUnseenOperation(answer, { target, api, request, admission }),

@@ -116,6 +116,7 @@ class StreamedReply {
     } catch (thrown) {
       const { target, handle } = this.#serving.answered
       const error = withoutSecretsOf(target.provider, asRouterError(thrown))
+      this.#stream.keep?.()
       // An answer that no other target could continue has been counted.
       if (!this.#isSettled) {
         handle.failed(error)
@@ -125,8 +126,10 @@ class StreamedReply {
       if (error.code !== 'client_gone') yield this.#stream.fail(prepared.explanation?.addedTo(error) ?? error)
     } finally {
       // A client that disconnects ends this generator at a yield: the part that was received is still paid.
-      if (!this.#isSettled) await this.#settleBroken(new RouterError('client_gone', 'The client disconnected.'))
-      else if (!this.#isBroken) this.#serving.answered.handle.ended()
+      if (!this.#isSettled) {
+        this.#stream.keep?.()
+        await this.#settleBroken(new RouterError('client_gone', 'The client disconnected.'))
+      } else if (!this.#isBroken) this.#serving.answered.handle.ended()
     }
   }
 
@@ -259,7 +262,7 @@ class StreamedReply {
     return {
       ...answered,
       served,
-      measured: measured(answered, reply, { complete, unseenTokens }),
+      measured: measured(answered, reply, { complete, unseenTokens, early: own.early }),
       ...(this.#firstEventMs !== undefined && { firstEventMs: this.#firstEventMs }),
       ...(this.#isDamaged && { damaged: true }),
     }

@@ -282,7 +282,16 @@ function translateEvents(provider: Provider, events: JsonObject[]): ProviderEven
     waiting ||= known instanceof Promise
     made[index] = known
   }
-  return waiting && made ? Promise.all(made) : ((made ?? events) as ProviderEvent[])
+  if (!made) return events as ProviderEvent[]
+  return waiting ? Promise.all(made).then(withCountsLast) : withCountsLast(made as ProviderEvent[])
+}
+
+/** Returns the events of one frame with its counts behind them: they cover what the frame says. */
+function withCountsLast(events: ProviderEvent[]): ProviderEvent[] {
+  const first = events.findIndex(({ usage }) => usage !== undefined)
+  if (first < 0 || first === events.length - 1) return events
+  const counts = events.flatMap(({ usage }) => (usage === undefined ? [] : [{ usage }]))
+  return [...events.map(({ usage: _, ...event }) => event), ...counts]
 }
 
 function translateEvent(provider: Provider, event: JsonObject): ProviderEvent | Promise<ProviderEvent> {

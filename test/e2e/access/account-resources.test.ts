@@ -116,18 +116,47 @@ function answerResponse(body: JsonObject, response: Parameters<typeof answerJson
   response.end()
 }
 
+type Answering = Parameters<typeof answerJson>[0]
+
+function answerPicture(response: Answering, id: string): void {
+  beginStream(response)
+  const event = { type: 'image_generation.completed', b64_json: 'AA==', file_id: id, usage }
+  response.end(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
+}
+
+const compaction = (id: string): JsonObject => ({ type: 'code_interpreter_call', id: 'ci_1', container_id: id })
+
+/** Runs code in a container, and breaks off before the end. */
+function breakOff(response: Answering, id: string): void {
+  beginStream(response)
+  const begun = { id: 'resp_1', object: 'response', created_at: 1, status: 'in_progress', model: 'm', output: [] }
+  const item = { type: 'code_interpreter_call', id: 'ci_1', code: 'x', container_id: id, outputs: null }
+  for (const event of [
+    { type: 'response.created', response: begun },
+    { type: 'response.output_item.added', output_index: 0, item },
+    { type: 'response.output_item.done', output_index: 0, item },
+    { type: 'response.output_text.delta', item_id: 'm', output_index: 1, content_index: 0, delta: 'Hi' },
+  ])
+    response.write(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
+  setImmediate(() => response.destroy())
+}
+
 beforeAll(async () => {
   provider = await loopbackProvider(({ path, body }, response) => {
     const id = `file-${++made}`
     if (path.endsWith('/messages')) answerMessage(body, response, madeFile(id))
     else if (path.endsWith('/chat/completions')) answerJson(response, thoughtful)
+    else if (path.endsWith('/images/generations') && body.stream) answerPicture(response, id)
     else if (path.endsWith('/images/generations'))
-      answerJson(response, { created: 1, data: [{ b64_json: 'AA==', file_id: id }] })
+      answerJson(response, { created: 1, data: [{ b64_json: 'AA==', url: 'https://a.example/a.png', file_id: id }] })
+    else if (path.endsWith('/compact'))
+      answerJson(response, { id, object: 'response.compaction', output: [compaction(id)], usage })
+    else if (body.input === 'Break off.') breakOff(response, id)
     else answerResponse(body, response, id)
   })
   const own = { base_url: provider.url, secret: 's' }
   router = await testRouter({
-    providers: alone({ anthropic: own, 'openai-responses': own, deepseek: own, openai: own }),
+    providers: alone({ anthropic: own, 'openai-responses': own, deepseek: own, openai: own, zai: own }),
   })
   store = await storeIn(router.folder)
   other = (await store.organizations.create('other')).id
@@ -197,6 +226,41 @@ test('a file that a call for images has made is its organization’s', async () 
   expect([drawn.status, await drawn.text()]).toEqual([200, expect.any(String)])
   expect((await router.call('/v1/responses', gptWithFile(`file-${made}`))).status).toBe(200)
   expect((await router.call('/v1/responses', gptWithFile(`file-${made - 1}`), asStranger())).status).toBe(403)
+})
+
+describe('what a call has made is its organization’s as well', () => {
+  const taken = async (id: string, who = {}) => (await router.call('/v1/responses', gptWithFile(id), who)).status
+
+  test('where images are streamed', async () => {
+    const asked = { model: 'openai/gpt-image-1', prompt: 'A plum.', stream: true }
+    const text = await (await router.call('/v1/images/generations', asked)).text()
+    expect(text).toContain('image_generation.completed')
+    const id = `file-${made}`
+    expect([await taken(id), await taken(id, asStranger())]).toEqual([200, 403])
+  })
+
+  test('where several requests make one answer', async () => {
+    const before = made
+    const drawn = await router.call('/v1/images/generations', { model: 'zai/glm-image', prompt: 'Plums.', n: 2 })
+    expect([drawn.status, await drawn.text()]).toEqual([200, expect.any(String)])
+    const ids = [`file-${before + 1}`, `file-${before + 2}`]
+    expect(made).toBe(before + 2)
+    for (const id of ids) expect([await taken(id), await taken(id, asStranger())]).toEqual([200, 403])
+  })
+
+  test('where a conversation is compacted', async () => {
+    const compacted = await router.call('/v1/responses/compact', gpt)
+    expect([compacted.status, await compacted.text()]).toEqual([200, expect.stringContaining('container_id')])
+    const id = `file-${made}`
+    expect([await taken(id), await taken(id, asStranger())]).toEqual([200, 403])
+  })
+
+  test('where a stream breaks off', async () => {
+    const text = await (await router.call('/v1/responses', { ...gpt, input: 'Break off.', stream: true })).text()
+    expect(text).toContain('container_id')
+    const id = /"container_id":"(file-\d+)"/.exec(text)?.[1] ?? ''
+    expect([await taken(id), await taken(id, asStranger())]).toEqual([200, 403])
+  })
 })
 
 test('an id that a client writes into a call does not become its own by coming back', async () => {
