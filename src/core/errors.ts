@@ -115,10 +115,10 @@ export class RouterError extends Error {
   readonly mayHaveActed: boolean
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
-    super(message, details.cause === undefined ? undefined : { cause: details.cause })
+    super(shortened(message, maxMessageLength), details.cause === undefined ? undefined : { cause: details.cause })
     this.name = 'RouterError'
     this.code = code
-    this.param = details.param
+    this.param = details.param === undefined ? undefined : shortened(details.param, maxParamLength)
     this.provider = details.provider
     this.providerCode = details.providerCode
     this.providerStatus = details.providerStatus
@@ -168,6 +168,13 @@ export class RouterError extends Error {
     if (this.mayHaveActed || (this.retryAfterMs ?? 0) > maxSoonMs || lasting.has(this.code)) return false
     return this.status >= 500 || (this.status === 429 && !this.concernsSize)
   }
+}
+
+/** Characters of a message and of a parameter's name: either may repeat a text of the client, or of a provider, of many megabytes. */
+const [maxMessageLength, maxParamLength] = [10_000, 300]
+
+function shortened(text: string, most: number): string {
+  return text.length <= most ? text : `${text.slice(0, most - 1)}…`
 }
 
 /** Statuses of refusals by plugins after which clients try again. */

@@ -76,7 +76,7 @@ export class Fold {
   /** Takes one provider event and returns what it changed. */
   take(event: ProviderEvent): StreamEvent[] {
     const out: StreamEvent[] = []
-    const counted = event.usage && completionTokens(this.#head.usage)
+    const counted = event.usage ? completionTokens(this.#head.usage) : undefined
     this.#takeMetadata(event)
     this.#size += sizeOfEvent(event)
     this.#written += writtenIn(event)
@@ -88,8 +88,8 @@ export class Fold {
   }
 
   /** Checks whether an event counts the tokens of the reply, and no fewer than before. */
-  #isRecounted({ usage = {} }: ProviderEvent, before: number): boolean {
-    const reported = completionTokens(usage)
+  #isRecounted({ usage }: ProviderEvent, before: number): boolean {
+    const reported = completionTokens(usage ?? {})
     return (reported > 0 && reported >= before) || completionTokens(this.#head.usage) > before
   }
 

@@ -176,9 +176,12 @@ function outputOf({ response }: StoredResponse): Json[] {
 }
 
 function missing(id: string): never {
-  const message = `Previous response with id '${id}' not found: it was not stored, was deleted, has expired, or is not yours. Send the conversation as input.`
+  const message = `Previous response with id '${id.slice(0, maxShownLength)}' not found: it was not stored, was deleted, has expired, or is not yours. Send the conversation as input.`
   throw new RouterError('previous_response_not_found', message, { param: 'previous_response_id' })
 }
+
+/** Characters of a client's id that a message repeats. */
+const maxShownLength = 100
 
 function tooLong(): RouterError {
   const message = `The conversation before previous_response_id is longer than ${maxTurns} turns, ${maxCharacters} characters or ${maxValues} values. Send a shorter one as input.`

@@ -288,9 +288,9 @@ function translateEvents(provider: Provider, events: JsonObject[]): ProviderEven
 
 /** Returns the events of one frame with its counts behind them: they cover what the frame says. */
 function withCountsLast(events: ProviderEvent[]): ProviderEvent[] {
-  const first = events.findIndex(({ usage }) => usage !== undefined)
+  const first = events.findIndex(({ usage }) => isPresent(usage))
   if (first < 0 || first === events.length - 1) return events
-  const counts = events.flatMap(({ usage }) => (usage === undefined ? [] : [{ usage }]))
+  const counts = events.flatMap(({ usage }) => (usage ? [{ usage }] : []))
   return [...events.map(({ usage: _, ...event }) => event), ...counts]
 }
 
