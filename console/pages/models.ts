@@ -65,7 +65,7 @@ function ModelTable({ models, query }: { models: readonly Model[]; query: URLSea
       <form class="filters" role="search" onSubmit=${(event: Event) => event.preventDefault()}>
         <${Field} name="text" label="Search" type="search" value=${query.get('text') ?? ''} onInput=${(text: string) => later({ text })} />
         ${filters.map(([name, label]) => html`<${Select} key=${name} name=${name} label=${label} value=${query.get(name) ?? ''} options=${[['', 'Any'], ...options[name]]} onInput=${(value: string) => changeQuery({ [name]: value })} />`)}
-        <${Field} name="input" label="Max input price, $ per million" type="number" min=${0} step="any" value=${query.get('input') ?? ''} onInput=${(input: string) => later({ input })} />
+        <${Field} name="input" label="Max input price / 1M" type="number" min=${0} step="any" value=${query.get('input') ?? ''} onInput=${(input: string) => later({ input })} />
         <${Field} name="context" label="Min context" type="number" min=${0} step=${1000} value=${query.get('context') ?? ''} onInput=${(context: string) => later({ context })} />
       </form>
       <${Table} label="Models" rows=${found.slice(0, shown.value)} keyOf=${({ id, api: kind }: Model) => `${kind} ${id}`} empty="No models match." onEnd=${shown.value < found.length ? () => ((shown.value += pageSize)) : undefined} columns=${[

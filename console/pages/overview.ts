@@ -269,7 +269,7 @@ function OverTime({ range, query, by, version }: OverTimeProps) {
   }, when)
   return html`<${Loading} of=${usage}>${(data: NonNullable<typeof usage.data>) => {
     const { times, areDays, spend, calls, failed, rows, names } = data
-    // Until the period that was chosen is there, the one before is shown as superseded.
+    // The period before is dimmed until the one that was chosen is there.
     return html`<div class=${data.answers === asked ? '' : 'superseded'} aria-busy=${data.answers !== asked}>
       <div class="grid section">
         <${Section} title="Spend"><${Chart} label="Spend over time, US dollars" times=${times} series=${spend} format=${usd} isStacked hasTable areDays=${areDays} /><//>
@@ -292,7 +292,7 @@ function Speed({ of: { data, error } }: { of: Loaded<Latency> }) {
         ${card('Time to first token, median', duration(first?.p50) || '–', '')}
         ${card('Time to first token, p95', duration(first?.p95) || '–', '')}
         ${card('Duration, median', duration(whole?.p50) || '–', `p95: ${duration(whole?.p95) || '–'}`)}
-        ${card('Output speed, median', html`${short(tokens?.p50 ?? Number.NaN)} tokens/s`, 'of one call')}
+        ${card('Output speed, median', tokens?.p50 ? `${short(tokens.p50)} tokens/s` : '–', 'of one call')}
       </dl>
     </div>
     <p class="hint">${data === undefined ? 'Loading …' : `Based on ${data.complete ? 'all' : 'the latest'} ${counted(data.calls, 'call')} of this period.`}</p>`

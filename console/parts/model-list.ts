@@ -27,7 +27,7 @@ export function ModelsField({ name, models }: { name: string; models: readonly s
   }
   const toggle = (event: Event) => (isLimited.value = (event.currentTarget as HTMLInputElement).checked)
   return html`
-    <div class="field checkbox"><input id="is-limited" name=${`${name}-limited`} type="checkbox" checked=${isLimited.value} onInput=${toggle} /><label for="is-limited">Only these</label></div>
+    <div class="field checkbox"><input id="is-limited" name=${`${name}-limited`} type="checkbox" checked=${isLimited.value} onInput=${toggle} /><label for="is-limited">Only these models</label></div>
     ${
       isLimited.value &&
       html`

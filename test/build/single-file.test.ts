@@ -53,9 +53,15 @@ describe.skipIf(missing.length > 0)('the single file', slow, () => {
     writeFileSync(join(root, 'plugins/loud.ts'), loud)
     writeFileSync(join(root, 'config.yaml'), 'providers: { demo: {} }\nplugins: [{ name: loud }]\n')
     const since = performance.now()
+    const before = cpuOf(first.pid)
     await expect.poll(() => textOf(first.url, 'demo/echo'), { interval: 50 }).toBe('LOUD')
     await expect.poll(() => modelsOf(first.url), { interval: 50 }).toContain('dropin/m1')
-    console.log(`single file: a provider and a plugin were in use after ${Math.round(performance.now() - since)} ms`)
+    // On a busy machine the time is that of whoever else wants the processors.
+    const cpuMs = cpuOf(first.pid) - before
+    console.log(
+      `single file: a provider and a plugin were in use after ${Math.round(performance.now() - since)} ms, ${cpuMs} ms of CPU`,
+    )
+    expect(cpuMs).toBeLessThan(2_000)
     expect(await first.end()).toBe(0)
     const second = await started(root, { INFERENCE_ROUTER_ADMIN_KEY: '' })
     expect(await textOf(second.url, 'demo/echo')).toBe('LOUD')
@@ -129,6 +135,7 @@ async function started(root: string, env: NodeJS.ProcessEnv = { INFERENCE_ROUTER
   console.log(`single file: CPU to the start ${cpuOf(server.pid as number)} ms`)
   return {
     url,
+    pid: server.pid as number,
     async end() {
       const ended = once(server, 'exit')
       server.kill('SIGTERM')

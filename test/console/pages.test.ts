@@ -196,9 +196,9 @@ describe.skipIf(noBrowser)('every page of the console', () => {
     await page.getByText('60 requests').waitFor()
     await change(tab, 'Can call', async () => {
       await page.getByLabel('Only these').check()
-      await page.getByLabel('Models').fill('demo/echo\nnobody/nothing')
+      await page.getByLabel('Models', { exact: true }).fill('demo/echo\nnobody/nothing')
       await dialogButton(tab, 'Save').click()
-      const field = page.getByLabel('Models')
+      const field = page.getByLabel('Models', { exact: true })
       await page.getByRole('alert').waitFor()
       await expect.poll(() => field.getAttribute('aria-invalid')).toBe('true')
       await field.fill('demo/echo')
