@@ -269,7 +269,7 @@ function OverTime({ range, query, by, version }: OverTimeProps) {
   }, when)
   return html`<${Loading} of=${usage}>${(data: NonNullable<typeof usage.data>) => {
     const { times, areDays, spend, calls, failed, rows, names } = data
-    // Until the period that was chosen is there, the one before can be told from it.
+    // Until the period that was chosen is there, the one before is shown as superseded.
     return html`<div class=${data.answers === asked ? '' : 'superseded'} aria-busy=${data.answers !== asked}>
       <div class="grid section">
         <${Section} title="Spend"><${Chart} label="Spend over time, US dollars" times=${times} series=${spend} format=${usd} isStacked hasTable areDays=${areDays} /><//>
