@@ -1,11 +1,8 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { type Agent, request } from 'node:http'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import type { Agent } from 'node:http'
 import { expect } from 'vitest'
-import { pause, within } from '../helpers/provider.ts'
+import { within } from '../helpers/provider.ts'
 import { testKey } from '../helpers/router.ts'
-import { eventually, limit } from '../helpers/time.ts'
+import { eventually } from '../helpers/time.ts'
 import { answers } from './answers.ts'
 import { type Route, routes } from './examples.ts'
 import { isCompact, lastPath } from './plugin-steps.ts'
@@ -13,33 +10,18 @@ import { callOver, connected, requestOver, type Status, takeLedgerAway } from '.
 import { counting, type Scenario, type Step } from './table.ts'
 import { callWorld, type Keyed, type World } from './world.ts'
 
-// Calls that wait for quota which another thread holds. Two threads serve: while a plugin keeps one of them busy, calls of the other one
-// wait for the quota that the first one still holds.
+// Calls that wait for quota which another instance of the router has been granted.
 
-const folder = mkdtempSync(join(tmpdir(), 'quota-'))
-const flag = join(folder, 'busy')
-/** A file that exists while a thread is busy. */
-const sign = join(folder, 'is-busy')
+/** Makes calls wait for their quota while it is closed. `waiting` counts those that do. */
+export type QuotaGate = { close(): void; open(): void; waiting(): number }
 
 /** Answers of the plugin, by path. */
 const replies = Object.fromEntries(
   Object.entries(answers).map(([path, make]) => [path, make({} as never, { model: 'own', uncounted: true })]),
 )
 
-/** A plugin that keeps its thread busy as long as a file is there, and one that answers calls. */
+/** A plugin that answers calls. */
 const plugins = {
-  'plugins/busy.ts': `
-import { existsSync, rmSync, writeFileSync } from 'node:fs'
-import { definePlugin } from 'inference-router/plugin'
-const sleeper = new Int32Array(new SharedArrayBuffer(4))
-export default definePlugin<any>({ setup: () => ({
-  request() {
-    writeFileSync(${JSON.stringify(sign)}, '')
-    while (existsSync(${JSON.stringify(flag)})) Atomics.wait(sleeper, 0, 0, 5)
-    rmSync(${JSON.stringify(sign)})
-  },
-}) as any })
-`,
   'plugins/answers.ts': `
 import { definePlugin } from 'inference-router/plugin'
 const replies: any = ${JSON.stringify(replies)}
@@ -52,54 +34,14 @@ export default definePlugin<any>({ setup: () => ({
 `,
 }
 
-/** The connections to each of the two threads, by which calls reach them. */
-type Threads = { busy: Agent[]; other: Agent[] }
-
-/** Keeps a thread busy until it is let go. */
-async function keepBusy(agent: Agent, world: World): Promise<{ letGo(): Promise<void> }> {
-  writeFileSync(flag, '')
-  const { secret } = await world.key({ plugins: { busy: true } })
-  const [route] = routes
-  const call = callOver(agent, world, route as Route, secret)
-  await eventually(() => expect(existsSync(sign)).toBe(true))
-  return {
-    async letGo() {
-      rmSync(flag)
-      await within(20_000, 'the busy thread', call)
-    },
-  }
-}
-
-/** Returns true when the thread at a connection answers, false while it is busy. */
-async function isAnswered(agent: Agent, world: World): Promise<boolean> {
-  const { promise, resolve, reject } = Promise.withResolvers<boolean>()
-  request(`${world.router.url}/health`, { agent }, (response) => response.on('end', () => resolve(true)).resume())
-    .on('error', reject)
-    .end()
-  return await Promise.race([promise, pause(limit(300)).then(() => false)])
-}
-
-/** Connections to both threads: the system gives each of them about half. */
-async function connections(world: World): Promise<Threads> {
-  const agents = await Promise.all(Array.from({ length: 8 * routes.length }, () => connected(world)))
-  const [first, ...others] = agents as [Agent, ...Agent[]]
-  const { letGo } = await keepBusy(first, world)
-  const open = await Promise.all(others.map((agent) => isAnswered(agent, world)))
-  await letGo()
-  const busy = [first, ...others.filter((_, index) => !open[index])]
-  const other = others.filter((_, index) => open[index])
-  expect(Math.min(busy.length, other.length)).toBeGreaterThan(2 * routes.length)
-  return { busy, other }
-}
-
 /** Results of the waiting calls by path: those that a provider would answer, and those that a plugin answers. */
 type Round = { asked: Map<string, Status>; answered: Map<string, Status> }
 type Waiting = { route: Route; key: Keyed; isAnswered: boolean }
 
-/** Calls all routes with keys that may make one call at a time, which the busy thread holds, and does something while they wait. */
+/** Calls all routes while their quota is not there, and does something before it comes. */
 async function round(
   world: World,
-  { busy, other }: Threads,
+  gate: QuotaGate,
   meanwhile: (keys: readonly Keyed[]) => Promise<void> = async () => {},
 ): Promise<Round> {
   const limits = { requestsPerMinute: null, tokensPerMinute: null, concurrentCalls: 1 }
@@ -107,22 +49,20 @@ async function round(
   for (const isAnswered of [false, true])
     for (const route of routes)
       waiting.push({ route, isAnswered, key: await world.key({ limits, plugins: { answers: isAnswered } }) })
-  const [blocker, ...callers] = busy as [Agent, ...Agent[]]
-  const callAll = (agents: readonly Agent[]) =>
-    Promise.all(
-      waiting.map(({ route, key }, index) =>
-        callOver(agents[index] as Agent, world, route, key.secret, { 'x-path': lastPath(route) }),
-      ),
-    )
-  // Both threads know the key and have quota of its money; the one that is kept busy then holds the only concurrent call as well.
-  await callAll(other)
-  await callAll(callers)
-  const { letGo } = await keepBusy(blocker, world)
+  const agents = await Promise.all(waiting.map(() => connected(world)))
   world.clear()
-  const calls = callAll(other)
-  await pause(limit(200))
+  gate.close()
+  const calls = Promise.all(
+    waiting.map(async ({ route, key }, index) => {
+      const agent = agents[index] as Agent
+      return await callOver(agent, world, route, key.secret, { 'x-path': lastPath(route) }).finally(() =>
+        agent.destroy(),
+      )
+    }),
+  )
+  await eventually(() => expect(gate.waiting()).toBe(waiting.length))
   await meanwhile(waiting.map(({ key }) => key))
-  await letGo()
+  gate.open()
   const ended = await within(20_000, 'the calls that waited', calls)
   const all = waiting.map(({ route, isAnswered }, index) => ({ isAnswered, of: [route.path, ended[index]] as const }))
   const endedOf = (which: boolean) =>
@@ -132,16 +72,11 @@ async function round(
 
 const seen: { [name in 'served' | 'revoked' | 'unrecorded']: Round } = {} as never
 
-async function waitForQuota(): Promise<World> {
-  const settings = {
-    plugins: ['busy', 'answers'].map((name) => ({ name, enabled: false, timeout: '60s' })),
-  }
-  const world = await callWorld({ files: plugins, settings, threads: 2 })
-  const threads = await connections(world)
-  // No call that waits has it.
-  const free = threads.other.at(-1) as Agent
-  seen.served = await round(world, threads)
-  seen.revoked = await round(world, threads, async (keys) => {
+async function waitForQuota(gate: QuotaGate): Promise<World> {
+  const world = await callWorld({ files: plugins, settings: { plugins: [{ name: 'answers', enabled: false }] } })
+  const free = await connected(world)
+  seen.served = await round(world, gate)
+  seen.revoked = await round(world, gate, async (keys) => {
     const headers = { authorization: `Bearer ${testKey}` }
     for (const { id } of keys) {
       const url = `${world.router.url}/v1/manage/apikey/${id}`
@@ -149,12 +84,11 @@ async function waitForQuota(): Promise<World> {
     }
   })
   let giveBack = async () => {}
-  seen.unrecorded = await round(world, threads, async () => {
+  seen.unrecorded = await round(world, gate, async () => {
     giveBack = await takeLedgerAway(world, () => callOver(free, world, routes[0] as Route, testKey))
   })
   await giveBack()
-  for (const agent of [...threads.busy, ...threads.other]) agent.destroy()
-  rmSync(folder, { recursive: true, force: true })
+  free.destroy()
   return world
 }
 
@@ -190,4 +124,7 @@ const steps: readonly Step[] = [
   },
 ]
 
-export const quotaWaits: Scenario = { name: 'waits for quota', start: waitForQuota, steps }
+/** Calls that wait at this gate. */
+export function quotaWaits(gate: QuotaGate): Scenario {
+  return { name: 'waits for quota', start: () => waitForQuota(gate), steps }
+}

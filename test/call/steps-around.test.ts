@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { answerBounds, routerConcurrency, targetConcurrency, targetHealth } from './health-steps.ts'
 import { pluginHooks } from './plugin-steps.ts'
-import { quotaWaits } from './quota-steps.ts'
 import { earlyStreams, streams } from './row-steps.ts'
 import { ledgerFailure, shutdown } from './state-steps.ts'
 import { type Scenario, staleExceptions, tests } from './table.ts'
@@ -18,7 +17,6 @@ const scenarios: readonly Scenario[] = [
   pluginHooks,
   ledgerFailure,
   shutdown,
-  quotaWaits,
 ]
 
 test('exceptions of the table are about routes that there are', () => {
