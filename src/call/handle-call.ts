@@ -223,41 +223,36 @@ function admit<Read extends ReadCall>(
       explanation?.begin(start.monotonicMs)
       return { ...findTargets({ key, rules, lookups }, opened, kind, services), read, at: start.at }
     })
-  const recheckedWith = async (reserved: Admission) => {
+  const admitNow = (applicant: Applicant<Read>, counted?: number) => {
+    const admission = kind.reserve({ ...applicant, counted }, services.admission)
+    if (!(admission instanceof Promise)) return { ...applicant, admission }
+    return admission.then((reserved) => recheckedWith(applicant, reserved))
+  }
+  /** Checks again after a wait: the key may have been revoked. */
+  const recheckedWith = async (applicant: Applicant<Read>, admission: Admission) => {
     try {
-      return await recheck(authenticated, kind, services)
+      return { ...applicant, ...(await recheck(authenticated, kind, services)), admission }
     } catch (thrown) {
-      reserved.settle(0n, 0)
+      admission.settle(0n, 0)
       throw thrown
     }
   }
-  const admitApplicant = (first: Applicant<Read>): MaybePromise<Applicant<Read> & { admission: Admission }> => {
-    let applicant = first
-    const admitNow = (counted?: number): MaybePromise<Applicant<Read> & { admission: Admission }> => {
-      const admission = kind.reserve({ ...applicant, counted }, services.admission)
-      if (!(admission instanceof Promise)) return { ...applicant, admission }
-      return admission.then(async (reserved) => ({
-        ...applicant,
-        ...(await recheckedWith(reserved)),
-        admission: reserved,
-      }))
-    }
-    const admitCounted = async (thrown: unknown) => {
-      const isExhausted = thrown instanceof RouterError && thrown.code === 'budget_exhausted'
-      const texts = isExhausted ? await kind.countable?.(applicant, services.admission) : undefined
-      const counted = texts && (await services.tokenizer.count(texts))
-      if (counted === undefined) throw thrown
-      applicant = await andThen(recheck(authenticated, kind, services), apply)
-      return await admitNow(counted)
-    }
-    try {
-      const admission = admitNow()
-      return admission instanceof Promise ? admission.catch(admitCounted) : admission
-    } catch (thrown) {
-      return admitCounted(thrown)
-    }
+  const admitCounted = async (applicant: Applicant<Read>, thrown: unknown) => {
+    const isExhausted = thrown instanceof RouterError && thrown.code === 'budget_exhausted'
+    const texts = isExhausted ? await kind.countable?.(applicant, services.admission) : undefined
+    const counted = texts && (await services.tokenizer.count(texts))
+    if (counted === undefined) throw thrown
+    return await admitNow(await apply(await recheck(authenticated, kind, services)), counted)
   }
-  return andThen(apply(opened), admitApplicant)
+  return andThen(apply(opened), (applicant) => {
+    try {
+      const admission = admitNow(applicant)
+      if (!(admission instanceof Promise)) return admission
+      return admission.catch((thrown) => admitCounted(applicant, thrown))
+    } catch (thrown) {
+      return admitCounted(applicant, thrown)
+    }
+  })
 }
 
 /** Asks the targets of an admitted call in their order, until one answers. */

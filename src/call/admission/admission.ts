@@ -25,7 +25,8 @@ import {
 } from '../../money/max-cost.ts'
 import { operationBounds, PricedTokenBounds, type TokenBounds } from '../../money/meter.ts'
 import { usesUnstated } from '../../money/remote-tools.ts'
-import { andThen, type MaybePromise } from '../../runtime/maybe-promise.ts'
+import type { MaybePromise } from '../../plugin/contract.ts'
+import { andThen } from '../../runtime/maybe-promise.ts'
 import type { Admission, AdmissionServices } from '../types.ts'
 import {
   accountsOfCall,
