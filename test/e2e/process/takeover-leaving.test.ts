@@ -77,7 +77,7 @@ async function leftBehind(settings: object = {}) {
 }
 
 test('an answer that is read for its usage is charged by it after a takeover, and its money is held until then', async () => {
-  const { old, key, takeOver, release, rows, again, store } = await leftBehind({ budget: { wait_for_usage: '60s' } })
+  const { old, key, takeOver, release, rows, again, store } = await leftBehind({ budget: { wait_for_usage: '10m' } })
   const next = await takeOver()
   const refused = await again(next)
   expect(refused.status).toBe(402)
