@@ -1,42 +1,33 @@
-import { expect, test, vi } from 'vitest'
+import { afterAll, expect, test, vi } from 'vitest'
+import { Accounts } from '../../src/accounts/accounts.ts'
 import { type QuotaGate, quotaWaits } from './quota-steps.ts'
 import { staleExceptions, tests } from './table.ts'
 
-// Part of the table: calls that wait for quota. Nobody waits with one instance, so the limits wait here before they decide.
+// Part of the table: calls that wait for quota. With one instance nobody waits for another, so reservations wait here.
 
-const { gate, pass } = vi.hoisted(() => {
-  let closed: PromiseWithResolvers<void> | undefined
-  let count = 0
-  const gate: QuotaGate = {
-    close() {
-      closed = Promise.withResolvers()
-      count = 0
-    },
-    open() {
-      closed?.resolve()
-      closed = undefined
-    },
-    waiting: () => count,
-  }
-  /** Takes a step once the gate is open, at once where it is. Only calls of keys with limits wait. */
-  const pass = <Result>(step: () => Result | Promise<Result>, waits: boolean): Result | Promise<Result> => {
-    if (!closed || !waits) return step()
-    count++
-    return closed.promise.then(step)
-  }
-  return { gate, pass }
-})
+let closed: PromiseWithResolvers<void> | undefined
+let count = 0
+const gate: QuotaGate = {
+  close() {
+    closed = Promise.withResolvers()
+    count = 0
+  },
+  open() {
+    closed?.resolve()
+    closed = undefined
+  },
+  waiting: () => count,
+}
 
-vi.mock('../../src/access/limits.ts', async (original) => {
-  const limits = await original<typeof import('../../src/access/limits.ts')>()
-  const openLimits: typeof limits.openLimits = (accounts) => {
-    const { take } = limits.openLimits(accounts)
-    const isLimited = (limited: Parameters<typeof take>[0]) =>
-      limited.some((one) => one.limits.concurrentCalls !== null)
-    return { take: (limited, request) => pass(() => take(limited, request), isLimited(limited)) }
-  }
-  return { ...limits, openLimits }
+const { reserve } = Accounts.prototype
+const waiting = vi.spyOn(Accounts.prototype, 'reserve').mockImplementation(function (this: Accounts, needs) {
+  const step = () => reserve.call(this, needs)
+  // Only calls of keys with a limit of calls at once wait.
+  if (!closed || needs.every(({ kind }) => kind !== 'running')) return step()
+  count++
+  return closed.promise.then(step)
 })
+afterAll(() => waiting.mockRestore())
 
 const scenarios = [quotaWaits(gate)]
 
