@@ -16,6 +16,8 @@ export function eventsOf(reply: MappedReply): ProviderEvent[] {
   if (finish) {
     events.push({ finish, ...(raw !== undefined && { raw }), ...(stop_sequence !== undefined && { stop_sequence }) })
   }
+  // Once more, behind the content: the counts of a whole reply cover all of it.
+  if (facts.usage && events.length > 1) events.push({ usage: facts.usage })
   return events
 }
 
