@@ -49,8 +49,10 @@ export const header = {
 export const maxColumns = 1_024
 const headerCells = header.acknowledged + maxColumns
 
-/** Changes of one step: a message of a thousand rows changes three accounts for each. */
-const maxChanges = 8_192
+/** Changes that a step can make: of some accounts many times, or of every account that there may be. Pages that are not used take no memory. */
+function changesOf(rows: number): number {
+  return Math.max(8_192, 4 * rows)
+}
 /** An entry is the index of a cell and the two halves of its old value. */
 const entryInts = 3
 
@@ -93,13 +95,24 @@ export type Layout = ReturnType<typeof layoutOf>
 export function layoutOf({ columns, rows, slots }: Pick<AccountMemory, 'columns' | 'rows' | 'slots'>) {
   if (columns > maxColumns) throw new Error(`no more than ${maxColumns} threads can share accounts`)
   const journal = headerCells
-  const buckets = journal + Math.ceil((maxChanges * entryInts) / 2)
+  const changes = changesOf(rows)
+  const buckets = journal + Math.ceil((changes * entryInts) / 2)
   const bucketCount = 2 ** Math.ceil(Math.log2(rows))
   const firstRow = buckets + bucketCount
   const name = row.columns + columns * column.cells
   const rowCells = name + nameCells
   const firstSlot = firstRow + rows * rowCells
-  return { journal, buckets, bucketCount, firstRow, name, rowCells, firstSlot, end: firstSlot + slots * slot.cells }
+  return {
+    journal,
+    changes,
+    buckets,
+    bucketCount,
+    firstRow,
+    name,
+    rowCells,
+    firstSlot,
+    end: firstSlot + slots * slot.cells,
+  }
 }
 
 const contended = 1 << 30
@@ -208,7 +221,7 @@ export class Memory {
   record(cell: number): void {
     const { ints } = this
     const length = this.int(header.journalLength)
-    if (length >= maxChanges) throw new Error('a step changes too many accounts')
+    if (length >= this.layout.changes) throw new Error('a step changes too many accounts')
     const entry = this.#journal + entryInts * length
     ints[entry] = cell
     ints[entry + 1] = ints[2 * cell] as number

@@ -24,17 +24,23 @@ export class ReplacedProcess {
     this.#options = options
   }
 
-  /** Counts what it holds. `answered` is the last reservation that it knows. */
-  held(accounts: readonly HeldAccount[], answered: number): Promise<void> {
-    return this.#options.accounts.inTable((table, at) => {
-      const known = this.#unanswered.filter(({ id }) => id <= answered)
-      this.#unanswered = this.#unanswered.filter(({ id }) => id > answered)
-      for (const account of accounts) {
-        this.#held.set(account.account, account)
+  /**
+   * Counts what it holds. `answered` is the last reservation that it knows. Each account is a step of its own, as a step has room for a
+   * bounded number of changes; all of them come before what is asked later.
+   */
+  async held(accounts: readonly HeldAccount[], answered: number): Promise<void> {
+    const own = this.#options.accounts
+    const known = this.#unanswered.filter(({ id }) => id <= answered)
+    this.#unanswered = this.#unanswered.filter(({ id }) => id > answered)
+    for (const account of accounts) this.#held.set(account.account, account)
+    const counted = accounts.map((account) =>
+      own.inTable((table, at) => {
         this.#countUses(table, account, at)
-      }
-      for (const named of [...accounts, ...known.map(({ need }) => need)]) this.#count(table, named, at)
-    })
+        this.#count(table, account, at)
+      }),
+    )
+    const recounted = known.map(({ need }) => own.inTable((table, at) => this.#count(table, need, at)))
+    await Promise.all([...counted, ...recounted])
   }
 
   /** Reserves for one of its calls. Uses of a minute are held until it reports them. */
@@ -53,17 +59,19 @@ export class ReplacedProcess {
     })
   }
 
-  /** Counts the cost of rows that are not on disk yet. */
-  spend(payments: readonly Payment[]): Promise<void> {
+  /** Counts the cost of rows that are not on disk yet, each account in a step of its own. */
+  async spend(payments: readonly Payment[]): Promise<void> {
     const { accounts, thread } = this.#options
-    return accounts.inTable((table, at) => {
-      for (const { accounts: names, cost } of payments)
-        for (const name of names) {
+    const spent = payments.flatMap(({ accounts: names, cost }) =>
+      names.map((name) =>
+        accounts.inTable((table, at) => {
           const account = this.#open(table, { account: name, kind: 'money', limit: null }, at)
           table.memory.add(account + row.spent, cost)
           table.memory.add(table.rows.column(account, thread) + column.unwritten, cost)
-        }
-    })
+        }),
+      ),
+    )
+    await Promise.all(spent)
   }
 
   /** Releases what it held: it has ended. */

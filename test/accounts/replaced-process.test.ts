@@ -88,3 +88,16 @@ test('uses of a minute count once, however often they are reported, and are held
     statuses: [{ isShort: true, waitMs: 59_900 }],
   })
 })
+
+test('a process that holds money of thousands of accounts is counted whole', async () => {
+  const memory = allocateAccounts({ columns: 3, rows: 8_192, slots: 64 })
+  const accounts = new MainAccounts(memory, { now: () => 5_000 })
+  const replaced = new ReplacedProcess({ accounts, thread: 2, readSpent: () => 0n })
+  const names = Array.from({ length: 4_000 }, (_, index) => `o${index}\norganization`)
+  await replaced.held(
+    names.map((account) => ({ account, kind: 'money', limit: 100n, held: 60n, uses: [] })),
+    0,
+  )
+  await replaced.spend(names.map((account) => ({ accounts: [account], cost: 1n })))
+  for (const account of names) expect(await accounts.step((step) => step.read(account))).toMatchObject({ held: 61n })
+})
