@@ -28,8 +28,6 @@ export type Accounting = {
   release(): Promise<void>
   /** Takes the database back. Rejects with StoreError when another router has it, or it cannot be used: then that may be tried once more. */
   reopen(): Promise<void>
-  /** Checks whether the row of a call is in the tables. Throws the engine's errors. */
-  isWritten(id: string): boolean
 }
 
 /** `onFailure` is called with what `writeFailure` returns when that may have changed. */
@@ -109,7 +107,6 @@ export async function openAccounting(
       }
       writing = begin()
     },
-    isWritten: store.immediate.isWritten,
   }
   return accounting
 }

@@ -177,18 +177,18 @@ function lengthFor(call: BoundedCall, target: PricedTarget, nanoUsd: bigint): nu
   if (!priced) return undefined
   const { entry, tariff } = priced
   const classes = outputClasses(call.request, entry)
-  let [dearest, unit] = [0n, 1_000n]
+  let [highest, unit] = [0n, 1_000n]
   for (const rates of tariff.tiers) {
     const price = rates.pico[mostExpensiveOf(classes, rates)]
-    if (price > dearest) dearest = price
+    if (price > highest) highest = price
   }
   for (const mode of mostExpensiveModes(call.request, tariff)) {
     const multiplier = tariff.multipliers.get(mode)
     if (multiplier === undefined) continue
-    dearest *= multiplier
+    highest *= multiplier
     unit *= multiplierUnit
   }
-  const one = dearest * BigInt(choicesOf(call.request))
+  const one = highest * BigInt(choicesOf(call.request))
   return one === 0n ? undefined : Number((nanoUsd * unit) / one)
 }
 
@@ -251,9 +251,9 @@ function withMostExpensiveInput(inputs: Classes, { tariff }: Pick<MaxUsage, 'tar
 }
 
 function mostExpensiveOf(names: Classes, { pico }: Rates): UsageClass {
-  let [dearest] = names
-  for (const other of names) if (pico[other] > pico[dearest]) dearest = other
-  return dearest
+  let [mostExpensive] = names
+  for (const other of names) if (pico[other] > pico[mostExpensive]) mostExpensive = other
+  return mostExpensive
 }
 
 function usageBound({ request }: BoundedCall, most: MaxUsage): Usage {
@@ -328,9 +328,10 @@ function mostExpensiveModes(
 
 function billedMode(mode: string, multipliers: Tariff['multipliers']): string {
   if (multipliers.has(mode) || !raisedTiers.has(mode)) return mode
-  let dearest = mode
-  for (const tier of raisedTiers) if ((multipliers.get(tier) ?? 0n) > (multipliers.get(dearest) ?? 0n)) dearest = tier
-  return dearest
+  let mostExpensive = mode
+  for (const tier of raisedTiers)
+    if ((multipliers.get(tier) ?? 0n) > (multipliers.get(mostExpensive) ?? 0n)) mostExpensive = tier
+  return mostExpensive
 }
 
 /** Tiers that cost more where they cost anything else than the ordinary one. */

@@ -8,8 +8,6 @@ import type { Tables } from './tables.ts'
 /** Reads that do not wait: those of SQLite alone. */
 export type ImmediateReads = {
   spend: Spend
-  /** Checks whether the row of a call is in the tables. Throws the engine's errors. */
-  isWritten(id: string): boolean
 }
 
 /** An open database: its tables, and what concerns all of it. All functions reject with StoreError or the engine's errors. */

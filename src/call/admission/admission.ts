@@ -228,7 +228,7 @@ export function admitOperation(
   services: Omit<AdmissionServices, 'writeFailure' | 'defaultOutputTokens'>,
 ): MaybePromise<Admission> {
   const most = call.targets.map((target) => call.most(target))
-  const nanoUsd = most.reduce((dearest, one) => (one.nanoUsd > dearest ? one.nanoUsd : dearest), 0n)
+  const nanoUsd = most.reduce((highest, one) => (one.nanoUsd > highest ? one.nanoUsd : highest), 0n)
   const output = Math.max(...most.map(({ usage }) => completionTokens(usage)))
   const tokens = { prompt: call.promptTokens, output, hasOutputLimit: true }
   const reserving = reserveAll(call, { tokens, money: { ...accountsOfCall(call), nanoUsd } }, services)

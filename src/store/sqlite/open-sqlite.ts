@@ -32,11 +32,10 @@ export function openSqlite(
   const usageReports = usage(db, path)
   const settledCalls = calls(db, path)
   const integrityChecks = integrity(connection)
-  const isWritten = connection.prepare<[string]>('SELECT 1 FROM ledger WHERE id = ?')
   return {
     path,
     ...openTables(db, changes),
-    immediate: { spend: spend(connection), isWritten: (id) => isWritten.get(id) !== undefined },
+    immediate: { spend: spend(connection) },
     usage: usageReports,
     calls: settledCalls,
     integrity: integrityChecks,

@@ -40,7 +40,7 @@ export class SentRows {
     this.#ledger = ledger
   }
 
-  /** Settles rows. Resolves to those that can never be written, when the worker is to be told. */
+  /** Settles rows. Resolves to those that can never be written, once the worker may know it. */
   async settle(rows: RowsText): Promise<readonly RefusedRow[]> {
     this.#writing.add(rows)
     const refused = await this.#ledger.settleSent(rows)
